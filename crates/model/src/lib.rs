@@ -1,0 +1,31 @@
+//! The vocabulary that every other crate of shiftwork speaks: time, CPU sets, affinities, tasks,
+//! jobs, task sets, and the facts that a run records.
+//!
+//! This crate owns *meanings*, and no algorithm beyond what a meaning needs (set algebra, the kind
+//! of a family of affinities, exact sums of utilizations). It must never contain scheduling, text
+//! formats or anything that needs an operating system: it is `no_std`.
+//!
+//! Start reading at [`TaskSet`], which holds everything that a task-set file says.
+#![no_std]
+
+extern crate alloc;
+
+mod affinity;
+mod cpu;
+mod overheads;
+mod random;
+mod record;
+mod task;
+mod taskset;
+mod time;
+mod utilization;
+
+pub use affinity::{Affinity, AffinityKind, first_overlap};
+pub use cpu::{CPUS_MAX, CpuId, CpuSet, ParseCpuSetError};
+pub use overheads::{LinearCost, Overheads};
+pub use random::RandomStream;
+pub use record::{Happening, NotReadyReason, Record, Recorder};
+pub use task::{Arrival, Job, JobId, OnOverrun, Phase, Priority, Task, TaskId, Work};
+pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};
+pub use time::{Instant, Span};
+pub use utilization::{CapacitySum, Utilization};

@@ -1,0 +1,195 @@
+//! The facts that a run records. Every machine tells them in the same words, in the order in which
+//! they happen, so that one set of counters and checkers judges all machines alike.
+
+use alloc::boxed::Box;
+
+use crate::affinity::Affinity;
+use crate::cpu::CpuId;
+use crate::task::{JobId, Priority, TaskId};
+use crate::time::{Instant, Span};
+
+/// Why a job that is not finished may not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotReadyReason {
+    /// It suspended itself.
+    Suspended,
+    /// Its budget is spent and not yet replenished.
+    Throttled,
+}
+
+/// One fact of a run.
+///
+/// A job is *pending* from `Released` to `Completed` (or `Left`), and *ready* from `Ready` to
+/// `NotReady`, `Completed` or `Left`. The jobs of a task run one after the other: a job becomes
+/// ready when it is released and the job before it is completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A job was released; it is due at `deadline`.
+    Released {
+        /// The job.
+        job: JobId,
+        /// Release plus relative deadline.
+        deadline: Instant,
+    },
+    /// A job may run from now on.
+    Ready {
+        /// The job.
+        job: JobId,
+        /// The deadline that it is scheduled by: the job's own, or after a replenishment a later one.
+        deadline: Instant,
+        /// The fixed priority that it is scheduled by.
+        priority: Priority,
+    },
+    /// An unfinished job may not run any more.
+    NotReady {
+        /// The job.
+        job: JobId,
+        /// Why.
+        reason: NotReadyReason,
+    },
+    /// A job finished.
+    Completed {
+        /// The job.
+        job: JobId,
+    },
+    /// A CPU runs another job from now on (`None`: no real-time job).
+    ///
+    /// Several switches of one CPU at one instant are possible; the last one counts.
+    Switched {
+        /// The CPU.
+        cpu: CpuId,
+        /// What it ran.
+        from: Option<JobId>,
+        /// What it runs.
+        to: Option<JobId>,
+    },
+    /// The job's budget is used up.
+    BudgetSpent {
+        /// The job.
+        job: JobId,
+    },
+    /// The task has a full budget again, to be used before `deadline`.
+    Replenished {
+        /// The task.
+        task: TaskId,
+        /// The new budget.
+        budget: Span,
+        /// The new deadline to schedule by. A job that is ready is scheduled by it from now on.
+        deadline: Instant,
+    },
+    /// The task takes part from now on.
+    Entered {
+        /// The task.
+        task: TaskId,
+    },
+    /// The task takes no part any more; its pending jobs are dropped.
+    Left {
+        /// The task.
+        task: TaskId,
+    },
+    /// The task may use other CPUs.
+    AffinitySet {
+        /// The task.
+        task: TaskId,
+        /// The CPUs.
+        affinity: Box<Affinity>,
+    },
+    /// The task has another fixed priority.
+    PrioritySet {
+        /// The task.
+        task: TaskId,
+        /// The priority.
+        priority: Priority,
+    },
+    /// The task has other parameters, for jobs released from now on.
+    AttributesSet {
+        /// The task.
+        task: TaskId,
+        /// The cost.
+        cost: Span,
+        /// The period.
+        period: Span,
+        /// The relative deadline.
+        deadline: Span,
+    },
+    /// The CPU is gone.
+    CpuOffline {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// The CPU is back.
+    CpuOnline {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// Background work has the CPU; no real-time job may run on it.
+    BackgroundStarted {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// The CPU serves real-time jobs again.
+    BackgroundEnded {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// A timed action was refused.
+    Refused {
+        /// Index of the action in the task set.
+        action: usize,
+        /// Why, for people.
+        reason: Box<str>,
+    },
+}
+
+/// A fact and when it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: Happening,
+}
+
+/// Takes the facts of a run as they happen: a counter, a checker, a writer, or several of them.
+pub trait Recorder {
+    /// Takes one fact. Instants never decrease.
+    fn record(&mut self, at: Instant, what: &Happening);
+}
+
+/// Keeps nothing.
+impl Recorder for () {
+    fn record(&mut self, _: Instant, _: &Happening) {}
+}
+
+/// Keeps everything.
+impl Recorder for alloc::vec::Vec<Record> {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        self.push(Record {
+            at,
+            what: what.clone(),
+        });
+    }
+}
+
+/// Passes on to both.
+impl<A: Recorder, B: Recorder> Recorder for (A, B) {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        self.0.record(at, what);
+        self.1.record(at, what);
+    }
+}
+
+/// Passes on if there is one.
+impl<R: Recorder> Recorder for Option<R> {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        if let Some(recorder) = self {
+            recorder.record(at, what);
+        }
+    }
+}
+
+impl<R: Recorder + ?Sized> Recorder for &mut R {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        (**self).record(at, what);
+    }
+}

@@ -1,0 +1,210 @@
+//! Tasks, and the jobs that they release.
+
+use core::fmt;
+use core::num::NonZeroU32;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::affinity::Affinity;
+use crate::cpu::CpuId;
+use crate::time::{Instant, Span};
+use crate::utilization::Utilization;
+
+/// Index of a task in its task set. At most one job of a task is ready at a time, so inside a
+/// policy it names that job too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(NonZeroU32);
+
+impl TaskId {
+    /// Follows every task of a task set; names none of them.
+    pub const LAST: Self = Self(NonZeroU32::MAX);
+
+    /// The task at this index.
+    ///
+    /// # Panics
+    /// At an index that does not fit 32 bits.
+    pub const fn from_index(index: usize) -> Self {
+        assert!(
+            index < u32::MAX as usize - 1,
+            "a task set has fewer than 2^32 - 2 tasks"
+        );
+        match NonZeroU32::new(index as u32 + 1) {
+            Some(number) => Self(number),
+            None => unreachable!(),
+        }
+    }
+
+    /// The index, to look a task up in a table.
+    pub const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// Shown as its index.
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "T{}", self.index())
+    }
+}
+
+/// One job of a task; `number` counts from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId {
+    /// The task that released the job.
+    pub task: TaskId,
+    /// Which job of the task, from 1.
+    pub number: u64,
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}.{}", self.task, self.number)
+    }
+}
+
+/// A priority under fixed-priority scheduling: 1 is the most urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(u32);
+
+impl Priority {
+    /// The most urgent priority.
+    pub const MOST_URGENT: Self = Self(1);
+    /// The least urgent priority, 2^31 - 1.
+    pub const LEAST_URGENT: Self = Self(i32::MAX as u32);
+
+    /// The priority with this number; `None` outside 1 to 2^31 - 1.
+    pub const fn new(number: u32) -> Option<Self> {
+        if number >= 1 && number <= i32::MAX as u32 {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// The number, 1 the most urgent.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What an order needs to know of a ready job to rank it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The job's task.
+    pub task: TaskId,
+    /// When the job became ready: its release, or the end of what kept it from running since (the
+    /// job before it, a suspension, throttling). A preemption does not change it.
+    pub ready: Instant,
+    /// The absolute deadline to schedule by.
+    pub deadline: Instant,
+    /// The task's current fixed priority.
+    pub priority: Priority,
+}
+
+/// When the jobs of a task are released, counted from the task's offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Every period.
+    Periodic,
+    /// The period plus uniformly up to one period more, from the seed.
+    Sporadic,
+    /// At these instants, ascending and at least a period apart, and then never again.
+    Releases(Vec<Instant>),
+}
+
+/// A stretch of what a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Computes for this long.
+    Run(Span),
+    /// Suspends itself for this long.
+    Sleep(Span),
+}
+
+/// What a job really does, as opposed to what the task declares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Runs for exactly the declared cost.
+    Cost,
+    /// Runs for this long; longer than the cost is an overrun.
+    Constant(Span),
+    /// Runs for a whole number of nanoseconds in this closed range, uniformly from the seed.
+    Uniform(Span, Span),
+    /// Runs as long as this list says, job by job, cyclically. Not empty.
+    Trace(Vec<Span>),
+    /// Runs and suspends itself by turns, every job alike. Not empty.
+    Phases(Vec<Phase>),
+}
+
+/// What happens to a job that has used up its budget and is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnOverrun {
+    /// It waits until the budget is replenished.
+    #[default]
+    Throttle,
+    /// It goes on; nothing is enforced.
+    Continue,
+    /// It goes on and its program gets a signal (live machines; simulated as `Continue`).
+    Signal,
+}
+
+/// A task: what its file entry says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Unique in the task set.
+    pub name: String,
+    /// C: the worst-case execution time of a job, and the budget where one is enforced. Above zero.
+    pub cost: Span,
+    /// T: the least separation of releases. Above zero.
+    pub period: Span,
+    /// D, relative to a release; may be shorter or longer than the period. Above zero.
+    pub deadline: Span,
+    /// The earliest release.
+    pub offset: Span,
+    /// The CPUs the task may use.
+    pub affinity: Affinity,
+    /// `None`: by deadline, see [`TaskSet::priorities`](crate::TaskSet::priorities).
+    pub priority: Option<Priority>,
+    /// When jobs are released.
+    pub arrival: Arrival,
+    /// Where the task is before it first runs, if its file says.
+    pub start_cpu: Option<CpuId>,
+    /// What a job really does.
+    pub work: Work,
+    /// What happens at the end of the budget.
+    pub on_overrun: OnOverrun,
+    /// The program to run on a live machine; empty for synthetic work.
+    pub command: Vec<String>,
+}
+
+impl Task {
+    /// A periodic task with an implicit deadline that does exactly what it declares.
+    pub fn periodic(name: &str, cost: Span, period: Span, affinity: Affinity) -> Self {
+        Self {
+            name: name.into(),
+            cost,
+            period,
+            deadline: period,
+            offset: Span::ZERO,
+            affinity,
+            priority: None,
+            arrival: Arrival::Periodic,
+            start_cpu: None,
+            work: Work::Cost,
+            on_overrun: OnOverrun::default(),
+            command: Vec::new(),
+        }
+    }
+
+    /// C/T.
+    pub fn utilization(&self) -> Utilization {
+        Utilization::new(self.cost, self.period).expect("a task's period is above zero")
+    }
+}

@@ -1,0 +1,108 @@
+//! Why a policy refuses a task set or a change.
+
+use core::fmt;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use shiftwork_model::{Affinity, CpuId, CpuSet};
+
+/// Why a policy refuses. Each message says what was found and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// No policy has this name.
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
+    /// Two affinities overlap without nesting, under a policy for laminar ones.
+    NotLaminar {
+        /// The policy.
+        policy: &'static str,
+        /// One task and its affinity.
+        first: (String, Affinity),
+        /// The other.
+        second: (String, Affinity),
+    },
+    /// A global policy, and a task that may not use every CPU.
+    NotGlobal {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+        /// Its affinity.
+        affinity: Affinity,
+    },
+    /// A clustered policy, and a task whose affinity is no union of clusters.
+    NotClustered {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+        /// Its affinity.
+        affinity: Affinity,
+        /// The clusters.
+        clusters: Vec<CpuSet>,
+    },
+    /// An affinity names a CPU that the platform does not have.
+    NoSuchCpu {
+        /// The task.
+        task: String,
+        /// The CPU.
+        cpu: CpuId,
+        /// Number of CPUs of the platform.
+        cpus: usize,
+    },
+    /// The policy has no such notion (a cluster move under a global policy).
+    NotModelled {
+        /// The policy.
+        policy: &'static str,
+        /// What was asked for.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, known } => {
+                write!(f, "there is no policy `{name}`; the policies are {}", known.join(" "))
+            }
+            Self::NotLaminar { policy, first, second } => write!(
+                f,
+                "{policy}: affinities of {} {{{}}} and {} {{{}}} overlap without nesting; \
+                 `strong-{}` takes any",
+                first.0,
+                first.1,
+                second.0,
+                second.1,
+                if policy.contains("fp") { "fp" } else { "edf" },
+            ),
+            Self::NotGlobal { policy, task, affinity } => write!(
+                f,
+                "{policy}: task {task} may use only CPUs {{{affinity}}}, and a global policy needs \
+                 all of them; `hpa-{order}` takes nested affinities, `strong-{order}` any",
+                order = if policy.contains("fp") { "fp" } else { "edf" },
+            ),
+            Self::NotClustered { policy, task, affinity, clusters } => {
+                write!(
+                    f,
+                    "{policy}: the affinity {{{affinity}}} of task {task} is no union of clusters;"
+                )?;
+                clusters.iter().try_for_each(|cluster| write!(f, " {{{cluster}}}"))?;
+                write!(f, " are the clusters")
+            }
+            Self::NoSuchCpu { task, cpu, cpus } => write!(
+                f,
+                "task {task} may use CPU {cpu}, but the platform has CPUs 0 to {}",
+                cpus - 1
+            ),
+            Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
+        }
+    }
+}
+
+impl core::error::Error for PolicyError {}

@@ -1,0 +1,27 @@
+//! The scheduling policies of shiftwork: an *order* (who matters more) and a *placement* (who runs
+//! where). Events go in, switches come out.
+//!
+//! This crate owns every scheduling decision and nothing else. It must never read a clock, start a
+//! thread, or know what carries its decisions out: machines do that. Wake, block, complete, budget
+//! and tick events never allocate; a task that enters or leaves, or an affinity never seen before,
+//! may.
+//!
+//! Start reading at [`Policy`], then `placement/global.rs` for the smallest complete policy, then
+//! `placement/hierarchical/` for the one that this project is about. [`registry`] is the one table
+//! of names.
+#![no_std]
+
+extern crate alloc;
+
+mod error;
+mod order;
+mod placement;
+mod policy;
+mod ready;
+pub mod registry;
+mod tournament;
+
+pub use error::PolicyError;
+pub use order::{Edf, FixedPriority, JobOrder};
+pub use placement::packing::{Packing, pack};
+pub use policy::{Event, Policy, Switch, Switches};

@@ -1,0 +1,21 @@
+use shiftwork_model::{Instant, Job, TaskId};
+
+use super::JobOrder;
+
+/// Earliest deadline first; equal deadlines by becoming ready, then by task.
+#[derive(Clone, Copy, Debug)]
+pub struct Edf;
+
+impl JobOrder for Edf {
+    type Key = (Instant, Instant, TaskId);
+
+    const LAST: Self::Key = (Instant::NEVER, Instant::NEVER, TaskId::LAST);
+
+    fn key(job: &Job) -> Self::Key {
+        (job.deadline, job.ready, job.task)
+    }
+
+    fn task(key: &Self::Key) -> TaskId {
+        key.2
+    }
+}

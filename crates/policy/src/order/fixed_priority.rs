@@ -1,0 +1,21 @@
+use shiftwork_model::{Instant, Job, Priority, TaskId};
+
+use super::JobOrder;
+
+/// Smaller priority number first; equal priorities by becoming ready, then by task.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedPriority;
+
+impl JobOrder for FixedPriority {
+    type Key = (Priority, Instant, TaskId);
+
+    const LAST: Self::Key = (Priority::LEAST_URGENT, Instant::NEVER, TaskId::LAST);
+
+    fn key(job: &Job) -> Self::Key {
+        (job.priority, job.ready, job.task)
+    }
+
+    fn task(key: &Self::Key) -> TaskId {
+        key.2
+    }
+}

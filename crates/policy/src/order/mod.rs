@@ -1,0 +1,27 @@
+//! Who matters more. Each sibling file is one order of the literature.
+
+mod edf;
+mod fixed_priority;
+
+pub use edf::Edf;
+pub use fixed_priority::FixedPriority;
+
+use core::fmt::Debug;
+
+use shiftwork_model::{Job, TaskId};
+
+/// Ranks jobs; the smaller key is the more important one. Ties must be broken: the keys of two
+/// different tasks are never equal.
+pub trait JobOrder {
+    /// What jobs are compared by.
+    type Key: Ord + Copy + Debug;
+
+    /// Follows every job's key: an empty place in a tournament.
+    const LAST: Self::Key;
+
+    /// The job's key.
+    fn key(job: &Job) -> Self::Key;
+
+    /// The task whose job has this key.
+    fn task(key: &Self::Key) -> TaskId;
+}

@@ -1,0 +1,77 @@
+//! What every policy is to a machine.
+
+use alloc::vec::Vec;
+
+use shiftwork_model::{Affinity, CpuId, Instant, Job, Priority, Task, TaskId};
+
+use crate::error::PolicyError;
+
+/// Something that happened and may change what should run.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A job became ready: released, or no longer suspended or throttled. No job of its task is
+    /// ready now.
+    Wake(Job),
+    /// The task's job is not finished and not ready any more: it suspended itself.
+    Block(TaskId),
+    /// The task's job is finished.
+    Complete(TaskId),
+    /// The task's job has used up its budget and is not ready until it wakes again.
+    BudgetSpent(TaskId),
+    /// A quantum boundary on a CPU. Event-driven policies ignore it.
+    Tick(CpuId),
+    /// The task may use other CPUs from now on. One event: the scheduled set of the new affinity,
+    /// placed with the fewest shifts from what is assigned now.
+    SetAffinity(TaskId, &'a Affinity),
+    /// The task has another fixed priority from now on; its ready job too.
+    SetPriority(TaskId, Priority),
+    /// The task's ready job is to be scheduled by another deadline.
+    SetDeadline(TaskId, Instant),
+    /// A task takes part from now on. One that the policy was built with may enter too.
+    Enter(TaskId, &'a Task),
+    /// A task takes no part any more; its ready job is gone.
+    Leave(TaskId),
+    /// The CPU is gone; who ran there is still ready. Whoever has no CPU left waits.
+    CpuOffline(CpuId),
+    /// The CPU is back.
+    CpuOnline(CpuId),
+}
+
+/// A CPU should run another job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// What it should have run before.
+    pub from: Option<TaskId>,
+    /// What it should run now.
+    pub to: Option<TaskId>,
+}
+
+/// Where a policy puts its decisions: at most one switch per CPU and event.
+pub type Switches = Vec<Switch>;
+
+/// Decides which job each CPU should run. Knows no clock, no thread, no kernel: machines do.
+///
+/// Events that contradict what the policy knows (waking a ready task, blocking one that is not
+/// ready) change nothing.
+pub trait Policy {
+    /// Applies `event`, then appends one switch per CPU whose job changed to `out`.
+    ///
+    /// An event that [`Policy::accepts`] refuses must not be applied. Machines clear `out` and give
+    /// it capacity for one switch per CPU, so that nothing is allocated here.
+    fn on_event(&mut self, event: Event<'_>, out: &mut Switches);
+
+    /// The job `cpu` should run now; a live machine may still be on its way there.
+    fn assigned(&self, cpu: CpuId) -> Option<TaskId>;
+
+    /// Whether the event can be applied. Only changes of affinity, entering and the like can be
+    /// refused; the error says why and what would be accepted.
+    fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError>;
+
+    /// For each task (by index) where the policy has bound it, `None` if this policy binds none:
+    /// the packing of partitioned and clustered policies, to be shown to people.
+    fn packing(&self) -> Option<Vec<Affinity>> {
+        None
+    }
+}

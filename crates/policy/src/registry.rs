@@ -1,0 +1,107 @@
+//! The one table of policy names. The command line, the conformance suite and the documentation
+//! all iterate it.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use shiftwork_model::TaskSet;
+
+use crate::error::PolicyError;
+use crate::order::{Edf, FixedPriority};
+use crate::placement::{Global, Partitioned};
+use crate::policy::Policy;
+
+/// Which invariant a policy keeps; checkers judge its traces by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invariant {
+    /// No ready job waits while one of its CPUs is idle or runs a less urgent job (Bonifaci et al.
+    /// 2016, Def. II.1).
+    Weak,
+    /// The same over every chain of shifts (Def. II.2).
+    Strong,
+    /// Within each partition or cluster, as packed.
+    Packed,
+    /// No ready job waits while one of its CPUs is idle; running jobs are never preempted.
+    NonPreemptive,
+}
+
+/// By what a policy ranks jobs; checkers judge its traces by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderName {
+    /// Earliest deadline first.
+    Edf,
+    /// Fixed priorities.
+    FixedPriority,
+}
+
+/// One policy: its name, and what people and checkers need to know of it.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// The name, in lower case.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Which task sets it takes.
+    pub domain: &'static str,
+    /// By what it ranks jobs.
+    pub order: OrderName,
+    /// Which invariant it keeps.
+    pub invariant: Invariant,
+    build: fn(&'static str, &TaskSet) -> Result<Box<dyn Policy>, PolicyError>,
+}
+
+impl Entry {
+    /// Builds the policy for this task set, with every task of it known and no job ready.
+    ///
+    /// # Errors
+    /// If the task set is outside the policy's domain.
+    pub fn build(&self, set: &TaskSet) -> Result<Box<dyn Policy>, PolicyError> {
+        (self.build)(self.name, set)
+    }
+}
+
+/// All policies, in the order of the documentation.
+pub const POLICIES: &[Entry] = &[
+    Entry {
+        name: "p-edf",
+        summary: "partitioned earliest deadline first",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "any affinities",
+        order: OrderName::Edf,
+        invariant: Invariant::Packed,
+        build: |name, set| Ok(Box::new(Partitioned::<Edf>::new(name, set)?)),
+    },
+    Entry {
+        name: "g-edf",
+        summary: "global earliest deadline first",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "global affinities",
+        order: OrderName::Edf,
+        invariant: Invariant::Strong,
+        build: |name, set| Ok(Box::new(Global::<Edf>::new(name, set)?)),
+    },
+    Entry {
+        name: "g-fp",
+        summary: "global fixed priority",
+        source: "Guan et al., RTSS 2009",
+        domain: "global affinities",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Strong,
+        build: |name, set| Ok(Box::new(Global::<FixedPriority>::new(name, set)?)),
+    },
+];
+
+/// The policy with this name, in any case.
+///
+/// # Errors
+/// [`PolicyError::Unknown`] lists the names there are.
+pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
+    POLICIES.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        PolicyError::Unknown {
+            name: String::from(name),
+            known: POLICIES.iter().map(|entry| entry.name).collect(),
+        }
+    })
+}
