@@ -1,1 +1,20 @@
-//! (being built)
+//! What a run leaves behind, and who judges it.
+//!
+//! This crate owns everything that is computed from the records of a run: counters and statistics,
+//! the table of jobs, the checkers, and the Perfetto trace with its reader. It knows only the
+//! `model`, so that every machine is judged alike, and must never contain anything that
+//! influences a run.
+//!
+//! Start reading at [`Counters`], which shows how records are taken; then [`RunSummary`].
+
+mod backlog;
+mod counters;
+mod job_table;
+mod running;
+mod statistics;
+mod summary;
+
+pub use counters::Counters;
+pub use job_table::{JOB_TABLE_HEADER, JobTable};
+pub use statistics::SpanStatistics;
+pub use summary::{RunSummary, SCHEMA_VERSION, TaskSummary};

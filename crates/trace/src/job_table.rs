@@ -1,0 +1,211 @@
+//! The table of all jobs, as CSV.
+
+use std::io::{self, Write};
+
+use shiftwork_model::{Happening, Instant, JobId, Recorder, TaskId, TaskSet};
+
+use crate::backlog::{Backlog, Pending, Run};
+
+/// The columns of the table.
+pub const JOB_TABLE_HEADER: &str =
+    "task,job,release_ns,deadline_ns,start_ns,finish_ns,response_ns,tardiness_ns";
+
+/// Rows are handed to the writer in pieces of about this many bytes.
+const CHUNK_BYTES: usize = 1 << 16;
+
+/// Writes one row per job, under the columns of [`JOB_TABLE_HEADER`].
+///
+/// Completed jobs come in the order of their completion. Jobs that are not finished at the horizon
+/// come last, by task and number, with what is not known of them left empty; those that were dropped
+/// because their task left are among them. A job starts at the first instant after which it runs.
+///
+/// Memory is that of [`Counters`](crate::Counters): it does not grow with the number of rows.
+#[derive(Debug)]
+pub struct JobTable<W: Write> {
+    out: W,
+    rows: Vec<u8>,
+    /// The first error; nothing is written after it.
+    failed: Option<io::Error>,
+    tasks: Vec<TaskRows>,
+    dropped: Vec<Unfinished>,
+}
+
+#[derive(Debug, Default)]
+struct TaskRows {
+    /// The task's name, quoted as CSV asks for.
+    name: String,
+    backlog: Backlog,
+    /// When the oldest pending job first ran.
+    start: Option<Instant>,
+    /// On how many CPUs the oldest pending job is, in the midst of an instant perhaps on two.
+    cpus: usize,
+}
+
+/// Jobs of one task that will not finish, and when the first of them started.
+#[derive(Debug)]
+struct Unfinished {
+    task: TaskId,
+    run: Run,
+    start: Option<Instant>,
+}
+
+impl<W: Write> Recorder for JobTable<W> {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        match *what {
+            Happening::Released { job, deadline } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.backlog.push(Pending {
+                        number: job.number,
+                        release: at,
+                        deadline,
+                    });
+                }
+            }
+            Happening::Switched { from, to, .. } => {
+                if let Some(task) = from.and_then(|job| self.current(job)) {
+                    task.leave_cpu(at);
+                }
+                if let Some(task) = to.and_then(|job| self.current(job)) {
+                    task.enter_cpu(at);
+                }
+            }
+            Happening::Completed { job } => self.complete(job, at),
+            Happening::Left { task } => self.drop_jobs(task),
+            _ => {}
+        }
+    }
+}
+
+impl<W: Write> JobTable<W> {
+    /// A table of the jobs of this task set. Writes in large pieces, so `out` needs no buffer.
+    pub fn new(set: &TaskSet, out: W) -> Self {
+        let tasks = set.tasks.iter().map(|task| TaskRows {
+            name: quoted(&task.name),
+            ..TaskRows::default()
+        });
+        Self {
+            out,
+            rows: format!("{JOB_TABLE_HEADER}\n").into_bytes(),
+            failed: None,
+            tasks: tasks.collect(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// The run ends at `horizon`: writes the jobs that are not finished, and everything held back.
+    ///
+    /// # Errors
+    /// The first error that `out` gave, now or earlier.
+    pub fn finish(mut self, horizon: Instant) -> io::Result<W> {
+        for index in 0..self.tasks.len() {
+            self.drop_jobs(TaskId::from_index(index));
+        }
+        let mut unfinished = std::mem::take(&mut self.dropped);
+        unfinished.sort_by_key(|jobs| jobs.task);
+        for Unfinished { task, run, start } in unfinished {
+            let starts = std::iter::once(start).chain(std::iter::repeat(None));
+            let released = run.jobs().take_while(|job| job.release < horizon);
+            for (job, start) in released.zip(starts) {
+                self.write_row(task, job, start, None);
+            }
+        }
+        self.flush();
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.out.flush().map(|()| self.out),
+        }
+    }
+
+    /// The task whose oldest pending job this is.
+    fn current(&mut self, job: JobId) -> Option<&mut TaskRows> {
+        let task = self.tasks.get_mut(job.task.index())?;
+        let oldest = task.backlog.front()?;
+        (oldest.number == job.number).then_some(task)
+    }
+
+    fn complete(&mut self, id: JobId, at: Instant) {
+        let Some(task) = self.tasks.get_mut(id.task.index()) else {
+            return;
+        };
+        if let Some(job) = task.backlog.pop(id.number) {
+            let start = task.start.take();
+            task.cpus = 0;
+            self.write_row(id.task, job, start, Some(at));
+        }
+    }
+
+    fn drop_jobs(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id.index()) else {
+            return;
+        };
+        task.cpus = 0;
+        for run in task.backlog.drain() {
+            self.dropped.push(Unfinished {
+                task: id,
+                run,
+                start: task.start.take(),
+            });
+        }
+    }
+
+    fn write_row(
+        &mut self,
+        task: TaskId,
+        job: Pending,
+        start: Option<Instant>,
+        finish: Option<Instant>,
+    ) {
+        let rows = &mut self.rows;
+        rows.extend_from_slice(self.tasks[task.index()].name.as_bytes());
+        let fields = [
+            Some(job.number),
+            Some(job.release.as_ns()),
+            Some(job.deadline.as_ns()),
+            start.map(Instant::as_ns),
+            finish.map(Instant::as_ns),
+            finish.map(|at| at.late_since(job.release).as_ns()),
+            finish.map(|at| at.late_since(job.deadline).as_ns()),
+        ];
+        for field in fields {
+            rows.push(b',');
+            if let Some(number) = field {
+                write!(rows, "{number}").expect("writing to memory does not fail");
+            }
+        }
+        rows.push(b'\n');
+        if rows.len() >= CHUNK_BYTES {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.rows).err();
+        }
+        self.rows.clear();
+    }
+}
+
+impl TaskRows {
+    fn enter_cpu(&mut self, at: Instant) {
+        self.cpus += 1;
+        self.start = self.start.or(Some(at));
+    }
+
+    /// A job that is taken off again at the very instant it was put on a CPU has not started.
+    fn leave_cpu(&mut self, at: Instant) {
+        self.cpus = self.cpus.saturating_sub(1);
+        if self.cpus == 0 && self.start == Some(at) {
+            self.start = None;
+        }
+    }
+}
+
+/// The text as a CSV field (RFC 4180).
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

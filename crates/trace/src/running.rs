@@ -1,0 +1,87 @@
+//! Who runs where, compared between whole instants.
+
+use shiftwork_model::{CpuId, JobId};
+
+/// One CPU whose job after an instant is not the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub cpu: CpuId,
+    pub before: Option<JobId>,
+    pub after: Option<JobId>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// What ran before the current instant.
+    before: Option<JobId>,
+    /// What runs as of the last switch.
+    after: Option<JobId>,
+    touched: bool,
+}
+
+/// What every CPU runs, before the current instant and as of the last switch in it.
+///
+/// Several switches may happen at one instant; only what is left of them when time advances
+/// counts. Invariant: a CPU is in `touched` exactly if its flag is set, and every other CPU has
+/// `before == after`.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    cpus: Vec<Cpu>,
+    touched: Vec<CpuId>,
+}
+
+impl Running {
+    pub fn new(cpus: usize) -> Self {
+        Self {
+            cpus: vec![Cpu::default(); cpus],
+            touched: Vec::with_capacity(cpus),
+        }
+    }
+
+    /// How many CPUs there are.
+    pub const fn cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// The CPU runs `to` from now on. A CPU that the machine does not have changes nothing.
+    #[inline]
+    pub fn switch(&mut self, cpu: CpuId, to: Option<JobId>) {
+        let Some(state) = self.cpus.get_mut(cpu.index()) else {
+            return;
+        };
+        state.after = to;
+        if !state.touched {
+            state.touched = true;
+            self.touched.push(cpu);
+        }
+    }
+
+    /// Whether no CPU was switched since the last call of [`Running::settle`].
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.touched.is_empty()
+    }
+
+    /// What changed since the last call of [`Running::settle`].
+    #[inline]
+    pub fn changes(&self) -> impl Iterator<Item = Change> + '_ {
+        self.touched.iter().filter_map(|&cpu| {
+            let state = &self.cpus[cpu.index()];
+            (state.before != state.after).then_some(Change {
+                cpu,
+                before: state.before,
+                after: state.after,
+            })
+        })
+    }
+
+    /// The instant is over: what runs now is what ran before the next one.
+    #[inline]
+    pub fn settle(&mut self) {
+        for cpu in self.touched.drain(..) {
+            let state = &mut self.cpus[cpu.index()];
+            state.before = state.after;
+            state.touched = false;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a run comes down to in numbers.
+
+use serde_json::{Value, json};
+use shiftwork_model::Instant;
+
+use crate::statistics::SpanStatistics;
+
+/// Version of the JSON that [`RunSummary::to_json`] gives; it changes when a key changes its
+/// meaning.
+pub const SCHEMA_VERSION: u64 = 1;
+
+/// What one task did in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSummary {
+    /// The task's name.
+    pub name: String,
+    /// Jobs released before the horizon.
+    pub jobs: u64,
+    /// Jobs finished by the horizon.
+    pub completed: u64,
+    /// Jobs finished late, and unfinished jobs that were due by the horizon.
+    pub misses: u64,
+    /// Response times of the completed jobs; `None` if there are none.
+    pub response: Option<SpanStatistics>,
+    /// Largest tardiness of a completed job; `None` if there are none.
+    pub tardiness_max_ns: Option<u64>,
+    /// Mean tardiness of the completed jobs, to the nearest nanosecond; `None` if there are none.
+    pub tardiness_mean_ns: Option<u64>,
+    /// How often a running unfinished job was ready but not running after an instant.
+    pub preemptions: u64,
+    /// How often a job executed on another CPU than it last executed on.
+    pub migrations: u64,
+    /// How often a job ran before and after an instant, on different CPUs.
+    pub shifts: u64,
+}
+
+/// What a run comes down to. The counts are the sums over the tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// CPUs of the machine.
+    pub cpus: usize,
+    /// The run covers the time up to here.
+    pub horizon: Instant,
+    /// Jobs released before the horizon.
+    pub jobs: u64,
+    /// Jobs finished by the horizon.
+    pub completed: u64,
+    /// Jobs finished late, and unfinished jobs that were due by the horizon.
+    pub deadline_misses: u64,
+    /// Preemptions.
+    pub preemptions: u64,
+    /// Migrations, shifts included.
+    pub migrations: u64,
+    /// Shifts.
+    pub shifts: u64,
+    /// Each task, in the order of the task set.
+    pub tasks: Vec<TaskSummary>,
+}
+
+impl RunSummary {
+    pub(crate) fn of(cpus: usize, horizon: Instant, tasks: Vec<TaskSummary>) -> Self {
+        let sum = |of: fn(&TaskSummary) -> u64| tasks.iter().map(of).sum();
+        Self {
+            cpus,
+            horizon,
+            jobs: sum(|task| task.jobs),
+            completed: sum(|task| task.completed),
+            deadline_misses: sum(|task| task.misses),
+            preemptions: sum(|task| task.preemptions),
+            migrations: sum(|task| task.migrations),
+            shifts: sum(|task| task.shifts),
+            tasks,
+        }
+    }
+
+    /// The summary under the keys of `simulate --json` and `run --json`. `events` is the number of
+    /// events that the policy took.
+    pub fn to_json(&self, policy: &str, events: u64) -> Value {
+        json!({
+            "schema_version": SCHEMA_VERSION,
+            "policy": policy,
+            "cpus": self.cpus,
+            "horizon_ns": self.horizon.as_ns(),
+            "jobs": self.jobs,
+            "completed": self.completed,
+            "events": events,
+            "deadline_misses": self.deadline_misses,
+            "preemptions": self.preemptions,
+            "migrations": self.migrations,
+            "shifts": self.shifts,
+            "tasks": self.tasks.iter().map(TaskSummary::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl TaskSummary {
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "jobs": self.jobs,
+            "completed": self.completed,
+            "misses": self.misses,
+            "response_ns": self.response.map(|response| json!({
+                "min": response.min_ns,
+                "mean": response.mean_ns,
+                "p99": response.p99_ns,
+                "max": response.max_ns,
+            })),
+            "tardiness_ns": self.tardiness_max_ns.map(|max| json!({
+                "max": max,
+                "mean": self.tardiness_mean_ns,
+            })),
+            "preemptions": self.preemptions,
+            "migrations": self.migrations,
+            "shifts": self.shifts,
+        })
+    }
+}
