@@ -1,0 +1,50 @@
+# The verbs of this repository. Each one does all it needs, and nothing twice.
+#
+#   make setup       install what a fresh Debian or Ubuntu lacks (asks sudo unless root)
+#   make build       the release binary, target/release/shiftwork
+#   make demo        run the examples; tables here, traces and pages in demo/
+#   make test        everything that must hold, in a few minutes
+#   make test-long   the same with much larger random counts
+#   make bench       nanoseconds and instructions per event, simulation speed
+#   make lint        only the format, clippy and documentation checks
+#   make man         man pages and shell completions, into target/man and target/completions
+
+SHELL := bash
+CARGO ?= cargo
+# Where cargo puts things, also when CARGO_TARGET_DIR says otherwise.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SHIFTWORK := $(TARGET)/release/shiftwork
+
+.PHONY: setup build demo test test-long bench lint man clean
+
+setup:
+	@.ci/setup
+
+build:
+	$(CARGO) build --release --locked -p shiftwork-cli
+
+demo: build
+	@examples/demo $(SHIFTWORK) demo
+
+test:
+	@.ci/setup --quiet
+	@.ci/test
+
+test-long:
+	@.ci/setup --quiet
+	@SHIFTWORK_LONG=1 .ci/test
+
+bench:
+	@.ci/setup --quiet
+	@.ci/bench
+
+lint:
+	@.ci/test lint
+
+man: build
+	$(SHIFTWORK) man --out-dir $(TARGET)/man
+	$(SHIFTWORK) completions --out-dir $(TARGET)/completions
+
+clean:
+	$(CARGO) clean
+	rm -rf demo
