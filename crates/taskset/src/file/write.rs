@@ -1,0 +1,237 @@
+//! Writes a task set as a file that reads back to the same task set.
+
+use std::fmt::Write;
+
+use shiftwork_model::{
+    Action, Affinity, Arrival, Change, CpuSet, Frequency, Instant, OnOverrun, Phase, Platform,
+    SchedulerOptions, Span, Task, TaskId, TaskSet, Work,
+};
+
+/// The task set as a task-set file. [`read`](crate::read) makes the same task set of it, provided
+/// that the task set is one that a file can describe: nothing zero that must not be, every CPU on
+/// the platform, actions by time.
+pub fn write(set: &TaskSet) -> String {
+    let mut out = String::new();
+    if !set.name.is_empty() {
+        line(&mut out, "name", &quoted(&set.name));
+        out.push('\n');
+    }
+    write_platform(&mut out, &set.platform);
+    write_scheduler(&mut out, &set.scheduler);
+    for task in &set.tasks {
+        write_task(&mut out, task, &set.platform);
+    }
+    for action in &set.actions {
+        write_action(&mut out, action, set);
+    }
+    out
+}
+
+/// A text as a TOML string on one line.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            control if control.is_control() => {
+                write!(out, "\\U{:08x}", control as u32).expect("a string takes any text");
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn line(out: &mut String, key: &str, value: &str) {
+    writeln!(out, "{key} = {value}").expect("a string takes any text");
+}
+
+fn span(span: Span) -> String {
+    format!("\"{span}\"")
+}
+
+fn instant(instant: Instant) -> String {
+    format!("\"{instant}\"")
+}
+
+/// A list of `items`, each written by `write`.
+fn list<T>(items: &[T], write: impl Fn(&T) -> String) -> String {
+    let items: Vec<String> = items.iter().map(write).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn cpu_lists(sets: &[CpuSet]) -> String {
+    list(sets, |set| format!("\"{set}\""))
+}
+
+/// A key that needs no quotes, or one with quotes.
+fn key(name: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    match !name.is_empty() && name.bytes().all(bare) {
+        true => name.to_string(),
+        false => quoted(name),
+    }
+}
+
+fn write_platform(out: &mut String, platform: &Platform) {
+    out.push_str("[platform]\n");
+    line(out, "cpus", &platform.cpus.to_string());
+    if !platform.sets.is_empty() {
+        let sets = platform.sets.iter();
+        let sets: Vec<String> = sets
+            .map(|(name, set)| format!("{} = \"{set}\"", key(name)))
+            .collect();
+        line(out, "sets", &format!("{{ {} }}", sets.join(", ")));
+    }
+    if !platform.clusters.is_empty() {
+        line(out, "clusters", &cpu_lists(&platform.clusters));
+    }
+    if !platform.caches.is_empty() {
+        line(out, "caches", &cpu_lists(&platform.caches));
+    }
+    if !platform.capacities.is_empty() {
+        line(
+            out,
+            "capacities",
+            &list(&platform.capacities, ToString::to_string),
+        );
+    }
+    if platform.frequency == Frequency::GrubPa {
+        line(out, "frequency", "\"grub-pa\"");
+    }
+}
+
+fn write_scheduler(out: &mut String, scheduler: &SchedulerOptions) {
+    let default = SchedulerOptions::default();
+    if *scheduler == default {
+        return;
+    }
+    out.push_str("\n[scheduler]\n");
+    if let Some(policy) = &scheduler.policy {
+        line(out, "policy", &quoted(policy));
+    }
+    if scheduler.reserve != default.reserve {
+        line(out, "reserve", &scheduler.reserve.to_string());
+    }
+    if scheduler.reserve_server {
+        line(out, "reserve-server", "true");
+    }
+    if let Some(quantum) = scheduler.quantum {
+        line(out, "quantum", &span(quantum));
+    }
+    if let Some(path) = &scheduler.overheads {
+        line(out, "overheads", &quoted(path));
+    }
+}
+
+/// The affinity by its name if it has one, as a list otherwise.
+fn affinity(affinity: &Affinity, platform: &Platform) -> String {
+    let named = platform
+        .sets
+        .iter()
+        .find(|(_, set)| *set == affinity.cpus());
+    named.map_or_else(|| format!("\"{affinity}\""), |(name, _)| quoted(name))
+}
+
+fn write_task(out: &mut String, task: &Task, platform: &Platform) {
+    out.push_str("\n[[task]]\n");
+    line(out, "name", &quoted(&task.name));
+    line(out, "cost", &span(task.cost));
+    line(out, "period", &span(task.period));
+    if task.deadline != task.period {
+        line(out, "deadline", &span(task.deadline));
+    }
+    if !task.offset.is_zero() {
+        line(out, "offset", &span(task.offset));
+    }
+    if *task.affinity.cpus() != platform.all() {
+        line(out, "affinity", &affinity(&task.affinity, platform));
+    }
+    if let Some(priority) = task.priority {
+        line(out, "priority", &priority.to_string());
+    }
+    match &task.arrival {
+        Arrival::Periodic => {}
+        Arrival::Sporadic => line(out, "arrival", "\"sporadic\""),
+        Arrival::Releases(releases) => line(out, "releases", &list(releases, |at| instant(*at))),
+    }
+    if let Some(cpu) = task.start_cpu {
+        line(out, "start-cpu", &cpu.to_string());
+    }
+    if let Some(work) = work(&task.work) {
+        line(out, "work", &work);
+    }
+    match task.on_overrun {
+        OnOverrun::Throttle => {}
+        OnOverrun::Continue => line(out, "on-overrun", "\"continue\""),
+        OnOverrun::Signal => line(out, "on-overrun", "\"signal\""),
+    }
+    if !task.command.is_empty() {
+        line(out, "command", &list(&task.command, |word| quoted(word)));
+    }
+}
+
+fn work(work: &Work) -> Option<String> {
+    let inner = match work {
+        Work::Cost => return None,
+        Work::Constant(run) => format!("run = {}", span(*run)),
+        Work::Uniform(least, most) => format!("run = [{}, {}]", span(*least), span(*most)),
+        Work::Trace(runs) => format!("trace = {}", list(runs, |run| span(*run))),
+        Work::Phases(phases) => format!("phases = {}", list(phases, phase)),
+    };
+    Some(format!("{{ {inner} }}"))
+}
+
+fn phase(phase: &Phase) -> String {
+    match phase {
+        Phase::Run(length) => format!("{{ run = {} }}", span(*length)),
+        Phase::Sleep(length) => format!("{{ sleep = {} }}", span(*length)),
+    }
+}
+
+fn write_action(out: &mut String, action: &Action, set: &TaskSet) {
+    let task = |id: &TaskId| quoted(&set.tasks[id.index()].name);
+    out.push_str("\n[[action]]\n");
+    line(out, "at", &instant(action.at));
+    let (key, value) = match &action.change {
+        Change::Enter(id) => ("enter", task(id)),
+        Change::Leave(id) => ("leave", task(id)),
+        Change::SetAttributes {
+            task: id,
+            cost,
+            period,
+            deadline,
+        } => {
+            let new = [("cost", cost), ("period", period), ("deadline", deadline)];
+            let new = new
+                .iter()
+                .filter_map(|(key, value)| value.map(|new| format!(", {key} = {}", span(new))));
+            let new: String = new.collect();
+            ("set-attr", format!("{{ task = {}{new} }}", task(id)))
+        }
+        Change::SetAffinity(id, to) => {
+            let to = affinity(to, &set.platform);
+            (
+                "set-affinity",
+                format!("{{ task = {}, to = {to} }}", task(id)),
+            )
+        }
+        Change::SetPriority(id, to) => (
+            "set-priority",
+            format!("{{ task = {}, to = {to} }}", task(id)),
+        ),
+        Change::Move(id, cluster) => (
+            "move",
+            format!("{{ task = {}, cluster = {cluster} }}", task(id)),
+        ),
+        Change::SetClusters(clusters) => ("set-clusters", cpu_lists(clusters)),
+        Change::CpuOffline(cpu) => ("cpu-offline", cpu.to_string()),
+        Change::CpuOnline(cpu) => ("cpu-online", cpu.to_string()),
+        Change::SetReserve(share) => ("set-reserve", share.to_string()),
+    };
+    line(out, key, &value);
+}
