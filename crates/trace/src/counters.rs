@@ -21,7 +21,7 @@ use crate::summary::{RunSummary, TaskSummary};
 ///
 /// States are compared between whole instants: of several switches at one instant only the outcome
 /// counts. Records that contradict each other (a job that finishes twice) are not counted; judging
-/// them is up to the checkers.
+/// them is up to the [checkers](crate::check).
 ///
 /// # Cost
 /// A few nanoseconds per record and no allocation but for the first jobs of a task, and for

@@ -8,6 +8,7 @@
 //! Start reading at [`Counters`], which shows how records are taken; then [`RunSummary`].
 
 mod backlog;
+pub mod check;
 mod counters;
 mod job_table;
 mod running;

@@ -56,6 +56,12 @@ impl Running {
         }
     }
 
+    /// What the CPU runs as of the last switch.
+    #[inline]
+    pub fn on(&self, cpu: CpuId) -> Option<JobId> {
+        self.cpus.get(cpu.index())?.after
+    }
+
     /// Whether no CPU was switched since the last call of [`Running::settle`].
     #[inline]
     pub fn is_settled(&self) -> bool {

@@ -1,0 +1,131 @@
+//! A job never executes for longer than its budget between replenishments.
+//!
+//! A job begins with at most the cost that its task had when the job was released; under a server
+//! it may begin with less, which the records do not say. Tasks whose overruns are not throttled
+//! have no budget.
+
+use shiftwork_model::{Happening, Instant, OnOverrun, Span, TaskSet};
+
+use super::Findings;
+use super::state::State;
+
+/// What every task may still execute.
+#[derive(Clone, Debug)]
+pub(super) struct Budgets(Vec<Budget>);
+
+#[derive(Clone, Debug)]
+struct Budget {
+    enforced: bool,
+    /// Number of the last job released.
+    released: u64,
+    /// From which job on which cost is in force, ascending. Never empty; entries that no unfinished
+    /// job needs are dropped, so there are never more than changes of attributes pending.
+    costs: Vec<(u64, Span)>,
+    /// The job that the budget is for.
+    job: u64,
+    limit: Span,
+    executed: Span,
+    /// Since when the job runs, `None` if it does not.
+    since: Option<Instant>,
+}
+
+impl Budgets {
+    pub fn new(set: &TaskSet) -> Self {
+        let budgets = set.tasks.iter().map(|task| Budget {
+            enforced: task.on_overrun == OnOverrun::Throttle,
+            released: 0,
+            costs: vec![(1, task.cost)],
+            job: 0,
+            limit: task.cost,
+            executed: Span::ZERO,
+            since: None,
+        });
+        Self(budgets.collect())
+    }
+
+    /// Takes a fact of the present instant.
+    pub fn take(&mut self, state: &State, what: &Happening, found: &mut Findings) {
+        match *what {
+            Happening::Released { job, .. } => {
+                if let Some(budget) = self.0.get_mut(job.task.index()) {
+                    budget.released = job.number;
+                }
+            }
+            Happening::Ready { job, .. } => {
+                if let Some(budget) = self.0.get_mut(job.task.index())
+                    && budget.job != job.number
+                {
+                    budget.charge(state, job.task.index(), found);
+                    budget.begin(job.number);
+                }
+            }
+            Happening::Replenished {
+                task,
+                budget: limit,
+                ..
+            } => {
+                if let Some(budget) = self.0.get_mut(task.index()) {
+                    budget.charge(state, task.index(), found);
+                    budget.executed = Span::ZERO;
+                    budget.limit = limit;
+                }
+            }
+            Happening::AttributesSet { task, cost, .. } => {
+                if let Some(budget) = self.0.get_mut(task.index()) {
+                    budget.costs.push((budget.released + 1, cost));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The instant is over: charges whoever stopped, and notes who started.
+    pub fn judge(&mut self, state: &State, found: &mut Findings) {
+        for job in state.changes().filter_map(|change| change.before) {
+            if let Some(budget) = self.0.get_mut(job.task.index()) {
+                budget.charge(state, job.task.index(), found);
+                budget.since = None;
+            }
+        }
+        for job in state.changes().filter_map(|change| change.after) {
+            if let Some(budget) = self.0.get_mut(job.task.index()) {
+                budget.since = Some(state.now());
+            }
+        }
+    }
+
+    /// The run is over: charges whoever still runs.
+    pub fn close(&mut self, state: &State, found: &mut Findings) {
+        for (task, budget) in self.0.iter_mut().enumerate() {
+            budget.charge(state, task, found);
+        }
+    }
+}
+
+impl Budget {
+    fn begin(&mut self, number: u64) {
+        let later = self.costs.partition_point(|&(from, _)| from <= number);
+        self.costs.drain(..later.saturating_sub(1));
+        self.limit = self.costs[0].1;
+        self.executed = Span::ZERO;
+        self.job = number;
+    }
+
+    /// Counts what the job executed up to now.
+    fn charge(&mut self, state: &State, task: usize, found: &mut Findings) {
+        let Some(since) = self.since.replace(state.now()) else {
+            self.since = None;
+            return;
+        };
+        let before = self.executed;
+        self.executed += state.now().late_since(since);
+        if self.enforced && self.executed > self.limit && before <= self.limit {
+            found.add(state.now(), || {
+                format!(
+                    "job {} of {} has executed {} on a budget of {}",
+                    self.job, state.tasks[task].name, self.executed, self.limit
+                )
+            });
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Judges a run by its records alone, whatever machine they come from.
+//!
+//! One file per thing that must hold: affinities, the order of a policy, budgets, work conservation,
+//! CPUs that are away, and that a job runs on one CPU and only while it is ready. They see what the
+//! records say after each whole instant; what a machine does in the midst of one is its own
+//! business.
+//!
+//! What a policy promises comes as plain values ([`Facts`]): this crate knows no policies.
+
+mod affinity;
+mod away;
+mod budget;
+mod one_cpu;
+mod order;
+mod reach;
+mod state;
+mod work_conservation;
+
+use std::fmt;
+
+use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, TaskSet};
+
+use budget::Budgets;
+use reach::Survey;
+use state::State;
+
+/// At most this many violations are reported; the first one matters most, and a broken machine may
+/// violate everything at every instant.
+pub const VIOLATIONS_MAX: usize = 100;
+
+/// Something that must not happen, and when it did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The instant after which it was so.
+    pub at: Instant,
+    /// What was wrong, for people: which jobs, which CPUs, and against what.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: {}", self.at, self.what)
+    }
+}
+
+/// Which invariant a policy promises to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invariant {
+    /// No ready job waits while one of its CPUs is idle or runs a less urgent job (Bonifaci et al.
+    /// 2016, Def. II.1).
+    Weak,
+    /// The same over every chain of shifts (Def. II.2).
+    Strong,
+    /// Within each partition or cluster, as packed.
+    Packed,
+    /// No ready job waits while one of its CPUs is idle; running jobs are never preempted, and the
+    /// most urgent waiting job comes next.
+    NonPreemptive,
+}
+
+/// By what a policy ranks jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Earliest deadline first.
+    Edf,
+    /// Fixed priorities.
+    FixedPriority,
+}
+
+/// What the records are judged by, beside the task set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The invariant that the policy keeps.
+    pub invariant: Invariant,
+    /// By what it ranks jobs.
+    pub order: Order,
+    /// For each task the CPUs to which the policy has bound it; needed under
+    /// [`Invariant::Packed`] only. `None`: the affinities.
+    pub packing: Option<Vec<Affinity>>,
+    /// Whether decisions are carried out at the very instant of the event and cost nothing. Where
+    /// they take time (overheads, live machines), order, work conservation and budgets hold outside
+    /// reaction windows only, and are not judged.
+    pub immediate: bool,
+}
+
+/// Takes the records of a run and finds what is wrong with them.
+///
+/// # Cost
+/// Per instant at which something changed, a step per waiting job and CPU; under the strong
+/// invariant also a search over the CPUs for each distinct affinity among the waiting jobs that are
+/// more urgent than some running job. Memory grows with tasks and CPUs, not with records.
+#[derive(Debug)]
+pub struct Checker {
+    facts: Facts,
+    state: State,
+    survey: Survey,
+    budgets: Budgets,
+    found: Findings,
+}
+
+/// The violations so far.
+#[derive(Debug, Default)]
+struct Findings(Vec<Violation>);
+
+impl Findings {
+    /// Notes a violation; its text is only made if there is room for it.
+    fn add(&mut self, at: Instant, what: impl FnOnce() -> String) {
+        if self.0.len() < VIOLATIONS_MAX {
+            self.0.push(Violation { at, what: what() });
+        }
+    }
+}
+
+impl Recorder for Checker {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        if at < self.state.now() {
+            let now = self.state.now();
+            self.found
+                .add(at, || format!("a record follows one of {now}"));
+        }
+        if at != self.state.now() {
+            self.judge();
+            self.state.advance(at);
+        }
+        one_cpu::judge_fact(&self.state, what, &mut self.found);
+        self.budgets.take(&self.state, what, &mut self.found);
+        self.survey.take(&self.state, what);
+        self.state.take(what);
+    }
+}
+
+impl Checker {
+    /// A checker for a run of this task set.
+    pub fn new(set: &TaskSet, facts: Facts) -> Self {
+        let mut state = State::new(set);
+        Self {
+            survey: Survey::new(&facts, &mut state),
+            budgets: Budgets::new(set),
+            facts,
+            state,
+            found: Findings::default(),
+        }
+    }
+
+    /// The run ends at `horizon`; what is recorded exactly there is the end of what was before, and
+    /// the state after it is not judged. The violations come in the order of time.
+    pub fn finish(mut self, horizon: Instant) -> Vec<Violation> {
+        if self.state.now() < horizon {
+            self.judge();
+            self.state.advance(horizon);
+        }
+        if self.facts.immediate {
+            self.budgets.close(&self.state, &mut self.found);
+        }
+        self.found.0
+    }
+
+    /// Judges the instant that is over, if anything relevant happened at it.
+    fn judge(&mut self) {
+        if !self.state.is_changed() {
+            return;
+        }
+        let (state, found) = (&mut self.state, &mut self.found);
+        state.settle();
+        one_cpu::judge(state, found);
+        affinity::judge(state, found);
+        away::judge(state, found);
+        if self.facts.immediate {
+            self.budgets.judge(state, found);
+            self.survey.look(state, found);
+            order::judge(&self.facts, state, &self.survey, found);
+            work_conservation::judge(state, &self.survey, found);
+        }
+        state.close();
+    }
+}
+
+/// All violations of these records of a run up to `horizon`, at most [`VIOLATIONS_MAX`].
+pub fn check(set: &TaskSet, facts: Facts, horizon: Instant, records: &[Record]) -> Vec<Violation> {
+    let mut checker = Checker::new(set, facts);
+    for record in records {
+        checker.record(record.at, &record.what);
+    }
+    checker.finish(horizon)
+}

@@ -1,0 +1,279 @@
+//! Which CPUs a waiting job could get, in one step or over a chain of shifts.
+
+use shiftwork_model::{Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, TaskId};
+
+use super::state::{State, TaskState};
+use super::{Facts, Findings, Invariant, Order};
+
+const WORDS: usize = CPUS_MAX / 64;
+
+/// How urgent a job is; the smaller key is the more urgent one. Ties are left open: only a strictly
+/// more urgent waiting job is wronged.
+pub(super) type Key = u64;
+
+/// The key of the ready job of a task.
+pub(super) fn key(order: Order, task: &TaskState) -> Key {
+    match order {
+        Order::Edf => task.deadline.as_ns(),
+        Order::FixedPriority => u64::from(task.priority.number()),
+    }
+}
+
+/// The most urgent job that waits for some mask, and what it could get.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Front {
+    pub waiting: TaskId,
+    pub key: Key,
+    /// A CPU that it could get without stopping anyone.
+    pub idle: Option<CpuId>,
+    /// The least urgent job that would have to stop for it.
+    pub least_urgent: Option<(Key, TaskId, CpuId)>,
+}
+
+/// Looks, after each instant, at the most urgent waiting job of each mask.
+///
+/// Under the strong invariant a job reaches the CPUs of its affinity, and from a CPU that it
+/// reaches all CPUs of the job running there: that job could shift. A waiting job that is more
+/// urgent than one on a CPU it reaches, or that reaches an idle CPU, is wronged (Bonifaci et al.
+/// 2016, Def. II.2; the definition's alternating path is such a chain).
+#[derive(Clone, Debug)]
+pub(super) struct Survey {
+    order: Order,
+    shifts: bool,
+    /// Under [`Invariant::Packed`], where tasks are bound, as far as known.
+    packing: Option<Packing>,
+    /// Per mask the most urgent waiting job, meaningful for the masks in `waiting` only.
+    best: Vec<Option<(Key, TaskId)>>,
+    waiting: Vec<usize>,
+    fronts: Vec<Front>,
+}
+
+/// Where a partitioned or clustered policy has bound the tasks.
+#[derive(Clone, Debug)]
+struct Packing {
+    blocks: Vec<CpuSet>,
+    /// Per task its mask; `None` where the records have made it unknown until the task runs.
+    bound: Vec<Option<usize>>,
+}
+
+impl Survey {
+    pub fn new(facts: &Facts, state: &mut State) -> Self {
+        let packed = facts.invariant == Invariant::Packed;
+        let packing = facts.packing.as_ref().filter(|_| packed);
+        Self {
+            order: facts.order,
+            shifts: facts.invariant == Invariant::Strong,
+            packing: packing.map(|packing| Packing::new(packing, state)),
+            best: Vec::new(),
+            waiting: Vec::new(),
+            fronts: Vec::new(),
+        }
+    }
+
+    /// Takes a fact of the present instant.
+    pub fn take(&mut self, state: &State, what: &Happening) {
+        let Some(packing) = &mut self.packing else {
+            return;
+        };
+        match *what {
+            Happening::AffinitySet { task, .. } => packing.forget(task),
+            // What a policy knows from the start it has packed already.
+            Happening::Entered { task } if state.now() > Instant::ZERO => packing.forget(task),
+            Happening::CpuOffline { .. } | Happening::CpuOnline { .. } => packing.bound.fill(None),
+            _ => {}
+        }
+    }
+
+    /// What was found by the last [`Survey::look`]: one entry per mask with a waiting job that is
+    /// wronged.
+    pub fn fronts(&self) -> &[Front] {
+        &self.fronts
+    }
+
+    /// Looks at the state after the instant.
+    pub fn look(&mut self, state: &mut State, found: &mut Findings) {
+        if let Some(packing) = &mut self.packing {
+            packing.learn(state, found);
+        }
+        self.fronts.clear();
+        self.find_waiting(state);
+        let available = state.available();
+        let (idle, threshold) = self.extremes(state, &available);
+        let mut masks = std::mem::take(&mut self.waiting);
+        for &mask in &masks {
+            let Some((key, waiting)) = self.best[mask].take() else {
+                continue;
+            };
+            // Most instants end here: nobody is idle, and nobody who runs is less urgent.
+            if !idle && key >= threshold {
+                continue;
+            }
+            let front = self.explore(state, &available, mask, (key, waiting));
+            if front.idle.is_some() || front.least_urgent.is_some_and(|(least, ..)| key < least) {
+                self.fronts.push(front);
+            }
+        }
+        masks.clear();
+        self.waiting = masks;
+    }
+
+    /// Per mask the most urgent waiting job.
+    fn find_waiting(&mut self, state: &State) {
+        self.best.resize(state.masks.len(), None);
+        for &id in &state.ready {
+            let task = &state.tasks[id.index()];
+            if !task.waits() {
+                continue;
+            }
+            let mask = match &self.packing {
+                Some(packing) => packing.bound[id.index()],
+                None => Some(task.mask),
+            };
+            let Some(mask) = mask else { continue };
+            let candidate = (key(self.order, task), id);
+            match &mut self.best[mask] {
+                Some(best) => *best = candidate.min(*best),
+                none => {
+                    *none = Some(candidate);
+                    self.waiting.push(mask);
+                }
+            }
+        }
+    }
+
+    /// Whether some CPU is idle, and the key of the least urgent running job.
+    fn extremes(&self, state: &State, available: &CpuSet) -> (bool, Key) {
+        if self.waiting.is_empty() {
+            return (false, 0);
+        }
+        let mut threshold = 0;
+        for cpu in available.iter() {
+            match state
+                .on(cpu)
+                .and_then(|job| state.tasks.get(job.task.index()))
+            {
+                Some(task) => threshold = threshold.max(key(self.order, task)),
+                None => return (true, Key::MAX),
+            }
+        }
+        (false, threshold)
+    }
+
+    /// Follows every chain of shifts from the CPUs of `mask`.
+    fn explore(
+        &self,
+        state: &State,
+        available: &CpuSet,
+        mask: usize,
+        (key, waiting): (Key, TaskId),
+    ) -> Front {
+        let mut front = Front {
+            waiting,
+            key,
+            idle: None,
+            least_urgent: None,
+        };
+        let mut reached = Reached::new(state.cpus(), available);
+        reached.add(&state.masks[mask]);
+        while let Some(cpu) = reached.next() {
+            let Some(job) = state.on(cpu) else {
+                front.idle = Some(cpu);
+                break;
+            };
+            let Some(task) = state.tasks.get(job.task.index()) else {
+                continue;
+            };
+            let candidate = (self::key(self.order, task), job.task, cpu);
+            front.least_urgent = front.least_urgent.max(Some(candidate));
+            if self.shifts {
+                reached.add(&state.masks[task.mask]);
+            }
+        }
+        front
+    }
+}
+
+impl Packing {
+    fn new(packing: &[Affinity], state: &mut State) -> Self {
+        let mut blocks: Vec<CpuSet> = packing.iter().map(|block| *block.cpus()).collect();
+        let mut bound: Vec<_> = blocks
+            .iter()
+            .map(|&block| Some(state.intern(block)))
+            .collect();
+        bound.resize(state.tasks.len(), None);
+        blocks.sort_unstable();
+        blocks.dedup();
+        Self { blocks, bound }
+    }
+
+    fn forget(&mut self, task: TaskId) {
+        if let Some(bound) = self.bound.get_mut(task.index()) {
+            *bound = None;
+        }
+    }
+
+    /// A task whose binding is unknown is bound to the block in which it starts to run; one whose
+    /// binding is known must start inside it.
+    fn learn(&mut self, state: &mut State, found: &mut Findings) {
+        let started: Vec<_> = state
+            .changes()
+            .filter_map(|change| Some((change.after?, change.cpu)))
+            .filter(|(job, _)| job.task.index() < self.bound.len())
+            .collect();
+        for (job, cpu) in started {
+            match self.bound[job.task.index()] {
+                None => {
+                    let block = self
+                        .blocks
+                        .iter()
+                        .find(|block| block.contains(cpu))
+                        .copied();
+                    let block = block.unwrap_or(CpuSet::single(cpu));
+                    self.bound[job.task.index()] = Some(state.intern(block));
+                }
+                Some(mask) if !state.masks[mask].contains(cpu) => found.add(state.now(), || {
+                    let block = state.masks[mask];
+                    format!(
+                        "{} runs on CPU {cpu}, and is packed onto {{{block}}}",
+                        state.name(job)
+                    )
+                }),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// A set of CPUs that grows while it is walked, each CPU once. Works on as many words as the
+/// machine has, which is what makes small machines fast.
+struct Reached {
+    words: usize,
+    /// CPUs that may still be added.
+    unseen: [u64; WORDS],
+    todo: [u64; WORDS],
+}
+
+impl Reached {
+    fn new(cpus: usize, available: &CpuSet) -> Self {
+        Self {
+            words: cpus.div_ceil(64),
+            unseen: *available.words(),
+            todo: [0; WORDS],
+        }
+    }
+
+    fn add(&mut self, cpus: &CpuSet) {
+        for word in 0..self.words {
+            let fresh = cpus.words()[word] & self.unseen[word];
+            self.unseen[word] &= !fresh;
+            self.todo[word] |= fresh;
+        }
+    }
+
+    fn next(&mut self) -> Option<CpuId> {
+        let word = self.todo[..self.words].iter().position(|&word| word != 0)?;
+        let bit = self.todo[word].trailing_zeros() as usize;
+        self.todo[word] &= self.todo[word] - 1;
+        CpuId::new(word * 64 + bit)
+    }
+}
