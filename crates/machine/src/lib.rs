@@ -1,1 +1,17 @@
-//! (being built)
+//! What joins a policy to something that runs jobs, as far as every machine does it alike: when jobs
+//! are released, what a job does, how budgets are enforced, and the trait of a machine.
+//!
+//! This crate owns pure integer logic. It must never decide who runs (policies do), read a clock or
+//! run anything (machines do).
+//!
+//! Start reading at [`Machine`]; then [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
+
+mod machine;
+mod release;
+mod server;
+mod work;
+
+pub use machine::{Machine, Outcome, Workload};
+pub use release::ReleasePattern;
+pub use server::{Admission, Server, ServerParameters, Spent};
+pub use work::{Stretch, WorkSource};

@@ -1,1 +1,21 @@
-//! (being built)
+//! The simulated machine: exact integer time, deterministic, fast.
+//!
+//! This crate owns *when* things happen on a machine without noise. It must never decide who runs
+//! (policies do), count or judge (the trace crate does), read a clock or start a thread.
+//!
+//! Start reading at [`Simulation`], then `engine.rs`, whose `instant` is the order of DESIGN's
+//! "at one instant" rule; `jobs.rs` is the life of a job, `dispatch.rs` what CPUs do.
+
+mod actions;
+mod arrivals;
+mod costs;
+mod dispatch;
+mod engine;
+mod jobs;
+mod reserve;
+mod simulation;
+mod state;
+mod timeline;
+
+pub use shiftwork_machine::{Machine, Outcome, Workload};
+pub use simulation::{Options, SimulatedMachine, Simulation};

@@ -1,0 +1,161 @@
+//! When the jobs of a task are released.
+
+use shiftwork_model::{Arrival, Instant, RandomStream, Span, Task, TaskId};
+
+/// What the random streams of release gaps are for, as the `cell` of [`RandomStream::new`].
+const GAPS: u64 = 0x6761_7073;
+
+/// The releases of one task, one after the other.
+///
+/// A clone goes on exactly like the original, so that a machine can keep a second one that lags
+/// behind and never has to store what is pending.
+#[derive(Clone, Debug)]
+pub struct ReleasePattern {
+    next: Instant,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Periodic,
+    Sporadic(RandomStream),
+    /// How many of the task's instants are behind.
+    Listed(usize),
+}
+
+impl ReleasePattern {
+    /// The releases of a task that takes part from `entry` on.
+    ///
+    /// Periodic and sporadic tasks first release at `entry` or at their offset, whichever is later.
+    /// Listed instants are instants of the run (counted from the offset): those before `entry` are
+    /// skipped. The gaps of sporadic tasks depend on the seed and the task's index alone.
+    pub fn new(task: &Task, id: TaskId, seed: u64, entry: Instant) -> Self {
+        let mut pattern = Self {
+            next: Instant::ZERO,
+            kind: match task.arrival {
+                Arrival::Periodic => Kind::Periodic,
+                Arrival::Sporadic => {
+                    Kind::Sporadic(RandomStream::new(seed, GAPS, id.index() as u64))
+                }
+                Arrival::Releases(_) => Kind::Listed(0),
+            },
+        };
+        pattern.restart(task, entry);
+        pattern
+    }
+
+    /// Starts over for a task that takes part again from `entry` on. Random gaps go on where they
+    /// were, so that a second stay differs from the first.
+    pub fn restart(&mut self, task: &Task, entry: Instant) {
+        match (&mut self.kind, &task.arrival) {
+            (Kind::Listed(behind), Arrival::Releases(instants)) => {
+                *behind = instants.partition_point(|&at| shifted(at, task.offset) < entry);
+                self.next = listed(instants, *behind, task.offset);
+            }
+            _ => self.next = entry.max(Instant::ZERO + task.offset),
+        }
+    }
+
+    /// The next release; [`Instant::NEVER`] if there is none.
+    pub const fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Steps past the next release. `period` is the least separation that holds from that release
+    /// on; listed instants do not depend on it.
+    pub fn advance(&mut self, task: &Task, period: Span) {
+        match (&mut self.kind, &task.arrival) {
+            (Kind::Listed(behind), Arrival::Releases(instants)) => {
+                *behind += 1;
+                self.next = listed(instants, *behind, task.offset);
+            }
+            (Kind::Sporadic(stream), _) => {
+                let more = Span::from_ns(stream.below(period.as_ns().max(1)));
+                self.next = self.next + period + more;
+            }
+            _ => self.next += period,
+        }
+    }
+}
+
+fn shifted(at: Instant, offset: Span) -> Instant {
+    at + offset
+}
+
+fn listed(instants: &[Instant], behind: usize, offset: Span) -> Instant {
+    instants
+        .get(behind)
+        .map_or(Instant::NEVER, |&at| shifted(at, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shiftwork_model::{Affinity, CpuId};
+
+    fn task(arrival: Arrival, offset: u64) -> Task {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let mut task = Task::periodic("t", Span::from_ns(1), Span::from_ns(10), cpu);
+        task.arrival = arrival;
+        task.offset = Span::from_ns(offset);
+        task
+    }
+
+    fn first(task: &Task, seed: u64, entry: u64, count: usize) -> Vec<u64> {
+        let entry = Instant::from_ns(entry);
+        let mut pattern = ReleasePattern::new(task, TaskId::from_index(0), seed, entry);
+        (0..count)
+            .map(|_| {
+                let next = pattern.next();
+                pattern.advance(task, task.period);
+                next.as_ns()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_periodic_task_releases_from_its_offset_or_its_entry_on() {
+        assert_eq!(first(&task(Arrival::Periodic, 3), 1, 0, 3), [3, 13, 23]);
+        assert_eq!(first(&task(Arrival::Periodic, 3), 1, 20, 2), [20, 30]);
+    }
+
+    #[test]
+    fn sporadic_gaps_are_at_least_a_period_and_less_than_two() {
+        let releases = first(&task(Arrival::Sporadic, 0), 5, 0, 2_000);
+        let gaps: Vec<u64> = releases.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(releases[0], 0);
+        assert_eq!(
+            (gaps.iter().min(), gaps.iter().max()),
+            (Some(&10), Some(&19))
+        );
+        assert_eq!(releases, first(&task(Arrival::Sporadic, 0), 5, 0, 2_000));
+        assert_ne!(releases, first(&task(Arrival::Sporadic, 0), 6, 0, 2_000));
+    }
+
+    #[test]
+    fn listed_releases_count_from_the_offset_and_end() {
+        let instants = [0, 15, 40].map(Instant::from_ns).to_vec();
+        let task = task(Arrival::Releases(instants), 2);
+        let never = Instant::NEVER.as_ns();
+        assert_eq!(first(&task, 1, 0, 5), [2, 17, 42, never, never]);
+        assert_eq!(first(&task, 1, 17, 2), [17, 42]);
+        assert_eq!(first(&task, 1, 18, 2), [42, never]);
+    }
+
+    #[test]
+    fn a_clone_lags_behind_and_sees_the_same_releases() {
+        let task = task(Arrival::Sporadic, 0);
+        let mut lead = ReleasePattern::new(&task, TaskId::from_index(3), 9, Instant::ZERO);
+        let mut lag = lead.clone();
+        let seen: Vec<Instant> = (0..50)
+            .map(|_| {
+                lead.advance(&task, task.period);
+                lead.next()
+            })
+            .collect();
+        for (step, &expected) in seen.iter().enumerate() {
+            lag.advance(&task, task.period);
+            assert_eq!(lag.next(), expected, "step {step}");
+        }
+    }
+}

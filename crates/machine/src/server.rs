@@ -1,0 +1,233 @@
+//! The budget server of a task: how long its jobs may run in a period, and by which deadline.
+
+use shiftwork_model::{Instant, Span};
+
+/// What a server enforces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerParameters {
+    /// C: the budget.
+    pub cost: Span,
+    /// T: how long a budget has to last.
+    pub period: Span,
+    /// D: the deadline, from the start of the server's period.
+    pub deadline: Span,
+}
+
+/// A hard constant-bandwidth server that follows the task's own releases.
+///
+/// As long as no job runs for longer than the budget, each job is scheduled by its own deadline
+/// exactly: a release at or after the end of the server's period starts a new one. Only after an
+/// overrun does the server fall behind the releases, and its deadlines hold instead of theirs.
+///
+/// # Source
+/// L. Abeni, G. Buttazzo, "Integrating Multimedia Applications in Hard Real-Time Systems", RTSS 1998,
+/// with the hard reservation of Linux's `SCHED_DEADLINE` (a spent budget waits for the next period).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    parameters: ServerParameters,
+    /// When its period began; `None` before the first job.
+    start: Option<Instant>,
+    left: Span,
+    deadline: Instant,
+}
+
+/// Whether a job may become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// At once, to be scheduled by this deadline.
+    Ready(Instant),
+    /// At once, and the budget is full again: to be scheduled by this deadline.
+    Replenished(Instant),
+    /// Not before this instant, when [`Server::replenish`] is due.
+    Throttled(Instant),
+}
+
+/// What follows when the budget is used up before the job is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// The job waits until this instant, when [`Server::replenish`] is due.
+    Throttled(Instant),
+    /// The job goes on with a full budget, to be scheduled by this deadline.
+    Replenished(Instant),
+}
+
+impl Server {
+    /// A server that has not served any job.
+    pub const fn new(parameters: ServerParameters) -> Self {
+        Self {
+            parameters,
+            start: None,
+            left: Span::ZERO,
+            deadline: Instant::ZERO,
+        }
+    }
+
+    /// A job, released at `release` and the first of its task that is not finished, begins.
+    ///
+    /// `parameters` are those of the job; they take effect with it.
+    pub fn begin(
+        &mut self,
+        release: Instant,
+        now: Instant,
+        parameters: ServerParameters,
+    ) -> Admission {
+        let fresh = self.period_end().is_none_or(|end| release >= end);
+        self.parameters = parameters;
+        if fresh {
+            self.start = Some(release);
+            self.left = parameters.cost;
+            self.deadline = release + parameters.deadline;
+            return Admission::Ready(self.deadline);
+        }
+        self.resume(now)
+    }
+
+    /// The job that began wants to go on after a suspension: budget and deadline are kept.
+    pub fn resume(&mut self, now: Instant) -> Admission {
+        if !self.left.is_zero() {
+            return Admission::Ready(self.deadline);
+        }
+        match self.spent(now) {
+            Spent::Throttled(until) => Admission::Throttled(until),
+            Spent::Replenished(deadline) => Admission::Replenished(deadline),
+        }
+    }
+
+    /// How long the job may still run before its budget is used up.
+    pub const fn left(&self) -> Span {
+        self.left
+    }
+
+    /// The budget of one period.
+    pub const fn budget(&self) -> Span {
+        self.parameters.cost
+    }
+
+    /// The job has run for `ran`, at most what was left.
+    pub fn consume(&mut self, ran: Span) {
+        debug_assert!(
+            ran <= self.left,
+            "a job is stopped when its budget is used up"
+        );
+        self.left = self.left.saturating_sub(ran);
+    }
+
+    /// Makes room for work that no budget pays for, such as refilling caches.
+    pub fn extend(&mut self, more: Span) {
+        self.left += more;
+    }
+
+    /// The budget is used up and the job is not finished. Before the end of the period the job
+    /// waits; a job that is so late that the period is over gets the next budget at once.
+    pub fn spent(&mut self, now: Instant) -> Spent {
+        let end = self
+            .period_end()
+            .expect("a budget is used by a job that began");
+        if now < end {
+            return Spent::Throttled(end);
+        }
+        Spent::Replenished(self.replenish())
+    }
+
+    /// Starts the period after the present one with a full budget, and returns its deadline.
+    pub fn replenish(&mut self) -> Instant {
+        let start = self
+            .period_end()
+            .expect("a budget is replenished after a job used it");
+        self.start = Some(start);
+        self.left = self.parameters.cost;
+        self.deadline = start + self.parameters.deadline;
+        self.deadline
+    }
+
+    fn period_end(&self) -> Option<Instant> {
+        self.start.map(|start| start + self.parameters.period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn(u64) -> Instant = Instant::from_ns;
+    const NS: fn(u64) -> Span = Span::from_ns;
+
+    fn parameters(cost: u64, period: u64, deadline: u64) -> ServerParameters {
+        ServerParameters {
+            cost: NS(cost),
+            period: NS(period),
+            deadline: NS(deadline),
+        }
+    }
+
+    #[test]
+    fn a_well_behaved_task_is_scheduled_by_its_own_deadlines() {
+        let parameters = parameters(2, 10, 7);
+        let mut server = Server::new(parameters);
+        for (release, begins) in [(3, 3), (13, 15), (24, 24), (34, 60)] {
+            let admission = server.begin(AT(release), AT(begins), parameters);
+            assert_eq!(admission, Admission::Ready(AT(release + 7)));
+            server.consume(NS(2));
+        }
+    }
+
+    #[test]
+    fn an_overrun_waits_for_the_next_period_and_postpones_the_jobs_after_it() {
+        let parameters = parameters(1, 4, 4);
+        let mut server = Server::new(parameters);
+        assert_eq!(
+            server.begin(AT(0), AT(0), parameters),
+            Admission::Ready(AT(4))
+        );
+        server.consume(NS(1));
+        assert_eq!(server.spent(AT(1)), Spent::Throttled(AT(4)));
+        assert_eq!(server.replenish(), AT(8));
+        server.consume(NS(1));
+        // The first job is finished at 5 with its second budget; the job of instant 4 has none.
+        assert_eq!(
+            server.begin(AT(4), AT(5), parameters),
+            Admission::Throttled(AT(8))
+        );
+        assert_eq!(server.replenish(), AT(12));
+        assert_eq!(server.left(), NS(1));
+    }
+
+    #[test]
+    fn a_late_job_is_replenished_at_once() {
+        let parameters = parameters(1, 4, 4);
+        let mut server = Server::new(parameters);
+        server.begin(AT(0), AT(0), parameters);
+        server.consume(NS(1));
+        assert_eq!(server.spent(AT(4)), Spent::Replenished(AT(8)));
+        assert_eq!(server.left(), NS(1));
+    }
+
+    #[test]
+    fn what_an_overrun_left_of_the_budget_is_kept_with_its_deadline() {
+        let parameters = parameters(2, 4, 4);
+        let mut server = Server::new(parameters);
+        server.begin(AT(0), AT(0), parameters);
+        server.consume(NS(2));
+        server.spent(AT(2));
+        server.replenish();
+        server.consume(NS(1));
+        assert_eq!(
+            server.begin(AT(4), AT(5), parameters),
+            Admission::Ready(AT(8))
+        );
+        assert_eq!(server.left(), NS(1));
+    }
+
+    #[test]
+    fn a_suspension_keeps_budget_and_deadline() {
+        let parameters = parameters(2, 10, 10);
+        let mut server = Server::new(parameters);
+        server.begin(AT(0), AT(0), parameters);
+        server.consume(NS(1));
+        assert_eq!(server.resume(AT(8)), Admission::Ready(AT(10)));
+        assert_eq!(server.left(), NS(1));
+        server.consume(NS(1));
+        assert_eq!(server.resume(AT(9)), Admission::Throttled(AT(10)));
+        assert_eq!(server.resume(AT(10)), Admission::Replenished(AT(20)));
+    }
+}

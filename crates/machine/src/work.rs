@@ -1,0 +1,183 @@
+//! What the jobs of a task do once they run.
+
+use shiftwork_model::{Phase, RandomStream, Span, Task, TaskId, Work};
+
+/// What the random streams of execution times are for, as the `cell` of [`RandomStream::new`].
+const RUNS: u64 = 0x7275_6e73;
+
+/// A part of a job: it runs, then suspends itself. The job is finished after its last stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// How long it runs. Zero only where a job begins by sleeping or does nothing at all.
+    pub run: Span,
+    /// How long it then sleeps; zero only in the last stretch.
+    pub sleep: Span,
+}
+
+/// Says, job by job in their order, what the jobs of one task do.
+#[derive(Clone, Debug)]
+pub struct WorkSource {
+    kind: Kind,
+    stretches: Vec<Stretch>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Cost,
+    Constant(Span),
+    Uniform(RandomStream, Span, Span),
+    Trace(Vec<Span>, usize),
+    Phases,
+}
+
+impl WorkSource {
+    /// The work of this task's jobs, beginning with the first. Random execution times depend on
+    /// the seed and the task's index alone.
+    pub fn new(task: &Task, id: TaskId, seed: u64) -> Self {
+        let kind = match &task.work {
+            Work::Cost => Kind::Cost,
+            Work::Constant(run) => Kind::Constant(*run),
+            Work::Uniform(shortest, longest) => {
+                let stream = RandomStream::new(seed, RUNS, id.index() as u64);
+                Kind::Uniform(stream, *shortest, *longest)
+            }
+            Work::Trace(runs) if runs.is_empty() => Kind::Cost,
+            Work::Trace(runs) => Kind::Trace(runs.clone(), 0),
+            Work::Phases(_) => Kind::Phases,
+        };
+        let stretches = match &task.work {
+            Work::Phases(phases) => stretches(phases),
+            _ => Vec::new(),
+        };
+        Self { kind, stretches }
+    }
+
+    /// How long the next job runs before it suspends itself or finishes, given the cost that was
+    /// declared when it was released. Steps to the job after it.
+    pub fn next_job(&mut self, cost: Span) -> Span {
+        match &mut self.kind {
+            Kind::Cost => cost,
+            Kind::Constant(run) => *run,
+            Kind::Uniform(stream, shortest, longest) => stream.span(*shortest, *longest),
+            Kind::Trace(runs, next) => {
+                let run = runs[*next];
+                *next = (*next + 1) % runs.len();
+                run
+            }
+            Kind::Phases => self.stretches[0].run,
+        }
+    }
+
+    /// What every job does, part by part, if it may suspend itself; empty if it only runs.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// The run of every job if all do the same, the declared cost, without suspending themselves.
+    pub const fn is_cost(&self) -> bool {
+        matches!(self.kind, Kind::Cost)
+    }
+
+    /// Whether some job may run for longer than `cost`.
+    pub fn may_exceed(&self, cost: Span) -> bool {
+        match &self.kind {
+            Kind::Cost => false,
+            Kind::Constant(run) => *run > cost,
+            Kind::Uniform(_, _, longest) => *longest > cost,
+            Kind::Trace(runs, _) => runs.iter().any(|&run| run > cost),
+            Kind::Phases => {
+                let total = self
+                    .stretches
+                    .iter()
+                    .fold(Span::ZERO, |sum, part| sum + part.run);
+                total > cost
+            }
+        }
+    }
+}
+
+/// Neighbouring phases of one kind become one, and those of no length disappear.
+fn stretches(phases: &[Phase]) -> Vec<Stretch> {
+    let nothing = Stretch {
+        run: Span::ZERO,
+        sleep: Span::ZERO,
+    };
+    let mut parts = vec![nothing];
+    for phase in phases {
+        let last = parts.len() - 1;
+        match *phase {
+            Phase::Run(run) if run.is_zero() => {}
+            Phase::Run(run) if parts[last].sleep.is_zero() => parts[last].run += run,
+            Phase::Run(run) => parts.push(Stretch {
+                run,
+                sleep: Span::ZERO,
+            }),
+            Phase::Sleep(sleep) => parts[last].sleep += sleep,
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shiftwork_model::{Affinity, CpuId};
+
+    const NS: fn(u64) -> Span = Span::from_ns;
+
+    fn source(work: Work) -> WorkSource {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let mut task = Task::periodic("t", NS(5), NS(10), cpu);
+        task.work = work;
+        WorkSource::new(&task, TaskId::from_index(0), 1)
+    }
+
+    fn runs(work: Work, count: usize) -> Vec<u64> {
+        let mut source = source(work);
+        (0..count).map(|_| source.next_job(NS(5)).as_ns()).collect()
+    }
+
+    #[test]
+    fn jobs_run_for_what_the_file_says() {
+        assert_eq!(runs(Work::Cost, 2), [5, 5]);
+        assert_eq!(runs(Work::Constant(NS(7)), 2), [7, 7]);
+        assert_eq!(runs(Work::Trace(vec![NS(1), NS(2)]), 3), [1, 2, 1]);
+        let drawn = runs(Work::Uniform(NS(3), NS(6)), 1_000);
+        assert_eq!(
+            (drawn.iter().min(), drawn.iter().max()),
+            (Some(&3), Some(&6))
+        );
+        assert_eq!(drawn, runs(Work::Uniform(NS(3), NS(6)), 1_000));
+    }
+
+    #[test]
+    fn phases_are_merged_into_stretches() {
+        let phases = vec![
+            Phase::Sleep(NS(1)),
+            Phase::Run(NS(2)),
+            Phase::Run(NS(3)),
+            Phase::Sleep(NS(0)),
+            Phase::Run(NS(1)),
+            Phase::Sleep(NS(4)),
+            Phase::Run(NS(0)),
+            Phase::Sleep(NS(5)),
+            Phase::Run(NS(1)),
+        ];
+        let parts: Vec<(u64, u64)> = source(Work::Phases(phases))
+            .stretches()
+            .iter()
+            .map(|part| (part.run.as_ns(), part.sleep.as_ns()))
+            .collect();
+        assert_eq!(parts, [(0, 1), (6, 9), (1, 0)]);
+    }
+
+    #[test]
+    fn only_work_beyond_the_cost_needs_a_budget() {
+        assert!(!source(Work::Cost).may_exceed(NS(1)));
+        assert!(!source(Work::Constant(NS(5))).may_exceed(NS(5)));
+        assert!(source(Work::Trace(vec![NS(1), NS(6)])).may_exceed(NS(5)));
+        assert!(source(Work::Uniform(NS(1), NS(6))).may_exceed(NS(5)));
+        let phases = vec![Phase::Run(NS(3)), Phase::Sleep(NS(1)), Phase::Run(NS(3))];
+        assert!(source(Work::Phases(phases)).may_exceed(NS(5)));
+    }
+}

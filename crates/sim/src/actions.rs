@@ -1,0 +1,221 @@
+//! Timed changes of the task set.
+
+use shiftwork_machine::Server;
+use shiftwork_model::{
+    Affinity, Change, CpuId, Happening, Instant, Priority, Recorder, Span, TaskId, TaskSet,
+};
+use shiftwork_policy::Event;
+
+use crate::engine::Engine;
+use crate::state::Stage;
+
+/// How far the timed changes are, and what CPUs they took away.
+pub(crate) struct Actions {
+    /// Indices of the task set's actions, by time; at one instant in the file's order.
+    order: Vec<usize>,
+    done: usize,
+    offline: Vec<bool>,
+}
+
+impl Actions {
+    pub(crate) fn new(set: &TaskSet) -> Self {
+        let mut order: Vec<usize> = (0..set.actions.len()).collect();
+        order.sort_by_key(|&index| set.actions[index].at);
+        Self {
+            order,
+            done: 0,
+            offline: vec![false; set.platform.cpus],
+        }
+    }
+
+    pub(crate) fn next(&self, set: &TaskSet) -> Instant {
+        self.order
+            .get(self.done)
+            .map_or(Instant::NEVER, |&index| set.actions[index].at)
+    }
+
+    pub(crate) fn is_offline(&self, cpu: CpuId) -> bool {
+        self.offline[cpu.index()]
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Carries out the actions of this instant; one that is refused changes nothing and is recorded.
+    pub(crate) fn act(&mut self, now: Instant) {
+        let set = self.set;
+        while self.actions.next(set) == now {
+            let action = self.actions.order[self.actions.done];
+            self.actions.done += 1;
+            if let Err(reason) = self.change(now, &set.actions[action].change) {
+                let reason = reason.into_boxed_str();
+                self.record(now, Happening::Refused { action, reason });
+            }
+        }
+    }
+
+    fn change(&mut self, now: Instant, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Enter(task) => self.enter(now, *task),
+            Change::Leave(task) => self.leave(now, *task),
+            Change::SetAttributes {
+                task,
+                cost,
+                period,
+                deadline,
+            } => {
+                self.set_attributes(now, *task, [*cost, *period, *deadline]);
+                Ok(())
+            }
+            Change::SetAffinity(task, affinity) => self.set_affinity(now, *task, affinity),
+            Change::SetPriority(task, priority) => self.set_priority(now, *task, *priority),
+            Change::CpuOffline(cpu) => self.set_offline(now, *cpu, true),
+            Change::CpuOnline(cpu) => self.set_offline(now, *cpu, false),
+            Change::SetReserve(share) => {
+                if let Some(reserve) = &mut self.reserve {
+                    reserve.share = *share;
+                }
+                Ok(())
+            }
+            Change::Move(task, cluster) => Err(format!(
+                "task `{}` cannot move to cluster {cluster}: this policy does not model moves \
+                 between clusters; `set-affinity` changes where a task may run",
+                self.plans[task.index()].task.name
+            )),
+            Change::SetClusters(_) => Err(String::from(
+                "this policy does not model changes of the clusters; `set-affinity` changes where \
+                 a task may run",
+            )),
+        }
+    }
+
+    fn is_present(&self, id: TaskId) -> bool {
+        self.tasks[id.index()].stage != Stage::Absent
+    }
+
+    fn enter(&mut self, now: Instant, id: TaskId) -> Result<(), String> {
+        let task = self.plans[id.index()].task.clone();
+        if self.is_present(id) {
+            return Err(format!("task `{}` takes part already", task.name));
+        }
+        self.accepts(&Event::Enter(id, &task))?;
+        self.record(now, Happening::Entered { task: id });
+        self.tell(Event::Enter(id, &task), None);
+        self.tasks[id.index()].stage = Stage::Idle;
+        let attributes = self.tasks[id.index()].attributes;
+        let plan = &mut self.plans[id.index()];
+        plan.server = plan.server.map(|_| Server::new(attributes));
+        plan.pattern.restart(&task, now);
+        self.releases.set(id.index(), plan.pattern.next());
+        Ok(())
+    }
+
+    fn leave(&mut self, now: Instant, id: TaskId) -> Result<(), String> {
+        if !self.is_present(id) {
+            let name = &self.plans[id.index()].task.name;
+            return Err(format!("task `{name}` takes no part"));
+        }
+        self.accepts(&Event::Leave(id))?;
+        self.record(now, Happening::Left { task: id });
+        self.tell(Event::Leave(id), None);
+        let state = &mut self.tasks[id.index()];
+        state.stage = Stage::Absent;
+        state.number = state.released;
+        self.releases.set(id.index(), Instant::NEVER);
+        self.timers.set(id.index(), Instant::NEVER);
+        self.arrivals.retain(|&other| other != id);
+        self.waking.retain(|&other| other != id);
+        if let Some(cpu) = self.tasks[id.index()].cpu.take() {
+            self.touch(cpu);
+        }
+        Ok(())
+    }
+
+    /// The jobs that are pending keep what they were released with.
+    fn set_attributes(&mut self, now: Instant, id: TaskId, changed: [Option<Span>; 3]) {
+        let state = &mut self.tasks[id.index()];
+        let attributes = &mut state.attributes;
+        attributes.cost = changed[0].unwrap_or(attributes.cost);
+        attributes.period = changed[1].unwrap_or(attributes.period);
+        attributes.deadline = changed[2].unwrap_or(attributes.deadline);
+        let attributes = *attributes;
+        let plan = &mut self.plans[id.index()];
+        plan.task.cost = attributes.cost;
+        plan.task.period = attributes.period;
+        plan.task.deadline = attributes.deadline;
+        plan.history.push((state.released + 1, attributes));
+        let (cost, period, deadline) = (attributes.cost, attributes.period, attributes.deadline);
+        self.record(
+            now,
+            Happening::AttributesSet {
+                task: id,
+                cost,
+                period,
+                deadline,
+            },
+        );
+    }
+
+    fn set_affinity(&mut self, now: Instant, id: TaskId, to: &Affinity) -> Result<(), String> {
+        self.accepts(&Event::SetAffinity(id, to))?;
+        self.plans[id.index()].task.affinity = *to;
+        self.record(
+            now,
+            Happening::AffinitySet {
+                task: id,
+                affinity: Box::new(*to),
+            },
+        );
+        if self.is_present(id) {
+            self.tell(Event::SetAffinity(id, to), None);
+        }
+        Ok(())
+    }
+
+    fn set_priority(&mut self, now: Instant, id: TaskId, to: Priority) -> Result<(), String> {
+        self.accepts(&Event::SetPriority(id, to))?;
+        self.plans[id.index()].task.priority = Some(to);
+        self.tasks[id.index()].priority = to;
+        self.record(
+            now,
+            Happening::PrioritySet {
+                task: id,
+                priority: to,
+            },
+        );
+        if self.is_present(id) {
+            self.tell(Event::SetPriority(id, to), None);
+        }
+        Ok(())
+    }
+
+    fn set_offline(&mut self, now: Instant, cpu: CpuId, offline: bool) -> Result<(), String> {
+        let cpu_count = self.cpus.len();
+        if cpu.index() >= cpu_count {
+            return Err(format!(
+                "there is no CPU {cpu}; the CPUs are 0 to {}",
+                cpu_count - 1
+            ));
+        }
+        if self.actions.is_offline(cpu) == offline {
+            let state = if offline { "offline" } else { "online" };
+            return Err(format!("CPU {cpu} is {state} already"));
+        }
+        let (event, what) = if offline {
+            (Event::CpuOffline(cpu), Happening::CpuOffline { cpu })
+        } else {
+            (Event::CpuOnline(cpu), Happening::CpuOnline { cpu })
+        };
+        self.accepts(&event)?;
+        self.actions.offline[cpu.index()] = offline;
+        self.record(now, what);
+        // While background work has the CPU it is offline to the policy anyway.
+        if !self
+            .reserve
+            .as_ref()
+            .is_some_and(|reserve| reserve.is_in_background(cpu))
+        {
+            self.tell(event, None);
+        }
+        Ok(())
+    }
+}

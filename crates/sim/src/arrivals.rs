@@ -1,0 +1,107 @@
+//! Arrivals: releases, ends of suspensions, replenishments. The most urgent comes first.
+
+use shiftwork_model::{Arrival, Happening, Instant, Job, JobId, Recorder, TaskId};
+use shiftwork_policy::Event;
+use shiftwork_policy::registry::OrderName;
+
+use crate::engine::Engine;
+use crate::state::{Kind, Stage};
+
+impl<R: Recorder> Engine<'_, R> {
+    /// All arrivals of this instant, after everything else of it.
+    pub(crate) fn arrive(&mut self, now: Instant) {
+        while self.releases.first() == now {
+            let id = TaskId::from_index(self.releases.first_place());
+            self.release(now, id);
+        }
+        for at in 0..self.waking.len() {
+            self.wake(now, self.waking[at]);
+        }
+        self.waking.clear();
+        if self.arrivals.len() > 1 {
+            self.sort_arrivals();
+        }
+        for at in 0..self.arrivals.len() {
+            let id = self.arrivals[at];
+            self.arrive_ready(now, id);
+        }
+        self.arrivals.clear();
+    }
+
+    /// By the policy's order. All become ready at the same instant, so the index breaks ties.
+    fn sort_arrivals(&mut self) {
+        let tasks = &self.tasks;
+        match self.order {
+            OrderName::FixedPriority => {
+                self.arrivals
+                    .sort_unstable_by_key(|id| (tasks[id.index()].priority, *id));
+            }
+            OrderName::Edf => {
+                self.arrivals
+                    .sort_unstable_by_key(|id| (tasks[id.index()].deadline, *id));
+            }
+        }
+    }
+
+    fn arrive_ready(&mut self, now: Instant, id: TaskId) {
+        let state = &self.tasks[id.index()];
+        debug_assert_eq!(state.stage, Stage::Ready);
+        let (deadline, priority) = (state.deadline, state.priority);
+        let job = JobId {
+            task: id,
+            number: state.number,
+        };
+        self.record(
+            now,
+            Happening::Ready {
+                job,
+                deadline,
+                priority,
+            },
+        );
+        let cause = self.home(id);
+        self.tell(
+            Event::Wake(Job {
+                task: id,
+                ready: now,
+                deadline,
+                priority,
+            }),
+            cause,
+        );
+    }
+
+    fn release(&mut self, now: Instant, id: TaskId) {
+        let state = &mut self.tasks[id.index()];
+        state.released += 1;
+        let job = JobId {
+            task: id,
+            number: state.released,
+        };
+        let attributes = state.attributes;
+        let is_first = state.stage == Stage::Idle;
+        let next = if state.kind == Kind::Plain {
+            now + attributes.period
+        } else {
+            let plan = &mut self.plans[id.index()];
+            let falls_behind = !is_first && state.released == state.number + 1;
+            if falls_behind && !matches!(plan.task.arrival, Arrival::Periodic) {
+                plan.lagging.clone_from(&plan.pattern);
+            }
+            plan.pattern.advance(&plan.task, attributes.period);
+            plan.pattern.next()
+        };
+        self.releases.set(id.index(), next);
+        self.record(
+            now,
+            Happening::Released {
+                job,
+                deadline: now + attributes.deadline,
+            },
+        );
+        self.charge_release(now, id);
+        if is_first {
+            self.begin(now, id, now);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What CPUs do: at the end of an instant they switch to what the policy wants, if that differs
+//! from what they ran before the instant.
+
+use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder, TaskId};
+
+use crate::engine::Engine;
+use crate::state::Kind;
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Carries out the net changes of an instant, in the order of CPUs. First all jobs stop that
+    /// have to, since one CPU may take over the job of another.
+    pub(crate) fn commit(&mut self, now: Instant) {
+        if self.touched.is_empty() {
+            return;
+        }
+        if self.touched.len() > 1 {
+            self.touched.sort_unstable();
+        }
+        for at in 0..self.touched.len() {
+            self.vacate(now, self.touched[at]);
+        }
+        for at in 0..self.touched.len() {
+            self.occupy(now, self.touched[at]);
+        }
+        self.touched.clear();
+        if self.reserve.is_some() {
+            self.plan_rare();
+        }
+    }
+
+    /// Stops a job that has to leave the CPU unfinished.
+    fn vacate(&mut self, now: Instant, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        state.touched = false;
+        let Some(job) = state.running else { return };
+        let task = &mut self.tasks[job.task.index()];
+        if task.cpu != Some(cpu) || state.assigned == Some(job.task) {
+            return;
+        }
+        task.cpu = None;
+        task.interrupted = true;
+        let undone = self
+            .stops
+            .at(cpu.index())
+            .late_since(now.max(state.free_at));
+        let ran = state.granted.saturating_sub(undone);
+        if task.kind == Kind::Plain {
+            task.remaining -= ran;
+        } else {
+            self.consume(job.task, ran);
+        }
+    }
+
+    /// Lets the CPU run what the policy wants.
+    fn occupy(&mut self, now: Instant, cpu: CpuId) {
+        let state = &self.cpus[cpu.index()];
+        let from = state.running;
+        let to = state.assigned.map(|task| JobId {
+            task,
+            number: self.tasks[task.index()].number,
+        });
+        if from != to {
+            self.cpus[cpu.index()].running = to;
+            self.record(now, Happening::Switched { cpu, from, to });
+            self.note_busy(now, cpu, from.is_some(), to.is_some());
+            self.charge_switch(now, cpu, to.is_some());
+        }
+        match to {
+            None => self.stops.set(cpu.index(), Instant::NEVER),
+            Some(job) if self.tasks[job.task.index()].cpu != Some(cpu) => {
+                self.start(now, cpu, job.task);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The task's job goes on here.
+    fn start(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
+        debug_assert_eq!(self.tasks[id.index()].cpu, None, "{id:?} runs on two CPUs");
+        if self.costs.is_some() {
+            self.charge_caches(cpu, id);
+        }
+        let state = &mut self.tasks[id.index()];
+        state.cpu = Some(cpu);
+        let mut granted = state.remaining;
+        if state.kind == Kind::General
+            && let Some(server) = &self.plans[id.index()].server
+        {
+            granted = granted.min(server.left());
+        }
+        let on = &mut self.cpus[cpu.index()];
+        on.granted = granted;
+        self.stops.set(cpu.index(), now.max(on.free_at) + granted);
+    }
+}

@@ -1,0 +1,194 @@
+//! The loop over instants, and the machine's state as a whole.
+
+use shiftwork_machine::{Outcome, Workload};
+use shiftwork_model::{CpuId, Happening, Instant, Recorder, TaskId, TaskSet};
+use shiftwork_policy::registry::OrderName;
+use shiftwork_policy::{Event, Policy, Switches};
+
+use crate::actions::Actions;
+use crate::costs::Costs;
+use crate::reserve::Reserve;
+use crate::simulation::Options;
+use crate::state::{CpuState, Plan, Stage, TaskState, initial};
+use crate::timeline::Timeline;
+
+/// A run in progress.
+///
+/// Between two instants every CPU runs what it ran after the first. `releases`, `timers` (ends of
+/// suspensions and throttling) and `stops` (a job's work or budget is done) say when something
+/// happens next by itself; `rare` covers everything that most runs do not have.
+pub(crate) struct Engine<'a, R> {
+    pub(crate) set: &'a TaskSet,
+    pub(crate) recorder: &'a mut R,
+    policy: Box<dyn Policy>,
+    pub(crate) order: OrderName,
+    horizon: Instant,
+    events: u64,
+    pub(crate) tasks: Vec<TaskState>,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) cpus: Vec<CpuState>,
+    pub(crate) releases: Timeline,
+    pub(crate) timers: Timeline,
+    pub(crate) stops: Timeline,
+    /// The earliest of the actions, the ticks and the reserve's timers.
+    rare: Instant,
+    pub(crate) actions: Actions,
+    pub(crate) costs: Option<Costs>,
+    pub(crate) reserve: Option<Reserve>,
+    /// Tasks whose job becomes ready at the present instant.
+    pub(crate) arrivals: Vec<TaskId>,
+    /// Tasks whose timer ends at the present instant, unless that finishes their job.
+    pub(crate) waking: Vec<TaskId>,
+    /// CPUs whose job may change at the present instant.
+    pub(crate) touched: Vec<CpuId>,
+    switches: Switches,
+}
+
+impl<'a, R: Recorder> Engine<'a, R> {
+    pub(crate) fn new(workload: Workload<'a>, options: Options, recorder: &'a mut R) -> Self {
+        let Workload { set, policy, order } = workload;
+        let priorities = set.priorities();
+        let cpu_count = set.platform.cpus;
+        let mut releases = Timeline::new(set.tasks.len());
+        let (mut tasks, mut plans) = (Vec::new(), Vec::new());
+        for (id, _) in set.iter() {
+            let (state, plan) = initial(set, id, priorities[id.index()], options.seed);
+            if state.stage != Stage::Absent {
+                releases.set(id.index(), plan.pattern.next());
+            }
+            tasks.push(state);
+            plans.push(plan);
+        }
+        let mut engine = Self {
+            set,
+            recorder,
+            policy,
+            order,
+            horizon: options.horizon,
+            events: 0,
+            releases,
+            timers: Timeline::new(tasks.len()),
+            arrivals: Vec::with_capacity(tasks.len()),
+            waking: Vec::with_capacity(tasks.len()),
+            tasks,
+            plans,
+            cpus: vec![CpuState::default(); cpu_count],
+            stops: Timeline::new(cpu_count),
+            rare: Instant::NEVER,
+            actions: Actions::new(set),
+            costs: Costs::new(set, options.overheads.as_ref()),
+            reserve: options.reserve_server.then(|| Reserve::new(set)),
+            touched: Vec::with_capacity(cpu_count),
+            switches: Switches::with_capacity(cpu_count),
+        };
+        engine.plan_rare();
+        engine
+    }
+
+    pub(crate) fn run(mut self) -> Outcome {
+        loop {
+            let now = self.next_instant();
+            if now >= self.horizon {
+                break;
+            }
+            self.instant(now);
+        }
+        self.finish();
+        Outcome {
+            events: self.events,
+        }
+    }
+
+    fn next_instant(&self) -> Instant {
+        let planned = self.releases.first().min(self.timers.first());
+        self.stops.first().min(planned).min(self.rare)
+    }
+
+    /// Everything that happens at one instant, in the order that DESIGN fixes: completions and
+    /// budget ends, then departures and changes, then arrivals. Only then do the CPUs switch.
+    fn instant(&mut self, now: Instant) {
+        while self.stops.first() == now {
+            self.stop_reached(now);
+        }
+        if self.timers.first() == now {
+            self.complete_sleepers(now);
+        }
+        if self.rare == now {
+            self.rare_instant(now);
+        }
+        self.arrive(now);
+        self.commit(now);
+    }
+
+    /// The actions first, in the file's order, then what the machine does by itself.
+    fn rare_instant(&mut self, now: Instant) {
+        self.act(now);
+        self.switch_background(now);
+        self.tick(now);
+        self.plan_rare();
+    }
+
+    /// Finds the next rare instant anew.
+    pub(crate) fn plan_rare(&mut self) {
+        let ticks = self.costs.as_ref().map_or(Instant::NEVER, Costs::next_tick);
+        let reserve = self.reserve.as_ref().map_or(Instant::NEVER, Reserve::next);
+        self.rare = self.actions.next(self.set).min(ticks).min(reserve);
+    }
+
+    /// Tells the policy what happened and notes which CPUs it may concern.
+    pub(crate) fn tell(&mut self, event: Event<'_>, cause: Option<CpuId>) {
+        self.events += 1;
+        self.switches.clear();
+        self.policy.on_event(event, &mut self.switches);
+        for at in 0..self.switches.len() {
+            let switch = self.switches[at];
+            self.cpus[switch.cpu.index()].assigned = switch.to;
+            self.touch(switch.cpu);
+            if let Some(costs) = &mut self.costs {
+                costs.blame(switch.cpu, cause);
+            }
+        }
+    }
+
+    /// Whether the policy can apply the event; the error is its reason.
+    pub(crate) fn accepts(&self, event: &Event<'_>) -> Result<(), String> {
+        self.policy
+            .accepts(event)
+            .map_err(|reason| reason.to_string())
+    }
+
+    /// What the CPU runs may change at this instant.
+    pub(crate) fn touch(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        if !state.touched {
+            state.touched = true;
+            self.touched.push(cpu);
+        }
+    }
+
+    pub(crate) fn record(&mut self, now: Instant, what: Happening) {
+        self.recorder.record(now, &what);
+    }
+
+    /// The jobs that finish exactly at the horizon; nothing else of that instant is part of the run.
+    fn finish(&mut self) {
+        let horizon = self.horizon;
+        if horizon == Instant::NEVER {
+            return;
+        }
+        while self.stops.first() == horizon {
+            let cpu = CpuId::from_index(self.stops.first_place());
+            self.stops.set(cpu.index(), Instant::NEVER);
+            self.finish_at_horizon(horizon, cpu);
+        }
+        while self.timers.first() == horizon {
+            let place = self.timers.first_place();
+            self.timers.set(place, Instant::NEVER);
+            let id = TaskId::from_index(place);
+            if self.tasks[place].stage == Stage::Suspended && self.is_last_stretch(id) {
+                let job = self.job(id);
+                self.record(horizon, Happening::Completed { job });
+            }
+        }
+    }
+}

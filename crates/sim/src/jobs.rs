@@ -1,0 +1,234 @@
+//! The life of a job, except for becoming ready: it begins, runs out of budget, suspends itself,
+//! finishes, and its successor begins.
+
+use shiftwork_machine::{Admission, Spent};
+use shiftwork_model::{
+    Arrival, CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, Span, TaskId,
+};
+use shiftwork_policy::Event;
+
+use crate::engine::Engine;
+use crate::state::{Kind, Stage};
+
+impl<R: Recorder> Engine<'_, R> {
+    /// The first unfinished job of the task.
+    pub(crate) fn job(&self, id: TaskId) -> JobId {
+        JobId {
+            task: id,
+            number: self.tasks[id.index()].number,
+        }
+    }
+
+    /// The next job of the task, released at `release`, is the first unfinished one from now on.
+    pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant) {
+        let state = &mut self.tasks[id.index()];
+        state.number += 1;
+        state.release = release;
+        state.interrupted = false;
+        if state.kind == Kind::Plain {
+            state.remaining = state.attributes.cost;
+            state.deadline = release + state.attributes.deadline;
+            state.stage = Stage::Ready;
+            self.arrivals.push(id);
+            return;
+        }
+        let plan = &mut self.plans[id.index()];
+        let attributes = plan.attributes_of(state.number);
+        state.remaining = plan.work.next_job(attributes.cost);
+        state.deadline = release + attributes.deadline;
+        plan.stretch = 0;
+        plan.admitted = false;
+        if state.remaining.is_zero() && self.sleep_after_stretch(id).is_some() {
+            self.suspend(now, id);
+        } else {
+            self.make_ready(now, id);
+        }
+    }
+
+    /// The job wants to run from now on: it becomes ready if its budget allows.
+    pub(crate) fn make_ready(&mut self, now: Instant, id: TaskId) {
+        let plan = &mut self.plans[id.index()];
+        let state = &mut self.tasks[id.index()];
+        let attributes = plan.attributes_of(state.number);
+        let admission = match &mut plan.server {
+            None => Admission::Ready(state.deadline),
+            Some(server) if plan.admitted => server.resume(now),
+            Some(server) => server.begin(state.release, now, attributes),
+        };
+        plan.admitted = true;
+        match admission {
+            Admission::Throttled(until) => {
+                state.stage = Stage::Throttled;
+                self.timers.set(id.index(), until);
+                return;
+            }
+            Admission::Replenished(deadline) => {
+                state.deadline = deadline;
+                self.record_replenished(now, id);
+            }
+            Admission::Ready(deadline) => state.deadline = deadline,
+        }
+        self.tasks[id.index()].stage = Stage::Ready;
+        self.arrivals.push(id);
+    }
+
+    /// The job that runs on the first CPU to stop has done what it was granted.
+    pub(crate) fn stop_reached(&mut self, now: Instant) {
+        let cpu = CpuId::from_index(self.stops.first_place());
+        self.stops.set(cpu.index(), Instant::NEVER);
+        self.touch(cpu);
+        let job = self.cpus[cpu.index()]
+            .running
+            .expect("only a CPU that runs a job can stop");
+        let state = &mut self.tasks[job.task.index()];
+        state.cpu = None;
+        if state.kind == Kind::Plain {
+            self.complete(now, job.task, cpu);
+            return;
+        }
+        let granted = self.cpus[cpu.index()].granted;
+        self.consume(job.task, granted);
+        if !self.tasks[job.task.index()].remaining.is_zero() {
+            self.spend(now, job.task, cpu);
+        } else if self.sleep_after_stretch(job.task).is_some() {
+            let reason = NotReadyReason::Suspended;
+            self.record(now, Happening::NotReady { job, reason });
+            self.tell(Event::Block(job.task), Some(cpu));
+            self.suspend(now, job.task);
+        } else {
+            self.complete(now, job.task, cpu);
+        }
+    }
+
+    /// The same at the horizon, where only a finish counts.
+    pub(crate) fn finish_at_horizon(&mut self, horizon: Instant, cpu: CpuId) {
+        let job = self.cpus[cpu.index()]
+            .running
+            .expect("only a CPU that runs a job can stop");
+        let all_done = self.cpus[cpu.index()].granted == self.tasks[job.task.index()].remaining;
+        if all_done && self.sleep_after_stretch(job.task).is_none() {
+            self.record(horizon, Happening::Completed { job });
+        }
+    }
+
+    /// The job has run for `ran`.
+    pub(crate) fn consume(&mut self, id: TaskId, ran: Span) {
+        self.tasks[id.index()].remaining -= ran;
+        if let Some(server) = &mut self.plans[id.index()].server {
+            server.consume(ran);
+        }
+    }
+
+    fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
+        let job = self.job(id);
+        self.record(now, Happening::Completed { job });
+        self.tell(Event::Complete(id), Some(cpu));
+        self.begin_successor(now, id);
+    }
+
+    /// The job is finished; the next pending one, if any, begins. Its release is computed again.
+    fn begin_successor(&mut self, now: Instant, id: TaskId) {
+        let state = &mut self.tasks[id.index()];
+        if state.number == state.released {
+            state.stage = Stage::Idle;
+            return;
+        }
+        let plan = &mut self.plans[id.index()];
+        let release = if matches!(plan.task.arrival, Arrival::Periodic) {
+            state.release + plan.attributes_of(state.number).period
+        } else {
+            let release = plan.lagging.next();
+            let period = plan.attributes_of(state.number + 1).period;
+            plan.lagging.advance(&plan.task, period);
+            release
+        };
+        self.begin(now, id, release);
+    }
+
+    /// The budget is used up, the job is not finished.
+    fn spend(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
+        let job = self.job(id);
+        self.record(now, Happening::BudgetSpent { job });
+        let server = self.plans[id.index()].server.as_mut();
+        match server.expect("only a budget stops a job early").spent(now) {
+            Spent::Throttled(until) => {
+                let reason = NotReadyReason::Throttled;
+                self.record(now, Happening::NotReady { job, reason });
+                self.tasks[id.index()].stage = Stage::Throttled;
+                self.timers.set(id.index(), until);
+                self.tell(Event::BudgetSpent(id), Some(cpu));
+            }
+            Spent::Replenished(deadline) => {
+                self.tasks[id.index()].deadline = deadline;
+                self.record_replenished(now, id);
+                self.tell(Event::SetDeadline(id, deadline), Some(cpu));
+            }
+        }
+    }
+
+    pub(crate) fn record_replenished(&mut self, now: Instant, id: TaskId) {
+        if let Some(server) = &self.plans[id.index()].server {
+            let budget = server.budget();
+            let deadline = self.tasks[id.index()].deadline;
+            self.record(
+                now,
+                Happening::Replenished {
+                    task: id,
+                    budget,
+                    deadline,
+                },
+            );
+        }
+    }
+
+    fn suspend(&mut self, now: Instant, id: TaskId) {
+        let sleep = self.sleep_after_stretch(id).unwrap_or(Span::ZERO);
+        self.tasks[id.index()].stage = Stage::Suspended;
+        self.timers.set(id.index(), now + sleep);
+    }
+
+    /// How long the job sleeps when its present stretch has run; `None` if it is finished then.
+    fn sleep_after_stretch(&self, id: TaskId) -> Option<Span> {
+        let plan = &self.plans[id.index()];
+        let stretch = plan.work.stretches().get(plan.stretch)?;
+        (!stretch.sleep.is_zero()).then_some(stretch.sleep)
+    }
+
+    /// Whether nothing follows the stretch that the job is in.
+    pub(crate) fn is_last_stretch(&self, id: TaskId) -> bool {
+        let plan = &self.plans[id.index()];
+        plan.stretch + 1 >= plan.work.stretches().len()
+    }
+
+    /// Jobs that end with a suspension finish when it ends, which is a completion like any other.
+    /// The other timers of this instant are left to the arrivals.
+    pub(crate) fn complete_sleepers(&mut self, now: Instant) {
+        while self.timers.first() == now {
+            let id = TaskId::from_index(self.timers.first_place());
+            self.timers.set(id.index(), Instant::NEVER);
+            if self.tasks[id.index()].stage == Stage::Suspended && self.is_last_stretch(id) {
+                let job = self.job(id);
+                self.record(now, Happening::Completed { job });
+                self.begin_successor(now, id);
+            } else {
+                self.waking.push(id);
+            }
+        }
+    }
+
+    /// A suspension or a throttling is over.
+    pub(crate) fn wake(&mut self, now: Instant, id: TaskId) {
+        let plan = &mut self.plans[id.index()];
+        let state = &mut self.tasks[id.index()];
+        if state.stage == Stage::Suspended {
+            plan.stretch += 1;
+            state.remaining = plan.work.stretches()[plan.stretch].run;
+            self.make_ready(now, id);
+        } else if let Some(server) = &mut plan.server {
+            state.deadline = server.replenish();
+            state.stage = Stage::Ready;
+            self.record_replenished(now, id);
+            self.arrivals.push(id);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Background work: a CPU that has run real-time jobs for a second without a break is given to it
+//! for its reserve of a second.
+//!
+//! To the policy the CPU is offline meanwhile.
+
+use shiftwork_model::{CpuId, Happening, Instant, Recorder, Share, Span, TaskSet};
+use shiftwork_policy::Event;
+
+use crate::engine::Engine;
+use crate::timeline::Timeline;
+
+/// How long background work waits before it gets its reserve.
+const PATIENCE: Span = Span::from_s(1);
+
+/// When each CPU changes hands.
+pub(crate) struct Reserve {
+    pub(crate) share: Share,
+    /// The end of a background interval, or of the patience of waiting background work.
+    timers: Timeline,
+    in_background: Vec<bool>,
+}
+
+impl Reserve {
+    pub(crate) fn new(set: &TaskSet) -> Self {
+        Self {
+            share: set.scheduler.reserve,
+            timers: Timeline::new(set.platform.cpus),
+            in_background: vec![false; set.platform.cpus],
+        }
+    }
+
+    pub(crate) fn next(&self) -> Instant {
+        self.timers.first()
+    }
+
+    pub(crate) fn is_in_background(&self, cpu: CpuId) -> bool {
+        self.in_background[cpu.index()]
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// A CPU became busy with real-time jobs, or idle. From one job to the next is no break.
+    pub(crate) fn note_busy(&mut self, now: Instant, cpu: CpuId, was_busy: bool, is_busy: bool) {
+        let Some(reserve) = &mut self.reserve else {
+            return;
+        };
+        if was_busy == is_busy || reserve.is_in_background(cpu) {
+            return;
+        }
+        let at = if is_busy {
+            now + PATIENCE
+        } else {
+            Instant::NEVER
+        };
+        reserve.timers.set(cpu.index(), at);
+    }
+
+    /// Gives CPUs to background work, and takes them back.
+    pub(crate) fn switch_background(&mut self, now: Instant) {
+        while let Some(reserve) = self
+            .reserve
+            .as_mut()
+            .filter(|reserve| reserve.next() == now)
+        {
+            let cpu = CpuId::from_index(reserve.timers.first_place());
+            let span = reserve.share.of(PATIENCE);
+            if reserve.is_in_background(cpu) {
+                reserve.in_background[cpu.index()] = false;
+                reserve.timers.set(cpu.index(), Instant::NEVER);
+                self.end_background(now, cpu);
+            } else if span.is_zero() {
+                reserve.timers.set(cpu.index(), now + PATIENCE);
+            } else {
+                reserve.in_background[cpu.index()] = true;
+                reserve.timers.set(cpu.index(), now + span);
+                self.record(now, Happening::BackgroundStarted { cpu });
+                self.tell(Event::CpuOffline(cpu), None);
+            }
+        }
+    }
+
+    fn end_background(&mut self, now: Instant, cpu: CpuId) {
+        self.record(now, Happening::BackgroundEnded { cpu });
+        if !self.actions.is_offline(cpu) {
+            self.tell(Event::CpuOnline(cpu), None);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What others see of the simulated machine.
+
+use core::convert::Infallible;
+
+use shiftwork_machine::{Machine, Outcome, Workload};
+use shiftwork_model::{Instant, Overheads, Recorder, TaskSet};
+use shiftwork_policy::Policy;
+use shiftwork_policy::registry::OrderName;
+
+use crate::engine::Engine;
+
+/// How to simulate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Of all random numbers: sporadic gaps and random execution times.
+    pub seed: u64,
+    /// The run covers everything before this instant, and what finishes exactly at it.
+    pub horizon: Instant,
+    /// What scheduling costs; `None`: nothing.
+    pub overheads: Option<Overheads>,
+    /// Whether background work that has waited a second gets its reserve.
+    pub reserve_server: bool,
+}
+
+/// A machine without noise: time is an integer, and the same input gives the same records.
+#[derive(Clone, Debug)]
+pub struct SimulatedMachine {
+    /// How it simulates.
+    pub options: Options,
+}
+
+impl Machine for SimulatedMachine {
+    type Error = Infallible;
+
+    fn run<R: Recorder>(
+        &mut self,
+        workload: Workload<'_>,
+        recorder: &mut R,
+    ) -> Result<Outcome, Infallible> {
+        Ok(Engine::new(workload, self.options.clone(), recorder).run())
+    }
+}
+
+/// One run of one task set under one policy.
+pub struct Simulation<'a> {
+    workload: Workload<'a>,
+    options: Options,
+}
+
+impl<'a> Simulation<'a> {
+    /// The run of `set` under `policy`, which was built for it and has no job ready. `order` is by
+    /// what the policy ranks jobs (its registry entry says).
+    pub fn new(
+        set: &'a TaskSet,
+        policy: Box<dyn Policy>,
+        order: OrderName,
+        options: Options,
+    ) -> Self {
+        Self {
+            workload: Workload { set, policy, order },
+            options,
+        }
+    }
+
+    /// Simulates to the horizon and tells the recorder everything that happens. Never refuses for
+    /// load. Memory does not grow with the horizon.
+    ///
+    /// At the horizon itself only completions are recorded: a finish exactly there is a finish,
+    /// but what would run afterwards is not part of the run.
+    pub fn run<R: Recorder>(self, recorder: &mut R) -> Outcome {
+        Engine::new(self.workload, self.options, recorder).run()
+    }
+}
