@@ -85,18 +85,26 @@ impl<'a, R: Recorder> Engine<'a, R> {
         engine
     }
 
-    pub(crate) fn run(mut self) -> Outcome {
+    pub(crate) fn run(self) -> Outcome {
+        self.run_while(|_| true).0
+    }
+
+    /// Runs to the horizon, or to the first instant at which `go_on` says no, which then is the
+    /// horizon; returns it.
+    pub(crate) fn run_while(mut self, mut go_on: impl FnMut(Instant) -> bool) -> (Outcome, Instant) {
         loop {
             let now = self.next_instant();
             if now >= self.horizon {
                 break;
             }
+            if !go_on(now) {
+                self.horizon = now;
+                break;
+            }
             self.instant(now);
         }
         self.finish();
-        Outcome {
-            events: self.events,
-        }
+        (Outcome { events: self.events }, self.horizon)
     }
 
     fn next_instant(&self) -> Instant {

@@ -70,4 +70,15 @@ impl<'a> Simulation<'a> {
     pub fn run<R: Recorder>(self, recorder: &mut R) -> Outcome {
         Engine::new(self.workload, self.options, recorder).run()
     }
+
+    /// As [`run`](Self::run), but asks `go_on` before every instant, and stops at the first for
+    /// which the answer is no: what was simulated until then is a whole run with that instant as
+    /// its horizon. Returns the horizon that was reached.
+    pub fn run_while<R: Recorder>(
+        self,
+        recorder: &mut R,
+        go_on: impl FnMut(Instant) -> bool,
+    ) -> (Outcome, Instant) {
+        Engine::new(self.workload, self.options, recorder).run_while(go_on)
+    }
 }
