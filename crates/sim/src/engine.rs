@@ -91,7 +91,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     /// Runs to the horizon, or to the first instant at which `go_on` says no, which then is the
     /// horizon; returns it.
-    pub(crate) fn run_while(mut self, mut go_on: impl FnMut(Instant) -> bool) -> (Outcome, Instant) {
+    pub(crate) fn run_while(
+        mut self,
+        mut go_on: impl FnMut(Instant) -> bool,
+    ) -> (Outcome, Instant) {
         loop {
             let now = self.next_instant();
             if now >= self.horizon {
@@ -104,7 +107,12 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.instant(now);
         }
         self.finish();
-        (Outcome { events: self.events }, self.horizon)
+        (
+            Outcome {
+                events: self.events,
+            },
+            self.horizon,
+        )
     }
 
     fn next_instant(&self) -> Instant {

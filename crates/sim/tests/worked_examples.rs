@@ -11,7 +11,12 @@ fn three_two_thirds_tasks_on_two_cpus_make_the_third_late_by_one_for_ever() {
     let expected: Vec<u64> = (0..99).map(|job| 4 + 3 * job).collect();
     assert_eq!(finishes(&records, 2), expected);
     let on_time: Vec<u64> = (0..100).map(|job| 2 + 3 * job).collect();
-    assert!(finishes(&records, 0).iter().zip(&on_time).all(|(at, on_time)| *at <= on_time + 1));
+    assert!(
+        finishes(&records, 0)
+            .iter()
+            .zip(&on_time)
+            .all(|(at, on_time)| *at <= on_time + 1)
+    );
 }
 
 #[test]
@@ -36,7 +41,10 @@ fn only_net_changes_of_an_instant_are_switches() {
     // At 4 the first job of T0 ends and its second begins: T1 has the CPU only inside that instant.
     let set = set(1, &[(2, 2), (1, 100)]);
     let records = run(&set, "g-edf", 6);
-    assert_eq!(switches(&records), ["0 cpu0 T0.1", "2 cpu0 T0.2", "4 cpu0 T0.3"]);
+    assert_eq!(
+        switches(&records),
+        ["0 cpu0 T0.1", "2 cpu0 T0.2", "4 cpu0 T0.3"]
+    );
 }
 
 #[test]

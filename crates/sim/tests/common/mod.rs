@@ -1,5 +1,9 @@
 //! What the tests share: short ways to say a task set, run it, and read what happened.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses some of it, to test")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses some of it, to test"
+)]
 
 use shiftwork_model::{
     Affinity, CpuSet, Happening, Instant, JobId, Record, Span, Task, TaskId, TaskSet,
@@ -31,7 +35,12 @@ pub fn set(cpus: usize, tasks: &[(u64, u64)]) -> TaskSet {
 }
 
 pub fn options(horizon: u64) -> Options {
-    Options { seed: 1, horizon: AT(horizon), overheads: None, reserve_server: false }
+    Options {
+        seed: 1,
+        horizon: AT(horizon),
+        overheads: None,
+        reserve_server: false,
+    }
 }
 
 pub fn simulate(set: &TaskSet, policy: &str, options: Options) -> (Vec<Record>, Outcome) {
@@ -39,7 +48,10 @@ pub fn simulate(set: &TaskSet, policy: &str, options: Options) -> (Vec<Record>, 
     let policy = entry.build(set).unwrap();
     let mut records: Vec<Record> = Vec::new();
     let outcome = Simulation::new(set, policy, entry.order, options).run(&mut records);
-    assert!(records.windows(2).all(|pair| pair[0].at <= pair[1].at), "time runs forwards");
+    assert!(
+        records.windows(2).all(|pair| pair[0].at <= pair[1].at),
+        "time runs forwards"
+    );
     (records, outcome)
 }
 
@@ -51,9 +63,9 @@ pub fn run(set: &TaskSet, policy: &str, horizon: u64) -> Vec<Record> {
 pub fn finishes(records: &[Record], task: usize) -> Vec<u64> {
     records
         .iter()
-        .filter(|record| {
-            matches!(record.what, Happening::Completed { job } if job.task == id(task))
-        })
+        .filter(
+            |record| matches!(record.what, Happening::Completed { job } if job.task == id(task)),
+        )
         .map(|record| record.at.as_ns())
         .collect()
 }
@@ -73,8 +85,16 @@ pub fn story(records: &[Record], task: usize) -> Vec<String> {
             Happening::NotReady { job, reason } if of(job) => format!("{at} {reason:?}"),
             Happening::Completed { job } if of(job) => format!("{at} completed {}", job.number),
             Happening::BudgetSpent { job } if of(job) => format!("{at} spent"),
-            Happening::Replenished { task: of, budget, deadline } if *of == id(task) => {
-                format!("{at} replenished {} by {}", budget.as_ns(), deadline.as_ns())
+            Happening::Replenished {
+                task: of,
+                budget,
+                deadline,
+            } if *of == id(task) => {
+                format!(
+                    "{at} replenished {} by {}",
+                    budget.as_ns(),
+                    deadline.as_ns()
+                )
             }
             Happening::Entered { task: of } if *of == id(task) => format!("{at} entered"),
             Happening::Left { task: of } if *of == id(task) => format!("{at} left"),
