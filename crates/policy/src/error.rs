@@ -69,9 +69,17 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, known } => {
-                write!(f, "there is no policy `{name}`; the policies are {}", known.join(" "))
+                write!(
+                    f,
+                    "there is no policy `{name}`; the policies are {}",
+                    known.join(" ")
+                )
             }
-            Self::NotLaminar { policy, first, second } => write!(
+            Self::NotLaminar {
+                policy,
+                first,
+                second,
+            } => write!(
                 f,
                 "{policy}: affinities of {} {{{}}} and {} {{{}}} overlap without nesting; \
                  `strong-{}` takes any",
@@ -81,18 +89,29 @@ impl fmt::Display for PolicyError {
                 second.1,
                 if policy.contains("fp") { "fp" } else { "edf" },
             ),
-            Self::NotGlobal { policy, task, affinity } => write!(
+            Self::NotGlobal {
+                policy,
+                task,
+                affinity,
+            } => write!(
                 f,
                 "{policy}: task {task} may use only CPUs {{{affinity}}}, and a global policy needs \
                  all of them; `hpa-{order}` takes nested affinities, `strong-{order}` any",
                 order = if policy.contains("fp") { "fp" } else { "edf" },
             ),
-            Self::NotClustered { policy, task, affinity, clusters } => {
+            Self::NotClustered {
+                policy,
+                task,
+                affinity,
+                clusters,
+            } => {
                 write!(
                     f,
                     "{policy}: the affinity {{{affinity}}} of task {task} is no union of clusters;"
                 )?;
-                clusters.iter().try_for_each(|cluster| write!(f, " {{{cluster}}}"))?;
+                clusters
+                    .iter()
+                    .try_for_each(|cluster| write!(f, " {{{cluster}}}"))?;
                 write!(f, " are the clusters")
             }
             Self::NoSuchCpu { task, cpu, cpus } => write!(

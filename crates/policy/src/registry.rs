@@ -4,11 +4,11 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use shiftwork_model::TaskSet;
+use shiftwork_model::{CpuSet, TaskSet};
 
 use crate::error::PolicyError;
-use crate::order::{Edf, FixedPriority};
-use crate::placement::{Global, Partitioned};
+use crate::order::{Edf, FixedPriority, JobOrder};
+use crate::placement::{Global, Hierarchical, Partitioned, Strong, Weak};
 use crate::policy::Policy;
 
 /// Which invariant a policy keeps; checkers judge its traces by it.
@@ -66,7 +66,7 @@ impl Entry {
 pub const POLICIES: &[Entry] = &[
     Entry {
         name: "p-edf",
-        summary: "partitioned earliest deadline first",
+        summary: "partitioned, earliest deadline first",
         source: "Brandenburg et al., RTSS 2008",
         domain: "any affinities",
         order: OrderName::Edf,
@@ -75,21 +75,115 @@ pub const POLICIES: &[Entry] = &[
     },
     Entry {
         name: "g-edf",
-        summary: "global earliest deadline first",
+        summary: "global, earliest deadline first",
         source: "Brandenburg et al., RTSS 2008",
-        domain: "global affinities",
+        domain: "every task may use every CPU",
         order: OrderName::Edf,
         invariant: Invariant::Strong,
         build: |name, set| Ok(Box::new(Global::<Edf>::new(name, set)?)),
     },
     Entry {
+        name: "np-g-edf",
+        summary: "global, earliest deadline first, non-preemptive",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "every task may use every CPU",
+        order: OrderName::Edf,
+        invariant: Invariant::NonPreemptive,
+        build: |name, set| Ok(Box::new(Global::<Edf>::non_preemptive(name, set)?)),
+    },
+    Entry {
+        name: "c-edf",
+        summary: "clustered, earliest deadline first",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "every affinity is a union of clusters",
+        order: OrderName::Edf,
+        invariant: Invariant::Packed,
+        build: |name, set| Ok(Box::new(Partitioned::<Edf>::clustered(name, set)?)),
+    },
+    Entry {
+        name: "weak-edf",
+        summary: "weak affinities (no shifting), earliest deadline first",
+        source: "Bonifaci et al., ECRTS 2016, Def. II.1; Dubey et al., EMSOFT 2021",
+        domain: "any affinities",
+        order: OrderName::Edf,
+        invariant: Invariant::Weak,
+        build: |_, set| weak::<Edf>(set),
+    },
+    Entry {
+        name: "strong-edf",
+        summary: "strong affinities (shifting), earliest deadline first",
+        source: "Cerqueira et al., RTSS 2014; SAPA-EDF of Tang et al., 2021",
+        domain: "any affinities",
+        order: OrderName::Edf,
+        invariant: Invariant::Strong,
+        build: |_, set| strong::<Edf>(set),
+    },
+    Entry {
+        name: "hpa-edf",
+        summary: "hierarchical strong affinities, earliest deadline first",
+        source: "Bonifaci et al., ECRTS 2016; the algorithm is ours",
+        domain: "affinities are nested or disjoint",
+        order: OrderName::Edf,
+        invariant: Invariant::Strong,
+        build: |name, set| Ok(Box::new(Hierarchical::<Edf>::new(name, set)?)),
+    },
+    Entry {
+        name: "p-fp",
+        summary: "partitioned, fixed priorities",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "any affinities",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Packed,
+        build: |name, set| Ok(Box::new(Partitioned::<FixedPriority>::new(name, set)?)),
+    },
+    Entry {
         name: "g-fp",
-        summary: "global fixed priority",
+        summary: "global, fixed priorities",
         source: "Guan et al., RTSS 2009",
-        domain: "global affinities",
+        domain: "every task may use every CPU",
         order: OrderName::FixedPriority,
         invariant: Invariant::Strong,
         build: |name, set| Ok(Box::new(Global::<FixedPriority>::new(name, set)?)),
+    },
+    Entry {
+        name: "c-fp",
+        summary: "clustered, fixed priorities",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "every affinity is a union of clusters",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Packed,
+        build: |name, set| {
+            Ok(Box::new(Partitioned::<FixedPriority>::clustered(
+                name, set,
+            )?))
+        },
+    },
+    Entry {
+        name: "weak-fp",
+        summary: "weak affinities (no shifting), fixed priorities",
+        source: "Bonifaci et al., ECRTS 2016, Def. II.1; Dubey et al., EMSOFT 2021",
+        domain: "any affinities",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Weak,
+        build: |_, set| weak::<FixedPriority>(set),
+    },
+    Entry {
+        name: "strong-fp",
+        summary: "strong affinities (shifting), fixed priorities",
+        source: "Cerqueira et al., RTSS 2014",
+        domain: "any affinities",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Strong,
+        build: |_, set| strong::<FixedPriority>(set),
+    },
+    Entry {
+        name: "hpa-fp",
+        summary: "hierarchical strong affinities, fixed priorities",
+        source: "Bonifaci et al., ECRTS 2016; the algorithm is ours",
+        domain: "affinities are nested or disjoint",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Strong,
+        build: |name, set| Ok(Box::new(Hierarchical::<FixedPriority>::new(name, set)?)),
     },
 ];
 
@@ -98,10 +192,28 @@ pub const POLICIES: &[Entry] = &[
 /// # Errors
 /// [`PolicyError::Unknown`] lists the names there are.
 pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
-    POLICIES.iter().find(|entry| entry.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-        PolicyError::Unknown {
+    POLICIES
+        .iter()
+        .find(|entry| entry.name.eq_ignore_ascii_case(name))
+        .ok_or_else(|| PolicyError::Unknown {
             name: String::from(name),
             known: POLICIES.iter().map(|entry| entry.name).collect(),
-        }
-    })
+        })
+}
+
+/// One-word masks where they suffice.
+fn strong<O: JobOrder + 'static>(set: &TaskSet) -> Result<Box<dyn Policy>, PolicyError> {
+    if set.platform.cpus <= 64 {
+        Ok(Box::new(Strong::<O, u64>::new(set)?))
+    } else {
+        Ok(Box::new(Strong::<O, CpuSet>::new(set)?))
+    }
+}
+
+fn weak<O: JobOrder + 'static>(set: &TaskSet) -> Result<Box<dyn Policy>, PolicyError> {
+    if set.platform.cpus <= 64 {
+        Ok(Box::new(Weak::<O, u64>::new(set)?))
+    } else {
+        Ok(Box::new(Weak::<O, CpuSet>::new(set)?))
+    }
 }

@@ -9,6 +9,7 @@ pub struct Edf;
 impl JobOrder for Edf {
     type Key = (Instant, Instant, TaskId);
 
+    const FIRST: Self::Key = (Instant::ZERO, Instant::ZERO, TaskId::from_index(0));
     const LAST: Self::Key = (Instant::NEVER, Instant::NEVER, TaskId::LAST);
 
     fn key(job: &Job) -> Self::Key {

@@ -9,6 +9,7 @@ pub struct FixedPriority;
 impl JobOrder for FixedPriority {
     type Key = (Priority, Instant, TaskId);
 
+    const FIRST: Self::Key = (Priority::MOST_URGENT, Instant::ZERO, TaskId::from_index(0));
     const LAST: Self::Key = (Priority::LEAST_URGENT, Instant::NEVER, TaskId::LAST);
 
     fn key(job: &Job) -> Self::Key {

@@ -16,7 +16,10 @@ pub trait JobOrder {
     /// What jobs are compared by.
     type Key: Ord + Copy + Debug;
 
-    /// Follows every job's key: an empty place in a tournament.
+    /// Precedes every job's key: nobody is the least urgent.
+    const FIRST: Self::Key;
+
+    /// Follows every job's key: nobody is the most urgent.
     const LAST: Self::Key;
 
     /// The job's key.

@@ -1,0 +1,169 @@
+//! The tree that a laminar family of affinities forms, before anything is scheduled in it.
+
+use alloc::vec::Vec;
+
+use shiftwork_model::{CpuId, CpuSet};
+
+/// Index of a node; the root is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeId(u32);
+
+impl NodeId {
+    pub const ROOT: Self = Self(0);
+
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One distinct affinity (the root: all CPUs, whether a task has them all or not).
+#[derive(Clone, Debug)]
+pub(crate) struct ShapeNode {
+    pub cpus: CpuSet,
+    /// The smallest larger affinity; `None` for the root.
+    pub parent: Option<NodeId>,
+    /// Which child of its parent it is.
+    pub slot: usize,
+    pub children: usize,
+    /// 0 for the root.
+    pub depth: usize,
+    /// Its CPUs stand at the positions `first..last`.
+    pub first: usize,
+    pub last: usize,
+}
+
+/// A tree of nested affinities, with the CPUs lined up so that every affinity is one range of
+/// *positions*.
+///
+/// ```text
+///   root {0-5}            positions   0  1  2  3  4  5
+///   |- {0,4}              CPUs        1  0  4  2  5  3
+///   `- {2,3,5}                           {0,4} {2, 5,{3}}
+///      `- {3}             CPU 1, in no smaller affinity, comes first
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub nodes: Vec<ShapeNode>,
+    /// By position.
+    pub cpu_at: Vec<CpuId>,
+    /// By CPU.
+    pub position_of: Vec<usize>,
+    /// By position: the smallest affinity that holds the CPU.
+    pub owner_at: Vec<NodeId>,
+}
+
+impl Shape {
+    /// The tree of these affinities on CPUs `0..cpus`; `None` if two overlap without nesting.
+    ///
+    /// O(d log d + h m) for d distinct affinities in a tree of height h.
+    pub fn new(cpus: usize, masks: impl IntoIterator<Item = CpuSet>) -> Option<Self> {
+        let mut masks: Vec<CpuSet> = masks.into_iter().collect();
+        masks.push(CpuSet::first(cpus));
+        masks.sort_by_cached_key(|mask| (core::cmp::Reverse(mask.len()), mask.lowest()));
+        masks.dedup();
+        let mut nodes: Vec<ShapeNode> = Vec::with_capacity(masks.len());
+        let mut owner = alloc::vec![NodeId::ROOT; cpus];
+        for mask in masks {
+            let id = NodeId(nodes.len() as u32);
+            let inside = owner[mask.lowest()?.index()];
+            if mask.iter().any(|cpu| owner[cpu.index()] != inside) {
+                return None;
+            }
+            mask.iter().for_each(|cpu| owner[cpu.index()] = id);
+            let parent = (!nodes.is_empty()).then_some(inside);
+            let (slot, depth) = parent.map_or((0, 0), |parent| {
+                let parent = &mut nodes[parent.index()];
+                parent.children += 1;
+                (parent.children - 1, parent.depth + 1)
+            });
+            nodes.push(ShapeNode {
+                cpus: mask,
+                parent,
+                slot,
+                children: 0,
+                depth,
+                first: 0,
+                last: 0,
+            });
+        }
+        Some(Self::line_up(nodes, &owner))
+    }
+
+    /// Gives every node its range of positions: in the order of the nodes' paths, each CPU where
+    /// the smallest affinity that holds it is.
+    fn line_up(mut nodes: Vec<ShapeNode>, owner: &[NodeId]) -> Self {
+        let path = |cpu: usize| {
+            let ancestors =
+                core::iter::successors(Some(owner[cpu]), |&id| nodes[id.index()].parent);
+            let mut path: Vec<(Option<CpuId>, NodeId)> = ancestors
+                .map(|id| (nodes[id.index()].cpus.lowest(), id))
+                .collect();
+            path.reverse();
+            path
+        };
+        let mut cpu_at: Vec<CpuId> = (0..owner.len()).map(CpuId::from_index).collect();
+        cpu_at.sort_by_cached_key(|cpu| (path(cpu.index()), *cpu));
+        let mut position_of = alloc::vec![0; owner.len()];
+        for (position, cpu) in cpu_at.iter().enumerate() {
+            position_of[cpu.index()] = position;
+        }
+        for node in &mut nodes {
+            let positions = || node.cpus.iter().map(|cpu| position_of[cpu.index()]);
+            node.first = positions().min().unwrap_or(0);
+            node.last = positions().max().map_or(0, |last| last + 1);
+        }
+        let owner_at = cpu_at.iter().map(|cpu| owner[cpu.index()]).collect();
+        Self {
+            nodes,
+            cpu_at,
+            position_of,
+            owner_at,
+        }
+    }
+
+    /// The node of exactly these CPUs.
+    pub fn find(&self, cpus: &CpuSet) -> Option<NodeId> {
+        let owner = self.owner_at[*self.position_of.get(cpus.lowest()?.index())?];
+        core::iter::successors(Some(owner), |id| self.nodes[id.index()].parent)
+            .find(|id| self.nodes[id.index()].cpus == *cpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(cpus: usize, masks: &[&str]) -> Option<Shape> {
+        Shape::new(cpus, masks.iter().map(|mask| mask.parse().unwrap()))
+    }
+
+    #[test]
+    fn every_affinity_is_one_range_of_positions() {
+        let shape = shape(6, &["0,4", "2,3,5", "3", "2,3,5"]).unwrap();
+        for node in &shape.nodes {
+            let at: CpuSet = shape.cpu_at[node.first..node.last]
+                .iter()
+                .copied()
+                .collect();
+            assert_eq!(at, node.cpus);
+            assert_eq!(node.last - node.first, node.cpus.len());
+        }
+        assert_eq!(shape.nodes.len(), 4);
+        let depth = |mask: &str| {
+            let id = shape.find(&mask.parse().unwrap()).unwrap();
+            shape.nodes[id.index()].depth
+        };
+        assert_eq!(
+            [depth("0-5"), depth("0,4"), depth("2,3,5"), depth("3")],
+            [0, 1, 1, 2]
+        );
+        assert_eq!(shape.find(&"1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn what_overlaps_without_nesting_is_no_tree() {
+        assert!(shape(3, &["0-1", "1-2"]).is_none());
+        assert!(shape(3, &["0-1", "2"]).is_some());
+    }
+}

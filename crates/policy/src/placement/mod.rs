@@ -1,0 +1,256 @@
+//! Who runs where. Each sibling file is one placement of the literature, generic over the order.
+//!
+//! A placement implements [`Placement`], the handful of things that can happen to it; the shared
+//! code here turns [`Event`]s into them, so that every placement agrees on what an event means.
+
+mod arbitrary;
+mod backlogs;
+mod domains;
+mod fewest_shifts;
+mod global;
+mod hierarchical;
+mod mask;
+pub mod packing;
+mod partitioned;
+mod strong;
+mod weak;
+
+pub use global::Global;
+pub use hierarchical::Hierarchical;
+pub use partitioned::Partitioned;
+pub use strong::Strong;
+pub use weak::Weak;
+
+use alloc::vec::Vec;
+
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
+
+use crate::error::PolicyError;
+use crate::policy::{Event, Policy, Switches};
+use crate::ready::{Status, TaskTable};
+
+/// What can happen to a placement. `out` gets the switches in the order in which they are made; a
+/// CPU may appear several times where more than one job arrives or departs.
+pub(crate) trait Placement {
+    /// The tasks, with where their jobs stand.
+    fn tasks(&self) -> &TaskTable;
+
+    /// The same, to change priorities of tasks without a ready job.
+    fn tasks_mut(&mut self) -> &mut TaskTable;
+
+    /// The job assigned to a CPU.
+    fn runner(&self, cpu: CpuId) -> Option<TaskId>;
+
+    /// A job of a known task becomes ready. At most one switch per CPU.
+    fn arrive(&mut self, job: Job, out: &mut Switches);
+
+    /// The ready job of a task is ready no more. At most one switch per CPU.
+    fn depart(&mut self, task: TaskId, out: &mut Switches);
+
+    /// The ready job of `job.task` is to be ranked by the deadline and priority of `job`.
+    fn rerank(&mut self, job: Job, out: &mut Switches);
+
+    /// The task may use other CPUs.
+    fn set_affinity(&mut self, task: TaskId, affinity: &Affinity, out: &mut Switches);
+
+    /// The task takes part. It has no ready job.
+    fn enter(&mut self, id: TaskId, task: &Task);
+
+    /// The task takes no part any more. It has no ready job.
+    fn leave(&mut self, _task: TaskId) {}
+
+    /// The CPU, which was online, is gone.
+    fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches);
+
+    /// The CPU, which was offline, is back.
+    fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches);
+
+    /// Whether the CPU is online.
+    fn is_online(&self, cpu: CpuId) -> bool;
+
+    /// Whether the task may have this affinity.
+    fn accepts_affinity(
+        &self,
+        task: TaskId,
+        name: &str,
+        affinity: &Affinity,
+    ) -> Result<(), PolicyError>;
+
+    /// See [`Policy::packing`].
+    fn packed(&self) -> Option<Vec<Affinity>> {
+        None
+    }
+}
+
+impl<P: Placement> Policy for P {
+    #[inline]
+    fn on_event(&mut self, event: Event<'_>, out: &mut Switches) {
+        match event {
+            Event::Wake(job) => {
+                if job.task.index() < self.tasks().len()
+                    && self.tasks().status(job.task) == Status::NotReady
+                {
+                    self.arrive(job, out);
+                }
+            }
+            Event::Block(task) | Event::Complete(task) | Event::BudgetSpent(task) => {
+                if self.tasks().status(task) != Status::NotReady {
+                    self.depart(task, out);
+                }
+            }
+            Event::Tick(_) => {}
+            change => {
+                let first = out.len();
+                apply_change(self, change, out);
+                merge(out, first);
+            }
+        }
+    }
+
+    fn assigned(&self, cpu: CpuId) -> Option<TaskId> {
+        self.runner(cpu)
+    }
+
+    fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError> {
+        match event {
+            Event::SetAffinity(task, affinity) => {
+                self.accepts_affinity(*task, &alloc::format!("{task:?}"), affinity)
+            }
+            Event::Enter(id, task) => self.accepts_affinity(*id, &task.name, &task.affinity),
+            _ => Ok(()),
+        }
+    }
+
+    fn packing(&self) -> Option<Vec<Affinity>> {
+        self.packed()
+    }
+}
+
+/// The events that are not on the dispatch path.
+fn apply_change<P: Placement>(placement: &mut P, change: Event<'_>, out: &mut Switches) {
+    let ready = |placement: &P, task| placement.tasks().status(task) != Status::NotReady;
+    let known = |placement: &P, task: TaskId| task.index() < placement.tasks().len();
+    match change {
+        Event::SetAffinity(task, affinity) if known(placement, task) => {
+            placement.set_affinity(task, affinity, out);
+        }
+        Event::SetPriority(task, priority) if ready(placement, task) => {
+            let job = Job {
+                priority,
+                ..placement.tasks().get(task).job
+            };
+            placement.rerank(job, out);
+        }
+        Event::SetPriority(task, priority) if known(placement, task) => {
+            placement.tasks_mut().get_mut(task).job.priority = priority;
+        }
+        Event::SetDeadline(task, deadline) if ready(placement, task) => {
+            let job = Job {
+                deadline,
+                ..placement.tasks().get(task).job
+            };
+            placement.rerank(job, out);
+        }
+        Event::Enter(id, task) => {
+            if ready(placement, id) {
+                placement.depart(id, out);
+            }
+            placement.enter(id, task);
+        }
+        Event::Leave(task) if known(placement, task) => {
+            if ready(placement, task) {
+                placement.depart(task, out);
+            }
+            placement.leave(task);
+        }
+        Event::CpuOffline(cpu) if placement.is_online(cpu) => placement.cpu_offline(cpu, out),
+        Event::CpuOnline(cpu) if !placement.is_online(cpu) => placement.cpu_online(cpu, out),
+        _ => {}
+    }
+}
+
+/// Leaves one switch per CPU whose job changed from `out[first..]`: its first `from`, its last `to`.
+fn merge(out: &mut Switches, first: usize) {
+    let mut kept = first;
+    for next in first..out.len() {
+        let switch = out[next];
+        match out[first..kept]
+            .iter_mut()
+            .find(|earlier| earlier.cpu == switch.cpu)
+        {
+            Some(earlier) => earlier.to = switch.to,
+            None => {
+                out[kept] = switch;
+                kept += 1;
+            }
+        }
+    }
+    out.truncate(kept);
+    let mut changed = first;
+    for next in first..kept {
+        if out[next].from != out[next].to {
+            out[changed] = out[next];
+            changed += 1;
+        }
+    }
+    out.truncate(changed);
+}
+
+/// Which CPUs share a cache with which, for the last preference of every placement.
+#[derive(Clone, Debug)]
+pub(crate) struct CacheMates(Vec<CpuSet>);
+
+impl CacheMates {
+    fn new(platform: &Platform) -> Self {
+        if platform.caches.is_empty() {
+            return Self(Vec::new());
+        }
+        Self(
+            (0..platform.cpus)
+                .map(|cpu| platform.cache_mates(CpuId::from_index(cpu)))
+                .collect(),
+        )
+    }
+
+    /// The CPUs that share a cache with this one; `None` if nothing is known.
+    #[inline]
+    fn of(&self, cpu: CpuId) -> Option<&CpuSet> {
+        self.0.get(cpu.index())
+    }
+}
+
+fn check_cpus(cpus: usize, name: &str, affinity: &Affinity) -> Result<(), PolicyError> {
+    match (*affinity.cpus() - CpuSet::first(cpus)).lowest() {
+        Some(cpu) => Err(PolicyError::NoSuchCpu {
+            task: name.into(),
+            cpu,
+            cpus,
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Switch;
+
+    #[test]
+    fn merging_keeps_what_really_changed() {
+        let task = TaskId::from_index;
+        let cpu = CpuId::from_index;
+        let switch = |number, from, to| Switch {
+            cpu: cpu(number),
+            from,
+            to,
+        };
+        let mut out = alloc::vec![
+            switch(0, Some(task(0)), None),
+            switch(1, None, Some(task(1))),
+            switch(0, None, Some(task(2))),
+            switch(1, Some(task(1)), None),
+        ];
+        merge(&mut out, 0);
+        assert_eq!(out, [switch(0, Some(task(0)), Some(task(2)))]);
+    }
+}
