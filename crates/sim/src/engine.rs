@@ -182,6 +182,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn record(&mut self, now: Instant, what: Happening) {
         self.recorder.record(now, &what);
     }

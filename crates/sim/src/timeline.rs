@@ -1,5 +1,7 @@
 //! The next instant of many clocks.
 
+use core::hint::select_unpredictable;
+
 use shiftwork_model::Instant;
 
 /// For each of a fixed number of places the instant at which something happens there, and at any
@@ -44,16 +46,37 @@ impl Timeline {
     }
 
     /// From now on something happens at `place` at that instant, and at no other.
+    ///
+    /// Not inlined and without a loop: inside a loop the compiler would turn the choice of a winner
+    /// into a branch, and half of those would be mispredicted.
+    #[inline(never)]
     pub(crate) fn set(&mut self, place: usize, at: Instant) {
         let mut winner = u128::from(at.as_ns()) << 64 | place as u128;
         let mut node = self.leaves + place;
-        self.nodes[node] = winner;
+        let nodes = &mut *self.nodes;
+        nodes[node] = winner;
+        macro_rules! climb {
+            ($($level:literal)*) => {$(
+                if node <= 1 {
+                    return;
+                }
+                winner = smaller(winner, nodes[node ^ 1]);
+                node >>= 1;
+                nodes[node] = winner;
+                let _: u8 = $level;
+            )*};
+        }
+        climb!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
         while node > 1 {
-            winner = winner.min(self.nodes[node ^ 1]);
+            winner = smaller(winner, nodes[node ^ 1]);
             node >>= 1;
-            self.nodes[node] = winner;
+            nodes[node] = winner;
         }
     }
+}
+
+fn smaller(a: u128, b: u128) -> u128 {
+    select_unpredictable(b < a, b, a)
 }
 
 fn instant(entry: u128) -> Instant {
