@@ -11,6 +11,7 @@ mod backlog;
 pub mod check;
 mod counters;
 mod job_table;
+pub mod perfetto;
 mod running;
 mod statistics;
 mod summary;

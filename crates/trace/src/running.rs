@@ -62,6 +62,11 @@ impl Running {
         self.cpus.get(cpu.index())?.after
     }
 
+    /// What the CPU ran when the last settled instant was over.
+    pub fn before(&self, cpu: CpuId) -> Option<JobId> {
+        self.cpus.get(cpu.index())?.before
+    }
+
     /// Whether no CPU was switched since the last call of [`Running::settle`].
     #[inline]
     pub fn is_settled(&self) -> bool {

@@ -1,0 +1,381 @@
+//! The records of a run in compact form.
+//!
+//! A record is the number of its kind in the list of [`Happening`] (one byte), the nanoseconds since
+//! the record before it (from 0 for the first), then its fields in their order: numbers as varints,
+//! a task as its index, a job as task and number, an optional job with its task plus 1 and 0 for
+//! none, a deadline as the signed distance from the record's instant, CPU sets and texts after their
+//! length. Time differences wrap, so whatever was recorded is read back.
+
+use shiftwork_model::{
+    Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Record,
+    Span, TaskId,
+};
+
+use super::ink::Ink;
+
+/// The version of this form; it changes with any of it.
+pub(super) const VERSION: u32 = 1;
+
+/// No record takes more, but for texts and CPU sets.
+const RECORD_BYTES_MAX: usize = 64;
+
+/// Appends a record; `last` is the instant of the one before it.
+#[inline]
+pub(super) fn write(ink: &mut Ink, last: &mut Instant, at: Instant, what: &Happening) {
+    ink.ensure(RECORD_BYTES_MAX);
+    ink.byte(kind(what));
+    ink.varint(at.as_ns().wrapping_sub(last.as_ns()));
+    *last = at;
+    match *what {
+        Happening::Released { job, deadline } => {
+            write_job(ink, job);
+            write_deadline(ink, at, deadline);
+        }
+        Happening::Ready {
+            job,
+            deadline,
+            priority,
+        } => {
+            write_job(ink, job);
+            write_deadline(ink, at, deadline);
+            ink.varint(priority.number().into());
+        }
+        Happening::NotReady { job, reason } => {
+            write_job(ink, job);
+            ink.byte(match reason {
+                NotReadyReason::Suspended => 0,
+                NotReadyReason::Throttled => 1,
+            });
+        }
+        Happening::Completed { job } | Happening::BudgetSpent { job } => write_job(ink, job),
+        Happening::Switched { cpu, from, to } => {
+            write_cpu(ink, cpu);
+            write_some_job(ink, from);
+            write_some_job(ink, to);
+        }
+        _ => write_rare(ink, at, what),
+    }
+}
+
+fn write_rare(ink: &mut Ink, at: Instant, what: &Happening) {
+    match what {
+        Happening::Replenished {
+            task,
+            budget,
+            deadline,
+        } => {
+            write_task(ink, *task);
+            ink.varint(budget.as_ns());
+            write_deadline(ink, at, *deadline);
+        }
+        Happening::Entered { task } | Happening::Left { task } => write_task(ink, *task),
+        Happening::AffinitySet { task, affinity } => {
+            write_task(ink, *task);
+            write_cpus(ink, affinity.cpus());
+        }
+        Happening::PrioritySet { task, priority } => {
+            write_task(ink, *task);
+            ink.varint(priority.number().into());
+        }
+        Happening::AttributesSet {
+            task,
+            cost,
+            period,
+            deadline,
+        } => {
+            write_task(ink, *task);
+            [cost, period, deadline]
+                .into_iter()
+                .for_each(|span| ink.varint(span.as_ns()));
+        }
+        Happening::CpuOffline { cpu }
+        | Happening::CpuOnline { cpu }
+        | Happening::BackgroundStarted { cpu }
+        | Happening::BackgroundEnded { cpu } => write_cpu(ink, *cpu),
+        Happening::Refused { action, reason } => {
+            ink.varint(*action as u64);
+            ink.varint(reason.len() as u64);
+            ink.slice(reason.as_bytes());
+        }
+        Happening::Released { .. }
+        | Happening::Ready { .. }
+        | Happening::NotReady { .. }
+        | Happening::Completed { .. }
+        | Happening::BudgetSpent { .. }
+        | Happening::Switched { .. } => unreachable!("the frequent kinds are written by `write`"),
+    }
+}
+
+const fn kind(what: &Happening) -> u8 {
+    match what {
+        Happening::Released { .. } => 0,
+        Happening::Ready { .. } => 1,
+        Happening::NotReady { .. } => 2,
+        Happening::Completed { .. } => 3,
+        Happening::Switched { .. } => 4,
+        Happening::BudgetSpent { .. } => 5,
+        Happening::Replenished { .. } => 6,
+        Happening::Entered { .. } => 7,
+        Happening::Left { .. } => 8,
+        Happening::AffinitySet { .. } => 9,
+        Happening::PrioritySet { .. } => 10,
+        Happening::AttributesSet { .. } => 11,
+        Happening::CpuOffline { .. } => 12,
+        Happening::CpuOnline { .. } => 13,
+        Happening::BackgroundStarted { .. } => 14,
+        Happening::BackgroundEnded { .. } => 15,
+        Happening::Refused { .. } => 16,
+    }
+}
+
+fn write_task(ink: &mut Ink, task: TaskId) {
+    ink.varint(task.index() as u64);
+}
+
+#[inline]
+fn write_job(ink: &mut Ink, job: JobId) {
+    ink.varint(job.task.index() as u64);
+    ink.varint(job.number);
+}
+
+#[inline]
+fn write_some_job(ink: &mut Ink, job: Option<JobId>) {
+    match job {
+        Some(job) => {
+            ink.varint(job.task.index() as u64 + 1);
+            ink.varint(job.number);
+        }
+        None => ink.byte(0),
+    }
+}
+
+#[inline]
+fn write_cpu(ink: &mut Ink, cpu: CpuId) {
+    ink.varint(cpu.index() as u64);
+}
+
+#[inline]
+fn write_deadline(ink: &mut Ink, at: Instant, deadline: Instant) {
+    ink.zigzag(deadline.as_ns().wrapping_sub(at.as_ns()) as i64);
+}
+
+fn write_cpus(ink: &mut Ink, cpus: &CpuSet) {
+    let words = cpus.words();
+    let count = words
+        .iter()
+        .rposition(|&word| word != 0)
+        .map_or(0, |last| last + 1);
+    ink.varint(count as u64);
+    for &word in &words[..count] {
+        ink.slice(&word.to_le_bytes());
+    }
+    ink.ensure(RECORD_BYTES_MAX);
+}
+
+/// Reads records out of a stretch of them.
+pub(super) struct Facts<'a> {
+    rest: &'a [u8],
+    last: Instant,
+    tasks: usize,
+    cpus: usize,
+}
+
+/// What is wrong with a record.
+type Wrong = &'static str;
+
+impl<'a> Facts<'a> {
+    /// The records of `stretch`, of a run of `tasks` tasks on `cpus` CPUs; the record before them
+    /// was of instant `last`. Records do not cross the borders of stretches.
+    pub const fn new(tasks: usize, cpus: usize, last: Instant, stretch: &'a [u8]) -> Self {
+        Self {
+            rest: stretch,
+            last,
+            tasks,
+            cpus,
+        }
+    }
+
+    /// The next record, `None` at the end of the stretch.
+    pub fn next(&mut self) -> Result<Option<Record>, Wrong> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let kind = self.byte()?;
+        let at = Instant::from_ns(self.last.as_ns().wrapping_add(self.number()?));
+        self.last = at;
+        let what = self.happening(kind)?;
+        Ok(Some(Record { at, what }))
+    }
+
+    fn happening(&mut self, kind: u8) -> Result<Happening, Wrong> {
+        Ok(match kind {
+            0 => Happening::Released {
+                job: self.job()?,
+                deadline: self.deadline()?,
+            },
+            1 => Happening::Ready {
+                job: self.job()?,
+                deadline: self.deadline()?,
+                priority: self.priority()?,
+            },
+            2 => Happening::NotReady {
+                job: self.job()?,
+                reason: self.reason()?,
+            },
+            3 => Happening::Completed { job: self.job()? },
+            4 => Happening::Switched {
+                cpu: self.cpu()?,
+                from: self.some_job()?,
+                to: self.some_job()?,
+            },
+            5 => Happening::BudgetSpent { job: self.job()? },
+            6 => Happening::Replenished {
+                task: self.task()?,
+                budget: self.span()?,
+                deadline: self.deadline()?,
+            },
+            7 => Happening::Entered { task: self.task()? },
+            8 => Happening::Left { task: self.task()? },
+            9 => Happening::AffinitySet {
+                task: self.task()?,
+                affinity: self.affinity()?,
+            },
+            10 => Happening::PrioritySet {
+                task: self.task()?,
+                priority: self.priority()?,
+            },
+            11 => Happening::AttributesSet {
+                task: self.task()?,
+                cost: self.span()?,
+                period: self.span()?,
+                deadline: self.span()?,
+            },
+            12 => Happening::CpuOffline { cpu: self.cpu()? },
+            13 => Happening::CpuOnline { cpu: self.cpu()? },
+            14 => Happening::BackgroundStarted { cpu: self.cpu()? },
+            15 => Happening::BackgroundEnded { cpu: self.cpu()? },
+            16 => Happening::Refused {
+                action: self.index()?,
+                reason: self.text()?,
+            },
+            _ => return Err("there is no such kind of record"),
+        })
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Wrong> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(count)
+            .ok_or("it ends too early")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, Wrong> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn number(&mut self) -> Result<u64, Wrong> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let part = u64::from(byte & 0x7f);
+            if part << shift >> shift != part {
+                break;
+            }
+            number |= part << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err("a number exceeds 64 bits")
+    }
+
+    fn index(&mut self) -> Result<usize, Wrong> {
+        usize::try_from(self.number()?).map_err(|_| "an index exceeds this machine's word")
+    }
+
+    fn task(&mut self) -> Result<TaskId, Wrong> {
+        let index = self.index()?;
+        self.task_at(index)
+    }
+
+    fn task_at(&self, index: usize) -> Result<TaskId, Wrong> {
+        if index >= self.tasks {
+            return Err("it names a task that the header does not");
+        }
+        Ok(TaskId::from_index(index))
+    }
+
+    fn job(&mut self) -> Result<JobId, Wrong> {
+        Ok(JobId {
+            task: self.task()?,
+            number: self.number()?,
+        })
+    }
+
+    fn some_job(&mut self) -> Result<Option<JobId>, Wrong> {
+        let Some(index) = self.index()?.checked_sub(1) else {
+            return Ok(None);
+        };
+        Ok(Some(JobId {
+            task: self.task_at(index)?,
+            number: self.number()?,
+        }))
+    }
+
+    fn cpu(&mut self) -> Result<CpuId, Wrong> {
+        let known = Some(self.index()?).filter(|&index| index < self.cpus);
+        known
+            .and_then(CpuId::new)
+            .ok_or("it names a CPU that the header does not")
+    }
+
+    fn deadline(&mut self) -> Result<Instant, Wrong> {
+        let zigzag = self.number()?;
+        let distance = zigzag >> 1 ^ (zigzag & 1).wrapping_neg();
+        Ok(Instant::from_ns(self.last.as_ns().wrapping_add(distance)))
+    }
+
+    fn span(&mut self) -> Result<Span, Wrong> {
+        Ok(Span::from_ns(self.number()?))
+    }
+
+    fn priority(&mut self) -> Result<Priority, Wrong> {
+        let number = u32::try_from(self.number()?).ok();
+        number
+            .and_then(Priority::new)
+            .ok_or("a priority is outside 1 to 2^31 - 1")
+    }
+
+    fn reason(&mut self) -> Result<NotReadyReason, Wrong> {
+        match self.byte()? {
+            0 => Ok(NotReadyReason::Suspended),
+            1 => Ok(NotReadyReason::Throttled),
+            _ => Err("there is no such reason to wait"),
+        }
+    }
+
+    fn affinity(&mut self) -> Result<Box<Affinity>, Wrong> {
+        let count = self.index()?;
+        if count > CPUS_MAX / 64 {
+            return Err("an affinity has more CPUs than there can be");
+        }
+        let mut cpus = CpuSet::EMPTY;
+        for word in 0..count {
+            let bytes = self.take(8)?.try_into().expect("8 bytes were taken");
+            let bits = CpuSet::from_bits(u64::from_le_bytes(bytes));
+            bits.iter()
+                .for_each(|cpu| cpus.insert(CpuId::from_index(word * 64 + cpu.index())));
+        }
+        Affinity::new(cpus)
+            .map(Box::new)
+            .ok_or("an affinity is empty")
+    }
+
+    fn text(&mut self) -> Result<Box<str>, Wrong> {
+        let length = self.index()?;
+        let text = std::str::from_utf8(self.take(length)?);
+        text.map(Box::from).map_err(|_| "a text is not UTF-8")
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads a trace back.
+
+use prost::Message;
+use prost::encoding::decode_varint;
+
+use shiftwork_model::{CPUS_MAX, Instant, Record};
+
+use super::facts::{Facts, VERSION};
+use super::schema::{Header, OwnPacket};
+use super::{Provenance, TraceError};
+
+/// A trace as it was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFile {
+    /// Where the run comes from.
+    pub provenance: Provenance,
+    /// The task set's name.
+    pub name: String,
+    /// CPUs of the machine.
+    pub cpus: usize,
+    /// The names of the tasks, by their index.
+    pub tasks: Vec<String>,
+    /// How far the run came; `None` if whoever wrote the trace never came to its end.
+    pub ended: Option<Instant>,
+    /// The records, in their order.
+    pub records: Vec<Record>,
+}
+
+/// Reads a trace that [`Writer`](super::Writer) wrote. What Perfetto shows is skipped.
+///
+/// # Errors
+/// If the bytes are no such trace, say where and why; nothing panics.
+pub fn read(bytes: &[u8]) -> Result<TraceFile, TraceError> {
+    let mut file = None;
+    let mut last = Instant::ZERO;
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let (body, next) = packet_at(bytes, offset)?;
+        let packet = OwnPacket::decode(body).map_err(|_| TraceError::NotATrace { offset })?;
+        if let Some(header) = packet.header
+            && file.replace(begin(header)?).is_some()
+        {
+            return Err(TraceError::TwoHeaders { offset });
+        }
+        if let Some(stretch) = packet.facts {
+            let file = file.as_mut().ok_or(TraceError::NoHeader)?;
+            read_records(file, &mut last, &stretch)?;
+        }
+        if let Some(end) = packet.end {
+            let file = file.as_mut().ok_or(TraceError::NoHeader)?;
+            file.ended = Some(Instant::from_ns(end.horizon_ns));
+        }
+        offset = next;
+    }
+    file.ok_or(TraceError::NoHeader)
+}
+
+/// The body of the packet at `offset`, and where the next one is.
+fn packet_at(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), TraceError> {
+    /// Field 1 of `Trace`, with a length.
+    const PACKET_KEY: u8 = 0x0a;
+    let mut rest = &bytes[offset..];
+    if rest[0] != PACKET_KEY {
+        return Err(TraceError::NotATrace { offset });
+    }
+    rest = &rest[1..];
+    let cut_off = TraceError::CutOff { offset };
+    let length = match decode_varint(&mut rest) {
+        Ok(length) => length,
+        Err(_) if rest.len() < 10 => return Err(cut_off),
+        Err(_) => return Err(TraceError::NotATrace { offset }),
+    };
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let body = rest.get(..length).ok_or(cut_off)?;
+    Ok((body, bytes.len() - rest.len() + length))
+}
+
+fn begin(header: Header) -> Result<TraceFile, TraceError> {
+    if header.version > VERSION {
+        return Err(TraceError::Version {
+            found: header.version,
+            known: VERSION,
+        });
+    }
+    let cpus = usize::try_from(header.cpus)
+        .ok()
+        .filter(|&cpus| cpus <= CPUS_MAX);
+    Ok(TraceFile {
+        provenance: Provenance {
+            tool: header.tool,
+            policy: header.policy,
+            seed: header.seed,
+            horizon: Instant::from_ns(header.horizon_ns),
+            task_set: header.task_set,
+        },
+        name: header.name,
+        cpus: cpus.ok_or(TraceError::TooManyCpus { found: header.cpus })?,
+        tasks: header.tasks,
+        ended: None,
+        records: Vec::new(),
+    })
+}
+
+fn read_records(
+    file: &mut TraceFile,
+    last: &mut Instant,
+    stretch: &[u8],
+) -> Result<(), TraceError> {
+    let mut facts = Facts::new(file.tasks.len(), file.cpus, *last, stretch);
+    loop {
+        let index = file.records.len();
+        match facts.next() {
+            Ok(Some(record)) => {
+                *last = record.at;
+                file.records.push(record);
+            }
+            Ok(None) => return Ok(()),
+            Err(what) => return Err(TraceError::Record { index, what }),
+        }
+    }
+}
