@@ -1,0 +1,224 @@
+//! Where the time of one missed job went.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Span, TaskId};
+
+use super::room;
+use super::{Blocker, Bound, Cause, Context, Kind, Miss, Remedy};
+use crate::timeline::{Absence, Life, State};
+
+/// Explains one missed job. `steps` grows by the number of machine states looked at.
+pub(super) fn miss(
+    context: Context<'_>,
+    life: &Life,
+    late_since: Option<JobId>,
+    steps: &mut u64,
+) -> Miss {
+    let mut account = Account::new(context, life);
+    for (from, to, state) in life.stretches(context.line.horizon) {
+        match state {
+            State::Queued => account.queued(from, to),
+            State::Suspended => account.add(Kind::Suspended, to.late_since(from)),
+            State::Throttled => account.add(Kind::Throttled, to.late_since(from)),
+            State::Ready => account.ready(from, to, steps),
+        }
+    }
+    account.executed();
+    account.into_miss(late_since)
+}
+
+struct Account<'a> {
+    context: Context<'a>,
+    life: &'a Life,
+    causes: BTreeMap<Kind, Span>,
+    waited: Span,
+    executed: Span,
+    blockers: BTreeMap<TaskId, (CpuSet, Span)>,
+    outside: (CpuSet, Span, Bound),
+    room: Option<(room::Room, Span)>,
+}
+
+impl<'a> Account<'a> {
+    fn new(context: Context<'a>, life: &'a Life) -> Self {
+        Self {
+            context,
+            life,
+            causes: BTreeMap::new(),
+            waited: Span::ZERO,
+            executed: context.line.executed(life),
+            blockers: BTreeMap::new(),
+            outside: (CpuSet::EMPTY, Span::ZERO, Bound::Affinity),
+            room: None,
+        }
+    }
+
+    fn add(&mut self, kind: Kind, time: Span) {
+        if !time.is_zero() {
+            *self.causes.entry(kind).or_default() += time;
+        }
+    }
+
+    /// Released and not ready: behind the job before it as long as that one was pending, and after
+    /// that only a spent budget holds a job back.
+    fn queued(&mut self, from: Instant, to: Instant) {
+        let task = self.life.job.task;
+        let before = JobId { task, number: self.life.job.number.saturating_sub(1) };
+        let line = self.context.line;
+        let free = line.life(before).map_or(from, |life| life.end(line.horizon)).clamp(from, to);
+        self.add(Kind::LatePredecessor, free.late_since(from));
+        self.add(Kind::Throttled, to.late_since(free));
+    }
+
+    /// Ready: looks at every state of the machine while the job did not run.
+    fn ready(&mut self, from: Instant, to: Instant, steps: &mut u64) {
+        let mut at = from;
+        for &(cpu, index) in &self.life.slices {
+            let slice = self.context.line.cpus[cpu][index];
+            if slice.to <= at || slice.from >= to {
+                continue;
+            }
+            self.waiting(at, slice.from, steps);
+            at = slice.to;
+        }
+        self.waiting(at, to, steps);
+    }
+
+    fn waiting(&mut self, from: Instant, to: Instant, steps: &mut u64) {
+        let mut at = from;
+        for next in changes(self.context, from, to) {
+            self.waiting_step(at, next.late_since(at));
+            at = next;
+            *steps += 1;
+        }
+    }
+
+    /// Charges one stretch without any switch, during which the job was ready and did not run.
+    fn waiting_step(&mut self, at: Instant, time: Span) {
+        if time.is_zero() {
+            return;
+        }
+        self.waited += time;
+        let Context { line, .. } = self.context;
+        let job = self.life.job;
+        let cpus = self.context.cpus(job.task, at);
+        let in_range = |cpu: &CpuId| cpu.index() < line.cpus.len();
+        let (mut idle, mut away, mut lesser, mut unranked) = (false, false, false, false);
+        for cpu in cpus.iter().filter(in_range) {
+            match (line.running(cpu.index(), at), line.absent(cpu.index(), at)) {
+                (Some(other), _) => {
+                    let entry = self.blockers.entry(other.task);
+                    let (on, sum) = entry.or_insert((CpuSet::EMPTY, Span::ZERO));
+                    on.insert(cpu);
+                    *sum += time;
+                    let before = self.context.before(job, other, at);
+                    lesser |= before == Some(true);
+                    unranked |= before.is_none();
+                }
+                (None, Some(Absence::Background | Absence::Offline)) => away = true,
+                (None, None) => idle = true,
+            }
+        }
+        let kind = match (idle, lesser, away, unranked) {
+            (true, ..) => Kind::IdleCpu,
+            (_, true, ..) => Kind::LessUrgent,
+            (_, _, true, _) => Kind::CpuAway,
+            (.., true) => Kind::OtherWork,
+            _ => Kind::MoreUrgent,
+        };
+        self.add(kind, time);
+        if !idle && !lesser {
+            self.remedies(at, time, cpus);
+        }
+    }
+
+    /// What could have made room while every CPU of the job was rightfully taken.
+    fn remedies(&mut self, at: Instant, time: Span, cpus: CpuSet) {
+        let line = self.context.line;
+        let vacant = |&cpu: &CpuId| {
+            let cpu = cpu.index();
+            line.running(cpu, at).is_none() && line.absent(cpu, at).is_none()
+        };
+        let all = CpuSet::first(line.cpus.len());
+        let idle: CpuSet = (all - cpus).iter().filter(vacant).collect();
+        if !idle.is_empty() {
+            let affinity = line.affinity(self.life.job.task, at);
+            let (seen, sum, bound) = &mut self.outside;
+            *seen = *seen | idle;
+            *sum += time;
+            if idle.intersects(affinity) {
+                *bound = Bound::Packing;
+            }
+        }
+        match (&mut self.room, room::find(self.context, self.life.job, at)) {
+            (Some((_, sum)), Some(_)) => *sum += time,
+            (none @ None, Some(room)) => *none = Some((room, time)),
+            (_, None) => {}
+        }
+    }
+
+    /// Execution that should not have been: beyond the declared cost, or beyond the deadline.
+    fn executed(&mut self) {
+        let task = &self.context.set.tasks[self.life.job.task.index()];
+        let overrun = self.executed.saturating_sub(task.cost);
+        self.add(Kind::Overrun, overrun);
+        let window = self.life.deadline.late_since(self.life.release);
+        let within_cost = self.executed.saturating_sub(overrun);
+        self.add(Kind::TooLong, within_cost.saturating_sub(window));
+    }
+
+    fn into_miss(self, late_since: Option<JobId>) -> Miss {
+        let mut causes: Vec<Cause> = self
+            .causes
+            .into_iter()
+            .map(|(kind, time)| Cause { kind, time })
+            .collect();
+        causes.sort_by_key(|cause| (core::cmp::Reverse(cause.time), cause.kind));
+        let mut blockers: Vec<Blocker> = self
+            .blockers
+            .into_iter()
+            .map(|(task, (cpus, time))| Blocker { task, cpus, time })
+            .collect();
+        blockers.sort_by_key(|blocker| (core::cmp::Reverse(blocker.time), blocker.task));
+        let mut remedies = Vec::new();
+        if let Some((room, time)) = self.room {
+            let room::Room { moves, displaced } = room;
+            remedies.push(Remedy::Shift { moves, displaced, time });
+        }
+        let (idle, time, bound) = self.outside;
+        if !idle.is_empty() {
+            remedies.push(Remedy::Wider { idle, time, bound });
+        }
+        Miss {
+            job: self.life.job,
+            release: self.life.release,
+            deadline: self.life.deadline,
+            end: self.life.end,
+            until: self.life.end(self.context.line.horizon),
+            executed: self.executed,
+            waited: self.waited,
+            causes,
+            remedies,
+            blockers,
+            late_since,
+        }
+    }
+}
+
+/// When anything on any CPU changed inside `(from, to)`, ascending, and `to` itself.
+fn changes(context: Context<'_>, from: Instant, to: Instant) -> Vec<Instant> {
+    let inside = |at: &Instant| from < *at && *at < to;
+    let mut instants = vec![to];
+    for slices in &context.line.cpus {
+        let first = slices.partition_point(|slice| slice.to <= from);
+        let within = slices[first..].iter().take_while(|slice| slice.from < to);
+        instants.extend(within.flat_map(|slice| [slice.from, slice.to]).filter(inside));
+    }
+    let away = context.line.away.iter().flatten();
+    instants.extend(away.flat_map(|away| [away.from, away.to]).filter(inside));
+    let affinities = context.line.affinities.iter().flatten();
+    instants.extend(affinities.map(|&(since, _)| since).filter(inside));
+    instants.sort_unstable();
+    instants.dedup();
+    instants
+}

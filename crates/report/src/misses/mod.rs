@@ -1,0 +1,220 @@
+//! What was missed and why: every deadline miss, where the time of the job went, and what of it
+//! explains the miss.
+//!
+//! The life of a missed job, from its release to its end, is split without remainder: queued behind
+//! the job before it, suspended, throttled, executing, and ready without running. The last part is
+//! split once more by what the job's CPUs did meanwhile. What is longer than the tardiness would
+//! *alone* have been enough to miss; that is said, and nothing is said that the records do not show.
+
+mod account;
+mod room;
+mod tally;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, JobId, Span, TaskId, TaskSet};
+
+use crate::timeline::{End, Life, Timeline};
+
+pub(crate) use tally::Tally;
+pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence};
+
+/// By what the policy of a run ranks jobs. Trace records do not say it, and without it the report
+/// cannot tell more urgent from less urgent work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// The earlier deadline goes first.
+    Deadline,
+    /// The smaller priority number goes first.
+    Priority,
+}
+
+/// One cause of a miss and how long it kept the job from finishing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub kind: Kind,
+    pub time: Span,
+}
+
+/// What can cause a miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The job before it was not finished at its release.
+    LatePredecessor,
+    /// It ran longer than the declared cost.
+    Overrun,
+    /// It suspended itself.
+    Suspended,
+    /// It waited for its budget.
+    Throttled,
+    /// It executed longer than its relative deadline, though within its cost.
+    TooLong,
+    /// All its CPUs were taken, by more urgent jobs.
+    MoreUrgent,
+    /// A less urgent job had one of its CPUs.
+    LessUrgent,
+    /// All its CPUs were taken, by jobs of unknown rank.
+    OtherWork,
+    /// One of its CPUs was idle: overhead, reaction time, or a policy that leaves CPUs idle.
+    IdleCpu,
+    /// One of its CPUs was away for background work or offline, the others taken.
+    CpuAway,
+}
+
+/// What could have let the job run while it waited. Remedies may overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// CPUs that it may not use were idle.
+    Wider { idle: CpuSet, time: Span, bound: Bound },
+    /// Running jobs could have moved and made room within all affinities.
+    Shift { moves: Vec<Move>, displaced: Option<JobId>, time: Span },
+}
+
+/// What binds a job to its CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// The task's affinity.
+    Affinity,
+    /// The partition or cluster that the policy packed it into, which is narrower.
+    Packing,
+}
+
+/// One step of a chain of shifts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub job: JobId,
+    pub from: CpuId,
+    pub to: CpuId,
+}
+
+/// Who had the job's CPUs while it was ready and did not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Blocker {
+    pub task: TaskId,
+    pub cpus: CpuSet,
+    /// Summed over the CPUs, so it may exceed the waiting time.
+    pub time: Span,
+}
+
+/// One missed deadline.
+#[derive(Clone, Debug)]
+pub(crate) struct Miss {
+    pub job: JobId,
+    pub release: Instant,
+    pub deadline: Instant,
+    pub end: End,
+    pub until: Instant,
+    pub executed: Span,
+    /// Ready and not running.
+    pub waited: Span,
+    /// Longest first; they add up to what exceeds undisturbed execution.
+    pub causes: Vec<Cause>,
+    pub remedies: Vec<Remedy>,
+    /// Longest first.
+    pub blockers: Vec<Blocker>,
+    /// The first of the unbroken row of late jobs that ends in this one, if there is one before.
+    pub late_since: Option<JobId>,
+}
+
+impl Miss {
+    /// How late the job was; for an unfinished one, how late it is at least.
+    pub fn tardiness(&self) -> Span {
+        self.until.late_since(self.deadline)
+    }
+
+    /// Whether so long a time explains the whole tardiness.
+    pub fn explained_by(&self, time: Span) -> bool {
+        !time.is_zero() && time >= self.tardiness()
+    }
+}
+
+/// All that the report says about misses.
+pub(crate) struct Misses {
+    /// All misses of the run.
+    pub total: u64,
+    /// The first ones, explained one by one.
+    pub first: Vec<Miss>,
+    /// What all explained misses have in common.
+    pub tally: Tally,
+    /// How many misses the tally covers; below `total` if the work for all had been too much.
+    pub explained: u64,
+}
+
+/// What explanations need to know besides the records.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub set: &'a TaskSet,
+    pub line: &'a Timeline,
+    pub rank: Option<Rank>,
+    pub packing: Option<&'a [Affinity]>,
+}
+
+impl Context<'_> {
+    /// The CPUs that the policy let the task use just after this instant.
+    pub fn cpus(&self, task: TaskId, at: Instant) -> CpuSet {
+        let affinity = *self.line.affinity(task, at);
+        let packed = self.packing.and_then(|packing| packing.get(task.index()));
+        match packed.map(|packed| *packed.cpus() & affinity) {
+            // A change of affinity may have moved the task out of its first partition.
+            Some(cpus) if !cpus.is_empty() => cpus,
+            _ => affinity,
+        }
+    }
+
+    /// Whether `job` ranked before `other` just after this instant; `None` if that is unknown.
+    fn before(&self, job: JobId, other: JobId, at: Instant) -> Option<bool> {
+        let key = |job: JobId| {
+            let standing = self.line.life(job)?.standing(at)?;
+            Some(match self.rank? {
+                Rank::Deadline => (standing.deadline.as_ns(), standing.ready, job.task),
+                Rank::Priority => {
+                    (u64::from(standing.priority.number()), standing.ready, job.task)
+                }
+            })
+        };
+        Some(key(job)? < key(other)?)
+    }
+}
+
+/// How many steps (states of all CPUs between two switches) all explanations together may look at,
+/// so that a hopelessly overloaded run is reported in seconds.
+const STEPS_MAX: u64 = 3_000_000;
+
+/// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one.
+pub(crate) fn explain(context: Context<'_>, keep: usize) -> Misses {
+    let horizon = context.line.horizon;
+    let mut missed: Vec<(&Life, Option<JobId>)> = Vec::new();
+    for lives in &context.line.tasks {
+        let mut late_since = None;
+        for life in lives {
+            if !life.missed(horizon) {
+                late_since = None;
+                continue;
+            }
+            missed.push((life, late_since));
+            late_since = late_since.or(Some(life.job));
+        }
+    }
+    missed.sort_by_key(|(life, _)| (life.deadline, life.job));
+    let mut misses = Misses {
+        total: missed.len() as u64,
+        first: Vec::new(),
+        tally: Tally::default(),
+        explained: 0,
+    };
+    let mut steps = 0;
+    for (life, late_since) in missed {
+        if steps >= STEPS_MAX {
+            break;
+        }
+        let miss = account::miss(context, life, late_since, &mut steps);
+        misses.tally.add(&miss);
+        misses.explained += 1;
+        if misses.first.len() < keep {
+            misses.first.push(miss);
+        }
+    }
+    misses
+}

@@ -1,0 +1,74 @@
+//! What the misses of a run have in common.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{JobId, Span, TaskId};
+
+use super::{Kind, Miss, Remedy};
+
+/// Misses with the same task and the same longest cause.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub misses: u64,
+    pub worst: Option<(Span, JobId)>,
+    /// Time lost to the longest cause, summed.
+    pub lost: Span,
+    blockers: BTreeMap<TaskId, Span>,
+    /// How many of the misses a shift, or wider affinity, could have avoided by the time it gives.
+    pub shift_helps: u64,
+    pub wider_helps: u64,
+}
+
+impl Group {
+    /// Who had the jobs' CPUs longest, at most `most` tasks.
+    pub fn blockers(&self, most: usize) -> Vec<(TaskId, Span)> {
+        let mut blockers: Vec<_> = self.blockers.iter().map(|(&task, &time)| (task, time)).collect();
+        blockers.sort_by_key(|&(task, time)| (core::cmp::Reverse(time), task));
+        blockers.truncate(most);
+        blockers
+    }
+}
+
+/// Groups of alike misses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    groups: BTreeMap<(TaskId, Option<Kind>), Group>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, miss: &Miss) {
+        let cause = miss.causes.first();
+        let key = (miss.job.task, cause.map(|cause| cause.kind));
+        let group = self.groups.entry(key).or_default();
+        group.misses += 1;
+        group.lost += cause.map_or(Span::ZERO, |cause| cause.time);
+        let worst = Some((miss.tardiness(), miss.job));
+        if worst.map(|(late, _)| late) > group.worst.map(|(late, _)| late) {
+            group.worst = worst;
+        }
+        for blocker in &miss.blockers {
+            *group.blockers.entry(blocker.task).or_default() += blocker.time;
+        }
+        for remedy in &miss.remedies {
+            match *remedy {
+                Remedy::Shift { time, .. } => {
+                    group.shift_helps += u64::from(miss.explained_by(time));
+                }
+                Remedy::Wider { time, .. } => {
+                    group.wider_helps += u64::from(miss.explained_by(time));
+                }
+            }
+        }
+    }
+
+    /// The groups, most misses first.
+    pub fn groups(&self) -> Vec<(TaskId, Option<Kind>, &Group)> {
+        let mut groups: Vec<_> = self
+            .groups
+            .iter()
+            .map(|(&(task, kind), group)| (task, kind, group))
+            .collect();
+        groups.sort_by_key(|&(task, kind, group)| (core::cmp::Reverse(group.misses), task, kind));
+        groups
+    }
+}

@@ -1,0 +1,265 @@
+use shiftwork_model::{Affinity, CpuId, Happening, NotReadyReason, Span};
+
+use super::*;
+use crate::story::{self, Story};
+use crate::timeline::Timeline;
+
+fn explained(story: &Story, horizon_ms: u64, rank: Rank) -> Misses {
+    packed(story, horizon_ms, rank, None)
+}
+
+fn packed(
+    story: &Story,
+    horizon_ms: u64,
+    rank: Rank,
+    packing: Option<&[Affinity]>,
+) -> Misses {
+    let horizon = Instant::from_ns(horizon_ms * 1_000_000);
+    let line = Timeline::of(&story.set, &story.records, horizon);
+    assert_eq!(line.foreign, 0, "the story names only what it has");
+    let context = Context { set: &story.set, line: &line, rank: Some(rank), packing };
+    let misses = explain(context, 100);
+    assert_eq!(misses.total, story.summary(horizon_ms).deadline_misses, "counted alike");
+    assert_eq!(misses.explained, misses.total);
+    misses
+}
+
+/// All sentences of the only miss.
+fn sentences(story: &Story, misses: &Misses) -> Vec<String> {
+    let [miss] = &misses.first[..] else { panic!("one miss, not {}", misses.total) };
+    let names = Names(&story.set);
+    let causes = miss.causes.iter().map(|&cause| sentence(miss, cause, names));
+    let remedies = miss.remedies.iter().map(|remedy| remedy_line(remedy, names));
+    causes.chain(remedies).collect()
+}
+
+fn kinds(miss: &Miss) -> Vec<(Kind, u64)> {
+    let ms = |span: Span| span.as_ns() / 1_000_000;
+    miss.causes.iter().map(|cause| (cause.kind, ms(cause.time))).collect()
+}
+
+#[test]
+fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
+    let story = story::fig_1_weak();
+    let misses = explained(&story, 100, Rank::Priority);
+    assert_eq!(
+        sentences(&story, &misses),
+        [
+            "It waited 30 ms while more urgent jobs had every CPU it may use.",
+            "For 30 ms of its wait, a shift would have made room: moving T1 #1 from CPU 0 to CPU 2 \
+             (then running the less urgent T4 #1).",
+        ]
+    );
+    let miss = &misses.first[0];
+    assert_eq!(miss.tardiness(), Span::from_ms(11));
+    assert!(miss.explained_by(miss.causes[0].time));
+    let blocker = Blocker {
+        task: story.id("T1"),
+        cpus: CpuSet::single(CpuId::from_index(0)),
+        time: Span::from_ms(30),
+    };
+    assert_eq!(miss.blockers, [blocker]);
+}
+
+#[test]
+fn the_strong_schedule_of_the_same_tasks_misses_nothing() {
+    assert_eq!(explained(&story::fig_1_strong(), 100, Rank::Priority).total, 0);
+}
+
+#[test]
+fn a_chain_of_shifts_ends_on_an_idle_cpu() {
+    let entries = [("a", 6, 100, "0-1"), ("b", 6, 100, "1-2"), ("c", 6, 10, "0")];
+    let mut story = Story::new(3, &entries);
+    story.at(0).release("a").release("b").run(0, "a").run(1, "b");
+    story.at(1).release("c");
+    story.at(7).complete("a").complete("b").run(0, "c").run(1, "");
+    story.at(13).complete("c").run(0, "");
+    // Ranked by priority, a and b are less urgent than c by their longer deadlines; so that only
+    // the idle CPU can help, they are made more urgent.
+    for (index, priority) in [1, 2, 3].into_iter().enumerate() {
+        story.set.tasks[index].priority = shiftwork_model::Priority::new(priority);
+    }
+    let retold = retell(&story);
+    let misses = explained(&retold, 20, Rank::Priority);
+    assert_eq!(
+        sentences(&retold, &misses),
+        [
+            "It waited 6 ms while more urgent jobs had every CPU it may use.",
+            "For 6 ms of its wait, a shift would have made room: moving b #1 from CPU 1 to CPU 2 \
+             (then idle), and a #1 from CPU 0 to CPU 1.",
+            "For 6 ms of its wait, CPU 2 had nothing to do: its affinity is too narrow to use it.",
+        ]
+    );
+}
+
+/// The same story with the priorities that its task set has now.
+fn retell(story: &Story) -> Story {
+    let mut retold = Story::of(story.set.clone());
+    let priorities = story.set.priorities();
+    for record in &story.records {
+        let mut what = record.what.clone();
+        if let Happening::Ready { job, priority, .. } = &mut what {
+            *priority = priorities[job.task.index()];
+        }
+        retold.at_ns(record.at.as_ns()).tell(what);
+    }
+    retold
+}
+
+#[test]
+fn an_idle_cpu_outside_the_affinity_is_named() {
+    let mut story = Story::new(2, &[("a", 8, 10, "0"), ("b", 5, 11, "0")]);
+    story.at(0).release("a").release("b").run(0, "a");
+    story.at(8).complete("a").run(0, "b");
+    story.at(13).complete("b").run(0, "");
+    let misses = explained(&story, 14, Rank::Deadline);
+    let due = misses.first.iter().find(|miss| miss.job.task == story.id("b")).unwrap();
+    assert_eq!(kinds(due), [(Kind::MoreUrgent, 8)]);
+    let idle = CpuSet::single(CpuId::from_index(1));
+    let time = Span::from_ms(8);
+    assert_eq!(due.remedies, [Remedy::Wider { idle, time, bound: Bound::Affinity }]);
+}
+
+#[test]
+fn a_partition_and_an_affinity_are_told_apart() {
+    let mut story = Story::new(2, &[("a", 8, 10, "0-1"), ("b", 5, 11, "0-1")]);
+    story.at(0).release("a").release("b").run(0, "a");
+    story.at(8).complete("a").run(0, "b");
+    story.at(13).complete("b").run(0, "");
+    let packing = [Affinity::pinned(CpuId::from_index(0)); 2];
+    let misses = packed(&story, 14, Rank::Deadline, Some(&packing));
+    let b = misses.first.iter().find(|miss| miss.job.task == story.id("b")).unwrap();
+    assert!(matches!(b.remedies[..], [Remedy::Wider { bound: Bound::Packing, .. }]));
+    // Without the packing the same records show a CPU that was left idle.
+    let misses = explained(&story, 14, Rank::Deadline);
+    let b = misses.first.iter().find(|miss| miss.job.task == story.id("b")).unwrap();
+    assert_eq!(kinds(b), [(Kind::IdleCpu, 8)]);
+}
+
+#[test]
+fn an_overrun_is_measured_against_the_declared_cost() {
+    let mut story = Story::new(1, &[("a", 5, 10, "0")]);
+    story.at(0).release("a").run(0, "a");
+    story.at(12).complete("a").run(0, "");
+    let misses = explained(&story, 15, Rank::Deadline);
+    assert_eq!(
+        sentences(&story, &misses),
+        ["It overran: it executed 7 ms more than its declared cost."]
+    );
+}
+
+#[test]
+fn a_cost_beyond_the_deadline_cannot_be_met_by_anyone() {
+    let mut story = Story::new(1, &[("a", 8, 20, "0")]);
+    story.set.tasks[0].deadline = Span::from_ms(5);
+    story.at(0).release("a").run(0, "a");
+    story.at(8).complete("a").run(0, "");
+    let misses = explained(&story, 15, Rank::Deadline);
+    assert_eq!(kinds(&misses.first[0]), [(Kind::TooLong, 3)]);
+}
+
+#[test]
+fn suspension_and_throttling_are_counted_apart() {
+    let mut story = Story::new(1, &[("a", 5, 10, "0")]);
+    story.at(0).release("a").run(0, "a");
+    story.at(1).stop("a", NotReadyReason::Suspended).run(0, "");
+    story.at(3).wake("a").run(0, "a");
+    story.at(6).stop("a", NotReadyReason::Throttled).run(0, "");
+    story.at(12).wake("a").run(0, "a");
+    story.at(13).complete("a").run(0, "");
+    let misses = explained(&story, 15, Rank::Deadline);
+    assert_eq!(
+        kinds(&misses.first[0]),
+        [(Kind::Throttled, 6), (Kind::Suspended, 2)]
+    );
+    assert_eq!(misses.first[0].executed, Span::from_ms(5));
+    assert_eq!(misses.first[0].waited, Span::ZERO);
+}
+
+#[test]
+fn a_late_predecessor_is_named_with_the_start_of_the_row() {
+    let mut story = Story::new(1, &[("a", 10, 10, "0")]);
+    story.at(0).release("a").run(0, "a");
+    story.at(10).release("a");
+    story.at(15).complete("a").run(0, "a");
+    story.at(20).release("a");
+    story.at(25).complete("a").run(0, "a");
+    story.at(30).release("a");
+    story.at(35).complete("a").run(0, "a");
+    story.at(40).complete("a").run(0, "");
+    let misses = explained(&story, 41, Rank::Deadline);
+    let told: Vec<String> = misses
+        .first
+        .iter()
+        .flat_map(|miss| miss.causes.iter().map(|&cause| sentence(miss, cause, Names(&story.set))))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "It overran: it executed 5 ms more than its declared cost.",
+            "It started late: a #1 was still unfinished for 5 ms.",
+            "It started late: a #2 was still unfinished for 5 ms; every job since #1 was late.",
+        ]
+    );
+    let groups: Vec<_> = misses.tally.groups().iter().map(|(_, kind, group)| (*kind, group.misses)).collect();
+    assert_eq!(groups, [(Some(Kind::LatePredecessor), 2), (Some(Kind::Overrun), 1)]);
+}
+
+#[test]
+fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
+    let mut story = Story::new(1, &[("long", 9, 100, "0"), ("short", 2, 5, "0")]);
+    story.at(0).release("long").run(0, "long");
+    story.at(1).release("short");
+    story.at(9).complete("long").run(0, "short");
+    story.at(11).complete("short").run(0, "");
+    let misses = explained(&story, 12, Rank::Deadline);
+    assert_eq!(kinds(&misses.first[0]), [(Kind::LessUrgent, 8)]);
+    let line = Timeline::of(&story.set, &story.records, Instant::from_ns(12_000_000));
+    let context = Context { set: &story.set, line: &line, rank: None, packing: None };
+    let unranked = explain(context, 1);
+    assert_eq!(kinds(&unranked.first[0]), [(Kind::OtherWork, 8)]);
+}
+
+#[test]
+fn background_work_and_offline_cpus_are_not_idle() {
+    let cpu = CpuId::from_index(0);
+    let mut story = Story::new(1, &[("a", 2, 5, "0")]);
+    story.at(0).tell(Happening::BackgroundStarted { cpu }).release("a");
+    story.at(3).tell(Happening::BackgroundEnded { cpu }).tell(Happening::CpuOffline { cpu });
+    story.at(4).tell(Happening::CpuOnline { cpu });
+    story.at(5).run(0, "a");
+    story.at(7).complete("a").run(0, "");
+    let misses = explained(&story, 8, Rank::Deadline);
+    assert_eq!(kinds(&misses.first[0]), [(Kind::CpuAway, 4), (Kind::IdleCpu, 1)]);
+}
+
+#[test]
+fn an_unfinished_job_due_at_the_horizon_is_a_miss_and_one_due_later_is_not() {
+    let mut story = Story::new(1, &[("a", 9, 10, "0"), ("b", 9, 20, "0")]);
+    story.at(0).release("b").run(0, "b");
+    story.at(10).release("a");
+    let misses = explained(&story, 20, Rank::Deadline);
+    let lines: Vec<String> = misses.first.iter().map(miss_line).collect();
+    assert_eq!(lines, ["unfinished at its deadline, where the run ends"; 2]);
+    assert_eq!(explained(&story, 19, Rank::Deadline).total, 0);
+}
+
+#[test]
+fn the_time_of_every_missed_job_is_split_without_remainder() {
+    let stories = [
+        (story::crowd(24, 4, 400), 400),
+        (story::everything(), 50),
+        (story::fig_1_weak(), 100),
+    ];
+    for (story, horizon) in stories {
+        let misses = explained(&story, horizon, Rank::Deadline);
+        assert!(misses.total > 0, "the story {} has misses", story.set.name);
+        for miss in &misses.first {
+            let outside = [Kind::Overrun, Kind::TooLong];
+            let lost = miss.causes.iter().filter(|cause| !outside.contains(&cause.kind));
+            let lost = lost.fold(Span::ZERO, |sum, cause| sum + cause.time);
+            let life = miss.until.since(miss.release).unwrap();
+            assert_eq!(lost + miss.executed, life, "{:?}", miss.job);
+        }
+    }
+}

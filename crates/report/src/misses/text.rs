@@ -1,0 +1,127 @@
+//! The sentences about misses, written once, as plain text.
+
+use shiftwork_model::{JobId, Span, TaskId, TaskSet};
+
+use super::{Bound, Cause, Kind, Miss, Remedy};
+use crate::timeline::End;
+use crate::units::{self, Script};
+
+/// Names tasks and jobs as people know them.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a>(pub &'a TaskSet);
+
+impl Names<'_> {
+    pub fn task(self, task: TaskId) -> String {
+        match self.0.tasks.get(task.index()) {
+            Some(task) => task.name.clone(),
+            None => format!("task {}", task.index()),
+        }
+    }
+
+    pub fn job(self, job: JobId) -> String {
+        format!("{} #{}", self.task(job.task), job.number)
+    }
+}
+
+fn time(span: Span) -> String {
+    units::span(span.as_ns(), Script::Unicode)
+}
+
+/// The miss in a line: how late, and whether it finished at all.
+pub(crate) fn miss_line(miss: &Miss) -> String {
+    let late = time(miss.tardiness());
+    match miss.end {
+        End::Finished(_) => format!("finished {late} late"),
+        End::Dropped(at) if at <= miss.deadline => {
+            "dropped when its task left, and never finished".into()
+        }
+        End::Dropped(_) => format!("dropped when its task left, {late} after its deadline"),
+        End::Unfinished if miss.tardiness().is_zero() => {
+            "unfinished at its deadline, where the run ends".into()
+        }
+        End::Unfinished => format!("unfinished at the end of the run, {late} after its deadline"),
+    }
+}
+
+/// The kind in a few words, as a heading.
+pub(crate) fn label(kind: Kind) -> &'static str {
+    match kind {
+        Kind::LatePredecessor => "predecessor late",
+        Kind::Overrun => "overran its cost",
+        Kind::Suspended => "suspended itself",
+        Kind::Throttled => "throttled",
+        Kind::TooLong => "cost exceeds deadline",
+        Kind::MoreUrgent => "more urgent work",
+        Kind::LessUrgent => "less urgent work ran",
+        Kind::OtherWork => "other work",
+        Kind::IdleCpu => "its CPU was idle",
+        Kind::CpuAway => "CPU not available",
+    }
+}
+
+/// The cause as a sentence.
+pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
+    let span = time(cause.time);
+    match cause.kind {
+        Kind::LatePredecessor => {
+            let before = JobId { number: miss.job.number.saturating_sub(1), ..miss.job };
+            let since = miss.late_since.filter(|&first| first != before);
+            let since = since.map_or(String::new(), |first| {
+                format!("; every job since #{} was late", first.number)
+            });
+            format!("It started late: {} was still unfinished for {span}{since}.", names.job(before))
+        }
+        Kind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
+        Kind::Suspended => format!("It suspended itself for {span}."),
+        Kind::Throttled => format!("It was throttled for {span}: its budget was spent."),
+        Kind::TooLong => {
+            format!("Its execution alone is {span} longer than its relative deadline.")
+        }
+        Kind::MoreUrgent => {
+            format!("It waited {span} while more urgent jobs had every CPU it may use.")
+        }
+        Kind::LessUrgent => {
+            format!("It waited {span} although a less urgent job ran on a CPU it may use.")
+        }
+        Kind::OtherWork => format!("It waited {span} while other jobs had every CPU it may use."),
+        Kind::IdleCpu => format!("It waited {span} although a CPU it may use was idle."),
+        Kind::CpuAway => {
+            format!("It waited {span} while a CPU it may use was offline or had background work.")
+        }
+    }
+}
+
+/// The remedy as a sentence.
+pub(crate) fn remedy_line(remedy: &Remedy, names: Names<'_>) -> String {
+    match remedy {
+        Remedy::Wider { idle, time: span, bound } => {
+            let bound = match bound {
+                Bound::Affinity => "its affinity is too narrow",
+                Bound::Packing => "its partition is too narrow",
+            };
+            let plural = if idle.len() == 1 { "" } else { "s" };
+            let span = time(*span);
+            format!("For {span} of its wait, CPU{plural} {idle} had nothing to do: {bound} to use it.")
+        }
+        Remedy::Shift { moves, displaced, time: span } => {
+            let vacant = displaced.map_or(String::from("idle"), |job| {
+                format!("running the less urgent {}", names.job(job))
+            });
+            let mut chain = String::new();
+            for (index, step) in moves.iter().enumerate() {
+                let (job, from, to) = (names.job(step.job), step.from, step.to);
+                match index {
+                    0 => chain += &format!("{job} from CPU {from} to CPU {to} (then {vacant})"),
+                    _ => chain += &format!(", and {job} from CPU {from} to CPU {to}"),
+                }
+            }
+            let span = time(*span);
+            format!("For {span} of its wait, a shift would have made room: moving {chain}.")
+        }
+    }
+}
+
+/// What to add to a sentence about something that explains the whole tardiness.
+pub(crate) fn alone(miss: &Miss, span: Span) -> &'static str {
+    if miss.explained_by(span) { "alone enough to miss" } else { "" }
+}

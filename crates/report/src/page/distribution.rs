@@ -1,0 +1,185 @@
+//! Response-time distributions: one small picture per task, drawn here so that they need no script.
+
+use shiftwork_model::Span;
+
+use super::escape;
+use crate::timeline::{End, Timeline};
+use crate::units::{self, Script};
+
+/// The response times of one task in one run, ascending.
+pub(super) struct Responses {
+    sorted_ns: Vec<u64>,
+}
+
+/// A curve has no more steps than this; more could not be seen.
+const STEPS_MAX: usize = 160;
+
+const WIDTH: f64 = 300.0;
+const HEIGHT: f64 = 132.0;
+const LEFT: f64 = 34.0;
+const RIGHT: f64 = 10.0;
+const TOP: f64 = 16.0;
+const BOTTOM: f64 = 22.0;
+
+impl Responses {
+    /// Of the finished jobs of the task with this index.
+    pub fn of(line: &Timeline, task: usize) -> Self {
+        let lives = line.tasks.get(task).map_or(&[][..], Vec::as_slice);
+        let finished = lives.iter().filter_map(|life| match life.end {
+            End::Finished(at) => Some(at.late_since(life.release).as_ns()),
+            End::Dropped(_) | End::Unfinished => None,
+        });
+        let mut sorted_ns: Vec<u64> = finished.collect();
+        sorted_ns.sort_unstable();
+        Self { sorted_ns }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sorted_ns.len()
+    }
+
+    /// The shortest that at least `percent` of all do not exceed; `None` if there are none.
+    pub fn percentile(&self, percent: usize) -> Option<u64> {
+        let rank = (self.sorted_ns.len() * percent).div_ceil(100);
+        self.sorted_ns.get(rank.max(1) - 1).copied()
+    }
+
+    /// How many exceed the deadline.
+    pub fn late(&self, deadline: Span) -> usize {
+        let on_time = self.sorted_ns.partition_point(|&ns| ns <= deadline.as_ns());
+        self.sorted_ns.len() - on_time
+    }
+
+    /// Corners of the cumulative distribution: a response time, and how many do not exceed it.
+    fn steps(&self) -> Vec<(u64, usize)> {
+        let count = self.sorted_ns.len();
+        let stride = count.div_ceil(STEPS_MAX).max(1);
+        let ranks = (1..=count).filter(|rank| rank % stride == 0 || *rank == 1 || *rank == count);
+        let mut steps: Vec<(u64, usize)> = Vec::new();
+        for rank in ranks {
+            let ns = self.sorted_ns[rank - 1];
+            match steps.last_mut() {
+                Some(last) if last.0 == ns => last.1 = rank,
+                _ => steps.push((ns, rank)),
+            }
+        }
+        steps
+    }
+}
+
+/// The picture for one task: for each run the share of jobs that responded within a time, and the
+/// deadline as a line.
+pub(super) fn svg(name: &str, deadline: Span, runs: &[Responses]) -> String {
+    let longest = runs.iter().filter_map(|run| run.sorted_ns.last()).max().copied();
+    let longest = longest.unwrap_or(0).max(deadline.as_ns()).max(1);
+    let scale = Scale { full_ns: longest as f64 * 1.06 };
+    let mut svg = format!(
+        "<svg class=\"ecdf\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-label=\"Response times of {}\">",
+        escape::html(name)
+    );
+    let due = scale.x(deadline.as_ns());
+    let (floor, right) = (scale.y(0.0), WIDTH - RIGHT);
+    svg += &format!(
+        "<rect class=\"late\" x=\"{due:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+        right - due,
+        floor - TOP
+    );
+    for (share, label) in [(0.0, "0"), (0.5, "50%"), (1.0, "100%")] {
+        let y = scale.y(share);
+        svg += &format!(
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\"/>\
+             <text class=\"end\" x=\"{}\" y=\"{:.1}\">{label}</text>",
+            LEFT - 5.0,
+            y + 3.5
+        );
+    }
+    for (index, run) in runs.iter().enumerate() {
+        svg += &curve(index, run, &scale);
+    }
+    svg += &format!("<path class=\"due\" d=\"M{due:.1} {:.1}V{floor:.1}\"/>", TOP - 4.0);
+    svg += &axis(deadline, longest, &scale);
+    svg += "</svg>";
+    svg
+}
+
+fn curve(index: usize, run: &Responses, scale: &Scale) -> String {
+    if run.count() == 0 {
+        return String::new();
+    }
+    let mut path = format!("M{LEFT} {:.1}", scale.y(0.0));
+    for (ns, rank) in run.steps() {
+        let share = rank as f64 / run.count() as f64;
+        path += &format!("H{:.1}V{:.1}", scale.x(ns), scale.y(share));
+    }
+    path += &format!("H{}", WIDTH - RIGHT);
+    format!("<path class=\"curve run{}\" d=\"{path}\"/>", index % 4)
+}
+
+/// Labels below: zero, the deadline, and the longest response if it stands clear of both.
+fn axis(deadline: Span, longest: u64, scale: &Scale) -> String {
+    let y = HEIGHT - 6.0;
+    let label = |ns: u64| units::span(ns, Script::Unicode);
+    let due = scale.x(deadline.as_ns());
+    let mut text = format!("<text x=\"{LEFT}\" y=\"{y}\">0</text>");
+    if due > LEFT + 20.0 {
+        let anchor = if due > WIDTH - 50.0 { "end" } else { "middle" };
+        text += &format!(
+            "<text class=\"{anchor} duetext\" x=\"{:.1}\" y=\"{y}\">due {}</text>",
+            if anchor == "end" { due + 8.0 } else { due },
+            label(deadline.as_ns())
+        );
+    }
+    if scale.x(longest) > due + 80.0 {
+        let x = WIDTH - RIGHT;
+        text += &format!("<text class=\"end\" x=\"{x}\" y=\"{y}\">{}</text>", label(longest));
+    }
+    text
+}
+
+struct Scale {
+    full_ns: f64,
+}
+
+impl Scale {
+    fn x(&self, ns: u64) -> f64 {
+        LEFT + ns as f64 / self.full_ns * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, share: f64) -> f64 {
+        TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn responses(sorted_ns: &[u64]) -> Responses {
+        Responses { sorted_ns: sorted_ns.to_vec() }
+    }
+
+    #[test]
+    fn percentiles_are_responses_that_occurred() {
+        let run = responses(&[1, 2, 3, 4]);
+        assert_eq!(
+            [0, 50, 75, 76, 100].map(|percent| run.percentile(percent)),
+            [Some(1), Some(2), Some(3), Some(4), Some(4)]
+        );
+        assert_eq!(responses(&[]).percentile(50), None);
+    }
+
+    #[test]
+    fn a_response_at_the_deadline_is_not_late() {
+        assert_eq!(responses(&[9, 10, 11]).late(Span::from_ns(10)), 1);
+    }
+
+    #[test]
+    fn the_curve_keeps_both_ends_however_many_jobs_there_are() {
+        let many = responses(&(1..=100_000).collect::<Vec<_>>());
+        let steps = many.steps();
+        assert!(steps.len() <= STEPS_MAX + 2, "{}", steps.len());
+        assert_eq!((steps[0], steps[steps.len() - 1]), ((1, 1), (100_000, 100_000)));
+    }
+}

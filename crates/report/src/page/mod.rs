@@ -1,0 +1,135 @@
+//! One self-contained HTML page about one run, or about several side by side.
+//!
+//! The page needs no network and no other file. Tables, distributions and explanations are plain
+//! HTML and readable without a script; only the schedule chart is drawn by one (`assets/report.js`).
+
+mod data;
+mod distribution;
+mod escape;
+mod responses;
+mod schedule;
+mod summary;
+mod why;
+
+#[cfg(test)]
+mod tests;
+
+use shiftwork_model::Instant;
+
+use crate::misses::{Context, Misses, Names, explain};
+use crate::run::{Limits, Run};
+use crate::timeline::Timeline;
+use crate::units::{self, Script};
+
+const STYLE: &str = include_str!("../../assets/report.css");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+
+/// A run with everything that is computed from its records.
+struct Told<'a> {
+    run: &'a Run<'a>,
+    line: Timeline,
+    misses: Misses,
+}
+
+impl Told<'_> {
+    fn names(&self) -> Names<'_> {
+        Names(self.run.set)
+    }
+}
+
+/// The page. Several runs are compared: their charts share one time axis, and their tables stand
+/// side by side. The same runs give the same bytes.
+pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
+    let told: Vec<Told<'_>> = runs.iter().map(|run| tell(run, limits)).collect();
+    let title = title(runs);
+    let mut page = head(&title);
+    page += &header(&title, runs);
+    page += "<main>\n";
+    page += &summary::section(&told);
+    page += &schedule::section(&told, limits);
+    page += &why::section(&told);
+    page += &responses::section(&told);
+    page += &summary::tasks(&told);
+    page += &summary::provenance(&told);
+    page += "</main>\n";
+    page += &format!("<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    page
+}
+
+fn tell<'a>(run: &'a Run<'a>, limits: &Limits) -> Told<'a> {
+    let line = Timeline::of(run.set, run.records, run.summary.horizon);
+    let context = Context {
+        set: run.set,
+        line: &line,
+        rank: run.rank,
+        packing: run.packing,
+    };
+    let misses = explain(context, limits.misses);
+    Told { run, line, misses }
+}
+
+/// The distinct names of the task sets, in order.
+fn title(runs: &[Run<'_>]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in runs.iter().map(|run| run.set.name.as_str()) {
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match names.is_empty() {
+        true => "Schedule report".into(),
+        false => names.join(", "),
+    }
+}
+
+fn head(title: &str) -> String {
+    let title = escape::html(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"shiftwork\">\n\
+         <title>{title} · shiftwork</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+    )
+}
+
+fn header(title: &str, runs: &[Run<'_>]) -> String {
+    let policies: Vec<String> = runs
+        .iter()
+        .map(|run| format!("<b>{}</b>", escape::html(&run.provenance.policy)))
+        .collect();
+    let facts = runs.first().map_or(String::new(), |run| {
+        let tasks = run.set.tasks.len();
+        let load: f64 = run.set.tasks.iter().map(|task| task.utilization().as_f64()).sum();
+        format!(
+            " · {} on {} · utilization {load:.2} · {}",
+            plural(tasks as u64, "task"),
+            plural(run.summary.cpus as u64, "CPU"),
+            time(run.summary.horizon.late_since(Instant::ZERO).as_ns()),
+        )
+    });
+    format!(
+        "<header>\n<div><h1>{}</h1>\n<p>{}{facts}</p></div>\n\
+         <button id=\"theme\" class=\"scripted\" hidden title=\"Light or dark\">◐</button>\n</header>\n",
+        escape::html(title),
+        policies.join(" and "),
+    )
+}
+
+fn time(ns: u64) -> String {
+    units::span(ns, Script::Unicode)
+}
+
+/// `1 job`, `2 jobs`, `2 misses`, `2 stretches`.
+fn plural(number: u64, what: &str) -> String {
+    let ending = if number == 1 {
+        ""
+    } else if what.ends_with("ss") || what.ends_with("ch") {
+        "es"
+    } else {
+        "s"
+    };
+    format!("{} {what}{ending}", units::count(number))
+}

@@ -1,0 +1,84 @@
+//! The section of response-time distributions, with the table behind them.
+
+use super::distribution::{self, Responses};
+use super::{Told, escape, time};
+use crate::units;
+
+/// One small picture per task, the runs drawn over one another.
+pub(super) fn section(told: &[Told<'_>]) -> String {
+    let Some(first) = told.first() else { return String::new() };
+    let mut section = String::from(
+        "<section id=\"responses\">\n<h2>Response times</h2>\n<p class=\"lead\">For every task, the \
+         share of its finished jobs that responded within a time. What reaches into the shaded \
+         part, right of the deadline, is late.</p>\n",
+    );
+    if told.len() > 1 {
+        section += &key(told);
+    }
+    section += "<div class=\"small-multiples\">\n";
+    let mut rows = String::new();
+    for (index, task) in first.run.set.tasks.iter().enumerate() {
+        let runs = told.iter().map(|told| responses(told, &task.name, index));
+        let runs: Vec<Responses> = runs.collect();
+        let late: usize = runs.iter().map(|run| run.late(task.deadline)).sum();
+        let mark = if late > 0 { " <span class=\"bang\">!</span>" } else { "" };
+        section += &format!(
+            "<figure><figcaption>{}{mark}</figcaption>{}</figure>\n",
+            escape::html(&task.name),
+            distribution::svg(&task.name, task.deadline, &runs)
+        );
+        for (told, run) in told.iter().zip(&runs) {
+            rows += &row(told, &task.name, run, run.late(task.deadline));
+        }
+    }
+    section += "</div>\n";
+    section += &format!(
+        "<details><summary>Data: quantiles of the response times</summary>\n\
+         <div class=\"scroll\"><table>\n<thead><tr><th>task</th><th>policy</th>\
+         <th class=\"n\">finished</th><th class=\"n\">late</th><th class=\"n\">min</th>\
+         <th class=\"n\">25%</th><th class=\"n\">50%</th><th class=\"n\">75%</th>\
+         <th class=\"n\">90%</th><th class=\"n\">99%</th><th class=\"n\">max</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table></div></details>\n</section>\n"
+    );
+    section
+}
+
+/// Of the task with this name: runs may be of different task sets.
+fn responses(told: &Told<'_>, name: &str, index: usize) -> Responses {
+    let found = told.run.set.find(name).map(|task| task.index());
+    Responses::of(&told.line, found.unwrap_or(if name.is_empty() { index } else { usize::MAX }))
+}
+
+fn key(told: &[Told<'_>]) -> String {
+    let mut key = String::from("<p class=\"key\">");
+    for (index, told) in told.iter().enumerate() {
+        key += &format!(
+            "<span><svg viewBox=\"0 0 28 8\" width=\"28\" height=\"8\" aria-hidden=\"true\">\
+             <path class=\"curve run{}\" d=\"M0 4H28\"/></svg> {}</span> ",
+            index % 4,
+            escape::html(&told.run.provenance.policy)
+        );
+    }
+    key + "</p>\n"
+}
+
+fn row(told: &Told<'_>, name: &str, run: &Responses, late: usize) -> String {
+    let quantiles: String = [0, 25, 50, 75, 90, 99, 100]
+        .iter()
+        .map(|&percent| {
+            let text = run.percentile(percent).map_or("–".into(), time);
+            format!("<td class=\"n\">{text}</td>")
+        })
+        .collect();
+    let late = match late {
+        0 => "0".to_string(),
+        late => format!("! {}", units::count(late as u64)),
+    };
+    format!(
+        "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{late}</td>\
+         {quantiles}</tr>\n",
+        escape::html(name),
+        escape::html(&told.run.provenance.policy),
+        units::count(run.count() as u64),
+    )
+}

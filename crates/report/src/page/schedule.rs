@@ -1,0 +1,138 @@
+//! The section with the schedule charts: a canvas per run, its data, and the table behind it.
+
+use shiftwork_model::Instant;
+
+use super::data::{self, Excerpt};
+use super::{Told, escape, plural, time};
+use crate::run::Limits;
+use crate::timeline::{End, Life, Timeline};
+
+/// One chart per run under one set of controls.
+pub(super) fn section(told: &[Told<'_>], limits: &Limits) -> String {
+    let mut section = format!(
+        "<section id=\"schedule\">\n<h2>Schedule</h2>\n\
+         <noscript><p class=\"remark\">The chart needs JavaScript; the table of jobs below it does \
+         not.</p></noscript>\n{CONTROLS}{LEGEND}"
+    );
+    for (index, told) in told.iter().enumerate() {
+        section += &chart(index, told, limits);
+    }
+    section + "<div id=\"tip\" role=\"status\" hidden></div>\n</section>\n"
+}
+
+const CONTROLS: &str = "<div class=\"controls scripted\" hidden>\n\
+    <button data-do=\"out\" title=\"Zoom out (−)\">−</button>\
+    <button data-do=\"in\" title=\"Zoom in (+)\">+</button>\
+    <button data-do=\"fit\" title=\"Show everything (0)\">whole run</button>\
+    <button data-do=\"previous\" title=\"Previous miss (p)\">◂ miss</button>\
+    <button data-do=\"next\" title=\"Next miss (n)\">miss ▸</button>\n\
+    <output id=\"view\"></output>\n\
+    <span class=\"hint\">drag to move · wheel to zoom (click the chart first, or hold Ctrl) · \
+    keys ← → + − 0 n p</span>\n</div>\n";
+
+const LEGEND: &str = "<p class=\"legend\">\
+    <span><i class=\"k run\"></i>running</span>\
+    <span><i class=\"k ready\"></i>ready, not running</span>\
+    <span><i class=\"k queued\"></i>behind its predecessor</span>\
+    <span><i class=\"k suspended\"></i>suspended</span>\
+    <span><i class=\"k throttled\"></i>throttled</span>\
+    <span><i class=\"k background\"></i>background</span>\
+    <span><b>↑</b> release</span><span><b>↓</b> deadline</span>\
+    <span class=\"bang\"><b>!</b> missed</span>\
+    <span><b class=\"shift\">⤳</b> shift to another CPU</span></p>\n";
+
+fn chart(index: usize, told: &Told<'_>, limits: &Limits) -> String {
+    let excerpt = Excerpt::of(&told.line, &told.misses, limits);
+    let policy = escape::html(&told.run.provenance.policy);
+    let misses = told.run.summary.deadline_misses;
+    let verdict = match misses {
+        0 => String::from("<span class=\"good\">✓ no miss</span>"),
+        misses => format!("<span class=\"bang\">! {}</span>", plural(misses, "miss")),
+    };
+    format!(
+        "<figure class=\"gantt\">\n<figcaption><b>{policy}</b> {verdict}</figcaption>\n{}\
+         <canvas id=\"gantt{index}\" tabindex=\"0\" role=\"img\" aria-label=\"Schedule under \
+         {policy}: one lane per CPU, one per task. The table of jobs holds the same.\"></canvas>\n\
+         <script type=\"application/json\" class=\"run\">{}</script>\n{}</figure>\n",
+        left_out(&excerpt, told),
+        escape::json(&data::run(told.run, &told.line, &excerpt)),
+        jobs(told, limits.jobs),
+    )
+}
+
+/// Says clearly what part of a long run the chart shows.
+fn left_out(excerpt: &Excerpt, told: &Told<'_>) -> String {
+    if excerpt.whole {
+        return String::new();
+    }
+    let cut = excerpt.windows[0].1.as_ns();
+    let whole = told.line.horizon.late_since(Instant::ZERO).as_ns();
+    let more = match excerpt.windows.len() - 1 {
+        0 => String::new(),
+        windows => format!(", and later {} around misses", plural(windows as u64, "stretch")),
+    };
+    format!(
+        "<p class=\"remark\">The run is too long to fit this page: the chart shows the first {} of \
+         {}{more}. Counts, distributions and explanations cover all of it.</p>\n",
+        time(cut),
+        time(whole),
+    )
+}
+
+/// The first jobs by release, as a table.
+fn jobs(told: &Told<'_>, limit: usize) -> String {
+    let mut lives: Vec<&Life> = told.line.tasks.iter().flatten().collect();
+    let all = lives.len();
+    lives.sort_by_key(|life| (life.release, life.job));
+    lives.truncate(limit);
+    let rows: String = lives.iter().map(|life| job(told, life)).collect();
+    let shown = match all > limit {
+        true => format!("the first {} of {}", limit, plural(all as u64, "job")),
+        false => plural(all as u64, "job"),
+    };
+    format!(
+        "<details><summary>Data: {shown}</summary>\n<div class=\"scroll\"><table>\n\
+         <thead><tr><th>job</th><th class=\"n\">release</th><th class=\"n\">start</th>\
+         <th class=\"n\">finish</th><th class=\"n\">deadline</th><th class=\"n\">response</th>\
+         <th class=\"n\">tardiness</th><th>ran on</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table></div></details>\n"
+    )
+}
+
+fn job(told: &Told<'_>, life: &Life) -> String {
+    let line = &told.line;
+    let at = |instant: Instant| time(instant.as_ns());
+    let start = life.slices.first();
+    let start = start.map_or("–".into(), |&(cpu, index)| at(line.cpus[cpu][index].from));
+    let (finish, response) = match life.end {
+        End::Finished(finish) => (at(finish), time(finish.late_since(life.release).as_ns())),
+        End::Dropped(_) => ("dropped".into(), "–".into()),
+        End::Unfinished => ("unfinished".into(), "–".into()),
+    };
+    let late = life.end(line.horizon).late_since(life.deadline);
+    let (class, late) = match life.missed(line.horizon) {
+        true => (" class=\"bad\"", format!("! {}", time(late.as_ns()))),
+        false => ("", String::from("0")),
+    };
+    let numbers = [at(life.release), start, finish, at(life.deadline), response, late];
+    format!(
+        "<tr{class}><th scope=\"row\">{}</th>{}<td>{}</td></tr>\n",
+        escape::html(&told.names().job(life.job)),
+        numbers.map(|text| format!("<td class=\"n\">{text}</td>")).concat(),
+        places(line, life),
+    )
+}
+
+/// The CPUs in the order in which the job was on them.
+fn places(line: &Timeline, life: &Life) -> String {
+    let mut places: Vec<usize> = life.slices.iter().map(|&(cpu, _)| cpu).collect();
+    places.dedup();
+    let more = places.len() > 8;
+    let mut shown: Vec<String> = places.iter().take(8).map(usize::to_string).collect();
+    if more {
+        shown.push("…".into());
+    }
+    let pieces = life.slices.len();
+    debug_assert!(places.len() <= pieces && pieces <= line.cpus.iter().map(Vec::len).sum());
+    shown.join(" → ")
+}

@@ -1,0 +1,238 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::*;
+use crate::misses::Rank;
+use crate::run::Provenance;
+use crate::story::{self, Story};
+
+fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String {
+    let summaries: Vec<_> = stories.iter().map(|(_, story)| story.summary(horizon_ms)).collect();
+    let runs: Vec<Run<'_>> = stories
+        .iter()
+        .zip(&summaries)
+        .map(|(&(policy, story), summary)| Run {
+            set: &story.set,
+            records: &story.records,
+            summary,
+            rank: Some(if policy.ends_with("fp") { Rank::Priority } else { Rank::Deadline }),
+            packing: None,
+            provenance: Provenance {
+                version: "0.1.0".into(),
+                policy: policy.into(),
+                seed: Some(1),
+                command: format!("shiftwork simulate story.toml --policy {policy} --for {horizon_ms}ms"),
+                input: "story.toml".into(),
+                input_hash: "sha256:5d41402abc4b2a76b9719d911017c592".into(),
+                machine: "sim".into(),
+            },
+        })
+        .collect();
+    html(&runs, limits)
+}
+
+fn fig_1() -> String {
+    let (weak, strong) = (story::fig_1_weak(), story::fig_1_strong());
+    page(&[("weak-fp", &weak), ("strong-fp", &strong)], 100, &Limits::default())
+}
+
+#[test]
+fn a_page_stands_alone() {
+    let page = fig_1();
+    for outside in ["http:", "https:", "src=", "@import", "url(", "<link"] {
+        assert!(!page.contains(outside), "{outside} in the page");
+    }
+    assert_eq!(page, fig_1(), "the same input gives the same bytes");
+}
+
+#[test]
+fn a_page_says_what_was_missed_and_why_without_a_script() {
+    let page = fig_1();
+    for text in [
+        "<b>T3 #1</b> finished 11 ms late",
+        "It waited 30 ms while more urgent jobs had every CPU it may use.",
+        "moving T1 #1 from CPU 0 to CPU 2 (then running the less urgent T4 #1)",
+        "No deadline was missed by any of the 4 jobs.",
+        "shiftwork simulate story.toml --policy weak-fp --for 100ms",
+        "sha256:5d41402abc4b2a76b9719d911017c592",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn names_from_files_stay_text() {
+    let story = story::everything();
+    let page = page(&[("<i>edf", &story)], 50, &Limits::default());
+    assert!(!page.contains("<b>&\"log'"));
+    assert!(!page.contains("<i>edf"));
+    assert!(page.contains("&lt;b&gt;&amp;&quot;log&#39;"));
+    assert!(page.contains("no partition has room &lt;for it&gt;"));
+    let scripts = page.matches("</script>").count();
+    assert_eq!(scripts, 2, "one of data and one of code; the name ends neither");
+}
+
+#[test]
+fn a_long_run_is_cut_and_the_page_says_so() {
+    let story = story::crowd(24, 4, 600);
+    let limits = Limits { slices: 300, misses: 3, jobs: 10 };
+    let short = page(&[("g-edf", &story)], 600, &limits);
+    assert!(short.contains("The run is too long to fit this page: the chart shows the first"));
+    assert!(short.contains("Data: the first 10 of"));
+    let whole = page(&[("g-edf", &story)], 600, &Limits::default());
+    assert!(!whole.contains("too long to fit"));
+    assert!(short.len() < whole.len());
+}
+
+#[test]
+fn records_of_another_task_set_are_counted_and_left_out() {
+    let mut story = story::fig_1_weak();
+    story.set.tasks.truncate(2);
+    let page = page(&[("weak-fp", &story)], 100, &Limits::default());
+    assert!(page.contains("name tasks, jobs or CPUs that the task set does not have"));
+}
+
+#[test]
+fn a_page_about_nothing_is_still_a_page() {
+    let page = page(&[("g-edf", &Story::new(1, &[]))], 10, &Limits::default());
+    assert!(page.contains("No deadline was missed by any of the 0 jobs."));
+    assert!(html(&[], &Limits::default()).ends_with("</html>\n"));
+}
+
+/// Headless Chromium, if this machine has one.
+fn browser() -> Option<&'static str> {
+    ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok())
+}
+
+/// A folder of this test, under the build folder.
+fn folder(name: &str) -> PathBuf {
+    let binary = std::env::current_exe().unwrap();
+    let folder = binary.parent().unwrap().join("report-pages").join(name);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The document after its script has run, `None` (loudly) without a browser.
+fn after_script(name: &str, page: &str) -> Option<String> {
+    let Some(browser) = browser() else {
+        eprintln!("SKIPPED: no Chromium on this machine, the script of the page was not run");
+        return None;
+    };
+    let folder = folder(name);
+    let file = folder.join("page.html");
+    fs::write(&file, page).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args(["--window-size=1280,1600", "--virtual-time-budget=4000"])
+        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!("file://{}", Path::new(&file).display()))
+        .output()
+        .unwrap();
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The value of the first attribute of this name.
+fn attribute<'a>(document: &'a str, name: &str) -> &'a str {
+    let start = format!(" {name}=\"");
+    let (_, rest) = document.split_once(&start).unwrap_or_else(|| panic!("no {name}"));
+    rest.split_once('"').unwrap().0
+}
+
+#[test]
+fn a_browser_draws_every_slice_of_both_runs() {
+    let Some(document) = after_script("fig-1", &fig_1()) else { return };
+    assert_eq!(attribute(&document, "data-ready"), "true");
+    assert_eq!(attribute(&document, "data-errors"), "0");
+    assert_eq!(attribute(&document, "data-slices"), "4,6");
+    assert_eq!(attribute(&document, "data-misses"), "1,0");
+    assert_eq!(attribute(&document, "data-drawn"), "4");
+    assert_eq!(attribute(&document, "data-view"), "0-100000000");
+}
+
+/// Turns the wheel, drags, types and clicks as a person would, and notes the view after each.
+const PERSON: &str = r#"<script>
+addEventListener("load", () => {
+  const canvas = document.getElementById("gantt0"), other = document.getElementById("gantt1");
+  const box = canvas.getBoundingClientRect();
+  const at = (share) => ({ clientX: box.left + 118 + share * (box.width - 128), clientY: box.top + 40, bubbles: true, cancelable: true });
+  const steps = {
+    unfocused: () => canvas.dispatchEvent(new WheelEvent("wheel", { ...at(0.5), deltaY: -300 })),
+    wheel: () => { canvas.focus(); canvas.dispatchEvent(new WheelEvent("wheel", { ...at(0), deltaY: -385.35 })); },
+    drag: () => {
+      canvas.dispatchEvent(new PointerEvent("pointerdown", { ...at(0.5), pointerId: 1 }));
+      canvas.dispatchEvent(new PointerEvent("pointermove", { ...at(0.3), pointerId: 1 }));
+      canvas.dispatchEvent(new PointerEvent("pointerup", { ...at(0.3), pointerId: 1 }));
+    },
+    key: () => canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true })),
+    fit: () => document.querySelector("[data-do=fit]").click(),
+    miss: () => canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "n", bubbles: true })),
+    show: () => { document.querySelector("[data-do=fit]").click(); document.querySelector(".show").click(); },
+    dark: () => document.getElementById("theme").click(),
+    hover: () => canvas.dispatchEvent(new PointerEvent("pointermove", { ...at(0.5), pointerId: 1 })),
+  };
+  const seen = [];
+  const next = (names) => {
+    if (!names.length) {
+      document.body.setAttribute("data-tip", document.getElementById("tip").textContent.split("\n")[0]);
+      document.body.setAttribute("data-seen", seen.join(" "));
+      return;
+    }
+    steps[names[0]]();
+    setTimeout(() => {
+      const linked = canvas.dataset.view === other.dataset.view ? "" : "!";
+      seen.push(`${names[0]}=${linked}${canvas.dataset.view}`);
+      next(names.slice(1));
+    }, 60);
+  };
+  next(Object.keys(steps));
+});
+</script></body>"#;
+
+#[test]
+fn both_charts_follow_wheel_drag_keys_and_buttons() {
+    let page = fig_1().replace("</body>", PERSON);
+    let Some(document) = after_script("person", &page) else { return };
+    assert_eq!(attribute(&document, "data-errors"), "0");
+    let seen: Vec<(&str, &str)> =
+        attribute(&document, "data-seen").split(' ').map(|step| step.split_once('=').unwrap()).collect();
+    let ms = |step: &str| {
+        let (_, view) = seen.iter().find(|(name, _)| *name == step).unwrap();
+        assert!(!view.starts_with('!'), "{step}: the charts show different times");
+        let (from, to) = view.split_once('-').unwrap();
+        [from, to].map(|ns| (ns.parse::<f64>().unwrap() / 1e6).round() as u64)
+    };
+    assert_eq!(ms("unfocused"), [0, 100], "scrolling the page is not zooming the chart");
+    assert_eq!(ms("wheel"), [0, 50], "zooms to half, around the pointer");
+    assert_eq!(ms("drag"), [10, 60]);
+    assert_eq!(ms("key"), [18, 68]);
+    assert_eq!(ms("fit"), [0, 100]);
+    assert_eq!(ms("miss"), [0, 92], "T3 from its release to its finish, and half as much around");
+    assert_eq!(ms("show"), ms("miss"));
+    assert_eq!(attribute(&document, "data-theme"), "dark");
+    assert!(attribute(&document, "data-tip").starts_with("T"), "says which job is under the pointer");
+}
+
+/// Pages to look at, for people: `cargo test -p shiftwork-report -- --ignored`.
+#[test]
+#[ignore = "writes pages for people to look at"]
+fn pages_to_look_at() {
+    let folder = folder("look");
+    let crowd = story::crowd(40, 8, 2_000);
+    let busy = story::crowd(9, 4, 400);
+    let everything = story::everything();
+    let small = Limits { slices: 3_000, ..Limits::default() };
+    for (name, page) in [
+        ("fig-1", fig_1()),
+        ("everything", page(&[("strong-edf", &everything)], 50, &Limits::default())),
+        ("busy", page(&[("weak-edf", &busy)], 400, &Limits::default())),
+        ("crowd", page(&[("weak-edf", &crowd)], 2_000, &Limits::default())),
+        ("crowd-cut", page(&[("weak-edf", &crowd)], 2_000, &small)),
+    ] {
+        let file = folder.join(format!("{name}.html"));
+        fs::write(&file, page).unwrap();
+        println!("{}", file.display());
+    }
+}

@@ -1,0 +1,169 @@
+//! The section "what was missed and why".
+
+use super::{Told, escape, plural, time};
+use crate::misses::{self, Miss, label};
+use crate::units;
+
+/// For every run: what its misses have in common, then the first ones one by one.
+pub(super) fn section(told: &[Told<'_>]) -> String {
+    let mut section =
+        String::from("<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n");
+    for (index, told) in told.iter().enumerate() {
+        section += &format!("<div><h3>{}</h3>\n", escape::html(&told.run.provenance.policy));
+        section += &match told.misses.total {
+            0 => nothing(told),
+            _ => format!("{}{}", common(told), one_by_one(index, told)),
+        };
+        section += "</div>\n";
+    }
+    section + "</div>\n</section>\n"
+}
+
+fn nothing(told: &Told<'_>) -> String {
+    format!(
+        "<p class=\"good\">✓ No deadline was missed by any of the {}.</p>\n",
+        plural(told.run.summary.jobs, "job")
+    )
+}
+
+/// The table of alike misses.
+fn common(told: &Told<'_>) -> String {
+    let misses = &told.misses;
+    let mut rows = String::new();
+    for (task, kind, group) in misses.tally.groups() {
+        let blockers: Vec<String> = group
+            .blockers(3)
+            .into_iter()
+            .map(|(task, span)| {
+                let name = escape::html(&told.names().task(task));
+                format!("{name}&nbsp;<small>{}</small>", time(span.as_ns()))
+            })
+            .collect();
+        let mut helps = Vec::new();
+        if group.shift_helps > 0 {
+            helps.push(format!("shifting: {}", group.shift_helps));
+        }
+        if group.wider_helps > 0 {
+            helps.push(format!("more CPUs: {}", group.wider_helps));
+        }
+        let worst = group.worst.map_or(String::new(), |(late, _)| time(late.as_ns()));
+        rows += &format!(
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">! {}</td><td>{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{worst}</td><td>{}</td><td>{}</td></tr>\n",
+            escape::html(&told.names().task(task)),
+            units::count(group.misses),
+            kind.map_or("not explained", label),
+            time(group.lost.as_ns()),
+            or_dash(blockers.join(", ")),
+            or_dash(helps.join("<br>")),
+        );
+    }
+    let covered = match misses.explained < misses.total {
+        true => format!(
+            "<p class=\"remark\">Covers the first {} of {}: the run is too overloaded to explain \
+             them all.</p>\n",
+            units::count(misses.explained),
+            plural(misses.total, "miss")
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{covered}<div class=\"scroll\"><table>\n<thead><tr><th>task</th><th class=\"n\">missed</th>\
+         <th>main cause</th><th class=\"n\">time lost to it</th><th class=\"n\">worst tardiness</th>\
+         <th>most in the way</th><th title=\"In how many of the misses it would have given at least \
+         as much time as the job was late\">could have helped</th></tr></thead>\n<tbody>\n{rows}\
+         </tbody>\n</table></div>\n"
+    )
+}
+
+fn or_dash(text: String) -> String {
+    if text.is_empty() { "–".into() } else { text }
+}
+
+fn one_by_one(run: usize, told: &Told<'_>) -> String {
+    let first: Vec<String> = told
+        .misses
+        .first
+        .iter()
+        .enumerate()
+        .map(|(index, miss)| article(run, told, miss, index < 3))
+        .collect();
+    let shown = first.len() as u64;
+    let note = match shown < told.misses.total {
+        true => format!(
+            "<p class=\"lead\">The first {shown} of {}, by deadline:</p>\n",
+            plural(told.misses.total, "miss")
+        ),
+        false => String::new(),
+    };
+    format!("{note}{}", first.concat())
+}
+
+fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
+    let names = told.names();
+    let mut points = String::new();
+    for cause in &miss.causes {
+        let alone = misses::alone(miss, cause.time);
+        let text = escape::html(&misses::sentence(miss, *cause, names));
+        points += &format!("<li>{text}{}</li>\n", badge(alone));
+    }
+    for remedy in &miss.remedies {
+        let text = escape::html(&misses::remedy_line(remedy, names));
+        points += &format!("<li class=\"remedy\">{text}</li>\n");
+    }
+    if points.is_empty() {
+        points += "<li>The records do not show why.</li>\n";
+    }
+    let open = if open { " open" } else { "" };
+    format!(
+        "<details class=\"miss\"{open}>\n<summary><span class=\"bang\">!</span> <b>{}</b> {}</summary>\n\
+         <p>Released at {}, due at {}. Executed {}, ready but not running for {}. \
+         <button class=\"show scripted\" hidden data-run=\"{run}\" data-task=\"{}\" data-job=\"{}\" \
+         data-from=\"{}\" data-to=\"{}\">show in the chart</button></p>\n<ul>\n{points}</ul>\n{}\
+         </details>\n",
+        escape::html(&names.job(miss.job)),
+        misses::miss_line(miss),
+        time(miss.release.as_ns()),
+        time(miss.deadline.as_ns()),
+        time(miss.executed.as_ns()),
+        time(miss.waited.as_ns()),
+        miss.job.task.index(),
+        miss.job.number,
+        miss.release.as_ns(),
+        miss.until.max(miss.deadline).as_ns(),
+        chain(told, miss),
+    )
+}
+
+fn badge(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!(" <span class=\"badge\">{text}</span>"),
+    }
+}
+
+/// Who had the CPUs, as bars.
+fn chain(told: &Told<'_>, miss: &Miss) -> String {
+    let Some(longest) = miss.blockers.first().map(|blocker| blocker.time.as_ns()) else {
+        return String::new();
+    };
+    let mut rows = String::new();
+    for blocker in miss.blockers.iter().take(8) {
+        let percent = blocker.time.as_ns() as f64 / longest.max(1) as f64 * 100.0;
+        rows += &format!(
+            "<tr><th scope=\"row\">{}</th><td>CPU {}</td><td class=\"n\">{}</td>\
+             <td class=\"bar\"><i style=\"width:{percent:.1}%\"></i></td></tr>\n",
+            escape::html(&told.names().task(blocker.task)),
+            blocker.cpus,
+            time(blocker.time.as_ns()),
+        );
+    }
+    let more = match miss.blockers.len().saturating_sub(8) {
+        0 => String::new(),
+        more => format!("<tr><td colspan=\"4\">and {}</td></tr>\n", plural(more as u64, "more task")),
+    };
+    format!(
+        "<table class=\"chain\"><caption>Who had its CPUs while it was ready and did not run\
+         </caption>\n<tbody>\n{rows}{more}</tbody></table>\n"
+    )
+}

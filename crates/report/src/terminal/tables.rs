@@ -1,0 +1,256 @@
+//! The three tables.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{Affinity, CapacitySum, CpuSet, Instant, Task, TaskSet, Utilization};
+use shiftwork_trace::{RunSummary, SpanStatistics, TaskSummary};
+
+use super::grid::{Align, Cell, Column, Grid, Tone, paint, printable};
+use super::{Colour, Heading};
+use crate::units::{self, Script};
+
+/// The counters of a run, one row per task, with a heading and a line that sums them up.
+pub fn table(
+    set: &TaskSet,
+    heading: Heading<'_>,
+    summary: &RunSummary,
+    colour: Colour,
+) -> String {
+    let constrained = set.tasks.iter().any(|task| task.deadline != task.period);
+    let mut grid = Grid::new(columns(constrained));
+    for (task, counted) in set.tasks.iter().zip(&summary.tasks) {
+        grid.row(row(task, counted, constrained));
+    }
+    format!(
+        "{}\n\n{}\n{}\n",
+        paint(&title(set, heading, summary), Tone::Strong, colour),
+        grid.render(colour),
+        verdict(summary, colour)
+    )
+}
+
+fn title(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary) -> String {
+    let cpus = count(summary.cpus as u64, "CPU");
+    let length = time(summary.horizon.late_since(Instant::ZERO).as_ns());
+    let seed = heading.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    let name = match set.name.as_str() {
+        "" => String::new(),
+        name => format!("{}: ", printable(name)),
+    };
+    format!("{name}{} on {cpus} for {length}{seed}", heading.policy)
+}
+
+fn column(group: &str, title: &'static str, align: Align) -> Column {
+    let group = group.into();
+    Column { group, title, align }
+}
+
+fn columns(constrained: bool) -> Vec<Column> {
+    let mut columns = vec![
+        column("", "task", Align::Left),
+        column("", "cost", Align::Right),
+        column("", "period", Align::Right),
+    ];
+    if constrained {
+        columns.push(column("", "deadline", Align::Right));
+    }
+    columns.push(column("", "CPUs", Align::Left));
+    for title in ["jobs", "missed"] {
+        columns.push(column("", title, Align::Right));
+    }
+    for title in ["min", "mean", "p99", "max"] {
+        columns.push(column("response", title, Align::Right));
+    }
+    for title in ["mean", "max"] {
+        columns.push(column("tardiness", title, Align::Right));
+    }
+    for title in ["preempted", "migrated"] {
+        columns.push(column("", title, Align::Right));
+    }
+    columns
+}
+
+fn row(task: &Task, counted: &TaskSummary, constrained: bool) -> Vec<Cell> {
+    let tone = if counted.misses > 0 { Tone::Bad } else { Tone::Plain };
+    let mut cells = vec![
+        Cell::toned(&counted.name, tone),
+        Cell::new(time(task.cost.as_ns())),
+        Cell::new(time(task.period.as_ns())),
+    ];
+    if constrained {
+        cells.push(Cell::new(time(task.deadline.as_ns())));
+    }
+    cells.push(Cell::new(task.affinity.to_string()));
+    cells.push(Cell::new(counted.jobs.to_string()));
+    cells.push(misses(counted.misses));
+    let response = |pick: fn(&SpanStatistics) -> u64| maybe(counted.response.as_ref().map(pick));
+    cells.push(response(|statistics| statistics.min_ns));
+    cells.push(response(|statistics| statistics.mean_ns));
+    cells.push(response(|statistics| statistics.p99_ns));
+    cells.push(response(|statistics| statistics.max_ns));
+    cells.push(maybe(counted.tardiness_mean_ns));
+    cells.push(maybe(counted.tardiness_max_ns));
+    cells.push(number(counted.preemptions));
+    cells.push(number(counted.migrations));
+    cells
+}
+
+/// Several runs of one task set side by side, one row per task.
+///
+/// A run whose summary has fewer tasks leaves its cells empty.
+pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -> String {
+    let mut columns = vec![column("", "task", Align::Left)];
+    for (policy, _) in runs {
+        for title in ["missed", "mean", "p99", "max"] {
+            columns.push(column(&printable(policy), title, Align::Right));
+        }
+    }
+    let mut grid = Grid::new(columns);
+    for (index, task) in set.tasks.iter().enumerate() {
+        let mut cells = vec![Cell::new(&task.name)];
+        for (_, summary) in runs {
+            cells.extend(compared(summary.tasks.get(index)));
+        }
+        grid.row(cells);
+    }
+    grid.rule();
+    let totals: [(&str, fn(&RunSummary) -> u64); 6] = [
+        ("jobs", |summary| summary.jobs),
+        ("finished", |summary| summary.completed),
+        ("missed", |summary| summary.deadline_misses),
+        ("preemptions", |summary| summary.preemptions),
+        ("migrations", |summary| summary.migrations),
+        ("shifts", |summary| summary.shifts),
+    ];
+    for (name, pick) in totals {
+        let mut cells = vec![Cell::new(name)];
+        for (_, summary) in runs {
+            cells.push(match name {
+                "missed" => misses(pick(summary)),
+                _ => Cell::new(pick(summary).to_string()),
+            });
+            cells.extend([Cell::default(), Cell::default(), Cell::default()]);
+        }
+        grid.row(cells);
+    }
+    let note = "mean, p99 and max are response times; ! marks missed deadlines";
+    format!("{}{}\n", grid.render(colour), paint(note, Tone::Faint, colour))
+}
+
+fn compared(counted: Option<&TaskSummary>) -> [Cell; 4] {
+    let Some(counted) = counted else { return Default::default() };
+    let response = counted.response.as_ref();
+    [
+        misses(counted.misses),
+        maybe(response.map(|statistics| statistics.mean_ns)),
+        maybe(response.map(|statistics| statistics.p99_ns)),
+        maybe(response.map(|statistics| statistics.max_ns)),
+    ]
+}
+
+/// Where a partitioned or clustered policy put the tasks (`packing`, by task index): one row per
+/// partition, with its load and its tasks. A load that its CPUs cannot carry is marked with `!`.
+pub fn packing(set: &TaskSet, packing: &[Affinity], colour: Colour) -> String {
+    let mut partitions: BTreeMap<CpuSet, Vec<&Task>> = BTreeMap::new();
+    for (task, partition) in set.tasks.iter().zip(packing) {
+        partitions.entry(*partition.cpus()).or_default().push(task);
+    }
+    let mut partitions: Vec<_> = partitions.into_iter().collect();
+    partitions.sort_by_key(|(cpus, _)| (cpus.lowest(), cpus.len()));
+    let titles = [
+        ("CPUs", Align::Left),
+        ("utilization", Align::Right),
+        ("tasks", Align::Left),
+    ];
+    let titles = titles.map(|(title, align)| column("", title, align));
+    let mut grid = Grid::new(titles.into());
+    for (cpus, tasks) in partitions {
+        let load: f64 = tasks.iter().map(|task| task.utilization().as_f64()).sum();
+        let (mark, tone) = match carries(&cpus, &tasks) {
+            true => (" ", Tone::Plain),
+            false => ("!", Tone::Bad),
+        };
+        let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+        for (index, line) in wrapped(&names).into_iter().enumerate() {
+            let (cpus, load) = match index {
+                0 => (cpus.to_string(), format!("{load:.3} {mark}")),
+                _ => Default::default(),
+            };
+            grid.row(vec![Cell::new(cpus), Cell::toned(load, tone), Cell::new(line)]);
+        }
+    }
+    grid.render(colour)
+}
+
+/// Whether the tasks use no more than their CPUs have. Exact, unlike the load that is shown.
+fn carries(cpus: &CpuSet, tasks: &[&Task]) -> bool {
+    let mut sum = CapacitySum::default();
+    let mut fits = true;
+    for task in tasks {
+        let more: Utilization = task.utilization();
+        fits &= sum.fits(more, cpus.len() as u64);
+        sum.add(more);
+    }
+    fits
+}
+
+/// Names as lines that fit a cell.
+fn wrapped(names: &[&str]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names.iter().map(|name| printable(name)) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + name.chars().count() < 38 => {
+                line.push(' ');
+                line.push_str(&name);
+            }
+            _ => lines.push(name),
+        }
+    }
+    lines
+}
+
+/// The run in a sentence.
+fn verdict(summary: &RunSummary, colour: Colour) -> String {
+    let jobs = count(summary.jobs, "job");
+    let (missed, tone) = match summary.deadline_misses {
+        0 => ("no deadline missed".to_string(), Tone::Good),
+        misses => (format!("{} missed !", count(misses, "deadline")), Tone::Bad),
+    };
+    let missed = paint(&missed, tone, colour);
+    format!(
+        "{jobs}, {} finished, {missed}; {}, {}, {}",
+        summary.completed,
+        count(summary.preemptions, "preemption"),
+        count(summary.migrations, "migration"),
+        count(summary.shifts, "shift"),
+    )
+}
+
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+fn misses(number: u64) -> Cell {
+    match number {
+        0 => Cell::toned("0  ", Tone::Faint),
+        _ => Cell::toned(format!("{number} !"), Tone::Bad),
+    }
+}
+
+fn number(number: u64) -> Cell {
+    let tone = if number == 0 { Tone::Faint } else { Tone::Plain };
+    Cell::toned(number.to_string(), tone)
+}
+
+fn maybe(ns: Option<u64>) -> Cell {
+    match ns {
+        Some(0) => Cell::toned("0", Tone::Faint),
+        Some(ns) => Cell::new(time(ns)),
+        None => Cell::toned("-", Tone::Faint),
+    }
+}
+
+fn time(ns: u64) -> String {
+    units::span(ns, Script::Ascii)
+}

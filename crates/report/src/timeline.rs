@@ -1,0 +1,432 @@
+//! What happened in a run, put back together from its records: who ran where and when, and what
+//! every job went through. The charts and the explanations of misses both start from here.
+//!
+//! Like the counters, the timeline compares states between whole instants: of several switches of
+//! one CPU at one instant the last one counts.
+
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Record, Span,
+    TaskId, TaskSet,
+};
+
+/// A stretch of time in which one CPU ran one job. Never of length zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub job: JobId,
+    pub from: Instant,
+    pub to: Instant,
+}
+
+/// What a pending job is doing, seen from its task (running or not is another matter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Released, and not ready yet: the job before it is not finished, or the budget is spent.
+    Queued,
+    /// May run.
+    Ready,
+    /// Suspended itself.
+    Suspended,
+    /// Waits for its budget.
+    Throttled,
+}
+
+/// How a job's life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It finished.
+    Finished(Instant),
+    /// Its task left, and the job was dropped.
+    Dropped(Instant),
+    /// It was not finished at the horizon.
+    Unfinished,
+}
+
+/// By what a job was ranked from an instant on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub since: Instant,
+    pub ready: Instant,
+    pub deadline: Instant,
+    pub priority: Priority,
+}
+
+/// Everything about one job.
+#[derive(Clone, Debug)]
+pub(crate) struct Life {
+    pub job: JobId,
+    pub release: Instant,
+    pub deadline: Instant,
+    pub end: End,
+    /// From when on the job was in which state; ascending, the first at the release.
+    pub states: Vec<(Instant, State)>,
+    pub standings: Vec<Standing>,
+    /// Where it ran: CPU and index into that CPU's slices, ascending in time.
+    pub slices: Vec<(usize, usize)>,
+}
+
+/// A running job was moved to another CPU to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shift {
+    pub at: Instant,
+    pub job: JobId,
+    pub from: usize,
+    pub to: usize,
+}
+
+/// Why a CPU served no real-time job for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// Background work had its turn.
+    Background,
+    /// The CPU was offline.
+    Offline,
+}
+
+/// A stretch of time in which a CPU was not there for real-time jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Away {
+    pub from: Instant,
+    pub to: Instant,
+    pub why: Absence,
+}
+
+/// One run. Per CPU and per task everything is in order of time.
+pub(crate) struct Timeline {
+    pub horizon: Instant,
+    pub cpus: Vec<Vec<Slice>>,
+    pub away: Vec<Vec<Away>>,
+    pub shifts: Vec<Shift>,
+    /// The jobs of each task, by number.
+    pub tasks: Vec<Vec<Life>>,
+    /// From when on each task had which affinity; the first at the start of the run.
+    pub affinities: Vec<Vec<(Instant, Affinity)>>,
+    pub refusals: Vec<(Instant, String)>,
+    /// Records that name a task, job or CPU which the task set does not have; they were left out.
+    pub foreign: usize,
+}
+
+impl Timeline {
+    /// Puts the records of a run of `set` together. Records after `horizon` are cut off there.
+    pub fn of(set: &TaskSet, records: &[Record], horizon: Instant) -> Self {
+        let mut builder = Builder::new(set, horizon);
+        for record in records {
+            if record.at > builder.now {
+                builder.settle();
+                builder.now = record.at;
+            }
+            let known = builder.apply(&record.what);
+            builder.line.foreign += usize::from(known.is_none());
+        }
+        builder.finish()
+    }
+
+    /// The job, if it was released in this run.
+    pub fn life(&self, job: JobId) -> Option<&Life> {
+        let lives = self.tasks.get(job.task.index())?;
+        let index = lives.binary_search_by_key(&job.number, |life| life.job.number);
+        lives.get(index.ok()?)
+    }
+
+    /// What the CPU ran just after this instant.
+    pub fn running(&self, cpu: usize, at: Instant) -> Option<JobId> {
+        let slices = &self.cpus[cpu];
+        let after = slices.partition_point(|slice| slice.to <= at);
+        slices
+            .get(after)
+            .filter(|slice| slice.from <= at)
+            .map(|slice| slice.job)
+    }
+
+    /// Why the CPU was not there for real-time jobs just after this instant, if so.
+    pub fn absent(&self, cpu: usize, at: Instant) -> Option<Absence> {
+        let within = |away: &&Away| away.from <= at && at < away.to;
+        self.away[cpu].iter().find(within).map(|away| away.why)
+    }
+
+    /// The CPUs that the task could use just after this instant.
+    pub fn affinity(&self, task: TaskId, at: Instant) -> &CpuSet {
+        let changes = &self.affinities[task.index()];
+        let next = changes.partition_point(|(since, _)| *since <= at);
+        changes[next.max(1) - 1].1.cpus()
+    }
+
+    /// How long the job ran in all.
+    pub fn executed(&self, life: &Life) -> Span {
+        life.slices
+            .iter()
+            .map(|&(cpu, index)| {
+                let slice = &self.cpus[cpu][index];
+                slice.to.late_since(slice.from)
+            })
+            .fold(Span::ZERO, |sum, span| sum + span)
+    }
+}
+
+impl Life {
+    /// When the job's life ended, the horizon if it did not.
+    pub fn end(&self, horizon: Instant) -> Instant {
+        match self.end {
+            End::Finished(at) | End::Dropped(at) => at,
+            End::Unfinished => horizon,
+        }
+    }
+
+    /// Whether the job counts as a deadline miss: finished late, or unfinished (dropped when its
+    /// task left, for instance) and due at the horizon or before.
+    pub fn missed(&self, horizon: Instant) -> bool {
+        match self.end {
+            End::Finished(at) => at > self.deadline,
+            End::Dropped(_) | End::Unfinished => horizon >= self.deadline,
+        }
+    }
+
+    /// By what the job was ranked just after this instant; `None` before it was first ready.
+    pub fn standing(&self, at: Instant) -> Option<&Standing> {
+        let next = self
+            .standings
+            .partition_point(|standing| standing.since <= at);
+        next.checked_sub(1).map(|index| &self.standings[index])
+    }
+
+    /// The states with their ends.
+    pub fn stretches(&self, horizon: Instant) -> impl Iterator<Item = (Instant, Instant, State)> {
+        let ends = self.states[1..].iter().map(|&(at, _)| at);
+        let ends = ends.chain([self.end(horizon)]);
+        self.states
+            .iter()
+            .zip(ends)
+            .map(|(&(from, state), to)| (from, to, state))
+    }
+
+    fn enter(&mut self, at: Instant, state: State) {
+        match self.states.last_mut() {
+            Some(last) if last.0 == at => last.1 = state,
+            Some(last) if last.1 == state => {}
+            _ => self.states.push((at, state)),
+        }
+    }
+
+    fn stand(&mut self, standing: Standing) {
+        match self.standings.last_mut() {
+            Some(last) if last.since == standing.since => *last = standing,
+            _ => self.standings.push(standing),
+        }
+    }
+}
+
+/// Reads records one by one. `None` from a helper means that the record names something unknown.
+struct Builder {
+    line: Timeline,
+    now: Instant,
+    /// What each CPU has run since when, as of the last whole instant.
+    open: Vec<Option<(JobId, Instant)>>,
+    /// What each CPU runs now, and which CPUs changed at this instant.
+    running: Vec<Option<JobId>>,
+    touched: Vec<usize>,
+    gone: Vec<[Option<Instant>; 2]>,
+}
+
+impl Builder {
+    fn new(set: &TaskSet, horizon: Instant) -> Self {
+        let cpus = set.platform.cpus;
+        let affinities = set.tasks.iter().map(|task| vec![(Instant::ZERO, task.affinity)]);
+        let line = Timeline {
+            horizon,
+            cpus: vec![Vec::new(); cpus],
+            away: vec![Vec::new(); cpus],
+            shifts: Vec::new(),
+            tasks: vec![Vec::new(); set.tasks.len()],
+            affinities: affinities.collect(),
+            refusals: Vec::new(),
+            foreign: 0,
+        };
+        Self {
+            line,
+            now: Instant::ZERO,
+            open: vec![None; cpus],
+            running: vec![None; cpus],
+            touched: Vec::new(),
+            gone: vec![[None; 2]; cpus],
+        }
+    }
+
+    fn apply(&mut self, what: &Happening) -> Option<()> {
+        let now = self.now;
+        match *what {
+            Happening::Released { job, deadline } => self.release(job, deadline)?,
+            Happening::Ready { job, deadline, priority } => {
+                let life = self.life(job)?;
+                life.enter(now, State::Ready);
+                life.stand(Standing { since: now, ready: now, deadline, priority });
+            }
+            Happening::NotReady { job, reason } => {
+                let state = match reason {
+                    NotReadyReason::Suspended => State::Suspended,
+                    NotReadyReason::Throttled => State::Throttled,
+                };
+                self.life(job)?.enter(now, state);
+            }
+            Happening::Completed { job } => self.life(job)?.end = End::Finished(now),
+            Happening::Switched { cpu, to, .. } => self.switch(cpu, to)?,
+            Happening::Replenished { task, deadline, .. } => {
+                self.restand(task, |standing| standing.deadline = deadline)?;
+            }
+            Happening::PrioritySet { task, priority } => {
+                self.restand(task, |standing| standing.priority = priority)?;
+            }
+            Happening::Left { task } => self.drop_jobs(task)?,
+            Happening::AffinitySet { task, ref affinity } => {
+                let changes = self.line.affinities.get_mut(task.index())?;
+                changes.push((now, **affinity));
+            }
+            Happening::CpuOffline { cpu } => self.leave_cpu(cpu, Absence::Offline)?,
+            Happening::CpuOnline { cpu } => self.serve_cpu(cpu, Absence::Offline)?,
+            Happening::BackgroundStarted { cpu } => self.leave_cpu(cpu, Absence::Background)?,
+            Happening::BackgroundEnded { cpu } => self.serve_cpu(cpu, Absence::Background)?,
+            Happening::Refused { action, ref reason } => {
+                let text = format!("action {}: {reason}", action + 1);
+                self.line.refusals.push((now, text));
+            }
+            Happening::BudgetSpent { .. }
+            | Happening::Entered { .. }
+            | Happening::AttributesSet { .. } => {}
+        }
+        Some(())
+    }
+
+    fn life(&mut self, job: JobId) -> Option<&mut Life> {
+        let lives = self.line.tasks.get_mut(job.task.index())?;
+        let index = lives.binary_search_by_key(&job.number, |life| life.job.number);
+        lives.get_mut(index.ok()?)
+    }
+
+    fn release(&mut self, job: JobId, deadline: Instant) -> Option<()> {
+        // A run covers the time before the horizon.
+        if self.now >= self.line.horizon {
+            return self.line.tasks.get(job.task.index()).map(|_| ());
+        }
+        let lives = self.line.tasks.get_mut(job.task.index())?;
+        // A number that does not grow would break the search by number.
+        if lives.last().is_some_and(|last| last.job.number >= job.number) {
+            return None;
+        }
+        lives.push(Life {
+            job,
+            release: self.now,
+            deadline,
+            end: End::Unfinished,
+            states: vec![(self.now, State::Queued)],
+            standings: Vec::new(),
+            slices: Vec::new(),
+        });
+        Some(())
+    }
+
+    /// Changes what the task's ready job is ranked by. At most one job of a task is ready.
+    fn restand(&mut self, task: TaskId, change: impl Fn(&mut Standing)) -> Option<()> {
+        let now = self.now;
+        let lives = self.line.tasks.get_mut(task.index())?;
+        let pending = lives.iter_mut().rev();
+        let pending = pending.take_while(|life| life.end == End::Unfinished);
+        for life in pending {
+            if let Some(&last) = life.standings.last() {
+                let mut standing = Standing { since: now, ..last };
+                change(&mut standing);
+                life.stand(standing);
+            }
+        }
+        Some(())
+    }
+
+    fn drop_jobs(&mut self, task: TaskId) -> Option<()> {
+        let now = self.now;
+        let lives = self.line.tasks.get_mut(task.index())?;
+        for life in lives.iter_mut().rev() {
+            if life.end != End::Unfinished {
+                break;
+            }
+            life.end = End::Dropped(now);
+        }
+        Some(())
+    }
+
+    fn switch(&mut self, cpu: CpuId, to: Option<JobId>) -> Option<()> {
+        if let Some(job) = to {
+            self.life(job)?;
+        }
+        *self.running.get_mut(cpu.index())? = to;
+        if !self.touched.contains(&cpu.index()) {
+            self.touched.push(cpu.index());
+        }
+        Some(())
+    }
+
+    fn leave_cpu(&mut self, cpu: CpuId, why: Absence) -> Option<()> {
+        let now = self.now;
+        self.gone.get_mut(cpu.index())?[why as usize].get_or_insert(now);
+        Some(())
+    }
+
+    fn serve_cpu(&mut self, cpu: CpuId, why: Absence) -> Option<()> {
+        let from = self.gone.get_mut(cpu.index())?[why as usize].take();
+        if let Some(from) = from {
+            let to = self.now;
+            self.line.away[cpu.index()].push(Away { from, to, why });
+        }
+        Some(())
+    }
+
+    /// Turns what changed at the instant that is over into slices and shifts.
+    fn settle(&mut self) {
+        let mut vacated: Vec<(JobId, usize)> = Vec::new();
+        let mut touched = core::mem::take(&mut self.touched);
+        touched.retain(|&cpu| self.open[cpu].map(|(job, _)| job) != self.running[cpu]);
+        for &cpu in &touched {
+            if let Some((job, from)) = self.open[cpu].take() {
+                self.close(cpu, job, from);
+                vacated.push((job, cpu));
+            }
+        }
+        for &cpu in &touched {
+            let Some(job) = self.running[cpu] else { continue };
+            self.open[cpu] = Some((job, self.now));
+            if let Some(&(_, from)) = vacated.iter().find(|(other, _)| *other == job) {
+                let at = self.now;
+                self.line.shifts.push(Shift { at, job, from, to: cpu });
+            }
+        }
+        touched.clear();
+        self.touched = touched;
+    }
+
+    fn close(&mut self, cpu: usize, job: JobId, from: Instant) {
+        let to = self.now.min(self.line.horizon);
+        if from >= to {
+            return;
+        }
+        let index = self.line.cpus[cpu].len();
+        self.line.cpus[cpu].push(Slice { job, from, to });
+        if let Some(life) = self.life(job) {
+            life.slices.push((cpu, index));
+        }
+    }
+
+    fn finish(mut self) -> Timeline {
+        // What changes exactly at the horizon is no part of the run.
+        if self.now < self.line.horizon {
+            self.settle();
+        }
+        self.now = self.now.max(self.line.horizon);
+        for cpu in 0..self.open.len() {
+            if let Some((job, from)) = self.open[cpu].take() {
+                self.close(cpu, job, from);
+            }
+            for why in [Absence::Background, Absence::Offline] {
+                // The CPU is in range, so there is nothing unknown to report.
+                let _ = self.serve_cpu(CpuId::from_index(cpu), why);
+            }
+            self.line.away[cpu].sort_by_key(|away| away.from);
+        }
+        self.line
+    }
+}
