@@ -12,7 +12,10 @@ mod cpus;
 mod error;
 mod file;
 mod host;
+pub mod import;
+pub mod overheads;
 mod place;
+pub mod scenario;
 mod tree;
 
 pub use error::TasksetError;

@@ -172,6 +172,11 @@ impl<'t> Value<'t> {
         Place::of(self.text, self.span.start)
     }
 
+    /// Where the value is, in bytes.
+    pub(crate) fn offset(&self) -> usize {
+        self.span.start
+    }
+
     /// What was found instead of `accepted`.
     pub(crate) fn wrong(&self, accepted: &'static str) -> TasksetError {
         let found = match self.value {

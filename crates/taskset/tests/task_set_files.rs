@@ -1,5 +1,7 @@
 //! Task-set files: what they mean, and that writing one and reading it back changes nothing.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::fs;
 use std::path::PathBuf;
 

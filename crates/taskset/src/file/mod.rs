@@ -12,9 +12,9 @@ use shiftwork_model::{Action, Platform, SchedulerOptions, Task, TaskId, TaskSet}
 
 use crate::cpus::Names;
 use crate::error::TasksetError;
-use crate::place::Place;
 use crate::tree::{Table, Value, parse};
 
+pub(crate) use platform::{read_cpu_count, read_sets};
 pub use write::write;
 
 /// Where Linux says what the machine has.
@@ -59,7 +59,7 @@ pub fn read_with_sysfs(text: &str, sysfs: &Path) -> Result<TaskSet, TasksetError
 
 /// What tasks are called, for whoever refers to them.
 pub(crate) struct TaskNames<'t> {
-    known: BTreeMap<&'t str, (TaskId, Place)>,
+    known: BTreeMap<&'t str, (TaskId, Value<'t>)>,
     in_order: Vec<&'t str>,
 }
 
@@ -75,16 +75,15 @@ impl<'t> TaskNames<'t> {
     /// Adds the next task under the name that `value` holds.
     pub(crate) fn add(&mut self, value: &Value<'t>) -> Result<&'t str, TasksetError> {
         let name = value.name("a name that no other task has")?;
-        let place = value.place();
-        if let Some(&(_, first)) = self.known.get(name) {
+        if let Some((_, first)) = self.known.get(name) {
             return Err(TasksetError::DuplicateTask {
-                place,
+                place: value.place(),
                 task: name.to_string(),
-                first,
+                first: first.place(),
             });
         }
         let id = TaskId::from_index(self.in_order.len());
-        self.known.insert(name, (id, place));
+        self.known.insert(name, (id, value.clone()));
         self.in_order.push(name);
         Ok(name)
     }
@@ -94,7 +93,7 @@ impl<'t> TaskNames<'t> {
         let name = value.text("the name of a task")?;
         let known = self.known.get(name);
         known
-            .map(|&(id, _)| id)
+            .map(|(id, _)| *id)
             .ok_or_else(|| TasksetError::UnknownTask {
                 place: value.place(),
                 key: value.key(),

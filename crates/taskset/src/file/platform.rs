@@ -63,7 +63,7 @@ pub(crate) fn read_cpu_count(value: &Value<'_>) -> Result<usize, TasksetError> {
 }
 
 /// Reads named sets; they may redefine what the host calls so.
-fn read_sets(value: &Value<'_>, platform: &mut Platform) -> Result<(), TasksetError> {
+pub(crate) fn read_sets(value: &Value<'_>, platform: &mut Platform) -> Result<(), TasksetError> {
     let table = value.any_table("a table like { little = \"0-1\", big = \"2-3\" }")?;
     for entry in table.entries() {
         let name = entry.key();

@@ -1,0 +1,207 @@
+//! SimSo: `<simulation>` with `<processors>` and `<tasks>`.
+//!
+//! Times of tasks are milliseconds with decimals. Processors are CPUs in the order of the file.
+//! What only its simulation knows (caches, execution-time models, task chains, its own overheads)
+//! is left out.
+
+use shiftwork_model::{Arrival, CPUS_MAX, Instant, Platform, Share, Span, TaskSet};
+
+use super::xml::{Element, decimal, parse, place};
+use super::{Draft, Imported, NamesTaken, bind};
+use crate::error::TasksetError;
+
+const MILLISECOND: Span = Span::from_ms(1);
+
+/// Reads a file.
+///
+/// # Errors
+/// The first thing that is wrong, with its place and with what would be accepted.
+pub fn read(text: &str) -> Result<Imported, TasksetError> {
+    let document = parse(text, "simulation")?;
+    let simulation = Element {
+        text,
+        node: document.root_element(),
+    };
+    let mut left_out = Vec::new();
+    simulation.name_others("<simulation>", &["cycles_per_ms"], &mut left_out);
+    let elements = |tag: &'static str| {
+        let nodes = simulation.node.descendants();
+        let nodes = nodes.filter(move |node| node.has_tag_name(tag));
+        nodes.map(move |node| Element { text, node })
+    };
+    let platform = read_platform(elements("processor").collect(), &mut left_out)?;
+    let platform = platform.ok_or_else(|| TasksetError::MissingKey {
+        place: place(text, simulation.node),
+        key: "processors",
+        within: "<simulation>".to_string(),
+        example: "<processors><processor name=\"CPU 1\" id=\"1\"/></processors>",
+    })?;
+    let mut names = NamesTaken::default();
+    let drafts: Vec<Draft> = elements("task")
+        .map(|element| read_task(element, &mut names, &mut left_out))
+        .collect::<Result<_, _>>()?;
+    let mut set = TaskSet::new("", platform.cpus, bind(drafts, platform.cpus));
+    set.platform = platform;
+    for sched in elements("sched") {
+        let class = sched.get("class").or(sched.get("className")).unwrap_or("");
+        match class.rsplit('.').next() {
+            Some("EDF") => set.scheduler.policy = Some("g-edf".to_string()),
+            Some("P_EDF") => set.scheduler.policy = Some("p-edf".to_string()),
+            _ => left_out.push(format!("the scheduler `{class}`; choose one with --policy")),
+        }
+        let known = ["class", "className"];
+        sched.name_others("<sched>", &known, &mut left_out);
+    }
+    for caches in elements("cache") {
+        left_out.push(format!("cache `{}`", caches.get("name").unwrap_or("")));
+    }
+    Ok(Imported { set, left_out })
+}
+
+/// The CPUs; `None` if the file has none.
+fn read_platform(
+    processors: Vec<Element<'_, '_>>,
+    left_out: &mut Vec<String>,
+) -> Result<Option<Platform>, TasksetError> {
+    let Some(last) = processors.last() else {
+        return Ok(None);
+    };
+    if processors.len() > CPUS_MAX {
+        return Err(TasksetError::OutOfRange {
+            place: last.place("id"),
+            key: "processors".to_string(),
+            found: processors.len().to_string(),
+            accepted: format!("at most {CPUS_MAX}"),
+        });
+    }
+    let mut platform = Platform::uniform(processors.len());
+    for (cpu, processor) in processors.iter().enumerate() {
+        let known = ["name", "id", "speed"];
+        processor.name_others(&format!("CPU {cpu}"), &known, left_out);
+    }
+    let speed = |processor: &Element<'_, '_>| {
+        let billionths = decimal(processor.get("speed").unwrap_or("1"), Share::WHOLE.into());
+        let share = billionths.and_then(|speed| u32::try_from(speed).ok());
+        share
+            .filter(|&speed| speed > 0)
+            .and_then(Share::from_billionths)
+    };
+    let speeds: Option<Vec<Share>> = processors.iter().map(speed).collect();
+    match speeds {
+        None => left_out.push("speeds of CPUs outside 0 to 1".to_string()),
+        Some(speeds)
+            if speeds
+                .iter()
+                .all(|speed| speed.billionths() == Share::WHOLE) => {}
+        Some(speeds) => platform.capacities = speeds,
+    }
+    Ok(Some(platform))
+}
+
+fn read_task(
+    element: Element<'_, '_>,
+    names: &mut NamesTaken,
+    left_out: &mut Vec<String>,
+) -> Result<Draft, TasksetError> {
+    let wanted = match element.get("name") {
+        Some(name) if !name.is_empty() => name.to_string(),
+        _ => format!("T{}", names.count() + 1),
+    };
+    let name = names.take(&wanted);
+    let cost = element.positive_span("WCET", "WCET=\"3.0\"", MILLISECOND)?;
+    let kind = element.get("task_type").unwrap_or("Periodic");
+    let releases = read_releases(element)?;
+    let period = element.span("period", MILLISECOND)?;
+    let period = match period.filter(|period| !period.is_zero()) {
+        Some(period) => period,
+        None if kind == "Periodic" => {
+            element.positive_span("period", "period=\"10.0\"", MILLISECOND)?
+        }
+        // An aperiodic task has no period: the closest pair of its releases separates them all.
+        None => closest(&releases).unwrap_or(cost),
+    };
+    let mut draft = Draft::new(&name, cost, period);
+    draft.task.deadline = match element.get("deadline") {
+        Some(_) => element.positive_span("deadline", "deadline=\"10.0\"", MILLISECOND)?,
+        None => period,
+    };
+    element.check_deadline("WCET", &draft.task)?;
+    match kind {
+        "Periodic" => {
+            draft.task.offset = element
+                .span("activationDate", MILLISECOND)?
+                .unwrap_or_default();
+        }
+        _ => {
+            draft.task.arrival =
+                Arrival::Releases(at_least_apart(&releases, period, &name, left_out))
+        }
+    }
+    if element
+        .get("abort_on_miss")
+        .is_some_and(|abort| abort == "yes")
+    {
+        left_out.push(format!("task `{name}`: abort_on_miss; late jobs go on"));
+    }
+    let known = [
+        "name",
+        "id",
+        "task_type",
+        "WCET",
+        "period",
+        "deadline",
+        "activationDate",
+        "list_activation_dates",
+        "abort_on_miss",
+    ];
+    element.name_others(&format!("task `{name}`"), &known, left_out);
+    Ok(draft)
+}
+
+/// The activation dates, ascending.
+fn read_releases(element: Element<'_, '_>) -> Result<Vec<Instant>, TasksetError> {
+    let text = element.get("list_activation_dates").unwrap_or("");
+    let parts = text
+        .split([',', ';', ' ', '\n', '\t'])
+        .filter(|part| !part.is_empty());
+    let release = |part: &str| {
+        let ns = decimal(part, MILLISECOND.as_ns()).filter(|&ns| ns <= Span::MAX.as_ns());
+        ns.map(Instant::from_ns)
+            .ok_or_else(|| TasksetError::OutOfRange {
+                place: element.place("list_activation_dates"),
+                key: "list_activation_dates".to_string(),
+                found: format!("\"{part}\""),
+                accepted: "milliseconds, 0 or more, with at most 6 decimals".to_string(),
+            })
+    };
+    let mut releases: Vec<Instant> = parts.map(release).collect::<Result<_, _>>()?;
+    releases.sort_unstable();
+    Ok(releases)
+}
+
+/// The least distance above zero between releases.
+fn closest(releases: &[Instant]) -> Option<Span> {
+    let gaps = releases
+        .windows(2)
+        .filter_map(|pair| pair[1].since(pair[0]));
+    gaps.filter(|gap| !gap.is_zero()).min()
+}
+
+/// The releases that keep the period; those that do not are left out.
+fn at_least_apart(
+    releases: &[Instant],
+    period: Span,
+    name: &str,
+    left_out: &mut Vec<String>,
+) -> Vec<Instant> {
+    let mut kept: Vec<Instant> = Vec::with_capacity(releases.len());
+    for &release in releases {
+        match kept.last() {
+            Some(&last) if release < last + period => left_out.push(format!(
+                "task `{name}`: the release at {release}, less than a period after the one before"
+            )),
+            _ => kept.push(release),
+        }
+    }
+    kept
+}

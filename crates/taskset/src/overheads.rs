@@ -1,0 +1,133 @@
+//! Overhead files: what scheduling costs, per policy and use.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{LinearCost, Overheads};
+
+use crate::error::TasksetError;
+use crate::tree::{Table, Value, parse};
+
+/// What overheads are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// The worst that was seen: for hard guarantees.
+    Worst,
+    /// The average: for soft guarantees.
+    Average,
+}
+
+/// What an overhead file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverheadFile {
+    /// For people.
+    pub name: String,
+    /// The overheads by use and by the policy's name in lower case.
+    pub tables: BTreeMap<(Use, String), Overheads>,
+}
+
+impl OverheadFile {
+    /// The overheads of a policy (in any case) for a use; `None` if the file has none.
+    pub fn find(&self, purpose: Use, policy: &str) -> Option<&Overheads> {
+        self.tables.get(&(purpose, policy.to_ascii_lowercase()))
+    }
+}
+
+const KEYS: [&str; 7] = [
+    "release",
+    "schedule",
+    "switch",
+    "tick",
+    "ipi",
+    "preemption",
+    "migration",
+];
+
+/// Reads an overhead file.
+///
+/// # Errors
+/// The first thing that is wrong, with its place and with what would be accepted.
+pub fn read(text: &str) -> Result<OverheadFile, TasksetError> {
+    let tree = parse(text)?;
+    let keys = ["name", "worst", "average"];
+    let file = Table::root(text, &tree, "an overhead file", &keys)?;
+    let name = file.map("name", |value| value.text("the name of the machine"))?;
+    let mut tables = BTreeMap::new();
+    for (key, purpose) in [("worst", Use::Worst), ("average", Use::Average)] {
+        let Some(policies) = file.get(key) else {
+            continue;
+        };
+        let policies = policies.any_table("a table per policy, like [worst.g-edf]")?;
+        for entry in policies.entries() {
+            let policy = entry.key().to_ascii_lowercase();
+            let overheads = read_overheads(&entry)?;
+            if tables.insert((purpose, policy), overheads).is_some() {
+                return Err(entry.out_of_range(
+                    "there already in another case".to_string(),
+                    "each policy once per use".to_string(),
+                ));
+            }
+        }
+    }
+    Ok(OverheadFile {
+        name: name.unwrap_or_default().to_string(),
+        tables,
+    })
+}
+
+fn read_overheads(value: &Value<'_>) -> Result<Overheads, TasksetError> {
+    let table = value.table(&KEYS, "a table like [worst.g-edf]")?;
+    let cost = |key| Ok(table.map(key, read_cost)?.unwrap_or_default());
+    let by_distance = |key| Ok(table.map(key, read_costs)?.unwrap_or_default());
+    Ok(Overheads {
+        release: cost("release")?,
+        schedule: cost("schedule")?,
+        switch: cost("switch")?,
+        tick: cost("tick")?,
+        ipi: cost("ipi")?,
+        preemption: by_distance("preemption")?,
+        migration: by_distance("migration")?,
+    })
+}
+
+const COST: &str =
+    "a duration like \"5us\" or a table like { base = \"5us\", per-task = \"26ns\" }";
+
+/// Reads a constant or linear cost.
+fn read_cost(value: &Value<'_>) -> Result<LinearCost, TasksetError> {
+    if !value.is_table() {
+        let base = value.span();
+        let constant = |base| LinearCost {
+            base,
+            ..LinearCost::default()
+        };
+        return match base {
+            Err(TasksetError::WrongKind { .. }) => Err(value.wrong(COST)),
+            other => other.map(constant),
+        };
+    }
+    let keys = ["base", "per-task"];
+    let table = value.table(&keys, COST)?;
+    let (base, per_task) = (
+        table.map("base", Value::span)?,
+        table.map("per-task", Value::span)?,
+    );
+    if base.or(per_task).is_none() {
+        return Err(value.empty(COST));
+    }
+    Ok(LinearCost {
+        base: base.unwrap_or_default(),
+        per_task: per_task.unwrap_or_default(),
+    })
+}
+
+/// Reads one cost for every cache distance, or one each.
+fn read_costs(value: &Value<'_>) -> Result<Vec<LinearCost>, TasksetError> {
+    if !value.is_list() {
+        return Ok(vec![read_cost(value)?]);
+    }
+    let items = value.list(COST)?;
+    if items.is_empty() {
+        return Err(value.empty("a cost for each cache distance, the nearest first"));
+    }
+    items.iter().map(read_cost).collect()
+}
