@@ -15,6 +15,8 @@ pub mod perfetto;
 mod running;
 mod statistics;
 mod summary;
+#[cfg(test)]
+mod testing;
 
 pub use counters::Counters;
 pub use job_table::{JOB_TABLE_HEADER, JobTable};

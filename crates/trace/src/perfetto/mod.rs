@@ -21,6 +21,8 @@ mod prologue;
 mod read;
 mod sched_switch;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use error::TraceError;
