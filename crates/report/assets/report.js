@@ -71,6 +71,7 @@
 
   const trim = (number, digits) => String(Number(number.toFixed(digits)));
   const span = (ns) => {
+    if (ns === 0) return "0";
     const abs = Math.abs(ns);
     const [unit, name] = abs >= 1e9 ? [1e9, "s"] : abs >= 1e6 ? [1e6, "ms"] : abs >= 1e3 ? [1e3, "µs"] : [1, "ns"];
     return `${trim(ns / unit, abs / unit >= 100 ? 1 : 3)} ${name}`;
@@ -190,7 +191,8 @@
     draw(print) {
       const { canvas, context: c } = this;
       const ratio = print ? 3 : (window.devicePixelRatio || 1);
-      const width = canvas.clientWidth || 800;
+      // On paper the picture is scaled to the page, so that it holds as much as on a screen.
+      const width = print ? 900 : canvas.clientWidth || 800;
       if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(this.height * ratio);
@@ -201,6 +203,7 @@
       this.plot = Math.max(50, width - this.gutter - 10);
       this.colours = print ? PRINT : theme();
       this.drawn = 0;
+      this.captions = [];
       c.fillStyle = this.colours.chart;
       c.fillRect(0, 0, width, this.height);
       this.background();
@@ -211,6 +214,19 @@
       this.cpus();
       this.tasks();
       this.shifts();
+      c.font = `11px ${FONT}`;
+      c.textAlign = "left";
+      c.textBaseline = "middle";
+      for (const [text, x, y, ink] of this.captions) {
+        // On a hatched ground letters need room around them.
+        if (ink === this.colours.ink) {
+          c.strokeStyle = this.colours.chart;
+          c.lineWidth = 4;
+          c.strokeText(text, x, y);
+        }
+        c.fillStyle = ink;
+        c.fillText(text, x, y);
+      }
       this.gaps();
       this.pointer();
       c.restore();
@@ -287,7 +303,7 @@
       });
     }
 
-    // Writes the longest of two texts that fits a box.
+    // Notes the longest of two texts that fits a box; texts are written over everything else.
     caption(long, short, [left, width], y, ink = "#10151c") {
       const start = Math.max(left, this.gutter), room = Math.min(left + width, this.width) - start - 7;
       if (room < 8) return;
@@ -295,10 +311,7 @@
       c.font = `11px ${FONT}`;
       const text = [long, short].find((t) => t && c.measureText(t).width <= room);
       if (!text) return;
-      c.fillStyle = ink;
-      c.textAlign = "left";
-      c.textBaseline = "middle";
-      c.fillText(text, start + 4, y + 0.5);
+      this.captions.push([text, start + 4, y + 0.5, ink]);
     }
 
     tasks() {
@@ -402,17 +415,17 @@
       const apart = this.plot / Math.max(1, jobs.length);
       let bang = -99;
       for (const job of jobs) {
-        if (apart > 5) {
-          this.arrow(Math.round(this.x(job.release)) + 1.5, base, top, colours.faint, apart > 9);
+        if (apart > 8) {
+          this.arrow(Math.round(this.x(job.release)) + 1.5, base, top, colours.faint, apart > 14);
           if (!job.missed && job.deadline <= this.run.horizon) {
-            this.arrow(Math.round(this.x(job.deadline)) - 1.5, top, base, colours.ink, apart > 9);
+            this.arrow(Math.round(this.x(job.deadline)) - 1.5, top, base, colours.ink, apart > 14);
           }
         }
         if (!job.missed) continue;
         const x = Math.round(this.x(job.deadline)) - 1.5;
         if (x < this.gutter - 12 || x > this.width + 12) continue;
-        if (apart > 2) this.arrow(x, top, base, colours.bad, apart > 5);
-        if (x - bang < 7) continue;
+        if (apart > 8) this.arrow(x, top, base, colours.bad, apart > 14);
+        if (x - bang < 9) continue;
         bang = x;
         c.font = `bold ${this.bar > 10 ? 13 : 11}px ${FONT}`;
         c.textAlign = "left";
@@ -446,7 +459,7 @@
     shifts() {
       const { context: c, colours, run } = this;
       const first = search(run.shifts, (s) => s.at < view.from), last = search(run.shifts, (s) => s.at <= view.to);
-      const roomy = this.plot / Math.max(1, last - first) > 8;
+      const roomy = this.plot / Math.max(1, last - first) > 6;
       let painted = -9;
       for (let i = first; i < last; i++) {
         const { at, source, target } = run.shifts[i];
@@ -455,7 +468,7 @@
         painted = x;
         const [from, to] = [source, target].map((cpu) => this.cpuTop(cpu) + this.cpuLane / 2 - 0.5);
         const end = to - Math.sign(to - from) * (roomy ? 5 : 0);
-        for (const [ink, wide] of roomy ? [[colours.chart, 5], [colours.accent, 2]] : [[colours.accent, 1]]) {
+        for (const [ink, wide] of roomy ? [[colours.chart, 3.5], [colours.accent, 1.5]] : [[colours.accent, 1]]) {
           c.strokeStyle = ink;
           c.lineWidth = wide;
           c.beginPath();
@@ -466,30 +479,43 @@
         if (!roomy) continue;
         c.fillStyle = colours.accent;
         c.beginPath();
-        c.arc(x, from, 3.4, 0, 7);
+        c.arc(x, from, 2.6, 0, 7);
         c.fill();
         c.beginPath();
         c.moveTo(x, to + Math.sign(to - from) * 2);
-        c.lineTo(x - 5, end - Math.sign(to - from) * 2);
-        c.lineTo(x + 5, end - Math.sign(to - from) * 2);
+        c.lineTo(x - 3.5, end - Math.sign(to - from));
+        c.lineTo(x + 3.5, end - Math.sign(to - from));
         c.fill();
       }
+    }
+
+    // The stretches of time that the file does not hold.
+    missing() {
+      const edges = [...this.run.windows.flat(), Math.max(view.full, this.run.horizon)];
+      const out = [];
+      for (let i = 1; i + 1 < edges.length; i += 2) {
+        if (edges[i] < edges[i + 1]) out.push([edges[i], edges[i + 1]]);
+      }
+      return out;
     }
 
     // What the file does not hold must not look idle.
     gaps() {
       const { context: c, colours, run } = this;
-      const edges = [...run.windows.flat(), Math.max(view.full, run.horizon)];
-      for (let i = 1; i + 1 < edges.length; i += 2) {
-        const [from, to] = [edges[i], edges[i + 1]];
-        if (to <= from || to <= view.from || from >= view.to) continue;
+      for (const [from, to] of this.missing()) {
+        if (to <= view.from || from >= view.to) continue;
         const left = Math.max(this.x(from), this.gutter), right = Math.min(this.x(to), this.gutter + this.plot);
         c.fillStyle = colours.lane;
         c.fillRect(left, AXIS, right - left, this.height - AXIS - STRIP);
         c.fillStyle = hatch(c, colours.line, "falling");
         c.fillRect(left, AXIS, right - left, this.height - AXIS - STRIP);
         const text = from >= run.horizon ? "the run ends here" : "not in this file";
-        this.caption(text, "", [left, right - left], this.height / 2, colours.faint);
+        const room = right - left - 8;
+        c.font = `11px ${FONT}`;
+        if (c.measureText(text).width > room) continue;
+        c.fillStyle = colours.faint;
+        c.textAlign = "center";
+        c.fillText(text, (left + right) / 2, AXIS + PAD + this.cpuLane / 2);
       }
     }
 
@@ -547,6 +573,8 @@
       const at = (ns) => this.gutter + (ns / view.full) * this.plot;
       c.fillStyle = colours.lane;
       c.fillRect(this.gutter, top, this.plot, height);
+      c.fillStyle = hatch(c, colours.hatch, "falling");
+      for (const [from, to] of this.missing()) c.fillRect(at(from), top, at(to) - at(from), height);
       c.fillStyle = colours.accent;
       c.globalAlpha = 0.25;
       c.fillRect(at(view.from), top, Math.max(at(view.to) - at(view.from), 2), height);

@@ -229,7 +229,10 @@ struct Builder {
 impl Builder {
     fn new(set: &TaskSet, horizon: Instant) -> Self {
         let cpus = set.platform.cpus;
-        let affinities = set.tasks.iter().map(|task| vec![(Instant::ZERO, task.affinity)]);
+        let affinities = set
+            .tasks
+            .iter()
+            .map(|task| vec![(Instant::ZERO, task.affinity)]);
         let line = Timeline {
             horizon,
             cpus: vec![Vec::new(); cpus],
@@ -254,10 +257,19 @@ impl Builder {
         let now = self.now;
         match *what {
             Happening::Released { job, deadline } => self.release(job, deadline)?,
-            Happening::Ready { job, deadline, priority } => {
+            Happening::Ready {
+                job,
+                deadline,
+                priority,
+            } => {
                 let life = self.life(job)?;
                 life.enter(now, State::Ready);
-                life.stand(Standing { since: now, ready: now, deadline, priority });
+                life.stand(Standing {
+                    since: now,
+                    ready: now,
+                    deadline,
+                    priority,
+                });
             }
             Happening::NotReady { job, reason } => {
                 let state = match reason {
@@ -307,7 +319,10 @@ impl Builder {
         }
         let lives = self.line.tasks.get_mut(job.task.index())?;
         // A number that does not grow would break the search by number.
-        if lives.last().is_some_and(|last| last.job.number >= job.number) {
+        if lives
+            .last()
+            .is_some_and(|last| last.job.number >= job.number)
+        {
             return None;
         }
         lives.push(Life {
@@ -388,11 +403,18 @@ impl Builder {
             }
         }
         for &cpu in &touched {
-            let Some(job) = self.running[cpu] else { continue };
+            let Some(job) = self.running[cpu] else {
+                continue;
+            };
             self.open[cpu] = Some((job, self.now));
             if let Some(&(_, from)) = vacated.iter().find(|(other, _)| *other == job) {
                 let at = self.now;
-                self.line.shifts.push(Shift { at, job, from, to: cpu });
+                self.line.shifts.push(Shift {
+                    at,
+                    job,
+                    from,
+                    to: cpu,
+                });
             }
         }
         touched.clear();

@@ -7,10 +7,12 @@ pub(crate) enum Script {
     Unicode,
 }
 
-/// `ns` in the largest unit that keeps it at least 1, with at most four significant digits.
+/// `ns` in the largest unit that keeps it at least 1, with at most four significant digits. Zero needs
+/// no unit.
 pub(crate) fn span(ns: u64, script: Script) -> String {
     let (unit_ns, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
+        0 => return "0".into(),
+        1..1_000 => return format!("{ns} ns"),
         1_000..1_000_000 if script == Script::Ascii => (1_000, "us"),
         1_000..1_000_000 => (1_000, "µs"),
         1_000_000..1_000_000_000 => (1_000_000, "ms"),
@@ -50,7 +52,7 @@ mod tests {
     #[test]
     fn spans_have_four_digits_and_a_unit() {
         for (ns, text) in [
-            (0, "0 ns"),
+            (0, "0"),
             (999, "999 ns"),
             (1_000, "1 us"),
             (1_500, "1.5 us"),

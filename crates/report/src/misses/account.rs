@@ -6,7 +6,7 @@ use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Span, TaskId};
 
 use super::room;
 use super::{Blocker, Bound, Cause, Context, Kind, Miss, Remedy};
-use crate::timeline::{Absence, Life, State};
+use crate::timeline::{Absence, End, Life, State};
 
 /// Explains one missed job. `steps` grows by the number of machine states looked at.
 pub(super) fn miss(
@@ -63,9 +63,15 @@ impl<'a> Account<'a> {
     /// that only a spent budget holds a job back.
     fn queued(&mut self, from: Instant, to: Instant) {
         let task = self.life.job.task;
-        let before = JobId { task, number: self.life.job.number.saturating_sub(1) };
+        let before = JobId {
+            task,
+            number: self.life.job.number.saturating_sub(1),
+        };
         let line = self.context.line;
-        let free = line.life(before).map_or(from, |life| life.end(line.horizon)).clamp(from, to);
+        let free = line
+            .life(before)
+            .map_or(from, |life| life.end(line.horizon))
+            .clamp(from, to);
         self.add(Kind::LatePredecessor, free.late_since(from));
         self.add(Kind::Throttled, to.late_since(free));
     }
@@ -183,8 +189,17 @@ impl<'a> Account<'a> {
         let mut remedies = Vec::new();
         if let Some((room, time)) = self.room {
             let room::Room { moves, displaced } = room;
-            remedies.push(Remedy::Shift { moves, displaced, time });
+            remedies.push(Remedy::Shift {
+                moves,
+                displaced,
+                time,
+            });
         }
+        let cost = self.context.set.tasks[self.life.job.task.index()].cost;
+        let remaining = match self.life.end {
+            End::Finished(_) => Span::ZERO,
+            End::Dropped(_) | End::Unfinished => cost.saturating_sub(self.executed),
+        };
         let (idle, time, bound) = self.outside;
         if !idle.is_empty() {
             remedies.push(Remedy::Wider { idle, time, bound });
@@ -197,6 +212,7 @@ impl<'a> Account<'a> {
             until: self.life.end(self.context.line.horizon),
             executed: self.executed,
             waited: self.waited,
+            remaining,
             causes,
             remedies,
             blockers,
@@ -212,7 +228,11 @@ fn changes(context: Context<'_>, from: Instant, to: Instant) -> Vec<Instant> {
     for slices in &context.line.cpus {
         let first = slices.partition_point(|slice| slice.to <= from);
         let within = slices[first..].iter().take_while(|slice| slice.from < to);
-        instants.extend(within.flat_map(|slice| [slice.from, slice.to]).filter(inside));
+        instants.extend(
+            within
+                .flat_map(|slice| [slice.from, slice.to])
+                .filter(inside),
+        );
     }
     let away = context.line.away.iter().flatten();
     instants.extend(away.flat_map(|away| [away.from, away.to]).filter(inside));

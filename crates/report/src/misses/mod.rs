@@ -3,8 +3,9 @@
 //!
 //! The life of a missed job, from its release to its end, is split without remainder: queued behind
 //! the job before it, suspended, throttled, executing, and ready without running. The last part is
-//! split once more by what the job's CPUs did meanwhile. What is longer than the tardiness would
-//! *alone* have been enough to miss; that is said, and nothing is said that the records do not show.
+//! split once more by what the job's CPUs did meanwhile. A part without which the job would have
+//! been on time is *alone* enough to miss; that is said, and nothing is said that the records do not
+//! show.
 
 mod account;
 mod room;
@@ -67,9 +68,17 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// CPUs that it may not use were idle.
-    Wider { idle: CpuSet, time: Span, bound: Bound },
+    Wider {
+        idle: CpuSet,
+        time: Span,
+        bound: Bound,
+    },
     /// Running jobs could have moved and made room within all affinities.
-    Shift { moves: Vec<Move>, displaced: Option<JobId>, time: Span },
+    Shift {
+        moves: Vec<Move>,
+        displaced: Option<JobId>,
+        time: Span,
+    },
 }
 
 /// What binds a job to its CPUs.
@@ -109,6 +118,8 @@ pub(crate) struct Miss {
     pub executed: Span,
     /// Ready and not running.
     pub waited: Span,
+    /// For an unfinished job, how much of its declared cost it had yet to execute.
+    pub remaining: Span,
     /// Longest first; they add up to what exceeds undisturbed execution.
     pub causes: Vec<Cause>,
     pub remedies: Vec<Remedy>,
@@ -124,9 +135,9 @@ impl Miss {
         self.until.late_since(self.deadline)
     }
 
-    /// Whether so long a time explains the whole tardiness.
+    /// Whether the job would have been on time with so much time more.
     pub fn explained_by(&self, time: Span) -> bool {
-        !time.is_zero() && time >= self.tardiness()
+        !time.is_zero() && time >= self.tardiness() + self.remaining
     }
 }
 
@@ -169,9 +180,11 @@ impl Context<'_> {
             let standing = self.line.life(job)?.standing(at)?;
             Some(match self.rank? {
                 Rank::Deadline => (standing.deadline.as_ns(), standing.ready, job.task),
-                Rank::Priority => {
-                    (u64::from(standing.priority.number()), standing.ready, job.task)
-                }
+                Rank::Priority => (
+                    u64::from(standing.priority.number()),
+                    standing.ready,
+                    job.task,
+                ),
             })
         };
         Some(key(job)? < key(other)?)

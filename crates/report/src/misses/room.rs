@@ -32,7 +32,9 @@ pub(super) fn find(context: Context<'_>, job: JobId, at: Instant) -> Option<Room
         frontier.push_back(cpu.index());
     }
     while let Some(cpu) = frontier.pop_front() {
-        let Some(occupant) = line.running(cpu, at) else { continue };
+        let Some(occupant) = line.running(cpu, at) else {
+            continue;
+        };
         for next in context.cpus(occupant.task, at).iter().filter(in_range) {
             let next = next.index();
             if core::mem::replace(&mut seen[next], true) {
@@ -44,7 +46,10 @@ pub(super) fn find(context: Context<'_>, job: JobId, at: Instant) -> Option<Room
             let lesser = |other| context.before(job, other, at) == Some(true);
             if idle || other.is_some_and(lesser) {
                 let moves = moves(context, &came_from, next, at);
-                return Some(Room { moves, displaced: other });
+                return Some(Room {
+                    moves,
+                    displaced: other,
+                });
             }
             frontier.push_back(next);
         }
@@ -57,8 +62,15 @@ fn moves(context: Context<'_>, came_from: &[Option<usize>], last: usize, at: Ins
     let mut moves = Vec::new();
     let mut to = last;
     while let Some(from) = came_from[to] {
-        let job = context.line.running(from, at).expect("a chain goes through busy CPUs");
-        moves.push(Move { job, from: CpuId::from_index(from), to: CpuId::from_index(to) });
+        let job = context
+            .line
+            .running(from, at)
+            .expect("a chain goes through busy CPUs");
+        moves.push(Move {
+            job,
+            from: CpuId::from_index(from),
+            to: CpuId::from_index(to),
+        });
         to = from;
     }
     moves

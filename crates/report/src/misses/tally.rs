@@ -22,7 +22,11 @@ pub(crate) struct Group {
 impl Group {
     /// Who had the jobs' CPUs longest, at most `most` tasks.
     pub fn blockers(&self, most: usize) -> Vec<(TaskId, Span)> {
-        let mut blockers: Vec<_> = self.blockers.iter().map(|(&task, &time)| (task, time)).collect();
+        let mut blockers: Vec<_> = self
+            .blockers
+            .iter()
+            .map(|(&task, &time)| (task, time))
+            .collect();
         blockers.sort_by_key(|&(task, time)| (core::cmp::Reverse(time), task));
         blockers.truncate(most);
         blockers
@@ -33,11 +37,14 @@ impl Group {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     groups: BTreeMap<(TaskId, Option<Kind>), Group>,
+    /// Misses of jobs whose predecessor was on time: each begins a row of late jobs.
+    pub rows: u64,
 }
 
 impl Tally {
     pub(super) fn add(&mut self, miss: &Miss) {
         let cause = miss.causes.first();
+        self.rows += u64::from(miss.late_since.is_none());
         let key = (miss.job.task, cause.map(|cause| cause.kind));
         let group = self.groups.entry(key).or_default();
         group.misses += 1;

@@ -8,34 +8,49 @@ fn explained(story: &Story, horizon_ms: u64, rank: Rank) -> Misses {
     packed(story, horizon_ms, rank, None)
 }
 
-fn packed(
-    story: &Story,
-    horizon_ms: u64,
-    rank: Rank,
-    packing: Option<&[Affinity]>,
-) -> Misses {
+fn packed(story: &Story, horizon_ms: u64, rank: Rank, packing: Option<&[Affinity]>) -> Misses {
     let horizon = Instant::from_ns(horizon_ms * 1_000_000);
     let line = Timeline::of(&story.set, &story.records, horizon);
     assert_eq!(line.foreign, 0, "the story names only what it has");
-    let context = Context { set: &story.set, line: &line, rank: Some(rank), packing };
+    let context = Context {
+        set: &story.set,
+        line: &line,
+        rank: Some(rank),
+        packing,
+    };
     let misses = explain(context, 100);
-    assert_eq!(misses.total, story.summary(horizon_ms).deadline_misses, "counted alike");
+    assert_eq!(
+        misses.total,
+        story.summary(horizon_ms).deadline_misses,
+        "counted alike"
+    );
     assert_eq!(misses.explained, misses.total);
     misses
 }
 
 /// All sentences of the only miss.
 fn sentences(story: &Story, misses: &Misses) -> Vec<String> {
-    let [miss] = &misses.first[..] else { panic!("one miss, not {}", misses.total) };
+    let [miss] = &misses.first[..] else {
+        panic!("one miss, not {}", misses.total)
+    };
     let names = Names(&story.set);
-    let causes = miss.causes.iter().map(|&cause| sentence(miss, cause, names));
-    let remedies = miss.remedies.iter().map(|remedy| remedy_line(remedy, names));
+    let causes = miss
+        .causes
+        .iter()
+        .map(|&cause| sentence(miss, cause, names));
+    let remedies = miss
+        .remedies
+        .iter()
+        .map(|remedy| remedy_line(remedy, names));
     causes.chain(remedies).collect()
 }
 
 fn kinds(miss: &Miss) -> Vec<(Kind, u64)> {
     let ms = |span: Span| span.as_ns() / 1_000_000;
-    miss.causes.iter().map(|cause| (cause.kind, ms(cause.time))).collect()
+    miss.causes
+        .iter()
+        .map(|cause| (cause.kind, ms(cause.time)))
+        .collect()
 }
 
 #[test]
@@ -63,16 +78,33 @@ fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
 
 #[test]
 fn the_strong_schedule_of_the_same_tasks_misses_nothing() {
-    assert_eq!(explained(&story::fig_1_strong(), 100, Rank::Priority).total, 0);
+    assert_eq!(
+        explained(&story::fig_1_strong(), 100, Rank::Priority).total,
+        0
+    );
 }
 
 #[test]
 fn a_chain_of_shifts_ends_on_an_idle_cpu() {
-    let entries = [("a", 6, 100, "0-1"), ("b", 6, 100, "1-2"), ("c", 6, 10, "0")];
+    let entries = [
+        ("a", 6, 100, "0-1"),
+        ("b", 6, 100, "1-2"),
+        ("c", 6, 10, "0"),
+    ];
     let mut story = Story::new(3, &entries);
-    story.at(0).release("a").release("b").run(0, "a").run(1, "b");
+    story
+        .at(0)
+        .release("a")
+        .release("b")
+        .run(0, "a")
+        .run(1, "b");
     story.at(1).release("c");
-    story.at(7).complete("a").complete("b").run(0, "c").run(1, "");
+    story
+        .at(7)
+        .complete("a")
+        .complete("b")
+        .run(0, "c")
+        .run(1, "");
     story.at(13).complete("c").run(0, "");
     // Ranked by priority, a and b are less urgent than c by their longer deadlines; so that only
     // the idle CPU can help, they are made more urgent.
@@ -113,11 +145,22 @@ fn an_idle_cpu_outside_the_affinity_is_named() {
     story.at(8).complete("a").run(0, "b");
     story.at(13).complete("b").run(0, "");
     let misses = explained(&story, 14, Rank::Deadline);
-    let due = misses.first.iter().find(|miss| miss.job.task == story.id("b")).unwrap();
+    let due = misses
+        .first
+        .iter()
+        .find(|miss| miss.job.task == story.id("b"))
+        .unwrap();
     assert_eq!(kinds(due), [(Kind::MoreUrgent, 8)]);
     let idle = CpuSet::single(CpuId::from_index(1));
     let time = Span::from_ms(8);
-    assert_eq!(due.remedies, [Remedy::Wider { idle, time, bound: Bound::Affinity }]);
+    assert_eq!(
+        due.remedies,
+        [Remedy::Wider {
+            idle,
+            time,
+            bound: Bound::Affinity
+        }]
+    );
 }
 
 #[test]
@@ -128,11 +171,25 @@ fn a_partition_and_an_affinity_are_told_apart() {
     story.at(13).complete("b").run(0, "");
     let packing = [Affinity::pinned(CpuId::from_index(0)); 2];
     let misses = packed(&story, 14, Rank::Deadline, Some(&packing));
-    let b = misses.first.iter().find(|miss| miss.job.task == story.id("b")).unwrap();
-    assert!(matches!(b.remedies[..], [Remedy::Wider { bound: Bound::Packing, .. }]));
+    let b = misses
+        .first
+        .iter()
+        .find(|miss| miss.job.task == story.id("b"))
+        .unwrap();
+    assert!(matches!(
+        b.remedies[..],
+        [Remedy::Wider {
+            bound: Bound::Packing,
+            ..
+        }]
+    ));
     // Without the packing the same records show a CPU that was left idle.
     let misses = explained(&story, 14, Rank::Deadline);
-    let b = misses.first.iter().find(|miss| miss.job.task == story.id("b")).unwrap();
+    let b = misses
+        .first
+        .iter()
+        .find(|miss| miss.job.task == story.id("b"))
+        .unwrap();
     assert_eq!(kinds(b), [(Kind::IdleCpu, 8)]);
 }
 
@@ -191,7 +248,11 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
     let told: Vec<String> = misses
         .first
         .iter()
-        .flat_map(|miss| miss.causes.iter().map(|&cause| sentence(miss, cause, Names(&story.set))))
+        .flat_map(|miss| {
+            miss.causes
+                .iter()
+                .map(|&cause| sentence(miss, cause, Names(&story.set)))
+        })
         .collect();
     assert_eq!(
         told,
@@ -201,8 +262,16 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
             "It started late: a #2 was still unfinished for 5 ms; every job since #1 was late.",
         ]
     );
-    let groups: Vec<_> = misses.tally.groups().iter().map(|(_, kind, group)| (*kind, group.misses)).collect();
-    assert_eq!(groups, [(Some(Kind::LatePredecessor), 2), (Some(Kind::Overrun), 1)]);
+    let groups: Vec<_> = misses
+        .tally
+        .groups()
+        .iter()
+        .map(|(_, kind, group)| (*kind, group.misses))
+        .collect();
+    assert_eq!(
+        groups,
+        [(Some(Kind::LatePredecessor), 2), (Some(Kind::Overrun), 1)]
+    );
 }
 
 #[test]
@@ -215,7 +284,12 @@ fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
     let misses = explained(&story, 12, Rank::Deadline);
     assert_eq!(kinds(&misses.first[0]), [(Kind::LessUrgent, 8)]);
     let line = Timeline::of(&story.set, &story.records, Instant::from_ns(12_000_000));
-    let context = Context { set: &story.set, line: &line, rank: None, packing: None };
+    let context = Context {
+        set: &story.set,
+        line: &line,
+        rank: None,
+        packing: None,
+    };
     let unranked = explain(context, 1);
     assert_eq!(kinds(&unranked.first[0]), [(Kind::OtherWork, 8)]);
 }
@@ -224,13 +298,22 @@ fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
 fn background_work_and_offline_cpus_are_not_idle() {
     let cpu = CpuId::from_index(0);
     let mut story = Story::new(1, &[("a", 2, 5, "0")]);
-    story.at(0).tell(Happening::BackgroundStarted { cpu }).release("a");
-    story.at(3).tell(Happening::BackgroundEnded { cpu }).tell(Happening::CpuOffline { cpu });
+    story
+        .at(0)
+        .tell(Happening::BackgroundStarted { cpu })
+        .release("a");
+    story
+        .at(3)
+        .tell(Happening::BackgroundEnded { cpu })
+        .tell(Happening::CpuOffline { cpu });
     story.at(4).tell(Happening::CpuOnline { cpu });
     story.at(5).run(0, "a");
     story.at(7).complete("a").run(0, "");
     let misses = explained(&story, 8, Rank::Deadline);
-    assert_eq!(kinds(&misses.first[0]), [(Kind::CpuAway, 4), (Kind::IdleCpu, 1)]);
+    assert_eq!(
+        kinds(&misses.first[0]),
+        [(Kind::CpuAway, 4), (Kind::IdleCpu, 1)]
+    );
 }
 
 #[test]
@@ -256,7 +339,10 @@ fn the_time_of_every_missed_job_is_split_without_remainder() {
         assert!(misses.total > 0, "the story {} has misses", story.set.name);
         for miss in &misses.first {
             let outside = [Kind::Overrun, Kind::TooLong];
-            let lost = miss.causes.iter().filter(|cause| !outside.contains(&cause.kind));
+            let lost = miss
+                .causes
+                .iter()
+                .filter(|cause| !outside.contains(&cause.kind));
             let lost = lost.fold(Span::ZERO, |sum, cause| sum + cause.time);
             let life = miss.until.since(miss.release).unwrap();
             assert_eq!(lost + miss.executed, life, "{:?}", miss.job);

@@ -64,12 +64,18 @@ pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
     let span = time(cause.time);
     match cause.kind {
         Kind::LatePredecessor => {
-            let before = JobId { number: miss.job.number.saturating_sub(1), ..miss.job };
+            let before = JobId {
+                number: miss.job.number.saturating_sub(1),
+                ..miss.job
+            };
             let since = miss.late_since.filter(|&first| first != before);
             let since = since.map_or(String::new(), |first| {
                 format!("; every job since #{} was late", first.number)
             });
-            format!("It started late: {} was still unfinished for {span}{since}.", names.job(before))
+            format!(
+                "It started late: {} was still unfinished for {span}{since}.",
+                names.job(before)
+            )
         }
         Kind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
         Kind::Suspended => format!("It suspended itself for {span}."),
@@ -94,16 +100,26 @@ pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
 /// The remedy as a sentence.
 pub(crate) fn remedy_line(remedy: &Remedy, names: Names<'_>) -> String {
     match remedy {
-        Remedy::Wider { idle, time: span, bound } => {
+        Remedy::Wider {
+            idle,
+            time: span,
+            bound,
+        } => {
             let bound = match bound {
                 Bound::Affinity => "its affinity is too narrow",
                 Bound::Packing => "its partition is too narrow",
             };
             let plural = if idle.len() == 1 { "" } else { "s" };
             let span = time(*span);
-            format!("For {span} of its wait, CPU{plural} {idle} had nothing to do: {bound} to use it.")
+            format!(
+                "For {span} of its wait, CPU{plural} {idle} had nothing to do: {bound} to use it."
+            )
         }
-        Remedy::Shift { moves, displaced, time: span } => {
+        Remedy::Shift {
+            moves,
+            displaced,
+            time: span,
+        } => {
             let vacant = displaced.map_or(String::from("idle"), |job| {
                 format!("running the less urgent {}", names.job(job))
             });
@@ -123,5 +139,9 @@ pub(crate) fn remedy_line(remedy: &Remedy, names: Names<'_>) -> String {
 
 /// What to add to a sentence about something that explains the whole tardiness.
 pub(crate) fn alone(miss: &Miss, span: Span) -> &'static str {
-    if miss.explained_by(span) { "alone enough to miss" } else { "" }
+    if miss.explained_by(span) {
+        "alone enough to miss"
+    } else {
+        ""
+    }
 }

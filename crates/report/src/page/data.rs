@@ -25,7 +25,10 @@ impl Excerpt {
         starts.sort_unstable();
         let horizon = line.horizon;
         let Some(&cut) = starts.get(limits.slices) else {
-            return Self { windows: vec![(Instant::ZERO, horizon)], whole: true };
+            return Self {
+                windows: vec![(Instant::ZERO, horizon)],
+                whole: true,
+            };
         };
         let mut windows = vec![(Instant::ZERO, cut)];
         let mut spare = limits.slices / 2;
@@ -38,17 +41,24 @@ impl Excerpt {
                 spare -= cost;
             }
         }
-        Self { windows: merged(windows), whole: false }
+        Self {
+            windows: merged(windows),
+            whole: false,
+        }
     }
 
     fn shows(&self, from: Instant, to: Instant) -> bool {
         let next = self.windows.partition_point(|&(_, end)| end < from);
-        self.windows.get(next).is_some_and(|&(start, _)| start <= to)
+        self.windows
+            .get(next)
+            .is_some_and(|&(start, _)| start <= to)
     }
 
     fn shows_slice(&self, slice: &Slice) -> bool {
         let next = self.windows.partition_point(|&(_, end)| end <= slice.from);
-        self.windows.get(next).is_some_and(|&(start, _)| start < slice.to)
+        self.windows
+            .get(next)
+            .is_some_and(|&(start, _)| start < slice.to)
     }
 }
 
@@ -141,7 +151,9 @@ fn shown<'a>(
     excerpt: &'a Excerpt,
 ) -> impl Iterator<Item = &'a Life> {
     let end = |life: &Life| life.end(line.horizon).max(life.deadline);
-    lives.iter().filter(move |life| excerpt.shows(life.release, end(life)))
+    lives
+        .iter()
+        .filter(move |life| excerpt.shows(life.release, end(life)))
 }
 
 /// Per task: `[state, from, length]` of every stretch in which a job was not ready; 1 queued,
@@ -193,7 +205,11 @@ fn away(line: &Timeline) -> Vec<Vec<u64>> {
                         Absence::Background => 1,
                         Absence::Offline => 2,
                     };
-                    [why, away.from.as_ns(), away.to.late_since(away.from).as_ns()]
+                    [
+                        why,
+                        away.from.as_ns(),
+                        away.to.late_since(away.from).as_ns(),
+                    ]
                 })
                 .collect()
         })

@@ -71,9 +71,15 @@ impl Responses {
 /// The picture for one task: for each run the share of jobs that responded within a time, and the
 /// deadline as a line.
 pub(super) fn svg(name: &str, deadline: Span, runs: &[Responses]) -> String {
-    let longest = runs.iter().filter_map(|run| run.sorted_ns.last()).max().copied();
+    let longest = runs
+        .iter()
+        .filter_map(|run| run.sorted_ns.last())
+        .max()
+        .copied();
     let longest = longest.unwrap_or(0).max(deadline.as_ns()).max(1);
-    let scale = Scale { full_ns: longest as f64 * 1.06 };
+    let scale = Scale {
+        full_ns: longest as f64 * 1.06,
+    };
     let mut svg = format!(
         "<svg class=\"ecdf\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
          aria-label=\"Response times of {}\">",
@@ -98,7 +104,10 @@ pub(super) fn svg(name: &str, deadline: Span, runs: &[Responses]) -> String {
     for (index, run) in runs.iter().enumerate() {
         svg += &curve(index, run, &scale);
     }
-    svg += &format!("<path class=\"due\" d=\"M{due:.1} {:.1}V{floor:.1}\"/>", TOP - 4.0);
+    svg += &format!(
+        "<path class=\"due\" d=\"M{due:.1} {:.1}V{floor:.1}\"/>",
+        TOP - 4.0
+    );
     svg += &axis(deadline, longest, &scale);
     svg += "</svg>";
     svg
@@ -133,7 +142,10 @@ fn axis(deadline: Span, longest: u64, scale: &Scale) -> String {
     }
     if scale.x(longest) > due + 80.0 {
         let x = WIDTH - RIGHT;
-        text += &format!("<text class=\"end\" x=\"{x}\" y=\"{y}\">{}</text>", label(longest));
+        text += &format!(
+            "<text class=\"end\" x=\"{x}\" y=\"{y}\">{}</text>",
+            label(longest)
+        );
     }
     text
 }
@@ -157,7 +169,9 @@ mod tests {
     use super::*;
 
     fn responses(sorted_ns: &[u64]) -> Responses {
-        Responses { sorted_ns: sorted_ns.to_vec() }
+        Responses {
+            sorted_ns: sorted_ns.to_vec(),
+        }
     }
 
     #[test]
@@ -180,6 +194,9 @@ mod tests {
         let many = responses(&(1..=100_000).collect::<Vec<_>>());
         let steps = many.steps();
         assert!(steps.len() <= STEPS_MAX + 2, "{}", steps.len());
-        assert_eq!((steps[0], steps[steps.len() - 1]), ((1, 1), (100_000, 100_000)));
+        assert_eq!(
+            (steps[0], steps[steps.len() - 1]),
+            ((1, 1), (100_000, 100_000))
+        );
     }
 }

@@ -102,7 +102,12 @@ fn header(title: &str, runs: &[Run<'_>]) -> String {
         .collect();
     let facts = runs.first().map_or(String::new(), |run| {
         let tasks = run.set.tasks.len();
-        let load: f64 = run.set.tasks.iter().map(|task| task.utilization().as_f64()).sum();
+        let load: f64 = run
+            .set
+            .tasks
+            .iter()
+            .map(|task| task.utilization().as_f64())
+            .sum();
         format!(
             " · {} on {} · utilization {load:.2} · {}",
             plural(tasks as u64, "task"),

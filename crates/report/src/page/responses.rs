@@ -6,7 +6,9 @@ use crate::units;
 
 /// One small picture per task, the runs drawn over one another.
 pub(super) fn section(told: &[Told<'_>]) -> String {
-    let Some(first) = told.first() else { return String::new() };
+    let Some(first) = told.first() else {
+        return String::new();
+    };
     let mut section = String::from(
         "<section id=\"responses\">\n<h2>Response times</h2>\n<p class=\"lead\">For every task, the \
          share of its finished jobs that responded within a time. What reaches into the shaded \
@@ -21,7 +23,11 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
         let runs = told.iter().map(|told| responses(told, &task.name, index));
         let runs: Vec<Responses> = runs.collect();
         let late: usize = runs.iter().map(|run| run.late(task.deadline)).sum();
-        let mark = if late > 0 { " <span class=\"bang\">!</span>" } else { "" };
+        let mark = if late > 0 {
+            " <span class=\"bang\">!</span>"
+        } else {
+            ""
+        };
         section += &format!(
             "<figure><figcaption>{}{mark}</figcaption>{}</figure>\n",
             escape::html(&task.name),
@@ -46,7 +52,10 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
 /// Of the task with this name: runs may be of different task sets.
 fn responses(told: &Told<'_>, name: &str, index: usize) -> Responses {
     let found = told.run.set.find(name).map(|task| task.index());
-    Responses::of(&told.line, found.unwrap_or(if name.is_empty() { index } else { usize::MAX }))
+    Responses::of(
+        &told.line,
+        found.unwrap_or(if name.is_empty() { index } else { usize::MAX }),
+    )
 }
 
 fn key(told: &[Told<'_>]) -> String {

@@ -69,7 +69,10 @@ fn left_out(excerpt: &Excerpt, told: &Told<'_>) -> String {
     let whole = told.line.horizon.late_since(Instant::ZERO).as_ns();
     let more = match excerpt.windows.len() - 1 {
         0 => String::new(),
-        windows => format!(", and later {} around misses", plural(windows as u64, "stretch")),
+        windows => format!(
+            ", and later {} around misses",
+            plural(windows as u64, "stretch")
+        ),
     };
     format!(
         "<p class=\"remark\">The run is too long to fit this page: the chart shows the first {} of \
@@ -114,11 +117,20 @@ fn job(told: &Told<'_>, life: &Life) -> String {
         true => (" class=\"bad\"", format!("! {}", time(late.as_ns()))),
         false => ("", String::from("0")),
     };
-    let numbers = [at(life.release), start, finish, at(life.deadline), response, late];
+    let numbers = [
+        at(life.release),
+        start,
+        finish,
+        at(life.deadline),
+        response,
+        late,
+    ];
     format!(
         "<tr{class}><th scope=\"row\">{}</th>{}<td>{}</td></tr>\n",
         escape::html(&told.names().job(life.job)),
-        numbers.map(|text| format!("<td class=\"n\">{text}</td>")).concat(),
+        numbers
+            .map(|text| format!("<td class=\"n\">{text}</td>"))
+            .concat(),
         places(line, life),
     )
 }

@@ -27,7 +27,11 @@ fn card(told: &Told<'_>) -> String {
         .map(|slice| slice.to.late_since(slice.from).as_ns())
         .fold(0, u64::saturating_add);
     let whole = summary.horizon.as_ns() as f64 * summary.cpus as f64;
-    let busy = if whole > 0.0 { busy as f64 / whole * 100.0 } else { 0.0 };
+    let busy = if whole > 0.0 {
+        busy as f64 / whole * 100.0
+    } else {
+        0.0
+    };
     let figures = [
         ("jobs", units::count(summary.jobs)),
         ("unfinished", units::count(unfinished)),
@@ -67,7 +71,10 @@ fn remarks(told: &Told<'_>) -> String {
             plural(told.line.foreign as u64, "record")
         ));
     }
-    remarks.iter().map(|remark| format!("<p class=\"remark\">{remark}</p>\n")).collect()
+    remarks
+        .iter()
+        .map(|remark| format!("<p class=\"remark\">{remark}</p>\n"))
+        .collect()
 }
 
 /// The table of tasks, one per run.
@@ -149,11 +156,19 @@ fn maybe(ns: Option<u64>) -> String {
 
 /// Where every run comes from.
 pub(super) fn provenance(told: &[Told<'_>]) -> String {
-    let mut section =
-        String::from("<section id=\"provenance\">\n<h2>Where this comes from</h2>\n<div class=\"cards\">\n");
+    let mut section = String::from(
+        "<section id=\"provenance\">\n<h2>Where this comes from</h2>\n<div class=\"cards\">\n",
+    );
     for told in told {
-        let Provenance { version, policy, seed, command, input, input_hash, machine } =
-            &told.run.provenance;
+        let Provenance {
+            version,
+            policy,
+            seed,
+            command,
+            input,
+            input_hash,
+            machine,
+        } = &told.run.provenance;
         let horizon = format!("{} ns", told.run.summary.horizon.as_ns());
         let records = units::count(told.run.records.len() as u64);
         let seed = seed.map_or(String::new(), |seed| seed.to_string());

@@ -8,7 +8,10 @@ use crate::run::Provenance;
 use crate::story::{self, Story};
 
 fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String {
-    let summaries: Vec<_> = stories.iter().map(|(_, story)| story.summary(horizon_ms)).collect();
+    let summaries: Vec<_> = stories
+        .iter()
+        .map(|(_, story)| story.summary(horizon_ms))
+        .collect();
     let runs: Vec<Run<'_>> = stories
         .iter()
         .zip(&summaries)
@@ -16,13 +19,19 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
             set: &story.set,
             records: &story.records,
             summary,
-            rank: Some(if policy.ends_with("fp") { Rank::Priority } else { Rank::Deadline }),
+            rank: Some(if policy.ends_with("fp") {
+                Rank::Priority
+            } else {
+                Rank::Deadline
+            }),
             packing: None,
             provenance: Provenance {
                 version: "0.1.0".into(),
                 policy: policy.into(),
                 seed: Some(1),
-                command: format!("shiftwork simulate story.toml --policy {policy} --for {horizon_ms}ms"),
+                command: format!(
+                    "shiftwork simulate story.toml --policy {policy} --for {horizon_ms}ms"
+                ),
                 input: "story.toml".into(),
                 input_hash: "sha256:5d41402abc4b2a76b9719d911017c592".into(),
                 machine: "sim".into(),
@@ -34,7 +43,11 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
 
 fn fig_1() -> String {
     let (weak, strong) = (story::fig_1_weak(), story::fig_1_strong());
-    page(&[("weak-fp", &weak), ("strong-fp", &strong)], 100, &Limits::default())
+    page(
+        &[("weak-fp", &weak), ("strong-fp", &strong)],
+        100,
+        &Limits::default(),
+    )
 }
 
 #[test]
@@ -70,13 +83,20 @@ fn names_from_files_stay_text() {
     assert!(page.contains("&lt;b&gt;&amp;&quot;log&#39;"));
     assert!(page.contains("no partition has room &lt;for it&gt;"));
     let scripts = page.matches("</script>").count();
-    assert_eq!(scripts, 2, "one of data and one of code; the name ends neither");
+    assert_eq!(
+        scripts, 2,
+        "one of data and one of code; the name ends neither"
+    );
 }
 
 #[test]
 fn a_long_run_is_cut_and_the_page_says_so() {
     let story = story::crowd(24, 4, 600);
-    let limits = Limits { slices: 300, misses: 3, jobs: 10 };
+    let limits = Limits {
+        slices: 300,
+        misses: 3,
+        jobs: 10,
+    };
     let short = page(&[("g-edf", &story)], 600, &limits);
     assert!(short.contains("The run is too long to fit this page: the chart shows the first"));
     assert!(short.contains("Data: the first 10 of"));
@@ -127,7 +147,10 @@ fn after_script(name: &str, page: &str) -> Option<String> {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .args(["--window-size=1280,1600", "--virtual-time-budget=4000"])
-        .arg(format!("--user-data-dir={}", folder.join("profile").display()))
+        .arg(format!(
+            "--user-data-dir={}",
+            folder.join("profile").display()
+        ))
         .arg(format!("file://{}", Path::new(&file).display()))
         .output()
         .unwrap();
@@ -137,13 +160,17 @@ fn after_script(name: &str, page: &str) -> Option<String> {
 /// The value of the first attribute of this name.
 fn attribute<'a>(document: &'a str, name: &str) -> &'a str {
     let start = format!(" {name}=\"");
-    let (_, rest) = document.split_once(&start).unwrap_or_else(|| panic!("no {name}"));
+    let (_, rest) = document
+        .split_once(&start)
+        .unwrap_or_else(|| panic!("no {name}"));
     rest.split_once('"').unwrap().0
 }
 
 #[test]
 fn a_browser_draws_every_slice_of_both_runs() {
-    let Some(document) = after_script("fig-1", &fig_1()) else { return };
+    let Some(document) = after_script("fig-1", &fig_1()) else {
+        return;
+    };
     assert_eq!(attribute(&document, "data-ready"), "true");
     assert_eq!(attribute(&document, "data-errors"), "0");
     assert_eq!(attribute(&document, "data-slices"), "4,6");
@@ -154,6 +181,8 @@ fn a_browser_draws_every_slice_of_both_runs() {
 
 /// Turns the wheel, drags, types and clicks as a person would, and notes the view after each.
 const PERSON: &str = r#"<script>
+// A page that is only dumped gets no animation frames.
+requestAnimationFrame = (draw) => setTimeout(draw, 0);
 addEventListener("load", () => {
   const canvas = document.getElementById("gantt0"), other = document.getElementById("gantt1");
   const box = canvas.getBoundingClientRect();
@@ -194,25 +223,43 @@ addEventListener("load", () => {
 #[test]
 fn both_charts_follow_wheel_drag_keys_and_buttons() {
     let page = fig_1().replace("</body>", PERSON);
-    let Some(document) = after_script("person", &page) else { return };
+    let Some(document) = after_script("person", &page) else {
+        return;
+    };
     assert_eq!(attribute(&document, "data-errors"), "0");
-    let seen: Vec<(&str, &str)> =
-        attribute(&document, "data-seen").split(' ').map(|step| step.split_once('=').unwrap()).collect();
+    let seen: Vec<(&str, &str)> = attribute(&document, "data-seen")
+        .split(' ')
+        .map(|step| step.split_once('=').unwrap())
+        .collect();
     let ms = |step: &str| {
         let (_, view) = seen.iter().find(|(name, _)| *name == step).unwrap();
-        assert!(!view.starts_with('!'), "{step}: the charts show different times");
+        assert!(
+            !view.starts_with('!'),
+            "{step}: the charts show different times"
+        );
         let (from, to) = view.split_once('-').unwrap();
         [from, to].map(|ns| (ns.parse::<f64>().unwrap() / 1e6).round() as u64)
     };
-    assert_eq!(ms("unfocused"), [0, 100], "scrolling the page is not zooming the chart");
+    assert_eq!(
+        ms("unfocused"),
+        [0, 100],
+        "scrolling the page is not zooming the chart"
+    );
     assert_eq!(ms("wheel"), [0, 50], "zooms to half, around the pointer");
     assert_eq!(ms("drag"), [10, 60]);
     assert_eq!(ms("key"), [18, 68]);
     assert_eq!(ms("fit"), [0, 100]);
-    assert_eq!(ms("miss"), [0, 92], "T3 from its release to its finish, and half as much around");
+    assert_eq!(
+        ms("miss"),
+        [0, 92],
+        "T3 from its release to its finish, and half as much around"
+    );
     assert_eq!(ms("show"), ms("miss"));
     assert_eq!(attribute(&document, "data-theme"), "dark");
-    assert!(attribute(&document, "data-tip").starts_with("T"), "says which job is under the pointer");
+    assert!(
+        attribute(&document, "data-tip").starts_with("T"),
+        "says which job is under the pointer"
+    );
 }
 
 /// Pages to look at, for people: `cargo test -p shiftwork-report -- --ignored`.
@@ -223,12 +270,24 @@ fn pages_to_look_at() {
     let crowd = story::crowd(40, 8, 2_000);
     let busy = story::crowd(9, 4, 400);
     let everything = story::everything();
-    let small = Limits { slices: 3_000, ..Limits::default() };
+    let small = Limits {
+        slices: 3_000,
+        ..Limits::default()
+    };
     for (name, page) in [
         ("fig-1", fig_1()),
-        ("everything", page(&[("strong-edf", &everything)], 50, &Limits::default())),
-        ("busy", page(&[("weak-edf", &busy)], 400, &Limits::default())),
-        ("crowd", page(&[("weak-edf", &crowd)], 2_000, &Limits::default())),
+        (
+            "everything",
+            page(&[("strong-edf", &everything)], 50, &Limits::default()),
+        ),
+        (
+            "busy",
+            page(&[("weak-edf", &busy)], 400, &Limits::default()),
+        ),
+        (
+            "crowd",
+            page(&[("weak-edf", &crowd)], 2_000, &Limits::default()),
+        ),
         ("crowd-cut", page(&[("weak-edf", &crowd)], 2_000, &small)),
     ] {
         let file = folder.join(format!("{name}.html"));

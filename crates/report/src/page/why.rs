@@ -6,10 +6,14 @@ use crate::units;
 
 /// For every run: what its misses have in common, then the first ones one by one.
 pub(super) fn section(told: &[Told<'_>]) -> String {
-    let mut section =
-        String::from("<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n");
+    let mut section = String::from(
+        "<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n",
+    );
     for (index, told) in told.iter().enumerate() {
-        section += &format!("<div><h3>{}</h3>\n", escape::html(&told.run.provenance.policy));
+        section += &format!(
+            "<div><h3>{}</h3>\n",
+            escape::html(&told.run.provenance.policy)
+        );
         section += &match told.misses.total {
             0 => nothing(told),
             _ => format!("{}{}", common(told), one_by_one(index, told)),
@@ -29,7 +33,7 @@ fn nothing(told: &Told<'_>) -> String {
 /// The table of alike misses.
 fn common(told: &Told<'_>) -> String {
     let misses = &told.misses;
-    let mut rows = String::new();
+    let mut rows: Vec<String> = Vec::new();
     for (task, kind, group) in misses.tally.groups() {
         let blockers: Vec<String> = group
             .blockers(3)
@@ -46,8 +50,10 @@ fn common(told: &Told<'_>) -> String {
         if group.wider_helps > 0 {
             helps.push(format!("more CPUs: {}", group.wider_helps));
         }
-        let worst = group.worst.map_or(String::new(), |(late, _)| time(late.as_ns()));
-        rows += &format!(
+        let worst = group
+            .worst
+            .map_or(String::new(), |(late, _)| time(late.as_ns()));
+        rows.push(format!(
             "<tr><th scope=\"row\">{}</th><td class=\"n\">! {}</td><td>{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{worst}</td><td>{}</td><td>{}</td></tr>\n",
             escape::html(&told.names().task(task)),
@@ -56,7 +62,7 @@ fn common(told: &Told<'_>) -> String {
             time(group.lost.as_ns()),
             or_dash(blockers.join(", ")),
             or_dash(helps.join("<br>")),
-        );
+        ));
     }
     let covered = match misses.explained < misses.total {
         true => format!(
@@ -67,12 +73,43 @@ fn common(told: &Told<'_>) -> String {
         ),
         false => String::new(),
     };
+    let hidden = rows.split_off(rows.len().min(GROUPS_SHOWN));
+    let more = match hidden.len() {
+        0 => String::new(),
+        more => format!(
+            "<details><summary>{}</summary>\n{}</details>\n",
+            plural(more as u64, "more row"),
+            groups(&hidden)
+        ),
+    };
+    format!("{covered}{}{}{more}", begun(told), groups(&rows))
+}
+
+/// How many rows of alike misses are shown without being asked for.
+const GROUPS_SHOWN: usize = 12;
+
+/// In an overload most jobs are late because the one before them was; the others tell more.
+fn begun(told: &Told<'_>) -> String {
+    let (rows, all) = (told.misses.tally.rows, told.misses.explained);
+    match rows < all {
+        true => format!(
+            "<p class=\"lead\">{} of these misses follow a late job of the same task; {} began such \
+             a row or stand alone.</p>\n",
+            units::count(all - rows),
+            units::count(rows)
+        ),
+        false => String::new(),
+    }
+}
+
+fn groups(rows: &[String]) -> String {
     format!(
-        "{covered}<div class=\"scroll\"><table>\n<thead><tr><th>task</th><th class=\"n\">missed</th>\
-         <th>main cause</th><th class=\"n\">time lost to it</th><th class=\"n\">worst tardiness</th>\
+        "<div class=\"scroll\"><table>\n<thead><tr><th>task</th><th class=\"n\">missed</th>\
+         <th>main cause</th><th class=\"n\">lost to it</th><th class=\"n\">worst tardiness</th>\
          <th>most in the way</th><th title=\"In how many of the misses it would have given at least \
-         as much time as the job was late\">could have helped</th></tr></thead>\n<tbody>\n{rows}\
-         </tbody>\n</table></div>\n"
+         as much time as the job was late\">could have helped</th></tr></thead>\n<tbody>\n{}\
+         </tbody>\n</table></div>\n",
+        rows.concat()
     )
 }
 
@@ -117,7 +154,7 @@ fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
     let open = if open { " open" } else { "" };
     format!(
         "<details class=\"miss\"{open}>\n<summary><span class=\"bang\">!</span> <b>{}</b> {}</summary>\n\
-         <p>Released at {}, due at {}. Executed {}, ready but not running for {}. \
+         <p>Released at {}, due at {}. {}. \
          <button class=\"show scripted\" hidden data-run=\"{run}\" data-task=\"{}\" data-job=\"{}\" \
          data-from=\"{}\" data-to=\"{}\">show in the chart</button></p>\n<ul>\n{points}</ul>\n{}\
          </details>\n",
@@ -125,14 +162,25 @@ fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
         misses::miss_line(miss),
         time(miss.release.as_ns()),
         time(miss.deadline.as_ns()),
-        time(miss.executed.as_ns()),
-        time(miss.waited.as_ns()),
+        account(miss),
         miss.job.task.index(),
         miss.job.number,
         miss.release.as_ns(),
         miss.until.max(miss.deadline).as_ns(),
         chain(told, miss),
     )
+}
+
+/// How long the job executed and waited.
+fn account(miss: &Miss) -> String {
+    let executed = match miss.executed.as_ns() {
+        0 => "Never executed".into(),
+        ns => format!("Executed {}", time(ns)),
+    };
+    match miss.waited.as_ns() {
+        0 => executed,
+        ns => format!("{executed}, ready but not running for {}", time(ns)),
+    }
 }
 
 fn badge(text: &str) -> String {
@@ -160,7 +208,10 @@ fn chain(told: &Told<'_>, miss: &Miss) -> String {
     }
     let more = match miss.blockers.len().saturating_sub(8) {
         0 => String::new(),
-        more => format!("<tr><td colspan=\"4\">and {}</td></tr>\n", plural(more as u64, "more task")),
+        more => format!(
+            "<tr><td colspan=\"4\">and {}</td></tr>\n",
+            plural(more as u64, "more task")
+        ),
     };
     format!(
         "<table class=\"chain\"><caption>Who had its CPUs while it was ready and did not run\

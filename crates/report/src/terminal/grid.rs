@@ -81,7 +81,10 @@ impl Grid {
             text += &paint(&self.groups(&widths), Tone::Faint, colour);
             text.push('\n');
         }
-        let titles = self.columns.iter().map(|column| Cell::toned(column.title, Tone::Strong));
+        let titles = self
+            .columns
+            .iter()
+            .map(|column| Cell::toned(column.title, Tone::Strong));
         let titles: Vec<Cell> = titles.collect();
         self.line(&mut text, &titles, &widths, colour);
         for row in &self.rows {
@@ -98,7 +101,11 @@ impl Grid {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|column| column.title.len()).collect();
+        let mut widths: Vec<usize> = self
+            .columns
+            .iter()
+            .map(|column| column.title.len())
+            .collect();
         for cells in self.rows.iter().flatten() {
             for (width, cell) in widths.iter_mut().zip(cells) {
                 *width = (*width).max(cell.text.chars().count());

@@ -10,12 +10,7 @@ use super::{Colour, Heading};
 use crate::units::{self, Script};
 
 /// The counters of a run, one row per task, with a heading and a line that sums them up.
-pub fn table(
-    set: &TaskSet,
-    heading: Heading<'_>,
-    summary: &RunSummary,
-    colour: Colour,
-) -> String {
+pub fn table(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary, colour: Colour) -> String {
     let constrained = set.tasks.iter().any(|task| task.deadline != task.period);
     let mut grid = Grid::new(columns(constrained));
     for (task, counted) in set.tasks.iter().zip(&summary.tasks) {
@@ -32,7 +27,9 @@ pub fn table(
 fn title(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary) -> String {
     let cpus = count(summary.cpus as u64, "CPU");
     let length = time(summary.horizon.late_since(Instant::ZERO).as_ns());
-    let seed = heading.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    let seed = heading
+        .seed
+        .map_or(String::new(), |seed| format!(", seed {seed}"));
     let name = match set.name.as_str() {
         "" => String::new(),
         name => format!("{}: ", printable(name)),
@@ -42,7 +39,11 @@ fn title(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary) -> String {
 
 fn column(group: &str, title: &'static str, align: Align) -> Column {
     let group = group.into();
-    Column { group, title, align }
+    Column {
+        group,
+        title,
+        align,
+    }
 }
 
 fn columns(constrained: bool) -> Vec<Column> {
@@ -71,7 +72,11 @@ fn columns(constrained: bool) -> Vec<Column> {
 }
 
 fn row(task: &Task, counted: &TaskSummary, constrained: bool) -> Vec<Cell> {
-    let tone = if counted.misses > 0 { Tone::Bad } else { Tone::Plain };
+    let tone = if counted.misses > 0 {
+        Tone::Bad
+    } else {
+        Tone::Plain
+    };
     let mut cells = vec![
         Cell::toned(&counted.name, tone),
         Cell::new(time(task.cost.as_ns())),
@@ -114,7 +119,8 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
         grid.row(cells);
     }
     grid.rule();
-    let totals: [(&str, fn(&RunSummary) -> u64); 6] = [
+    type Total = (&'static str, fn(&RunSummary) -> u64);
+    let totals: [Total; 6] = [
         ("jobs", |summary| summary.jobs),
         ("finished", |summary| summary.completed),
         ("missed", |summary| summary.deadline_misses),
@@ -134,11 +140,17 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
         grid.row(cells);
     }
     let note = "mean, p99 and max are response times; ! marks missed deadlines";
-    format!("{}{}\n", grid.render(colour), paint(note, Tone::Faint, colour))
+    format!(
+        "{}{}\n",
+        grid.render(colour),
+        paint(note, Tone::Faint, colour)
+    )
 }
 
 fn compared(counted: Option<&TaskSummary>) -> [Cell; 4] {
-    let Some(counted) = counted else { return Default::default() };
+    let Some(counted) = counted else {
+        return Default::default();
+    };
     let response = counted.response.as_ref();
     [
         misses(counted.misses),
@@ -176,7 +188,11 @@ pub fn packing(set: &TaskSet, packing: &[Affinity], colour: Colour) -> String {
                 0 => (cpus.to_string(), format!("{load:.3} {mark}")),
                 _ => Default::default(),
             };
-            grid.row(vec![Cell::new(cpus), Cell::toned(load, tone), Cell::new(line)]);
+            grid.row(vec![
+                Cell::new(cpus),
+                Cell::toned(load, tone),
+                Cell::new(line),
+            ]);
         }
     }
     grid.render(colour)
@@ -239,7 +255,11 @@ fn misses(number: u64) -> Cell {
 }
 
 fn number(number: u64) -> Cell {
-    let tone = if number == 0 { Tone::Faint } else { Tone::Plain };
+    let tone = if number == 0 {
+        Tone::Faint
+    } else {
+        Tone::Plain
+    };
     Cell::toned(number.to_string(), tone)
 }
 

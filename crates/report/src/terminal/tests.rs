@@ -4,20 +4,33 @@ use super::*;
 use crate::story;
 
 fn heading(policy: &str) -> Heading<'_> {
-    Heading { policy, seed: Some(1) }
+    Heading {
+        policy,
+        seed: Some(1),
+    }
 }
 
 #[test]
 fn a_run_is_told_in_a_table() {
     let story = story::fig_1_weak();
-    let text = table(&story.set, heading("weak-fp"), &story.summary(100), Colour::Never);
+    let text = table(
+        &story.set,
+        heading("weak-fp"),
+        &story.summary(100),
+        Colour::Never,
+    );
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn a_busy_run_with_misses_is_told_in_a_table() {
     let story = story::crowd(10, 4, 300);
-    let text = table(&story.set, heading("g-edf"), &story.summary(300), Colour::Never);
+    let text = table(
+        &story.set,
+        heading("g-edf"),
+        &story.summary(300),
+        Colour::Never,
+    );
     insta::assert_snapshot!(text);
 }
 
@@ -26,7 +39,12 @@ fn hostile_names_and_unfinished_jobs_keep_the_table_in_shape() {
     let mut story = story::everything();
     story.set.tasks[0].name = "\u{1b}[31mred\nalert".into();
     story.set.tasks[3].name = "a name that is much longer than any table should be wide".into();
-    let text = table(&story.set, heading("strong-edf"), &story.summary(50), Colour::Never);
+    let text = table(
+        &story.set,
+        heading("strong-edf"),
+        &story.summary(50),
+        Colour::Never,
+    );
     assert!(!text.contains('\u{1b}'));
     insta::assert_snapshot!(text);
 }

@@ -90,7 +90,11 @@ impl Story {
         let job = self.current(task);
         let deadline = self.pending[task.index()][&job.number];
         let priority: Priority = self.set.priorities()[task.index()];
-        self.tell(Happening::Ready { job, deadline, priority });
+        self.tell(Happening::Ready {
+            job,
+            deadline,
+            priority,
+        });
     }
 
     /// The task's current job is ready again.
@@ -169,7 +173,12 @@ pub fn fig_1_strong() -> Story {
     story.at(0).release("T1").release("T2").release("T4");
     story.run(0, "T1").run(1, "T2").run(2, "T4");
     story.at(1).release("T3").run(0, "T3").run(2, "T1");
-    story.at(31).complete("T1").complete("T2").run(2, "T4").run(1, "");
+    story
+        .at(31)
+        .complete("T1")
+        .complete("T2")
+        .run(2, "T4")
+        .run(1, "");
     story.at(32).complete("T3").run(0, "");
     story.at(61).complete("T4").run(2, "");
     story
@@ -178,12 +187,20 @@ pub fn fig_1_strong() -> Story {
 /// A made-up busy run of many tasks: a small earliest-deadline-first scheduler on a grid of 100 us,
 /// with jobs that overrun now and then.
 pub fn crowd(task_count: usize, cpus: usize, horizon_ms: u64) -> Story {
-    let names: Vec<String> = (0..task_count).map(|index| format!("worker-{index:02}")).collect();
+    let names: Vec<String> = (0..task_count)
+        .map(|index| format!("worker-{index:02}"))
+        .collect();
     let (all, half) = (format!("0-{}", cpus - 1), format!("0-{}", cpus / 2 - 1));
     let entry = |(index, name): (usize, &'_ String)| {
         let period = [10, 20, 25, 40, 50][index % 5];
-        let cost = (period * cpus as u64 * 6 / 5 / task_count as u64).max(1) + (index as u64 % 3) / 2;
-        (name.clone(), cost, period, if index.is_multiple_of(4) { &half } else { &all })
+        let cost =
+            (period * cpus as u64 * 4 / 3 / task_count as u64).max(1) + (index as u64 % 3) / 2;
+        (
+            name.clone(),
+            cost,
+            period,
+            if index.is_multiple_of(4) { &half } else { &all },
+        )
     };
     let entries: Vec<_> = names.iter().enumerate().map(entry).collect();
     let entries: Vec<Entry<'_>> = entries
@@ -206,7 +223,9 @@ type Left = Vec<BTreeMap<u64, u64>>;
 
 fn crowd_works(story: &mut Story, names: &[String], left: &mut Left) {
     for cpu in 0..story.running.len() {
-        let Some(job) = story.running[cpu] else { continue };
+        let Some(job) = story.running[cpu] else {
+            continue;
+        };
         let work = left[job.task.index()].get_mut(&job.number).unwrap();
         *work -= 1;
         if *work == 0 {
@@ -239,9 +258,15 @@ fn crowd_is_placed(story: &mut Story, names: &[String]) {
         let is_it = |job: &Option<JobId>| job.is_some_and(|job| job.task.index() == index);
         let now = story.running.iter().position(is_it);
         let affinity = story.set.tasks[index].affinity;
-        let free = affinity.cpus().iter().map(CpuId::index).filter(|&cpu| next[cpu].is_none());
+        let free = affinity
+            .cpus()
+            .iter()
+            .map(CpuId::index)
+            .filter(|&cpu| next[cpu].is_none());
         let free: Vec<usize> = free.collect();
-        let place = now.filter(|cpu| free.contains(cpu)).or(free.first().copied());
+        let place = now
+            .filter(|cpu| free.contains(cpu))
+            .or(free.first().copied());
         if let Some(cpu) = place {
             next[cpu] = Some(index);
         }
@@ -266,35 +291,74 @@ pub fn everything() -> Story {
     ];
     let mut story = Story::of(tasks("one of everything </script>", 2, &entries));
     let cpu = CpuId::from_index(1);
-    story.at(0).release("sensor").release("filter").release(log).release("planner");
+    story
+        .at(0)
+        .release("sensor")
+        .release("filter")
+        .release(log)
+        .release("planner");
     story.run(0, "sensor").run(1, log);
     story.at(2).complete("sensor").run(0, "filter");
     story.at(3).complete(log).run(1, "planner");
-    story.at(4).stop("filter", NotReadyReason::Suspended).run(0, "planner").run(1, "");
+    story
+        .at(4)
+        .stop("filter", NotReadyReason::Suspended)
+        .run(0, "planner")
+        .run(1, "");
     story.at(7).wake("filter").run(1, "filter");
     story.at(9).complete("filter").run(1, "");
-    story.at(10).release("sensor").release(log).run(0, "sensor").run(1, log);
+    story
+        .at(10)
+        .release("sensor")
+        .release(log)
+        .run(0, "sensor")
+        .run(1, log);
     story.at(12).complete("sensor").run(0, "planner");
     story.at(13).stop(log, NotReadyReason::Throttled).run(1, "");
-    story.at(20).release("sensor").release("filter").release(log);
+    story
+        .at(20)
+        .release("sensor")
+        .release("filter")
+        .release(log);
     story.run(0, "sensor").run(1, "filter");
-    story.at(22).complete("sensor").run(0, "planner").wake(log).run(1, log);
+    story
+        .at(22)
+        .complete("sensor")
+        .run(0, "planner")
+        .wake(log)
+        .run(1, log);
     story.at(24).complete(log).run(1, log);
     story.at(27).complete(log).run(1, "filter");
-    story.at(28).complete("planner").complete("filter").run(0, "").run(1, "");
+    story
+        .at(28)
+        .complete("planner")
+        .complete("filter")
+        .run(0, "")
+        .run(1, "");
     story.tell(Happening::BackgroundStarted { cpu });
     story.at(30).release("sensor").release(log).run(0, "sensor");
-    story.at(31).tell(Happening::BackgroundEnded { cpu }).run(1, log);
+    story
+        .at(31)
+        .tell(Happening::BackgroundEnded { cpu })
+        .run(1, log);
     story.at(32).complete("sensor").run(0, "").run(1, "");
     story.tell(Happening::CpuOffline { cpu });
     story.at(36).tell(Happening::CpuOnline { cpu }).run(1, log);
     story.at(38).complete(log).run(1, "");
-    story.at(40).release("sensor").release("filter").release(log).release("planner");
+    story
+        .at(40)
+        .release("sensor")
+        .release("filter")
+        .release(log)
+        .release("planner");
     story.run(0, "sensor").run(1, "planner");
     let (planner, reason) = (story.id("planner"), "no partition has room <for it>".into());
     story.at(41).tell(Happening::Refused { action: 0, reason });
     story.at(42).complete("sensor").run(0, "filter");
-    story.at(43).run(1, "").tell(Happening::Left { task: planner });
+    story
+        .at(43)
+        .run(1, "")
+        .tell(Happening::Left { task: planner });
     story.at(46).complete("filter").run(0, "");
     story
 }
