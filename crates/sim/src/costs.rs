@@ -161,8 +161,8 @@ impl<R: Recorder> Engine<'_, R> {
         state.free_at = state.free_at.max(now) + span;
         let runs_on = |task: TaskId| self.tasks[task.index()].cpu == Some(cpu);
         if state.running.is_some_and(|job| runs_on(job.task)) {
-            let stop = self.stops.at(cpu.index());
-            self.stops.set(cpu.index(), stop + span);
+            state.stop += span;
+            self.stops.set(cpu.index(), state.stop);
         }
     }
 }

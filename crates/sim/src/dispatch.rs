@@ -39,10 +39,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         task.cpu = None;
         task.interrupted = true;
-        let undone = self
-            .stops
-            .at(cpu.index())
-            .late_since(now.max(state.free_at));
+        let undone = state.stop.late_since(now.max(state.free_at));
         let ran = state.granted.saturating_sub(undone);
         if task.kind == Kind::Plain {
             task.remaining -= ran;
@@ -90,6 +87,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         let on = &mut self.cpus[cpu.index()];
         on.granted = granted;
-        self.stops.set(cpu.index(), now.max(on.free_at) + granted);
+        on.stop = now.max(on.free_at) + granted;
+        self.stops.set(cpu.index(), on.stop);
     }
 }

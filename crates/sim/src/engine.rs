@@ -49,7 +49,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let Workload { set, policy, order } = workload;
         let priorities = set.priorities();
         let cpu_count = set.platform.cpus;
-        let mut releases = Timeline::new(set.tasks.len());
+        let mut releases = Timeline::new(set.tasks.len(), options.horizon);
         let (mut tasks, mut plans) = (Vec::new(), Vec::new());
         for (id, _) in set.iter() {
             let (state, plan) = initial(set, id, priorities[id.index()], options.seed);
@@ -67,17 +67,17 @@ impl<'a, R: Recorder> Engine<'a, R> {
             horizon: options.horizon,
             events: 0,
             releases,
-            timers: Timeline::new(tasks.len()),
+            timers: Timeline::new(tasks.len(), options.horizon),
             arrivals: Vec::with_capacity(tasks.len()),
             waking: Vec::with_capacity(tasks.len()),
             tasks,
             plans,
             cpus: vec![CpuState::default(); cpu_count],
-            stops: Timeline::new(cpu_count),
+            stops: Timeline::new(cpu_count, options.horizon),
             rare: Instant::NEVER,
             actions: Actions::new(set),
             costs: Costs::new(set, options.overheads.as_ref()),
-            reserve: options.reserve_server.then(|| Reserve::new(set)),
+            reserve: options.reserve_server.then(|| Reserve::new(set, options.horizon)),
             touched: Vec::with_capacity(cpu_count),
             switches: Switches::with_capacity(cpu_count),
         };

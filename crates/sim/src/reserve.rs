@@ -21,10 +21,10 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    pub(crate) fn new(set: &TaskSet) -> Self {
+    pub(crate) fn new(set: &TaskSet, horizon: Instant) -> Self {
         Self {
             share: set.scheduler.reserve,
-            timers: Timeline::new(set.platform.cpus),
+            timers: Timeline::new(set.platform.cpus, horizon),
             in_background: vec![false; set.platform.cpus],
         }
     }

@@ -91,6 +91,8 @@ pub(crate) struct CpuState {
     pub(crate) running: Option<JobId>,
     /// What the policy wants it to run.
     pub(crate) assigned: Option<TaskId>,
+    /// When that job will have done what it was granted.
+    pub(crate) stop: Instant,
     /// How much work the job was given when it started here.
     pub(crate) granted: Span,
     /// Until when scheduling itself keeps it busy.

@@ -7,22 +7,40 @@ use shiftwork_model::Instant;
 /// For each of a fixed number of places the instant at which something happens there, and at any
 /// time the first of them: a tournament tree.
 ///
-/// Invariant: `nodes[k]` for `k >= 1` is the smaller of `nodes[2k]` and `nodes[2k + 1]`; the places
-/// are the nodes from `leaves` on. An entry has the instant in the upper and the place in the lower
-/// half, so that one comparison ranks by instant, then by place, and a walk up the tree has no
-/// branch to mispredict.
+/// Instants after the horizon of the run count as never. That leaves room for the place beside the
+/// instant in one word, so that one comparison ranks by instant, then by place. Where it does not
+/// (hundreds of days at a thousand places), every change looks at all places instead.
+///
+/// Invariant: `nodes[k]` for `k >= 1` is the smaller of `nodes[2k]` and `nodes[2k + 1]`, the places
+/// are the nodes from `leaves` on, and `first`, `first_place` are what the smallest says.
 pub(crate) struct Timeline {
-    nodes: Box<[u128]>,
+    first: Instant,
+    first_place: usize,
+    nodes: Box<[u64]>,
     leaves: usize,
+    /// How many bits of a node say the place.
+    place_bits: u32,
+    /// In place of the instant: never.
+    never: u64,
+    /// The instants themselves if they do not fit the nodes, else empty.
+    wide: Box<[Instant]>,
 }
 
 impl Timeline {
-    /// `places` places at which nothing ever happens.
-    pub(crate) fn new(places: usize) -> Self {
+    /// `places` places at which nothing ever happens. Nothing after `horizon` matters.
+    pub(crate) fn new(places: usize, horizon: Instant) -> Self {
         let leaves = places.next_power_of_two();
+        let place_bits = leaves.trailing_zeros();
+        let never = u64::MAX >> place_bits;
+        let is_wide = horizon.as_ns() >= never;
         let mut timeline = Self {
-            nodes: vec![u128::MAX; 2 * leaves].into(),
+            first: Instant::NEVER,
+            first_place: 0,
+            nodes: vec![u64::MAX; 2 * leaves].into(),
             leaves,
+            place_bits,
+            never,
+            wide: vec![Instant::NEVER; if is_wide { places } else { 0 }].into(),
         };
         for place in 0..places {
             timeline.set(place, Instant::NEVER);
@@ -30,19 +48,16 @@ impl Timeline {
         timeline
     }
 
-    /// The earliest instant, [`Instant::NEVER`] if there is none.
+    /// The earliest instant, [`Instant::NEVER`] if there is none before or at the horizon.
+    #[inline]
     pub(crate) fn first(&self) -> Instant {
-        instant(self.nodes[1])
+        self.first
     }
 
     /// The place of the earliest instant; of several the lowest.
+    #[inline]
     pub(crate) fn first_place(&self) -> usize {
-        self.nodes[1] as u64 as usize
-    }
-
-    /// When something happens at `place`.
-    pub(crate) fn at(&self, place: usize) -> Instant {
-        instant(self.nodes[self.leaves + place])
+        self.first_place
     }
 
     /// From now on something happens at `place` at that instant, and at no other.
@@ -51,36 +66,44 @@ impl Timeline {
     /// into a branch, and half of those would be mispredicted.
     #[inline(never)]
     pub(crate) fn set(&mut self, place: usize, at: Instant) {
-        let mut winner = u128::from(at.as_ns()) << 64 | place as u128;
+        if !self.wide.is_empty() {
+            self.set_wide(place, at);
+            return;
+        }
+        let mut winner = at.as_ns().min(self.never) << self.place_bits | place as u64;
         let mut node = self.leaves + place;
         let nodes = &mut *self.nodes;
         nodes[node] = winner;
         macro_rules! climb {
             ($($level:literal)*) => {$(
-                if node <= 1 {
-                    return;
+                const _: u8 = $level;
+                if node > 1 {
+                    let other = nodes[node ^ 1];
+                    winner = select_unpredictable(other < winner, other, winner);
+                    node >>= 1;
+                    nodes[node] = winner;
                 }
-                winner = smaller(winner, nodes[node ^ 1]);
-                node >>= 1;
-                nodes[node] = winner;
-                let _: u8 = $level;
             )*};
         }
         climb!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
         while node > 1 {
-            winner = smaller(winner, nodes[node ^ 1]);
+            winner = winner.min(nodes[node ^ 1]);
             node >>= 1;
             nodes[node] = winner;
         }
+        let first = winner >> self.place_bits;
+        self.first = if first == self.never { Instant::NEVER } else { Instant::from_ns(first) };
+        self.first_place = (winner & (self.leaves as u64 - 1)) as usize;
     }
-}
 
-fn smaller(a: u128, b: u128) -> u128 {
-    select_unpredictable(b < a, b, a)
-}
-
-fn instant(entry: u128) -> Instant {
-    Instant::from_ns((entry >> 64) as u64)
+    #[cold]
+    fn set_wide(&mut self, place: usize, at: Instant) {
+        self.wide[place] = at;
+        let earliest = self.wide.iter().enumerate().min_by_key(|&(place, at)| (at, place));
+        if let Some((place, &at)) = earliest {
+            (self.first, self.first_place) = (at, place);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,14 +113,13 @@ mod tests {
 
     #[test]
     fn the_first_is_the_smallest_and_of_equals_the_lowest() {
-        for places in [1, 2, 3, 7, 64, 65] {
+        for (places, horizon) in
+            [1, 2, 3, 7, 64, 65].into_iter().flat_map(|places| [(places, 100), (places, u64::MAX)])
+        {
             let mut stream = RandomStream::new(1, 0, places as u64);
-            let mut timeline = Timeline::new(places);
+            let mut timeline = Timeline::new(places, Instant::from_ns(horizon));
             let mut plain = vec![Instant::NEVER; places];
-            assert_eq!(
-                (timeline.first(), timeline.first_place()),
-                (Instant::NEVER, 0)
-            );
+            assert_eq!((timeline.first(), timeline.first_place()), (Instant::NEVER, 0));
             for step in 0..2_000 {
                 let place = stream.below(places as u64) as usize;
                 let at = match stream.below(10) {
@@ -106,15 +128,9 @@ mod tests {
                 };
                 timeline.set(place, at);
                 plain[place] = at;
-                let first = (0..places)
-                    .min_by_key(|&place| (plain[place], place))
-                    .unwrap();
-                let found = (timeline.first(), timeline.first_place(), timeline.at(place));
-                assert_eq!(
-                    found,
-                    (plain[first], first, at),
-                    "{places} places, step {step}"
-                );
+                let first = (0..places).min_by_key(|&place| (plain[place], place)).unwrap();
+                let found = (timeline.first(), timeline.first_place());
+                assert_eq!(found, (plain[first], first), "{places} places, step {step}");
             }
         }
     }
