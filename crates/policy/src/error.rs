@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -23,9 +24,9 @@ pub enum PolicyError {
         /// The policy.
         policy: &'static str,
         /// One task and its affinity.
-        first: (String, Affinity),
+        first: (String, Box<Affinity>),
         /// The other.
-        second: (String, Affinity),
+        second: (String, Box<Affinity>),
     },
     /// A global policy, and a task that may not use every CPU.
     NotGlobal {
@@ -34,7 +35,7 @@ pub enum PolicyError {
         /// The task.
         task: String,
         /// Its affinity.
-        affinity: Affinity,
+        affinity: Box<Affinity>,
     },
     /// A clustered policy, and a task whose affinity is no union of clusters.
     NotClustered {
@@ -43,7 +44,7 @@ pub enum PolicyError {
         /// The task.
         task: String,
         /// Its affinity.
-        affinity: Affinity,
+        affinity: Box<Affinity>,
         /// The clusters.
         clusters: Vec<CpuSet>,
     },

@@ -8,7 +8,9 @@ use shiftwork_model::{CpuSet, TaskSet};
 
 use crate::error::PolicyError;
 use crate::order::{Edf, FixedPriority, JobOrder};
-use crate::placement::{Global, Hierarchical, Partitioned, Strong, Weak};
+use crate::placement::{
+    Assigner, Ecrts16, Emsoft21, Global, Hierarchical, Partitioned, Queued, Strong, Weak,
+};
 use crate::policy::Policy;
 
 /// Which invariant a policy keeps; checkers judge its traces by it.
@@ -34,6 +36,8 @@ pub enum OrderName {
     FixedPriority,
 }
 
+type Built = Result<Box<dyn Policy>, PolicyError>;
+
 /// One policy: its name, and what people and checkers need to know of it.
 #[derive(Clone, Copy)]
 pub struct Entry {
@@ -49,7 +53,7 @@ pub struct Entry {
     pub order: OrderName,
     /// Which invariant it keeps.
     pub invariant: Invariant,
-    build: fn(&'static str, &TaskSet) -> Result<Box<dyn Policy>, PolicyError>,
+    build: fn(&'static str, &TaskSet) -> Built,
 }
 
 impl Entry {
@@ -57,7 +61,7 @@ impl Entry {
     ///
     /// # Errors
     /// If the task set is outside the policy's domain.
-    pub fn build(&self, set: &TaskSet) -> Result<Box<dyn Policy>, PolicyError> {
+    pub fn build(&self, set: &TaskSet) -> Built {
         (self.build)(self.name, set)
     }
 }
@@ -185,6 +189,51 @@ pub const POLICIES: &[Entry] = &[
         invariant: Invariant::Strong,
         build: |name, set| Ok(Box::new(Hierarchical::<FixedPriority>::new(name, set)?)),
     },
+    Entry {
+        name: "hpa-edf-ecrts16",
+        summary: "hierarchical strong affinities as published (Algorithms 3, 5, 6), earliest deadline first",
+        source: "Bonifaci et al., ECRTS 2016, errata fixed",
+        domain: "affinities are nested or disjoint",
+        order: OrderName::Edf,
+        invariant: Invariant::Strong,
+        build: |name, set| ecrts16::<Edf>(name, set, Assigner::LocalityAware),
+    },
+    Entry {
+        name: "hpa-edf-ecrts16-alg4",
+        summary: "the same with Algorithm 4 instead of 6, earliest deadline first",
+        source: "Bonifaci et al., ECRTS 2016, errata fixed",
+        domain: "affinities are nested or disjoint",
+        order: OrderName::Edf,
+        invariant: Invariant::Strong,
+        build: |name, set| ecrts16::<Edf>(name, set, Assigner::LevelByLevel),
+    },
+    Entry {
+        name: "hpa-fp-ecrts16",
+        summary: "hierarchical strong affinities as published (Algorithms 3, 5, 6), fixed priorities",
+        source: "Bonifaci et al., ECRTS 2016, errata fixed",
+        domain: "affinities are nested or disjoint",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Strong,
+        build: |name, set| ecrts16::<FixedPriority>(name, set, Assigner::LocalityAware),
+    },
+    Entry {
+        name: "hpa-fp-ecrts16-alg4",
+        summary: "the same with Algorithm 4 instead of 6, fixed priorities",
+        source: "Bonifaci et al., ECRTS 2016, errata fixed",
+        domain: "affinities are nested or disjoint",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Strong,
+        build: |name, set| ecrts16::<FixedPriority>(name, set, Assigner::LevelByLevel),
+    },
+    Entry {
+        name: "strong-fp-emsoft21",
+        summary: "strong affinities as published for RTEMS, fixed priorities",
+        source: "Dubey et al., EMSOFT 2021, errata fixed",
+        domain: "any affinities",
+        order: OrderName::FixedPriority,
+        invariant: Invariant::Strong,
+        build: |_, set| emsoft21(set),
+    },
 ];
 
 /// The policy with this name, in any case.
@@ -202,7 +251,7 @@ pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
 }
 
 /// One-word masks where they suffice.
-fn strong<O: JobOrder + 'static>(set: &TaskSet) -> Result<Box<dyn Policy>, PolicyError> {
+fn strong<O: JobOrder + 'static>(set: &TaskSet) -> Built {
     if set.platform.cpus <= 64 {
         Ok(Box::new(Strong::<O, u64>::new(set)?))
     } else {
@@ -210,10 +259,26 @@ fn strong<O: JobOrder + 'static>(set: &TaskSet) -> Result<Box<dyn Policy>, Polic
     }
 }
 
-fn weak<O: JobOrder + 'static>(set: &TaskSet) -> Result<Box<dyn Policy>, PolicyError> {
+fn weak<O: JobOrder + 'static>(set: &TaskSet) -> Built {
     if set.platform.cpus <= 64 {
         Ok(Box::new(Weak::<O, u64>::new(set)?))
     } else {
         Ok(Box::new(Weak::<O, CpuSet>::new(set)?))
+    }
+}
+
+fn ecrts16<O: Queued + 'static>(name: &'static str, set: &TaskSet, assigner: Assigner) -> Built {
+    if set.platform.cpus <= 64 {
+        Ok(Box::new(Ecrts16::<O, u64>::new(name, set, assigner)?))
+    } else {
+        Ok(Box::new(Ecrts16::<O, CpuSet>::new(name, set, assigner)?))
+    }
+}
+
+fn emsoft21(set: &TaskSet) -> Built {
+    if set.platform.cpus <= 64 {
+        Ok(Box::new(Emsoft21::<u64>::new(set)?))
+    } else {
+        Ok(Box::new(Emsoft21::<CpuSet>::new(set)?))
     }
 }

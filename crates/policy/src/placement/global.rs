@@ -1,5 +1,7 @@
 //! Global scheduling: the m most urgent jobs run, anywhere.
 
+use alloc::boxed::Box;
+
 use shiftwork_model::{Affinity, CpuId, Job, Task, TaskId, TaskSet};
 
 use super::domains::{Domains, Preemption};
@@ -112,7 +114,7 @@ impl<O: JobOrder> Placement for Global<O> {
         Err(PolicyError::NotGlobal {
             policy: self.name,
             task: name.into(),
-            affinity: *affinity,
+            affinity: Box::new(*affinity),
         })
     }
 }

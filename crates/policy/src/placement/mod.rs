@@ -6,15 +6,20 @@
 mod arbitrary;
 mod backlogs;
 mod domains;
+mod ecrts16;
+mod emsoft21;
 mod fewest_shifts;
 mod global;
 mod hierarchical;
+mod laminar;
 mod mask;
 pub mod packing;
 mod partitioned;
 mod strong;
 mod weak;
 
+pub use ecrts16::{Assigner, Ecrts16, Queued};
+pub use emsoft21::Emsoft21;
 pub use global::Global;
 pub use hierarchical::Hierarchical;
 pub use partitioned::Partitioned;

@@ -1,5 +1,6 @@
 //! Partitioned scheduling, and clustered scheduling as its generalization to groups of CPUs.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet};
@@ -149,7 +150,7 @@ impl<O: JobOrder> Placement for Partitioned<O> {
         Err(PolicyError::NotClustered {
             policy: self.name,
             task: name.into(),
-            affinity: *affinity,
+            affinity: Box::new(*affinity),
             clusters: self.groups.clone(),
         })
     }

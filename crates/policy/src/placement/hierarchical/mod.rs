@@ -1,23 +1,19 @@
 //! Strong scheduling under laminar affinities: nested or disjoint, as caches, sockets and partitions
 //! are.
 //!
-//! `shape.rs` is the tree of affinities, `range_bits.rs` the sets of positions in it; this file
+//! The tree of affinities is in `laminar.rs`, the sets of positions in `range_bits.rs`; this file
 //! keeps the schedule.
 
 mod range_bits;
-mod shape;
 
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId, TaskSet, first_overlap,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId, TaskSet};
 
 use self::range_bits::RangeBits;
-use self::shape::{NodeId, Shape};
 use super::fewest_shifts::{Move, fewest_shifts};
+use super::laminar::{Family, NodeId, Shape, ShapeNode};
 use super::{Placement, check_cpus};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
@@ -68,9 +64,7 @@ impl<O: JobOrder> Node<O> {
 #[derive(Debug)]
 pub struct Hierarchical<O: JobOrder> {
     name: &'static str,
-    names: Vec<String>,
-    /// By task; `None` once it left.
-    affinities: Vec<Option<CpuSet>>,
+    family: Family,
     tasks: TaskTable,
     positions: HeapPositions,
     node_of: Vec<NodeId>,
@@ -97,27 +91,14 @@ impl<O: JobOrder> Hierarchical<O> {
     /// # Errors
     /// If two affinities overlap without nesting.
     pub fn new(name: &'static str, set: &TaskSet) -> Result<Self, PolicyError> {
-        let masks: Vec<CpuSet> = set.tasks.iter().map(|task| *task.affinity.cpus()).collect();
-        for task in &set.tasks {
-            check_cpus(set.platform.cpus, &task.name, &task.affinity)?;
-        }
-        let Some(shape) = Shape::new(set.platform.cpus, masks.iter().copied()) else {
-            let (first, second) = first_overlap(&masks).expect("a family that is no tree overlaps");
-            let culprit = |index: usize| (set.tasks[index].name.clone(), set.tasks[index].affinity);
-            return Err(PolicyError::NotLaminar {
-                policy: name,
-                first: culprit(first),
-                second: culprit(second),
-            });
-        };
+        let family = Family::of(name, set)?;
         let mut policy = Self {
             name,
-            names: Vec::new(),
-            affinities: Vec::new(),
+            shape: family.shape(set.platform.cpus),
+            family,
             tasks: TaskTable::default(),
             positions: HeapPositions::default(),
             node_of: Vec::new(),
-            shape,
             nodes: Vec::new(),
             online: set.platform.all(),
             platform: set.platform.clone(),
@@ -134,25 +115,19 @@ impl<O: JobOrder> Hierarchical<O> {
         Ok(policy)
     }
 
-    /// Notes what `enter` says of a task, but not its place in the tree.
+    /// Makes room for a task, but finds no place in the tree for it.
     fn note(&mut self, id: TaskId, task: &Task) {
         self.tasks.enter(id, task.start_cpu);
         self.positions.enter(id);
-        self.names.resize(self.tasks.len(), String::new());
-        self.affinities.resize(self.tasks.len(), None);
         self.node_of.resize(self.tasks.len(), NodeId::ROOT);
-        self.names[id.index()].clone_from(&task.name);
-        self.affinities[id.index()] = Some(*task.affinity.cpus());
     }
 
     /// Makes the tree of the current affinities and puts all jobs where they were: `running[cpu]`
     /// on its CPU, the other backlogged ones into their heaps. Off the dispatch path.
     fn rebuild(&mut self, running: Vec<Option<TaskId>>) {
-        let masks = self.affinities.iter().flatten().copied();
-        self.shape =
-            Shape::new(self.platform.cpus, masks).expect("affinities are accepted only if laminar");
+        self.shape = self.family.shape(self.platform.cpus);
         let online = self.online;
-        let make = |node: &shape::ShapeNode| Node {
+        let make = |node: &ShapeNode| Node {
             parent: node.parent,
             slot: node.slot,
             depth: node.depth,
@@ -191,15 +166,12 @@ impl<O: JobOrder> Hierarchical<O> {
     /// Finds the node of every task, makes room there, and queues the backlogged jobs.
     fn settle_tasks(&mut self) {
         let mut members = alloc::vec![0; self.nodes.len()];
-        for index in 0..self.affinities.len() {
-            let Some(cpus) = &self.affinities[index] else {
-                continue;
-            };
+        for (task, cpus) in self.family.iter() {
             let node = self
                 .shape
                 .find(cpus)
                 .expect("the tree was made of these affinities");
-            self.node_of[index] = node;
+            self.node_of[task.index()] = node;
             members[node.index()] += 1;
             self.nodes[node.index()]
                 .backlog
@@ -401,8 +373,8 @@ impl<O: JobOrder> Hierarchical<O> {
     /// Keeps who is scheduled, but places them with the fewest shifts from `before`.
     fn replace_from(&mut self, before: &[Option<TaskId>], out: &mut Switches) {
         let usable = |task: TaskId| {
-            let cpus = self.affinities[task.index()].unwrap_or(CpuSet::EMPTY) & self.online;
-            cpus.iter().collect()
+            let cpus = self.family.get(task).expect("a scheduled task takes part");
+            (*cpus & self.online).iter().collect()
         };
         let last_cpu = |task: TaskId| self.tasks.get(task).last_cpu;
         let moves = fewest_shifts(before, &self.snapshot(), usable, last_cpu);
@@ -513,7 +485,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         let entry = *self.tasks.get(task);
         let before = self.snapshot();
         self.depart(task, out);
-        self.affinities[task.index()] = Some(*affinity.cpus());
+        self.family.set(task, affinity);
         match self.shape.find(affinity.cpus()) {
             Some(node) => {
                 self.node_of[task.index()] = node;
@@ -532,11 +504,12 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
 
     fn enter(&mut self, id: TaskId, task: &Task) {
         self.note(id, task);
+        self.family.enter(id, task);
         self.rebuild(self.snapshot());
     }
 
     fn leave(&mut self, task: TaskId) {
-        self.affinities[task.index()] = None;
+        self.family.leave(task);
     }
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
@@ -578,23 +551,6 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
         check_cpus(self.platform.cpus, name, affinity)?;
-        let others = self
-            .affinities
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| *index != task.index());
-        for (index, cpus) in others {
-            let Some(cpus) = cpus else { continue };
-            if first_overlap(&[*cpus, *affinity.cpus()]).is_some() {
-                let name = self.names.get(task.index()).map_or(name, String::as_str);
-                let other = Affinity::new(*cpus).expect("an affinity is never empty");
-                return Err(PolicyError::NotLaminar {
-                    policy: self.name,
-                    first: (self.names[index].clone(), other),
-                    second: (name.to_string(), *affinity),
-                });
-            }
-        }
-        Ok(())
+        self.family.accepts(self.name, task, name, affinity)
     }
 }

@@ -1,8 +1,101 @@
-//! The tree that a laminar family of affinities forms, before anything is scheduled in it.
+//! Families of nested or disjoint affinities: who has which, and the tree that they form before
+//! anything is scheduled in it.
 
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use shiftwork_model::{CpuId, CpuSet};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Task, TaskId, TaskSet, first_overlap};
+
+use super::check_cpus;
+use crate::error::PolicyError;
+
+/// The affinities of the tasks that take part, laminar at all times.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Family {
+    names: Vec<String>,
+    /// By task; `None` once it left.
+    affinities: Vec<Option<CpuSet>>,
+}
+
+impl Family {
+    /// The family of a task set.
+    ///
+    /// # Errors
+    /// If two affinities overlap without nesting, or one names a CPU that does not exist.
+    pub fn of(policy: &'static str, set: &TaskSet) -> Result<Self, PolicyError> {
+        for task in &set.tasks {
+            check_cpus(set.platform.cpus, &task.name, &task.affinity)?;
+        }
+        let mut family = Self::default();
+        let masks = set.tasks.iter().map(|task| *task.affinity.cpus());
+        let laminar = Shape::new(set.platform.cpus, masks).is_some();
+        for (id, task) in set.iter() {
+            if !laminar {
+                family.accepts(policy, id, &task.name, &task.affinity)?;
+            }
+            family.enter(id, task);
+        }
+        Ok(family)
+    }
+
+    pub fn enter(&mut self, id: TaskId, task: &Task) {
+        let count = self.names.len().max(id.index() + 1);
+        self.names.resize(count, String::new());
+        self.affinities.resize(count, None);
+        self.names[id.index()].clone_from(&task.name);
+        self.set(id, &task.affinity);
+    }
+
+    pub fn set(&mut self, task: TaskId, affinity: &Affinity) {
+        self.affinities[task.index()] = Some(*affinity.cpus());
+    }
+
+    pub fn leave(&mut self, task: TaskId) {
+        self.affinities[task.index()] = None;
+    }
+
+    /// The affinity of a task that takes part.
+    pub fn get(&self, task: TaskId) -> Option<&CpuSet> {
+        self.affinities.get(task.index())?.as_ref()
+    }
+
+    /// The tasks that take part, with their affinities.
+    pub fn iter(&self) -> impl Iterator<Item = (TaskId, &CpuSet)> {
+        let with_id = |(index, mask)| Some((TaskId::from_index(index), Option::as_ref(mask)?));
+        self.affinities.iter().enumerate().filter_map(with_id)
+    }
+
+    /// The tree of the family on this many CPUs.
+    pub fn shape(&self, cpus: usize) -> Shape {
+        Shape::new(cpus, self.affinities.iter().flatten().copied())
+            .expect("affinities are accepted only if the family stays laminar")
+    }
+
+    /// Whether the task may have this affinity beside the others.
+    pub fn accepts(
+        &self,
+        policy: &'static str,
+        task: TaskId,
+        name: &str,
+        affinity: &Affinity,
+    ) -> Result<(), PolicyError> {
+        let overlaps = |mask: &CpuSet| first_overlap(&[*mask, *affinity.cpus()]).is_some();
+        let Some((other, mask)) = self.iter().find(|(id, mask)| *id != task && overlaps(mask))
+        else {
+            return Ok(());
+        };
+        let name = self.names.get(task.index()).map_or(name, String::as_str);
+        Err(PolicyError::NotLaminar {
+            policy,
+            first: (
+                self.names[other.index()].clone(),
+                Box::new(Affinity::new(*mask).expect("an affinity is never empty")),
+            ),
+            second: (name.to_string(), Box::new(*affinity)),
+        })
+    }
+}
 
 /// Index of a node; the root is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
