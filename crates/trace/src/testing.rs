@@ -194,3 +194,129 @@ fn some_affinity(random: &mut RandomStream) -> Affinity {
         .collect();
     Affinity::new(cpus).unwrap()
 }
+
+/// A random run that makes sense, and that no policy would produce: jobs wait, run and move for no
+/// reason, several times at one instant too. Tasks have indices below `tasks`.
+pub(crate) fn random_run(
+    random: &mut RandomStream,
+    tasks: usize,
+    cpus: usize,
+    steps: u64,
+) -> Story {
+    let mut run = RandomRun {
+        story: Story::default(),
+        pending: vec![Vec::new(); tasks],
+        released: vec![0; tasks],
+        ready: vec![false; tasks],
+        on: vec![None; cpus],
+    };
+    for _ in 0..steps {
+        let now = run.story.now.as_ns() + random.below(4).saturating_sub(1);
+        run.story = std::mem::take(&mut run.story).at(now);
+        let task = random.below(tasks as u64) as usize;
+        let cpu = random.below(cpus as u64) as usize;
+        match random.below(16) {
+            0..4 => run.release(task, now + random.below(12)),
+            4..7 => run.complete(cpu),
+            7 => run.block(task),
+            8..10 => run.wake(task),
+            10 if random.below(8) == 0 => run.leave(task),
+            _ => run.place(task, cpu),
+        }
+    }
+    run.story
+}
+
+struct RandomRun {
+    story: Story,
+    pending: Vec<Vec<u64>>,
+    released: Vec<u64>,
+    ready: Vec<bool>,
+    on: Vec<Option<(usize, u64)>>,
+}
+
+impl RandomRun {
+    fn tell(&mut self, what: Happening) {
+        self.story = std::mem::take(&mut self.story).tell(what);
+    }
+
+    fn release(&mut self, task: usize, deadline: u64) {
+        self.released[task] += 1;
+        let number = self.released[task];
+        self.tell(Happening::Released {
+            job: job(task, number),
+            deadline: at(deadline),
+        });
+        self.pending[task].push(number);
+        if self.pending[task].len() == 1 {
+            self.wake(task);
+        }
+    }
+
+    fn wake(&mut self, task: usize) {
+        if let (false, Some(&number)) = (self.ready[task], self.pending[task].first()) {
+            self.ready[task] = true;
+            self.story = std::mem::take(&mut self.story).ready(task, number, 99);
+        }
+    }
+
+    fn complete(&mut self, cpu: usize) {
+        let Some((task, number)) = self.on[cpu] else {
+            return;
+        };
+        self.tell(Happening::Completed {
+            job: job(task, number),
+        });
+        self.pending[task].remove(0);
+        self.ready[task] = false;
+        self.switch(cpu, None);
+        self.wake(task);
+    }
+
+    fn block(&mut self, task: usize) {
+        if std::mem::take(&mut self.ready[task]) {
+            let job = job(task, self.pending[task][0]);
+            self.tell(Happening::NotReady {
+                job,
+                reason: NotReadyReason::Suspended,
+            });
+            self.vacate(task);
+        }
+    }
+
+    fn leave(&mut self, task: usize) {
+        self.tell(Happening::Left {
+            task: TaskId::from_index(task),
+        });
+        self.pending[task].clear();
+        self.ready[task] = false;
+        self.vacate(task);
+    }
+
+    fn place(&mut self, task: usize, cpu: usize) {
+        if self.ready[task] {
+            self.vacate(task);
+            self.switch(cpu, Some((task, self.pending[task][0])));
+        }
+    }
+
+    fn vacate(&mut self, task: usize) {
+        if let Some(cpu) = self
+            .on
+            .iter()
+            .position(|on| on.is_some_and(|(it, _)| it == task))
+        {
+            self.switch(cpu, None);
+        }
+    }
+
+    fn switch(&mut self, on: usize, to: Option<(usize, u64)>) {
+        let named = |(task, number)| job(task, number);
+        let from = std::mem::replace(&mut self.on[on], to).map(named);
+        self.tell(Happening::Switched {
+            cpu: cpu(on),
+            from,
+            to: to.map(named),
+        });
+    }
+}
