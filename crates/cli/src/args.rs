@@ -1,0 +1,248 @@
+//! The command line: every verb and option, in one definition. Man pages and completions are made
+//! from it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use shiftwork_model::Span;
+
+/// Schedules real-time tasks on multicore machines with any processor affinities.
+///
+/// A task-set file says which tasks there are, what they cost, when they are due and which CPUs they
+/// may use. `simulate` shows exactly what each scheduling policy makes of it.
+///
+/// Exit status: 0 yes or done; 1 the answer is no; 2 bad usage or input; 3 this machine cannot.
+#[derive(Debug, Parser)]
+#[command(name = "shiftwork", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// Options of every verb.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Print results as JSON: one object, or one per line.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// When to colour; NO_COLOR is honoured.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+    /// Say nothing on stderr but errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Simulate a task set exactly under one or more policies
+    Simulate(SimulateArgs),
+    /// Drive a policy through a table of events and check who runs where after each
+    Scenario(ScenarioArgs),
+    /// Convert rt-app, SimSo or SchedCAT files into task-set files
+    Convert(ConvertArgs),
+    /// List the policies: what each is, what it takes, where it comes from
+    Policies,
+    /// Make an HTML report from a trace
+    Report(ReportArgs),
+    /// Print the JSON schema of what a verb prints
+    Schema(SchemaArgs),
+    /// Say what this machine can do for real-time scheduling, and what to change
+    Doctor,
+    /// Print or write man pages
+    #[command(hide = true)]
+    Man(ManArgs),
+    /// Print or write shell completions
+    #[command(hide = true)]
+    Completions(CompletionsArgs),
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The verb whose page to print; without it, that of the command.
+    pub verb: Option<String>,
+    /// Write all pages into this folder instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "verb")]
+    pub out_dir: Option<PathBuf>,
+}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    #[arg(required_unless_present = "out_dir")]
+    pub shell: Option<Shell>,
+    /// Write the completions of bash, zsh and fish into this folder instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "shell")]
+    pub out_dir: Option<PathBuf>,
+}
+
+/// Options of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The verb whose output to describe; without it, all.
+    pub verb: Option<String>,
+}
+
+/// Options of `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArgs {
+    /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
+    pub file: String,
+    /// Policy to simulate, instead of the file's; several are compared side by side.
+    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
+    pub policies: Vec<String>,
+    /// How long a time to simulate.
+    #[arg(long = "for", value_name = "SPAN", default_value = "10s", value_parser = positive_span)]
+    pub horizon: Span,
+    /// Seed of all random numbers: sporadic gaps, random execution times.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write a table of all jobs (CSV). With several policies, the policy's name goes before the
+    /// extension of every file written.
+    #[arg(long, value_name = "FILE.csv")]
+    pub jobs: Option<PathBuf>,
+    /// Write a trace for Perfetto (ui.perfetto.dev).
+    #[arg(long, value_name = "FILE.pftrace")]
+    pub trace: Option<PathBuf>,
+    /// Add sched_switch events to the trace, for tools that are made for kernel traces.
+    #[arg(long, requires = "trace")]
+    pub sched_switch: bool,
+    /// Write an HTML page; with several policies, one page that shows them side by side.
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Exit with status 1 if a deadline is missed.
+    #[arg(long)]
+    pub strict: bool,
+    /// Overhead file, instead of the one that the task-set file names.
+    #[arg(long, value_name = "FILE.toml")]
+    pub overheads: Option<String>,
+    /// Which of the overheads to apply.
+    #[arg(long, value_name = "USE", default_value = "worst")]
+    pub overheads_use: OverheadsUse,
+    /// Give background work that has waited for a second its reserve, as a live machine does.
+    #[arg(long)]
+    pub reserve_server: bool,
+}
+
+/// Which overheads to apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OverheadsUse {
+    /// The worst that was measured, as for hard deadlines.
+    Worst,
+    /// The average, as for soft deadlines.
+    Average,
+}
+
+/// Options of `scenario`.
+#[derive(Debug, Args)]
+pub struct ScenarioArgs {
+    /// Scenario file, `-` for stdin.
+    pub file: String,
+    /// Policy to drive, instead of the file's.
+    #[arg(short, long, value_name = "NAME")]
+    pub policy: Option<String>,
+}
+
+/// Options of `convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// File to convert, `-` for stdin.
+    pub file: String,
+    /// What kind of file it is.
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    pub from: ConvertFrom,
+    /// Where to write the task-set file, instead of stdout.
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub output: Option<String>,
+    /// Refuse what cannot be carried over completely (exit status 2).
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// What `convert` reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConvertFrom {
+    /// By content.
+    Auto,
+    /// rt-app, in all its dialects of JSON.
+    RtApp,
+    /// SimSo's XML.
+    Simso,
+    /// SchedCAT's XML.
+    Schedcat,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Traces written by shiftwork (`.pftrace`); several are shown side by side on one page.
+    #[arg(required = true, value_name = "FILE.pftrace")]
+    pub files: Vec<String>,
+    /// Where to write the page, instead of stdout.
+    #[arg(short, long, value_name = "FILE.html")]
+    pub output: Option<PathBuf>,
+}
+
+/// Reads a span of time, as task-set files write it.
+pub fn span(text: &str) -> Result<Span, String> {
+    const ACCEPTED: &str = "write a number with its unit, like `500us`, `2ms` or `10s`";
+    if text.trim().parse::<f64>().is_ok() {
+        return Err(format!("`{text}` has no unit; {ACCEPTED}"));
+    }
+    let parsed = humantime::parse_duration(text)
+        .map_err(|error| format!("`{text}` is no span of time ({error}); {ACCEPTED}"))?;
+    u64::try_from(parsed.as_nanos())
+        .ok()
+        .map(Span::from_ns)
+        .filter(|&span| span <= Span::MAX)
+        .ok_or_else(|| format!("`{text}` is too long; the longest span is about 146 years"))
+}
+
+/// Reads a span of time above zero.
+pub fn positive_span(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        Span::ZERO => Err(format!("`{text}` is no time at all; it must be above zero")),
+        span => Ok(span),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn spans_need_a_unit_and_an_end() {
+        assert_eq!(span("1500us"), Ok(Span::from_us(1_500)));
+        assert!(span("10").unwrap_err().contains("has no unit"));
+        assert!(span("-1s").is_err());
+        assert!(span("900 years").unwrap_err().contains("too long"));
+        assert!(span("99999999999999999999s").is_err());
+        assert!(positive_span("0ms").is_err());
+    }
+}

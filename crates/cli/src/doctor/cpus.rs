@@ -1,0 +1,116 @@
+//! The CPUs: how many, what they share, who else uses them, how fast they run.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::CpuSet;
+
+use super::Finding;
+use crate::system::System;
+
+/// Which CPUs there are.
+pub(super) fn online(system: &System) -> Finding {
+    const NAME: &str = "cpus";
+    match system.online() {
+        Some(online) if online.len() == 1 => Finding::poor(
+            NAME,
+            format!("only CPU {online}: affinities have nothing to choose from"),
+            "use a machine with more CPUs",
+        ),
+        Some(online) => Finding::good(NAME, format!("{} online: {online}", online.len())),
+        None => Finding::unknown(NAME, "no /sys/devices/system/cpu/online"),
+    }
+}
+
+/// Which CPUs share caches: a migration inside such a group is cheap.
+pub(super) fn caches(system: &System) -> Finding {
+    const NAME: &str = "caches";
+    let mut levels = BTreeMap::<u32, Vec<String>>::new();
+    for (level, cpus) in system.caches() {
+        levels.entry(level).or_default().push(cpus.to_string());
+    }
+    if levels.is_empty() {
+        return Finding::unknown(NAME, "the machine does not say what CPUs share");
+    }
+    let text: Vec<String> = levels
+        .iter()
+        .map(|(level, groups)| format!("L{level} {}", groups.join(" | ")))
+        .collect();
+    Finding::good(NAME, text.join("; "))
+}
+
+/// Whether CPUs are threads of one core, which slow each other down.
+pub(super) fn smt(system: &System) -> Finding {
+    const NAME: &str = "smt";
+    match system.read("/sys/devices/system/cpu/smt/active").as_deref() {
+        Some("0") => Finding::good(NAME, "off: no two CPUs share a core"),
+        Some("1") => Finding::poor(
+            NAME,
+            "on: the cost of a job depends on what the sibling CPU does",
+            "echo off | sudo tee /sys/devices/system/cpu/smt/control",
+        ),
+        _ => Finding::unknown(NAME, "the machine does not say"),
+    }
+}
+
+/// Which CPUs the rest of the system keeps off.
+pub(super) fn isolated(system: &System) -> Finding {
+    const NAME: &str = "isolated";
+    if !system.has("/sys/devices/system/cpu/isolated") {
+        return Finding::unknown(NAME, "no /sys/devices/system/cpu/isolated");
+    }
+    match system.cpus("/sys/devices/system/cpu/isolated") {
+        Some(cpus) => Finding::good(NAME, format!("CPUs {cpus}")),
+        None => Finding::poor(
+            NAME,
+            "none: interrupts and other programs run on every CPU",
+            format!(
+                "boot with `isolcpus=managed_irq,domain,{}`",
+                all_but_the_first(system)
+            ),
+        ),
+    }
+}
+
+fn all_but_the_first(system: &System) -> String {
+    let online = system.online().unwrap_or(CpuSet::EMPTY);
+    let rest: CpuSet = online.iter().skip(1).collect();
+    if rest.is_empty() {
+        "LIST".into()
+    } else {
+        rest.to_string()
+    }
+}
+
+/// Who decides how fast the CPUs run.
+pub(super) fn governor(system: &System) -> Finding {
+    const NAME: &str = "governor";
+    let mut governors = BTreeMap::<String, CpuSet>::new();
+    for cpu in system.online().unwrap_or(CpuSet::EMPTY).iter() {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+        if let Some(governor) = system.read(&path) {
+            governors
+                .entry(governor)
+                .or_insert(CpuSet::EMPTY)
+                .insert(cpu);
+        }
+    }
+    if governors.is_empty() {
+        return Finding::unknown(
+            NAME,
+            "no cpufreq: the hardware or hypervisor sets the speed",
+        );
+    }
+    let text: Vec<String> = governors
+        .iter()
+        .map(|(governor, cpus)| format!("CPUs {cpus}: {governor}"))
+        .collect();
+    if governors.keys().all(|governor| governor == "performance") {
+        Finding::good(NAME, text.join("; "))
+    } else {
+        Finding::poor(
+            NAME,
+            text.join("; "),
+            "sudo cpupower frequency-set -g performance",
+        )
+    }
+}

@@ -1,0 +1,77 @@
+//! `shiftwork policies`: the names, what they are, where they come from and what they take.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use shiftwork_policy::registry::{Entry, Invariant, OrderName, POLICIES};
+
+use crate::failure::{Answer, Failure};
+use crate::json::SCHEMA_VERSION;
+use crate::output::Console;
+
+/// What `policies --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PoliciesOutput {
+    schema_version: u64,
+    policies: Vec<PolicyOutput>,
+}
+
+/// One policy of [`PoliciesOutput`].
+#[derive(Debug, Serialize, JsonSchema)]
+struct PolicyOutput {
+    /// The name, in lower case; names are accepted in any case.
+    name: &'static str,
+    /// What it is, in a line.
+    summary: &'static str,
+    /// Which task sets it takes.
+    domain: &'static str,
+    /// By what it ranks jobs: `edf` or `fp`.
+    order: &'static str,
+    /// Which invariant it keeps: `weak`, `strong`, `packed` or `non-preemptive`.
+    invariant: &'static str,
+    /// Where it comes from.
+    source: &'static str,
+}
+
+impl From<&Entry> for PolicyOutput {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            name: entry.name,
+            summary: entry.summary,
+            domain: entry.domain,
+            order: match entry.order {
+                OrderName::Edf => "edf",
+                OrderName::FixedPriority => "fp",
+            },
+            invariant: match entry.invariant {
+                Invariant::Weak => "weak",
+                Invariant::Strong => "strong",
+                Invariant::Packed => "packed",
+                Invariant::NonPreemptive => "non-preemptive",
+            },
+            source: entry.source,
+        }
+    }
+}
+
+/// Lists the policies.
+pub fn run(console: &mut Console) -> Result<Answer, Failure> {
+    let policies: Vec<PolicyOutput> = POLICIES.iter().map(PolicyOutput::from).collect();
+    if console.json {
+        console.json_line(&PoliciesOutput {
+            schema_version: SCHEMA_VERSION,
+            policies,
+        })?;
+        return Ok(Answer::Yes);
+    }
+    let width = policies
+        .iter()
+        .map(|policy| policy.name.len())
+        .max()
+        .unwrap_or(0);
+    for policy in &policies {
+        console.line(format!("{:width$}  {}", policy.name, policy.summary))?;
+        console.line(format!("{:width$}  takes: {}", "", policy.domain))?;
+        console.line(format!("{:width$}  source: {}", "", policy.source))?;
+    }
+    Ok(Answer::Yes)
+}

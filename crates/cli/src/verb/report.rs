@@ -1,0 +1,120 @@
+//! `shiftwork report`: an HTML page from traces.
+
+use std::fs;
+
+use shiftwork_model::{Affinity, Instant, Recorder, TaskSet};
+use shiftwork_policy::registry;
+use shiftwork_report::{Limits, Provenance, Rank, Run, html};
+use shiftwork_trace::perfetto::{TraceFile, read};
+use shiftwork_trace::{Counters, RunSummary};
+
+use super::simulate::rank;
+use crate::args::ReportArgs;
+use crate::failure::{Answer, Failure};
+use crate::input::{fingerprint, read_bytes};
+use crate::output::Console;
+
+/// A trace, and what it comes down to.
+struct Traced {
+    path: String,
+    file: TraceFile,
+    set: TaskSet,
+    summary: RunSummary,
+    rank: Option<Rank>,
+    packing: Option<Vec<Affinity>>,
+}
+
+/// Makes one page of all traces.
+pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let traces = args
+        .files
+        .iter()
+        .map(|path| open(path, console))
+        .collect::<Result<Vec<_>, _>>()?;
+    let runs: Vec<Run<'_>> = traces
+        .iter()
+        .map(|trace| Run {
+            set: &trace.set,
+            records: &trace.file.records,
+            summary: &trace.summary,
+            rank: trace.rank,
+            packing: trace.packing.as_deref(),
+            provenance: provenance(trace),
+        })
+        .collect();
+    if args.output.is_none() && console.json {
+        return summaries(&traces, console);
+    }
+    let page = html(&runs, &Limits::default());
+    let Some(path) = &args.output else {
+        console.text(&page)?;
+        return Ok(Answer::Yes);
+    };
+    fs::write(path, page).map_err(|error| Failure::writing(&path.display().to_string(), &error))?;
+    if console.json {
+        return summaries(&traces, console);
+    }
+    Ok(Answer::Yes)
+}
+
+fn summaries(traces: &[Traced], console: &mut Console) -> Result<Answer, Failure> {
+    for trace in traces {
+        let mut value = trace.summary.to_json(&trace.file.provenance.policy, 0);
+        // A trace holds what happened, not what the policy was told.
+        if let Some(keys) = value.as_object_mut() {
+            keys.remove("events");
+        }
+        console.json_line(&value)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Reads a trace and counts what happened in it.
+fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
+    let (path, bytes) = read_bytes(path)?;
+    let file = read(&bytes).map_err(|error| Failure::in_file(&path, error))?;
+    let set = shiftwork_taskset::read(&file.provenance.task_set)
+        .map_err(|error| Failure::in_file(&path, format_args!("the task set inside: {error}")))?;
+    if set.tasks.len() != file.tasks.len() || set.platform.cpus != file.cpus {
+        return Err(Failure::in_file(
+            &path,
+            "the records and the task set inside do not belong together",
+        ));
+    }
+    let horizon = file.ended.unwrap_or_else(|| {
+        console.note(format!(
+            "note: {path}: the trace was never completed; what is there is shown"
+        ));
+        file.records
+            .last()
+            .map_or(Instant::ZERO, |record| record.at)
+    });
+    let mut counters = Counters::new(&set, file.cpus);
+    for record in &file.records {
+        counters.record(record.at, &record.what);
+    }
+    // A newer release may have policies that this one does not know; the page then says less.
+    let entry = registry::find(&file.provenance.policy).ok();
+    let packing = entry.and_then(|entry| entry.build(&set).ok()?.packing());
+    Ok(Traced {
+        path,
+        summary: counters.finish(horizon),
+        rank: entry.map(rank),
+        packing,
+        set,
+        file,
+    })
+}
+
+fn provenance(trace: &Traced) -> Provenance {
+    let from = &trace.file.provenance;
+    Provenance {
+        version: from.tool.clone(),
+        policy: from.policy.clone(),
+        seed: from.seed,
+        command: format!("shiftwork report {}", trace.path),
+        input: trace.path.clone(),
+        input_hash: fingerprint(from.task_set.as_bytes()),
+        machine: "sim".to_owned(),
+    }
+}

@@ -1,0 +1,242 @@
+//! `shiftwork simulate`: what each policy makes of a task set, exactly.
+
+mod outputs;
+mod watch;
+
+use shiftwork_model::{Arrival, Instant, Overheads, TaskSet, Work};
+use shiftwork_policy::registry::{self, Entry};
+use shiftwork_policy::{Policy, PolicyError};
+use shiftwork_report::{Colour, Heading, comparison, packing, table};
+use shiftwork_sim::{Options, Simulation};
+use shiftwork_taskset::overheads::{self, OverheadFile, Use};
+
+use crate::args::{OverheadsUse, SimulateArgs};
+use crate::failure::{Answer, Failure};
+use crate::input::{self, Input};
+use crate::output::Console;
+use outputs::{Finished, Outputs, write_report};
+use watch::Watch;
+
+pub use outputs::rank;
+
+/// Policies to choose from where neither the command line nor the file names one.
+const EXAMPLES: &str = "`hpa-edf` takes nested affinities, `strong-edf` any, `g-edf` none";
+
+/// Simulates the task set under every policy that is asked for, and shows what came of it.
+pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let input = Input::read(&args.file)?;
+    let set = input::task_set(&input, console)?;
+    let entries = policies(args, &input, &set)?;
+    // Refusals come before the first long simulation.
+    let mut runs = Vec::new();
+    for entry in &entries {
+        let refused = |error| Failure::in_file(&input.path, error);
+        runs.push((*entry, entry.build(&set).map_err(refused)?));
+    }
+    let file = overhead_file(args, &input, &set)?;
+    let mut finished = Vec::new();
+    let mut watch = Watch::new(console, Instant::ZERO + args.horizon);
+    for (entry, policy) in runs {
+        let overheads = match &file {
+            Some((path, file)) => Some(overheads_of(args, path, file, entry.name)?),
+            None => None,
+        };
+        let job = Job {
+            args,
+            set: &set,
+            entry,
+            policy,
+            overheads,
+        };
+        let outputs = Outputs::create(args, &set, entry, entries.len() > 1)?;
+        finished.push(simulate(job, outputs, &mut watch)?);
+        if watch.is_interrupted() {
+            break;
+        }
+    }
+    watch.finish();
+    if let Some(path) = &args.report {
+        write_report(path, args, &input, &set, &finished)?;
+    }
+    show(console, args, &set, &finished)?;
+    answer(console, args, &finished)
+}
+
+/// The policies of the command line, otherwise that of the file.
+fn policies(
+    args: &SimulateArgs,
+    input: &Input,
+    set: &TaskSet,
+) -> Result<Vec<&'static Entry>, Failure> {
+    let mut entries: Vec<&'static Entry> = Vec::new();
+    for name in &args.policies {
+        let entry = registry::find(name).map_err(Failure::input)?;
+        if !entries.iter().any(|other| other.name == entry.name) {
+            entries.push(entry);
+        }
+    }
+    if !entries.is_empty() {
+        return Ok(entries);
+    }
+    let Some(name) = &set.scheduler.policy else {
+        return Err(Failure::in_file(
+            &input.path,
+            format_args!(
+                "names no policy; write `policy = \"…\"` under [scheduler], or use --policy: {EXAMPLES}"
+            ),
+        ));
+    };
+    let refused = |error: PolicyError| Failure::in_file(&input.path, error);
+    Ok(vec![registry::find(name).map_err(refused)?])
+}
+
+/// The overhead file of the command line, otherwise that of the task-set file.
+fn overhead_file(
+    args: &SimulateArgs,
+    input: &Input,
+    set: &TaskSet,
+) -> Result<Option<(String, OverheadFile)>, Failure> {
+    let path = match (&args.overheads, &set.scheduler.overheads) {
+        (Some(path), _) => path.clone(),
+        (None, Some(name)) => input.beside(name),
+        (None, None) => return Ok(None),
+    };
+    let input = Input::read(&path)?;
+    let file = overheads::read(&input.text).map_err(|error| input.refused(&error))?;
+    Ok(Some((input.path, file)))
+}
+
+/// What one policy costs. A policy without a table is refused: silently free scheduling would look
+/// better than any that was measured.
+fn overheads_of(
+    args: &SimulateArgs,
+    path: &str,
+    file: &OverheadFile,
+    policy: &str,
+) -> Result<Overheads, Failure> {
+    let (purpose, word) = match args.overheads_use {
+        OverheadsUse::Worst => (Use::Worst, "worst"),
+        OverheadsUse::Average => (Use::Average, "average"),
+    };
+    file.find(purpose, policy).cloned().ok_or_else(|| {
+        let known: Vec<&str> = file
+            .tables
+            .keys()
+            .filter(|(other, _)| *other == purpose)
+            .map(|(_, policy)| policy.as_str())
+            .collect();
+        Failure::in_file(
+            path,
+            format_args!(
+                "has no overheads for {policy}; write a table [{word}.{policy}] (there are: {})",
+                if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(" ")
+                }
+            ),
+        )
+    })
+}
+
+/// One run that is to be made.
+struct Job<'a> {
+    args: &'a SimulateArgs,
+    set: &'a TaskSet,
+    entry: &'static Entry,
+    policy: Box<dyn Policy>,
+    overheads: Option<Overheads>,
+}
+
+fn simulate(job: Job<'_>, outputs: Outputs, watch: &mut Watch) -> Result<Finished, Failure> {
+    let Job {
+        args,
+        set,
+        entry,
+        policy,
+        overheads,
+    } = job;
+    let options = Options {
+        seed: args.seed,
+        horizon: Instant::ZERO + args.horizon,
+        overheads,
+        reserve_server: args.reserve_server || set.scheduler.reserve_server,
+    };
+    let packing = policy.packing();
+    let mut outputs = outputs;
+    watch.start(entry.name);
+    let simulation = Simulation::new(set, policy, entry.order, options);
+    let (outcome, reached) = simulation.run_while(&mut outputs, |now| watch.goes_on(now));
+    outputs.finish(entry, packing, outcome.events, reached)
+}
+
+fn show(
+    console: &mut Console,
+    args: &SimulateArgs,
+    set: &TaskSet,
+    finished: &[Finished],
+) -> Result<(), Failure> {
+    let wanted = Instant::ZERO + args.horizon;
+    if console.json {
+        for run in finished {
+            let mut value = run.summary.to_json(run.entry.name, run.events);
+            if run.summary.horizon < wanted {
+                value["interrupted"] = true.into();
+            }
+            console.json_line(&value)?;
+        }
+        return Ok(());
+    }
+    let colour = if console.color {
+        Colour::Always
+    } else {
+        Colour::Never
+    };
+    for run in finished {
+        if let Some(bound) = &run.packing {
+            console.line(format!("{} packs the tasks like this:", run.entry.name))?;
+            console.line(packing(set, bound, colour))?;
+        }
+    }
+    if let [run] = finished {
+        let heading = Heading {
+            policy: run.entry.name,
+            seed: is_random(set).then_some(args.seed),
+        };
+        return console.text(&table(set, heading, &run.summary, colour));
+    }
+    let runs: Vec<_> = finished
+        .iter()
+        .map(|run| (run.entry.name, &run.summary))
+        .collect();
+    console.text(&comparison(set, &runs, colour))
+}
+
+/// Whether anything about the task set depends on the seed.
+fn is_random(set: &TaskSet) -> bool {
+    set.tasks
+        .iter()
+        .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
+}
+
+/// Under `--strict` a miss is a no. No miss is a yes only if the run was not cut short.
+fn answer(
+    console: &Console,
+    args: &SimulateArgs,
+    finished: &[Finished],
+) -> Result<Answer, Failure> {
+    let wanted = Instant::ZERO + args.horizon;
+    let cut = finished.iter().find(|run| run.summary.horizon < wanted);
+    if let Some(run) = cut {
+        console.note(format!(
+            "interrupted: {} was simulated for {} of {wanted}",
+            run.entry.name, run.summary.horizon
+        ));
+    }
+    let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
+    Ok(match (args.strict, missed, cut.is_some()) {
+        (true, true, _) => Answer::No,
+        (true, false, true) => Answer::Undecided,
+        _ => Answer::Yes,
+    })
+}

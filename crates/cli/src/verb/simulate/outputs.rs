@@ -1,0 +1,218 @@
+//! The files that a simulation writes while it runs, and the page made afterwards.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, TaskSet};
+use shiftwork_policy::registry::{Entry, OrderName};
+use shiftwork_report::{Limits, Provenance, Rank, Run, html};
+use shiftwork_trace::{Counters, JobTable, RunSummary, perfetto};
+
+use super::is_random;
+use crate::args::SimulateArgs;
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// The program and its version, for provenance.
+const TOOL: &str = concat!("shiftwork ", env!("CARGO_PKG_VERSION"));
+
+type ToFile = BufWriter<File>;
+
+/// A run that is over.
+pub struct Finished {
+    /// The policy that made it.
+    pub entry: &'static Entry,
+    /// Where the policy bound each task, if it binds any.
+    pub packing: Option<Vec<Affinity>>,
+    /// What came of it. Its horizon is the one that was reached.
+    pub summary: RunSummary,
+    /// How many events the policy took.
+    pub events: u64,
+    /// Everything that happened, if a page is to be made of it.
+    records: Option<Vec<Record>>,
+}
+
+/// Everything that takes the records of one run.
+pub struct Outputs {
+    counters: Counters,
+    jobs: Option<(PathBuf, JobTable<ToFile>)>,
+    trace: Option<(PathBuf, perfetto::Writer<ToFile>)>,
+    records: Option<Vec<Record>>,
+}
+
+impl Recorder for Outputs {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        self.counters.record(at, what);
+        if let Some((_, jobs)) = &mut self.jobs {
+            jobs.record(at, what);
+        }
+        if let Some((_, trace)) = &mut self.trace {
+            trace.record(at, what);
+        }
+        self.records.record(at, what);
+    }
+}
+
+impl Outputs {
+    /// Creates the files that the command line asks for. If there are several runs, the policy's
+    /// name goes into the names of the files.
+    pub fn create(
+        args: &SimulateArgs,
+        set: &TaskSet,
+        entry: &Entry,
+        several: bool,
+    ) -> Result<Self, Failure> {
+        let path = |path: &PathBuf| match several {
+            true => with_policy(path, entry.name),
+            false => path.clone(),
+        };
+        let jobs = match &args.jobs {
+            Some(file) => {
+                let path = path(file);
+                let table = JobTable::new(set, create(&path)?);
+                Some((path, table))
+            }
+            None => None,
+        };
+        let trace = match &args.trace {
+            Some(file) => {
+                let path = path(file);
+                let writer = perfetto::Writer::new(set, &origin(args, set, entry), create(&path)?);
+                let writer = if args.sched_switch {
+                    writer.with_sched_switch(set)
+                } else {
+                    writer
+                };
+                Some((path, writer))
+            }
+            None => None,
+        };
+        Ok(Self {
+            counters: Counters::new(set, set.platform.cpus),
+            jobs,
+            trace,
+            records: args.report.is_some().then(Vec::new),
+        })
+    }
+
+    /// Completes the files of a run that covers the time to `horizon`.
+    pub fn finish(
+        self,
+        entry: &'static Entry,
+        packing: Option<Vec<Affinity>>,
+        events: u64,
+        horizon: Instant,
+    ) -> Result<Finished, Failure> {
+        if let Some((path, table)) = self.jobs {
+            let flushed = table.finish(horizon).and_then(|mut file| file.flush());
+            flushed.map_err(|error| failed(&path, &error))?;
+        }
+        if let Some((path, writer)) = self.trace {
+            let flushed = writer.finish(horizon).and_then(|mut file| file.flush());
+            flushed.map_err(|error| failed(&path, &error))?;
+        }
+        Ok(Finished {
+            entry,
+            packing,
+            summary: self.counters.finish(horizon),
+            events,
+            records: self.records,
+        })
+    }
+}
+
+/// What the trace says about where it comes from. The task set is written anew, so that it means
+/// the same on a machine with other CPUs or without the file of another tool.
+fn origin(args: &SimulateArgs, set: &TaskSet, entry: &Entry) -> perfetto::Provenance {
+    perfetto::Provenance {
+        tool: TOOL.to_owned(),
+        policy: entry.name.to_owned(),
+        seed: is_random(set).then_some(args.seed),
+        horizon: Instant::ZERO + args.horizon,
+        task_set: shiftwork_taskset::write(set),
+    }
+}
+
+/// Writes the page about all runs.
+pub fn write_report(
+    path: &Path,
+    args: &SimulateArgs,
+    input: &Input,
+    set: &TaskSet,
+    finished: &[Finished],
+) -> Result<(), Failure> {
+    let runs: Vec<Run<'_>> = finished
+        .iter()
+        .map(|run| Run {
+            set,
+            records: run.records.as_deref().unwrap_or_default(),
+            summary: &run.summary,
+            rank: Some(rank(run.entry)),
+            packing: run.packing.as_deref(),
+            provenance: Provenance {
+                version: TOOL.to_owned(),
+                policy: run.entry.name.to_owned(),
+                seed: is_random(set).then_some(args.seed),
+                command: command(args, input, run),
+                input: input.path.clone(),
+                input_hash: input.hash(),
+                machine: "sim".to_owned(),
+            },
+        })
+        .collect();
+    let page = html(&runs, &Limits::default());
+    fs::write(path, page).map_err(|error| failed(path, &error))
+}
+
+/// By what a policy ranks jobs, as the page wants to know it.
+pub fn rank(entry: &Entry) -> Rank {
+    match entry.order {
+        OrderName::Edf => Rank::Deadline,
+        OrderName::FixedPriority => Rank::Priority,
+    }
+}
+
+/// A command line that makes this run again.
+fn command(args: &SimulateArgs, input: &Input, run: &Finished) -> String {
+    let mut command = format!(
+        "shiftwork simulate {} --policy {} --for {} --seed {}",
+        input.path, run.entry.name, args.horizon, args.seed
+    );
+    if let Some(overheads) = &args.overheads {
+        command.push_str(&format!(" --overheads {overheads}"));
+    }
+    if args.reserve_server {
+        command.push_str(" --reserve-server");
+    }
+    command
+}
+
+/// `out.csv` becomes `out.g-edf.csv`.
+fn with_policy(path: &Path, policy: &str) -> PathBuf {
+    match path.extension() {
+        Some(extension) => path.with_extension(format!("{policy}.{}", extension.to_string_lossy())),
+        None => path.with_extension(policy),
+    }
+}
+
+fn create(path: &Path) -> Result<ToFile, Failure> {
+    let file = File::create(path).map_err(|error| failed(path, &error))?;
+    Ok(BufWriter::with_capacity(1 << 16, file))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::writing(&path.display().to_string(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_goes_before_the_extension() {
+        let named = |path: &str| with_policy(Path::new(path), "g-edf");
+        assert_eq!(named("a/out.csv"), Path::new("a/out.g-edf.csv"));
+        assert_eq!(named("out"), Path::new("out.g-edf"));
+    }
+}

@@ -1,0 +1,83 @@
+//! A progress bar, and stopping at Ctrl-C.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use shiftwork_model::{Instant, Span};
+
+use crate::output::Console;
+
+/// Set by the first Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Follows a simulation through its time.
+pub struct Watch {
+    bar: ProgressBar,
+    /// When to draw next.
+    next: Instant,
+    step: Span,
+}
+
+impl Watch {
+    /// Watches runs to this horizon. From now on the first Ctrl-C stops the run, so that what was
+    /// simulated is shown; the second ends the process.
+    pub fn new(console: &Console, horizon: Instant) -> Self {
+        // Without a handler Ctrl-C ends the process at once, which is no worse than to refuse.
+        let _ = ctrlc::set_handler(|| {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        });
+        let bar = if console.shows_progress() {
+            ProgressBar::new(horizon.as_ns()).with_style(
+                ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}%")
+                    .expect("the template is a constant that a test draws"),
+            )
+        } else {
+            ProgressBar::hidden()
+        };
+        // A thousand pictures are smooth enough.
+        let step = Span::from_ns((horizon.as_ns() / 1_000).max(1));
+        Self {
+            bar,
+            next: Instant::ZERO,
+            step,
+        }
+    }
+
+    /// The next run begins.
+    pub fn start(&mut self, policy: &'static str) {
+        self.bar.set_message(policy);
+        self.bar.set_position(0);
+        self.next = Instant::ZERO + self.step;
+    }
+
+    /// Called before every instant of a run; whether to go on.
+    pub fn goes_on(&mut self, now: Instant) -> bool {
+        if now >= self.next {
+            self.bar.set_position(now.as_ns());
+            self.next = now + self.step;
+        }
+        !self.is_interrupted()
+    }
+
+    /// Whether Ctrl-C was pressed.
+    pub fn is_interrupted(&self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_of_the_bar_is_sound() {
+        assert!(ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}%").is_ok());
+    }
+}

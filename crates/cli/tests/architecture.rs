@@ -1,0 +1,127 @@
+//! Who may depend on whom: the manifests, the table in docs/architecture.md, and the rule agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Each crate and the crates that it may know.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("taskset", &["model"]),
+    ("policy", &["model"]),
+    ("machine", &["model", "policy"]),
+    ("sim", &["machine", "model", "policy"]),
+    ("trace", &["model"]),
+    ("report", &["model", "trace"]),
+    (
+        "cli",
+        &[
+            "machine", "model", "policy", "report", "sim", "taskset", "trace",
+        ],
+    ),
+];
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Our crates among the dependencies of a crate; those that only its tests need do not count.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut counts = false;
+    let mut found = BTreeSet::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            let section = line.trim_matches(['[', ']']);
+            counts = section.ends_with("dependencies") && !section.ends_with("dev-dependencies");
+        } else if counts && let Some(rest) = line.strip_prefix("shiftwork-") {
+            let name = rest
+                .split(|c: char| !c.is_alphanumeric() && c != '-')
+                .next();
+            found.extend(name.map(str::to_owned));
+        }
+    }
+    found
+}
+
+fn manifests() -> BTreeMap<String, String> {
+    fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path.join("Cargo.toml")).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn every_crate_knows_only_whom_it_may_know() {
+    let manifests = manifests();
+    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    assert_eq!(
+        manifests.keys().map(String::as_str).collect::<Vec<_>>(),
+        allowed.keys().copied().collect::<Vec<_>>(),
+        "every crate has its place among the arrows"
+    );
+    for (name, manifest) in &manifests {
+        for dependency in dependencies(manifest) {
+            assert!(
+                allowed[name.as_str()].contains(&dependency.as_str()),
+                "`{name}` must not know `{dependency}`; it may know {:?}",
+                allowed[name.as_str()]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_forbidden_arrow_is_found_in_every_kind_of_section() {
+    let found = |text: &str| dependencies(text).into_iter().collect::<Vec<_>>();
+    assert_eq!(
+        found("[dependencies]\nshiftwork-sim = { workspace = true }"),
+        ["sim"]
+    );
+    assert_eq!(
+        found("[build-dependencies]\nshiftwork-cli.workspace = true"),
+        ["cli"]
+    );
+    assert_eq!(
+        found("[target.'cfg(unix)'.dependencies]\nshiftwork-sim = \"1\""),
+        ["sim"]
+    );
+    assert_eq!(found("[dev-dependencies]\nshiftwork-sim = \"1\""), [""; 0]);
+}
+
+#[test]
+fn the_core_needs_no_operating_system() {
+    for name in ["model", "policy"] {
+        let path = root().join("crates").join(name).join("src/lib.rs");
+        let text = fs::read_to_string(path).unwrap();
+        assert!(text.contains("\n#![no_std]"), "`{name}` is no_std");
+        assert!(!text.contains("extern crate std"), "`{name}` is no_std");
+    }
+}
+
+#[test]
+fn the_documentation_shows_the_same_arrows() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    for (name, allowed) in ARROWS {
+        let row = text
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")))
+            .unwrap_or_else(|| panic!("docs/architecture.md has no row for `{name}`"));
+        let last = row
+            .trim_end_matches([' ', '|'])
+            .rsplit('|')
+            .next()
+            .unwrap()
+            .trim();
+        let mut shown: Vec<&str> = last.split(", ").collect();
+        shown.sort_unstable();
+        match last {
+            "nobody" => assert!(allowed.is_empty(), "{row}"),
+            "all" => assert_eq!(allowed.len(), ARROWS.len() - 1, "{row}"),
+            _ => assert_eq!(shown, *allowed, "{row}"),
+        }
+    }
+}

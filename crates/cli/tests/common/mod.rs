@@ -1,0 +1,99 @@
+//! What several tests need: runs by policy name, and what became of a job.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use shiftwork_model::{Happening, Instant, JobId, Record, TaskSet};
+use shiftwork_policy::registry::{self, Entry, Invariant, OrderName};
+use shiftwork_sim::{Options, Simulation};
+use shiftwork_trace::{Counters, RunSummary, check};
+
+/// How much random testing is asked for: a few cases, or with `SHIFTWORK_LONG` many.
+pub fn cases(few: u64, many: u64) -> u64 {
+    match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => many,
+        None => few,
+    }
+}
+
+/// A run that is over.
+pub struct Done {
+    pub records: Vec<Record>,
+    pub summary: RunSummary,
+    pub horizon: Instant,
+    /// By what the checkers judge it.
+    pub facts: check::Facts,
+}
+
+/// Simulates; `None` if the task set is outside the policy's domain.
+pub fn simulate(set: &TaskSet, entry: &Entry, seed: u64, horizon: Instant) -> Option<Done> {
+    let policy = entry.build(set).ok()?;
+    let facts = facts(entry, policy.packing());
+    let options = Options {
+        seed,
+        horizon,
+        overheads: None,
+        reserve_server: false,
+    };
+    let mut recorders = (Vec::new(), Counters::new(set, set.platform.cpus));
+    Simulation::new(set, policy, entry.order, options).run(&mut recorders);
+    let (records, counters) = recorders;
+    Some(Done {
+        records,
+        summary: counters.finish(horizon),
+        horizon,
+        facts,
+    })
+}
+
+/// Simulates a task set that the policy must take.
+pub fn run(set: &TaskSet, policy: &str, horizon: Instant) -> Done {
+    let entry = registry::find(policy).unwrap();
+    simulate(set, entry, 1, horizon).unwrap_or_else(|| panic!("{policy} refuses {}", set.name))
+}
+
+/// What a policy promises, in the words of the checkers.
+pub fn facts(entry: &Entry, packing: Option<Vec<shiftwork_model::Affinity>>) -> check::Facts {
+    check::Facts {
+        invariant: match entry.invariant {
+            Invariant::Weak => check::Invariant::Weak,
+            Invariant::Strong => check::Invariant::Strong,
+            Invariant::Packed => check::Invariant::Packed,
+            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+        },
+        order: match entry.order {
+            OrderName::Edf => check::Order::Edf,
+            OrderName::FixedPriority => check::Order::FixedPriority,
+        },
+        packing,
+        immediate: true,
+    }
+}
+
+impl Done {
+    /// The job `number` (from 1) of a task.
+    fn job(set: &TaskSet, task: &str, number: u64) -> JobId {
+        JobId {
+            task: set.find(task).unwrap(),
+            number,
+        }
+    }
+
+    /// When a job first ran; `None` if it never did.
+    pub fn start(&self, set: &TaskSet, task: &str, number: u64) -> Option<Instant> {
+        let job = Self::job(set, task, number);
+        self.when(|what| matches!(what, Happening::Switched { to: Some(to), .. } if *to == job))
+    }
+
+    /// When a job finished; `None` if it did not.
+    pub fn finish(&self, set: &TaskSet, task: &str, number: u64) -> Option<Instant> {
+        let job = Self::job(set, task, number);
+        self.when(|what| matches!(what, Happening::Completed { job: done } if *done == job))
+    }
+
+    fn when(&self, is_it: impl Fn(&Happening) -> bool) -> Option<Instant> {
+        self.records
+            .iter()
+            .find(|record| is_it(&record.what))
+            .map(|record| record.at)
+    }
+}

@@ -1,0 +1,116 @@
+//! Every policy of the registry, on random task sets of its domain, on the simulated machine, judged
+//! by every checker of `trace`. A new policy takes part as soon as it has its registry line.
+
+mod common;
+mod random_sets;
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{Instant, TaskSet};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName, POLICIES};
+use shiftwork_trace::check;
+
+use common::{Done, cases, simulate};
+use random_sets::{SHAPES, random_set};
+
+/// Long enough for hyperperiods of most sets, short enough for many sets.
+const HORIZON: Instant = Instant::from_ns(150_000_000);
+
+/// Everything that is needed to see a failure again.
+fn story(entry: &Entry, seed: u64, set: &TaskSet) -> String {
+    format!(
+        "{} on the task set of seed {seed} (save it and `shiftwork simulate FILE --policy {} --for \
+         150ms --seed {seed}`):\n{}",
+        entry.name,
+        entry.name,
+        shiftwork_taskset::write(set)
+    )
+}
+
+fn judge(set: &TaskSet, done: &Done) -> Vec<check::Violation> {
+    check::check(set, done.facts.clone(), done.horizon, &done.records)
+}
+
+#[test]
+fn every_policy_keeps_what_it_promises_on_random_task_sets() {
+    let mut taken = BTreeMap::<&str, u64>::new();
+    for seed in 1..=cases(120, 6_000) {
+        let set = random_set(seed);
+        for entry in POLICIES {
+            let Some(done) = simulate(&set, entry, seed, HORIZON) else {
+                continue;
+            };
+            *taken.entry(entry.name).or_default() += 1;
+            let violations = judge(&set, &done);
+            assert_eq!(violations, [], "{}", story(entry, seed, &set));
+        }
+    }
+    for entry in POLICIES {
+        let count = taken.get(entry.name).copied().unwrap_or(0);
+        // One shape in SHAPES is global, and every policy takes those.
+        assert!(
+            count >= cases(120, 6_000) / SHAPES / 2,
+            "{} took only {count} sets",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn counters_agree_with_each_other_on_random_task_sets() {
+    for seed in 1..=cases(60, 3_000) {
+        let set = random_set(seed);
+        for entry in POLICIES {
+            let Some(done) = simulate(&set, entry, seed, HORIZON) else {
+                continue;
+            };
+            let summary = &done.summary;
+            let story = || story(entry, seed, &set);
+            assert!(summary.completed <= summary.jobs, "{}", story());
+            assert!(summary.deadline_misses <= summary.jobs, "{}", story());
+            assert!(
+                summary.shifts <= summary.migrations,
+                "every shift is a migration: {}",
+                story()
+            );
+            if matches!(entry.invariant, Invariant::NonPreemptive) && set.actions.is_empty() {
+                assert_eq!(summary.preemptions, 0, "{}", story());
+            }
+        }
+    }
+}
+
+/// The suite can fail: a weak scheduler judged as a strong one, and one order judged as the other,
+/// are found out.
+#[test]
+fn whoever_promises_more_than_it_keeps_is_found_out() {
+    let found_out = |entry: &Entry, broken: fn(&mut check::Facts)| {
+        (1..=200).any(|seed| {
+            let set = random_set(seed);
+            let Some(mut done) = simulate(&set, entry, seed, HORIZON) else {
+                return false;
+            };
+            broken(&mut done.facts);
+            !judge(&set, &done).is_empty()
+        })
+    };
+    for entry in POLICIES {
+        if entry.invariant == Invariant::Weak {
+            let strong = |facts: &mut check::Facts| facts.invariant = check::Invariant::Strong;
+            assert!(
+                found_out(entry, strong),
+                "{} is weak, not strong",
+                entry.name
+            );
+        }
+        let other_order: fn(&mut check::Facts) = match entry.order {
+            OrderName::Edf => |facts| facts.order = check::Order::FixedPriority,
+            OrderName::FixedPriority => |facts| facts.order = check::Order::Edf,
+        };
+        assert!(
+            found_out(entry, other_order),
+            "{} has another order",
+            entry.name
+        );
+    }
+}
