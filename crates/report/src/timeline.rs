@@ -94,7 +94,8 @@ pub(crate) struct Away {
 pub(crate) struct Timeline {
     pub horizon: Instant,
     pub cpus: Vec<Vec<Slice>>,
-    pub away: Vec<Vec<Away>>,
+    /// Per CPU background work and offline times, each without overlaps.
+    pub away: Vec<[Vec<Away>; 2]>,
     pub shifts: Vec<Shift>,
     /// The jobs of each task, by number.
     pub tasks: Vec<Vec<Life>>,
@@ -139,8 +140,11 @@ impl Timeline {
 
     /// Why the CPU was not there for real-time jobs just after this instant, if so.
     pub fn absent(&self, cpu: usize, at: Instant) -> Option<Absence> {
-        let within = |away: &&Away| away.from <= at && at < away.to;
-        self.away[cpu].iter().find(within).map(|away| away.why)
+        self.away[cpu].iter().find_map(|stretches| {
+            let after = stretches.partition_point(|away| away.to <= at);
+            let within = stretches.get(after).filter(|away| away.from <= at);
+            within.map(|away| away.why)
+        })
     }
 
     /// The CPUs that the task could use just after this instant.
@@ -236,7 +240,7 @@ impl Builder {
         let line = Timeline {
             horizon,
             cpus: vec![Vec::new(); cpus],
-            away: vec![Vec::new(); cpus],
+            away: vec![[Vec::new(), Vec::new()]; cpus],
             shifts: Vec::new(),
             tasks: vec![Vec::new(); set.tasks.len()],
             affinities: affinities.collect(),
@@ -386,7 +390,7 @@ impl Builder {
         let from = self.gone.get_mut(cpu.index())?[why as usize].take();
         if let Some(from) = from {
             let to = self.now;
-            self.line.away[cpu.index()].push(Away { from, to, why });
+            self.line.away[cpu.index()][why as usize].push(Away { from, to, why });
         }
         Some(())
     }
@@ -447,7 +451,6 @@ impl Builder {
                 // The CPU is in range, so there is nothing unknown to report.
                 let _ = self.serve_cpu(CpuId::from_index(cpu), why);
             }
-            self.line.away[cpu].sort_by_key(|away| away.from);
         }
         self.line
     }

@@ -234,8 +234,11 @@ fn changes(context: Context<'_>, from: Instant, to: Instant) -> Vec<Instant> {
                 .filter(inside),
         );
     }
-    let away = context.line.away.iter().flatten();
-    instants.extend(away.flat_map(|away| [away.from, away.to]).filter(inside));
+    for stretches in context.line.away.iter().flatten() {
+        let first = stretches.partition_point(|away| away.to <= from);
+        let within = stretches[first..].iter().take_while(|away| away.from < to);
+        instants.extend(within.flat_map(|away| [away.from, away.to]).filter(inside));
+    }
     let affinities = context.line.affinities.iter().flatten();
     instants.extend(affinities.map(|&(since, _)| since).filter(inside));
     instants.sort_unstable();

@@ -200,6 +200,7 @@ fn away(line: &Timeline) -> Vec<Vec<u64>> {
         .map(|stretches| {
             stretches
                 .iter()
+                .flatten()
                 .flat_map(|away| {
                     let why = match away.why {
                         Absence::Background => 1,

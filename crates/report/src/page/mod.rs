@@ -1,7 +1,7 @@
 //! One self-contained HTML page about one run, or about several side by side.
 //!
 //! The page needs no network and no other file. Tables, distributions and explanations are plain
-//! HTML and readable without a script; only the schedule chart is drawn by one (`assets/report.js`).
+//! HTML and readable without a script; only the schedule charts are drawn by one (`assets/*.js`).
 
 mod data;
 mod distribution;
@@ -22,7 +22,15 @@ use crate::timeline::Timeline;
 use crate::units::{self, Script};
 
 const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
+
+/// The parts of the script, in the order in which they build on one another.
+const SCRIPTS: [&str; 5] = [
+    include_str!("../../assets/data.js"),
+    include_str!("../../assets/look.js"),
+    include_str!("../../assets/view.js"),
+    include_str!("../../assets/chart.js"),
+    include_str!("../../assets/page.js"),
+];
 
 /// A run with everything that is computed from its records.
 struct Told<'a> {
@@ -52,7 +60,9 @@ pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
     page += &summary::tasks(&told);
     page += &summary::provenance(&told);
     page += "</main>\n";
-    page += &format!("<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    let script = SCRIPTS.concat();
+    page += &format!("<script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n");
+    page += "</body>\n</html>\n";
     page
 }
 

@@ -90,7 +90,10 @@ fn jobs(told: &Told<'_>, limit: usize) -> String {
     lives.truncate(limit);
     let rows: String = lives.iter().map(|life| job(told, life)).collect();
     let shown = match all > limit {
-        true => format!("the first {} of {}", limit, plural(all as u64, "job")),
+        true => format!(
+            "the first {limit} of {} (<code>simulate --jobs FILE.csv</code> writes all)",
+            plural(all as u64, "job")
+        ),
         false => plural(all as u64, "job"),
     };
     format!(

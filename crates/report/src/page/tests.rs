@@ -1,6 +1,8 @@
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use super::*;
 use crate::misses::Rank;
@@ -144,17 +146,37 @@ fn after_script(name: &str, page: &str) -> Option<String> {
     let folder = folder(name);
     let file = folder.join("page.html");
     fs::write(&file, page).unwrap();
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .args(["--window-size=1280,1600", "--virtual-time-budget=4000"])
+    let dump = folder.join("dump.html");
+    let mut child = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--dump-dom",
+            "--window-size=1280,1600",
+            "--virtual-time-budget=4000",
+        ])
         .arg(format!(
             "--user-data-dir={}",
             folder.join("profile").display()
         ))
-        .arg(format!("file://{}", Path::new(&file).display()))
-        .output()
+        .arg(format!("file://{}", file.display()))
+        .stdout(fs::File::create(&dump).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
         .unwrap();
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    for _ in 0..600 {
+        if child.try_wait().unwrap().is_some() {
+            return Some(fs::read_to_string(&dump).unwrap());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("{browser} did not finish within a minute");
 }
 
 /// The value of the first attribute of this name.
