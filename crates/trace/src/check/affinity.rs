@@ -33,3 +33,44 @@ fn judge_task(state: &State, id: TaskId, found: &mut Findings) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Invariant;
+    use crate::check::testing::{edf, found};
+    use crate::testing::{Story, cpu, set};
+    use shiftwork_model::{Affinity, Happening, TaskId};
+
+    #[test]
+    fn a_job_outside_its_affinity_is_found() {
+        let story = Story::default()
+            .at(3)
+            .release(0, 1, 20)
+            .switch(1, Some((0, 1)));
+        assert_eq!(
+            found(&set(2, &[("a", "0")]), edf(Invariant::Weak), &story, 9)[0],
+            "at 3ns: job 1 of a runs on CPU 1, and its affinity is {0}"
+        );
+    }
+
+    #[test]
+    fn a_job_that_stays_where_it_may_no_longer_run_is_found() {
+        let affinity = Box::new(Affinity::pinned(cpu(1)));
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 20)
+            .switch(0, Some((0, 1)))
+            .at(4)
+            .tell(Happening::AffinitySet {
+                task: TaskId::from_index(0),
+                affinity,
+            });
+        let set = set(2, &[("a", "0")]);
+        assert_eq!(
+            found(&set, edf(Invariant::Weak), &story, 9)[0],
+            "at 4ns: job 1 of a runs on CPU 0, and its affinity is {1}"
+        );
+        let moved = story.switch(0, None).switch(1, Some((0, 1)));
+        assert_eq!(found(&set, edf(Invariant::Weak), &moved, 9), [""; 0]);
+    }
+}

@@ -21,3 +21,42 @@ pub(super) fn judge(state: &State, found: &mut Findings) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Invariant;
+    use crate::check::testing::{edf, found};
+    use crate::testing::{Story, cpu, set};
+    use shiftwork_model::Happening;
+
+    #[test]
+    fn a_job_on_a_cpu_that_is_away_is_found_until_it_leaves() {
+        let set = set(1, &[("a", "0")]);
+        for (goes, returns, why) in [
+            (
+                Happening::CpuOffline { cpu: cpu(0) },
+                Happening::CpuOnline { cpu: cpu(0) },
+                "is offline",
+            ),
+            (
+                Happening::BackgroundStarted { cpu: cpu(0) },
+                Happening::BackgroundEnded { cpu: cpu(0) },
+                "is given to background work",
+            ),
+        ] {
+            let stays = Story::default()
+                .at(0)
+                .release(0, 1, 9)
+                .switch(0, Some((0, 1)))
+                .at(2);
+            let stays = stays.tell(goes);
+            let leaves = stays.clone().switch(0, None);
+            assert_eq!(
+                found(&set, edf(Invariant::Strong), &stays, 9),
+                [format!("at 2ns: job 1 of a runs on CPU 0, which {why}")]
+            );
+            let back = leaves.at(5).tell(returns).switch(0, Some((0, 1)));
+            assert_eq!(found(&set, edf(Invariant::Strong), &back, 9), [""; 0]);
+        }
+    }
+}

@@ -129,3 +129,115 @@ impl Budget {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Invariant;
+    use crate::check::testing::{edf, found};
+    use crate::testing::{Story, at, set};
+    use shiftwork_model::TaskId;
+
+    /// One task with a budget of 10 ns.
+    fn one_task(on_overrun: OnOverrun) -> TaskSet {
+        let mut set = set(2, &[("a", "0-1")]);
+        set.tasks[0].on_overrun = on_overrun;
+        set
+    }
+
+    fn judged(story: &Story, horizon: u64) -> Vec<String> {
+        found(
+            &one_task(OnOverrun::Throttle),
+            edf(Invariant::Weak),
+            story,
+            horizon,
+        )
+    }
+
+    fn running() -> Story {
+        Story::default()
+            .at(0)
+            .release(0, 1, 90)
+            .switch(0, Some((0, 1)))
+    }
+
+    #[test]
+    fn a_job_that_executes_beyond_its_budget_is_found_in_whatever_pieces() {
+        let pieces = running()
+            .at(6)
+            .switch(0, None)
+            .at(6)
+            .switch(1, Some((0, 1)));
+        let story = pieces.at(11).switch(1, None).at(11).complete(0, 1);
+        assert_eq!(
+            judged(&story, 50),
+            ["at 11ns: job 1 of a has executed 11ns on a budget of 10ns"]
+        );
+    }
+
+    #[test]
+    fn a_job_that_still_runs_at_the_horizon_is_charged_up_to_there() {
+        assert_eq!(judged(&running(), 10), [""; 0]);
+        assert_eq!(
+            judged(&running(), 12),
+            ["at 12ns: job 1 of a has executed 12ns on a budget of 10ns"]
+        );
+    }
+
+    #[test]
+    fn a_replenishment_gives_a_new_budget_even_to_a_running_job() {
+        let replenished = |budget| Happening::Replenished {
+            task: TaskId::from_index(0),
+            budget: Span::from_ns(budget),
+            deadline: at(190),
+        };
+        let story = running()
+            .at(10)
+            .tell(replenished(5))
+            .at(15)
+            .complete(0, 1)
+            .switch(0, None);
+        assert_eq!(judged(&story, 50), [""; 0]);
+        let story = running()
+            .at(10)
+            .tell(replenished(4))
+            .at(15)
+            .complete(0, 1)
+            .switch(0, None);
+        assert_eq!(
+            judged(&story, 50),
+            ["at 15ns: job 1 of a has executed 5ns on a budget of 4ns"]
+        );
+    }
+
+    #[test]
+    fn a_new_cost_holds_for_jobs_released_from_then_on() {
+        let attributes = Happening::AttributesSet {
+            task: TaskId::from_index(0),
+            cost: Span::from_ns(3),
+            period: Span::from_ns(100),
+            deadline: Span::from_ns(100),
+        };
+        let story = running()
+            .at(2)
+            .tell(attributes)
+            .at(9)
+            .complete(0, 1)
+            .switch(0, None);
+        let story = story
+            .release(0, 2, 99)
+            .switch(0, Some((0, 2)))
+            .at(13)
+            .complete(0, 2);
+        assert_eq!(
+            judged(&story.switch(0, None), 50),
+            ["at 13ns: job 2 of a has executed 4ns on a budget of 3ns"]
+        );
+    }
+
+    #[test]
+    fn only_throttled_tasks_have_a_budget() {
+        let set = one_task(OnOverrun::Continue);
+        assert_eq!(found(&set, edf(Invariant::Weak), &running(), 50), [""; 0]);
+    }
+}

@@ -14,6 +14,8 @@ mod one_cpu;
 mod order;
 mod reach;
 mod state;
+#[cfg(test)]
+mod testing;
 mod work_conservation;
 
 use std::fmt;
@@ -182,4 +184,100 @@ pub fn check(set: &TaskSet, facts: Facts, horizon: Instant, records: &[Record]) 
         checker.record(record.at, &record.what);
     }
     checker.finish(horizon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{edf, found};
+    use super::*;
+    use crate::testing::{Story, at, noise, set};
+    use shiftwork_model::RandomStream;
+
+    #[test]
+    fn a_violation_says_when_and_what() {
+        let violation = Violation {
+            at: at(1_500),
+            what: "it rains".into(),
+        };
+        assert_eq!(violation.to_string(), "at 1500ns: it rains");
+    }
+
+    #[test]
+    fn a_run_as_it_should_be_violates_nothing() {
+        let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "1")]);
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .release(1, 1, 20)
+            .switch(1, Some((1, 1)))
+            .at(2)
+            .release(2, 1, 5)
+            .switch(1, Some((2, 1)))
+            .at(4)
+            .complete(2, 1)
+            .switch(1, Some((1, 1)))
+            .at(9)
+            .complete(0, 1)
+            .switch(0, None)
+            .at(12)
+            .complete(1, 1)
+            .switch(1, None);
+        assert_eq!(found(&set, edf(Invariant::Strong), &story, 20), [""; 0]);
+        assert_eq!(found(&set, edf(Invariant::Weak), &story, 20), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_recorded_at_the_horizon_is_not_judged() {
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 20)
+            .switch(0, Some((0, 1)))
+            .at(9)
+            .complete(0, 1);
+        let set = set(1, &[("a", "0")]);
+        assert_eq!(found(&set, edf(Invariant::Strong), &story, 9), [""; 0]);
+        assert_eq!(
+            found(&set, edf(Invariant::Strong), &story, 10),
+            ["at 9ns: job 1 of a runs on CPU 0 and is not ready"]
+        );
+    }
+
+    #[test]
+    fn records_whose_time_runs_backwards_are_a_violation() {
+        let story = Story::default()
+            .at(5)
+            .release(0, 1, 20)
+            .switch(0, Some((0, 1)))
+            .at(4);
+        let story = story.switch(0, Some((0, 1)));
+        let found = found(&set(1, &[("a", "0")]), edf(Invariant::Weak), &story, 9);
+        assert_eq!(found, ["at 4ns: a record follows one of 5ns"]);
+    }
+
+    #[test]
+    fn reports_are_bounded_and_nonsense_never_panics() {
+        for seed in 1..=300 {
+            let mut random = RandomStream::new(seed, 0, 0);
+            let records = noise(&mut random, 5, 9, 400);
+            let set = set(4, &[("a", "0"), ("b", "0-1"), ("c", "2-3")]);
+            let packing = set.tasks.iter().map(|task| task.affinity).collect();
+            for invariant in [
+                Invariant::Weak,
+                Invariant::Strong,
+                Invariant::Packed,
+                Invariant::NonPreemptive,
+            ] {
+                let facts = Facts {
+                    packing: Some(Vec::clone(&packing)),
+                    ..edf(invariant)
+                };
+                let found = check(&set, facts, Instant::NEVER, &records);
+                assert!(
+                    !found.is_empty() && found.len() <= VIOLATIONS_MAX,
+                    "seed {seed}"
+                );
+            }
+        }
+    }
 }

@@ -81,3 +81,114 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
         Happening::Refused { .. } => (None, None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Invariant;
+    use crate::check::testing::{edf, found};
+    use crate::testing::{Story, cpu, job, set};
+    use shiftwork_model::{Happening, NotReadyReason, TaskSet};
+
+    fn one_task() -> TaskSet {
+        set(2, &[("a", "0-1")])
+    }
+
+    fn first(story: &Story) -> String {
+        found(&one_task(), edf(Invariant::Weak), story, 50).swap_remove(0)
+    }
+
+    #[test]
+    fn a_job_on_two_cpus_is_found() {
+        let story = Story::default()
+            .at(1)
+            .release(0, 1, 9)
+            .switch(0, Some((0, 1)));
+        let story = story.switch(1, Some((0, 1)));
+        assert_eq!(
+            first(&story),
+            "at 1ns: job 1 of a runs on CPUs 0 and 1 at once"
+        );
+    }
+
+    #[test]
+    fn a_job_that_did_not_stop_where_it_was_is_found() {
+        let story = Story::default()
+            .at(1)
+            .release(0, 1, 9)
+            .switch(0, Some((0, 1)))
+            .at(2);
+        let story = story.switch(1, Some((0, 1)));
+        assert_eq!(
+            first(&story),
+            "at 2ns: job 1 of a runs on CPUs 0 and 1 at once"
+        );
+    }
+
+    #[test]
+    fn being_on_two_cpus_in_the_midst_of_an_instant_is_no_violation() {
+        let story = Story::default()
+            .at(1)
+            .release(0, 1, 9)
+            .switch(0, Some((0, 1)))
+            .at(2);
+        let story = story.switch(1, Some((0, 1))).switch(0, None);
+        assert_eq!(
+            found(&one_task(), edf(Invariant::Weak), &story, 50),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_switch_from_a_job_that_was_not_there_is_found() {
+        let story = Story::default().at(1).release(0, 1, 9);
+        let switched = Happening::Switched {
+            cpu: cpu(0),
+            from: Some(job(0, 1)),
+            to: None,
+        };
+        assert_eq!(
+            first(&story.tell(switched)),
+            "at 1ns: CPU 0 is switched from job 1 of a, but runs nothing"
+        );
+    }
+
+    #[test]
+    fn a_job_that_runs_though_it_is_suspended_finished_or_never_released_is_found() {
+        let running = Story::default()
+            .at(1)
+            .release(0, 1, 9)
+            .switch(0, Some((0, 1)))
+            .at(2);
+        let suspended = running.clone().not_ready(0, 1, NotReadyReason::Suspended);
+        assert_eq!(
+            first(&suspended),
+            "at 2ns: job 1 of a runs on CPU 0 and is not ready"
+        );
+        let finished = running.complete(0, 1);
+        assert_eq!(
+            first(&finished),
+            "at 2ns: job 1 of a runs on CPU 0 and is not ready"
+        );
+        let never = Story::default().at(2).switch(0, Some((0, 7)));
+        assert_eq!(
+            first(&never),
+            "at 2ns: job 7 of a runs on CPU 0 and is not ready"
+        );
+    }
+
+    #[test]
+    fn unknown_tasks_and_cpus_are_found() {
+        let story = Story::default().at(2).release(3, 1, 9);
+        assert_eq!(
+            first(&story),
+            "at 2ns: a record names the task T3, and there are 1"
+        );
+        let story = Story::default()
+            .at(2)
+            .tell(Happening::CpuOnline { cpu: cpu(2) });
+        assert_eq!(
+            first(&story),
+            "at 2ns: a record names CPU 2, and there are 2"
+        );
+    }
+}

@@ -91,3 +91,255 @@ fn wronged(state: &State, first: TaskId, job: JobId, cpu: CpuId) -> String {
 fn settled(state: &State, task: &TaskState) -> bool {
     task.changed != Some(state.now())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::{edf, found};
+    use crate::testing::{Story, at, cpu, set};
+    use shiftwork_model::{
+        Affinity, CpuSet, Happening, Priority, RandomStream, Span, TaskId, TaskSet,
+    };
+
+    fn two_tasks() -> TaskSet {
+        set(1, &[("a", "0"), ("b", "0")])
+    }
+
+    /// Task a runs and is due at 20; task b becomes ready at 5.
+    fn b_waits(deadline: u64) -> Story {
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 20)
+            .switch(0, Some((0, 1)));
+        story.at(5).release(1, 1, deadline)
+    }
+
+    #[test]
+    fn a_waiting_job_that_is_strictly_more_urgent_is_found() {
+        for invariant in [Invariant::Weak, Invariant::Strong] {
+            let report = found(&two_tasks(), edf(invariant), &b_waits(19), 9);
+            let expected = "at 5ns: job 1 of b (deadline 19) waits, and could get CPU 0 from job 1 of \
+                            a (deadline 20)";
+            assert!(
+                report.len() == 1 && report[0].starts_with(expected),
+                "{report:?}"
+            );
+            assert_eq!(
+                found(&two_tasks(), edf(invariant), &b_waits(20), 9),
+                [""; 0]
+            );
+        }
+    }
+
+    #[test]
+    fn the_order_may_be_by_priority_as_it_is_at_the_time() {
+        let facts = || Facts {
+            order: Order::FixedPriority,
+            ..edf(Invariant::Strong)
+        };
+        assert_eq!(found(&two_tasks(), facts(), &b_waits(19), 9), [""; 0]);
+        let demoted = Happening::PrioritySet {
+            task: TaskId::from_index(0),
+            priority: Priority::new(3).unwrap(),
+        };
+        assert_eq!(
+            found(&two_tasks(), facts(), &b_waits(90).at(6).tell(demoted), 9),
+            [
+                "at 6ns: job 1 of b (priority 2) waits, and could get CPU 0 from job 1 of a (priority 3), \
+              if need be over shifts"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_replenished_job_is_ranked_by_its_new_deadline() {
+        let postponed = Happening::Replenished {
+            task: TaskId::from_index(0),
+            budget: Span::from_ns(10),
+            deadline: at(40),
+        };
+        let story = b_waits(30).at(6).tell(postponed);
+        assert_eq!(
+            found(&two_tasks(), edf(Invariant::Weak), &story, 9).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn what_only_a_shift_would_allow_is_demanded_by_the_strong_invariant_only() {
+        // a could run on CPU 1 instead of the less urgent c, which would make room for b.
+        let set = set(2, &[("a", "0-1"), ("b", "0"), ("c", "1")]);
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .release(2, 1, 30)
+            .switch(1, Some((2, 1)))
+            .at(1)
+            .release(1, 1, 20);
+        assert_eq!(found(&set, edf(Invariant::Weak), &story, 9), [""; 0]);
+        assert_eq!(
+            found(&set, edf(Invariant::Strong), &story, 9),
+            [
+                "at 1ns: job 1 of b (deadline 20) waits, and could get CPU 1 from job 1 of c (deadline \
+              30), if need be over shifts"
+            ]
+        );
+    }
+
+    #[test]
+    fn packed_tasks_compete_only_where_they_are_packed() {
+        let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
+        let packing = |cpus: [usize; 3]| Facts {
+            packing: Some(cpus.map(|index| Affinity::pinned(cpu(index))).to_vec()),
+            ..edf(Invariant::Packed)
+        };
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .release(1, 1, 20)
+            .release(2, 1, 30)
+            .switch(1, Some((2, 1)));
+        assert_eq!(found(&set, packing([0, 0, 1]), &story, 9), [""; 0]);
+        assert_eq!(found(&set, packing([0, 1, 1]), &story, 9).len(), 1);
+        assert_eq!(
+            found(&set, packing([1, 0, 1]), &story, 9)[0],
+            "at 0ns: job 1 of a runs on CPU 0, and is packed onto {1}"
+        );
+    }
+
+    #[test]
+    fn a_packed_task_with_a_new_affinity_belongs_where_it_runs_next() {
+        let set = set(2, &[("a", "0"), ("b", "0")]);
+        let facts = Facts {
+            packing: Some(vec![Affinity::pinned(cpu(0)); 2]),
+            ..edf(Invariant::Packed)
+        };
+        let affinity = Box::new(Affinity::pinned(cpu(1)));
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 20)
+            .switch(0, Some((0, 1)))
+            .at(1)
+            .tell(Happening::AffinitySet {
+                task: TaskId::from_index(0),
+                affinity,
+            })
+            .switch(0, None)
+            .switch(1, Some((0, 1)))
+            .release(1, 1, 10)
+            .switch(0, Some((1, 1)))
+            .at(2)
+            .switch(1, None);
+        assert_eq!(
+            found(&set, facts, &story, 9),
+            ["at 2ns: CPU 1 is idle, and job 1 of a waits for it"]
+        );
+    }
+
+    #[test]
+    fn a_preemption_is_found_where_there_must_be_none() {
+        let story = b_waits(5).switch(0, Some((1, 1)));
+        assert_eq!(
+            found(&two_tasks(), edf(Invariant::NonPreemptive), &story, 9),
+            ["at 5ns: job 1 of a was preempted on CPU 0"]
+        );
+        assert_eq!(
+            found(&two_tasks(), edf(Invariant::NonPreemptive), &b_waits(5), 9),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn without_preemption_the_most_urgent_waiting_job_comes_next() {
+        let set = set(1, &[("a", "0"), ("b", "0"), ("c", "0")]);
+        let waiting = b_waits(15).release(2, 1, 10).at(7).complete(0, 1);
+        let right = waiting.clone().switch(0, Some((2, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &right, 9),
+            [""; 0]
+        );
+        let wrong = waiting.switch(0, Some((1, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &wrong, 9),
+            ["at 7ns: job 1 of b starts on CPU 0, for which the more urgent job 1 of c waits"]
+        );
+    }
+
+    #[test]
+    fn where_reactions_take_time_order_is_not_judged() {
+        let facts = Facts {
+            immediate: false,
+            ..edf(Invariant::Strong)
+        };
+        assert_eq!(found(&two_tasks(), facts, &b_waits(10), 9), [""; 0]);
+    }
+
+    /// Most urgent first, a job is kept if the kept ones still fit on the CPUs.
+    fn greedy(affinities: &[u64]) -> Vec<usize> {
+        let mut kept: Vec<usize> = Vec::new();
+        for job in 0..affinities.len() {
+            kept.push(job);
+            let masks: Vec<u64> = kept.iter().map(|&job| affinities[job]).collect();
+            if !fits(&masks, 0) {
+                kept.pop();
+            }
+        }
+        kept
+    }
+
+    fn fits(masks: &[u64], taken: u64) -> bool {
+        let Some((&mask, rest)) = masks.split_first() else {
+            return true;
+        };
+        (0..64).any(|cpu| mask & !taken & 1 << cpu != 0 && fits(rest, taken | 1 << cpu))
+    }
+
+    #[test]
+    fn the_strong_invariant_holds_exactly_for_the_greedy_set_and_the_weak_one_by_its_definition() {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let mut kept = [0; 4];
+        for seed in 1..=20_000 {
+            let mut random = RandomStream::new(seed, 0, 0);
+            let (cpus, jobs) = (1 + random.below(4), 1 + random.below(6));
+            let masks: Vec<u64> = (0..jobs)
+                .map(|_| 1 + random.below((1 << cpus) - 1))
+                .collect();
+            let lists: Vec<String> = masks
+                .iter()
+                .map(|&mask| CpuSet::from_bits(mask).to_string())
+                .collect();
+            let tasks: Vec<_> = names
+                .into_iter()
+                .zip(lists.iter().map(String::as_str))
+                .collect();
+            let set = set(cpus as usize, &tasks);
+            let mut story = Story::default().at(0);
+            for job in 0..jobs {
+                story = story.release(job as usize, 1, 100 + job);
+            }
+            let mut on = vec![None; cpus as usize];
+            for job in 0..jobs as usize {
+                let cpu = random.below(cpus) as usize;
+                if masks[job] >> cpu & 1 == 1 && on[cpu].is_none() {
+                    on[cpu] = Some(job);
+                    story = story.switch(cpu, Some((job, 1)));
+                }
+            }
+            let mut running: Vec<usize> = on.iter().flatten().copied().collect();
+            running.sort_unstable();
+            let strong = found(&set, edf(Invariant::Strong), &story, 9).is_empty();
+            assert_eq!(strong, running == greedy(&masks), "seed {seed}");
+            let wronged = |job: usize| {
+                let mut mine = (0..cpus as usize).filter(|&cpu| masks[job] >> cpu & 1 == 1);
+                !running.contains(&job) && mine.any(|cpu| on[cpu].is_none_or(|other| job < other))
+            };
+            let weak = found(&set, edf(Invariant::Weak), &story, 9).is_empty();
+            assert_eq!(weak, !(0..jobs as usize).any(wronged), "seed {seed}");
+            kept[usize::from(strong)] += 1;
+            kept[2 + usize::from(weak)] += 1;
+        }
+        assert!(kept.iter().all(|&count| count > 500), "{kept:?}");
+    }
+}

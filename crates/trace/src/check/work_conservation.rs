@@ -18,3 +18,52 @@ pub(super) fn judge(state: &State, survey: &Survey, found: &mut Findings) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Invariant;
+    use crate::check::testing::{edf, found};
+    use crate::testing::{Story, cpu, set};
+    use shiftwork_model::Happening;
+
+    #[test]
+    fn an_idle_cpu_is_found_as_long_as_one_of_its_jobs_waits() {
+        let set = set(2, &[("a", "0")]);
+        let story = Story::default().at(1).release(0, 1, 9);
+        for invariant in [Invariant::Weak, Invariant::Strong, Invariant::NonPreemptive] {
+            assert_eq!(
+                found(&set, edf(invariant), &story, 9),
+                ["at 1ns: CPU 0 is idle, and job 1 of a waits for it"]
+            );
+        }
+    }
+
+    #[test]
+    fn an_idle_cpu_at_the_end_of_a_chain_of_shifts_is_found_under_the_strong_invariant() {
+        let set = set(3, &[("a", "0-1"), ("b", "1-2"), ("c", "0")]);
+        let story = Story::default()
+            .at(1)
+            .release(0, 1, 9)
+            .switch(0, Some((0, 1)))
+            .release(1, 1, 9)
+            .switch(1, Some((1, 1)))
+            .release(2, 1, 90);
+        assert_eq!(
+            found(&set, edf(Invariant::Strong), &story, 9),
+            ["at 1ns: CPU 2 is idle, and job 1 of c waits for it"]
+        );
+        assert_eq!(found(&set, edf(Invariant::Weak), &story, 9), [""; 0]);
+    }
+
+    #[test]
+    fn a_cpu_that_is_away_may_be_idle() {
+        let story = Story::default()
+            .at(1)
+            .tell(Happening::CpuOffline { cpu: cpu(0) });
+        let story = story.release(0, 1, 9);
+        assert_eq!(
+            found(&set(1, &[("a", "0")]), edf(Invariant::Strong), &story, 9),
+            [""; 0]
+        );
+    }
+}

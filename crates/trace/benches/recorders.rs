@@ -1,0 +1,133 @@
+//! What each recorder costs per job, on the records of a busy machine: 240 tasks on 24 CPUs, one job
+//! in four preempted once.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Happening, Instant, JobId, Priority, Record, Recorder, Span, Task,
+    TaskId, TaskSet,
+};
+use shiftwork_trace::check::{Checker, Facts, Invariant, Order};
+use shiftwork_trace::perfetto::{Provenance, Writer};
+use shiftwork_trace::{Counters, JobTable};
+
+const CPUS: usize = 24;
+const TASKS: usize = 240;
+const JOBS: usize = 100_000;
+
+fn task_set() -> TaskSet {
+    let all = Affinity::new(CpuSet::first(CPUS)).expect("there are CPUs");
+    let task = |index| {
+        let (cost, period) = (Span::from_us(50), Span::from_ms(1));
+        Task::periodic(&format!("task {index}"), cost, period, all)
+    };
+    TaskSet::new("busy", CPUS, (0..TASKS).map(task).collect())
+}
+
+/// Every CPU runs job after job; tasks take their turns.
+fn records() -> Vec<Record> {
+    let mut records = Vec::new();
+    for index in 0..JOBS {
+        let round = index / CPUS;
+        let cpu = CpuId::from_index(index % CPUS);
+        let job = JobId {
+            task: TaskId::from_index(index % TASKS),
+            number: (index / TASKS) as u64 + 1,
+        };
+        let begin_ns = round as u64 * 60_000 + (index % CPUS) as u64 * 101;
+        let due = Instant::from_ns(begin_ns + 1_000_000);
+        let mut tell = |after_ns, what| {
+            records.push(Record {
+                at: Instant::from_ns(begin_ns + after_ns),
+                what,
+            });
+        };
+        let on = Happening::Switched {
+            cpu,
+            from: None,
+            to: Some(job),
+        };
+        let off = Happening::Switched {
+            cpu,
+            from: Some(job),
+            to: None,
+        };
+        tell(0, Happening::Released { job, deadline: due });
+        tell(
+            0,
+            Happening::Ready {
+                job,
+                deadline: due,
+                priority: Priority::MOST_URGENT,
+            },
+        );
+        tell(0, on.clone());
+        if index % 4 == 0 {
+            tell(20_000, off.clone());
+            tell(30_000, on);
+        }
+        tell(50_000, Happening::Completed { job });
+        tell(50_000, off);
+    }
+    records.sort_by_key(|record| record.at);
+    records
+}
+
+fn play(records: &[Record], recorder: &mut impl Recorder) {
+    for record in records {
+        recorder.record(record.at, &record.what);
+    }
+}
+
+fn recorders(criterion: &mut Criterion) {
+    let (set, records) = (task_set(), records());
+    let horizon = records[records.len() - 1].at + Span::from_ns(1);
+    let mut group = criterion.benchmark_group("recorders");
+    group
+        .throughput(Throughput::Elements(JOBS as u64))
+        .sample_size(20);
+    group.bench_function("counters", |bencher| {
+        let mut counters = Counters::new(&set, CPUS);
+        play(&records, &mut counters);
+        bencher.iter(|| {
+            let mut counters = counters.clone();
+            play(&records, &mut counters);
+            counters.finish(horizon).jobs
+        });
+    });
+    group.bench_function("job table", |bencher| {
+        bencher.iter(|| {
+            let mut table = JobTable::new(&set, std::io::sink());
+            play(&records, &mut table);
+            table.finish(horizon).is_ok()
+        });
+    });
+    group.bench_function("perfetto", |bencher| {
+        let provenance = Provenance {
+            horizon,
+            ..Provenance::default()
+        };
+        bencher.iter(|| {
+            let mut writer = Writer::new(&set, &provenance, std::io::sink());
+            play(&records, &mut writer);
+            writer.finish(horizon).is_ok()
+        });
+    });
+    group.bench_function("checker", |bencher| {
+        bencher.iter(|| {
+            let facts = Facts {
+                invariant: Invariant::Strong,
+                order: Order::Edf,
+                packing: None,
+                immediate: true,
+            };
+            let mut checker = Checker::new(&set, facts);
+            play(&records, &mut checker);
+            checker.finish(horizon).len()
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, recorders);
+criterion_main!(benches);
