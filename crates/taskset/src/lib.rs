@@ -11,6 +11,7 @@
 mod cpus;
 mod error;
 mod file;
+pub mod generate;
 mod host;
 pub mod import;
 pub mod overheads;
