@@ -112,8 +112,8 @@ pub struct GeneratedOutput {
     pub cpus: usize,
     /// Number of tasks.
     pub tasks: usize,
-    /// The exact sum of the utilizations, as a fraction.
-    pub utilization: String,
+    /// The sum of the utilizations, rounded.
+    pub utilization: f64,
     /// `global`, `partitioned`, `bi-level`, `clustered`, `laminar` or `arbitrary`.
     pub affinity_kind: &'static str,
     /// The task-set file; null with `--out-dir`.

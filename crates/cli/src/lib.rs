@@ -53,6 +53,7 @@ fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
     match verb {
         Verb::Simulate(args) => verb::simulate::run(args, console),
         Verb::Scenario(args) => verb::scenario::run(args, console),
+        Verb::Generate(args) => verb::generate::run(args, console),
         Verb::Convert(args) => verb::convert::run(args, console),
         Verb::Policies => verb::policies::run(console),
         Verb::Report(args) => verb::report::run(args, console),

@@ -23,7 +23,8 @@ impl System {
         Self { root: "/".into() }
     }
 
-    /// A machine whose `proc` and `sys` lie below `root`.
+    /// A machine whose `proc` and `sys` lie below `root`, for tests.
+    #[cfg(test)]
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }

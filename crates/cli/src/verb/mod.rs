@@ -2,6 +2,7 @@
 
 pub mod convert;
 pub mod doctor;
+pub mod generate;
 pub mod pages;
 pub mod policies;
 pub mod report;
