@@ -24,7 +24,7 @@ pub(super) fn miss(
             State::Ready => account.ready(from, to, steps),
         }
     }
-    account.executed();
+    account.own_doing();
     account.into_miss(late_since)
 }
 
@@ -163,14 +163,18 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Execution that should not have been: beyond the declared cost, or beyond the deadline.
-    fn executed(&mut self) {
+    /// What is wrong with the job itself: execution beyond the declared cost or beyond the deadline,
+    /// or that its task left early.
+    fn own_doing(&mut self) {
         let task = &self.context.set.tasks[self.life.job.task.index()];
         let overrun = self.executed.saturating_sub(task.cost);
         self.add(Kind::Overrun, overrun);
         let window = self.life.deadline.late_since(self.life.release);
         let within_cost = self.executed.saturating_sub(overrun);
         self.add(Kind::TooLong, within_cost.saturating_sub(window));
+        if let End::Dropped(at) = self.life.end {
+            self.add(Kind::TaskLeft, self.life.deadline.late_since(at));
+        }
     }
 
     fn into_miss(self, late_since: Option<JobId>) -> Miss {

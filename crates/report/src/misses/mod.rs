@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     LatePredecessor,
     /// It ran longer than the declared cost.
     Overrun,
+    /// Its task left while there was time before the deadline.
+    TaskLeft,
     /// It suspended itself.
     Suspended,
     /// It waited for its budget.
@@ -120,7 +122,7 @@ pub(crate) struct Miss {
     pub waited: Span,
     /// For an unfinished job, how much of its declared cost it had yet to execute.
     pub remaining: Span,
-    /// Longest first; they add up to what exceeds undisturbed execution.
+    /// Longest first.
     pub causes: Vec<Cause>,
     pub remedies: Vec<Remedy>,
     /// Longest first.

@@ -317,6 +317,30 @@ fn background_work_and_offline_cpus_are_not_idle() {
 }
 
 #[test]
+fn a_job_dropped_with_its_task_says_so() {
+    let mut story = Story::new(1, &[("a", 4, 10, "0"), ("b", 4, 10, "0")]);
+    story.at(0).release("a").release("b").run(0, "a");
+    let task = story.id("b");
+    story.at(1).tell(Happening::Left { task });
+    story.at(4).complete("a").run(0, "");
+    let misses = explained(&story, 20, Rank::Deadline);
+    assert_eq!(
+        kinds(&misses.first[0]),
+        [(Kind::TaskLeft, 9), (Kind::MoreUrgent, 1)]
+    );
+    assert_eq!(
+        miss_line(&misses.first[0]),
+        "dropped when its task left, and never finished"
+    );
+    // It had 4 ms to execute yet: the 9 ms would have been enough for that, the 1 ms not.
+    let enough = misses.first[0]
+        .causes
+        .iter()
+        .map(|cause| misses.first[0].explained_by(cause.time));
+    assert_eq!(enough.collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
 fn an_unfinished_job_due_at_the_horizon_is_a_miss_and_one_due_later_is_not() {
     let mut story = Story::new(1, &[("a", 9, 10, "0"), ("b", 9, 20, "0")]);
     story.at(0).release("b").run(0, "b");
@@ -338,7 +362,7 @@ fn the_time_of_every_missed_job_is_split_without_remainder() {
         let misses = explained(&story, horizon, Rank::Deadline);
         assert!(misses.total > 0, "the story {} has misses", story.set.name);
         for miss in &misses.first {
-            let outside = [Kind::Overrun, Kind::TooLong];
+            let outside = [Kind::Overrun, Kind::TooLong, Kind::TaskLeft];
             let lost = miss
                 .causes
                 .iter()

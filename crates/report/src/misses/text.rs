@@ -48,6 +48,7 @@ pub(crate) fn label(kind: Kind) -> &'static str {
     match kind {
         Kind::LatePredecessor => "predecessor late",
         Kind::Overrun => "overran its cost",
+        Kind::TaskLeft => "its task left",
         Kind::Suspended => "suspended itself",
         Kind::Throttled => "throttled",
         Kind::TooLong => "cost exceeds deadline",
@@ -78,6 +79,9 @@ pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
             )
         }
         Kind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
+        Kind::TaskLeft => {
+            format!("Its task left {span} before the deadline and took the unfinished job with it.")
+        }
         Kind::Suspended => format!("It suspended itself for {span}."),
         Kind::Throttled => format!("It was throttled for {span}: its budget was spent."),
         Kind::TooLong => {
