@@ -94,7 +94,7 @@ fn happenings() -> Vec<(u64, Happening)> {
 }
 
 fn trace() -> Vec<u8> {
-    let all = Affinity::new(CpuSet::first(2)).unwrap();
+    let all = Affinity::new(CpuSet::first(2)).expect("there are two CPUs");
     let task = |name, ms| Task::periodic(name, Span::from_ms(4), Span::from_ms(ms), all);
     let set = TaskSet::new("story", 2, vec![task("imu", 10), task("gps", 20)]);
     let horizon = Instant::ZERO + Span::from_ms(30);
@@ -109,7 +109,7 @@ fn trace() -> Vec<u8> {
     for (ms, what) in happenings() {
         writer.record(Instant::ZERO + Span::from_ms(ms), &what);
     }
-    writer.finish(horizon).unwrap()
+    writer.finish(horizon).expect("memory takes everything")
 }
 
 #[test]

@@ -132,10 +132,7 @@ mod tests {
             .switch(0, Some((0, 1)))
             .at(2);
         let story = story.switch(1, Some((0, 1))).switch(0, None);
-        assert_eq!(
-            found(&one_task(), edf(Invariant::Weak), &story, 50),
-            [""; 0]
-        );
+        assert_eq!(found(&one_task(), edf(Invariant::Weak), &story, 9), [""; 0]);
     }
 
     #[test]

@@ -320,9 +320,9 @@ mod tests {
                 story = story.release(job as usize, 1, 100 + job);
             }
             let mut on = vec![None; cpus as usize];
-            for job in 0..jobs as usize {
+            for (job, mask) in masks.iter().enumerate() {
                 let cpu = random.below(cpus) as usize;
-                if masks[job] >> cpu & 1 == 1 && on[cpu].is_none() {
+                if mask >> cpu & 1 == 1 && on[cpu].is_none() {
                     on[cpu] = Some(job);
                     story = story.switch(cpu, Some((job, 1)));
                 }
