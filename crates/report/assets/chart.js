@@ -1,7 +1,13 @@
 // Draws one schedule on its canvas: a lane per CPU, a lane per task, the whole run in a strip.
 
-const GUTTER = 118, AXIS = 24, STRIP = 16, PAD = 6;
+const AXIS = 24, STRIP = 16, PAD = 6;
 const FONT = '"DejaVu Sans", system-ui, sans-serif';
+
+// Room for the names of all charts, so that their time axes stand below one another.
+const gutter = (width) => {
+  const wanted = Math.max(...charts.map((chart) => chart.names)) + 30;
+  return Math.round(Math.min(wanted, Math.max(76, width * 0.17)));
+};
 
 class Chart {
   constructor(canvas, run, index) {
@@ -14,6 +20,8 @@ class Chart {
     this.tasksTop = AXIS + PAD + run.cpus * this.cpuLane + 10;
     this.height = this.tasksTop + run.tasks.length * this.taskLane + PAD + STRIP;
     canvas.style.height = `${this.height}px`;
+    this.context.font = `600 12px ${FONT}`;
+    this.names = Math.max(60, ...run.tasks.map(([name]) => this.context.measureText(name).width));
   }
 
   x(ns) { return this.gutter + ((ns - view.from) / (view.to - view.from)) * this.plot; }
@@ -32,7 +40,7 @@ class Chart {
     }
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.width = width;
-    this.gutter = width < 560 ? 76 : GUTTER;
+    this.gutter = gutter(width);
     this.plot = Math.max(50, width - this.gutter - 10);
     this.colours = print ? PRINT : theme();
     this.drawn = 0;

@@ -90,7 +90,7 @@ const start = () => {
   view.full = Math.max(1, ...charts.map((chart) => chart.run.horizon));
   // Long runs open at their beginning, in a width in which single jobs can still be told apart.
   const starts = charts.flatMap((chart) => chart.run.slices.flat().map((s) => s.from)).sort((a, b) => a - b);
-  const many = 260 * charts.length;
+  const many = Math.max(60, 30 * charts.reduce((cpus, chart) => cpus + chart.run.cpus, 0));
   view.from = 0;
   view.to = starts.length > 2 * many ? Math.max(starts[many], 1) : view.full;
   document.querySelectorAll(".scripted").forEach((element) => { element.hidden = false; });

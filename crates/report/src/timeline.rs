@@ -101,6 +101,8 @@ pub(crate) struct Timeline {
     pub tasks: Vec<Vec<Life>>,
     /// From when on each task had which affinity; the first at the start of the run.
     pub affinities: Vec<Vec<(Instant, Affinity)>>,
+    /// From when on jobs of each task were released with which declared cost.
+    pub costs: Vec<Vec<(Instant, Span)>>,
     pub refusals: Vec<(Instant, String)>,
     /// Records that name a task, job or CPU which the task set does not have; they were left out.
     pub foreign: usize,
@@ -152,6 +154,13 @@ impl Timeline {
         let changes = &self.affinities[task.index()];
         let next = changes.partition_point(|(since, _)| *since <= at);
         changes[next.max(1) - 1].1.cpus()
+    }
+
+    /// The declared cost of a job of the task that was released at this instant.
+    pub fn cost(&self, task: TaskId, release: Instant) -> Span {
+        let changes = &self.costs[task.index()];
+        let next = changes.partition_point(|(since, _)| *since <= release);
+        changes[next.max(1) - 1].1
     }
 
     /// How long the job ran in all.
@@ -237,6 +246,10 @@ impl Builder {
             .tasks
             .iter()
             .map(|task| vec![(Instant::ZERO, task.affinity)]);
+        let costs = set
+            .tasks
+            .iter()
+            .map(|task| vec![(Instant::ZERO, task.cost)]);
         let line = Timeline {
             horizon,
             cpus: vec![Vec::new(); cpus],
@@ -244,6 +257,7 @@ impl Builder {
             shifts: Vec::new(),
             tasks: vec![Vec::new(); set.tasks.len()],
             affinities: affinities.collect(),
+            costs: costs.collect(),
             refusals: Vec::new(),
             foreign: 0,
         };
@@ -303,9 +317,10 @@ impl Builder {
                 let text = format!("action {}: {reason}", action + 1);
                 self.line.refusals.push((now, text));
             }
-            Happening::BudgetSpent { .. }
-            | Happening::Entered { .. }
-            | Happening::AttributesSet { .. } => {}
+            Happening::AttributesSet { task, cost, .. } => {
+                self.line.costs.get_mut(task.index())?.push((now, cost));
+            }
+            Happening::BudgetSpent { .. } | Happening::Entered { .. } => {}
         }
         Some(())
     }

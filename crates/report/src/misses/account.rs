@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Phase, Span, Task, TaskId, Work};
 
 use super::room;
 use super::{Blocker, Bound, Cause, Context, Kind, Miss, Remedy};
@@ -163,14 +163,21 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// What is wrong with the job itself: execution beyond the declared cost or beyond the deadline,
+    /// What is wrong with the job itself: more time on a CPU than its declared cost or its deadline,
     /// or that its task left early.
     fn own_doing(&mut self) {
         let task = &self.context.set.tasks[self.life.job.task.index()];
-        let overrun = self.executed.saturating_sub(task.cost);
+        let cost = self
+            .context
+            .line
+            .cost(self.life.job.task, self.life.release);
+        let most = most_work(task, cost).unwrap_or(self.executed);
+        let overheads = self.executed.saturating_sub(most);
+        self.add(Kind::Overheads, overheads);
+        let overrun = (self.executed - overheads).saturating_sub(cost);
         self.add(Kind::Overrun, overrun);
         let window = self.life.deadline.late_since(self.life.release);
-        let within_cost = self.executed.saturating_sub(overrun);
+        let within_cost = self.executed.saturating_sub(overrun + overheads);
         self.add(Kind::TooLong, within_cost.saturating_sub(window));
         if let End::Dropped(at) = self.life.end {
             self.add(Kind::TaskLeft, self.life.deadline.late_since(at));
@@ -199,7 +206,8 @@ impl<'a> Account<'a> {
                 time,
             });
         }
-        let cost = self.context.set.tasks[self.life.job.task.index()].cost;
+        let Life { job, release, .. } = *self.life;
+        let cost = self.context.line.cost(job.task, release);
         let remaining = match self.life.end {
             End::Finished(_) => Span::ZERO,
             End::Dropped(_) | End::Unfinished => cost.saturating_sub(self.executed),
@@ -223,6 +231,20 @@ impl<'a> Account<'a> {
             late_since,
         }
     }
+}
+
+/// The longest time on a CPU that a job can need for its own work; `None` if a real program decides.
+fn most_work(task: &Task, cost: Span) -> Option<Span> {
+    let most = match &task.work {
+        Work::Cost => cost,
+        Work::Constant(run) | Work::Uniform(_, run) => *run,
+        Work::Trace(runs) => runs.iter().copied().max().unwrap_or(cost),
+        Work::Phases(phases) => phases.iter().fold(Span::ZERO, |sum, phase| match *phase {
+            Phase::Run(run) => sum + run,
+            Phase::Sleep(_) => sum,
+        }),
+    };
+    task.command.is_empty().then_some(most)
 }
 
 /// When anything on any CPU changed inside `(from, to)`, ascending, and `to` itself.

@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     LatePredecessor,
     /// It ran longer than the declared cost.
     Overrun,
+    /// It had a CPU for longer than its work can take: scheduling and cache overheads.
+    Overheads,
     /// Its task left while there was time before the deadline.
     TaskLeft,
     /// It suspended itself.

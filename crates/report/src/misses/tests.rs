@@ -1,4 +1,4 @@
-use shiftwork_model::{Affinity, CpuId, Happening, NotReadyReason, Span};
+use shiftwork_model::{Affinity, CpuId, Happening, NotReadyReason, Span, Work};
 
 use super::*;
 use crate::story::{self, Story};
@@ -194,15 +194,44 @@ fn a_partition_and_an_affinity_are_told_apart() {
 }
 
 #[test]
-fn an_overrun_is_measured_against_the_declared_cost() {
+fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
     let mut story = Story::new(1, &[("a", 5, 10, "0")]);
+    story.set.tasks[0].work = Work::Uniform(Span::from_ms(1), Span::from_ms(20));
     story.at(0).release("a").run(0, "a");
     story.at(12).complete("a").run(0, "");
-    let misses = explained(&story, 15, Rank::Deadline);
+    let overran = "It overran: it executed 7 ms more than its declared cost.";
     assert_eq!(
-        sentences(&story, &misses),
-        ["It overran: it executed 7 ms more than its declared cost."]
+        sentences(&story, &explained(&story, 15, Rank::Deadline)),
+        [overran]
     );
+    let mut changed = Story::of(story.set.clone());
+    let (task, cost, ms) = (story.id("a"), Span::from_ms(9), Span::from_ms(10));
+    changed.tell(Happening::AttributesSet {
+        task,
+        cost,
+        period: ms,
+        deadline: ms,
+    });
+    changed.records.append(&mut story.records);
+    let overran = "It overran: it executed 3 ms more than its declared cost.";
+    assert_eq!(
+        sentences(&changed, &explained(&changed, 15, Rank::Deadline)),
+        [overran]
+    );
+}
+
+#[test]
+fn time_on_a_cpu_beyond_what_the_work_can_take_is_overhead() {
+    let mut story = Story::new(1, &[("a", 8, 10, "0")]);
+    story.set.tasks[0].work = Work::Constant(Span::from_ms(7));
+    story.at(0).release("a").run(0, "a");
+    story.at(11).complete("a").run(0, "");
+    let misses = explained(&story, 15, Rank::Deadline);
+    assert_eq!(kinds(&misses.first[0]), [(Kind::Overheads, 4)]);
+    // Of a real program nobody knows what it can take.
+    story.set.tasks[0].command = vec!["./a".into()];
+    let misses = explained(&story, 15, Rank::Deadline);
+    assert_eq!(kinds(&misses.first[0]), [(Kind::Overrun, 3)]);
 }
 
 #[test]
@@ -236,6 +265,7 @@ fn suspension_and_throttling_are_counted_apart() {
 #[test]
 fn a_late_predecessor_is_named_with_the_start_of_the_row() {
     let mut story = Story::new(1, &[("a", 10, 10, "0")]);
+    story.set.tasks[0].work = Work::Trace(vec![Span::from_ms(15), Span::from_ms(10)]);
     story.at(0).release("a").run(0, "a");
     story.at(10).release("a");
     story.at(15).complete("a").run(0, "a");
@@ -362,7 +392,12 @@ fn the_time_of_every_missed_job_is_split_without_remainder() {
         let misses = explained(&story, horizon, Rank::Deadline);
         assert!(misses.total > 0, "the story {} has misses", story.set.name);
         for miss in &misses.first {
-            let outside = [Kind::Overrun, Kind::TooLong, Kind::TaskLeft];
+            let outside = [
+                Kind::Overrun,
+                Kind::Overheads,
+                Kind::TooLong,
+                Kind::TaskLeft,
+            ];
             let lost = miss
                 .causes
                 .iter()

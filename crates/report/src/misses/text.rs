@@ -48,6 +48,7 @@ pub(crate) fn label(kind: Kind) -> &'static str {
     match kind {
         Kind::LatePredecessor => "predecessor late",
         Kind::Overrun => "overran its cost",
+        Kind::Overheads => "overheads",
         Kind::TaskLeft => "its task left",
         Kind::Suspended => "suspended itself",
         Kind::Throttled => "throttled",
@@ -79,6 +80,9 @@ pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
             )
         }
         Kind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
+        Kind::Overheads => {
+            format!("Overheads took at least {span} of the time that it had a CPU.")
+        }
         Kind::TaskLeft => {
             format!("Its task left {span} before the deadline and took the unfinished job with it.")
         }

@@ -208,7 +208,9 @@ requestAnimationFrame = (draw) => setTimeout(draw, 0);
 addEventListener("load", () => {
   const canvas = document.getElementById("gantt0"), other = document.getElementById("gantt1");
   const box = canvas.getBoundingClientRect();
-  const at = (share) => ({ clientX: box.left + 118 + share * (box.width - 128), clientY: box.top + 40, bubbles: true, cancelable: true });
+  const at = (share) => ({ clientX: box.left + left + share * (box.width - left - 10), clientY: box.top + 40, bubbles: true, cancelable: true });
+  // The width of the labels, as the chart works it out.
+  const left = 90;
   const steps = {
     unfocused: () => canvas.dispatchEvent(new WheelEvent("wheel", { ...at(0.5), deltaY: -300 })),
     wheel: () => { canvas.focus(); canvas.dispatchEvent(new WheelEvent("wheel", { ...at(0), deltaY: -385.35 })); },

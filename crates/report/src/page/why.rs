@@ -10,8 +10,13 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
         "<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n",
     );
     for (index, told) in told.iter().enumerate() {
+        let class = if told.misses.total > 0 {
+            " class=\"missed\""
+        } else {
+            ""
+        };
         section += &format!(
-            "<div><h3>{}</h3>\n",
+            "<div{class}><h3>{}</h3>\n",
             escape::html(&told.run.provenance.policy)
         );
         section += &match told.misses.total {
@@ -122,8 +127,8 @@ fn one_by_one(run: usize, told: &Told<'_>) -> String {
         .misses
         .first
         .iter()
-        .enumerate()
-        .map(|(index, miss)| article(run, told, miss, index < 3))
+        // What follows a late job mostly repeats its story.
+        .map(|miss| article(run, told, miss, miss.late_since.is_none()))
         .collect();
     let shown = first.len() as u64;
     let note = match shown < told.misses.total {
