@@ -12,9 +12,17 @@ use shiftwork_model::Span;
 /// A task-set file says which tasks there are, what they cost, when they are due and which CPUs they
 /// may use. `simulate` shows exactly what each scheduling policy makes of it.
 ///
-/// Exit status: 0 yes or done; 1 the answer is no; 2 bad usage or input; 3 this machine cannot.
+/// Exit status: 0 yes or done; 1 the answer is no; 2 bad usage or input; 3 this machine cannot; 4
+/// undecided.
 #[derive(Debug, Parser)]
-#[command(name = "shiftwork", version, arg_required_else_help = true)]
+#[command(
+    name = "shiftwork",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "`shiftwork man [VERB]` prints the man pages, `shiftwork completions SHELL` the \
+                  completions of a shell."
+)]
 pub struct Cli {
     /// Options of every verb.
     #[command(flatten)]
@@ -24,17 +32,20 @@ pub struct Cli {
     pub verb: Verb,
 }
 
+/// Under which the help lists the options of every verb.
+const EVERYWHERE: &str = "Options of every verb";
+
 /// Options of every verb.
 #[derive(Debug, Args)]
 pub struct Common {
     /// Print results as JSON: one object, or one per line.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     pub json: bool,
     /// When to colour; NO_COLOR is honoured.
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = EVERYWHERE)]
     pub color: When,
     /// Say nothing on stderr but errors.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     pub quiet: bool,
 }
 

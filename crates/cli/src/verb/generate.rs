@@ -64,7 +64,9 @@ pub fn run(args: &GenerateArgs, console: &mut Console) -> Result<Answer, Failure
 }
 
 fn options(args: &GenerateArgs) -> Result<Options, Failure> {
-    let total = args.utilization.unwrap_or(args.cpus as f64 / 2.0);
+    let total = args
+        .utilization
+        .unwrap_or((args.cpus as f64 / 2.0).max(0.5));
     if !(total.is_finite() && total > 0.0) {
         return Err(Failure::input(format_args!(
             "--utilization {total} is no load; write a number above 0, like 2.5"

@@ -1,0 +1,368 @@
+//! How the command behaves as a program among others: pipes, signals, files, exit status, and that
+//! the same input always gives the same bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use shiftwork_cli::json::RunOutput;
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shiftwork"));
+    command
+        .env_remove("NO_COLOR")
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+fn shiftwork(arguments: &[&str]) -> Output {
+    command().args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// An empty folder of this test, under the build folder.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+const GOOD: &str = "tests/command/files/good.toml";
+const SERVER: &str = "../../examples/server/server.toml";
+
+const VERBS: [&str; 8] = [
+    "simulate", "scenario", "generate", "convert", "policies", "report", "schema", "doctor",
+];
+
+#[test]
+fn every_verb_has_help_a_man_page_and_completions() {
+    let pages = folder("man");
+    let written = shiftwork(&["man", "--out-dir", &pages.display().to_string()]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    for verb in VERBS {
+        let help = shiftwork(&[verb, "--help"]);
+        assert_eq!(help.status.code(), Some(0), "{verb}");
+        assert!(stdout(&help).contains("--json"), "{verb} --help");
+        let page = fs::read_to_string(pages.join(format!("shiftwork-{verb}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{verb}");
+        assert_eq!(page, stdout(&shiftwork(&["man", verb])), "{verb}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&shiftwork(&["completions", shell]));
+        for verb in VERBS {
+            assert!(script.contains(verb), "{shell} completes {verb}");
+        }
+    }
+}
+
+#[test]
+fn every_verb_that_prints_json_has_a_schema() {
+    let schemas: Value = serde_json::from_str(&stdout(&shiftwork(&["schema"]))).unwrap();
+    for verb in VERBS {
+        let has = schemas["schemas"].get(verb).is_some();
+        assert_eq!(has, verb != "schema", "{verb}");
+    }
+}
+
+/// What is printed has the keys of the schema and no others.
+#[test]
+fn the_json_of_a_run_is_as_its_schema_says() {
+    let folder = folder("schema");
+    let trace = folder.join("run.pftrace").display().to_string();
+    let run = shiftwork(&[
+        "simulate", SERVER, "--for", "1s", "--json", "--trace", &trace,
+    ]);
+    let report = shiftwork(&["report", &trace, "--json"]);
+    for output in [&run, &report] {
+        let text = stdout(output);
+        assert_eq!(text.lines().count(), 1);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let known: RunOutput = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_value(known).unwrap(), value);
+    }
+    let mut simulated: Value = serde_json::from_str(&stdout(&run)).unwrap();
+    let reported: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    assert!(
+        simulated
+            .as_object_mut()
+            .unwrap()
+            .remove("events")
+            .is_some()
+    );
+    assert_eq!(
+        simulated, reported,
+        "a trace holds everything that is counted"
+    );
+}
+
+#[test]
+fn several_policies_are_one_line_of_json_each() {
+    let output = shiftwork(&[
+        "simulate", GOOD, "-p", "weak-edf", "-p", "hpa-edf", "--json",
+    ]);
+    let policies: Vec<Value> = stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["policy"].clone())
+        .collect();
+    assert_eq!(policies, ["weak-edf", "hpa-edf"]);
+}
+
+#[test]
+fn a_task_set_can_come_from_stdin() {
+    let mut child = command()
+        .args(["simulate", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(GOOD)).unwrap();
+    child.stdin.take().unwrap().write_all(&text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        output.stdout,
+        shiftwork(&["simulate", GOOD, "--json"]).stdout
+    );
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused() {
+    let path = folder("binary").join("noise.toml").display().to_string();
+    fs::write(&path, [b'a', 0xff, 0xfe]).unwrap();
+    for verb in ["simulate", "scenario", "convert", "report"] {
+        let output = shiftwork(&[verb, &path]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert!(
+            stderr(&output).contains("byte"),
+            "{verb}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+/// The overhead file that a task-set file names lies beside it, wherever the command runs.
+#[test]
+fn files_named_by_a_file_are_found_from_anywhere() {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join(SERVER);
+    let output = command()
+        .current_dir(folder("elsewhere"))
+        .args([
+            "simulate",
+            &server.display().to_string(),
+            "--for",
+            "10ms",
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn nobody_is_coloured_who_did_not_ask() {
+    let late = "tests/command/files/late.toml";
+    let escapes = |output: Output| output.stdout.contains(&0x1b);
+    assert!(!escapes(shiftwork(&["simulate", late])), "not a terminal");
+    assert!(escapes(shiftwork(&["simulate", late, "--color", "always"])));
+    assert!(!escapes(shiftwork(&["simulate", late, "--color", "never"])));
+    // Colour only repeats: a miss is marked without it, too.
+    assert!(stdout(&shiftwork(&["simulate", late])).contains('!'));
+}
+
+#[test]
+fn a_closed_pipe_is_met_in_silence() {
+    for arguments in [
+        &["generate", "--count", "3000", "--json"][..],
+        &["simulate", GOOD, "--json"],
+        &["schema"],
+        &["man"],
+        &["--help"],
+    ] {
+        let mut child = command()
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(stderr(&output), "", "{arguments:?}");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+    }
+}
+
+/// Starts a simulation that would take hours and presses Ctrl-C once it runs.
+fn interrupted(arguments: &[&str]) -> Output {
+    let child: Child = command()
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn ctrl_c_stops_a_simulation_and_shows_what_was_simulated() {
+    let output = interrupted(&["simulate", GOOD, "--for", "1000000s", "--json", "--strict"]);
+    let value: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(value["interrupted"], true);
+    let horizon = value["horizon_ns"].as_u64().unwrap();
+    assert!(horizon > 0 && horizon < 1_000_000_000_000_000, "{horizon}");
+    // Two tasks, a job each every 10 ms.
+    assert_eq!(
+        value["jobs"].as_u64().unwrap(),
+        2 * horizon.div_ceil(10_000_000)
+    );
+    // No miss so far is no yes.
+    assert_eq!(output.status.code(), Some(4));
+    assert!(
+        stderr(&output).contains("interrupted"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// Everything that one simulation writes, by file name.
+fn written(name: &str, seed: &str) -> BTreeMap<String, Vec<u8>> {
+    let folder = folder(name);
+    let path = |file: &str| folder.join(file).display().to_string();
+    let policies = "p-edf,weak-edf,hpa-edf";
+    let mut arguments = vec![
+        "simulate", SERVER, "--for", "500ms", "--json", "--seed", seed,
+    ];
+    let (jobs, trace, report) = (path("jobs.csv"), path("run.pftrace"), path("page.html"));
+    arguments.extend(["--policy", policies, "--jobs", &jobs, "--trace", &trace]);
+    arguments.extend(["--report", &report]);
+    let output = shiftwork(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let mut files: BTreeMap<String, Vec<u8>> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.insert("stdout".into(), output.stdout);
+    files
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_in_every_file() {
+    let (first, second) = (written("seed-a", "7"), written("seed-b", "7"));
+    let other = written("seed-c", "8");
+    assert_eq!(first.len(), 3 + 3 + 1 + 1, "{:?}", first.keys());
+    for (name, bytes) in &first {
+        assert!(second[name] == *bytes, "{name} differs between two runs");
+        assert!(other[name] != *bytes, "{name} does not depend on the seed");
+    }
+}
+
+#[test]
+fn generated_task_sets_do_not_depend_on_the_threads() {
+    let generate = |name: &str, threads: &str| {
+        let folder = folder(name);
+        let arguments = [
+            "generate",
+            "--cpus",
+            "8",
+            "--tasks",
+            "20",
+            "--utilization",
+            "6",
+            "--affinities",
+            "laminar",
+            "--feasible",
+            "--count",
+            "600",
+            "--threads",
+            threads,
+            "--quiet",
+            "--out-dir",
+        ];
+        let output = command().args(arguments).arg(&folder).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let mut files: Vec<_> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| {
+                (
+                    path.file_name().unwrap().to_owned(),
+                    fs::read(&path).unwrap(),
+                )
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    let one = generate("threads-1", "1");
+    assert_eq!(one.len(), 600);
+    assert!(one == generate("threads-2", "2"));
+    assert!(one == generate("threads-5", "5"));
+}
+
+#[test]
+fn generated_files_are_read_back() {
+    let folder = folder("read-back");
+    let path = folder.display().to_string();
+    shiftwork(&[
+        "generate",
+        "-n",
+        "3",
+        "-a",
+        "arbitrary",
+        "--deadlines",
+        "constrained",
+        "-o",
+        &path,
+    ]);
+    for number in 0..3 {
+        let file = folder
+            .join(format!("set-000{number}.toml"))
+            .display()
+            .to_string();
+        let output = shiftwork(&["simulate", &file, "-p", "strong-edf", "--for", "100ms"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+}
+
+/// DESIGN names these keys, and others rely on them.
+#[test]
+fn the_table_of_jobs_has_its_header_and_a_line_for_each_job() {
+    let jobs = folder("jobs").join("jobs.csv").display().to_string();
+    shiftwork(&["simulate", GOOD, "--for", "25ms", "--jobs", &jobs]);
+    let text = fs::read_to_string(&jobs).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let header = "task,job,release_ns,deadline_ns,start_ns,finish_ns,response_ns,tardiness_ns";
+    assert_eq!(lines.remove(0), header);
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "a,1,0,10000000,0,2000000,2000000,0",
+            "a,2,10000000,20000000,10000000,12000000,2000000,0",
+            "a,3,20000000,30000000,20000000,22000000,2000000,0",
+            "b,1,0,10000000,0,5000000,5000000,0",
+            "b,2,10000000,20000000,10000000,15000000,5000000,0",
+            "b,3,20000000,30000000,20000000,25000000,5000000,0",
+        ]
+    );
+}
