@@ -79,6 +79,8 @@ impl Server {
             self.deadline = release + parameters.deadline;
             return Admission::Ready(self.deadline);
         }
+        // After a change of attributes, what is left of the old budget may exceed the new one.
+        self.left = self.left.min(parameters.cost);
         self.resume(now)
     }
 
@@ -216,6 +218,19 @@ mod tests {
             Admission::Ready(AT(8))
         );
         assert_eq!(server.left(), NS(1));
+    }
+
+    #[test]
+    fn what_is_left_never_exceeds_a_lowered_cost() {
+        let before = parameters(5, 4, 4);
+        let mut server = Server::new(before);
+        server.begin(AT(0), AT(0), before);
+        server.consume(NS(5));
+        server.spent(AT(2));
+        server.replenish();
+        server.consume(NS(1));
+        let admission = server.begin(AT(4), AT(5), parameters(2, 4, 4));
+        assert_eq!((admission, server.left()), (Admission::Ready(AT(8)), NS(2)));
     }
 
     #[test]

@@ -77,7 +77,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
             rare: Instant::NEVER,
             actions: Actions::new(set),
             costs: Costs::new(set, options.overheads.as_ref()),
-            reserve: options.reserve_server.then(|| Reserve::new(set, options.horizon)),
+            reserve: options
+                .reserve_server
+                .then(|| Reserve::new(set, options.horizon)),
             touched: Vec::with_capacity(cpu_count),
             switches: Switches::with_capacity(cpu_count),
         };

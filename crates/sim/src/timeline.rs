@@ -92,14 +92,22 @@ impl Timeline {
             nodes[node] = winner;
         }
         let first = winner >> self.place_bits;
-        self.first = if first == self.never { Instant::NEVER } else { Instant::from_ns(first) };
+        self.first = if first == self.never {
+            Instant::NEVER
+        } else {
+            Instant::from_ns(first)
+        };
         self.first_place = (winner & (self.leaves as u64 - 1)) as usize;
     }
 
     #[cold]
     fn set_wide(&mut self, place: usize, at: Instant) {
         self.wide[place] = at;
-        let earliest = self.wide.iter().enumerate().min_by_key(|&(place, at)| (at, place));
+        let earliest = self
+            .wide
+            .iter()
+            .enumerate()
+            .min_by_key(|&(place, at)| (at, place));
         if let Some((place, &at)) = earliest {
             (self.first, self.first_place) = (at, place);
         }
@@ -113,13 +121,17 @@ mod tests {
 
     #[test]
     fn the_first_is_the_smallest_and_of_equals_the_lowest() {
-        for (places, horizon) in
-            [1, 2, 3, 7, 64, 65].into_iter().flat_map(|places| [(places, 100), (places, u64::MAX)])
+        for (places, horizon) in [1, 2, 3, 7, 64, 65]
+            .into_iter()
+            .flat_map(|places| [(places, 100), (places, u64::MAX)])
         {
             let mut stream = RandomStream::new(1, 0, places as u64);
             let mut timeline = Timeline::new(places, Instant::from_ns(horizon));
             let mut plain = vec![Instant::NEVER; places];
-            assert_eq!((timeline.first(), timeline.first_place()), (Instant::NEVER, 0));
+            assert_eq!(
+                (timeline.first(), timeline.first_place()),
+                (Instant::NEVER, 0)
+            );
             for step in 0..2_000 {
                 let place = stream.below(places as u64) as usize;
                 let at = match stream.below(10) {
@@ -128,7 +140,9 @@ mod tests {
                 };
                 timeline.set(place, at);
                 plain[place] = at;
-                let first = (0..places).min_by_key(|&place| (plain[place], place)).unwrap();
+                let first = (0..places)
+                    .min_by_key(|&place| (plain[place], place))
+                    .unwrap();
                 let found = (timeline.first(), timeline.first_place());
                 assert_eq!(found, (plain[first], first), "{places} places, step {step}");
             }

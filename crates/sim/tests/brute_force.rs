@@ -1,4 +1,5 @@
 //! The simulator against the rules executed directly, one time unit after the other.
+#![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
 

@@ -1,0 +1,135 @@
+//! What scheduling costs.
+#![allow(clippy::unwrap_used, reason = "to test")]
+
+mod common;
+
+use common::{NS, finishes, options, set, simulate};
+use shiftwork_model::{LinearCost, Overheads, TaskSet};
+
+fn cost(base: u64) -> LinearCost {
+    LinearCost {
+        base: NS(base),
+        per_task: NS(0),
+    }
+}
+
+fn finishes_with(set: &TaskSet, overheads: Overheads, task: usize) -> Vec<u64> {
+    let mut options = options(200);
+    options.overheads = Some(overheads);
+    finishes(&simulate(set, "g-edf", options).0, task)
+}
+
+#[test]
+fn overheads_of_nothing_change_nothing() {
+    let sets = [
+        set(2, &[(2, 3), (2, 3), (2, 3)]),
+        set(1, &[(3, 7), (2, 5), (1, 4)]),
+        set(3, &[(9, 4)]),
+    ];
+    for (index, set) in sets.iter().enumerate() {
+        let mut free = options(500);
+        free.overheads = Some(Overheads::default());
+        assert_eq!(
+            simulate(set, "g-edf", free),
+            simulate(set, "g-edf", options(500)),
+            "{index}"
+        );
+    }
+}
+
+#[test]
+fn a_release_and_a_switch_delay_the_job() {
+    let overheads = Overheads {
+        release: cost(1),
+        schedule: cost(2),
+        switch: cost(3),
+        ..Overheads::default()
+    };
+    assert_eq!(
+        finishes_with(&set(1, &[(10, 100)]), overheads, 0),
+        [16, 116]
+    );
+}
+
+#[test]
+fn the_cost_may_grow_with_the_tasks() {
+    let release = LinearCost {
+        base: NS(1),
+        per_task: NS(2),
+    };
+    let overheads = Overheads {
+        release,
+        ..Overheads::default()
+    };
+    assert_eq!(
+        finishes_with(&set(1, &[(10, 100), (1, 150)]), overheads, 0),
+        [20, 115]
+    );
+}
+
+#[test]
+fn only_another_cpu_has_to_be_told() {
+    let overheads = Overheads {
+        ipi: cost(5),
+        ..Overheads::default()
+    };
+    let set = set(2, &[(10, 100), (10, 100)]);
+    assert_eq!(finishes_with(&set, overheads.clone(), 0), [10, 110]);
+    // At first CPU 0 handles the release; then the CPU on which the task last ran.
+    assert_eq!(finishes_with(&set, overheads, 1), [15, 110]);
+}
+
+#[test]
+fn a_preempted_job_refills_its_caches() {
+    let mut set = set(1, &[(10, 100), (2, 100)]);
+    set.tasks[1].offset = NS(4);
+    set.tasks[1].deadline = NS(5);
+    let overheads = Overheads {
+        preemption: vec![cost(3)],
+        ..Overheads::default()
+    };
+    assert_eq!(finishes_with(&set, overheads, 0), [15, 115]);
+}
+
+#[test]
+fn a_job_that_goes_on_elsewhere_refills_by_distance() {
+    // T2 is preempted on CPU 1 at 4 and goes on, on CPU 0 where T0 ends at 6.
+    let mut set = set(2, &[(6, 100), (10, 100), (10, 100)]);
+    set.tasks[0].deadline = NS(20);
+    set.tasks[1].offset = NS(4);
+    set.tasks[1].deadline = NS(20);
+    let finish = |caches: &[&str]| {
+        let mut set = set.clone();
+        set.platform.caches = caches.iter().map(|list| list.parse().unwrap()).collect();
+        let overheads = Overheads {
+            migration: vec![cost(1), cost(7)],
+            ..Overheads::default()
+        };
+        finishes_with(&set, overheads, 2)[0]
+    };
+    assert_eq!(finish(&["0,1"]), 13);
+    assert_eq!(finish(&["0", "1"]), 19);
+}
+
+#[test]
+fn a_tick_delays_whatever_runs() {
+    let mut set = set(1, &[(10, 100)]);
+    set.scheduler.quantum = Some(NS(4));
+    let overheads = Overheads {
+        tick: cost(1),
+        ..Overheads::default()
+    };
+    assert_eq!(finishes_with(&set, overheads, 0)[0], 12);
+}
+
+#[test]
+fn overheads_that_exceed_the_time_there_is_end_the_run_all_the_same() {
+    let mut set = set(1, &[(1, 2)]);
+    set.scheduler.quantum = Some(NS(1));
+    let overheads = Overheads {
+        tick: cost(5),
+        release: cost(9),
+        ..Overheads::default()
+    };
+    assert_eq!(finishes_with(&set, overheads, 0), []);
+}
