@@ -148,6 +148,38 @@ pub enum TasksetError {
     Impossible { what: String, accepted: String },
 }
 
+/// The most characters of a file that a message repeats.
+const QUOTED_MAX: usize = 160;
+
+/// What a file says, fit for a message on one line: cut if it is long, and without control
+/// characters, which would act on a terminal.
+fn short(found: &str) -> String {
+    let mut out = String::new();
+    for (count, character) in found.chars().enumerate() {
+        if count == QUOTED_MAX {
+            out.push('…');
+            break;
+        }
+        match character.is_control() {
+            true => out.extend(character.escape_default()),
+            false => out.push(character),
+        }
+    }
+    out
+}
+
+/// As [`short`], for the text that could not be read as CPUs.
+fn short_problem(problem: &ParseCpuSetError) -> String {
+    let cut = match problem {
+        ParseCpuSetError::Part(part) => ParseCpuSetError::Part(short(part)),
+        ParseCpuSetError::Range(part) => ParseCpuSetError::Range(short(part)),
+        ParseCpuSetError::TooLarge(part) => ParseCpuSetError::TooLarge(short(part)),
+        ParseCpuSetError::Mask(text) => ParseCpuSetError::Mask(short(text)),
+        other => other.clone(),
+    };
+    cut.to_string()
+}
+
 /// `a`, `b` or `c`.
 fn any_of<T: AsRef<str>>(words: &[T]) -> String {
     let quoted: Vec<String> = words
@@ -170,7 +202,10 @@ fn there_are(kind: &str, known: &[String]) -> String {
         return format!("there are no {kind}");
     }
     let shown = &known[..known.len().min(NAMES_SHOWN)];
-    let quoted: Vec<String> = shown.iter().map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<String> = shown
+        .iter()
+        .map(|name| format!("`{}`", short(name)))
+        .collect();
     let more = match known.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -214,7 +249,11 @@ impl TasksetError {
         match self {
             Self::Syntax {
                 format, problem, ..
-            } => write!(f, "this is no {format}: {problem}"),
+            } => write!(
+                f,
+                "this is no {format}: {problem}",
+                problem = short(problem)
+            ),
             Self::UnknownKey {
                 key,
                 within,
@@ -223,7 +262,9 @@ impl TasksetError {
             } => write!(
                 f,
                 "{within} has no key `{key}`; accepted: {}",
-                accepted.join(", ")
+                accepted.join(", "),
+                key = short(key),
+                within = short(within)
             ),
             Self::MissingKey {
                 key,
@@ -231,7 +272,12 @@ impl TasksetError {
                 example,
                 ..
             } => {
-                write!(f, "{within} lacks `{key}`; write for instance `{example}`")
+                write!(
+                    f,
+                    "{within} lacks `{key}`; write for instance `{example}`",
+                    key = short(key),
+                    within = short(within)
+                )
             }
             Self::WrongKind {
                 key,
@@ -239,26 +285,40 @@ impl TasksetError {
                 accepted,
                 ..
             } => {
-                write!(f, "`{key}` is {found}; write {accepted}")
+                write!(
+                    f,
+                    "`{key}` is {found}; write {accepted}",
+                    key = short(key),
+                    found = short(found)
+                )
             }
             Self::NoUnit { key, number, .. } => write!(
                 f,
                 "`{key}` is the number {number} without a unit; write a duration like \"500us\" \
-                 or \"2ms\""
+                 or \"2ms\"",
+                key = short(key),
+                number = short(number)
             ),
             Self::NoDuration {
                 key, text, problem, ..
             } => write!(
                 f,
                 "`{key}` is \"{text}\", which is no duration ({problem}); write a whole number of \
-                 nanoseconds in any unit, like \"500us\" or \"2.5ms\""
+                 nanoseconds in any unit, like \"500us\" or \"2.5ms\"",
+                key = short(key),
+                problem = short(problem),
+                text = short(text)
             ),
             Self::TooLong { key, text, .. } => write!(
                 f,
                 "`{key}` is \"{text}\", which is too long; write at most {}ns (146 years)",
-                Span::MAX.as_ns()
+                Span::MAX.as_ns(),
+                key = short(key),
+                text = short(text)
             ),
-            Self::Empty { key, accepted, .. } => write!(f, "`{key}` is empty; write {accepted}"),
+            Self::Empty { key, accepted, .. } => {
+                write!(f, "`{key}` is empty; write {accepted}", key = short(key))
+            }
             Self::NotExactlyOne {
                 within,
                 found,
@@ -268,13 +328,18 @@ impl TasksetError {
                 write!(
                     f,
                     "{within} says nothing; write one of {}",
-                    any_of(accepted)
+                    any_of(accepted),
+                    within = short(within)
                 )
             }
             Self::NotExactlyOne { within, found, .. } => {
                 let found = found.iter().map(|key| format!("`{key}`"));
                 let found = found.collect::<Vec<_>>().join(" and ");
-                write!(f, "{within} has {found}; keep one of them")
+                write!(
+                    f,
+                    "{within} has {found}; keep one of them",
+                    within = short(within)
+                )
             }
             _ => self.fmt_value(f),
         }
@@ -283,14 +348,21 @@ impl TasksetError {
     /// Values that are well written and still cannot be.
     fn fmt_value(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Zero { key, .. } => write!(f, "`{key}` is zero; write more than zero"),
+            Self::Zero { key, .. } => {
+                write!(f, "`{key}` is zero; write more than zero", key = short(key))
+            }
             Self::OutOfRange {
                 key,
                 found,
                 accepted,
                 ..
             } => {
-                write!(f, "`{key}` is {found}; write {accepted}")
+                write!(
+                    f,
+                    "`{key}` is {found}; write {accepted}",
+                    key = short(key),
+                    found = short(found)
+                )
             }
             Self::NotOneOf {
                 key,
@@ -298,7 +370,13 @@ impl TasksetError {
                 accepted,
                 ..
             } => {
-                write!(f, "`{key}` is \"{found}\"; write {}", any_of(accepted))
+                write!(
+                    f,
+                    "`{key}` is \"{found}\"; write {}",
+                    any_of(accepted),
+                    key = short(key),
+                    found = short(found)
+                )
             }
             Self::CostAboveDeadline {
                 task,
@@ -308,18 +386,22 @@ impl TasksetError {
             } => write!(
                 f,
                 "task `{task}` costs {cost} but is due after {deadline}; lower `cost` or raise \
-                 `deadline`"
+                 `deadline`",
+                task = short(task)
             ),
             Self::DuplicateTask { task, first, .. } => write!(
                 f,
-                "task `{task}` is there already ({first}); give each task its own `name`"
+                "task `{task}` is there already ({first}); give each task its own `name`",
+                task = short(task)
             ),
             Self::UnknownTask {
                 key, task, known, ..
             } => write!(
                 f,
                 "`{key}` names the task `{task}`, which does not exist; {}",
-                there_are("tasks", known)
+                there_are("tasks", known),
+                key = short(key),
+                task = short(task)
             ),
             Self::ReleaseTooEarly {
                 release, earliest, ..
@@ -336,18 +418,26 @@ impl TasksetError {
     /// Mistakes about CPUs.
     fn fmt_cpus(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCpuList { key, problem, .. } => write!(f, "`{key}`: {problem}"),
+            Self::NoCpuList { key, problem, .. } => write!(
+                f,
+                "`{key}`: {problem}",
+                key = short(key),
+                problem = short_problem(problem)
+            ),
             Self::UnknownSet {
                 key, set, known, ..
             } => write!(
                 f,
                 "`{key}` is \"{set}\", which is neither a CPU list nor a named set; {}",
-                there_are("sets", known)
+                there_are("sets", known),
+                key = short(key),
+                set = short(set)
             ),
             Self::NoCpus { key, .. } => {
                 write!(
                     f,
-                    "`{key}` has no CPU; name at least one, like \"0\" or \"0-3\""
+                    "`{key}` has no CPU; name at least one, like \"0\" or \"0-3\"",
+                    key = short(key)
                 )
             }
             Self::CpusBeyondPlatform {
@@ -358,7 +448,8 @@ impl TasksetError {
             } => write!(
                 f,
                 "`{key}` names CPU {cpus}, which the platform does not have; its CPUs are {}",
-                CpuSet::first(*platform)
+                CpuSet::first(*platform),
+                key = short(key)
             ),
             Self::ClustersOverlap { cpu, .. } => write!(
                 f,
@@ -370,7 +461,8 @@ impl TasksetError {
             ),
             Self::Host { problem, .. } => write!(
                 f,
-                "`cpus` is \"host\", but {problem}; write the number of CPUs, like `cpus = 4`"
+                "`cpus` is \"host\", but {problem}; write the number of CPUs, like `cpus = 4`",
+                problem = short(problem)
             ),
             _ => Ok(()),
         }

@@ -179,7 +179,17 @@ impl<'t> Value<'t> {
 
     /// What was found instead of `accepted`.
     pub(crate) fn wrong(&self, accepted: &'static str) -> TasksetError {
-        let found = match self.value {
+        TasksetError::WrongKind {
+            place: self.place(),
+            key: self.key(),
+            found: self.describe(),
+            accepted,
+        }
+    }
+
+    /// What the value is, in a few words.
+    pub(crate) fn describe(&self) -> String {
+        match self.value {
             DeValue::String(text) => format!("the text \"{text}\""),
             DeValue::Integer(number) => format!("the number {number}"),
             DeValue::Float(number) => format!("the number {number}"),
@@ -187,12 +197,6 @@ impl<'t> Value<'t> {
             DeValue::Datetime(_) => "a date".to_string(),
             DeValue::Array(_) => "a list".to_string(),
             DeValue::Table(_) => "a table".to_string(),
-        };
-        TasksetError::WrongKind {
-            place: self.place(),
-            key: self.key(),
-            found,
-            accepted,
         }
     }
 
@@ -219,11 +223,6 @@ impl<'t> Value<'t> {
             key: self.key(),
             accepted,
         }
-    }
-
-    /// Whether the value is a text.
-    pub(crate) fn is_text(&self) -> bool {
-        matches!(self.value, DeValue::String(_))
     }
 
     /// Whether the value is a list.
@@ -338,17 +337,15 @@ impl<'t> Value<'t> {
 
     /// A whole number between the two.
     pub(crate) fn integer(&self, least: u32, most: u32) -> Result<u32, TasksetError> {
-        let DeValue::Integer(number) = self.value else {
-            return Err(self.wrong("a whole number"));
+        let number = match self.value {
+            DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
         };
-        u32::from_str_radix(number.as_str(), number.radix())
-            .ok()
+        number
             .filter(|found| (least..=most).contains(found))
             .ok_or_else(|| {
-                self.out_of_range(
-                    number.to_string(),
-                    format!("a whole number from {least} to {most}"),
-                )
+                let accepted = format!("a whole number from {least} to {most}");
+                self.out_of_range(self.describe(), accepted)
             })
     }
 

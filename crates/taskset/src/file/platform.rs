@@ -47,10 +47,12 @@ pub(super) fn read(value: &Value<'_>, sysfs: &Path) -> Result<Platform, TasksetE
 
 /// Reads `cpus`: a number, or the machine that this runs on.
 fn read_cpus(value: &Value<'_>, sysfs: &Path) -> Result<Platform, TasksetError> {
-    if !value.is_text() {
-        return read_cpu_count(value).map(Platform::uniform);
+    if value.text("host") != Ok("host") {
+        return read_cpu_count(value).map(Platform::uniform).map_err(|_| {
+            let accepted = format!("a whole number from 1 to {CPUS_MAX}, or \"host\"");
+            value.out_of_range(value.describe(), accepted)
+        });
     }
-    value.word(&[("host", ())])?;
     host::read(sysfs).map_err(|problem| TasksetError::Host {
         place: value.place(),
         problem,

@@ -72,19 +72,23 @@ impl<'a> Json<'a> {
         Place::of(self.text, self.node.offset)
     }
 
-    fn wrong(self, accepted: &'static str) -> TasksetError {
-        let found = match &self.node.kind {
+    /// What the value is, in a few words.
+    fn describe(self) -> String {
+        match &self.node.kind {
             Kind::Null => "nothing".to_string(),
             Kind::Boolean(value) => value.to_string(),
             Kind::Number(number) => format!("the number {number}"),
             Kind::Text(text) => format!("the text \"{text}\""),
             Kind::List(_) => "a list".to_string(),
             Kind::Object(_) => "an object".to_string(),
-        };
+        }
+    }
+
+    fn wrong(self, accepted: &'static str) -> TasksetError {
         TasksetError::WrongKind {
             place: self.place(),
             key: self.key.to_string(),
-            found,
+            found: self.describe(),
             accepted,
         }
     }
@@ -116,20 +120,26 @@ impl<'a> Json<'a> {
 
     /// A whole number between the two.
     fn integer(self, least: i64, most: i64) -> Result<i64, TasksetError> {
-        let Kind::Number(number) = &self.node.kind else {
-            return Err(self.wrong("a whole number"));
+        let number: Option<i64> = match &self.node.kind {
+            Kind::Number(number) => number.parse().ok(),
+            _ => None,
         };
-        let parsed = number.parse().ok().filter(|n| (least..=most).contains(n));
-        parsed.ok_or_else(|| {
-            let accepted = format!("a whole number from {least} to {most}");
-            self.out_of_range(&format!("the number {number}"), &accepted)
-        })
+        number
+            .filter(|found| (least..=most).contains(found))
+            .ok_or_else(|| {
+                let accepted = format!("a whole number from {least} to {most}");
+                self.out_of_range(&self.describe(), &accepted)
+            })
     }
 
     /// A number of microseconds.
     fn microseconds(self) -> Result<Span, TasksetError> {
-        let most = Span::MAX.as_ns() / 1_000;
-        Ok(Span::from_us(self.integer(0, most as i64)?.unsigned_abs()))
+        let most = (Span::MAX.as_ns() / 1_000) as i64;
+        let number = self.integer(0, most).map_err(|_| {
+            let accepted = format!("a whole number of microseconds from 0 to {most}");
+            self.out_of_range(&self.describe(), &accepted)
+        })?;
+        Ok(Span::from_us(number.unsigned_abs()))
     }
 
     fn text(self, accepted: &'static str) -> Result<&'a str, TasksetError> {
@@ -236,7 +246,11 @@ impl Import {
     /// The task that every instance of the thread is; `None` if it never computes.
     fn read_task(&mut self, thread: Json<'_>) -> Result<Option<Draft>, TasksetError> {
         if thread.key.is_empty() {
-            return Err(thread.out_of_range("a task without a name", "a name for each task"));
+            let tasks = Json {
+                key: "tasks",
+                ..thread
+            };
+            return Err(tasks.out_of_range("a list with an unnamed task", "a name for each task"));
         }
         let old = match self.policy(thread)? {
             Some("SCHED_DEADLINE") if thread.get("dl-runtime")?.is_none() => OldServer::Present,

@@ -28,15 +28,17 @@ pub(crate) fn parse<'t>(text: &'t str, root: &str) -> Result<Document<'t>, Tasks
     Ok(document)
 }
 
-/// The message without the " at ROW:COLUMN" that the place in front says already.
+/// The message without the " at ROW:COLUMN", which the place in front says already.
 fn without_position(message: &str) -> String {
-    let tail = message.rfind(" at ").filter(|&at| {
-        let position = &message[at + 4..];
-        position
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b':')
-    });
-    tail.map_or(message, |at| &message[..at]).to_string()
+    let position = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let at = message
+        .match_indices(" at ")
+        .find(|(at, _)| position(&message[at + 4..]));
+    let Some((at, _)) = at else {
+        return message.to_string();
+    };
+    let rest = message[at + 4..].trim_start_matches(|c: char| c.is_ascii_digit() || c == ':');
+    format!("{}{rest}", &message[..at])
 }
 
 /// Where an element begins.
