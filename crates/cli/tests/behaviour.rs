@@ -1,6 +1,8 @@
 //! How the command behaves as a program among others: pipes, signals, files, exit status, and that
 //! the same input always gives the same bytes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

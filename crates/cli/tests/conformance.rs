@@ -1,6 +1,8 @@
 //! Every policy of the registry, on random task sets of its domain, on the simulated machine, judged
 //! by every checker of `trace`. A new policy takes part as soon as it has its registry line.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 mod random_sets;
 

@@ -1,6 +1,8 @@
 //! Runs every table in tests/scenarios with the policy that it names, and with every other that
 //! promises the same.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -127,7 +127,7 @@ pub(super) fn rt_throttling(system: &System) -> Finding {
 pub(super) fn clock(system: &System) -> Finding {
     const NAME: &str = "clock";
     let resolution = clock_getres(ClockId::Monotonic);
-    let ns = resolution.tv_sec.saturating_mul(1_000_000_000) + i64::from(resolution.tv_nsec);
+    let ns = resolution.tv_sec.saturating_mul(1_000_000_000) + resolution.tv_nsec;
     let source = system
         .read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
         .filter(|source| !source.is_empty());

@@ -1,6 +1,8 @@
 //! Results that papers publish, computed again. One folder per paper; what a paper leaves open and
 //! had to be assumed is said there.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "../common/mod.rs"]
 mod common;
 
