@@ -1,5 +1,7 @@
 // Draws one schedule on its canvas: a lane per CPU, a lane per task, the whole run in a strip.
 
+// Shifts cross bars, which have the same colours by day and by night.
+const SHIFT = "#1746a2", HALO = "#fff";
 const AXIS = 24, STRIP = 16, PAD = 6;
 const FONT = '"DejaVu Sans", system-ui, sans-serif';
 
@@ -157,8 +159,9 @@ class Chart {
 
   tasks() {
     this.run.tasks.forEach((_, task) => {
+      this.states(task, (kind) => kind === 1);
       this.lives(task);
-      this.states(task);
+      this.states(task, (kind) => kind > 1);
       this.execution(task);
       this.arrows(task);
     });
@@ -183,11 +186,14 @@ class Chart {
     const own = colour(task, run.tasks.length);
     const state = { painted: -1 };
     for (const job of this.visibleJobs(task)) {
-      if (job.end <= view.from) continue;
-      c.globalAlpha = 0.28;
-      c.fillStyle = own;
-      this.fill(job.release, job.end, base - this.bar, this.bar, state);
-      c.globalAlpha = 1;
+      if (job.end > view.from && job.eligible < job.end) {
+        c.fillStyle = colours.chart;
+        this.fill(job.eligible, job.end, base - this.bar, this.bar, { painted: -1 });
+        c.globalAlpha = 0.28;
+        c.fillStyle = own;
+        this.fill(job.eligible, job.end, base - this.bar, this.bar, state);
+        c.globalAlpha = 1;
+      }
       if (this.marked(task, job.job)) {
         c.strokeStyle = colours.accent;
         c.lineWidth = 2;
@@ -202,24 +208,26 @@ class Chart {
     return m && m.run === this.index && m.task === task && m.job === job;
   }
 
-  states(task) {
+  states(task, wanted) {
     const { context: c, colours, run } = this;
     const base = this.taskTop(task) + this.taskLane - 4, top = base - this.bar;
     const list = run.states[task];
-    for (const stretch of list) {
-      if (stretch.to <= view.from || stretch.from >= view.to) continue;
-      const left = Math.max(this.x(stretch.from), this.gutter - 2);
-      const width = Math.min(this.x(stretch.to), this.width + 2) - left;
+    const first = search(list, (s) => s.from < view.from - run.longestState[task]);
+    for (let i = first; i < list.length && list[i].from < view.to; i++) {
+      const { kind, from, to } = list[i];
+      if (to <= view.from || !wanted(kind)) continue;
+      const left = Math.max(this.x(from), this.gutter - 2);
+      const width = Math.min(this.x(to), this.width + 2) - left;
       if (width < 1) continue;
       c.fillStyle = colours.chart;
       c.fillRect(left, top, width, this.bar);
       c.lineWidth = 1;
-      if (stretch.kind === 1) {
+      if (kind === 1) {
         c.setLineDash([3, 2]);
         c.strokeStyle = colours.hatch;
       } else {
-        const ink = stretch.kind === 2 ? colours.hatch : colours.other;
-        c.fillStyle = hatch(c, ink, stretch.kind === 2 ? "falling" : "rising");
+        const ink = kind === 2 ? colours.hatch : colours.other;
+        c.fillStyle = hatch(c, ink, kind === 2 ? "falling" : "rising");
         c.fillRect(left, top, width, this.bar);
         c.strokeStyle = ink;
       }
@@ -268,14 +276,14 @@ class Chart {
       if (apart > 8) this.arrow(x, top, base, colours.bad, apart > 14);
       if (x - bang < 9) continue;
       bang = x;
-      c.font = `bold ${this.bar > 10 ? 13 : 11}px ${FONT}`;
-      c.textAlign = "left";
+      c.font = `bold ${this.bar > 10 ? 14 : 12}px ${FONT}`;
+      c.textAlign = "right";
       c.textBaseline = "top";
       c.strokeStyle = colours.chart;
       c.lineWidth = 3;
-      c.strokeText("!", x + 3, top - 2);
+      c.strokeText("!", x - 3, top - 2);
       c.fillStyle = colours.bad;
-      c.fillText("!", x + 3, top - 2);
+      c.fillText("!", x - 3, top - 2);
     }
   }
 
@@ -298,7 +306,7 @@ class Chart {
   }
 
   shifts() {
-    const { context: c, colours, run } = this;
+    const { context: c, run } = this;
     const first = search(run.shifts, (s) => s.at < view.from), last = search(run.shifts, (s) => s.at <= view.to);
     const roomy = this.plot / Math.max(1, last - first) > 6;
     let painted = -9;
@@ -309,7 +317,7 @@ class Chart {
       painted = x;
       const [from, to] = [source, target].map((cpu) => this.cpuTop(cpu) + this.cpuLane / 2 - 0.5);
       const end = to - Math.sign(to - from) * (roomy ? 5 : 0);
-      for (const [ink, wide] of roomy ? [[colours.chart, 3.5], [colours.accent, 1.5]] : [[colours.accent, 1]]) {
+      for (const [ink, wide] of roomy ? [[HALO, 3.5], [SHIFT, 1.5]] : [[SHIFT, 1]]) {
         c.strokeStyle = ink;
         c.lineWidth = wide;
         c.beginPath();
@@ -318,7 +326,7 @@ class Chart {
         c.stroke();
       }
       if (!roomy) continue;
-      c.fillStyle = colours.accent;
+      c.fillStyle = SHIFT;
       c.beginPath();
       c.arc(x, from, 2.6, 0, 7);
       c.fill();

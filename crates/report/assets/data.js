@@ -27,7 +27,7 @@ const read = (element) => {
     });
   });
   const stretch = (f, i) => ({ kind: f[i], from: f[i + 1], to: f[i + 1] + f[i + 2] });
-  run.states = run.states.map((flat) => rows(flat, 3, stretch));
+  run.states = run.states.map((flat) => rows(flat, 3, stretch).sort((a, b) => a.from - b.from));
   run.away = run.away.map((flat) => rows(flat, 3, stretch));
   run.shifts = rows(run.shifts, 5, (f, i) =>
     ({ at: f[i], task: f[i + 1], job: f[i + 2], source: f[i + 3], target: f[i + 4] }));
@@ -35,6 +35,11 @@ const read = (element) => {
   run.executed = run.tasks.map(() => []);
   run.slices.forEach((slices, cpu) => slices.forEach((s) => run.executed[s.task].push({ ...s, cpu })));
   run.executed.forEach((slices) => slices.sort((a, b) => a.from - b.from));
+  // A job that is released while the one before it is pending queues first.
+  run.jobs.forEach((jobs, task) => {
+    const queued = new Map(run.states[task].filter((s) => s.kind === 1).map((s) => [s.from, s.to]));
+    for (const job of jobs) job.eligible = queued.get(job.release) ?? job.release;
+  });
   run.byNumber = run.jobs.map((jobs) => new Map(jobs.map((j) => [j.job, j])));
   // Bars of one lane may overlap in time (a late job and its successor), so ends are not sorted;
   // the longest life bounds how far back a search has to go.

@@ -117,11 +117,13 @@ pub(crate) fn remedy_line(remedy: &Remedy, names: Names<'_>) -> String {
                 Bound::Affinity => "its affinity is too narrow",
                 Bound::Packing => "its partition is too narrow",
             };
-            let plural = if idle.len() == 1 { "" } else { "s" };
+            let which = if idle.len() == 1 {
+                "CPU"
+            } else {
+                "one of CPUs"
+            };
             let span = time(*span);
-            format!(
-                "For {span} of its wait, CPU{plural} {idle} had nothing to do: {bound} to use it."
-            )
+            format!("For {span} of its wait, {which} {idle} had nothing to do: {bound} to use it.")
         }
         Remedy::Shift {
             moves,
