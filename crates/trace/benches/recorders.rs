@@ -129,5 +129,12 @@ fn recorders(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, recorders);
-criterion_main!(benches);
+mod generated {
+    #![allow(
+        missing_docs,
+        reason = "the macro makes a public function without a doc"
+    )]
+    super::criterion_group!(benches, super::recorders);
+}
+
+criterion_main!(generated::benches);

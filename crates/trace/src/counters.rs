@@ -3,7 +3,7 @@
 use shiftwork_model::{Happening, Instant, JobId, Recorder, TaskId, TaskSet};
 
 use crate::backlog::{Backlog, Pending, Run};
-use crate::running::Running;
+use crate::running::{Change, Running};
 use crate::statistics::{Distribution, Total};
 use crate::summary::{RunSummary, TaskSummary};
 
@@ -57,7 +57,9 @@ struct TaskCounters {
 }
 
 impl Recorder for Counters {
-    #[inline]
+    // Always inline, so that the kind of a record, which the caller knows, is not looked up again:
+    // simulations spend a good part of their time here.
+    #[inline(always)]
     fn record(&mut self, at: Instant, what: &Happening) {
         if at != self.now {
             if !self.running.is_settled() {
@@ -138,8 +140,20 @@ impl Counters {
 
     /// Compares the state after the instant with the one before. First who executes somewhere
     /// now: whoever is then still recorded where it was has stopped.
-    #[inline]
+    #[inline(never)]
     fn settle(&mut self) {
+        if let Some(Change { cpu, before, after }) = self.running.settle_single() {
+            if before == after {
+                return;
+            }
+            if let Some(job) = after {
+                execute(&mut self.tasks, job, cpu.index());
+            }
+            if let Some(job) = before {
+                stop(&mut self.tasks, job, cpu.index());
+            }
+            return;
+        }
         for change in self.running.changes() {
             if let Some(job) = change.after {
                 execute(&mut self.tasks, job, change.cpu.index());
@@ -189,7 +203,7 @@ impl TaskCounters {
         });
     }
 
-    #[inline]
+    #[inline(never)]
     fn complete(&mut self, number: u64, at: Instant) {
         let Some(job) = self.backlog.pop(number) else {
             return;
@@ -208,7 +222,7 @@ impl TaskCounters {
             jobs: self.released,
             completed: self.completed,
             misses: self.late,
-            response: self.response.statistics(),
+            response: self.response.statistics(self.completed),
             tardiness_max_ns: any.then(|| self.tardiness.max_ns()),
             tardiness_mean_ns: any.then(|| self.tardiness.mean_ns(self.completed)),
             preemptions: self.preemptions,

@@ -86,6 +86,25 @@ impl Running {
         })
     }
 
+    /// Settles if only one CPU was switched, which is by far the most frequent case: cheaper than
+    /// [`Running::changes`] and [`Running::settle`]. Gives what it ran before and after; `None` if
+    /// there were several or none.
+    #[inline]
+    pub fn settle_single(&mut self) -> Option<Change> {
+        let &[cpu] = self.touched.as_slice() else {
+            return None;
+        };
+        let state = &mut self.cpus[cpu.index()];
+        let before = std::mem::replace(&mut state.before, state.after);
+        state.touched = false;
+        self.touched.clear();
+        Some(Change {
+            cpu,
+            before,
+            after: state.after,
+        })
+    }
+
     /// The instant is over: what runs now is what ran before the next one.
     #[inline]
     pub fn settle(&mut self) {

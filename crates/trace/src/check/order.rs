@@ -58,16 +58,17 @@ fn judge_preemptions(state: &State, found: &mut Findings) {
 }
 
 /// Whoever starts must not be less urgent than a job that was waiting for the CPU before. Jobs
-/// that became ready or were changed at this instant are left out: the start may have come first.
+/// that began to wait or were changed at this instant are left out: the start may have come first.
 fn judge_starts(order: Order, state: &State, found: &mut Findings) {
     for change in state.changes() {
-        let Some(job) = change.after else { continue };
+        let started = change.after.filter(|&job| !ran_before(state, job));
+        let Some(job) = started else { continue };
         let Some(task) = state.tasks.get(job.task.index()) else {
             continue;
         };
         let waited = state.ready.iter().filter(|id| {
             let other = &state.tasks[id.index()];
-            other.waits() && settled(state, other) && other.affinity.contains(change.cpu)
+            other.affinity.contains(change.cpu) && waited_before(state, **id)
         });
         let first = waited.min_by_key(|id| key(order, &state.tasks[id.index()]));
         if let Some(&first) = first
@@ -77,6 +78,18 @@ fn judge_starts(order: Order, state: &State, found: &mut Findings) {
             found.add(state.now(), || wronged(state, first, job, change.cpu));
         }
     }
+}
+
+/// Whether the task's job waits now and did so before the instant.
+fn waited_before(state: &State, id: TaskId) -> bool {
+    let task = &state.tasks[id.index()];
+    let ran = |number| ran_before(state, JobId { task: id, number });
+    task.waits() && settled(state, task) && !task.ready.is_some_and(ran)
+}
+
+/// Whether the job, which does not run where it ran before, ran before the instant.
+fn ran_before(state: &State, job: JobId) -> bool {
+    state.changes().any(|change| change.before == Some(job))
 }
 
 fn wronged(state: &State, first: TaskId, job: JobId, cpu: CpuId) -> String {
@@ -264,6 +277,27 @@ mod tests {
         assert_eq!(
             found(&set, edf(Invariant::NonPreemptive), &wrong, 9),
             ["at 7ns: job 1 of b starts on CPU 0, for which the more urgent job 1 of c waits"]
+        );
+    }
+
+    #[test]
+    fn a_job_that_lost_its_cpu_at_the_instant_was_not_waiting_before() {
+        let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .release(1, 1, 90)
+            .switch(1, Some((1, 1)))
+            .release(2, 1, 20)
+            .at(5)
+            .complete(1, 1)
+            .switch(1, Some((2, 1)))
+            .tell(Happening::CpuOffline { cpu: cpu(0) })
+            .switch(0, None);
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &story, 9),
+            [""; 0]
         );
     }
 
