@@ -242,6 +242,29 @@ fn ctrl_c_stops_a_simulation_and_shows_what_was_simulated() {
     );
 }
 
+#[test]
+fn a_full_disk_loses_the_file_and_not_the_result() {
+    for option in ["--trace", "--jobs", "--report"] {
+        let output = shiftwork(&["simulate", GOOD, "--json", option, "/dev/full"]);
+        assert_eq!(
+            output.status.code(),
+            Some(3),
+            "{option}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains("/dev/full"),
+            "{option}: {}",
+            stderr(&output)
+        );
+        assert_eq!(
+            output.stdout,
+            shiftwork(&["simulate", GOOD, "--json"]).stdout,
+            "{option}"
+        );
+    }
+}
+
 /// Everything that one simulation writes, by file name.
 fn written(name: &str, seed: &str) -> BTreeMap<String, Vec<u8>> {
     let folder = folder(name);

@@ -26,40 +26,55 @@ const EXAMPLES: &str = "`hpa-edf` takes nested affinities, `strong-edf` any, `g-
 pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
-    let entries = policies(args, &input, &set)?;
     // Refusals come before the first long simulation.
-    let mut runs = Vec::new();
-    for entry in &entries {
-        let refused = |error| Failure::in_file(&input.path, error);
-        runs.push((*entry, entry.build(&set).map_err(refused)?));
-    }
-    let file = overhead_file(args, &input, &set)?;
-    let mut finished = Vec::new();
+    let jobs = jobs(args, &input, &set)?;
     let mut watch = Watch::new(console, Instant::ZERO + args.horizon);
-    for (entry, policy) in runs {
-        let overheads = match &file {
-            Some((path, file)) => Some(overheads_of(args, path, file, entry.name)?),
-            None => None,
-        };
-        let job = Job {
-            args,
-            set: &set,
-            entry,
-            policy,
-            overheads,
-        };
-        let outputs = Outputs::create(args, &set, entry, entries.len() > 1)?;
-        finished.push(simulate(job, outputs, &mut watch)?);
+    let mut finished = Vec::new();
+    for job in jobs {
+        finished.push(simulate(args, &set, job, &mut watch));
         if watch.is_interrupted() {
             break;
         }
     }
     watch.finish();
+    // Results first: a full disk must not lose them.
+    show(console, args, &set, &finished)?;
+    console.flush()?;
     if let Some(path) = &args.report {
         write_report(path, args, &input, &set, &finished)?;
     }
-    show(console, args, &set, &finished)?;
-    answer(console, args, &finished)
+    if let Some(failure) = finished.iter_mut().find_map(|run| run.failure.take()) {
+        return Err(failure);
+    }
+    Ok(answer(console, args, &finished))
+}
+
+/// One run that is to be made.
+struct Job {
+    entry: &'static Entry,
+    policy: Box<dyn Policy>,
+    overheads: Option<Overheads>,
+    outputs: Outputs,
+}
+
+/// Everything that can be refused is refused here.
+fn jobs(args: &SimulateArgs, input: &Input, set: &TaskSet) -> Result<Vec<Job>, Failure> {
+    let entries = policies(args, input, set)?;
+    let file = overhead_file(args, input, set)?;
+    let several = entries.len() > 1;
+    let job = |entry: &'static Entry| {
+        let refused = |error| Failure::in_file(&input.path, error);
+        Ok(Job {
+            entry,
+            policy: entry.build(set).map_err(refused)?,
+            overheads: match &file {
+                Some((path, file)) => Some(overheads_of(args, path, file, entry.name)?),
+                None => None,
+            },
+            outputs: Outputs::create(args, set, entry, several)?,
+        })
+    };
+    entries.into_iter().map(job).collect()
 }
 
 /// The policies of the command line, otherwise that of the file.
@@ -139,35 +154,19 @@ fn overheads_of(
     })
 }
 
-/// One run that is to be made.
-struct Job<'a> {
-    args: &'a SimulateArgs,
-    set: &'a TaskSet,
-    entry: &'static Entry,
-    policy: Box<dyn Policy>,
-    overheads: Option<Overheads>,
-}
-
-fn simulate(job: Job<'_>, outputs: Outputs, watch: &mut Watch) -> Result<Finished, Failure> {
-    let Job {
-        args,
-        set,
-        entry,
-        policy,
-        overheads,
-    } = job;
+fn simulate(args: &SimulateArgs, set: &TaskSet, job: Job, watch: &mut Watch) -> Finished {
     let options = Options {
         seed: args.seed,
         horizon: Instant::ZERO + args.horizon,
-        overheads,
+        overheads: job.overheads,
         reserve_server: args.reserve_server || set.scheduler.reserve_server,
     };
-    let packing = policy.packing();
-    let mut outputs = outputs;
-    watch.start(entry.name);
-    let simulation = Simulation::new(set, policy, entry.order, options);
+    let packing = job.policy.packing();
+    let mut outputs = job.outputs;
+    watch.start(job.entry.name);
+    let simulation = Simulation::new(set, job.policy, job.entry.order, options);
     let (outcome, reached) = simulation.run_while(&mut outputs, |now| watch.goes_on(now));
-    outputs.finish(entry, packing, outcome.events, reached)
+    outputs.finish(job.entry, packing, outcome.events, reached)
 }
 
 fn show(
@@ -220,11 +219,7 @@ fn is_random(set: &TaskSet) -> bool {
 }
 
 /// Under `--strict` a miss is a no. No miss is a yes only if the run was not cut short.
-fn answer(
-    console: &Console,
-    args: &SimulateArgs,
-    finished: &[Finished],
-) -> Result<Answer, Failure> {
+fn answer(console: &Console, args: &SimulateArgs, finished: &[Finished]) -> Answer {
     let wanted = Instant::ZERO + args.horizon;
     let cut = finished.iter().find(|run| run.summary.horizon < wanted);
     if let Some(run) = cut {
@@ -234,9 +229,9 @@ fn answer(
         ));
     }
     let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
-    Ok(match (args.strict, missed, cut.is_some()) {
+    match (args.strict, missed, cut.is_some()) {
         (true, true, _) => Answer::No,
         (true, false, true) => Answer::Undecided,
         _ => Answer::Yes,
-    })
+    }
 }

@@ -29,6 +29,8 @@ pub struct Finished {
     pub summary: RunSummary,
     /// How many events the policy took.
     pub events: u64,
+    /// Why one of its files is not complete.
+    pub failure: Option<Failure>,
     /// Everything that happened, if a page is to be made of it.
     records: Option<Vec<Record>>,
 }
@@ -103,22 +105,23 @@ impl Outputs {
         packing: Option<Vec<Affinity>>,
         events: u64,
         horizon: Instant,
-    ) -> Result<Finished, Failure> {
-        if let Some((path, table)) = self.jobs {
+    ) -> Finished {
+        let jobs = self.jobs.and_then(|(path, table)| {
             let flushed = table.finish(horizon).and_then(|mut file| file.flush());
-            flushed.map_err(|error| failed(&path, &error))?;
-        }
-        if let Some((path, writer)) = self.trace {
+            flushed.err().map(|error| failed(&path, &error))
+        });
+        let trace = self.trace.and_then(|(path, writer)| {
             let flushed = writer.finish(horizon).and_then(|mut file| file.flush());
-            flushed.map_err(|error| failed(&path, &error))?;
-        }
-        Ok(Finished {
+            flushed.err().map(|error| failed(&path, &error))
+        });
+        Finished {
             entry,
             packing,
             summary: self.counters.finish(horizon),
             events,
+            failure: jobs.or(trace),
             records: self.records,
-        })
+        }
     }
 }
 
