@@ -15,10 +15,10 @@ class Chart {
   constructor(canvas, run, index) {
     Object.assign(this, { canvas, run, index });
     this.context = canvas.getContext("2d");
-    const many = run.tasks.length > 16;
-    this.cpuLane = run.cpus > 16 ? 16 : 24;
-    this.taskLane = many ? 21 : 32;
-    this.bar = many ? 9 : 14;
+    // The more lanes, the lower they are: [lane, bar].
+    const count = run.tasks.length;
+    this.cpuLane = run.cpus > 64 ? 6 : run.cpus > 16 ? 16 : 24;
+    [this.taskLane, this.bar] = count > 100 ? [12, 5] : count > 16 ? [21, 9] : [32, 14];
     this.tasksTop = AXIS + PAD + run.cpus * this.cpuLane + 10;
     this.height = this.tasksTop + run.tasks.length * this.taskLane + PAD + STRIP;
     canvas.style.height = `${this.height}px`;
@@ -33,9 +33,11 @@ class Chart {
 
   draw(print) {
     const { canvas, context: c } = this;
-    const ratio = print ? 3 : (window.devicePixelRatio || 1);
     // On paper the picture is scaled to the page, so that it holds as much as on a screen.
     const width = print ? 900 : canvas.clientWidth || 800;
+    // Browsers draw nothing at all on a canvas that is too large.
+    const ratio = Math.min(print ? 3 : (window.devicePixelRatio || 1), 32000 / this.height,
+      Math.sqrt(1.2e8 / (width * this.height)));
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(this.height * ratio);
@@ -148,6 +150,7 @@ class Chart {
 
   // Notes the longest of two texts that fits a box; texts are written over everything else.
   caption(long, short, [left, width], y, ink = "#10151c") {
+    if (this.cpuLane < 10 && y < this.tasksTop) return;
     const start = Math.max(left, this.gutter), room = Math.min(left + width, this.width) - start - 7;
     if (room < 8) return;
     const { context: c } = this;
@@ -399,7 +402,8 @@ class Chart {
       }
     };
     const size = this.cpuLane < 20 ? 10 : 12;
-    for (let cpu = 0; cpu < run.cpus; cpu++) {
+    const every = this.cpuLane < 10 ? 4 : 1;
+    for (let cpu = 0; cpu < run.cpus; cpu += every) {
       write(`CPU ${cpu}`, this.cpuTop(cpu) + this.cpuLane / 2, `${size}px ${FONT}`, colours.faint);
     }
     run.tasks.forEach(([name, cpus], task) => {
@@ -408,7 +412,8 @@ class Chart {
         write(name, top + 11, `600 12px ${FONT}`, colours.ink, own);
         write(`on ${cpus}`, top + 24, `10px ${FONT}`, colours.faint);
       } else {
-        write(name, top + this.taskLane / 2 + 1, `11px ${FONT}`, colours.ink, own);
+        const size = this.bar > 5 ? 11 : 9;
+        write(name, top + this.taskLane / 2 + 1, `${size}px ${FONT}`, colours.ink, own);
       }
     });
     c.fillStyle = colours.line;

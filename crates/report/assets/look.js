@@ -37,7 +37,14 @@ const theme = () => {
 const PRINT = { chart: "#fff", lane: "#f5f6f8", grid: "#e3e6ea", ink: "#000", faint: "#555", bad: "#c8202f",
   accent: "#2563b8", hatch: "#8a94a3", other: "#c2680c", line: "#ccc", paper: "#fff" };
 
+// Tiles are kept: a view may hold thousands of hatched bars.
+const tiles = new Map();
 const hatch = (context, colour, kind) => {
+  const key = `${colour} ${kind}`;
+  if (!tiles.has(key)) tiles.set(key, tileOf(colour, kind));
+  return context.createPattern(tiles.get(key), "repeat");
+};
+const tileOf = (colour, kind) => {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const pen = tile.getContext("2d");
@@ -52,5 +59,5 @@ const hatch = (context, colour, kind) => {
     }
   }
   pen.stroke();
-  return context.createPattern(tile, "repeat");
+  return tile;
 };

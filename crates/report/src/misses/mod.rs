@@ -197,10 +197,11 @@ impl Context<'_> {
 
 /// How many steps (states of all CPUs between two switches) all explanations together may look at,
 /// so that a hopelessly overloaded run is reported in seconds.
-const STEPS_MAX: u64 = 3_000_000;
+pub(crate) const STEPS_MAX: u64 = 3_000_000;
 
-/// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one.
-pub(crate) fn explain(context: Context<'_>, keep: usize) -> Misses {
+/// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one. Stops
+/// explaining after `steps_max` steps.
+pub(crate) fn explain(context: Context<'_>, keep: usize, steps_max: u64) -> Misses {
     let horizon = context.line.horizon;
     let mut missed: Vec<(&Life, Option<JobId>)> = Vec::new();
     for lives in &context.line.tasks {
@@ -223,7 +224,7 @@ pub(crate) fn explain(context: Context<'_>, keep: usize) -> Misses {
     };
     let mut steps = 0;
     for (life, late_since) in missed {
-        if steps >= STEPS_MAX {
+        if steps >= steps_max {
             break;
         }
         let miss = account::miss(context, life, late_since, &mut steps);

@@ -18,7 +18,7 @@ fn packed(story: &Story, horizon_ms: u64, rank: Rank, packing: Option<&[Affinity
         rank: Some(rank),
         packing,
     };
-    let misses = explain(context, 100);
+    let misses = explain(context, 100, STEPS_MAX);
     assert_eq!(
         misses.total,
         story.summary(horizon_ms).deadline_misses,
@@ -320,7 +320,7 @@ fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
         rank: None,
         packing: None,
     };
-    let unranked = explain(context, 1);
+    let unranked = explain(context, 1, STEPS_MAX);
     assert_eq!(kinds(&unranked.first[0]), [(Kind::OtherWork, 8)]);
 }
 
@@ -344,6 +344,23 @@ fn background_work_and_offline_cpus_are_not_idle() {
         kinds(&misses.first[0]),
         [(Kind::CpuAway, 4), (Kind::IdleCpu, 1)]
     );
+}
+
+#[test]
+fn an_overload_is_explained_as_far_as_the_steps_go() {
+    let story = story::crowd(24, 4, 400);
+    let line = Timeline::of(&story.set, &story.records, Instant::from_ns(400_000_000));
+    let context = Context {
+        set: &story.set,
+        line: &line,
+        rank: None,
+        packing: None,
+    };
+    let whole = explain(context, 3, STEPS_MAX);
+    let part = explain(context, 3, 50);
+    assert_eq!((whole.explained, part.total), (whole.total, whole.total));
+    assert!(0 < part.explained && part.explained < part.total);
+    assert_eq!(whole.first.len(), 3);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod tests;
 
 use shiftwork_model::Instant;
 
-use crate::misses::{Context, Misses, Names, explain};
+use crate::misses::{Context, Misses, Names, STEPS_MAX, explain};
 use crate::run::{Limits, Run};
 use crate::timeline::Timeline;
 use crate::units::{self, Script};
@@ -74,7 +74,7 @@ fn tell<'a>(run: &'a Run<'a>, limits: &Limits) -> Told<'a> {
         rank: run.rank,
         packing: run.packing,
     };
-    let misses = explain(context, limits.misses);
+    let misses = explain(context, limits.misses, STEPS_MAX);
     Told { run, line, misses }
 }
 

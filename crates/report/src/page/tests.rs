@@ -294,6 +294,7 @@ fn pages_to_look_at() {
     let crowd = story::crowd(40, 8, 2_000);
     let busy = story::crowd(9, 4, 400);
     let everything = story::everything();
+    let huge = story::crowd(300, 128, 100);
     let small = Limits {
         slices: 3_000,
         ..Limits::default()
@@ -311,6 +312,10 @@ fn pages_to_look_at() {
         (
             "crowd",
             page(&[("weak-edf", &crowd)], 2_000, &Limits::default()),
+        ),
+        (
+            "huge",
+            page(&[("weak-edf", &huge)], 100, &Limits::default()),
         ),
         ("crowd-cut", page(&[("weak-edf", &crowd)], 2_000, &small)),
     ] {
