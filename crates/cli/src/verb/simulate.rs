@@ -3,7 +3,7 @@
 mod outputs;
 mod watch;
 
-use shiftwork_model::{Arrival, Instant, Overheads, TaskSet, Work};
+use shiftwork_model::{Arrival, Frequency, Instant, Overheads, Share, TaskSet, Work};
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_policy::{Policy, PolicyError};
 use shiftwork_report::{Colour, Heading, comparison, packing, table};
@@ -26,6 +26,7 @@ const EXAMPLES: &str = "`hpa-edf` takes nested affinities, `strong-edf` any, `g-
 pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
+    note_what_is_ignored(&input, &set, console);
     // Refusals come before the first long simulation.
     let jobs = jobs(args, &input, &set)?;
     let mut watch = Watch::new(console, Instant::ZERO + args.horizon);
@@ -47,6 +48,26 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         return Err(failure);
     }
     Ok(answer(console, args, &finished))
+}
+
+/// The file format says more than the policies so far model.
+fn note_what_is_ignored(input: &Input, set: &TaskSet, console: &Console) {
+    let platform = &set.platform;
+    let slow = platform
+        .capacities
+        .iter()
+        .any(|capacity| capacity.billionths() < Share::WHOLE);
+    for (key, is_used) in [
+        ("capacities", slow),
+        ("frequency", platform.frequency != Frequency::Fixed),
+    ] {
+        if is_used {
+            console.note(format!(
+                "note: {}: no policy models `{key}`; every CPU runs at full speed",
+                input.path
+            ));
+        }
+    }
 }
 
 /// One run that is to be made.
