@@ -389,8 +389,14 @@ impl<'t> Value<'t> {
 
     /// One of these words.
     pub(crate) fn word<T: Copy>(&self, words: &[(&'static str, T)]) -> Result<T, TasksetError> {
-        let found = self.text("a word in quotation marks")?;
-        let known = words.iter().find(|(word, _)| *word == found);
+        let DeValue::String(found) = self.value else {
+            let quoted: Vec<String> = words
+                .iter()
+                .map(|(word, _)| format!("\"{word}\""))
+                .collect();
+            return Err(self.out_of_range(self.describe(), quoted.join(" or ")));
+        };
+        let known = words.iter().find(|(word, _)| word == found);
         known.map(|&(_, meaning)| meaning).ok_or_else(|| {
             let accepted = words.iter().map(|(word, _)| (*word).to_string());
             TasksetError::NotOneOf {

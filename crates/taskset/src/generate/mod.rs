@@ -78,8 +78,9 @@ pub struct Key {
 pub fn generate(options: &Options, key: Key) -> Result<TaskSet, TasksetError> {
     check(options)?;
     let mut stream = RandomStream::new(key.seed, key.cell, key.index);
+    let prepared = options.utilizations.prepare();
     for _ in 0..options.attempts.max(1) {
-        let utilizations = options.utilizations.draw(&mut stream, options.attempts)?;
+        let utilizations = prepared.draw(&mut stream, options.attempts)?;
         let set = draw(options, key, &utilizations, &mut stream);
         if !options.feasible || is_feasible(&set) {
             return Ok(set);

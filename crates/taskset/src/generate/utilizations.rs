@@ -149,16 +149,39 @@ impl Utilizations {
         Ok(())
     }
 
-    /// The utilization of each task, all in `(0, 1]`, except that UUniFast may draw 0.
+    /// Ready to draw, after `check` has accepted it: what does not depend on the stream is done.
+    pub(super) fn prepare(&self) -> Prepared {
+        match *self {
+            Self::RandFixedSum { tasks, total } => {
+                Prepared::FixedSum(Transitions::new(tasks, total))
+            }
+            Self::UUniFast { tasks, total } => Prepared::UUniFast(tasks, total),
+            Self::UUniFastDiscard { tasks, total } => Prepared::Discard(tasks, total),
+            Self::UntilCap { distribution, cap } => Prepared::UntilCap(distribution, cap),
+        }
+    }
+}
+
+/// Utilizations that are ready to draw, again and again.
+pub(super) enum Prepared {
+    FixedSum(Transitions),
+    UUniFast(usize, f64),
+    Discard(usize, f64),
+    UntilCap(Distribution, f64),
+}
+
+impl Prepared {
+    /// The utilization of each task, all in `[0, 1]`.
     pub(super) fn draw(
         &self,
         stream: &mut RandomStream,
         attempts: u32,
     ) -> Result<Vec<f64>, TasksetError> {
         match *self {
-            Self::RandFixedSum { tasks, total } => Ok(rand_fixed_sum(tasks, total, stream)),
-            Self::UUniFast { tasks, total } => Ok(uunifast(tasks, total, stream)),
-            Self::UUniFastDiscard { tasks, total } => {
+            Self::FixedSum(ref table) => Ok(rand_fixed_sum(table, stream)),
+            Self::UUniFast(tasks, total) => Ok(uunifast(tasks, total, stream)),
+            Self::UntilCap(distribution, cap) => Ok(until_cap(distribution, cap, stream)),
+            Self::Discard(tasks, total) => {
                 let mut drawn = (0..attempts.max(1)).map(|_| uunifast(tasks, total, stream));
                 let fits = |utilizations: &Vec<f64>| utilizations.iter().all(|&u| u <= 1.0);
                 drawn.find(fits).ok_or_else(|| TasksetError::Impossible {
@@ -170,7 +193,6 @@ impl Utilizations {
                         .to_string(),
                 })
             }
-            Self::UntilCap { distribution, cap } => Ok(until_cap(distribution, cap, stream)),
         }
     }
 }
@@ -200,16 +222,24 @@ fn uunifast(tasks: usize, total: f64, stream: &mut RandomStream) -> Vec<f64> {
     drawn
 }
 
-/// The probabilities of [`rand_fixed_sum`]: row `i` (from 1) has `i + 1` of them.
-struct Transitions(Vec<f64>);
+/// The probabilities of [`rand_fixed_sum`] for `n` values with the sum `s`.
+pub(super) struct Transitions {
+    n: usize,
+    s: f64,
+    /// The column in which the walk begins: the whole part of `s`.
+    start: usize,
+    /// Row after row; row `i`, from 1 to `n - 1`, has `i + 1` entries.
+    table: Vec<f64>,
+}
 
 impl Transitions {
-    /// The table for `n` values with the sum `s`, where `k` is the whole part of `s`.
+    /// The table for `n` values, at least one, with the sum `s`.
     ///
     /// O(n²) time and space. Entry (i, j) says how likely the walk through the simplices that fill
     /// the slice of the cube goes down in dimension i from column j; the weights are volumes, kept
     /// large against underflow.
-    fn new(n: usize, s: f64, k: usize) -> Self {
+    fn new(n: usize, s: f64) -> Self {
+        let k = (s as usize).min(n - 1);
         let below = |j: usize| s - (k as f64 - j as f64);
         let above = |j: usize| (k + n - j) as f64 - s;
         let mut table = Vec::with_capacity(n * (n + 1) / 2);
@@ -220,8 +250,12 @@ impl Transitions {
             for j in 0..i {
                 let up = weights[j + 1] * below(j) / i as f64;
                 let down = weights[j] * above(n - i + j) / i as f64;
-                next[j + 1] = up + down;
-                let sum = next[j + 1] + f64::MIN_POSITIVE;
+                // Subnormal weights would make it many times slower and are never reached.
+                next[j + 1] = match up + down {
+                    weight if weight < f64::MIN_POSITIVE => 0.0,
+                    weight => weight,
+                };
+                let sum = up + down + f64::MIN_POSITIVE;
                 table.push(match above(n - i + j) > below(j) {
                     true => down / sum,
                     false => 1.0 - up / sum,
@@ -229,24 +263,25 @@ impl Transitions {
             }
             weights = next;
         }
-        Self(table)
+        Self {
+            n,
+            s,
+            start: k,
+            table,
+        }
     }
 
     /// The probability of going down in dimension `i` from column `j`.
     fn get(&self, i: usize, j: usize) -> f64 {
         // Rows 1 to i - 1 have 2 to i entries.
-        self.0[(i - 1) * (i + 2) / 2 + j]
+        self.table[(i - 1) * (i + 2) / 2 + j]
     }
 }
 
-/// `n` values in `[0, 1]` with the sum `s`, uniform among all there are.
-fn rand_fixed_sum(n: usize, s: f64, stream: &mut RandomStream) -> Vec<f64> {
-    if n == 1 {
-        return vec![s];
-    }
-    let k = (s as usize).min(n - 1);
-    let transitions = Transitions::new(n, s, k);
-    let (mut rest, mut column) = (s, k);
+/// Values in `[0, 1]` with the sum of the table, uniform among all there are.
+fn rand_fixed_sum(transitions: &Transitions, stream: &mut RandomStream) -> Vec<f64> {
+    let n = transitions.n;
+    let (mut rest, mut column) = (transitions.s, transitions.start);
     let (mut sum, mut product) = (0.0, 1.0);
     let mut drawn = Vec::with_capacity(n);
     for i in (1..n).rev() {
@@ -299,7 +334,7 @@ mod tests {
             (7, 7.0),
         ] {
             for index in 0..50 {
-                let drawn = rand_fixed_sum(n, s, &mut stream(index));
+                let drawn = rand_fixed_sum(&Transitions::new(n, s), &mut stream(index));
                 assert_eq!(drawn.len(), n);
                 assert!(
                     drawn.iter().all(|u| (0.0..=1.0).contains(u)),
@@ -327,8 +362,9 @@ mod tests {
     fn a_fixed_sum_is_distributed_as_its_definition() {
         for (n, s) in [(2, 0.7), (3, 1.5), (3, 0.5), (4, 2.2), (5, 3.6)] {
             let sets = 20_000;
+            let table = Transitions::new(n, s);
             let ours: Vec<_> = (0..sets)
-                .map(|i| rand_fixed_sum(n, s, &mut stream(i)))
+                .map(|i| rand_fixed_sum(&table, &mut stream(i)))
                 .collect();
             let theirs: Vec<_> = (0..sets)
                 .map(|i| by_rejection(n, s, &mut stream(i)))
@@ -374,7 +410,7 @@ mod tests {
             total: 3.0,
         };
         for index in 0..500 {
-            let drawn = kind.draw(&mut stream(index), 10_000).unwrap();
+            let drawn = kind.prepare().draw(&mut stream(index), 10_000).unwrap();
             assert!(drawn.iter().all(|&u| u <= 1.0));
             assert!((drawn.iter().sum::<f64>() - 3.0).abs() < 1e-9);
         }
@@ -382,7 +418,11 @@ mod tests {
             tasks: 20,
             total: 19.9,
         };
-        let error = hopeless.draw(&mut stream(0), 10).unwrap_err().to_string();
+        let error = hopeless
+            .prepare()
+            .draw(&mut stream(0), 10)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("in 10 attempts"), "{error}");
     }
 

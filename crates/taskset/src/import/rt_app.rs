@@ -8,7 +8,7 @@
 
 mod body;
 
-use shiftwork_model::{Arrival, CpuId, CpuSet, Instant, OnOverrun, Priority, Span, Work};
+use shiftwork_model::{Arrival, CpuId, CpuSet, Instant, OnOverrun, Priority, Span, Task, Work};
 
 use super::json::{Kind, Node, parse};
 use super::{Draft, Imported, NamesTaken, Options, TASKS_MAX, settle};
@@ -185,6 +185,8 @@ struct Import {
     names: NamesTaken,
     default_policy: Option<String>,
     tasks: usize,
+    /// Phases and releases in the tasks so far.
+    written: usize,
 }
 
 impl Import {
@@ -195,16 +197,21 @@ impl Import {
                     let policy = member.text("a policy, like \"SCHED_FIFO\"")?;
                     self.default_policy = Some(policy.to_string());
                 }
-                "duration" => match &member.node.kind {
-                    Kind::Number(number) if number.starts_with('-') => {}
-                    Kind::Number(number) => {
-                        self.left_out
-                            .push(format!("global `duration`: pass `--for {number}s`"));
-                    }
-                    _ => return Err(member.wrong("a number of seconds")),
-                },
+                "duration" => self.read_duration(member)?,
                 other => self.left_out.push(format!("global `{other}`")),
             }
+        }
+        Ok(())
+    }
+
+    /// How long to run is no property of a task set; a negative number means for ever.
+    fn read_duration(&mut self, duration: Json<'_>) -> Result<(), TasksetError> {
+        let Kind::Number(number) = &duration.node.kind else {
+            return Err(duration.wrong("a number of seconds"));
+        };
+        if !number.starts_with('-') {
+            let what = format!("global `duration`: pass `--for {number}s`");
+            self.left_out.push(what);
         }
         Ok(())
     }
@@ -231,6 +238,13 @@ impl Import {
         let Some(draft) = self.read_task(thread)? else {
             return Ok(());
         };
+        self.written += instances.saturating_mul(length(&draft.task));
+        if self.written > WRITTEN_MAX {
+            return Err(thread.out_of_range(
+                "too long once its loops are written out",
+                &format!("loops that make at most {WRITTEN_MAX} phases and releases in all"),
+            ));
+        }
         for instance in 0..instances {
             let name = match instances {
                 1 => self.names.take(thread.key),
@@ -421,6 +435,24 @@ impl Import {
 
 /// The most releases that are written out one by one.
 const RELEASES_MAX: u64 = 10_000;
+
+/// The most phases and releases in a file once its loops and instances are written out. More are
+/// no task set but a trap for the memory.
+const WRITTEN_MAX: usize = 2_000_000;
+
+/// How many phases and releases are written out in a task.
+fn length(task: &Task) -> usize {
+    let work = match &task.work {
+        Work::Phases(phases) => phases.len(),
+        Work::Trace(runs) => runs.len(),
+        _ => 0,
+    };
+    let releases = match &task.arrival {
+        Arrival::Releases(releases) => releases.len(),
+        _ => 0,
+    };
+    work + releases
+}
 
 /// The parameters of SCHED_DEADLINE, where the thread has them.
 #[derive(Default)]
