@@ -112,9 +112,9 @@ impl<O: JobOrder, M: Mask> Backlogs<O, M> {
         self.masks[index.0 as usize].cpus
     }
 
-    /// Whether nothing is backlogged at all.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+    /// The most urgent backlogged job of all. O(masks with a backlog).
+    pub fn most_urgent(&self) -> Option<O::Key> {
+        self.waiting.iter().map(|waiting| waiting.top).min()
     }
 
     /// The most urgent backlogged job that may use one of these CPUs. O(masks with a backlog).

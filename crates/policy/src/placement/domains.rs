@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use core::hint::select_unpredictable;
 
 use shiftwork_model::{CpuId, CpuSet, Job, Platform, TaskId};
 
@@ -19,6 +20,53 @@ pub(crate) enum Preemption {
     Never,
 }
 
+/// Up to this many CPUs it is faster to look at all of them when a victim is wanted than to keep a
+/// tournament up to date at every switch.
+const FEW: usize = 32;
+
+/// What each CPU of a domain runs, and which of that is the least urgent.
+#[derive(Clone, Debug)]
+enum LeastUrgent<K> {
+    Few(Vec<K>),
+    Many(Tournament<Reverse<K>>),
+}
+
+impl<K: Ord + Copy> LeastUrgent<K> {
+    /// `idle` comes before every job's key.
+    fn new(slots: usize, idle: K) -> Self {
+        if slots <= FEW {
+            Self::Few(alloc::vec![idle; slots])
+        } else {
+            Self::Many(Tournament::new(slots, Reverse(idle)))
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, slot: usize, key: K) {
+        match self {
+            Self::Few(keys) => keys[slot] = key,
+            Self::Many(tournament) => {
+                tournament.set(slot, Reverse(key));
+            }
+        }
+    }
+
+    /// The key of the least urgent job.
+    #[inline]
+    fn key(&self) -> K {
+        match self {
+            Self::Few(keys) => {
+                let later = |a: K, b: K| select_unpredictable(b > a, b, a);
+                keys.iter()
+                    .copied()
+                    .reduce(later)
+                    .expect("a domain has a CPU")
+            }
+            Self::Many(tournament) => tournament.winner().0,
+        }
+    }
+}
+
 /// One group of CPUs. If a CPU of it is idle, nothing is backlogged.
 #[derive(Debug)]
 struct Domain<O: JobOrder> {
@@ -27,8 +75,8 @@ struct Domain<O: JobOrder> {
     backlog: Backlog<O>,
     /// How often a task was bound here: room for that many backlogged jobs.
     bound: usize,
-    /// By the CPU's place in the domain: what it runs, the least urgent wins.
-    least: Tournament<Reverse<O::Key>>,
+    /// By the CPU's place in the domain.
+    least: LeastUrgent<O::Key>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +116,7 @@ impl<O: JobOrder> Domains<O> {
             idle_count: group.len(),
             backlog: Backlog::default(),
             bound: 0,
-            least: Tournament::new(group.len(), Reverse(O::FIRST)),
+            least: LeastUrgent::new(group.len(), O::FIRST),
         };
         Self {
             tasks: TaskTable::default(),
@@ -122,7 +170,7 @@ impl<O: JobOrder> Domains<O> {
             self.assign(cpu, Some(job.task), out);
             return;
         }
-        let Reverse(victim) = domain.least.winner();
+        let victim = domain.least.key();
         if victim > key && self.preemption == Preemption::Allowed {
             self.replace(O::task(&victim), job.task, out);
         } else {
@@ -161,7 +209,7 @@ impl<O: JobOrder> Domains<O> {
         let key = O::key(&job);
         let place = self.places[cpu.index()];
         let domain = &mut self.domains[usize::from(place.domain)];
-        domain.least.set(usize::from(place.slot), Reverse(key));
+        domain.least.set(usize::from(place.slot), key);
         if domain.backlog.top() < key && self.preemption == Preemption::Allowed {
             let next = O::task(&domain.backlog.top());
             domain.backlog.remove(next, &mut self.positions);
@@ -247,7 +295,7 @@ impl<O: JobOrder> Domains<O> {
                 O::FIRST
             }
         };
-        domain.least.set(usize::from(place.slot), Reverse(key));
+        domain.least.set(usize::from(place.slot), key);
         out.push(Switch { cpu, from, to });
     }
 
@@ -257,7 +305,7 @@ impl<O: JobOrder> Domains<O> {
         let from = self.runners[cpu.index()].take();
         self.domains[usize::from(place.domain)]
             .least
-            .set(usize::from(place.slot), Reverse(O::FIRST));
+            .set(usize::from(place.slot), O::FIRST);
         out.push(Switch {
             cpu,
             from,

@@ -65,11 +65,12 @@ impl<O: JobOrder, M: Mask> Strong<O, M> {
     fn levels_towards(&mut self, target: M, wanted: M) -> M {
         self.levels.clear();
         self.levels.push(target);
+        let busy = self.cpus.online.minus(self.cpus.idle);
         let mut sorted = target;
         let mut last = target;
         while !last.is_empty() && !last.intersects(wanted) {
             let mut next = M::EMPTY;
-            for cpu in cpus(self.cpus.online.minus(sorted)) {
+            for cpu in cpus(busy.minus(sorted)) {
                 if self.cpus.runner_masks[cpu.index()].intersects(last) {
                     next.insert(cpu);
                 }
@@ -79,6 +80,19 @@ impl<O: JobOrder, M: Mask> Strong<O, M> {
             last = next;
         }
         sorted
+    }
+
+    /// The most urgent backlogged job that can be placed if this CPU is given up, with the levels
+    /// towards the CPU sorted as far as that job needs.
+    fn next_for(&mut self, cpu: CpuId) -> Option<O::Key> {
+        // More often than not the most urgent of all is not far, and the search can stop there.
+        let most_urgent = self.cpus.backlogs.most_urgent()?;
+        let mask = self.cpus.mask(O::task(&most_urgent));
+        let sorted = self.levels_towards(M::single(cpu), mask);
+        if sorted.intersects(mask) {
+            return Some(most_urgent);
+        }
+        self.cpus.backlogs.most_urgent_on(sorted)
     }
 
     /// Places a job along the shortest chain that [`Self::levels_towards`] found. The CPU at the end
@@ -172,14 +186,13 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
             Status::Assigned(cpu) => cpu,
         };
         self.cpus.tasks.get_mut(task).status = Status::NotReady;
-        if !self.cpus.backlogs.is_empty() {
-            let sorted = self.levels_towards(M::single(cpu), M::EMPTY);
-            if let Some(next) = self.cpus.backlogs.most_urgent_on(sorted) {
+        match self.next_for(cpu) {
+            None => self.cpus.assign(cpu, None, out),
+            Some(next) => {
                 self.cpus.take_from_backlog(O::task(&next));
-                return self.place(O::task(&next), out);
+                self.place(O::task(&next), out);
             }
         }
-        self.cpus.assign(cpu, None, out);
     }
 
     fn rerank(&mut self, job: Job, out: &mut Switches) {
@@ -188,13 +201,8 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
             return self.arrive(job, out);
         };
         self.cpus.rerank_in_place(cpu, job);
-        // Only a job that the CPU's departure would admit can be more urgent now.
-        let sorted = self.levels_towards(M::single(cpu), M::EMPTY);
-        let next = self
-            .cpus
-            .backlogs
-            .most_urgent_on(sorted)
-            .filter(|next| *next < O::key(&job));
+        // Only a job that the departure of this one would admit can be more urgent now.
+        let next = self.next_for(cpu).filter(|next| *next < O::key(&job));
         if let Some(next) = next {
             self.cpus.take_from_backlog(O::task(&next));
             self.place(O::task(&next), out);
@@ -240,8 +248,7 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
 
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
         self.cpus.set_online(cpu, true);
-        let sorted = self.levels_towards(M::single(cpu), M::EMPTY);
-        if let Some(next) = self.cpus.backlogs.most_urgent_on(sorted) {
+        if let Some(next) = self.next_for(cpu) {
             self.cpus.take_from_backlog(O::task(&next));
             self.place(O::task(&next), out);
         }
