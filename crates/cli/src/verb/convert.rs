@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use shiftwork_taskset::import::{Imported, rt_app, schedcat, simso};
+use shiftwork_taskset::import::{Imported, Options, rt_app, schedcat, simso};
 use shiftwork_taskset::{TasksetError, write};
 
 use crate::args::{ConvertArgs, ConvertFrom};
@@ -12,11 +12,15 @@ use crate::json::{ConvertedOutput, SCHEMA_VERSION};
 use crate::output::Console;
 
 /// A format that can be read: its name, and its reader.
-type Format = (&'static str, fn(&str) -> Result<Imported, TasksetError>);
+type Format = (
+    &'static str,
+    fn(&str, &Options) -> Result<Imported, TasksetError>,
+);
 
-const RT_APP: Format = ("rt-app", rt_app::read);
-const SIMSO: Format = ("simso", simso::read);
-const SCHEDCAT: Format = ("schedcat", schedcat::read);
+const RT_APP: Format = ("rt-app", rt_app::read_with);
+/// SimSo's files say everything.
+const SIMSO: Format = ("simso", |text, _| simso::read(text));
+const SCHEDCAT: Format = ("schedcat", schedcat::read_with);
 
 /// Converts one file.
 pub fn run(args: &ConvertArgs, console: &mut Console) -> Result<Answer, Failure> {
@@ -27,7 +31,11 @@ pub fn run(args: &ConvertArgs, console: &mut Console) -> Result<Answer, Failure>
         ConvertFrom::Schedcat => SCHEDCAT,
         ConvertFrom::Auto => recognize(&input)?,
     };
-    let imported = read(&input.text).map_err(|error| input.refused(&error))?;
+    let options = Options {
+        cpus: args.cpus.map(usize::from),
+        unit: args.unit,
+    };
+    let imported = read(&input.text, &options).map_err(|error| input.refused(&error))?;
     for left_out in &imported.left_out {
         console.note(format!("note: {}: left out: {left_out}", input.path));
     }
