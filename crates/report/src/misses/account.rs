@@ -8,7 +8,7 @@ use super::room;
 use super::{Blocker, Bound, Cause, Context, Kind, Miss, Remedy};
 use crate::timeline::{Absence, End, Life, State};
 
-/// Explains one missed job. `steps` grows by the number of machine states looked at.
+/// Explains one missed job. `steps` grows by the number of states of CPUs looked at.
 pub(super) fn miss(
     context: Context<'_>,
     life: &Life,
@@ -95,7 +95,7 @@ impl<'a> Account<'a> {
         for next in changes(self.context, from, to) {
             self.waiting_step(at, next.late_since(at));
             at = next;
-            *steps += 1;
+            *steps += self.context.line.cpus.len() as u64;
         }
     }
 

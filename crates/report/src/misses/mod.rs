@@ -195,9 +195,9 @@ impl Context<'_> {
     }
 }
 
-/// How many steps (states of all CPUs between two switches) all explanations together may look at,
-/// so that a hopelessly overloaded run is reported in seconds.
-pub(crate) const STEPS_MAX: u64 = 3_000_000;
+/// How many steps (states of one CPU between two switches anywhere) all explanations together may
+/// look at, so that a hopelessly overloaded run is reported in seconds.
+pub(crate) const STEPS_MAX: u64 = 10_000_000;
 
 /// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one. Stops
 /// explaining after `steps_max` steps.
