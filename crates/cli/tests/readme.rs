@@ -81,3 +81,25 @@ fn the_commands_of_the_readme_are_understood() {
     }
     assert!(tried >= 9, "{tried}");
 }
+
+#[test]
+fn every_link_between_the_documents_leads_somewhere() {
+    let mut files = vec![root().join("README.md"), root().join("CHANGELOG.md")];
+    let docs = fs::read_dir(root().join("docs")).unwrap();
+    files.extend(docs.map(|entry| entry.unwrap().path()));
+    let mut followed = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for rest in text.split("](").skip(1) {
+            let link = rest.split(')').next().unwrap();
+            let path = link.split('#').next().unwrap();
+            if path.is_empty() || path.contains("://") {
+                continue;
+            }
+            let target = file.parent().unwrap().join(path);
+            assert!(target.exists(), "{}: {link}", file.display());
+            followed += 1;
+        }
+    }
+    assert!(followed >= 15, "{followed}");
+}
