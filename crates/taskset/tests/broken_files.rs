@@ -164,7 +164,10 @@ fn mutate(text: &str, others: &[String], stream: &mut RandomStream) -> String {
 
 #[test]
 fn no_mutation_makes_a_reader_panic() {
-    let rounds = 1_500;
+    let rounds = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 100_000,
+        None => 1_500,
+    };
     for (number, kind) in KINDS.into_iter().enumerate() {
         let mut texts: Vec<String> = broken(kind)
             .iter()

@@ -109,7 +109,7 @@ fn read_task(
     };
     let name = names.take(&wanted);
     let cost = element.positive_span("WCET", "WCET=\"3.0\"", MILLISECOND)?;
-    let kind = element.get("task_type").unwrap_or("Periodic");
+    let kind = read_kind(element)?;
     let releases = read_releases(element)?;
     let period = element.span("period", MILLISECOND)?;
     let period = match period.filter(|period| !period.is_zero()) {
@@ -156,6 +156,20 @@ fn read_task(
     ];
     element.name_others(&format!("task `{name}`"), &known, left_out);
     Ok(draft)
+}
+
+/// The kinds of tasks there are; all but the first have a list of activation dates.
+const KINDS: [&str; 3] = ["Periodic", "Sporadic", "APeriodic"];
+
+fn read_kind(element: Element<'_, '_>) -> Result<&'static str, TasksetError> {
+    let found = element.get("task_type").unwrap_or(KINDS[0]);
+    let known = KINDS.into_iter().find(|kind| *kind == found);
+    known.ok_or_else(|| TasksetError::NotOneOf {
+        place: element.place("task_type"),
+        key: "task_type".to_string(),
+        found: found.to_string(),
+        accepted: KINDS.map(str::to_string).to_vec(),
+    })
 }
 
 /// The activation dates, ascending.
