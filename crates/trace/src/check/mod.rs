@@ -88,9 +88,9 @@ pub struct Facts {
 /// Takes the records of a run and finds what is wrong with them.
 ///
 /// # Cost
-/// Per instant at which something changed, a step per waiting job and CPU; under the strong
-/// invariant also a search over the CPUs for each distinct affinity among the waiting jobs that are
-/// more urgent than some running job. Memory grows with tasks and CPUs, not with records.
+/// Per instant at which something changed, a step per ready job and CPU, whatever the affinities:
+/// each CPU is looked at for the most urgent waiting job that could get it, and for no other. Memory
+/// grows with tasks and CPUs, not with records.
 #[derive(Debug)]
 pub struct Checker {
     facts: Facts,

@@ -45,6 +45,8 @@ pub(super) struct Survey {
     /// Per mask the most urgent waiting job, meaningful for the masks in `waiting` only.
     best: Vec<Option<(Key, TaskId)>>,
     waiting: Vec<usize>,
+    /// The waiting jobs that may be wronged, with their masks; empty between instants.
+    urgent: Vec<(Key, TaskId, usize)>,
     fronts: Vec<Front>,
 }
 
@@ -66,6 +68,7 @@ impl Survey {
             packing: packing.map(|packing| Packing::new(packing, state)),
             best: Vec::new(),
             waiting: Vec::new(),
+            urgent: Vec::new(),
             fronts: Vec::new(),
         }
     }
@@ -84,8 +87,8 @@ impl Survey {
         }
     }
 
-    /// What was found by the last [`Survey::look`]: one entry per mask with a waiting job that is
-    /// wronged.
+    /// What was found by the last [`Survey::look`]: the waiting jobs that are wronged, at most one
+    /// per mask, the most urgent first.
     pub fn fronts(&self) -> &[Front] {
         &self.fronts
     }
@@ -99,22 +102,33 @@ impl Survey {
         self.find_waiting(state);
         let available = state.available();
         let (idle, threshold) = self.extremes(state, &available);
-        let mut masks = std::mem::take(&mut self.waiting);
-        for &mask in &masks {
-            let Some((key, waiting)) = self.best[mask].take() else {
-                continue;
-            };
-            // Most instants end here: nobody is idle, and nobody who runs is less urgent.
-            if !idle && key >= threshold {
-                continue;
-            }
-            let front = self.explore(state, &available, mask, (key, waiting));
+        // Most instants end here: nobody is idle, and nobody who runs is less urgent.
+        let Self {
+            best,
+            waiting,
+            urgent,
+            ..
+        } = self;
+        let candidates = waiting.drain(..).filter_map(|mask| {
+            let (key, task) = best[mask].take()?;
+            (idle || key < threshold).then_some((key, task, mask))
+        });
+        urgent.extend(candidates);
+        if self.urgent.is_empty() {
+            return;
+        }
+        self.urgent.sort_unstable();
+        let mut reached = Reached::new(state.cpus(), &available);
+        let mut urgent = std::mem::take(&mut self.urgent);
+        for &(key, waiting, mask) in &urgent {
+            reached.add(&state.masks[mask]);
+            let front = self.explore(state, &mut reached, (key, waiting));
             if front.idle.is_some() || front.least_urgent.is_some_and(|(least, ..)| key < least) {
                 self.fronts.push(front);
             }
         }
-        masks.clear();
-        self.waiting = masks;
+        urgent.clear();
+        self.urgent = urgent;
     }
 
     /// Per mask the most urgent waiting job.
@@ -159,12 +173,15 @@ impl Survey {
         (false, threshold)
     }
 
-    /// Follows every chain of shifts from the CPUs of `mask`.
+    /// Follows every chain of shifts from the CPUs just reached.
+    ///
+    /// CPUs that a more urgent waiting job reached before are left out, and what lies beyond them:
+    /// whoever runs there is either no less urgent than that job, hence than this one, or makes a
+    /// violation that is told of that job.
     fn explore(
         &self,
         state: &State,
-        available: &CpuSet,
-        mask: usize,
+        reached: &mut Reached,
         (key, waiting): (Key, TaskId),
     ) -> Front {
         let mut front = Front {
@@ -173,12 +190,10 @@ impl Survey {
             idle: None,
             least_urgent: None,
         };
-        let mut reached = Reached::new(state.cpus(), available);
-        reached.add(&state.masks[mask]);
         while let Some(cpu) = reached.next() {
             let Some(job) = state.on(cpu) else {
-                front.idle = Some(cpu);
-                break;
+                front.idle = front.idle.or(Some(cpu));
+                continue;
             };
             let Some(task) = state.tasks.get(job.task.index()) else {
                 continue;
