@@ -3,7 +3,7 @@
 //! A trace is a file in Perfetto's own format, for ui.perfetto.dev and its trace processor: one
 //! track per CPU that shows which job runs, one per task that shows each job from release to
 //! finish. Beside what Perfetto shows, and skipped by it as unknown fields, the file carries the
-//! records themselves in compact form, so that [`read`] gives exactly what was recorded:
+//! records themselves in compact form, so that [`read()`] gives exactly what was recorded:
 //!
 //! | field of `TracePacket` | holds |
 //! |---|---|

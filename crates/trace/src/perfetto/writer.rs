@@ -35,7 +35,7 @@ const STRETCH_BYTES: usize = 1 << 15;
 ///   late (or, if it never does, at the deadline). Releases and deadlines are instants.
 ///
 /// # Cost
-/// About 200 bytes and 200 ns per job on a slow machine, without allocation. What is written
+/// About 200 bytes and 250 ns per job, without allocation. What is written
 /// reaches `out` in large pieces, so it needs no buffer. Memory does not grow with the run.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
@@ -168,7 +168,13 @@ impl<W: Write> Writer<W> {
         match *what {
             Happening::Released { job, deadline } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
-                    task.release(ink, self.now, job.number, deadline, self.horizon);
+                    let number = job.number;
+                    let job = Pending {
+                        number,
+                        release: self.now,
+                        deadline,
+                    };
+                    task.release(ink, job, self.horizon);
                 }
             }
             Happening::Ready { job, .. } => {
@@ -343,26 +349,14 @@ impl TaskTrack {
     }
 
     #[inline]
-    fn release(
-        &mut self,
-        ink: &mut Ink,
-        now: Instant,
-        number: u64,
-        deadline: Instant,
-        horizon: Instant,
-    ) {
-        let at_ns = now.as_ns();
-        self.event(at_ns, INSTANT, Name::Release as u64, number)
-            .write(ink);
-        if deadline <= horizon {
-            self.event(deadline.as_ns(), INSTANT, Name::Deadline as u64, number)
-                .write(ink);
+    fn release(&mut self, ink: &mut Ink, job: Pending, horizon: Instant) {
+        let at_ns = job.release.as_ns();
+        let release = Name::Release as u64;
+        self.event(at_ns, INSTANT, release, job.number).write(ink);
+        if job.deadline <= horizon {
+            let (due_ns, deadline) = (job.deadline.as_ns(), Name::Deadline as u64);
+            self.event(due_ns, INSTANT, deadline, job.number).write(ink);
         }
-        let job = Pending {
-            number,
-            release: now,
-            deadline,
-        };
         if self.backlog.front().is_none() {
             self.begin(ink, at_ns, job);
         }
