@@ -240,7 +240,7 @@ fn random_work(random: &mut RandomStream, cost: u64, period: u64) -> Work {
         0 => Work::Trace((0..3).map(|_| span(random, cost + 2)).collect()),
         1 => {
             let first = random.below(2) == 0;
-            let kind = |turn: u64, span: Span| match (turn % 2 == 0) == first {
+            let kind = |turn: u64, span: Span| match turn.is_multiple_of(2) == first {
                 true => Phase::Run(span),
                 false => Phase::Sleep(span),
             };
