@@ -23,7 +23,7 @@ pub struct Imported {
 }
 
 /// Tasks that one file may have. More are not a task set but a mistake (`instance = 1e9`).
-const TASKS_MAX: usize = 100_000;
+const TASKS_MAX: usize = 10_000;
 
 /// The names that tasks have, each with the number that its next copy would get.
 #[derive(Default)]

@@ -438,7 +438,7 @@ const RELEASES_MAX: u64 = 10_000;
 
 /// The most phases and releases in a file once its loops and instances are written out. More are
 /// no task set but a trap for the memory.
-const WRITTEN_MAX: usize = 2_000_000;
+const WRITTEN_MAX: usize = 200_000;
 
 /// How many phases and releases are written out in a task.
 fn length(task: &Task) -> usize {
