@@ -38,6 +38,15 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         }
     }
     watch.finish();
+    for run in &finished {
+        for (at, action, reason) in &run.refused {
+            let name = run.entry.name;
+            console.note(format!(
+                "note: {name} at {at}: action {} was refused: {reason}",
+                action + 1
+            ));
+        }
+    }
     // Results first: a full disk must not lose them.
     show(console, args, &set, &finished)?;
     console.flush()?;
@@ -245,8 +254,9 @@ fn answer(console: &Console, args: &SimulateArgs, finished: &[Finished]) -> Answ
     let cut = finished.iter().find(|run| run.summary.horizon < wanted);
     if let Some(run) = cut {
         console.note(format!(
-            "interrupted: {} was simulated for {} of {wanted}",
-            run.entry.name, run.summary.horizon
+            "interrupted: {} was simulated for {:.3} s of {wanted}",
+            run.entry.name,
+            run.summary.horizon.as_ns() as f64 / 1e9
         ));
     }
     let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);

@@ -29,6 +29,8 @@ pub struct Finished {
     pub summary: RunSummary,
     /// How many events the policy took.
     pub events: u64,
+    /// The first timed changes that were refused: when, which, and why.
+    pub refused: Vec<(Instant, usize, Box<str>)>,
     /// Why one of its files is not complete.
     pub failure: Option<Failure>,
     /// Everything that happened, if a page is to be made of it.
@@ -41,11 +43,20 @@ pub struct Outputs {
     jobs: Option<(PathBuf, JobTable<ToFile>)>,
     trace: Option<(PathBuf, perfetto::Writer<ToFile>)>,
     records: Option<Vec<Record>>,
+    refused: Vec<(Instant, usize, Box<str>)>,
 }
+
+/// So many refused changes are told; whoever has more looks into the trace.
+const REFUSED_MAX: usize = 10;
 
 impl Recorder for Outputs {
     fn record(&mut self, at: Instant, what: &Happening) {
         self.counters.record(at, what);
+        if let Happening::Refused { action, reason } = what
+            && self.refused.len() < REFUSED_MAX
+        {
+            self.refused.push((at, *action, reason.clone()));
+        }
         if let Some((_, jobs)) = &mut self.jobs {
             jobs.record(at, what);
         }
@@ -95,6 +106,7 @@ impl Outputs {
             jobs,
             trace,
             records: args.report.is_some().then(Vec::new),
+            refused: Vec::new(),
         })
     }
 
@@ -119,6 +131,7 @@ impl Outputs {
             packing,
             summary: self.counters.finish(horizon),
             events,
+            refused: self.refused,
             failure: jobs.or(trace),
             records: self.records,
         }
