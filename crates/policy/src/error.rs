@@ -96,7 +96,7 @@ impl fmt::Display for PolicyError {
                 affinity,
             } => write!(
                 f,
-                "{policy}: task {task} may use only CPUs {{{affinity}}}, and a global policy needs \
+                "{policy}: task {task} may use only CPUs {{{affinity}}}, and this policy schedules over \
                  all of them; `hpa-{order}` takes nested affinities, `strong-{order}` any",
                 order = if policy.contains("fp") { "fp" } else { "edf" },
             ),

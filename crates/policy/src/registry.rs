@@ -9,7 +9,8 @@ use shiftwork_model::{CpuSet, TaskSet};
 use crate::error::PolicyError;
 use crate::order::{Edf, FixedPriority, JobOrder};
 use crate::placement::{
-    Assigner, Ecrts16, Emsoft21, Global, Hierarchical, Partitioned, Queued, Strong, Weak,
+    Assigner, Ecrts16, Emsoft21, Hierarchical, Queued, Strong, Weak, clustered, global,
+    non_preemptive_global, partitioned,
 };
 use crate::policy::Policy;
 
@@ -75,7 +76,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "any affinities",
         order: OrderName::Edf,
         invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(Partitioned::<Edf>::new(name, set)?)),
+        build: |name, set| Ok(Box::new(partitioned::<Edf>(name, set)?)),
     },
     Entry {
         name: "g-edf",
@@ -84,7 +85,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "every task may use every CPU",
         order: OrderName::Edf,
         invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(Global::<Edf>::new(name, set)?)),
+        build: |name, set| Ok(Box::new(global::<Edf>(name, set)?)),
     },
     Entry {
         name: "np-g-edf",
@@ -93,7 +94,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "every task may use every CPU",
         order: OrderName::Edf,
         invariant: Invariant::NonPreemptive,
-        build: |name, set| Ok(Box::new(Global::<Edf>::non_preemptive(name, set)?)),
+        build: |name, set| Ok(Box::new(non_preemptive_global::<Edf>(name, set)?)),
     },
     Entry {
         name: "c-edf",
@@ -102,7 +103,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "every affinity is a union of clusters",
         order: OrderName::Edf,
         invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(Partitioned::<Edf>::clustered(name, set)?)),
+        build: |name, set| Ok(Box::new(clustered::<Edf>(name, set)?)),
     },
     Entry {
         name: "weak-edf",
@@ -138,7 +139,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "any affinities",
         order: OrderName::FixedPriority,
         invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(Partitioned::<FixedPriority>::new(name, set)?)),
+        build: |name, set| Ok(Box::new(partitioned::<FixedPriority>(name, set)?)),
     },
     Entry {
         name: "g-fp",
@@ -147,7 +148,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "every task may use every CPU",
         order: OrderName::FixedPriority,
         invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(Global::<FixedPriority>::new(name, set)?)),
+        build: |name, set| Ok(Box::new(global::<FixedPriority>(name, set)?)),
     },
     Entry {
         name: "c-fp",
@@ -156,11 +157,7 @@ pub const POLICIES: &[Entry] = &[
         domain: "every affinity is a union of clusters",
         order: OrderName::FixedPriority,
         invariant: Invariant::Packed,
-        build: |name, set| {
-            Ok(Box::new(Partitioned::<FixedPriority>::clustered(
-                name, set,
-            )?))
-        },
+        build: |name, set| Ok(Box::new(clustered::<FixedPriority>(name, set)?)),
     },
     Entry {
         name: "weak-fp",

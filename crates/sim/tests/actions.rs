@@ -207,7 +207,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
         (
             7,
             8,
-            "g-edf: task T1 may use only CPUs {0}, and a global policy needs all of them; \
+            "g-edf: task T1 may use only CPUs {0}, and this policy schedules over all of them; \
              `hpa-edf` takes nested affinities, `strong-edf` any",
         ),
     ];

@@ -100,27 +100,38 @@ impl<O: JobOrder, M: Mask> Assignment<O, M> {
         }
     }
 
-    /// Takes the CPU away, or gives it back: every mask and every heap follows. The CPU must be
-    /// idle. O(n), off the dispatch path.
-    pub fn set_online(&mut self, cpu: CpuId, online: bool) {
-        let waiting: Vec<TaskId> = (0..self.tasks.len())
-            .map(TaskId::from_index)
-            .filter(|&task| self.tasks.status(task) == Status::Backlogged)
-            .collect();
-        waiting
-            .iter()
-            .for_each(|&task| self.take_from_backlog(task));
-        if online {
-            self.online.insert(cpu);
-            self.idle.insert(cpu);
-        } else {
-            self.online.remove(cpu);
-            self.idle.remove(cpu);
+    /// Takes the CPU away. Returns the job that ran there, ready and without a CPU.
+    pub fn take_offline(&mut self, cpu: CpuId, out: &mut Switches) -> Option<Job> {
+        let displaced = self.runner(cpu).map(|task| self.tasks.get(task).job);
+        if let Some(job) = displaced {
+            self.tasks.get_mut(job.task).status = Status::NotReady;
+            self.assign(cpu, None, out);
         }
-        (0..self.tasks.len())
-            .map(TaskId::from_index)
-            .for_each(|task| self.refresh_mask(task));
-        waiting.iter().for_each(|&task| self.add_to_backlog(task));
+        self.online.remove(cpu);
+        self.idle.remove(cpu);
+        self.refresh_masks();
+        displaced
+    }
+
+    /// Gives the CPU back, idle.
+    pub fn bring_online(&mut self, cpu: CpuId) {
+        self.online.insert(cpu);
+        self.idle.insert(cpu);
+        self.refresh_masks();
+    }
+
+    /// Every mask and every heap follows the CPUs online. O(n), off the dispatch path.
+    fn refresh_masks(&mut self) {
+        for task in (0..self.tasks.len()).map(TaskId::from_index) {
+            let waits = self.tasks.status(task) == Status::Backlogged;
+            if waits {
+                self.take_from_backlog(task);
+            }
+            self.refresh_mask(task);
+            if waits {
+                self.add_to_backlog(task);
+            }
+        }
     }
 
     /// The job of the task waits from now on.

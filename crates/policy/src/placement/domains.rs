@@ -1,13 +1,16 @@
 //! Global scheduling within disjoint groups of CPUs: what partitioned (one CPU each), clustered and
 //! global (all CPUs) scheduling have in common.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::hint::select_unpredictable;
 
-use shiftwork_model::{CpuId, CpuSet, Job, Platform, TaskId};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet};
 
-use super::CacheMates;
+use super::packing::{groups_within, pack};
+use super::{CacheMates, Placement, check_cpus};
+use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
@@ -79,16 +82,32 @@ struct Domain<O: JobOrder> {
     least: LeastUrgent<O::Key>,
 }
 
+impl<O: JobOrder> Domain<O> {
+    fn new(group: &CpuSet) -> Self {
+        Self {
+            idle: *group,
+            idle_count: group.len(),
+            backlog: Backlog::default(),
+            bound: 0,
+            least: LeastUrgent::new(group.len(), O::FIRST),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Place {
     domain: u16,
     slot: u16,
 }
 
-/// Tasks bound to domains, and the most urgent jobs of each domain on its CPUs.
+/// Every task is bound to one group of CPUs and scheduled globally within it.
+///
+/// O(log n + log c) per event for n tasks and groups of c CPUs.
 #[derive(Debug)]
-pub(crate) struct Domains<O: JobOrder> {
-    pub tasks: TaskTable,
+pub struct Domains<O: JobOrder> {
+    name: &'static str,
+    groups: Vec<CpuSet>,
+    tasks: TaskTable,
     preemption: Preemption,
     positions: HeapPositions,
     domains: Vec<Domain<O>>,
@@ -101,7 +120,16 @@ pub(crate) struct Domains<O: JobOrder> {
 
 impl<O: JobOrder> Domains<O> {
     /// `groups` are disjoint and cover all CPUs.
-    pub fn new(platform: &Platform, groups: &[CpuSet], preemption: Preemption) -> Self {
+    ///
+    /// # Errors
+    /// If an affinity is no union of groups.
+    pub(crate) fn new(
+        name: &'static str,
+        set: &TaskSet,
+        groups: Vec<CpuSet>,
+        preemption: Preemption,
+    ) -> Result<Self, PolicyError> {
+        let platform = &set.platform;
         let mut places = alloc::vec![Place { domain: 0, slot: 0 }; platform.cpus];
         for (domain, group) in groups.iter().enumerate() {
             for (slot, cpu) in group.iter().enumerate() {
@@ -111,28 +139,44 @@ impl<O: JobOrder> Domains<O> {
                 };
             }
         }
-        let domain = |group: &CpuSet| Domain {
-            idle: *group,
-            idle_count: group.len(),
-            backlog: Backlog::default(),
-            bound: 0,
-            least: LeastUrgent::new(group.len(), O::FIRST),
-        };
-        Self {
+        let mut policy = Self {
+            name,
+            domains: groups.iter().map(Domain::new).collect(),
+            groups,
             tasks: TaskTable::default(),
             preemption,
             positions: HeapPositions::default(),
-            domains: groups.iter().map(domain).collect(),
             domain_of: Vec::new(),
             places,
             runners: alloc::vec![None; platform.cpus],
             online: platform.all(),
             mates: CacheMates::new(platform),
+        };
+        for (id, task) in set.iter() {
+            policy.accepts_affinity(id, &task.name, &task.affinity)?;
         }
+        let packing = pack(set, &policy.groups);
+        for (id, task) in set.iter() {
+            let group = packing.group_of[id.index()].expect("every affinity holds a whole group");
+            policy.bind(id, group, task.start_cpu);
+        }
+        Ok(policy)
+    }
+
+    /// A task whose new affinity holds its group stays there, any other goes to the first group of
+    /// its affinity.
+    fn group_for(&self, task: TaskId, affinity: &Affinity) -> usize {
+        let candidates = groups_within(&self.groups, affinity);
+        let known = task.index() < self.tasks.len();
+        known
+            .then(|| usize::from(self.domain_of[task.index()]))
+            .filter(|group| candidates.contains(group))
+            .or(candidates.first().copied())
+            .expect("the affinity was accepted")
     }
 
     /// Binds a task without a ready job to a domain.
-    pub fn bind(&mut self, task: TaskId, domain: usize, last_cpu: Option<CpuId>) {
+    fn bind(&mut self, task: TaskId, domain: usize, last_cpu: Option<CpuId>) {
         self.tasks.enter(task, last_cpu);
         self.positions.enter(task);
         if self.domain_of.len() <= task.index() {
@@ -142,107 +186,6 @@ impl<O: JobOrder> Domains<O> {
         let domain = &mut self.domains[domain];
         domain.bound += 1;
         domain.backlog.reserve(domain.bound);
-    }
-
-    /// The domain of a task.
-    pub fn domain_of(&self, task: TaskId) -> usize {
-        usize::from(self.domain_of[task.index()])
-    }
-
-    #[inline]
-    pub fn runner(&self, cpu: CpuId) -> Option<TaskId> {
-        self.runners.get(cpu.index()).copied().flatten()
-    }
-
-    pub fn is_online(&self, cpu: CpuId) -> bool {
-        self.online.contains(cpu)
-    }
-
-    #[inline]
-    pub fn arrive(&mut self, job: Job, out: &mut Switches) {
-        let entry = self.tasks.get_mut(job.task);
-        entry.job = job;
-        let last_cpu = entry.last_cpu;
-        let key = O::key(&job);
-        let domain = &mut self.domains[usize::from(self.domain_of[job.task.index()])];
-        if domain.idle_count > 0 {
-            let cpu = choose_idle(&domain.idle, last_cpu, &self.mates);
-            self.assign(cpu, Some(job.task), out);
-            return;
-        }
-        let victim = domain.least.key();
-        if victim > key && self.preemption == Preemption::Allowed {
-            self.replace(O::task(&victim), job.task, out);
-        } else {
-            domain.backlog.push(key, &mut self.positions);
-            self.tasks.get_mut(job.task).status = Status::Backlogged;
-        }
-    }
-
-    #[inline]
-    pub fn depart(&mut self, task: TaskId, out: &mut Switches) {
-        let domain = &mut self.domains[usize::from(self.domain_of[task.index()])];
-        match self.tasks.get(task).status {
-            Status::NotReady => {}
-            Status::Backlogged => {
-                domain.backlog.remove(task, &mut self.positions);
-                self.tasks.get_mut(task).status = Status::NotReady;
-            }
-            Status::Assigned(cpu) => {
-                self.tasks.get_mut(task).status = Status::NotReady;
-                let next = Self::take_next(domain, &mut self.positions);
-                self.assign(cpu, next, out);
-            }
-        }
-    }
-
-    /// The ready job changes its rank.
-    pub fn rerank(&mut self, job: Job, out: &mut Switches) {
-        let cpu = match self.tasks.get(job.task).status {
-            Status::Assigned(cpu) => cpu,
-            _ => {
-                self.depart(job.task, out);
-                return self.arrive(job, out);
-            }
-        };
-        self.tasks.get_mut(job.task).job = job;
-        let key = O::key(&job);
-        let place = self.places[cpu.index()];
-        let domain = &mut self.domains[usize::from(place.domain)];
-        domain.least.set(usize::from(place.slot), key);
-        if domain.backlog.top() < key && self.preemption == Preemption::Allowed {
-            let next = O::task(&domain.backlog.top());
-            domain.backlog.remove(next, &mut self.positions);
-            self.replace(job.task, next, out);
-        }
-    }
-
-    /// The CPU is gone; its job waits, or takes the place of the least urgent one.
-    pub fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
-        self.online.remove(cpu);
-        let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
-        match self.runners[cpu.index()] {
-            None => {
-                domain.idle.remove(cpu);
-                domain.idle_count -= 1;
-            }
-            Some(task) => {
-                let job = self.tasks.get(task).job;
-                self.vacate(cpu, out);
-                self.arrive_displaced(job, out);
-            }
-        }
-    }
-
-    /// The CPU is back, for whoever waits.
-    pub fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
-        self.online.insert(cpu);
-        let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
-        domain.idle.insert(cpu);
-        domain.idle_count += 1;
-        if let Some(next) = Self::take_next(domain, &mut self.positions) {
-            self.assign(cpu, Some(next), out);
-        }
     }
 
     /// A job that lost its CPU: like an arrival, but with a domain that may have no CPU left.
@@ -311,6 +254,166 @@ impl<O: JobOrder> Domains<O> {
             from,
             to: None,
         });
+    }
+}
+
+impl<O: JobOrder> Placement for Domains<O> {
+    fn tasks(&self) -> &TaskTable {
+        &self.tasks
+    }
+
+    fn tasks_mut(&mut self) -> &mut TaskTable {
+        &mut self.tasks
+    }
+
+    #[inline]
+    fn runner(&self, cpu: CpuId) -> Option<TaskId> {
+        self.runners.get(cpu.index()).copied().flatten()
+    }
+
+    #[inline]
+    fn arrive(&mut self, job: Job, out: &mut Switches) {
+        let entry = self.tasks.get_mut(job.task);
+        entry.job = job;
+        let last_cpu = entry.last_cpu;
+        let key = O::key(&job);
+        let domain = &mut self.domains[usize::from(self.domain_of[job.task.index()])];
+        if domain.idle_count > 0 {
+            let cpu = choose_idle(&domain.idle, last_cpu, &self.mates);
+            self.assign(cpu, Some(job.task), out);
+            return;
+        }
+        let victim = domain.least.key();
+        if victim > key && self.preemption == Preemption::Allowed {
+            self.replace(O::task(&victim), job.task, out);
+        } else {
+            domain.backlog.push(key, &mut self.positions);
+            self.tasks.get_mut(job.task).status = Status::Backlogged;
+        }
+    }
+
+    #[inline]
+    fn depart(&mut self, task: TaskId, out: &mut Switches) {
+        let domain = &mut self.domains[usize::from(self.domain_of[task.index()])];
+        match self.tasks.get(task).status {
+            Status::NotReady => {}
+            Status::Backlogged => {
+                domain.backlog.remove(task, &mut self.positions);
+                self.tasks.get_mut(task).status = Status::NotReady;
+            }
+            Status::Assigned(cpu) => {
+                self.tasks.get_mut(task).status = Status::NotReady;
+                let next = Self::take_next(domain, &mut self.positions);
+                self.assign(cpu, next, out);
+            }
+        }
+    }
+
+    /// The ready job changes its rank.
+    fn rerank(&mut self, job: Job, out: &mut Switches) {
+        let cpu = match self.tasks.get(job.task).status {
+            Status::Assigned(cpu) => cpu,
+            _ => {
+                self.depart(job.task, out);
+                return self.arrive(job, out);
+            }
+        };
+        self.tasks.get_mut(job.task).job = job;
+        let key = O::key(&job);
+        let place = self.places[cpu.index()];
+        let domain = &mut self.domains[usize::from(place.domain)];
+        domain.least.set(usize::from(place.slot), key);
+        if domain.backlog.top() < key && self.preemption == Preemption::Allowed {
+            let next = O::task(&domain.backlog.top());
+            domain.backlog.remove(next, &mut self.positions);
+            self.replace(job.task, next, out);
+        }
+    }
+
+    fn set_affinity(&mut self, task: TaskId, affinity: &Affinity, out: &mut Switches) {
+        let group = self.group_for(task, affinity);
+        if group == usize::from(self.domain_of[task.index()]) {
+            return;
+        }
+        let entry = *self.tasks.get(task);
+        self.depart(task, out);
+        self.bind(task, group, entry.last_cpu);
+        if entry.status != Status::NotReady {
+            self.arrive(entry.job, out);
+        }
+    }
+
+    fn enter(&mut self, id: TaskId, task: &Task) {
+        let group = self.group_for(id, &task.affinity);
+        self.bind(id, group, task.start_cpu);
+    }
+
+    /// The CPU is gone; its job waits, or takes the place of the least urgent one.
+    fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
+        self.online.remove(cpu);
+        let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
+        match self.runners[cpu.index()] {
+            None => {
+                domain.idle.remove(cpu);
+                domain.idle_count -= 1;
+            }
+            Some(task) => {
+                let job = self.tasks.get(task).job;
+                self.vacate(cpu, out);
+                self.arrive_displaced(job, out);
+            }
+        }
+    }
+
+    /// The CPU is back, for whoever waits.
+    fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
+        self.online.insert(cpu);
+        let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
+        domain.idle.insert(cpu);
+        domain.idle_count += 1;
+        if let Some(next) = Self::take_next(domain, &mut self.positions) {
+            self.assign(cpu, Some(next), out);
+        }
+    }
+
+    fn is_online(&self, cpu: CpuId) -> bool {
+        self.online.contains(cpu)
+    }
+
+    fn accepts_affinity(
+        &self,
+        _: TaskId,
+        name: &str,
+        affinity: &Affinity,
+    ) -> Result<(), PolicyError> {
+        check_cpus(self.runners.len(), name, affinity)?;
+        let covered = groups_within(&self.groups, affinity)
+            .into_iter()
+            .fold(CpuSet::EMPTY, |covered, group| covered | self.groups[group]);
+        if covered == *affinity.cpus() {
+            return Ok(());
+        }
+        let (policy, task, affinity) = (self.name, name.into(), Box::new(*affinity));
+        if self.groups.len() == 1 {
+            return Err(PolicyError::NotGlobal {
+                policy,
+                task,
+                affinity,
+            });
+        }
+        let clusters = self.groups.clone();
+        Err(PolicyError::NotClustered {
+            policy,
+            task,
+            affinity,
+            clusters,
+        })
+    }
+
+    /// One group of all CPUs is no packing.
+    fn packed(&self) -> Option<Vec<Affinity>> {
+        let group = |&domain: &u16| Affinity::new(self.groups[usize::from(domain)]);
+        (self.groups.len() > 1).then(|| self.domain_of.iter().filter_map(group).collect())
     }
 }
 

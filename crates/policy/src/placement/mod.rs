@@ -5,6 +5,7 @@
 
 mod arbitrary;
 mod backlogs;
+mod clustered;
 mod domains;
 mod ecrts16;
 mod emsoft21;
@@ -18,11 +19,12 @@ mod partitioned;
 mod strong;
 mod weak;
 
+pub(crate) use clustered::clustered;
 pub use ecrts16::{Assigner, Ecrts16, Queued};
 pub use emsoft21::Emsoft21;
-pub use global::Global;
+pub(crate) use global::{global, non_preemptive_global};
 pub use hierarchical::Hierarchical;
-pub use partitioned::Partitioned;
+pub(crate) use partitioned::partitioned;
 pub use strong::Strong;
 pub use weak::Weak;
 

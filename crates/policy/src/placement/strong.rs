@@ -234,20 +234,14 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
     }
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
-        let displaced = self.cpus.runner(cpu);
-        if let Some(task) = displaced {
-            self.cpus.tasks.get_mut(task).status = Status::NotReady;
-            self.cpus.assign(cpu, None, out);
-        }
-        self.cpus.set_online(cpu, false);
         // Everybody else is still placed as the definition says: one arrival is all there is to do.
-        if let Some(task) = displaced {
-            self.arrive(self.cpus.tasks.get(task).job, out);
+        if let Some(job) = self.cpus.take_offline(cpu, out) {
+            self.arrive(job, out);
         }
     }
 
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
-        self.cpus.set_online(cpu, true);
+        self.cpus.bring_online(cpu);
         if let Some(next) = self.next_for(cpu) {
             self.cpus.take_from_backlog(O::task(&next));
             self.place(O::task(&next), out);

@@ -135,19 +135,13 @@ impl<O: JobOrder, M: Mask> Placement for Weak<O, M> {
     }
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
-        let displaced = self.cpus.runner(cpu);
-        if let Some(task) = displaced {
-            self.cpus.tasks.get_mut(task).status = Status::NotReady;
-            self.cpus.assign(cpu, None, out);
-        }
-        self.cpus.set_online(cpu, false);
-        if let Some(task) = displaced {
-            self.arrive(self.cpus.tasks.get(task).job, out);
+        if let Some(job) = self.cpus.take_offline(cpu, out) {
+            self.arrive(job, out);
         }
     }
 
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
-        self.cpus.set_online(cpu, true);
+        self.cpus.bring_online(cpu);
         if self.cpus.backlogs.most_urgent_on(M::single(cpu)).is_some() {
             self.refill(cpu, out);
         }
