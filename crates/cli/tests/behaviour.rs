@@ -302,6 +302,34 @@ fn the_same_seed_gives_the_same_bytes_in_every_file() {
 }
 
 #[test]
+fn a_page_is_made_of_traces_as_of_simulations() {
+    let folder = folder("pages");
+    let path = |file: &str| folder.join(file).display().to_string();
+    let (trace, page) = (path("run.pftrace"), path("simulated.html"));
+    let starvation = "../../examples/dubey-2021/starvation.toml";
+    let mut arguments = vec![
+        "simulate",
+        starvation,
+        "-p",
+        "weak-fp,strong-fp",
+        "--for",
+        "100ms",
+    ];
+    arguments.extend(["--trace", &trace, "--report", &page]);
+    assert_eq!(shiftwork(&arguments).status.code(), Some(0));
+    let (weak, strong) = (path("run.weak-fp.pftrace"), path("run.strong-fp.pftrace"));
+    let reported = stdout(&shiftwork(&["report", &weak, &strong]));
+    let simulated = fs::read_to_string(&page).unwrap();
+    // All but where it comes from.
+    let body = |page: &str| {
+        let lines = page.lines().filter(|line| !line.starts_with("<dt>"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(body(&reported), body(&simulated));
+    assert!(reported.len() > 10_000 && reported.contains("motor-control"));
+}
+
+#[test]
 fn generated_task_sets_do_not_depend_on_the_threads() {
     let generate = |name: &str, threads: &str| {
         let folder = folder(name);
