@@ -29,6 +29,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// By the policy's order. All become ready at the same instant, so the index breaks ties.
+    #[inline(never)]
     fn sort_arrivals(&mut self) {
         let tasks = &self.tasks;
         match self.order {
@@ -83,13 +84,7 @@ impl<R: Recorder> Engine<'_, R> {
         let next = if state.kind == Kind::Plain {
             now + attributes.period
         } else {
-            let plan = &mut self.plans[id.index()];
-            let falls_behind = !is_first && state.released == state.number + 1;
-            if falls_behind && !matches!(plan.task.arrival, Arrival::Periodic) {
-                plan.lagging.clone_from(&plan.pattern);
-            }
-            plan.pattern.advance(&plan.task, attributes.period);
-            plan.pattern.next()
+            self.advance(id, is_first)
         };
         self.releases.set(id.index(), next);
         self.record(
@@ -99,9 +94,24 @@ impl<R: Recorder> Engine<'_, R> {
                 deadline: now + attributes.deadline,
             },
         );
-        self.charge_release(now, id);
+        if self.costs.is_some() {
+            self.charge_release(now, id);
+        }
         if is_first {
             self.begin(now, id, now);
         }
+    }
+
+    /// Steps to the release after the present one, which is not the same as a period later for all.
+    #[inline(never)]
+    fn advance(&mut self, id: TaskId, is_first: bool) -> Instant {
+        let state = &self.tasks[id.index()];
+        let plan = &mut self.plans[id.index()];
+        let falls_behind = !is_first && state.released == state.number + 1;
+        if falls_behind && !matches!(plan.task.arrival, Arrival::Periodic) {
+            plan.lagging.clone_from(&plan.pattern);
+        }
+        plan.pattern.advance(&plan.task, state.attributes.period);
+        plan.pattern.next()
     }
 }

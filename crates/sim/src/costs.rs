@@ -102,6 +102,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.plans[id.index()].last_cpu.or(CpuId::new(0))
     }
 
+    #[inline(never)]
     pub(crate) fn charge_release(&mut self, now: Instant, id: TaskId) {
         let Some(costs) = &self.costs else { return };
         let span = costs.release;
@@ -110,6 +111,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
+    #[inline(never)]
     pub(crate) fn charge_switch(&mut self, now: Instant, cpu: CpuId, to_a_job: bool) {
         let Some(costs) = &self.costs else { return };
         let mut span = costs.schedule;
@@ -124,6 +126,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Lengthens an interrupted job that goes on, and remembers where it runs.
+    #[inline(never)]
     pub(crate) fn charge_caches(&mut self, cpu: CpuId, id: TaskId) {
         let Some(costs) = &self.costs else { return };
         let plan = &mut self.plans[id.index()];

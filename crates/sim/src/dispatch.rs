@@ -10,21 +10,27 @@ impl<R: Recorder> Engine<'_, R> {
     /// Carries out the net changes of an instant, in the order of CPUs. First all jobs stop that
     /// have to, since one CPU may take over the job of another.
     pub(crate) fn commit(&mut self, now: Instant) {
-        if self.touched.is_empty() {
-            return;
+        match self.touched[..] {
+            [] => return,
+            [cpu] => {
+                self.vacate(now, cpu);
+                self.occupy(now, cpu);
+            }
+            _ => self.commit_several(now),
         }
-        if self.touched.len() > 1 {
-            self.touched.sort_unstable();
+        self.touched.clear();
+        if self.reserve.is_some() {
+            self.plan_rare();
         }
+    }
+
+    fn commit_several(&mut self, now: Instant) {
+        self.touched.sort_unstable();
         for at in 0..self.touched.len() {
             self.vacate(now, self.touched[at]);
         }
         for at in 0..self.touched.len() {
             self.occupy(now, self.touched[at]);
-        }
-        self.touched.clear();
-        if self.reserve.is_some() {
-            self.plan_rare();
         }
     }
 
@@ -59,11 +65,19 @@ impl<R: Recorder> Engine<'_, R> {
         if from != to {
             self.cpus[cpu.index()].running = to;
             self.record(now, Happening::Switched { cpu, from, to });
-            self.note_busy(now, cpu, from.is_some(), to.is_some());
-            self.charge_switch(now, cpu, to.is_some());
+            if self.reserve.is_some() {
+                self.note_busy(now, cpu, from.is_some(), to.is_some());
+            }
+            if self.costs.is_some() {
+                self.charge_switch(now, cpu, to.is_some());
+            }
         }
         match to {
-            None => self.stops.set(cpu.index(), Instant::NEVER),
+            None if self.cpus[cpu.index()].stop != Instant::NEVER => {
+                self.cpus[cpu.index()].stop = Instant::NEVER;
+                self.stops.set(cpu.index(), Instant::NEVER);
+            }
+            None => {}
             Some(job) if self.tasks[job.task.index()].cpu != Some(cpu) => {
                 self.start(now, cpu, job.task);
             }

@@ -139,6 +139,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     /// The actions first, in the file's order, then what the machine does by itself.
+    #[inline(never)]
     fn rare_instant(&mut self, now: Instant) {
         self.act(now);
         self.switch_background(now);
@@ -147,6 +148,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     /// Finds the next rare instant anew.
+    #[inline(never)]
     pub(crate) fn plan_rare(&mut self) {
         let ticks = self.costs.as_ref().map_or(Instant::NEVER, Costs::next_tick);
         let reserve = self.reserve.as_ref().map_or(Instant::NEVER, Reserve::next);

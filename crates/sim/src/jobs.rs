@@ -20,6 +20,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// The next job of the task, released at `release`, is the first unfinished one from now on.
+    #[inline]
     pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant) {
         let state = &mut self.tasks[id.index()];
         state.number += 1;
@@ -30,8 +31,14 @@ impl<R: Recorder> Engine<'_, R> {
             state.deadline = release + state.attributes.deadline;
             state.stage = Stage::Ready;
             self.arrivals.push(id);
-            return;
+        } else {
+            self.begin_general(now, id, release);
         }
+    }
+
+    #[inline(never)]
+    fn begin_general(&mut self, now: Instant, id: TaskId, release: Instant) {
+        let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
         let attributes = plan.attributes_of(state.number);
         state.remaining = plan.work.next_job(attributes.cost);
@@ -46,6 +53,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// The job wants to run from now on: it becomes ready if its budget allows.
+    #[inline(never)]
     pub(crate) fn make_ready(&mut self, now: Instant, id: TaskId) {
         let plan = &mut self.plans[id.index()];
         let state = &mut self.tasks[id.index()];
@@ -76,6 +84,7 @@ impl<R: Recorder> Engine<'_, R> {
     pub(crate) fn stop_reached(&mut self, now: Instant) {
         let cpu = CpuId::from_index(self.stops.first_place());
         self.stops.set(cpu.index(), Instant::NEVER);
+        self.cpus[cpu.index()].stop = Instant::NEVER;
         self.touch(cpu);
         let job = self.cpus[cpu.index()]
             .running
@@ -86,6 +95,12 @@ impl<R: Recorder> Engine<'_, R> {
             self.complete(now, job.task, cpu);
             return;
         }
+        self.end_stretch(now, cpu, job);
+    }
+
+    /// The job has done what it was granted: it has spent its budget, suspends itself or is finished.
+    #[inline(never)]
+    fn end_stretch(&mut self, now: Instant, cpu: CpuId, job: JobId) {
         let granted = self.cpus[cpu.index()].granted;
         self.consume(job.task, granted);
         if !self.tasks[job.task.index()].remaining.is_zero() {
@@ -112,6 +127,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// The job has run for `ran`.
+    #[inline(never)]
     pub(crate) fn consume(&mut self, id: TaskId, ran: Span) {
         self.tasks[id.index()].remaining -= ran;
         if let Some(server) = &mut self.plans[id.index()].server {
@@ -119,20 +135,29 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
+    #[inline]
     fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
         self.record(now, Happening::Completed { job });
         self.tell(Event::Complete(id), Some(cpu));
-        self.begin_successor(now, id);
+        self.finish_job(now, id);
     }
 
-    /// The job is finished; the next pending one, if any, begins. Its release is computed again.
-    fn begin_successor(&mut self, now: Instant, id: TaskId) {
+    /// The job is finished; the next pending one, if any, begins.
+    #[inline]
+    fn finish_job(&mut self, now: Instant, id: TaskId) {
         let state = &mut self.tasks[id.index()];
         if state.number == state.released {
             state.stage = Stage::Idle;
-            return;
+        } else {
+            self.begin_successor(now, id);
         }
+    }
+
+    /// The next pending job begins. Its release is computed again.
+    #[inline(never)]
+    fn begin_successor(&mut self, now: Instant, id: TaskId) {
+        let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
         let release = if matches!(plan.task.arrival, Arrival::Periodic) {
             state.release + plan.attributes_of(state.number).period
@@ -146,6 +171,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// The budget is used up, the job is not finished.
+    #[inline(never)]
     fn spend(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
         self.record(now, Happening::BudgetSpent { job });
@@ -181,6 +207,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
+    #[inline(never)]
     fn suspend(&mut self, now: Instant, id: TaskId) {
         let sleep = self.sleep_after_stretch(id).unwrap_or(Span::ZERO);
         self.tasks[id.index()].stage = Stage::Suspended;
@@ -202,6 +229,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Jobs that end with a suspension finish when it ends, which is a completion like any other.
     /// The other timers of this instant are left to the arrivals.
+    #[inline(never)]
     pub(crate) fn complete_sleepers(&mut self, now: Instant) {
         while self.timers.first() == now {
             let id = TaskId::from_index(self.timers.first_place());
@@ -209,7 +237,7 @@ impl<R: Recorder> Engine<'_, R> {
             if self.tasks[id.index()].stage == Stage::Suspended && self.is_last_stretch(id) {
                 let job = self.job(id);
                 self.record(now, Happening::Completed { job });
-                self.begin_successor(now, id);
+                self.finish_job(now, id);
             } else {
                 self.waking.push(id);
             }
@@ -217,6 +245,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// A suspension or a throttling is over.
+    #[inline(never)]
     pub(crate) fn wake(&mut self, now: Instant, id: TaskId) {
         let plan = &mut self.plans[id.index()];
         let state = &mut self.tasks[id.index()];

@@ -40,6 +40,7 @@ impl Reserve {
 
 impl<R: Recorder> Engine<'_, R> {
     /// A CPU became busy with real-time jobs, or idle. From one job to the next is no break.
+    #[inline(never)]
     pub(crate) fn note_busy(&mut self, now: Instant, cpu: CpuId, was_busy: bool, is_busy: bool) {
         let Some(reserve) = &mut self.reserve else {
             return;

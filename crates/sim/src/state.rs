@@ -91,7 +91,7 @@ pub(crate) struct CpuState {
     pub(crate) running: Option<JobId>,
     /// What the policy wants it to run.
     pub(crate) assigned: Option<TaskId>,
-    /// When that job will have done what it was granted.
+    /// When that job will have done what it was granted; never once it has. Zero before the first.
     pub(crate) stop: Instant,
     /// How much work the job was given when it started here.
     pub(crate) granted: Span,
