@@ -4,7 +4,7 @@
 use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder, TaskId};
 
 use crate::engine::Engine;
-use crate::state::Kind;
+use crate::state::{Kind, Stage};
 
 impl<R: Recorder> Engine<'_, R> {
     /// Carries out the net changes of an instant, in the order of CPUs. First all jobs stop that
@@ -88,6 +88,12 @@ impl<R: Recorder> Engine<'_, R> {
     /// The task's job goes on here.
     fn start(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
         debug_assert_eq!(self.tasks[id.index()].cpu, None, "{id:?} runs on two CPUs");
+        let stage = self.tasks[id.index()].stage;
+        debug_assert_eq!(
+            stage,
+            Stage::Ready,
+            "the policy runs {id:?}, which is not ready"
+        );
         if self.costs.is_some() {
             self.charge_caches(cpu, id);
         }
