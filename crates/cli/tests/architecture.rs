@@ -6,21 +6,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Each crate and the crates that it may know.
+/// Each crate and the crates that it may know. Whoever adds a crate gives it a place here first;
+/// some have theirs already.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("taskset", &["model"]),
+    ("analysis", &["model"]),
     ("policy", &["model"]),
     ("machine", &["model", "policy"]),
     ("sim", &["machine", "model", "policy"]),
+    ("kernel-core", &["model", "policy"]),
+    ("queue", &[]),
     ("trace", &["model"]),
-    ("report", &["model", "trace"]),
-    (
-        "cli",
-        &[
-            "machine", "model", "policy", "report", "sim", "taskset", "trace",
-        ],
-    ),
+    ("report", &["analysis", "model", "trace"]),
+    ("cli", EVERYBODY),
+];
+
+/// The command line wires everybody together.
+const EVERYBODY: &[&str] = &[
+    "analysis",
+    "kernel-core",
+    "machine",
+    "model",
+    "policy",
+    "queue",
+    "report",
+    "sim",
+    "taskset",
+    "trace",
 ];
 
 fn root() -> &'static Path {
@@ -49,6 +62,7 @@ fn manifests() -> BTreeMap<String, String> {
     fs::read_dir(root().join("crates"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("Cargo.toml").exists())
         .map(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             (name, fs::read_to_string(path.join("Cargo.toml")).unwrap())
@@ -56,21 +70,26 @@ fn manifests() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// The crates that there are, with what each may know.
+fn crates() -> Vec<(String, String, &'static [&'static str])> {
+    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    let place = |(name, manifest): (String, String)| {
+        let arrows = allowed.get(name.as_str()).copied();
+        let arrows = arrows.unwrap_or_else(|| panic!("`{name}` has no place among the arrows"));
+        (name, manifest, arrows)
+    };
+    manifests().into_iter().map(place).collect()
+}
+
 #[test]
 fn every_crate_knows_only_whom_it_may_know() {
-    let manifests = manifests();
-    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
-    assert_eq!(
-        manifests.keys().map(String::as_str).collect::<Vec<_>>(),
-        allowed.keys().copied().collect::<Vec<_>>(),
-        "every crate has its place among the arrows"
-    );
-    for (name, manifest) in &manifests {
-        for dependency in dependencies(manifest) {
+    let crates = crates();
+    assert!(crates.len() >= 8, "{}", crates.len());
+    for (name, manifest, allowed) in crates {
+        for dependency in dependencies(&manifest) {
             assert!(
-                allowed[name.as_str()].contains(&dependency.as_str()),
-                "`{name}` must not know `{dependency}`; it may know {:?}",
-                allowed[name.as_str()]
+                allowed.contains(&dependency.as_str()),
+                "`{name}` must not know `{dependency}`; it may know {allowed:?}"
             );
         }
     }
@@ -107,23 +126,22 @@ fn the_core_needs_no_operating_system() {
 #[test]
 fn the_documentation_shows_the_same_arrows() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    for (name, allowed) in ARROWS {
+    let crates = crates();
+    let exists = |wanted: &&str| crates.iter().any(|(name, ..)| name == wanted);
+    for (name, _, allowed) in &crates {
         let row = text
             .lines()
             .find(|line| line.starts_with(&format!("| `{name}` |")))
             .unwrap_or_else(|| panic!("docs/architecture.md has no row for `{name}`"));
-        let last = row
-            .trim_end_matches([' ', '|'])
-            .rsplit('|')
-            .next()
-            .unwrap()
-            .trim();
-        let mut shown: Vec<&str> = last.split(", ").collect();
+        let cells = row.trim_end_matches([' ', '|']);
+        let last = cells.rsplit('|').next().unwrap().trim();
+        let mut shown: Vec<&str> = match last {
+            "nobody" => Vec::new(),
+            "all" => EVERYBODY.iter().copied().filter(exists).collect(),
+            names => names.split(", ").collect(),
+        };
         shown.sort_unstable();
-        match last {
-            "nobody" => assert!(allowed.is_empty(), "{row}"),
-            "all" => assert_eq!(allowed.len(), ARROWS.len() - 1, "{row}"),
-            _ => assert_eq!(shown, *allowed, "{row}"),
-        }
+        let expected: Vec<&str> = allowed.iter().copied().filter(exists).collect();
+        assert_eq!(shown, expected, "{row}");
     }
 }
