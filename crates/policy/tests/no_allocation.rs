@@ -1,5 +1,7 @@
 //! What happens at run time never allocates, under any policy.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
 use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, RandomStream, Span, Task, TaskId};
 use shiftwork_model::{Priority, TaskSet};
 use shiftwork_policy::registry::{Entry, POLICIES};

@@ -74,7 +74,7 @@ impl Library {
     }
 }
 
-fn recorder_for<'a>(shape: Shape, policy: &'a Entry) -> &'a Entry {
+fn recorder_for(shape: Shape, policy: &Entry) -> &Entry {
     if policy.invariant != Invariant::Strong {
         return policy;
     }
