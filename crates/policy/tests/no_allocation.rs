@@ -22,7 +22,7 @@ fn task_set(cpus: usize, policy: &Entry, random: &mut RandomStream) -> TaskSet {
     for index in 0..5 * cpus {
         let width = widths[random.below(widths.len() as u64) as usize];
         let first = random.below((cpus / width) as u64) as usize * width;
-        let affinity = Affinity::new(range(first, width)).unwrap();
+        let affinity = Affinity::new(range(first, width)).expect("a mask has CPUs");
         let name = format!("t{index}");
         let (cost, period) = (Span::from_us(1), Span::from_ms(1));
         set.tasks
