@@ -57,6 +57,17 @@ pub enum PolicyError {
         /// Number of CPUs of the platform.
         cpus: usize,
     },
+    /// The policy has a fixed size, and this is beyond it.
+    TooMany {
+        /// The policy.
+        policy: &'static str,
+        /// Of what there are too many.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many the policy takes.
+        at_most: usize,
+    },
     /// The policy has no such notion (a cluster move under a global policy).
     NotModelled {
         /// The policy.
@@ -119,6 +130,16 @@ impl fmt::Display for PolicyError {
                 f,
                 "task {task} may use CPU {cpu}, but the platform has CPUs 0 to {}",
                 cpus - 1
+            ),
+            Self::TooMany {
+                policy,
+                what,
+                found,
+                at_most,
+            } => write!(
+                f,
+                "{policy} takes up to {at_most} {what}, here are {found}; `strong-{}` takes any number",
+                if policy.contains("fp") { "fp" } else { "edf" },
             ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }

@@ -37,7 +37,8 @@ pub enum OrderName {
     FixedPriority,
 }
 
-type Built = Result<Box<dyn Policy>, PolicyError>;
+/// What comes of building a policy.
+pub type Built = Result<Box<dyn Policy>, PolicyError>;
 
 /// One policy: its name, and what people and checkers need to know of it.
 #[derive(Clone, Copy)]
@@ -54,7 +55,8 @@ pub struct Entry {
     pub order: OrderName,
     /// Which invariant it keeps.
     pub invariant: Invariant,
-    build: fn(&'static str, &TaskSet) -> Built,
+    /// Builds the policy of this name; [`Entry::build`] calls it.
+    pub build: fn(&'static str, &TaskSet) -> Built,
 }
 
 impl Entry {
@@ -67,7 +69,8 @@ impl Entry {
     }
 }
 
-/// All policies, in the order of the documentation.
+/// The policies of this crate, in the order of the documentation. Other crates have tables of their
+/// own.
 pub const POLICIES: &[Entry] = &[
     Entry {
         name: "p-edf",
@@ -238,12 +241,20 @@ pub const POLICIES: &[Entry] = &[
 /// # Errors
 /// [`PolicyError::Unknown`] lists the names there are.
 pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
-    POLICIES
-        .iter()
+    find_in(&[POLICIES], name)
+}
+
+/// The same, in several tables.
+///
+/// # Errors
+/// [`PolicyError::Unknown`] lists the names there are.
+pub fn find_in(tables: &[&'static [Entry]], name: &str) -> Result<&'static Entry, PolicyError> {
+    let all = || tables.iter().flat_map(|table| table.iter());
+    all()
         .find(|entry| entry.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| PolicyError::Unknown {
             name: String::from(name),
-            known: POLICIES.iter().map(|entry| entry.name).collect(),
+            known: all().map(|entry| entry.name).collect(),
         })
 }
 

@@ -115,6 +115,12 @@ impl<O: JobOrder, M: Mask> Strong<O, M> {
         }
     }
 
+    /// Whether the affinity has this CPU, and none that the task may not use already.
+    fn only_narrows(&self, task: TaskId, cpu: CpuId, affinity: &Affinity) -> bool {
+        let mask = M::of(affinity.cpus()).and(self.cpus.online);
+        mask.contains(cpu) && mask.minus(self.cpus.mask(task)).is_empty()
+    }
+
     /// The jobs that were assigned, before a change that concerns more than one job.
     fn snapshot(&self) -> Vec<Option<TaskId>> {
         (0..self.cpus.runner_masks.len())
@@ -218,6 +224,10 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
                 self.cpus.take_from_backlog(task);
                 self.cpus.set_affinity(task, affinity);
                 self.arrive(job, out);
+            }
+            Status::Assigned(cpu) if self.only_narrows(task, cpu, affinity) => {
+                // It stays, and can make room for nobody whom it could not make room for before.
+                self.cpus.set_affinity(task, affinity);
             }
             Status::Assigned(_) => {
                 let before = self.snapshot();

@@ -3,7 +3,7 @@
 use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, Job, Priority, Span, Task, TaskId, TaskSet,
 };
-use shiftwork_policy::registry::{self, OrderName};
+use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{Event, Policy, Switches};
 
 use crate::oracle::{self, Ready};
@@ -82,7 +82,7 @@ pub fn task_set(cpus: usize, masks: &[CpuSet]) -> TaskSet {
 impl Driver {
     pub fn new(name: &'static str, promise: Promise, cpus: usize, masks: &[CpuSet]) -> Self {
         let set = task_set(cpus, masks);
-        let entry = registry::find(name).unwrap();
+        let entry = crate::find(name);
         let known = |(task, priority): (&Task, Priority)| Known {
             affinity: *task.affinity.cpus(),
             present: true,

@@ -45,7 +45,8 @@ fn every_sequence(
     }
 }
 
-fn arrivals_and_departures(name: &'static str, promise: Promise, laminar_only: bool) {
+/// Jobs come and go, under all combinations of affinities.
+pub fn arrivals_and_departures(name: &'static str, promise: Promise, laminar_only: bool) {
     for (cpus, tasks, length) in [
         (2, 3, depth(5, 7)),
         (2, 4, depth(4, 6)),
@@ -64,7 +65,7 @@ fn arrivals_and_departures(name: &'static str, promise: Promise, laminar_only: b
 }
 
 /// On 2 CPUs with 3 tasks: everything that can happen.
-fn all_events(name: &'static str, promise: Promise) {
+pub fn all_events(name: &'static str, promise: Promise) {
     let mut steps: Vec<Step> = (0..3)
         .map(|task| Step::Toggle(task, 50 - task as u64))
         .collect();
@@ -89,37 +90,5 @@ fn all_events(name: &'static str, promise: Promise) {
                 code /= steps.len();
             }
         }
-    }
-}
-
-#[test]
-fn strong_edf_runs_the_definition_for_every_small_sequence() {
-    arrivals_and_departures("strong-edf", Promise::StrongFewestShifts, false);
-    all_events("strong-edf", Promise::StrongFewestShifts);
-}
-
-#[test]
-fn strong_fp_runs_the_definition_for_every_small_sequence() {
-    arrivals_and_departures("strong-fp", Promise::StrongFewestShifts, false);
-    all_events("strong-fp", Promise::StrongFewestShifts);
-}
-
-#[test]
-fn hpa_edf_runs_the_definition_for_every_small_sequence() {
-    arrivals_and_departures("hpa-edf", Promise::LaminarFewestShifts, true);
-    all_events("hpa-edf", Promise::LaminarFewestShifts);
-}
-
-#[test]
-fn hpa_fp_runs_the_definition_for_every_small_sequence() {
-    arrivals_and_departures("hpa-fp", Promise::LaminarFewestShifts, true);
-    all_events("hpa-fp", Promise::LaminarFewestShifts);
-}
-
-#[test]
-fn weak_policies_keep_their_invariant_for_every_small_sequence() {
-    for name in ["weak-edf", "weak-fp"] {
-        arrivals_and_departures(name, Promise::Weak, false);
-        all_events(name, Promise::Weak);
     }
 }

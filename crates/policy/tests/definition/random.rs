@@ -4,8 +4,9 @@ use shiftwork_model::{CpuSet, RandomStream};
 
 use crate::drive::{Driver, Promise, Step};
 
+/// What the affinities look like.
 #[derive(Clone, Copy)]
-enum Shape {
+pub enum Shape {
     Arbitrary,
     Laminar,
     Global,
@@ -75,7 +76,13 @@ fn random_step(random: &mut RandomStream, shape: Shape, cpus: usize, tasks: usiz
     }
 }
 
-fn run(name: &'static str, promise: Promise, shape: Shape, sizes: &[(usize, usize, u64, usize)]) {
+/// Runs random steps for each of `sizes`: CPUs and tasks at most, seeds, steps each.
+pub fn run(
+    name: &'static str,
+    promise: Promise,
+    shape: Shape,
+    sizes: &[(usize, usize, u64, usize)],
+) {
     let factor = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         10
     } else {
@@ -104,106 +111,6 @@ fn run(name: &'static str, promise: Promise, shape: Shape, sizes: &[(usize, usiz
     }
 }
 
-const SMALL_AND_LARGE: &[(usize, usize, u64, usize)] =
+/// Sizes that every policy is run at.
+pub const SMALL_AND_LARGE: &[(usize, usize, u64, usize)] =
     &[(4, 8, 400, 60), (8, 20, 200, 80), (64, 500, 3, 1200)];
-
-#[test]
-fn strong_policies_run_the_definition() {
-    for name in ["strong-edf", "strong-fp"] {
-        run(
-            name,
-            Promise::StrongFewestShifts,
-            Shape::Arbitrary,
-            SMALL_AND_LARGE,
-        );
-        run(
-            name,
-            Promise::StrongFewestShifts,
-            Shape::Laminar,
-            &[(8, 20, 100, 80)],
-        );
-        run(
-            name,
-            Promise::Strong,
-            Shape::Arbitrary,
-            &[(150, 300, 1, 900)],
-        );
-    }
-}
-
-#[test]
-fn hierarchical_policies_run_the_definition() {
-    for name in ["hpa-edf", "hpa-fp"] {
-        run(
-            name,
-            Promise::LaminarFewestShifts,
-            Shape::Laminar,
-            SMALL_AND_LARGE,
-        );
-        run(
-            name,
-            Promise::Laminar,
-            Shape::Laminar,
-            &[(200, 400, 2, 900)],
-        );
-    }
-}
-
-#[test]
-fn global_policies_run_the_most_urgent_jobs() {
-    for name in ["g-edf", "g-fp"] {
-        run(
-            name,
-            Promise::LaminarFewestShifts,
-            Shape::Global,
-            SMALL_AND_LARGE,
-        );
-    }
-    run(
-        "np-g-edf",
-        Promise::NonPreemptive,
-        Shape::Global,
-        SMALL_AND_LARGE,
-    );
-}
-
-#[test]
-fn weak_policies_keep_their_invariant() {
-    for name in ["weak-edf", "weak-fp"] {
-        run(name, Promise::Weak, Shape::Arbitrary, SMALL_AND_LARGE);
-    }
-}
-
-#[test]
-fn published_hierarchical_baselines_run_the_definition() {
-    for name in [
-        "hpa-edf-ecrts16",
-        "hpa-fp-ecrts16",
-        "hpa-edf-ecrts16-alg4",
-        "hpa-fp-ecrts16-alg4",
-    ] {
-        run(name, Promise::Laminar, Shape::Laminar, SMALL_AND_LARGE);
-        run(
-            name,
-            Promise::Laminar,
-            Shape::Laminar,
-            &[(200, 400, 1, 400)],
-        );
-    }
-}
-
-#[test]
-fn the_published_rtems_baseline_runs_the_definition() {
-    run(
-        "strong-fp-emsoft21",
-        Promise::Strong,
-        Shape::Arbitrary,
-        SMALL_AND_LARGE,
-    );
-    run(
-        "strong-fp-emsoft21",
-        Promise::Strong,
-        Shape::Arbitrary,
-        &[(150, 300, 1, 400)],
-    );
-}
