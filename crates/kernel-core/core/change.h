@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The events: jobs arrive, depart and are ranked anew, tasks enter, leave and change their masks, CPUs
+ * come and go. Events that contradict the state (waking a ready task) change nothing.
+ *
+ * Functions return the set of CPUs whose assignment may have changed.
+ */
+#ifndef SW_CHANGE_H
+#define SW_CHANGE_H
+
+#include "settle.h"
+
+SW_IN sw_u64 sw_rank(struct sw_core *s, const struct sw_task *t)
+{
+	return s->order == SW_FP ? t->priority : t->deadline;
+}
+
+/* A job of @i is ready, since the instant @ready. */
+SW_FN sw_u64 sw_arrive(SW_CORE, sw_u32 i, sw_u64 ready)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	if (t->state != SW_BLOCKED)
+		return 0;
+	t->state = SW_READY;
+	t->ready = ready;
+	t->rank = sw_rank(s, t);
+	return sw_place(s, i);
+}
+
+/* The job of @i is ready no more: finished or suspended. */
+SW_FN sw_u64 sw_depart(SW_CORE, sw_u32 i)
+{
+	if (sw_task(s, i)->state != SW_READY)
+		return 0;
+	return sw_remove(s, i, SW_BLOCKED);
+}
+
+/* What @i is ranked by has changed. */
+SW_FN sw_u64 sw_rerank(SW_CORE, sw_u32 i)
+{
+	struct sw_task *t = sw_task(s, i);
+	sw_u64 rank = sw_rank(s, t);
+
+	if (t->state != SW_READY || rank == t->rank)
+		return 0;
+	if (!t->on) {
+		sw_unwait(s, i);
+		t->rank = rank;
+		return sw_place(s, i);
+	}
+	t->rank = rank;
+	*sw_runner_rank(s, t->on - 1) = rank;
+	/* Only who would come in if this one departed can be more urgent now. */
+	return sw_fill(s, t->on - 1, i);
+}
+
+SW_IN sw_u64 sw_set_priority(struct sw_core *s, sw_u32 i, sw_u32 priority)
+{
+	sw_task(s, i)->priority = priority;
+	return sw_rerank(s, i);
+}
+
+SW_IN sw_u64 sw_set_deadline(struct sw_core *s, sw_u32 i, sw_u64 deadline)
+{
+	sw_task(s, i)->deadline = deadline;
+	return sw_rerank(s, i);
+}
+
+SW_IN void sw_mask_is(struct sw_core *s, sw_u32 i, sw_u64 mask)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	if (t->class)
+		sw_class_leave(s, t->class);
+	t->class = sw_class_join(s, mask);
+	t->mask = mask;
+}
+
+/*
+ * The CPUs that @i may use have changed: one event, after which the scheduled tasks are those of the
+ * new mask, placed with the fewest shifts from where they were before it.
+ *
+ * Departing and arriving again gives the right tasks. It may move some twice, or to and fro, which
+ * sw_settle() undoes.
+ */
+SW_FN sw_u64 sw_remask(SW_CORE, sw_u32 i)
+{
+	struct sw_task *t = sw_task(s, i);
+	sw_u64 mask = t->narrowed ? t->narrowed : t->affinity, changed;
+
+	if (t->class && t->mask == mask)
+		return 0;
+	if (t->state != SW_READY) {
+		sw_mask_is(s, i, mask);
+		return 0;
+	}
+	if (!t->on) {
+		sw_unwait(s, i);
+		sw_mask_is(s, i, mask);
+		return sw_place(s, i);
+	}
+	if (!(mask & s->online & ~t->mask) && (mask & sw_bit(t->on - 1))) {
+		/* It stays, and can make room for nobody whom it could not make room for before. */
+		sw_mask_is(s, i, mask);
+		*sw_runner_mask(s, t->on - 1) = mask;
+		return 0;
+	}
+	sw_remember(s);
+	changed = sw_remove(s, i, SW_READY);
+	sw_mask_is(s, i, mask);
+	changed |= sw_place(s, i);
+	return changed | sw_settle(s);
+}
+
+SW_IN sw_u64 sw_set_affinity(struct sw_core *s, sw_u32 i, sw_u64 affinity)
+{
+	if (sw_task(s, i)->state == SW_ABSENT)
+		return 0;
+	sw_task(s, i)->affinity = affinity;
+	return sw_remask(s, i);
+}
+
+/*
+ * Whatever its affinity, @i can use only these CPUs for a while: the one where it is, while it may not
+ * migrate. 0 ends that.
+ */
+SW_IN sw_u64 sw_narrow(struct sw_core *s, sw_u32 i, sw_u64 cpus)
+{
+	if (sw_task(s, i)->state == SW_ABSENT)
+		return 0;
+	sw_task(s, i)->narrowed = cpus;
+	return sw_remask(s, i);
+}
+
+/* @i takes no part any more. */
+SW_FN sw_u64 sw_leave(SW_CORE, sw_u32 i)
+{
+	struct sw_task *t = sw_task(s, i);
+	sw_u64 changed = 0;
+
+	if (t->state == SW_READY)
+		changed = sw_remove(s, i, SW_ABSENT);
+	else if (t->state == SW_THROTTLED)
+		s->timers = sw_heap_remove(s, s->timers, i);
+	t->state = SW_ABSENT;
+	t->awake = 0;
+	if (t->class)
+		sw_class_leave(s, t->class);
+	t->class = 0;
+	return changed;
+}
+
+/*
+ * @i takes part from now on, with no ready job and no server. @start is the CPU where it is, plus one;
+ * 0 if that does not matter. A task that took part already leaves first.
+ */
+SW_FN sw_u64 sw_enter(SW_CORE, sw_u32 i, sw_u64 affinity, sw_u32 start)
+{
+	struct sw_task *t = sw_task(s, i);
+	sw_u64 changed = sw_leave(s, i);
+
+	t->state = SW_BLOCKED;
+	t->affinity = affinity;
+	t->narrowed = 0;
+	t->last = start;
+	t->deadline = 0;
+	t->left = 0;
+	t->budget = t->period = t->relative = 0;
+	t->throttled = t->replenished = 0;
+	t->yielded = 0;
+	sw_remask(s, i);
+	return changed;
+}
+
+/*
+ * The CPU is gone: offline, or taken by another scheduling class. Everybody else is still placed as
+ * the definition says, so whoever ran there only has to arrive again.
+ */
+SW_FN sw_u64 sw_cpu_leave(SW_CORE, sw_u32 cpu)
+{
+	sw_u32 i = *sw_runner(s, cpu);
+
+	if (!(s->online & sw_bit(cpu)))
+		return 0;
+	sw_vacate(s, cpu);
+	s->online &= ~sw_bit(cpu);
+	s->idle &= ~sw_bit(cpu);
+	if (!i)
+		return 0;
+	sw_task(s, i)->on = 0;
+	return sw_bit(cpu) | sw_place(s, i);
+}
+
+/* The CPU is back. */
+SW_FN sw_u64 sw_cpu_join(SW_CORE, sw_u32 cpu)
+{
+	sw_u64 changed;
+
+	if (s->online & sw_bit(cpu))
+		return 0;
+	s->online |= sw_bit(cpu);
+	s->idle |= sw_bit(cpu);
+	changed = sw_fill(s, cpu, 0);
+	return *sw_runner(s, cpu) ? changed : 0;
+}
+
+/* For a state that is all zero. CPUs join one by one, or all at once before any task enters. */
+SW_IN void sw_init(struct sw_core *s, sw_u32 order, sw_u64 online)
+{
+	s->order = order;
+	s->online = online;
+	s->idle = online;
+}
+
+#endif

@@ -1,0 +1,440 @@
+//! The safe wrapper of the native core: all foreign functions and all `unsafe` of this crate.
+//!
+//! What the calls rely on: the state is plain words without pointers, all zero to begin with; the core
+//! masks every index, so that no number leads out of it; it keeps no reference and calls nobody.
+#![allow(unsafe_code, reason = "the only module that calls C")]
+
+use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use alloc::boxed::Box;
+use core::fmt;
+
+use shiftwork_model::{CpuId, Instant, Priority, Span, TaskId};
+
+/// Number of CPUs that the core can decide for.
+pub const CPUS_MAX: usize = 64;
+
+/// Number of tasks that the core can decide about.
+pub const TASKS_MAX: usize = 1024;
+
+/// `struct sw_core` of `core/state.h`.
+#[repr(C)]
+struct State {
+    words: [u64; 4],
+    numbers: [u32; 6],
+    shifts: u64,
+    preemptions: u64,
+    runner: [u32; CPUS_MAX],
+    rest: [u64; 23_168],
+}
+
+const _: () = assert!(size_of::<State>() == 185_672 && core::mem::offset_of!(State, runner) == 72);
+
+/// `struct sw_view` of `core/native.c`.
+#[repr(C)]
+#[derive(Default)]
+struct View {
+    mask: u64,
+    deadline: u64,
+    left: i64,
+    throttled: u64,
+    replenished: u64,
+    priority: u32,
+    state: u8,
+    on: u8,
+    last: u8,
+    awake: u8,
+}
+
+const _: () = assert!(size_of::<View>() == 48);
+
+unsafe extern "C" {
+    fn sw_native_init(s: *mut State, order: u32, online: u64);
+    fn sw_native_set_mates(s: *mut State, cpu: u32, mates: u64);
+    fn sw_native_enter(s: *mut State, i: u32, affinity: u64, start: u32) -> u64;
+    fn sw_native_leave(s: *mut State, i: u32) -> u64;
+    fn sw_native_arrive(s: *mut State, i: u32, ready: u64, deadline: u64, priority: u32) -> u64;
+    fn sw_native_depart(s: *mut State, i: u32) -> u64;
+    fn sw_native_set_affinity(s: *mut State, i: u32, affinity: u64) -> u64;
+    fn sw_native_narrow(s: *mut State, i: u32, cpus: u64) -> u64;
+    fn sw_native_set_priority(s: *mut State, i: u32, priority: u32) -> u64;
+    fn sw_native_set_deadline(s: *mut State, i: u32, deadline: u64) -> u64;
+    fn sw_native_cpu_leave(s: *mut State, cpu: u32) -> u64;
+    fn sw_native_cpu_join(s: *mut State, cpu: u32) -> u64;
+    fn sw_native_set_server(s: *mut State, i: u32, budget: u64, period: u64, relative: u64) -> u32;
+    fn sw_native_wake(s: *mut State, i: u32, now: u64) -> u64;
+    fn sw_native_sleep(s: *mut State, i: u32) -> u64;
+    fn sw_native_charge(s: *mut State, i: u32, ran: u64, now: u64) -> u64;
+    fn sw_native_yield(s: *mut State, i: u32, now: u64) -> u64;
+    fn sw_native_replenish_next(s: *mut State, now: u64) -> u64;
+    fn sw_native_next_replenishment(s: *mut State) -> u64;
+    fn sw_native_budget_end(s: *mut State, i: u32, now: u64) -> u64;
+    fn sw_native_check(s: *mut State) -> u32;
+    fn sw_native_view(s: *mut State, i: u32, view: *mut View);
+    #[cfg(test)]
+    fn sw_native_layout(layout: *mut [u64; 3]);
+}
+
+/// By what a core ranks jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Earliest deadline first.
+    Edf,
+    /// Fixed priorities.
+    FixedPriority,
+}
+
+/// A task as the core numbers it: 1 to [`TASKS_MAX`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskNumber(u32);
+
+impl TaskNumber {
+    /// The number of this task, one more than its index; `None` beyond [`TASKS_MAX`].
+    pub fn of(task: TaskId) -> Option<Self> {
+        (task.index() < TASKS_MAX).then(|| Self(task.index() as u32 + 1))
+    }
+
+    /// The task.
+    pub const fn task(self) -> TaskId {
+        TaskId::from_index(self.0 as usize - 1)
+    }
+}
+
+impl fmt::Debug for TaskNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskState {
+    /// It takes no part.
+    Absent,
+    /// It has no ready job.
+    Blocked,
+    /// Its job is ready; on a CPU or waiting.
+    Ready,
+    /// Its budget is used up until the next period.
+    Throttled,
+}
+
+/// What the core knows of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskView {
+    /// Where it stands.
+    pub state: TaskState,
+    /// The CPU that it is assigned to.
+    pub on: Option<CpuId>,
+    /// The CPUs that it may use now, one bit each.
+    pub mask: u64,
+    /// Of its job or of its server's period.
+    pub deadline: Instant,
+    /// What is left of its budget, in nanoseconds; negative if it is overdrawn.
+    pub left_ns: i64,
+    /// Whether the task itself wants to run.
+    pub awake: bool,
+    /// How often it was throttled.
+    pub throttled: u64,
+    /// How often its budget was replenished.
+    pub replenished: u64,
+}
+
+/// A server that the core does not know: the budget must not exceed the relative deadline, that not
+/// the period, and the period not 36 years.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerRefused;
+
+impl fmt::Display for ServerRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a budget server needs cost <= deadline <= period")
+    }
+}
+
+impl core::error::Error for ServerRefused {}
+
+/// The state of a core.
+///
+/// Events return the set of CPUs whose assignment may have changed, one bit each; [`Core::runner`]
+/// says what a CPU should run. Events that contradict the state change nothing. Nothing allocates
+/// after [`Core::new`].
+pub struct Core {
+    state: Box<State>,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let running = (0..CPUS_MAX).filter_map(|cpu| {
+            let cpu = CpuId::from_index(cpu);
+            Some((cpu, self.runner(cpu)?))
+        });
+        f.debug_map().entries(running).finish()
+    }
+}
+
+/// Calls a function of the core on its state.
+macro_rules! call {
+    ($self:ident, $function:ident $(, $argument:expr)*) => {
+        // SAFETY: `state` is a valid, exclusively borrowed `struct sw_core` (the layout test and the
+        // assertions on both sides), which is all that the function touches; it masks every index.
+        unsafe { $function(&raw mut *$self.state $(, $argument)*) }
+    };
+}
+
+impl Core {
+    /// A core for these CPUs, one bit each, without tasks.
+    pub fn new(order: Order, online: u64) -> Self {
+        let layout = Layout::new::<State>();
+        // SAFETY: the layout is not of size zero.
+        let state = unsafe { alloc_zeroed(layout) };
+        if state.is_null() {
+            handle_alloc_error(layout);
+        }
+        // SAFETY: allocated by the global allocator with the layout of `State`, whose fields are
+        // integers, for which all zero is a value.
+        let state = unsafe { Box::from_raw(state.cast::<State>()) };
+        let mut core = Self { state };
+        let order = match order {
+            Order::Edf => 0,
+            Order::FixedPriority => 1,
+        };
+        call!(core, sw_native_init, order, online);
+        core
+    }
+
+    /// These CPUs share a cache with `cpu`: the last preference when a CPU is chosen.
+    pub fn set_cache_mates(&mut self, cpu: CpuId, mates: u64) {
+        call!(self, sw_native_set_mates, cpu_number(cpu), mates);
+    }
+
+    /// What the CPU should run.
+    pub fn runner(&self, cpu: CpuId) -> Option<TaskNumber> {
+        match self.state.runner.get(cpu.index()) {
+            Some(0) | None => None,
+            Some(&number) => Some(TaskNumber(number)),
+        }
+    }
+
+    /// How many running jobs were moved to another CPU so far, to make room or to settle.
+    pub fn shifts(&self) -> u64 {
+        self.state.shifts
+    }
+
+    /// The task takes part, with no ready job and no server. One that took part already leaves first.
+    pub fn enter(&mut self, task: TaskNumber, affinity: u64, start: Option<CpuId>) -> u64 {
+        let start = start.map_or(0, |cpu| cpu_number(cpu) + 1);
+        call!(self, sw_native_enter, task.0, affinity, start)
+    }
+
+    /// The task takes no part any more.
+    pub fn leave(&mut self, task: TaskNumber) -> u64 {
+        call!(self, sw_native_leave, task.0)
+    }
+
+    /// A job becomes ready that is to be ranked by this deadline and priority; no server is asked.
+    pub fn arrive(
+        &mut self,
+        task: TaskNumber,
+        ready: Instant,
+        deadline: Instant,
+        priority: Priority,
+    ) -> u64 {
+        let (ready, deadline) = (ready.as_ns(), deadline.as_ns());
+        call!(
+            self,
+            sw_native_arrive,
+            task.0,
+            ready,
+            deadline,
+            priority.number()
+        )
+    }
+
+    /// The job is ready no more.
+    pub fn depart(&mut self, task: TaskNumber) -> u64 {
+        call!(self, sw_native_depart, task.0)
+    }
+
+    /// The task may use other CPUs: one event, with the fewest shifts from the state before.
+    pub fn set_affinity(&mut self, task: TaskNumber, affinity: u64) -> u64 {
+        call!(self, sw_native_set_affinity, task.0, affinity)
+    }
+
+    /// Whatever its affinity, the task can use only these CPUs, until this is called with 0.
+    pub fn narrow(&mut self, task: TaskNumber, cpus: u64) -> u64 {
+        call!(self, sw_native_narrow, task.0, cpus)
+    }
+
+    /// The task's ready job, and those to come, have another priority.
+    pub fn set_priority(&mut self, task: TaskNumber, priority: Priority) -> u64 {
+        call!(self, sw_native_set_priority, task.0, priority.number())
+    }
+
+    /// The task's ready job has another deadline.
+    pub fn set_deadline(&mut self, task: TaskNumber, deadline: Instant) -> u64 {
+        call!(self, sw_native_set_deadline, task.0, deadline.as_ns())
+    }
+
+    /// The CPU is gone.
+    pub fn cpu_leave(&mut self, cpu: CpuId) -> u64 {
+        call!(self, sw_native_cpu_leave, cpu_number(cpu))
+    }
+
+    /// The CPU is back.
+    pub fn cpu_join(&mut self, cpu: CpuId) -> u64 {
+        call!(self, sw_native_cpu_join, cpu_number(cpu))
+    }
+
+    /// The task has a server from now on; what is left of its budget and its deadline stay. A budget
+    /// of zero is not enforced.
+    ///
+    /// # Errors
+    /// Unless budget <= relative deadline <= period.
+    pub fn set_server(
+        &mut self,
+        task: TaskNumber,
+        budget: Span,
+        period: Span,
+        relative: Span,
+    ) -> Result<(), ServerRefused> {
+        let (budget, period, relative) = (budget.as_ns(), period.as_ns(), relative.as_ns());
+        match call!(self, sw_native_set_server, task.0, budget, period, relative) {
+            0 => Ok(()),
+            _ => Err(ServerRefused),
+        }
+    }
+
+    /// The task wants to run: its server says by which deadline, or holds it back.
+    pub fn wake(&mut self, task: TaskNumber, now: Instant) -> u64 {
+        call!(self, sw_native_wake, task.0, now.as_ns())
+    }
+
+    /// The task wants to run no more. What it ran must have been charged.
+    pub fn sleep(&mut self, task: TaskNumber) -> u64 {
+        call!(self, sw_native_sleep, task.0)
+    }
+
+    /// The task has run for so long since it was last charged.
+    pub fn charge(&mut self, task: TaskNumber, ran: Span, now: Instant) -> u64 {
+        call!(self, sw_native_charge, task.0, ran.as_ns(), now.as_ns())
+    }
+
+    /// The job is finished; the next begins with the task's next period.
+    pub fn yield_job(&mut self, task: TaskNumber, now: Instant) -> u64 {
+        call!(self, sw_native_yield, task.0, now.as_ns())
+    }
+
+    /// Replenishes the first throttled task whose period has begun, if there is one: to be called
+    /// until [`Core::next_replenishment`] is later than `now`.
+    pub fn replenish_next(&mut self, now: Instant) -> u64 {
+        call!(self, sw_native_replenish_next, now.as_ns())
+    }
+
+    /// When the next replenishment is due; [`Instant::NEVER`] if nobody is throttled.
+    pub fn next_replenishment(&mut self) -> Instant {
+        Instant::from_ns(call!(self, sw_native_next_replenishment))
+    }
+
+    /// When the budget is used up if the task runs from now on; [`Instant::NEVER`] without a budget.
+    pub fn budget_end(&mut self, task: TaskNumber, now: Instant) -> Instant {
+        Instant::from_ns(call!(self, sw_native_budget_end, task.0, now.as_ns()))
+    }
+
+    /// What the core knows of a task.
+    pub fn view(&mut self, task: TaskNumber) -> TaskView {
+        let mut view = View::default();
+        call!(self, sw_native_view, task.0, &raw mut view);
+        TaskView {
+            state: match view.state {
+                0 => TaskState::Absent,
+                1 => TaskState::Blocked,
+                2 => TaskState::Ready,
+                _ => TaskState::Throttled,
+            },
+            on: (view.on > 0).then(|| CpuId::from_index(usize::from(view.on) - 1)),
+            mask: view.mask,
+            deadline: Instant::from_ns(view.deadline),
+            left_ns: view.left,
+            awake: view.awake != 0,
+            throttled: view.throttled,
+            replenished: view.replenished,
+        }
+    }
+
+    /// What is wrong with the state, if anything: every invariant of `core/state.h`, the strong one
+    /// too. Slow; for tests and snapshots.
+    pub fn fault(&mut self) -> Option<&'static str> {
+        const FAULTS: [&str; 8] = [
+            "a CPU and its runner disagree",
+            "the idle CPUs are not those that are online and free",
+            "a task is on a CPU that does not run it",
+            "a mask and its class disagree",
+            "a heap of waiting tasks is none",
+            "the list of waiting classes is wrong",
+            "the heap of timers is none",
+            "somebody waits who ought to run",
+        ];
+        match call!(self, sw_native_check) {
+            0 => None,
+            fault => FAULTS.get(fault as usize - 1).copied().or(Some("unknown")),
+        }
+    }
+}
+
+/// Beyond the last CPU nothing is meant that the core could know.
+fn cpu_number(cpu: CpuId) -> u32 {
+    assert!(cpu.index() < CPUS_MAX, "the core knows CPUs 0 to 63");
+    cpu.index() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_that_of_the_c_compiler() {
+        let mut layout = [0; 3];
+        // SAFETY: the function writes three words to where `layout` is.
+        unsafe { sw_native_layout(&raw mut layout) };
+        let here = [
+            size_of::<State>(),
+            size_of::<View>(),
+            core::mem::offset_of!(State, runner),
+        ];
+        assert_eq!(layout.map(|size| size as usize), here);
+    }
+
+    #[test]
+    fn the_check_sees_what_is_wrong() {
+        let mut core = Core::new(Order::Edf, 0b11);
+        let task = TaskNumber(1);
+        core.enter(task, 0b01, None);
+        core.wake(task, Instant::ZERO);
+        assert_eq!(core.fault(), None);
+        core.state.runner.swap(0, 1);
+        assert_eq!(
+            core.fault(),
+            Some("the idle CPUs are not those that are online and free")
+        );
+        core.state.runner.swap(0, 1);
+        core.state.runner[0] = 9;
+        assert_eq!(core.fault(), Some("a CPU and its runner disagree"));
+    }
+
+    #[test]
+    fn a_server_that_asks_too_much_is_refused() {
+        let mut core = Core::new(Order::Edf, 1);
+        let task = TaskNumber(1);
+        let ns = Span::from_ns;
+        assert_eq!(core.set_server(task, ns(3), ns(9), ns(5)), Ok(()));
+        for (budget, period, relative) in [(6, 9, 5), (3, 4, 5), (0, 4, 0), (1, 1 << 61, 5)] {
+            let refused = core.set_server(task, ns(budget), ns(period), ns(relative));
+            assert_eq!(refused, Err(ServerRefused), "{budget} {period} {relative}");
+        }
+        assert_eq!(
+            ServerRefused.to_string(),
+            "a budget server needs cost <= deadline <= period"
+        );
+    }
+
+    use alloc::string::ToString;
+}

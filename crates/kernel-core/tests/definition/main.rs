@@ -1,0 +1,78 @@
+//! The definition is the oracle for the kernel core too: the same driver and the same brute force as
+//! for the policies of the reference implementation, and the invariants checked by the core itself.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+#[path = "../../../policy/tests/definition/drive.rs"]
+mod drive;
+#[path = "../../../policy/tests/definition/exhaustive.rs"]
+mod exhaustive;
+#[path = "../../../policy/tests/definition/oracle.rs"]
+mod oracle;
+#[path = "../../../policy/tests/definition/random.rs"]
+mod random;
+
+use drive::{Driver, Promise, Step};
+use exhaustive::{all_events, arrivals_and_departures};
+use random::{SMALL_AND_LARGE, Shape, run};
+use shiftwork_kernel_core::POLICIES;
+use shiftwork_policy::registry::{self, Entry};
+
+const NAMES: [&str; 2] = ["strong-edf-kernel", "strong-fp-kernel"];
+
+fn find(name: &str) -> &'static Entry {
+    registry::find_in(&[POLICIES], name).unwrap()
+}
+
+#[test]
+fn the_core_runs_the_definition_for_every_small_sequence_under_edf() {
+    arrivals_and_departures(NAMES[0], Promise::StrongFewestShifts, false);
+    all_events(NAMES[0], Promise::StrongFewestShifts);
+}
+
+#[test]
+fn the_core_runs_the_definition_for_every_small_sequence_under_fixed_priorities() {
+    arrivals_and_departures(NAMES[1], Promise::StrongFewestShifts, false);
+    all_events(NAMES[1], Promise::StrongFewestShifts);
+}
+
+#[test]
+fn the_core_runs_the_definition_under_arbitrary_affinities() {
+    for name in NAMES {
+        run(
+            name,
+            Promise::StrongFewestShifts,
+            Shape::Arbitrary,
+            SMALL_AND_LARGE,
+        );
+    }
+}
+
+#[test]
+fn the_core_is_global_and_hierarchical_scheduling_where_the_masks_are() {
+    for name in NAMES {
+        for shape in [Shape::Laminar, Shape::Global] {
+            run(name, Promise::StrongFewestShifts, shape, SMALL_AND_LARGE);
+        }
+    }
+}
+
+#[test]
+fn a_running_task_may_change_its_priority_and_a_shifted_one_its_affinity() {
+    // The two defects found in the RTEMS strong affinity scheduler.
+    let cpus = |text: &str| text.parse().unwrap();
+    let promise = Promise::StrongFewestShifts;
+    let mut driver = Driver::new(NAMES[1], promise, 2, &[cpus("0"), cpus("0,1"), cpus("1")]);
+    for (task, priority) in [(0, 5), (1, 2), (2, 10)] {
+        driver.step(Step::SetPriority(task, priority));
+        driver.step(Step::Toggle(task, 1));
+    }
+    driver.step(Step::SetPriority(0, 1));
+    driver.step(Step::SetPriority(0, 6));
+    let mut driver = Driver::new(NAMES[1], promise, 2, &[cpus("0,1"), cpus("0")]);
+    driver.step(Step::Toggle(0, 1));
+    driver.step(Step::Toggle(1, 1));
+    assert!(driver.step(Step::SetAffinity(0, cpus("1"))));
+    driver.step(Step::Toggle(0, 1));
+    driver.step(Step::Toggle(1, 1));
+}
