@@ -139,8 +139,11 @@ impl CpuSet {
     }
 
     /// The lowest CPU, `None` if the set is empty.
+    #[inline]
     pub fn lowest(&self) -> Option<CpuId> {
-        self.iter().next()
+        let index = self.words.iter().position(|&word| word != 0)?;
+        let number = index * 64 + self.words[index].trailing_zeros() as usize;
+        Some(CpuId::from_index(number))
     }
 
     /// The CPUs in ascending order.

@@ -3,18 +3,16 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
-use core::hint::select_unpredictable;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet};
 
+use super::least_urgent::LeastUrgent;
 use super::packing::{groups_within, pack};
 use super::{CacheMates, Placement, check_cpus};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
-use crate::tournament::Tournament;
 
 /// Whether an arriving job may take the CPU of a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,52 +21,8 @@ pub(crate) enum Preemption {
     Never,
 }
 
-/// Up to this many CPUs it is faster to look at all of them when a victim is wanted than to keep a
-/// tournament up to date at every switch.
+/// Up to this many CPUs a domain looks at all of them for a victim.
 const FEW: usize = 32;
-
-/// What each CPU of a domain runs, and which of that is the least urgent.
-#[derive(Clone, Debug)]
-enum LeastUrgent<K> {
-    Few(Vec<K>),
-    Many(Tournament<Reverse<K>>),
-}
-
-impl<K: Ord + Copy> LeastUrgent<K> {
-    /// `idle` comes before every job's key.
-    fn new(slots: usize, idle: K) -> Self {
-        if slots <= FEW {
-            Self::Few(alloc::vec![idle; slots])
-        } else {
-            Self::Many(Tournament::new(slots, Reverse(idle)))
-        }
-    }
-
-    #[inline]
-    fn set(&mut self, slot: usize, key: K) {
-        match self {
-            Self::Few(keys) => keys[slot] = key,
-            Self::Many(tournament) => {
-                tournament.set(slot, Reverse(key));
-            }
-        }
-    }
-
-    /// The key of the least urgent job.
-    #[inline]
-    fn key(&self) -> K {
-        match self {
-            Self::Few(keys) => {
-                let later = |a: K, b: K| select_unpredictable(b > a, b, a);
-                keys.iter()
-                    .copied()
-                    .reduce(later)
-                    .expect("a domain has a CPU")
-            }
-            Self::Many(tournament) => tournament.winner().0,
-        }
-    }
-}
 
 /// One group of CPUs. If a CPU of it is idle, nothing is backlogged.
 #[derive(Debug)]
@@ -89,7 +43,7 @@ impl<O: JobOrder> Domain<O> {
             idle_count: group.len(),
             backlog: Backlog::default(),
             bound: 0,
-            least: LeastUrgent::new(group.len(), O::FIRST),
+            least: LeastUrgent::new(group.len(), FEW, O::FIRST),
         }
     }
 }

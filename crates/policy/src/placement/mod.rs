@@ -13,6 +13,7 @@ mod fewest_shifts;
 mod global;
 mod hierarchical;
 mod laminar;
+mod least_urgent;
 mod mask;
 pub mod packing;
 mod partitioned;

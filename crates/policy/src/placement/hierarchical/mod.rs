@@ -7,19 +7,22 @@
 mod range_bits;
 
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId, TaskSet};
 
 use self::range_bits::RangeBits;
 use super::fewest_shifts::{Move, fewest_shifts};
 use super::laminar::{Family, NodeId, Shape, ShapeNode};
+use super::least_urgent::LeastUrgent;
 use super::{Placement, check_cpus};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 use crate::tournament::Tournament;
+
+/// Up to this many CPUs a victim is found by looking at all CPUs of its affinity, most often few.
+const FEW: usize = 64;
 
 /// What is scheduled and what waits below one affinity.
 ///
@@ -67,6 +70,8 @@ pub struct Hierarchical<O: JobOrder> {
     family: Family,
     tasks: TaskTable,
     positions: HeapPositions,
+    /// How many jobs are backlogged. While none is, there are counts to keep and nothing else.
+    waiting: usize,
     node_of: Vec<NodeId>,
     shape: Shape,
     nodes: Vec<Node<O>>,
@@ -76,7 +81,7 @@ pub struct Hierarchical<O: JobOrder> {
     runners: Vec<Option<TaskId>>,
     /// By position: the least urgent job wins. Read for full nodes only, where every online CPU has
     /// a job; others hold nobody.
-    least: Tournament<Reverse<O::Key>>,
+    least: LeastUrgent<O::Key>,
     /// `taken[0]`: the free positions; `taken[d + 1]`: those that run a job of an affinity of depth d.
     taken: Vec<RangeBits>,
     /// By position: which set of `taken` it is in.
@@ -98,12 +103,13 @@ impl<O: JobOrder> Hierarchical<O> {
             family,
             tasks: TaskTable::default(),
             positions: HeapPositions::default(),
+            waiting: 0,
             node_of: Vec::new(),
             nodes: Vec::new(),
             online: set.platform.all(),
             platform: set.platform.clone(),
             runners: Vec::new(),
-            least: Tournament::new(1, Reverse(O::FIRST)),
+            least: LeastUrgent::new(1, FEW, O::FIRST),
             taken: Vec::new(),
             taken_by: Vec::new(),
             mates: Vec::new(),
@@ -148,10 +154,11 @@ impl<O: JobOrder> Hierarchical<O> {
             .max()
             .unwrap_or(1);
         self.runners = alloc::vec![None; cpus];
-        self.least = Tournament::new(cpus, Reverse(O::FIRST));
+        self.least = LeastUrgent::new(cpus, FEW, O::FIRST);
         self.taken = alloc::vec![RangeBits::default(); height + 1];
         self.taken_by = alloc::vec![0; cpus];
         self.note_mates();
+        self.waiting = 0;
         for cpu in self.online.iter() {
             self.taken[0].insert(self.shape.position_of[cpu.index()]);
         }
@@ -234,9 +241,24 @@ impl<O: JobOrder> Hierarchical<O> {
         }
     }
 
-    /// The job of the task is backlogged from now on.
+    /// The same where no heap has changed.
+    #[inline]
+    fn count(&mut self, from: NodeId, stop: Option<NodeId>, change: i32) {
+        if self.waiting > 0 {
+            return self.climb(from, stop, change);
+        }
+        let mut next = Some(from);
+        while let Some(id) = next.filter(|_| next != stop) {
+            let node = &mut self.nodes[id.index()];
+            node.count += change;
+            next = node.parent;
+        }
+    }
+
+    /// The job of the task is backlogged from now on; the caller climbs.
     #[inline]
     fn enqueue(&mut self, task: TaskId) -> NodeId {
+        self.waiting += 1;
         let entry = self.tasks.get_mut(task);
         entry.status = Status::Backlogged;
         let node = self.node_of[task.index()];
@@ -254,6 +276,7 @@ impl<O: JobOrder> Hierarchical<O> {
     /// Takes a backlogged job out of its heap; the caller climbs.
     #[inline]
     fn dequeue(&mut self, task: TaskId) -> NodeId {
+        self.waiting -= 1;
         let node = self.node_of[task.index()];
         self.nodes[node.index()]
             .backlog
@@ -305,28 +328,26 @@ impl<O: JobOrder> Hierarchical<O> {
     #[inline]
     fn position_for(&self, task: TaskId) -> (usize, usize) {
         let node = &self.nodes[self.node_of[task.index()].index()];
-        let found = (0..=node.depth).find_map(|set| {
-            let position = self.taken[set].first_in(node.first, node.last)?;
-            Some((self.prefer(&self.taken[set], node, task, position), set))
-        });
-        found.expect("an admitted job fits")
+        let last_cpu = self.tasks.get(task).last_cpu;
+        let last = last_cpu.map(|cpu| self.shape.position_of[cpu.index()]);
+        let last = last.filter(|position| (node.first..node.last).contains(position));
+        for set in 0..=node.depth {
+            let taken = &self.taken[set];
+            if let Some(position) = last.filter(|&position| taken.contains(position)) {
+                return (position, set);
+            }
+            if let Some(position) = taken.first_in(node.first, node.last) {
+                return (self.near(taken, node, last_cpu).unwrap_or(position), set);
+            }
+        }
+        unreachable!("an admitted job fits");
     }
 
-    /// The position among `set` within the node that the task last used, else one that shares a
-    /// cache with it, else `otherwise`.
+    /// The first position of the set within the node that shares a cache with the CPU.
     #[inline]
-    fn prefer(&self, set: &RangeBits, node: &Node<O>, task: TaskId, otherwise: usize) -> usize {
-        let Some(last) = self.tasks.get(task).last_cpu else {
-            return otherwise;
-        };
-        let position = self.shape.position_of[last.index()];
-        if (node.first..node.last).contains(&position) && set.contains(position) {
-            return position;
-        }
-        self.mates
-            .get(last.index())
-            .and_then(|mates| set.first_in_both(mates, node.first, node.last))
-            .unwrap_or(otherwise)
+    fn near(&self, set: &RangeBits, node: &Node<O>, cpu: Option<CpuId>) -> Option<usize> {
+        let mates = self.mates.get(cpu?.index())?;
+        set.first_in_both(mates, node.first, node.last)
     }
 
     #[inline]
@@ -357,7 +378,7 @@ impl<O: JobOrder> Hierarchical<O> {
             self.taken[set].insert(position);
             self.taken_by[position] = set;
         }
-        self.least.set(position, Reverse(key));
+        self.least.set(position, key);
         core::mem::replace(&mut self.runners[position], to)
     }
 
@@ -419,11 +440,11 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         self.tasks.get_mut(job.task).job = job;
         let node = self.node_of[job.task.index()];
         let Some(full) = self.lowest_full(node) else {
-            self.climb(node, None, 1);
+            self.count(node, None, 1);
             return self.place(job.task, out);
         };
         let around = &self.nodes[full.index()];
-        let Reverse(victim) = self.least.winner_in(around.first, around.last);
+        let victim = self.least.key_in(around.first, around.last);
         if victim <= O::key(&job) {
             return self.wait(job.task);
         }
@@ -433,7 +454,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         };
         let given_up = self.enqueue(preempted);
         self.climb(given_up, Some(full), -1);
-        self.climb(node, Some(full), 1);
+        self.count(node, Some(full), 1);
         self.vacate(self.shape.position_of[cpu.index()]);
         self.place(job.task, out);
     }
@@ -448,7 +469,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
             }
             Status::Assigned(cpu) => {
                 self.tasks.get_mut(task).status = Status::NotReady;
-                self.climb(self.node_of[task.index()], None, -1);
+                self.count(self.node_of[task.index()], None, -1);
                 let position = self.shape.position_of[cpu.index()];
                 match self.best() {
                     None => self.assign(position, None, out),
@@ -469,7 +490,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         let position = self.shape.position_of[cpu.index()];
         let node = self.node_of[job.task.index()];
         self.tasks.get_mut(job.task).job = job;
-        self.least.set(position, Reverse(O::key(&job)));
+        self.least.set(position, O::key(&job));
         self.climb(node, None, -1);
         match self.best().filter(|next| *next < O::key(&job)) {
             None => self.climb(node, None, 1),
