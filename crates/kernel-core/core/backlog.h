@@ -37,21 +37,19 @@ SW_IN void sw_class_update(struct sw_core *s, sw_u32 c, sw_u32 root)
 }
 
 /* Ready task @i waits from now on. */
-SW_FN sw_u32 sw_wait(SW_CORE, sw_u32 i)
+SW_IN void sw_wait(struct sw_core *s, sw_u32 i)
 {
 	sw_u32 c = sw_task(s, i)->class;
 
 	sw_class_update(s, c, sw_heap_add(s, sw_class(s, c)->root, i));
-	return 0;
 }
 
 /* Waiting task @i waits no more. */
-SW_FN sw_u32 sw_unwait(SW_CORE, sw_u32 i)
+SW_IN void sw_unwait(struct sw_core *s, sw_u32 i)
 {
 	sw_u32 c = sw_task(s, i)->class;
 
 	sw_class_update(s, c, sw_heap_remove(s, sw_class(s, c)->root, i));
-	return 0;
 }
 
 /* The most urgent waiting task that may use one of @cpus; 0 if there is none. O(waiting classes) */

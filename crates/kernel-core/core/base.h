@@ -26,6 +26,10 @@ typedef unsigned char sw_u8;
 
 #define SW_NEVER (~0ULL)
 
+/*
+ * Functions are inlined (SW_IN) or not (SW_FN). The verifier allows eight frames: no chain of calls in
+ * the core is longer than six functions, which leaves the caller a program and a function of its own.
+ */
 #define SW_IN static inline __attribute__((always_inline, unused))
 
 #ifdef __bpf__

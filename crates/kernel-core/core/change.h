@@ -155,7 +155,7 @@ SW_FN sw_u64 sw_leave(SW_CORE, sw_u32 i)
  * @i takes part from now on, with no ready job and no server. @start is the CPU where it is, plus one;
  * 0 if that does not matter. A task that took part already leaves first.
  */
-SW_FN sw_u64 sw_enter(SW_CORE, sw_u32 i, sw_u64 affinity, sw_u32 start)
+SW_IN sw_u64 sw_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start)
 {
 	struct sw_task *t = sw_task(s, i);
 	sw_u64 changed = sw_leave(s, i);

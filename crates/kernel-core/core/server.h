@@ -61,8 +61,8 @@ SW_FN sw_u32 sw_replenish(SW_CORE, sw_u32 i, sw_u64 now)
 	t->replenished++;
 	if (t->budget && t->left <= 0)
 		periods = (sw_u64)-t->left / t->budget + 1;
-	/* Further overdrawn than a deadline can tell of: it is past all the more. */
-	if (periods > (SW_SPAN_MAX >> 8) / (t->period ? t->period : 1) + 1) {
+	/* So far overdrawn that the products below could wrap: nothing is gained by holding it to that. */
+	if (periods > (1ULL << 62) / (t->period ? t->period : 1)) {
 		sw_new_period(t, now);
 		return 0;
 	}
@@ -123,7 +123,8 @@ SW_IN sw_u32 sw_waking(const struct sw_task *t, sw_u64 now)
 	if (now >= t->deadline)
 		return constrained && now < sw_next_period(t) ? SW_HELD : SW_RENEWS;
 	/* left / (deadline - now) > budget / relative: using it would take more than its share. */
-	if (!sw_product_exceeds(t->left, t->relative, t->budget, t->deadline - now))
+	if (t->left <= 0 ||
+	    !sw_product_exceeds(t->left, t->relative, t->budget, t->deadline - now))
 		return SW_KEEPS;
 	return constrained ? SW_SHRINKS : SW_RENEWS;
 }
@@ -153,7 +154,7 @@ SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 }
 
 /* Task @i wants to run no more. What it ran has been charged. */
-SW_FN sw_u64 sw_sleep(SW_CORE, sw_u32 i)
+SW_IN sw_u64 sw_sleep(struct sw_core *s, sw_u32 i)
 {
 	sw_task(s, i)->awake = 0;
 	return sw_depart(s, i);
@@ -175,7 +176,7 @@ SW_FN sw_u64 sw_end(SW_CORE, sw_u32 i, sw_u64 now)
 }
 
 /* @i has run for @ran since it was last charged. */
-SW_FN sw_u64 sw_charge(SW_CORE, sw_u32 i, sw_u64 ran, sw_u64 now)
+SW_IN sw_u64 sw_charge(struct sw_core *s, sw_u32 i, sw_u64 ran, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
 
@@ -186,7 +187,7 @@ SW_FN sw_u64 sw_charge(SW_CORE, sw_u32 i, sw_u64 ran, sw_u64 now)
 }
 
 /* The job of @i is finished, and the next one begins with its next period. What it ran has been charged. */
-SW_FN sw_u64 sw_yield(SW_CORE, sw_u32 i, sw_u64 now)
+SW_IN sw_u64 sw_yield(struct sw_core *s, sw_u32 i, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
 

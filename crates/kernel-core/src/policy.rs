@@ -202,7 +202,7 @@ mod tests {
         let affinity = Affinity::pinned(CpuId::from_index(0));
         let task = |index| {
             let name = format!("t{index}");
-            Task::periodic(&name, Span::from_ms(1), Span::from_ms(9), affinity.clone())
+            Task::periodic(&name, Span::from_ms(1), Span::from_ms(9), affinity)
         };
         TaskSet::new("test", cpus, (0..tasks).map(task).collect::<Vec<_>>())
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 #[path = "../../../policy/tests/definition/drive.rs"]
+#[allow(dead_code, reason = "not every promise is one of the core")]
 mod drive;
 #[path = "../../../policy/tests/definition/exhaustive.rs"]
 mod exhaustive;
