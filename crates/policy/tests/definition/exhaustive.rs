@@ -48,9 +48,9 @@ fn every_sequence(
 /// Jobs come and go, under all combinations of affinities.
 pub fn arrivals_and_departures(name: &'static str, promise: Promise, laminar_only: bool) {
     for (cpus, tasks, length) in [
-        (2, 3, depth(5, 7)),
-        (2, 4, depth(4, 6)),
-        (3, 4, depth(4, 6)),
+        (2, 3, depth(6, 7)),
+        (2, 4, depth(6, 7)),
+        (3, 4, depth(5, 6)),
     ] {
         // Deadlines against the order of the tasks: priorities and deadlines rank differently.
         let steps: Vec<Step> = (0..tasks)
