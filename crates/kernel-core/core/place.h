@@ -235,36 +235,63 @@ SW_FN sw_u64 sw_reaching(SW_CORE, sw_u32 cpu, sw_u64 among)
 }
 
 /*
+ * The most urgent waiting task that may use one of @cpus, if it precedes @old; 0 if there is none. @old
+ * is 0 if anybody will do.
+ */
+SW_IN sw_u32 sw_successor(struct sw_core *s, sw_u64 cpus, sw_u32 old)
+{
+	sw_u32 best = sw_best(s, cpus);
+
+	return best && old && sw_precedes(s, old, best) ? 0 : best;
+}
+
+/*
+ * The most urgent waiting task from which a chain of shifts leads to @cpu, if it precedes @old; 0 if
+ * there is none. Leaves the layers of its search, and in @depth 1 + the number of the last.
+ *
+ * More often than not the most urgent of all reaches the CPU, or the most urgent of those that do not
+ * wait for where the first one does. Only then it is worth to know all CPUs that chains start from.
+ */
+SW_IN sw_u32 sw_next_for(struct sw_core *s, sw_u32 cpu, sw_u32 old, sw_u32 *depth)
+{
+	sw_u64 goal = sw_bit(cpu), open = s->online;
+	sw_u32 best, k;
+
+	for (k = 0; k < 2; k++) {
+		best = sw_successor(s, open, old);
+		if (!best)
+			return 0;
+		*depth = sw_search(s, sw_task(s, best)->mask & open, goal);
+		if (*depth)
+			return best;
+		/* Whatever it reached does not lead to the CPU. */
+		open &= ~s->seen;
+	}
+	best = sw_successor(s, sw_reaching(s, cpu, open & ~s->idle), old);
+	if (best)
+		*depth = sw_search(s, sw_task(s, best)->mask & open, goal);
+	return *depth ? best : 0;
+}
+
+/*
  * A CPU is free, or its runner @old has become less urgent: the most urgent waiting task that reaches
  * it comes in, if it precedes @old, who then waits.
- *
- * More often than not the most urgent of all reaches it, and no other has to be looked for.
  */
 SW_FN sw_u64 sw_fill(SW_CORE, sw_u32 cpu, sw_u32 old)
 {
 	sw_u64 goal = sw_bit(cpu), changed;
-	sw_u32 best, depth = SW_ZERO(s);
+	sw_u32 depth = SW_ZERO(s), next = SW_ZERO(s);
 
-	best = sw_best(s, s->online);
-	if (best && old && sw_precedes(s, old, best))
-		best = 0;
-	if (best)
-		depth = sw_search(s, sw_task(s, best)->mask & s->online, goal);
-	if (best && !depth) {
-		best = sw_best(s, sw_reaching(s, cpu, s->online & ~s->idle & ~s->seen));
-		if (best && old && sw_precedes(s, old, best))
-			best = 0;
-		if (best)
-			depth = sw_search(s, sw_task(s, best)->mask & s->online, goal);
-	}
-	if (!best || !depth) {
+	if (s->waiting_count)
+		next = sw_next_for(s, cpu, old, &depth);
+	if (!next) {
 		if (old)
 			return 0;
 		sw_vacate(s, cpu);
 		return goal;
 	}
-	sw_unwait(s, best);
-	changed = sw_shift(s, best, goal, depth - 1);
+	sw_unwait(s, next);
+	changed = sw_shift(s, next, goal, depth - 1);
 	if (old) {
 		sw_task(s, old)->on = 0;
 		sw_wait(s, old);
