@@ -7,6 +7,7 @@
 //! Start reading at [`args`], which defines every verb and option, then `verb/`, one file per verb.
 
 pub mod args;
+pub mod catalogue;
 mod doctor;
 mod failure;
 mod input;

@@ -9,11 +9,12 @@ mod random_sets;
 use std::collections::BTreeMap;
 
 use shiftwork_model::{Instant, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName, POLICIES};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 use shiftwork_trace::check;
 
 use common::{Done, cases, simulate};
 use random_sets::{SHAPES, random_set};
+use shiftwork_cli::catalogue::policies;
 
 /// Long enough for hyperperiods of most sets, short enough for many sets.
 const HORIZON: Instant = Instant::from_ns(150_000_000);
@@ -38,7 +39,7 @@ fn every_policy_keeps_what_it_promises_on_random_task_sets() {
     let mut taken = BTreeMap::<&str, u64>::new();
     for seed in 1..=cases(120, 6_000) {
         let set = random_set(seed);
-        for entry in POLICIES {
+        for entry in policies() {
             let Some(done) = simulate(&set, entry, seed, HORIZON) else {
                 continue;
             };
@@ -47,7 +48,7 @@ fn every_policy_keeps_what_it_promises_on_random_task_sets() {
             assert_eq!(violations, [], "{}", story(entry, seed, &set));
         }
     }
-    for entry in POLICIES {
+    for entry in policies() {
         let count = taken.get(entry.name).copied().unwrap_or(0);
         // One shape in SHAPES is global, and every policy takes those.
         assert!(
@@ -62,7 +63,7 @@ fn every_policy_keeps_what_it_promises_on_random_task_sets() {
 fn counters_agree_with_each_other_on_random_task_sets() {
     for seed in 1..=cases(60, 3_000) {
         let set = random_set(seed);
-        for entry in POLICIES {
+        for entry in policies() {
             let Some(done) = simulate(&set, entry, seed, HORIZON) else {
                 continue;
             };
@@ -96,7 +97,7 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             !judge(&set, &done).is_empty()
         })
     };
-    for entry in POLICIES {
+    for entry in policies() {
         if entry.invariant == Invariant::Weak {
             let strong = |facts: &mut check::Facts| facts.invariant = check::Invariant::Strong;
             assert!(

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use shiftwork_policy::registry::{self, POLICIES};
+use shiftwork_cli::catalogue::{find, policies};
 
 fn scenarios() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scenarios");
@@ -58,7 +58,7 @@ fn policies_with_the_same_promise_run_the_same_tasks() {
     for file in scenarios() {
         let text = fs::read_to_string(&file).unwrap();
         let scenario = shiftwork_taskset::scenario::read(&text).unwrap();
-        let named = registry::find(&scenario.policy).unwrap();
+        let named = find(&scenario.policy).unwrap();
         let sets = |policy: &str| {
             let file = file.display().to_string();
             let output = shiftwork(&["scenario", &file, "--policy", policy, "--json", "--quiet"]);
@@ -70,7 +70,7 @@ fn policies_with_the_same_promise_run_the_same_tasks() {
             }
         };
         let expected = sets(named.name);
-        for entry in POLICIES {
+        for entry in policies() {
             if entry.invariant != named.invariant || entry.order != named.order {
                 continue;
             }

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use shiftwork_policy::registry::{Entry, Invariant, OrderName, POLICIES};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 
+use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
@@ -55,7 +56,7 @@ impl From<&Entry> for PolicyOutput {
 
 /// Lists the policies.
 pub fn run(console: &mut Console) -> Result<Answer, Failure> {
-    let policies: Vec<PolicyOutput> = POLICIES.iter().map(PolicyOutput::from).collect();
+    let policies: Vec<PolicyOutput> = catalogue::policies().map(PolicyOutput::from).collect();
     if console.json {
         console.json_line(&PoliciesOutput {
             schema_version: SCHEMA_VERSION,

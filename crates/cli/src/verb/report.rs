@@ -3,13 +3,13 @@
 use std::fs;
 
 use shiftwork_model::{Affinity, Instant, Recorder, TaskSet};
-use shiftwork_policy::registry;
 use shiftwork_report::{Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
 use shiftwork_trace::{Counters, RunSummary};
 
 use super::simulate::rank;
 use crate::args::ReportArgs;
+use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{fingerprint, read_bytes};
 use crate::output::Console;
@@ -94,7 +94,7 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
         counters.record(record.at, &record.what);
     }
     // A newer release may have policies that this one does not know; the page then says less.
-    let entry = registry::find(&file.provenance.policy).ok();
+    let entry = catalogue::find(&file.provenance.policy).ok();
     let packing = entry.and_then(|entry| entry.build(&set).ok()?.packing());
     Ok(Traced {
         path,

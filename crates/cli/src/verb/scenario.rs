@@ -2,10 +2,11 @@
 //! each.
 
 use shiftwork_model::{CpuId, Instant, Job, Priority, TaskId, TaskSet};
-use shiftwork_policy::{Event, Policy, PolicyError, Switches, registry};
+use shiftwork_policy::{Event, Policy, PolicyError, Switches};
 use shiftwork_taskset::scenario::{self, Expectation, Scenario, Step, StepEvent};
 
 use crate::args::ScenarioArgs;
+use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::Input;
 use crate::json::{SCHEMA_VERSION, StepOutput};
@@ -107,8 +108,8 @@ impl<'a> Driver<'a> {
         let set = &scenario.set;
         let refused = |error: PolicyError| Failure::in_file(&input.path, error);
         let entry = match &args.policy {
-            Some(name) => registry::find(name).map_err(Failure::input)?,
-            None => registry::find(&scenario.policy).map_err(refused)?,
+            Some(name) => catalogue::find(name).map_err(Failure::input)?,
+            None => catalogue::find(&scenario.policy).map_err(refused)?,
         };
         let policy = entry.build(set).map_err(refused)?;
         let tasks = set

@@ -4,13 +4,14 @@ mod outputs;
 mod watch;
 
 use shiftwork_model::{Arrival, Frequency, Instant, Overheads, Share, TaskSet, Work};
-use shiftwork_policy::registry::{self, Entry};
+use shiftwork_policy::registry::Entry;
 use shiftwork_policy::{Policy, PolicyError};
 use shiftwork_report::{Colour, Heading, comparison, packing, table};
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::{self, OverheadFile, Use};
 
 use crate::args::{OverheadsUse, SimulateArgs};
+use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
@@ -115,7 +116,7 @@ fn policies(
 ) -> Result<Vec<&'static Entry>, Failure> {
     let mut entries: Vec<&'static Entry> = Vec::new();
     for name in &args.policies {
-        let entry = registry::find(name).map_err(Failure::input)?;
+        let entry = catalogue::find(name).map_err(Failure::input)?;
         if !entries.iter().any(|other| other.name == entry.name) {
             entries.push(entry);
         }
@@ -132,7 +133,7 @@ fn policies(
         ));
     };
     let refused = |error: PolicyError| Failure::in_file(&input.path, error);
-    Ok(vec![registry::find(name).map_err(refused)?])
+    Ok(vec![catalogue::find(name).map_err(refused)?])
 }
 
 /// The overhead file of the command line, otherwise that of the task-set file.

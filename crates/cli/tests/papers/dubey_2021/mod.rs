@@ -8,8 +8,9 @@
 use std::fs;
 use std::path::Path;
 
+use shiftwork_cli::catalogue::policies;
 use shiftwork_model::{Instant, Span, TaskSet};
-use shiftwork_policy::registry::{Invariant, OrderName, POLICIES};
+use shiftwork_policy::registry::{Invariant, OrderName};
 
 use crate::common::{Done, run, simulate};
 
@@ -59,7 +60,7 @@ fn under_the_weak_scheduler_t3_waits_for_all_of_t1() {
 fn under_every_strong_scheduler_t3_starts_at_once_and_t4_waits_instead() {
     let set = example("fig1.toml");
     let mut judged = 0;
-    for entry in POLICIES {
+    for entry in policies() {
         if entry.invariant != Invariant::Strong || entry.order != OrderName::FixedPriority {
             continue;
         }
