@@ -6,6 +6,7 @@
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use shiftwork_model::{CpuId, Instant, Priority, Span, TaskId};
@@ -15,6 +16,8 @@ pub const CPUS_MAX: usize = 64;
 
 /// Number of tasks that the core can decide about.
 pub const TASKS_MAX: usize = 1024;
+
+const NUMBER_MAX: u32 = TASKS_MAX as u32;
 
 /// `struct sw_core` of `core/state.h`.
 #[repr(C)]
@@ -181,6 +184,9 @@ macro_rules! call {
 }
 
 impl Core {
+    /// How long a snapshot of the state is.
+    pub const STATE_BYTES: usize = size_of::<State>();
+
     /// A core for these CPUs, one bit each, without tasks.
     pub fn new(order: Order, online: u64) -> Self {
         let layout = Layout::new::<State>();
@@ -201,6 +207,28 @@ impl Core {
         core
     }
 
+    /// A copy of a core elsewhere, to be looked at; `None` unless it is [`Core::STATE_BYTES`] long.
+    /// Whether it is sound is for [`Core::fault`] to say: nothing that it contains is trusted.
+    pub fn from_snapshot(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != Self::STATE_BYTES {
+            return None;
+        }
+        let mut core = Self::new(Order::Edf, 0);
+        let state = (&raw mut *core.state).cast::<u8>();
+        // SAFETY: the state is as long as `bytes`, which cannot overlap it: it was just allocated.
+        // Its fields are integers, for which any bytes are a value.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), state, bytes.len()) };
+        Some(core)
+    }
+
+    /// The state, byte by byte.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let state = (&raw const *self.state).cast::<u8>();
+        // SAFETY: the state is so long and consists of integers without padding between them; the
+        // borrow ends with this function.
+        unsafe { core::slice::from_raw_parts(state, Self::STATE_BYTES) }.to_vec()
+    }
+
     /// These CPUs share a cache with `cpu`: the last preference when a CPU is chosen.
     pub fn set_cache_mates(&mut self, cpu: CpuId, mates: u64) {
         call!(self, sw_native_set_mates, cpu_number(cpu), mates);
@@ -209,8 +237,8 @@ impl Core {
     /// What the CPU should run.
     pub fn runner(&self, cpu: CpuId) -> Option<TaskNumber> {
         match self.state.runner.get(cpu.index()) {
-            Some(0) | None => None,
-            Some(&number) => Some(TaskNumber(number)),
+            Some(&number @ 1..=NUMBER_MAX) => Some(TaskNumber(number)),
+            _ => None,
         }
     }
 
@@ -436,5 +464,61 @@ mod tests {
         );
     }
 
+    /// A core in the middle of something: tasks that run, wait and are throttled.
+    fn busy(random: &mut RandomStream) -> Core {
+        let mut core = Core::new(Order::Edf, 0xff);
+        for index in 1..=60 {
+            let task = TaskNumber(index);
+            core.enter(task, 1 + random.below(255), None);
+            let budget = Span::from_ns(1 + random.below(9));
+            core.set_server(task, budget, Span::from_ns(20), Span::from_ns(20))
+                .unwrap();
+            core.wake(task, Instant::from_ns(random.below(9)));
+            if index % 5 == 0 {
+                core.yield_job(task, Instant::from_ns(9));
+            }
+        }
+        core
+    }
+
+    #[test]
+    fn a_snapshot_is_the_same_core() {
+        let mut core = busy(&mut RandomStream::new(1, 0, 0));
+        let bytes = core.snapshot();
+        let mut copy = Core::from_snapshot(&bytes).unwrap();
+        assert_eq!((core.fault(), copy.fault()), (None, None));
+        let now = Instant::from_ns(20);
+        for index in 1..=60 {
+            let task = TaskNumber(index);
+            assert_eq!(core.yield_job(task, now), copy.yield_job(task, now));
+        }
+        assert!(core.snapshot() == copy.snapshot());
+        assert!(Core::from_snapshot(&bytes[1..]).is_none());
+    }
+
+    #[test]
+    fn whatever_a_snapshot_contains_nothing_leaves_it() {
+        for seed in 1..=300 {
+            let mut random = RandomStream::new(seed, 0, 0);
+            let mut bytes = busy(&mut random).snapshot();
+            for _ in 0..1 + random.below(40) {
+                let place = random.below(bytes.len() as u64) as usize;
+                bytes[place] = random.below(256) as u8;
+            }
+            let mut core = Core::from_snapshot(&bytes).unwrap();
+            core.fault();
+            for index in 1..=60 {
+                let (task, now) = (TaskNumber(index), Instant::from_ns(random.below(99)));
+                core.yield_job(task, now);
+                core.replenish_next(now);
+                core.set_affinity(task, random.below(256));
+                core.enter(task, 1 + random.below(255), None);
+                core.wake(task, now);
+            }
+            core.fault();
+        }
+    }
+
     use alloc::string::ToString;
+    use shiftwork_model::RandomStream;
 }
