@@ -1,5 +1,6 @@
 //! The core compiles as BPF, calls nothing that the kernel does not have, and stays within the eight
-//! frames that the verifier allows.
+//! frames that the verifier allows. On request the running kernel verifies and runs it, in lockstep with
+//! the native build.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -17,8 +18,18 @@ fn clang() -> Option<String> {
     })
 }
 
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bpf")
+}
+
+const VARIANTS: [(&str, &[&str]); 3] = [
+    ("static", &[]),
+    ("global", &["-DSW_GLOBAL"]),
+    ("v3", &["-mcpu=v3"]),
+];
+
 fn compile(clang: &str, options: &[&str], name: &str) -> PathBuf {
-    let source = Path::new(shiftwork_kernel_core::SOURCES).join("probe.bpf.c");
+    let source = folder().join("probe.bpf.c");
     let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let common = [
         "-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c", "-o",
@@ -27,6 +38,8 @@ fn compile(clang: &str, options: &[&str], name: &str) -> PathBuf {
         .args(common)
         .arg(&object)
         .args(options)
+        .arg("-I")
+        .arg(shiftwork_kernel_core::SOURCES)
         .arg(source)
         .output()
         .unwrap();
@@ -191,18 +204,53 @@ fn the_core_compiles_as_bpf_within_what_the_verifier_allows() {
         );
         return;
     };
-    let variants: [(&str, &[&str]); 3] = [
-        ("static.o", &[]),
-        ("global.o", &["-DSW_GLOBAL"]),
-        ("v3.o", &["-mcpu=v3"]),
-    ];
-    for (name, options) in variants {
-        let object = Object::read(&compile(&clang, options, name));
+    for (name, options) in VARIANTS {
+        let object = Object::read(&compile(&clang, options, &format!("{name}.o")));
         assert_eq!(object.undefined(), [""; 0], "{name}");
         let calls = object.calls();
         assert!(calls.values().flatten().count() > 20, "{name}: {calls:?}");
         let frames = depth(&calls, "step", &mut Vec::new());
         // The program, and six of the core; a caller may have one function of its own.
         assert_eq!(frames, 7, "{name}: frames of the longest chain of calls");
+    }
+}
+
+/// Compiles the driver, which needs libbpf.
+fn driver() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lockstep");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| String::from("cc"));
+    let out = Command::new(compiler)
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(shiftwork_kernel_core::SOURCES)
+        .arg(folder().join("lockstep.c"))
+        .arg("-o")
+        .arg(&program)
+        .arg("-lbpf")
+        .output();
+    out.is_ok_and(|out| out.status.success()).then_some(program)
+}
+
+#[test]
+fn the_kernel_and_the_native_build_decide_the_same() {
+    const REQUEST: &str = "SHIFTWORK_LOAD_BPF";
+    if std::env::var_os(REQUEST).is_none() {
+        eprintln!("SKIPPED: the core inside this kernel: set {REQUEST}=1, as root, to load it");
+        return;
+    }
+    let clang = clang().expect("loading BPF was asked for: install clang-19");
+    let driver = driver().expect("loading BPF was asked for: install libbpf-dev");
+    for (name, options) in VARIANTS {
+        let object = compile(&clang, options, &format!("run-{name}.o"));
+        let out = Command::new(&driver)
+            .arg(object)
+            .args(["12", "12000"])
+            .output()
+            .unwrap();
+        let told = [out.stdout, out.stderr].concat();
+        assert!(
+            out.status.success(),
+            "{name}: {}",
+            String::from_utf8_lossy(&told)
+        );
     }
 }
