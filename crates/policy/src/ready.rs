@@ -30,6 +30,20 @@ pub struct TaskEntry {
     pub last_cpu: Option<CpuId>,
 }
 
+impl TaskEntry {
+    /// The task's job is this one from now on.
+    ///
+    /// Field by field: machines write an event's job so too, and a processor waits where what was
+    /// just written in parts is read as a whole.
+    #[inline]
+    pub fn set_job(&mut self, job: Job) {
+        debug_assert_eq!(self.job.task, job.task);
+        self.job.ready = job.ready;
+        self.job.deadline = job.deadline;
+        self.job.priority = job.priority;
+    }
+}
+
 /// All tasks, by index.
 #[derive(Clone, Debug, Default)]
 pub struct TaskTable {

@@ -24,6 +24,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
+    #[inline(never)]
     fn commit_several(&mut self, now: Instant) {
         self.touched.sort_unstable();
         for at in 0..self.touched.len() {
@@ -35,6 +36,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Stops a job that has to leave the CPU unfinished.
+    #[inline(always)]
     fn vacate(&mut self, now: Instant, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         state.touched = false;
@@ -55,37 +57,62 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     /// Lets the CPU run what the policy wants.
+    #[inline(always)]
     fn occupy(&mut self, now: Instant, cpu: CpuId) {
-        let state = &self.cpus[cpu.index()];
-        let from = state.running;
-        let to = state.assigned.map(|task| JobId {
-            task,
-            number: self.tasks[task.index()].number,
-        });
-        if from != to {
-            self.cpus[cpu.index()].running = to;
-            self.record(now, Happening::Switched { cpu, from, to });
-            if self.reserve.is_some() {
-                self.note_busy(now, cpu, from.is_some(), to.is_some());
-            }
-            if self.costs.is_some() {
-                self.charge_switch(now, cpu, to.is_some());
-            }
+        match self.cpus[cpu.index()].assigned {
+            None => self.idle(now, cpu),
+            Some(task) => self.go_on(now, cpu, task),
         }
-        match to {
-            None if self.cpus[cpu.index()].stop != Instant::NEVER => {
-                self.cpus[cpu.index()].stop = Instant::NEVER;
-                self.stops.set(cpu.index(), Instant::NEVER);
-            }
-            None => {}
-            Some(job) if self.tasks[job.task.index()].cpu != Some(cpu) => {
-                self.start(now, cpu, job.task);
-            }
-            Some(_) => {}
+    }
+
+    /// The CPU runs nothing from now on.
+    #[inline(always)]
+    fn idle(&mut self, now: Instant, cpu: CpuId) {
+        let state = &mut self.cpus[cpu.index()];
+        if state.stop != Instant::NEVER {
+            state.stop = Instant::NEVER;
+            self.stops.set(cpu.index(), Instant::NEVER);
+        }
+        let from = state.running.take();
+        if from.is_some() {
+            self.switched(now, cpu, from, None);
+        }
+    }
+
+    /// The CPU runs the task's present job from now on, whatever it ran before.
+    #[inline(always)]
+    fn go_on(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
+        let task = &self.tasks[id.index()];
+        let starts = task.cpu != Some(cpu);
+        let to = Some(JobId {
+            task: id,
+            number: task.number,
+        });
+        let state = &mut self.cpus[cpu.index()];
+        let from = state.running;
+        if from != to {
+            state.running = to;
+            self.switched(now, cpu, from, to);
+        }
+        if starts {
+            self.start(now, cpu, id);
+        }
+    }
+
+    /// The CPU runs another job than before.
+    #[inline(always)]
+    fn switched(&mut self, now: Instant, cpu: CpuId, from: Option<JobId>, to: Option<JobId>) {
+        self.record(now, Happening::Switched { cpu, from, to });
+        if self.reserve.is_some() {
+            self.note_busy(now, cpu, from.is_some(), to.is_some());
+        }
+        if self.costs.is_some() {
+            self.charge_switch(now, cpu, to.is_some());
         }
     }
 
     /// The task's job goes on here.
+    #[inline(always)]
     fn start(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
         debug_assert_eq!(self.tasks[id.index()].cpu, None, "{id:?} runs on two CPUs");
         let stage = self.tasks[id.index()].stage;

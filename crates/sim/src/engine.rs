@@ -119,7 +119,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     fn next_instant(&self) -> Instant {
         let planned = self.releases.first().min(self.timers.first());
-        self.stops.first().min(planned).min(self.rare)
+        planned.min(self.rare).min(self.stops.first())
     }
 
     /// Everything that happens at one instant, in the order that DESIGN fixes: completions and
@@ -160,10 +160,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.events += 1;
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
-        for at in 0..self.switches.len() {
-            let switch = self.switches[at];
-            self.cpus[switch.cpu.index()].assigned = switch.to;
-            self.touch(switch.cpu);
+        for switch in &self.switches {
+            let state = &mut self.cpus[switch.cpu.index()];
+            state.assigned = switch.to;
+            touch(&mut self.touched, state, switch.cpu);
             if let Some(costs) = &mut self.costs {
                 costs.blame(switch.cpu, cause);
             }
@@ -179,11 +179,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     /// What the CPU runs may change at this instant.
     pub(crate) fn touch(&mut self, cpu: CpuId) {
-        let state = &mut self.cpus[cpu.index()];
-        if !state.touched {
-            state.touched = true;
-            self.touched.push(cpu);
-        }
+        touch(&mut self.touched, &mut self.cpus[cpu.index()], cpu);
     }
 
     #[inline(always)]
@@ -211,5 +207,14 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 self.record(horizon, Happening::Completed { job });
             }
         }
+    }
+}
+
+/// Notes, once, that the CPU of this state may change what it runs.
+#[inline]
+fn touch(touched: &mut Vec<CpuId>, state: &mut CpuState, cpu: CpuId) {
+    if !state.touched {
+        state.touched = true;
+        touched.push(cpu);
     }
 }

@@ -5,40 +5,51 @@ use core::hint::select_unpredictable;
 use shiftwork_model::Instant;
 
 /// For each of a fixed number of places the instant at which something happens there, and at any
-/// time the first of them: a tournament tree.
+/// time the first of them: a tournament tree of four entries per block.
 ///
 /// Instants after the horizon of the run count as never. That leaves room for the place beside the
 /// instant in one word, so that one comparison ranks by instant, then by place. Where it does not
 /// (hundreds of days at a thousand places), every change looks at all places instead.
 ///
-/// Invariant: `nodes[k]` for `k >= 1` is the smaller of `nodes[2k]` and `nodes[2k + 1]`, the places
-/// are the nodes from `leaves` on, and `first`, `first_place` are what the smallest says.
+/// Invariant: the places are the entries of the blocks from `leaves` on; entry `k` of an earlier
+/// block `b` is the smallest entry of block `4b + 1 + k`, and `first`, `first_place` are what the
+/// smallest of block 0 says.
 pub(crate) struct Timeline {
     first: Instant,
     first_place: usize,
-    nodes: Box<[u64]>,
+    blocks: Box<[[u64; WIDTH]]>,
     leaves: usize,
-    /// How many bits of a node say the place.
+    /// How many bits of an entry say the place.
     place_bits: u32,
+    /// Which bits those are.
+    place_mask: u64,
     /// In place of the instant: never.
     never: u64,
-    /// The instants themselves if they do not fit the nodes, else empty.
+    /// The instants themselves if they do not fit the entries, else empty.
     wide: Box<[Instant]>,
 }
+
+/// Entries per block, a power of two.
+const WIDTH: usize = 4;
 
 impl Timeline {
     /// `places` places at which nothing ever happens. Nothing after `horizon` matters.
     pub(crate) fn new(places: usize, horizon: Instant) -> Self {
-        let leaves = places.next_power_of_two();
-        let place_bits = leaves.trailing_zeros();
+        let (mut leaves, mut capacity) = (0, WIDTH);
+        while capacity < places {
+            leaves = WIDTH * leaves + 1;
+            capacity *= WIDTH;
+        }
+        let place_bits = capacity.trailing_zeros();
         let never = u64::MAX >> place_bits;
         let is_wide = horizon.as_ns() >= never;
         let mut timeline = Self {
             first: Instant::NEVER,
             first_place: 0,
-            nodes: vec![u64::MAX; 2 * leaves].into(),
+            blocks: vec![[u64::MAX; WIDTH]; leaves + places.div_ceil(WIDTH)].into(),
             leaves,
             place_bits,
+            place_mask: capacity as u64 - 1,
             never,
             wide: vec![Instant::NEVER; if is_wide { places } else { 0 }].into(),
         };
@@ -62,34 +73,25 @@ impl Timeline {
 
     /// From now on something happens at `place` at that instant, and at no other.
     ///
-    /// Not inlined and without a loop: inside a loop the compiler would turn the choice of a winner
-    /// into a branch, and half of those would be mispredicted.
-    #[inline(never)]
+    /// Always inline: how high a tree is differs from timeline to timeline, so that only the end of
+    /// a loop of its own is predicted well.
+    #[inline(always)]
     pub(crate) fn set(&mut self, place: usize, at: Instant) {
         if !self.wide.is_empty() {
             self.set_wide(place, at);
             return;
         }
         let mut winner = at.as_ns().min(self.never) << self.place_bits | place as u64;
-        let mut node = self.leaves + place;
-        let nodes = &mut *self.nodes;
-        nodes[node] = winner;
-        macro_rules! climb {
-            ($($level:literal)*) => {$(
-                const _: u8 = $level;
-                if node > 1 {
-                    let other = nodes[node ^ 1];
-                    winner = select_unpredictable(other < winner, other, winner);
-                    node >>= 1;
-                    nodes[node] = winner;
-                }
-            )*};
-        }
-        climb!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-        while node > 1 {
-            winner = winner.min(nodes[node ^ 1]);
-            node >>= 1;
-            nodes[node] = winner;
+        let (mut block, mut entry) = (self.leaves + place / WIDTH, place % WIDTH);
+        loop {
+            let entries = &mut self.blocks[block];
+            let other = smallest_other(entries, entry);
+            entries[entry] = winner;
+            winner = smaller(winner, other);
+            if block == 0 {
+                break;
+            }
+            (block, entry) = ((block - 1) / WIDTH, (block - 1) % WIDTH);
         }
         let first = winner >> self.place_bits;
         self.first = if first == self.never {
@@ -97,7 +99,7 @@ impl Timeline {
         } else {
             Instant::from_ns(first)
         };
-        self.first_place = (winner & (self.leaves as u64 - 1)) as usize;
+        self.first_place = (winner & self.place_mask) as usize;
     }
 
     #[cold]
@@ -114,6 +116,21 @@ impl Timeline {
     }
 }
 
+/// The smallest entry but this one.
+///
+/// Without reading that entry, so that whoever replaces it need not wait for its own write.
+#[inline(always)]
+fn smallest_other(entries: &[u64; WIDTH], entry: usize) -> u64 {
+    let other = |distance: usize| entries[(entry ^ distance) % WIDTH];
+    smaller(smaller(other(1), other(2)), other(3))
+}
+
+/// Without a branch, half of which would be mispredicted.
+#[inline(always)]
+fn smaller(a: u64, b: u64) -> u64 {
+    select_unpredictable(b < a, b, a)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_first_is_the_smallest_and_of_equals_the_lowest() {
-        for (places, horizon) in [1, 2, 3, 7, 64, 65]
+        for (places, horizon) in [1, 2, 3, 8, 9, 64, 65, 600]
             .into_iter()
             .flat_map(|places| [(places, 100), (places, u64::MAX)])
         {

@@ -158,7 +158,7 @@ impl<O: JobOrder> Domains<O> {
     }
 
     /// `task` takes the CPU of `victim`, which waits.
-    #[inline]
+    #[inline(always)]
     fn replace(&mut self, victim: TaskId, task: TaskId, out: &mut Switches) {
         let Status::Assigned(cpu) = self.tasks.get(victim).status else {
             unreachable!("the least urgent assigned job is assigned");
@@ -170,7 +170,7 @@ impl<O: JobOrder> Domains<O> {
         self.assign(cpu, Some(task), out);
     }
 
-    #[inline]
+    #[inline(always)]
     fn assign(&mut self, cpu: CpuId, to: Option<TaskId>, out: &mut Switches) {
         let place = self.places[cpu.index()];
         let domain = &mut self.domains[usize::from(place.domain)];
@@ -179,20 +179,20 @@ impl<O: JobOrder> Domains<O> {
             domain.idle.remove(cpu);
             domain.idle_count -= 1;
         }
-        let key = match to {
+        let slot = usize::from(place.slot);
+        match to {
             Some(task) => {
                 let entry = self.tasks.get_mut(task);
                 entry.status = Status::Assigned(cpu);
                 entry.last_cpu = Some(cpu);
-                O::key(&entry.job)
+                domain.least.set(slot, || O::key(&entry.job));
             }
             None => {
                 domain.idle.insert(cpu);
                 domain.idle_count += 1;
-                O::FIRST
+                domain.least.set(slot, || O::FIRST);
             }
-        };
-        domain.least.set(usize::from(place.slot), key);
+        }
         out.push(Switch { cpu, from, to });
     }
 
@@ -202,7 +202,7 @@ impl<O: JobOrder> Domains<O> {
         let from = self.runners[cpu.index()].take();
         self.domains[usize::from(place.domain)]
             .least
-            .set(usize::from(place.slot), O::FIRST);
+            .set(usize::from(place.slot), || O::FIRST);
         out.push(Switch {
             cpu,
             from,
@@ -225,10 +225,10 @@ impl<O: JobOrder> Placement for Domains<O> {
         self.runners.get(cpu.index()).copied().flatten()
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, job: Job, out: &mut Switches) {
         let entry = self.tasks.get_mut(job.task);
-        entry.job = job;
+        entry.set_job(job);
         let last_cpu = entry.last_cpu;
         let key = O::key(&job);
         let domain = &mut self.domains[usize::from(self.domain_of[job.task.index()])];
@@ -246,7 +246,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn depart(&mut self, task: TaskId, out: &mut Switches) {
         let domain = &mut self.domains[usize::from(self.domain_of[task.index()])];
         match self.tasks.get(task).status {
@@ -276,7 +276,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         let key = O::key(&job);
         let place = self.places[cpu.index()];
         let domain = &mut self.domains[usize::from(place.domain)];
-        domain.least.set(usize::from(place.slot), key);
+        domain.least.set(usize::from(place.slot), || key);
         if domain.backlog.top() < key && self.preemption == Preemption::Allowed {
             let next = O::task(&domain.backlog.top());
             domain.backlog.remove(next, &mut self.positions);

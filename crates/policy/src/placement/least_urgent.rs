@@ -24,12 +24,17 @@ impl<K: Ord + Copy> LeastUrgent<K> {
         }
     }
 
-    #[inline]
-    pub fn set(&mut self, place: usize, key: K) {
+    /// The place runs a job of this key from now on.
+    ///
+    /// A function gives the key, so that each variant has its own and `Few` writes it where it
+    /// belongs: one key for both would pass through memory, written in parts and read as a whole,
+    /// for which processors wait.
+    #[inline(always)]
+    pub fn set(&mut self, place: usize, key: impl Fn() -> K) {
         match self {
-            Self::Few(keys) => keys[place] = key,
+            Self::Few(keys) => keys[place] = key(),
             Self::Many(tournament) => {
-                tournament.set(place, Reverse(key));
+                tournament.set(place, Reverse(key()));
             }
         }
     }
@@ -53,11 +58,11 @@ impl<K: Ord + Copy> LeastUrgent<K> {
     }
 }
 
+/// Chooses between references: whole keys would go through memory at every step.
 #[inline]
 fn last_of<K: Ord + Copy>(keys: &[K]) -> K {
-    let later = |a: K, b: K| select_unpredictable(b > a, b, a);
-    let last = keys.iter().copied().reduce(later);
-    last.expect("there is a place")
+    let later = |a, b| select_unpredictable(b > a, b, a);
+    *keys.iter().reduce(later).expect("there is a place")
 }
 
 #[cfg(test)]
@@ -74,7 +79,7 @@ mod tests {
             for step in 0..300 {
                 let place = random.below(places as u64) as usize;
                 plain[place] = random.below(1000);
-                least.set(place, plain[place]);
+                least.set(place, || plain[place]);
                 let first = random.below(places as u64) as usize;
                 let last = first + 1 + random.below((places - first) as u64) as usize;
                 let expected = plain[first..last].iter().max().copied();

@@ -113,13 +113,13 @@ impl<O: JobOrder> Seats<O> {
             None => (0, O::FIRST, None),
         };
         self.retake(position, set);
-        self.least.set(position, key);
+        self.least.set(position, || key);
         core::mem::replace(&mut self.runners[position], task)
     }
 
     /// Ranks the job at a position anew.
     pub fn rerank(&mut self, position: usize, key: O::Key) {
-        self.least.set(position, key);
+        self.least.set(position, || key);
     }
 
     /// Marks a position as free for [`Self::find`], while its runner is still to be replaced.
