@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Who waits: one heap per distinct mask, and a dense list of the heaps that are not empty with their
  * most urgent tasks, which is all that a search has to read.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * The events: jobs arrive, depart and are ranked anew, tasks enter, leave and change their masks, CPUs
  * come and go. Events that contradict the state (waking a ready task) change nothing.

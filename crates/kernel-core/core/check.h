@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Whether the invariants of state.h hold, in a running core or in a copy that was taken of one. Nothing
  * that the state says is trusted: links and counts are followed only as far as they can be right.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * The kernel core: every decision of strong scheduling under EDF or fixed priorities, arbitrary masks
  * and budgets, for up to 64 CPUs and 1,024 tasks. Partitioned, global, clustered and laminar scheduling

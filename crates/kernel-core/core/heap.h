@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Leftist heaps of tasks, linked by number: each node precedes both children, and its `lower` child is
  * at least as deep as its `upper` one, so that the path of `upper` links has at most log2(n + 1) nodes.

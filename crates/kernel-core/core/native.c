@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /* The core as a library of native code: each function does what its namesake in the headers says. */
 #include "core.h"
 

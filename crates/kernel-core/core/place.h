@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Who runs where: strong scheduling under arbitrary masks (Cerqueira et al., RTSS 2014; Def. II.2 of
  * Bonifaci et al., ECRTS 2016). The scheduled tasks are exactly the greedy set: most urgent first, keep

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * Budgets: a hard constant-bandwidth server per task, by the rules of SCHED_DEADLINE (Tang et al. 2021,
  * Fig. 1; deadlines shorter than periods as Linux has them).

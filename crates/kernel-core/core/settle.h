@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * The placement with the fewest shifts, after a change that concerned more than one task at once: the
  * scheduled tasks stay, those that may go back to where they were before.

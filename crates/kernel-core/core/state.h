@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
  * All that the core remembers: one struct without pointers, all zero to begin with, so that it can be
  * a BPF map, a page of shared memory or a box of Rust.
