@@ -26,7 +26,7 @@ use crate::args::{Cli, Verb};
 use crate::failure::{Answer, Failure};
 use crate::output::{Console, tell, wants_color};
 
-/// Runs one command line and returns the exit status of DESIGN: 0 yes or done, 1 the answer is no,
+/// Runs one command line and returns the exit status: 0 yes or done, 1 the answer is no,
 /// 2 bad usage or input, 3 this machine cannot.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {

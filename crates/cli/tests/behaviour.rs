@@ -397,7 +397,7 @@ fn generated_files_are_read_back() {
     }
 }
 
-/// DESIGN names these keys, and others rely on them.
+/// docs/formats.md names these keys, and others rely on them.
 #[test]
 fn the_table_of_jobs_has_its_header_and_a_line_for_each_job() {
     let jobs = folder("jobs").join("jobs.csv").display().to_string();

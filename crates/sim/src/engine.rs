@@ -122,8 +122,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
         planned.min(self.rare).min(self.stops.first())
     }
 
-    /// Everything that happens at one instant, in the order that DESIGN fixes: completions and
-    /// budget ends, then departures and changes, then arrivals. Only then do the CPUs switch.
+    /// Everything that happens at one instant, in the order that docs/architecture.md fixes:
+    /// completions and budget ends, then departures and changes, then arrivals. Only then do the
+    /// CPUs switch.
     fn instant(&mut self, now: Instant) {
         while self.stops.first() == now {
             self.stop_reached(now);

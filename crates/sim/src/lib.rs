@@ -3,8 +3,8 @@
 //! This crate owns *when* things happen on a machine without noise. It must never decide who runs
 //! (policies do), count or judge (the trace crate does), read a clock or start a thread.
 //!
-//! Start reading at [`Simulation`], then `engine.rs`, whose `instant` is the order of DESIGN's
-//! "at one instant" rule; `jobs.rs` is the life of a job, `dispatch.rs` what CPUs do.
+//! Start reading at [`Simulation`], then `engine.rs`, whose `instant` has the
+//! order of things at one instant; `jobs.rs` is the life of a job, `dispatch.rs` what CPUs do.
 
 mod actions;
 mod arrivals;
