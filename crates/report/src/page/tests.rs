@@ -153,6 +153,10 @@ fn after_script(name: &str, page: &str) -> Option<String> {
             "--no-sandbox",
             "--disable-gpu",
             "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--no-first-run",
         ])
         .args([
             "--dump-dom",
@@ -286,41 +290,32 @@ fn both_charts_follow_wheel_drag_keys_and_buttons() {
     );
 }
 
-/// Pages to look at, for people: `cargo test -p shiftwork-report -- --ignored`.
+/// The pages stay where the test leaves them, for people to look at.
 #[test]
-#[ignore = "writes pages for people to look at"]
-fn pages_to_look_at() {
-    let folder = folder("look");
+fn pages_of_every_size_are_drawn_without_an_error() {
     let crowd = story::crowd(40, 8, 2_000);
     let busy = story::crowd(9, 4, 400);
     let everything = story::everything();
     let huge = story::crowd(300, 128, 100);
+    let whole = Limits::default();
     let small = Limits {
         slices: 3_000,
         ..Limits::default()
     };
-    for (name, page) in [
-        ("fig-1", fig_1()),
-        (
-            "everything",
-            page(&[("strong-edf", &everything)], 50, &Limits::default()),
-        ),
-        (
-            "busy",
-            page(&[("weak-edf", &busy)], 400, &Limits::default()),
-        ),
-        (
-            "crowd",
-            page(&[("weak-edf", &crowd)], 2_000, &Limits::default()),
-        ),
-        (
-            "huge",
-            page(&[("weak-edf", &huge)], 100, &Limits::default()),
-        ),
-        ("crowd-cut", page(&[("weak-edf", &crowd)], 2_000, &small)),
+    for (name, story, horizon_ms, limits) in [
+        ("everything", &everything, 50, &whole),
+        ("busy", &busy, 400, &whole),
+        ("crowd", &crowd, 2_000, &whole),
+        ("crowd-cut", &crowd, 2_000, &small),
+        ("huge", &huge, 100, &whole),
     ] {
-        let file = folder.join(format!("{name}.html"));
-        fs::write(&file, page).unwrap();
-        println!("{}", file.display());
+        let page = page(&[("weak-edf", story)], horizon_ms, limits);
+        let Some(document) = after_script(name, &page) else {
+            return;
+        };
+        assert_eq!(attribute(&document, "data-ready"), "true", "{name}");
+        assert_eq!(attribute(&document, "data-errors"), "0", "{name}");
+        let drawn: usize = attribute(&document, "data-drawn").parse().unwrap();
+        assert!(drawn > 0, "{name} draws nothing");
     }
 }
