@@ -14,6 +14,8 @@ CARGO ?= cargo
 # Where cargo puts things, also when CARGO_TARGET_DIR says otherwise.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SHIFTWORK := $(TARGET)/release/shiftwork
+# Where rustup puts cargo.
+export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .PHONY: setup build demo test test-long bench lint man clean
 
@@ -21,6 +23,7 @@ setup:
 	@.ci/setup
 
 build:
+	@.ci/setup --quiet
 	$(CARGO) build --release --locked -p shiftwork-cli
 
 demo: build
