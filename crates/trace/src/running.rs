@@ -22,19 +22,22 @@ struct Cpu {
 /// What every CPU runs, before the current instant and as of the last switch in it.
 ///
 /// Several switches may happen at one instant; only what is left of them when time advances
-/// counts. Invariant: a CPU is in `touched` exactly if its flag is set, and every other CPU has
-/// `before == after`.
+/// counts. Invariant: a CPU is `first` or in `others` exactly if its flag is set, and every other
+/// CPU has `before == after`; `others` is empty if there is no `first`.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     cpus: Vec<Cpu>,
-    touched: Vec<CpuId>,
+    /// The first CPU that was switched at this instant, by far most often the only one.
+    first: Option<CpuId>,
+    others: Vec<CpuId>,
 }
 
 impl Running {
     pub fn new(cpus: usize) -> Self {
         Self {
             cpus: vec![Cpu::default(); cpus],
-            touched: Vec::with_capacity(cpus),
+            first: None,
+            others: Vec::with_capacity(cpus),
         }
     }
 
@@ -52,7 +55,11 @@ impl Running {
         state.after = to;
         if !state.touched {
             state.touched = true;
-            self.touched.push(cpu);
+            if self.first.is_none() {
+                self.first = Some(cpu);
+            } else {
+                self.others.push(cpu);
+            }
         }
     }
 
@@ -70,13 +77,13 @@ impl Running {
     /// Whether no CPU was switched since the last call of [`Running::settle`].
     #[inline]
     pub fn is_settled(&self) -> bool {
-        self.touched.is_empty()
+        self.first.is_none()
     }
 
     /// What changed since the last call of [`Running::settle`].
     #[inline]
     pub fn changes(&self) -> impl Iterator<Item = Change> + '_ {
-        self.touched.iter().filter_map(|&cpu| {
+        self.first.iter().chain(&self.others).filter_map(|&cpu| {
             let state = &self.cpus[cpu.index()];
             (state.before != state.after).then_some(Change {
                 cpu,
@@ -91,13 +98,13 @@ impl Running {
     /// there were several or none.
     #[inline]
     pub fn settle_single(&mut self) -> Option<Change> {
-        let &[cpu] = self.touched.as_slice() else {
+        if !self.others.is_empty() {
             return None;
-        };
+        }
+        let cpu = self.first.take()?;
         let state = &mut self.cpus[cpu.index()];
         let before = std::mem::replace(&mut state.before, state.after);
         state.touched = false;
-        self.touched.clear();
         Some(Change {
             cpu,
             before,
@@ -108,7 +115,7 @@ impl Running {
     /// The instant is over: what runs now is what ran before the next one.
     #[inline]
     pub fn settle(&mut self) {
-        for cpu in self.touched.drain(..) {
+        for cpu in self.first.take().into_iter().chain(self.others.drain(..)) {
             let state = &mut self.cpus[cpu.index()];
             state.before = state.after;
             state.touched = false;
