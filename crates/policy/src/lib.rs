@@ -6,9 +6,9 @@
 //! and tick events never allocate; a task that enters or leaves, or an affinity never seen before,
 //! may.
 //!
-//! Start reading at [`Policy`], then `placement/global.rs` for the smallest complete policy, then
-//! `placement/hierarchical/` for the one that this project is about. [`registry`] is the one table
-//! of names.
+//! Start reading at [`Policy`], then `placement/weak.rs` for the smallest complete placement, then
+//! `placement/hierarchical/` for the one that this project is about. [`registry`] is the table of
+//! names.
 #![no_std]
 
 extern crate alloc;
