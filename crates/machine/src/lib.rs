@@ -14,4 +14,4 @@ mod work;
 pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, Spent};
-pub use work::{Stretch, WorkSource};
+pub use work::{Stretch, WorkSource, may_be_throttled};

@@ -19,15 +19,22 @@ pub struct ServerParameters {
 /// exactly: a release at or after the end of the server's period starts a new one. Only after an
 /// overrun does the server fall behind the releases, and its deadlines hold instead of theirs.
 ///
+/// A machine that stops a job late overdraws the budget. Budgets to come pay that back, unless the
+/// next job begins a period of its own. Time never goes back.
+///
+/// `sw_next_job` of the kernel core follows the same rule; its tests drive both in lockstep.
+///
 /// # Source
 /// L. Abeni, G. Buttazzo, "Integrating Multimedia Applications in Hard Real-Time Systems", RTSS 1998,
 /// with the hard reservation of Linux's `SCHED_DEADLINE` (a spent budget waits for the next period).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
     parameters: ServerParameters,
-    /// When its period began; `None` before the first job.
-    start: Option<Instant>,
+    /// When its period ends, whatever parameters change until then; `None` before the first job.
+    end: Option<Instant>,
     left: Span,
+    /// What was used beyond the budget; then nothing is left.
+    overdrawn: Span,
     deadline: Instant,
 }
 
@@ -56,28 +63,27 @@ impl Server {
     pub const fn new(parameters: ServerParameters) -> Self {
         Self {
             parameters,
-            start: None,
+            end: None,
             left: Span::ZERO,
+            overdrawn: Span::ZERO,
             deadline: Instant::ZERO,
         }
     }
 
     /// A job, released at `release` and the first of its task that is not finished, begins.
     ///
-    /// `parameters` are those of the job; they take effect with it.
+    /// `parameters` are those of the job; they take effect with it, but a period that goes on ends when
+    /// it would have ended.
     pub fn begin(
         &mut self,
         release: Instant,
         now: Instant,
         parameters: ServerParameters,
     ) -> Admission {
-        let fresh = self.period_end().is_none_or(|end| release >= end);
         self.parameters = parameters;
-        if fresh {
-            self.start = Some(release);
-            self.left = parameters.cost;
-            self.deadline = release + parameters.deadline;
-            return Admission::Ready(self.deadline);
+        if self.end.is_none_or(|end| release >= end) {
+            self.overdrawn = Span::ZERO;
+            return Admission::Ready(self.start(release));
         }
         // After a change of attributes, what is left of the old budget may exceed the new one.
         self.left = self.left.min(parameters.cost);
@@ -105,13 +111,15 @@ impl Server {
         self.parameters.cost
     }
 
-    /// The job has run for `ran`, at most what was left.
+    /// The job has run for `ran`; beyond what was left if it could not be stopped in time.
     pub fn consume(&mut self, ran: Span) {
-        debug_assert!(
-            ran <= self.left,
-            "a job is stopped when its budget is used up"
-        );
+        self.overdrawn += ran.saturating_sub(self.left);
         self.left = self.left.saturating_sub(ran);
+    }
+
+    /// How much more than its budget was used.
+    pub const fn overdrawn(&self) -> Span {
+        self.overdrawn
     }
 
     /// Makes room for work that no budget pays for, such as refilling caches.
@@ -122,28 +130,36 @@ impl Server {
     /// The budget is used up and the job is not finished. Before the end of the period the job
     /// waits; a job that is so late that the period is over gets the next budget at once.
     pub fn spent(&mut self, now: Instant) -> Spent {
-        let end = self
-            .period_end()
-            .expect("a budget is used by a job that began");
+        let end = self.end.expect("a budget is used by a job that began");
         if now < end {
             return Spent::Throttled(end);
         }
         Spent::Replenished(self.replenish())
     }
 
-    /// Starts the period after the present one with a full budget, and returns its deadline.
+    /// Starts the period after the present one with a full budget, and returns its deadline. If the
+    /// last one was overdrawn it is less, and by the deadline of the first period that has any.
     pub fn replenish(&mut self) -> Instant {
-        let start = self
-            .period_end()
+        let mut start = self
+            .end
             .expect("a budget is replenished after a job used it");
-        self.start = Some(start);
-        self.left = self.parameters.cost;
-        self.deadline = start + self.parameters.deadline;
+        let cost = self.parameters.cost.as_ns().max(1);
+        let skipped = self.overdrawn.as_ns() / cost;
+        let skip = self.parameters.period.checked_mul(skipped);
+        start += skip.unwrap_or(Span::MAX);
+        let owed = Span::from_ns(self.overdrawn.as_ns() % cost);
+        self.overdrawn = Span::ZERO;
+        self.start(start);
+        self.left = self.left.saturating_sub(owed);
         self.deadline
     }
 
-    fn period_end(&self) -> Option<Instant> {
-        self.start.map(|start| start + self.parameters.period)
+    /// A period with a full budget begins; returns its deadline.
+    fn start(&mut self, start: Instant) -> Instant {
+        self.end = Some(start + self.parameters.period);
+        self.left = self.parameters.cost;
+        self.deadline = start + self.parameters.deadline;
+        self.deadline
     }
 }
 
@@ -231,6 +247,44 @@ mod tests {
         server.consume(NS(1));
         let admission = server.begin(AT(4), AT(5), parameters(2, 4, 4));
         assert_eq!((admission, server.left()), (Admission::Ready(AT(8)), NS(2)));
+    }
+
+    #[test]
+    fn an_overdrawn_budget_is_paid_back_by_the_next() {
+        let parameters = parameters(3, 10, 10);
+        let mut server = Server::new(parameters);
+        server.begin(AT(0), AT(0), parameters);
+        server.consume(NS(4));
+        server.consume(NS(3));
+        assert_eq!((server.left(), server.overdrawn()), (NS(0), NS(4)));
+        assert_eq!(server.spent(AT(7)), Spent::Throttled(AT(10)));
+        // One period pays 3 of 4, the one after it the last.
+        assert_eq!(server.replenish(), AT(30));
+        assert_eq!((server.left(), server.overdrawn()), (NS(2), NS(0)));
+    }
+
+    #[test]
+    fn a_job_with_a_period_of_its_own_owes_nothing() {
+        let parameters = parameters(3, 10, 10);
+        let mut server = Server::new(parameters);
+        server.begin(AT(0), AT(0), parameters);
+        server.consume(NS(5));
+        server.begin(AT(10), AT(10), parameters);
+        assert_eq!((server.left(), server.overdrawn()), (NS(3), NS(0)));
+    }
+
+    #[test]
+    fn a_period_that_goes_on_ends_when_it_would_have_ended() {
+        let before = parameters(2, 10, 10);
+        let mut server = Server::new(before);
+        server.begin(AT(0), AT(0), before);
+        server.consume(NS(2));
+        server.spent(AT(2));
+        server.replenish();
+        server.consume(NS(2));
+        let admission = server.begin(AT(11), AT(12), parameters(1, 4, 4));
+        assert_eq!(admission, Admission::Throttled(AT(20)));
+        assert_eq!(server.replenish(), AT(24));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the jobs of a task do once they run.
 
-use shiftwork_model::{Phase, RandomStream, Span, Task, TaskId, Work};
+use shiftwork_model::{Change, OnOverrun, Phase, RandomStream, Span, Task, TaskId, TaskSet, Work};
 
 /// What the random streams of execution times are for, as the `cell` of [`RandomStream::new`].
 const RUNS: u64 = 0x7275_6e73;
@@ -118,9 +118,26 @@ fn stretches(phases: &[Phase]) -> Vec<Stretch> {
     parts
 }
 
+/// Whether a budget has to be enforced: the work that the file gives the task may exceed the smallest
+/// cost that it ever declares, and an overrun is to be throttled.
+///
+/// Where it cannot, no server is needed, and nothing that a machine adds to a job that runs for exactly
+/// its cost (a switch, an interrupt) can cost it a period.
+pub fn may_be_throttled(set: &TaskSet, id: TaskId) -> bool {
+    let task = &set.tasks[id.index()];
+    let changed = set.actions.iter().filter_map(|action| match action.change {
+        Change::SetAttributes { task, cost, .. } if task == id => cost,
+        _ => None,
+    });
+    let least = changed.fold(task.cost, Span::min);
+    // What a job may do at most does not depend on the seed.
+    task.on_overrun == OnOverrun::Throttle && WorkSource::new(task, id, 0).may_exceed(least)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shiftwork_model::{Action, Instant};
     use shiftwork_model::{Affinity, CpuId};
 
     const NS: fn(u64) -> Span = Span::from_ns;
@@ -179,5 +196,27 @@ mod tests {
         assert!(source(Work::Uniform(NS(1), NS(6))).may_exceed(NS(5)));
         let phases = vec![Phase::Run(NS(3)), Phase::Sleep(NS(1)), Phase::Run(NS(3))];
         assert!(source(Work::Phases(phases)).may_exceed(NS(5)));
+    }
+
+    #[test]
+    fn a_budget_is_enforced_where_work_may_exceed_the_smallest_cost() {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let mut task = Task::periodic("t", NS(5), NS(10), cpu);
+        task.work = Work::Constant(NS(4));
+        let id = TaskId::from_index(0);
+        let mut set = TaskSet::new("s", 1, vec![task]);
+        assert!(!may_be_throttled(&set, id));
+        set.actions.push(Action {
+            at: Instant::from_ns(7),
+            change: Change::SetAttributes {
+                task: id,
+                cost: Some(NS(3)),
+                period: None,
+                deadline: None,
+            },
+        });
+        assert!(may_be_throttled(&set, id));
+        set.tasks[0].on_overrun = OnOverrun::Continue;
+        assert!(!may_be_throttled(&set, id));
     }
 }

@@ -1,8 +1,8 @@
 //! What the simulated machine knows of each task and each CPU.
 
-use shiftwork_machine::{ReleasePattern, Server, ServerParameters, WorkSource};
+use shiftwork_machine::{ReleasePattern, Server, ServerParameters, WorkSource, may_be_throttled};
 use shiftwork_model::{
-    Arrival, Change, CpuId, Instant, JobId, OnOverrun, Priority, Span, Task, TaskId, TaskSet,
+    Arrival, Change, CpuId, Instant, JobId, Priority, Span, Task, TaskId, TaskSet,
 };
 
 /// Where the first unfinished job of a task stands.
@@ -121,7 +121,7 @@ pub(crate) fn initial(
     let absent = set.enters_later(id);
     let pattern = ReleasePattern::new(task, id, seed, Instant::ZERO);
     let work = WorkSource::new(task, id, seed);
-    let enforced = task.on_overrun == OnOverrun::Throttle && work.may_exceed(least_cost(set, id));
+    let enforced = may_be_throttled(set, id);
     let plain = matches!(task.arrival, Arrival::Periodic) && work.is_cost() && !is_changed(set, id);
     let state = TaskState {
         number: 0,
@@ -148,17 +148,6 @@ pub(crate) fn initial(
         last_cpu: task.start_cpu,
     };
     (state, plan)
-}
-
-/// The smallest cost that the task ever declares.
-fn least_cost(set: &TaskSet, id: TaskId) -> Span {
-    let changed = set.actions.iter().filter_map(|action| match action.change {
-        Change::SetAttributes { task, cost, .. } if task == id => cost,
-        _ => None,
-    });
-    changed.min().map_or(set.tasks[id.index()].cost, |cost| {
-        cost.min(set.tasks[id.index()].cost)
-    })
 }
 
 fn is_changed(set: &TaskSet, id: TaskId) -> bool {
