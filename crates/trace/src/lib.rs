@@ -1,12 +1,13 @@
 //! What a run leaves behind, and who judges it.
 //!
 //! This crate owns everything that is computed from the records of a run: counters and statistics,
-//! the table of jobs, the checkers, and the Perfetto trace with its reader. It knows only the
-//! `model`, so that every machine is judged alike, and must never contain anything that
-//! influences a run.
+//! the table of jobs, the checkers, how far two runs agree, and the Perfetto trace with its reader.
+//! It knows only the `model`, so that every machine is judged alike, and must never contain
+//! anything that influences a run.
 //!
 //! Start reading at [`Counters`], which shows how records are taken; then [`RunSummary`].
 
+pub mod agreement;
 mod backlog;
 pub mod check;
 mod counters;

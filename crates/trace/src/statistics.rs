@@ -71,14 +71,19 @@ impl Distribution {
 
     /// Of `count` spans, which is how many were added; `None` if there was none.
     pub fn statistics(&self, count: u64) -> Option<SpanStatistics> {
-        let counts = self.counts.as_ref()?;
-        let rank = count - count / 100;
         Some(SpanStatistics {
             min_ns: self.min_ns,
             mean_ns: self.total.mean_ns(count),
-            p99_ns: counts.ranked_ns(rank).clamp(self.min_ns, self.total.max_ns),
+            p99_ns: self.ranked_ns(count - count / 100)?,
             max_ns: self.total.max_ns,
         })
+    }
+
+    /// The span of this rank among those added, to three digits; the shortest has rank 1. `None` if
+    /// there was none.
+    pub fn ranked_ns(&self, rank: u64) -> Option<u64> {
+        let counts = self.counts.as_ref()?;
+        Some(counts.ranked_ns(rank).clamp(self.min_ns, self.total.max_ns))
     }
 }
 

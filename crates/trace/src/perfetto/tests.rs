@@ -464,6 +464,22 @@ fn each_way_of_being_broken_has_its_message() {
 }
 
 #[test]
+fn a_patient_writer_that_is_never_finished_has_written_what_was_before() {
+    let (set, story) = shift_story();
+    let mut bytes = Vec::new();
+    let writer = Writer::new(&set, &provenance(99), &mut bytes);
+    let mut writer = writer.with_patience(Span::from_ns(1));
+    story.play(&mut writer);
+    drop(writer);
+    let file = read(&bytes).unwrap();
+    let last = story.records.last().unwrap().at;
+    let mut before = story.records;
+    before.retain(|record| record.at < last);
+    assert!(!before.is_empty());
+    assert_eq!((file.records, file.ended), (before, None));
+}
+
+#[test]
 fn a_failing_file_is_reported_at_the_end() {
     struct Full;
     impl std::io::Write for Full {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use shiftwork_model::{
-    CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, TaskId, TaskSet,
+    CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, Span, TaskId, TaskSet,
 };
 
 use super::facts;
@@ -58,6 +58,9 @@ pub struct Writer<W: Write> {
     dropped: Vec<(TaskId, Run)>,
     /// The names, if `sched_switch` events are wanted.
     names: Option<Vec<String>>,
+    /// For how long of the run records may be held back, and until when they are; `None`: until there
+    /// are enough.
+    patience: Option<(Span, Instant)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -82,6 +85,7 @@ impl<W: Write> Recorder for Writer<W> {
                 self.settle();
             }
             self.now = at;
+            self.keep_up();
         }
         facts::write(&mut self.facts, &mut self.last_fact, at, what);
         self.show(what);
@@ -119,7 +123,16 @@ impl<W: Write> Writer<W> {
             flows: 0,
             dropped: Vec::new(),
             names: None,
+            patience: None,
         }
+    }
+
+    /// Hands over what there is whenever so much of the run has passed, so that a run that is ended by
+    /// force leaves a trace until shortly before.
+    #[must_use]
+    pub fn with_patience(mut self, span: Span) -> Self {
+        self.patience = Some((span, Instant::ZERO));
+        self
     }
 
     /// Adds an ftrace `sched_switch` event per switch, so that Perfetto's own views of CPUs and
@@ -329,6 +342,22 @@ impl<W: Write> Writer<W> {
     fn close_stretch(&mut self) {
         write_facts(&mut self.ink, self.facts.written());
         self.facts.clear();
+    }
+
+    /// Hands over everything before this instant if it is time to.
+    fn keep_up(&mut self) {
+        let Some((span, until)) = self.patience else {
+            return;
+        };
+        if self.now < until {
+            return;
+        }
+        self.patience = Some((span, self.now + span));
+        self.close_stretch();
+        self.flush();
+        if self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
     }
 
     fn flush(&mut self) {
