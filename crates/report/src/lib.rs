@@ -19,7 +19,7 @@ mod units;
 pub use misses::Rank;
 pub use page::html;
 pub use run::{Limits, Provenance, Run};
-pub use terminal::{Colour, Heading, comparison, packing, table};
+pub use terminal::{Colour, Heading, agreement, comparison, packing, side_by_side, table};
 
 #[cfg(test)]
 #[path = "../tests/story/mod.rs"]

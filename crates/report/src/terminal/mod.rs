@@ -1,10 +1,13 @@
-//! Tables for the terminal: one run, several runs side by side, and a packing.
+//! Tables for the terminal: one run, several runs side by side, a packing,
+//! and what a real machine made of a simulated run.
 //!
 //! A miss is marked with `!`, in colour as well, so that nothing is lost without colour.
 
 mod grid;
+mod side_by_side;
 mod tables;
 
+pub use side_by_side::{agreement, side_by_side};
 pub use tables::{comparison, packing, table};
 
 /// Whether tables may use colour. Nothing is told by colour alone.

@@ -37,7 +37,7 @@ fn title(set: &TaskSet, heading: Heading<'_>, summary: &RunSummary) -> String {
     format!("{name}{} on {cpus} for {length}{seed}", heading.policy)
 }
 
-fn column(group: &str, title: &'static str, align: Align) -> Column {
+pub(super) fn column(group: &str, title: &'static str, align: Align) -> Column {
     let group = group.into();
     Column {
         group,
@@ -119,6 +119,20 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
         grid.row(cells);
     }
     grid.rule();
+    for row in totals(runs, 3) {
+        grid.row(row);
+    }
+    let note = "mean, p99 and max are response times; ! marks missed deadlines";
+    format!(
+        "{}{}\n",
+        grid.render(colour),
+        paint(note, Tone::Faint, colour)
+    )
+}
+
+/// What whole runs count, one row for each counter: its name, and for each run a cell and so many
+/// empty ones.
+pub(super) fn totals(runs: &[(&str, &RunSummary)], empty: usize) -> Vec<Vec<Cell>> {
     type Total = (&'static str, fn(&RunSummary) -> u64);
     let totals: [Total; 6] = [
         ("jobs", |summary| summary.jobs),
@@ -128,23 +142,18 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
         ("migrations", |summary| summary.migrations),
         ("shifts", |summary| summary.shifts),
     ];
-    for (name, pick) in totals {
+    let row = |(name, pick): Total| {
         let mut cells = vec![Cell::new(name)];
         for (_, summary) in runs {
             cells.push(match name {
                 "missed" => misses(pick(summary)),
                 _ => Cell::new(pick(summary).to_string()),
             });
-            cells.extend([Cell::default(), Cell::default(), Cell::default()]);
+            cells.extend(std::iter::repeat_n(Cell::default(), empty));
         }
-        grid.row(cells);
-    }
-    let note = "mean, p99 and max are response times; ! marks missed deadlines";
-    format!(
-        "{}{}\n",
-        grid.render(colour),
-        paint(note, Tone::Faint, colour)
-    )
+        cells
+    };
+    totals.into_iter().map(row).collect()
 }
 
 fn compared(counted: Option<&TaskSummary>) -> [Cell; 4] {
@@ -242,12 +251,12 @@ fn verdict(summary: &RunSummary, colour: Colour) -> String {
     )
 }
 
-fn count(number: u64, what: &str) -> String {
+pub(super) fn count(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
 }
 
-fn misses(number: u64) -> Cell {
+pub(super) fn misses(number: u64) -> Cell {
     match number {
         0 => Cell::toned("0  ", Tone::Faint),
         _ => Cell::toned(format!("{number} !"), Tone::Bad),
@@ -263,7 +272,7 @@ fn number(number: u64) -> Cell {
     Cell::toned(number.to_string(), tone)
 }
 
-fn maybe(ns: Option<u64>) -> Cell {
+pub(super) fn maybe(ns: Option<u64>) -> Cell {
     match ns {
         Some(0) => Cell::toned("0", Tone::Faint),
         Some(ns) => Cell::new(time(ns)),
@@ -271,6 +280,6 @@ fn maybe(ns: Option<u64>) -> Cell {
     }
 }
 
-fn time(ns: u64) -> String {
+pub(super) fn time(ns: u64) -> String {
     units::span(ns, Script::Ascii)
 }
