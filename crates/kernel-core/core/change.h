@@ -36,20 +36,22 @@ SW_FN sw_u64 sw_depart(SW_CORE, sw_u32 i)
 	return sw_remove(s, i, SW_BLOCKED);
 }
 
-/* What @i is ranked by has changed. */
-SW_FN sw_u64 sw_rerank(SW_CORE, sw_u32 i)
+/* What @i is ranked by has changed; it counts as ready since @ready. */
+SW_FN sw_u64 sw_rerank(SW_CORE, sw_u32 i, sw_u64 ready)
 {
 	struct sw_task *t = sw_task(s, i);
 	sw_u64 rank = sw_rank(s, t);
 
-	if (t->state != SW_READY || rank == t->rank)
+	if (t->state != SW_READY || (rank == t->rank && ready == t->ready))
 		return 0;
 	if (!t->on) {
 		sw_unwait(s, i);
 		t->rank = rank;
+		t->ready = ready;
 		return sw_place(s, i);
 	}
 	t->rank = rank;
+	t->ready = ready;
 	*sw_runner_rank(s, t->on - 1) = rank;
 	/* Only who would come in if this one departed can be more urgent now. */
 	return sw_fill(s, t->on - 1, i);
@@ -57,14 +59,23 @@ SW_FN sw_u64 sw_rerank(SW_CORE, sw_u32 i)
 
 SW_IN sw_u64 sw_set_priority(struct sw_core *s, sw_u32 i, sw_u32 priority)
 {
-	sw_task(s, i)->priority = priority;
-	return sw_rerank(s, i);
+	struct sw_task *t = sw_task(s, i);
+
+	t->priority = priority;
+	if (s->order == SW_FP && sw_is_held(t)) {
+		s->timers = sw_heap_remove(s, s->timers, i);
+		t->ready = priority;
+		s->timers = sw_heap_add(s, s->timers, i);
+	}
+	return sw_rerank(s, i, t->ready);
 }
 
 SW_IN sw_u64 sw_set_deadline(struct sw_core *s, sw_u32 i, sw_u64 deadline)
 {
-	sw_task(s, i)->deadline = deadline;
-	return sw_rerank(s, i);
+	struct sw_task *t = sw_task(s, i);
+
+	t->deadline = deadline;
+	return sw_rerank(s, i, t->ready);
 }
 
 SW_IN void sw_mask_is(struct sw_core *s, sw_u32 i, sw_u64 mask)
@@ -141,7 +152,7 @@ SW_FN sw_u64 sw_leave(SW_CORE, sw_u32 i)
 
 	if (t->state == SW_READY)
 		changed = sw_remove(s, i, SW_ABSENT);
-	else if (t->state == SW_THROTTLED)
+	else if (sw_is_held(t))
 		s->timers = sw_heap_remove(s, s->timers, i);
 	t->state = SW_ABSENT;
 	t->awake = 0;
@@ -169,6 +180,8 @@ SW_IN sw_u64 sw_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start
 	t->budget = t->period = t->relative = 0;
 	t->throttled = t->replenished = 0;
 	t->yielded = 0;
+	t->follows = t->begun = 0;
+	t->end = 0;
 	sw_remask(s, i);
 	return changed;
 }

@@ -77,7 +77,7 @@ SW_IN sw_u32 sw_check_task(struct sw_core *s, sw_u32 i)
 		return SW_CLASS_WRONG;
 	if (t->state == SW_READY && !t->on && !sw_check_node(s, i, class->root))
 		return SW_HEAP_WRONG;
-	if (t->state == SW_THROTTLED && !sw_check_node(s, i, s->timers))
+	if (sw_is_held(t) && !sw_check_node(s, i, s->timers))
 		return SW_TIMERS_WRONG;
 	return SW_SOUND;
 }
@@ -138,7 +138,7 @@ static sw_u32 sw_check(struct sw_core *s)
 		fault = sw_check_task(s, k);
 	if (!fault)
 		fault = sw_check_waiting(s);
-	if (!fault && s->timers && sw_task(s, s->timers)->state != SW_THROTTLED)
+	if (!fault && s->timers && !sw_is_held(sw_task(s, s->timers)))
 		fault = SW_TIMERS_WRONG;
 	for (k = 0; k < s->waiting_count && !fault; k++)
 		fault = sw_check_strong(s, s->waiting[k & (SW_TASKS - 1)].top);

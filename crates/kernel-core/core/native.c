@@ -75,6 +75,16 @@ sw_u32 sw_native_set_server(struct sw_core *s, sw_u32 i, sw_u64 budget, sw_u64 p
 	return sw_set_server(s, i, budget, period, relative);
 }
 
+void sw_native_follow(struct sw_core *s, sw_u32 i)
+{
+	sw_follow(s, i);
+}
+
+sw_u64 sw_native_next_job(struct sw_core *s, sw_u32 i, sw_u64 release, sw_u64 now)
+{
+	return sw_next_job(s, i, release, now);
+}
+
 sw_u64 sw_native_wake(struct sw_core *s, sw_u32 i, sw_u64 now)
 {
 	return sw_wake(s, i, now);
@@ -88,6 +98,11 @@ sw_u64 sw_native_sleep(struct sw_core *s, sw_u32 i)
 sw_u64 sw_native_charge(struct sw_core *s, sw_u32 i, sw_u64 ran, sw_u64 now)
 {
 	return sw_charge(s, i, ran, now);
+}
+
+void sw_native_spend(struct sw_core *s, sw_u32 i, sw_u64 ran)
+{
+	sw_spend(s, i, ran);
 }
 
 sw_u64 sw_native_yield(struct sw_core *s, sw_u32 i, sw_u64 now)

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Budgets: a hard constant-bandwidth server per task, by the rules of SCHED_DEADLINE (Tang et al. 2021,
- * Fig. 1; deadlines shorter than periods as Linux has them).
+ * Budgets: a hard constant-bandwidth server per task, by one of two rules.
  *
- * A server has `left` of its budget until `deadline`. Its next period begins at deadline - relative +
- * period; a server that has used up its budget, or has yielded, is throttled until then, or goes on at
- * once with a later deadline if that instant is past. A deadline of 0 says that it never served.
+ * Of most programs only is known when they block and when they yield. Their servers go by the rules of
+ * SCHED_DEADLINE (Tang et al. 2021, Fig. 1; deadlines shorter than periods as Linux has them): `left` of
+ * the budget is for use until `deadline`, and the next period begins at deadline - relative + period. A
+ * server that has used up its budget, or has yielded, is throttled until then, or goes on at once with
+ * a later deadline if that instant is past. A deadline of 0 says that it never served.
+ *
+ * Where releases are known the server follows them: sw_follow() and sw_next_job(). Each job is scheduled
+ * by its own deadline as long as none runs for longer than the budget: a release at or after the `end`
+ * of the server's period starts a new one exactly there. Only after an overrun are jobs held to the
+ * server's periods, with what is left of the budget. A suspension within a job keeps budget and
+ * deadline. It is what `Server` of the crate `machine` does, and so every simulated server.
  *
  * Nothing here reads a clock: @now is what the caller says, and must never go back. Under fixed
  * priorities servers do the same, but their deadlines rank nobody.
@@ -21,13 +28,15 @@
 /*
  * From now on @i has @budget in each @period, to be used within @relative; budget 0 is not enforced,
  * period 0 says that its jobs end only by blocking. What is left and the deadline stay as they are.
- * Returns 0, or 1 and changes nothing unless budget <= relative <= period.
+ * Returns 0, or 1 and changes nothing unless budget <= relative <= period; where releases are followed
+ * deadlines may be longer than periods.
  */
 SW_FN sw_u32 sw_set_server(SW_CORE, sw_u32 i, sw_u64 budget, sw_u64 period, sw_u64 relative)
 {
 	struct sw_task *t = sw_task(s, i);
 
-	if (budget > relative || relative > period || period > SW_SPAN_MAX || (period && !relative))
+	if (budget > relative || relative > SW_SPAN_MAX || period > SW_SPAN_MAX ||
+	    (relative > period && !t->follows) || !period != !relative)
 		return 1;
 	t->budget = budget;
 	t->period = period;
@@ -43,6 +52,7 @@ SW_IN sw_u64 sw_next_period(const struct sw_task *t)
 SW_IN void sw_new_period(struct sw_task *t, sw_u64 now)
 {
 	t->deadline = now + t->relative;
+	t->end = now + t->period;
 	t->left = t->budget;
 }
 
@@ -68,8 +78,13 @@ SW_FN sw_u32 sw_replenish(SW_CORE, sw_u32 i, sw_u64 now)
 	}
 	t->left += periods * t->budget;
 	t->deadline += periods * t->period;
-	if (t->deadline < now)
+	if (t->follows) {
+		/* However late, its periods follow each other as if it were not. */
+		t->end += periods * t->period;
+		t->deadline = t->end - t->period + t->relative;
+	} else if (t->deadline < now) {
 		sw_new_period(t, now);
+	}
 	return 0;
 }
 
@@ -94,16 +109,27 @@ SW_FN sw_u64 sw_scale(SW_CORE, sw_u64 a, sw_u64 b, sw_u64 c)
 	return quotient;
 }
 
-/* @i waits for its next period. It has been taken off its CPU or out of its heap. */
+/*
+ * Blocked task @i is in @state until its timer ends, and will then be ranked by @deadline or by its
+ * priority: of several timers that end at one instant that of the most urgent task comes first.
+ */
+SW_IN void sw_hold(struct sw_core *s, sw_u32 i, sw_u32 state, sw_u64 until, sw_u64 deadline)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	t->state = state;
+	t->rank = until;
+	t->ready = s->order == SW_FP ? t->priority : deadline;
+	s->timers = sw_heap_add(s, s->timers, i);
+}
+
+/* Blocked task @i waits for its next period. */
 SW_IN void sw_throttle(struct sw_core *s, sw_u32 i, sw_u64 until)
 {
 	struct sw_task *t = sw_task(s, i);
 
-	t->state = SW_THROTTLED;
-	t->rank = until;
-	t->ready = 0;
 	t->throttled++;
-	s->timers = sw_heap_add(s, s->timers, i);
+	sw_hold(s, i, SW_THROTTLED, until, until + t->relative);
 }
 
 /* How a server wakes. */
@@ -129,6 +155,95 @@ SW_IN sw_u32 sw_waking(const struct sw_task *t, sw_u64 now)
 	return constrained ? SW_SHRINKS : SW_RENEWS;
 }
 
+/*
+ * Whether the job of @i, which follows its releases, may go on with what is left of the budget; with a
+ * new one if the period is over. If not it has to wait for the end of the period.
+ */
+SW_IN sw_u32 sw_resume(struct sw_core *s, sw_u32 i, sw_u64 now)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	if (!t->budget || t->left > 0)
+		return 1;
+	if (now < t->end)
+		return 0;
+	sw_replenish(s, i, now);
+	return 1;
+}
+
+/* A job of @i, released at @release and the first that is not finished, begins. Whether it may run. */
+SW_IN sw_u32 sw_begin(struct sw_core *s, sw_u32 i, sw_u64 release, sw_u64 now)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	t->begun = 1;
+	if (!t->budget) {
+		t->deadline = release + t->relative;
+		return 1;
+	}
+	if (!t->end || release >= t->end) {
+		sw_new_period(t, release);
+		return 1;
+	}
+	/* After a change of parameters, what is left of the old budget may exceed the new one. */
+	if (t->left > (sw_s64)t->budget)
+		t->left = t->budget;
+	return sw_resume(s, i, now);
+}
+
+/*
+ * From now on the server of @i follows its releases, which sw_next_job() tells, until it enters anew. A
+ * period that its server is in goes on. For tasks with a server.
+ */
+SW_IN void sw_follow(struct sw_core *s, sw_u32 i)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	if (t->state == SW_ABSENT || t->follows)
+		return;
+	t->follows = 1;
+	t->begun = t->deadline != 0;
+	t->end = t->begun ? sw_next_period(t) : 0;
+}
+
+/*
+ * The job of @i is finished, if it has one, and what it ran has been spent; the next is released at
+ * @release, past or future. Until then, and until its budget allows, it is held back, and
+ * sw_replenish_next() starts it. If it may run at once it keeps its CPU as far as its rank allows: this
+ * is one event. SW_NEVER says that the release is not known yet; that may be made good at any time.
+ *
+ * A task that is not awake gets its job, which is suspended to begin with: sw_wake() makes it ready.
+ */
+SW_FN sw_u64 sw_next_job(SW_CORE, sw_u32 i, sw_u64 release, sw_u64 now)
+{
+	struct sw_task *t = sw_task(s, i);
+	sw_u64 changed = SW_ZERO(s), deadline, ready = now;
+
+	if (t->state == SW_ABSENT || !t->follows)
+		return 0;
+	/* The job before was finished in time, and only the word of the release is late. */
+	if (t->state == SW_UNRELEASED && release < now)
+		ready = release;
+	if (sw_is_held(t)) {
+		s->timers = sw_heap_remove(s, s->timers, i);
+		t->state = SW_BLOCKED;
+	}
+	if (release <= now && sw_begin(s, i, release, now)) {
+		if (t->state == SW_READY)
+			return sw_rerank(s, i, now);
+		return t->awake ? sw_arrive(s, i, ready) : 0;
+	}
+	if (t->state == SW_READY)
+		changed = sw_remove(s, i, SW_BLOCKED);
+	if (release <= now) {
+		sw_throttle(s, i, t->end);
+		return changed;
+	}
+	deadline = t->budget && release < t->end ? t->deadline : release + t->relative;
+	sw_hold(s, i, SW_UNRELEASED, release, deadline);
+	return changed;
+}
+
 /* Task @i wants to run. */
 SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 {
@@ -138,8 +253,14 @@ SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 	if (t->state == SW_ABSENT)
 		return 0;
 	t->awake = 1;
-	if (t->state != SW_BLOCKED)
+	if (t->state != SW_BLOCKED || (t->follows && !t->begun))
 		return 0;
+	if (t->follows) {
+		if (sw_resume(s, i, now))
+			return sw_arrive(s, i, now);
+		sw_throttle(s, i, t->end);
+		return 0;
+	}
 	waking = sw_waking(t, now);
 	if (waking == SW_RENEWS)
 		sw_new_period(t, now);
@@ -153,7 +274,7 @@ SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 	return sw_arrive(s, i, now);
 }
 
-/* Task @i wants to run no more. What it ran has been charged. */
+/* Task @i wants to run no more. What it ran has been charged, or spent. */
 SW_IN sw_u64 sw_sleep(struct sw_core *s, sw_u32 i)
 {
 	sw_task(s, i)->awake = 0;
@@ -164,7 +285,7 @@ SW_IN sw_u64 sw_sleep(struct sw_core *s, sw_u32 i)
 SW_FN sw_u64 sw_end(SW_CORE, sw_u32 i, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
-	sw_u64 next = sw_next_period(t), changed;
+	sw_u64 next = t->follows ? t->end : sw_next_period(t), changed;
 
 	if (next > now) {
 		changed = sw_remove(s, i, SW_BLOCKED);
@@ -172,32 +293,47 @@ SW_FN sw_u64 sw_end(SW_CORE, sw_u32 i, sw_u64 now)
 		return changed;
 	}
 	sw_replenish(s, i, now);
-	return sw_rerank(s, i);
+	return sw_rerank(s, i, t->ready);
 }
 
-/* @i has run for @ran since it was last charged. */
+/*
+ * @i has run for @ran since it was last charged, and its job is finished or suspends itself: the event
+ * that says so follows. A budget that is used up just then is not missed by anybody.
+ */
+SW_IN void sw_spend(struct sw_core *s, sw_u32 i, sw_u64 ran)
+{
+	struct sw_task *t = sw_task(s, i);
+
+	if (t->budget && t->state != SW_ABSENT)
+		t->left -= ran;
+}
+
+/* @i has run for @ran since it was last charged, and would go on. */
 SW_IN sw_u64 sw_charge(struct sw_core *s, sw_u32 i, sw_u64 ran, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
 
-	if (!t->budget || t->state == SW_ABSENT)
+	sw_spend(s, i, ran);
+	if (!t->budget)
 		return 0;
-	t->left -= ran;
 	return t->left <= 0 && t->state == SW_READY ? sw_end(s, i, now) : 0;
 }
 
-/* The job of @i is finished, and the next one begins with its next period. What it ran has been charged. */
+/*
+ * The job of @i is finished, and the next one begins with its next period. What it ran has been charged.
+ * Where releases are followed this says nothing: sw_next_job() does.
+ */
 SW_IN sw_u64 sw_yield(struct sw_core *s, sw_u32 i, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
 
-	if (!t->period || t->state != SW_READY)
+	if (!t->period || t->follows || t->state != SW_READY)
 		return 0;
 	t->yielded = 1;
 	return sw_end(s, i, now);
 }
 
-/* When sw_replenish_next() is due; SW_NEVER if nobody is throttled. */
+/* When sw_replenish_next() is due; SW_NEVER if nobody is held back. */
 SW_IN sw_u64 sw_next_replenishment(struct sw_core *s)
 {
 	return s->timers ? sw_task(s, s->timers)->rank : SW_NEVER;
@@ -214,8 +350,9 @@ SW_IN sw_u64 sw_budget_end(struct sw_core *s, sw_u32 i, sw_u64 now)
 }
 
 /*
- * Replenishes the first throttled task whose next period has begun. One per call, to bound the time
- * under a lock: to be called until sw_next_replenishment() is later than @now.
+ * Ends the first timer that is due: replenishes a throttled task, whose next period has begun, or lets
+ * the job begin that is released. One per call, to bound the time under a lock: to be called until
+ * sw_next_replenishment() is later than @now.
  */
 SW_FN sw_u64 sw_replenish_next(SW_CORE, sw_u64 now)
 {
@@ -226,7 +363,12 @@ SW_FN sw_u64 sw_replenish_next(SW_CORE, sw_u64 now)
 	if (!i || due > now)
 		return 0;
 	s->timers = sw_heap_remove(s, i, i);
-	sw_replenish(s, i, now);
+	if (t->state == SW_THROTTLED) {
+		sw_replenish(s, i, now);
+	} else if (!sw_begin(s, i, due, due)) {
+		sw_throttle(s, i, t->end);
+		return 0;
+	}
 	t->state = SW_BLOCKED;
 	return t->awake ? sw_arrive(s, i, due) : 0;
 }

@@ -21,11 +21,13 @@ enum sw_state {
 	SW_BLOCKED,
 	SW_READY,	/* on a CPU if `on` is set, else in the backlog of its mask */
 	SW_THROTTLED,	/* in the timer heap until its next period */
+	SW_UNRELEASED,	/* in the timer heap until its next job is released */
 };
 
 /*
  * A task. `rank` is what the heap that holds it sorts by: the priority or the deadline of its ready
- * job, or the instant at which it is replenished. `ready`, then the number, break ties.
+ * job, or the instant at which its timer ends. `ready`, then the number, break ties; in the heap of
+ * timers `ready` is what the task will be ranked by, so that at one instant the most urgent comes first.
  */
 struct sw_task {
 	sw_u64 rank;
@@ -38,6 +40,7 @@ struct sw_task {
 	sw_u64 budget;		/* per period; 0 if it is not enforced */
 	sw_u64 period;		/* 0 if there is none */
 	sw_u64 relative;	/* deadline, from the start of the period */
+	sw_u64 end;		/* of the server's period if it follows releases; 0 before the first */
 	sw_u64 throttled;	/* how often it was */
 	sw_u64 replenished;
 	sw_u32 priority;
@@ -50,7 +53,9 @@ struct sw_task {
 	sw_u8 home;		/* scratch of sw_settle() */
 	sw_u8 awake;		/* the task itself wants to run, throttled or not */
 	sw_u8 yielded;		/* gave up what was left of its budget */
-	sw_u8 unused[11];
+	sw_u8 follows;		/* its server follows its releases, see sw_follow() */
+	sw_u8 begun;		/* and a job of it has begun */
+	sw_u8 unused[3];
 };
 
 /* A distinct mask of present tasks. Numbered like tasks; found by its hash. */
@@ -79,7 +84,7 @@ struct sw_waiting {
  *    where nobody runs.
  * 2. A ready task is on one CPU, or in the heap of the class of its mask. `waiting` lists exactly the
  *    classes whose heap is not empty.
- * 3. A throttled task is in the heap of timers.
+ * 3. A throttled or unreleased task is in the heap of timers.
  * 4. From no CPU of a waiting task does a chain of shifts lead to an idle CPU or to a less urgent
  *    runner: the strong invariant.
  */
@@ -89,7 +94,7 @@ struct sw_core {
 	sw_u64 idle;
 	sw_u64 seen;		/* result of sw_search() */
 	sw_u32 order;
-	sw_u32 timers;		/* root: the task replenished first */
+	sw_u32 timers;		/* root: the task whose timer ends first */
 	sw_u32 waiting_count;
 	sw_u32 class_count;	/* classes used so far */
 	sw_u32 class_free;	/* first of those that are free again */
@@ -154,6 +159,12 @@ SW_PER_CPU(sw_s32, distance)
 SW_PER_CPU(sw_u32, came_from)
 
 #undef SW_PER_CPU
+
+/* Whether it is in the heap of timers. */
+SW_IN int sw_is_held(const struct sw_task *t)
+{
+	return t->state == SW_THROTTLED || t->state == SW_UNRELEASED;
+}
 
 /*
  * The total order: smaller rank, then ready earlier, then the lower number. Never equal for two

@@ -64,9 +64,12 @@ unsafe extern "C" {
     fn sw_native_cpu_leave(s: *mut State, cpu: u32) -> u64;
     fn sw_native_cpu_join(s: *mut State, cpu: u32) -> u64;
     fn sw_native_set_server(s: *mut State, i: u32, budget: u64, period: u64, relative: u64) -> u32;
+    fn sw_native_follow(s: *mut State, i: u32);
+    fn sw_native_next_job(s: *mut State, i: u32, release: u64, now: u64) -> u64;
     fn sw_native_wake(s: *mut State, i: u32, now: u64) -> u64;
     fn sw_native_sleep(s: *mut State, i: u32) -> u64;
     fn sw_native_charge(s: *mut State, i: u32, ran: u64, now: u64) -> u64;
+    fn sw_native_spend(s: *mut State, i: u32, ran: u64);
     fn sw_native_yield(s: *mut State, i: u32, now: u64) -> u64;
     fn sw_native_replenish_next(s: *mut State, now: u64) -> u64;
     fn sw_native_next_replenishment(s: *mut State) -> u64;
@@ -119,6 +122,8 @@ pub enum TaskState {
     Ready,
     /// Its budget is used up until the next period.
     Throttled,
+    /// It follows its releases, and the next is still to come.
+    Unreleased,
 }
 
 /// What the core knows of a task.
@@ -316,7 +321,8 @@ impl Core {
     /// of zero is not enforced.
     ///
     /// # Errors
-    /// Unless budget <= relative deadline <= period.
+    /// Unless budget <= relative deadline <= period. The deadline of a task that follows its releases
+    /// may be longer than its period.
     pub fn set_server(
         &mut self,
         task: TaskNumber,
@@ -331,6 +337,26 @@ impl Core {
         }
     }
 
+    /// From now on the server follows the releases that [`Core::next_job`] tells, as a simulated one
+    /// does, until the task enters anew. Without that it goes by the rules of `SCHED_DEADLINE`.
+    ///
+    /// To be called after [`Core::set_server`], or before it if the deadline is longer than the period.
+    pub fn follow(&mut self, task: TaskNumber) {
+        call!(self, sw_native_follow, task.0);
+    }
+
+    /// The job, if the task has one, is finished and what it ran has been [spent](Core::spend); the
+    /// next one is released at `release`, past or future, or at [`Instant::NEVER`] if that is not known yet. Until
+    /// it may run [`Core::next_replenishment`] counts it in.
+    ///
+    /// A task that does not want to run, by [`Core::wake`] and [`Core::sleep`], is suspended when the
+    /// job begins. Nothing happens to a task that does not follow its releases. Parameters that change
+    /// with the job are to be set just before.
+    pub fn next_job(&mut self, task: TaskNumber, release: Instant, now: Instant) -> u64 {
+        let (release, now) = (release.as_ns(), now.as_ns());
+        call!(self, sw_native_next_job, task.0, release, now)
+    }
+
     /// The task wants to run: its server says by which deadline, or holds it back.
     pub fn wake(&mut self, task: TaskNumber, now: Instant) -> u64 {
         call!(self, sw_native_wake, task.0, now.as_ns())
@@ -341,23 +367,31 @@ impl Core {
         call!(self, sw_native_sleep, task.0)
     }
 
-    /// The task has run for so long since it was last charged.
+    /// The task has run for so long since it was last charged, and its job is finished or suspends
+    /// itself: [`Core::next_job`] or [`Core::sleep`] follows at the same instant. Where releases are
+    /// followed, a budget that is used up just then must not be replenished for the finished job.
+    pub fn spend(&mut self, task: TaskNumber, ran: Span) {
+        call!(self, sw_native_spend, task.0, ran.as_ns());
+    }
+
+    /// The task has run for so long since it was last charged, and would go on.
     pub fn charge(&mut self, task: TaskNumber, ran: Span, now: Instant) -> u64 {
         call!(self, sw_native_charge, task.0, ran.as_ns(), now.as_ns())
     }
 
-    /// The job is finished; the next begins with the task's next period.
+    /// The job is finished; the next begins with the task's next period. Nothing happens to a task
+    /// that follows its releases.
     pub fn yield_job(&mut self, task: TaskNumber, now: Instant) -> u64 {
         call!(self, sw_native_yield, task.0, now.as_ns())
     }
 
-    /// Replenishes the first throttled task whose period has begun, if there is one: to be called
-    /// until [`Core::next_replenishment`] is later than `now`.
+    /// Ends the first timer that is due, if there is one: replenishes a throttled task, or begins the
+    /// job that is released. To be called until [`Core::next_replenishment`] is later than `now`.
     pub fn replenish_next(&mut self, now: Instant) -> u64 {
         call!(self, sw_native_replenish_next, now.as_ns())
     }
 
-    /// When the next replenishment is due; [`Instant::NEVER`] if nobody is throttled.
+    /// When the next replenishment or release is due; [`Instant::NEVER`] if nobody is held back.
     pub fn next_replenishment(&mut self) -> Instant {
         Instant::from_ns(call!(self, sw_native_next_replenishment))
     }
@@ -376,7 +410,8 @@ impl Core {
                 0 => TaskState::Absent,
                 1 => TaskState::Blocked,
                 2 => TaskState::Ready,
-                _ => TaskState::Throttled,
+                3 => TaskState::Throttled,
+                _ => TaskState::Unreleased,
             },
             on: (view.on > 0).then(|| CpuId::from_index(usize::from(view.on) - 1)),
             mask: view.mask,
@@ -510,6 +545,8 @@ mod tests {
             for index in 1..=60 {
                 let (task, now) = (TaskNumber(index), Instant::from_ns(random.below(99)));
                 core.yield_job(task, now);
+                core.follow(task);
+                core.next_job(task, Instant::from_ns(random.below(99)), now);
                 core.replenish_next(now);
                 core.set_affinity(task, random.below(256));
                 core.enter(task, 1 + random.below(255), None);

@@ -30,12 +30,13 @@ struct sequence {
 	sw_u64 all, now;
 };
 
-/* Each task enters and gets a server, then anything may happen. */
+/* Each task enters, gets a server, and follows its releases or not; then anything may happen. */
 static struct probe next_event(struct sequence *q, sw_u32 step)
 {
 	static const sw_u8 usual[] = {
 		PROBE_WAKE, PROBE_WAKE, PROBE_WAKE, PROBE_WAKE, PROBE_WAKE, PROBE_WAKE, PROBE_WAKE,
 		PROBE_SLEEP, PROBE_SLEEP, PROBE_SLEEP, PROBE_CHARGE, PROBE_CHARGE, PROBE_YIELD,
+		PROBE_NEXT_JOB, PROBE_NEXT_JOB, PROBE_NEXT_JOB, PROBE_NEXT_JOB, PROBE_REPLENISH,
 		PROBE_REPLENISH, PROBE_REPLENISH, PROBE_SET_AFFINITY, PROBE_CPU_JOIN, PROBE_ASK,
 	};
 	struct probe p = {
@@ -61,10 +62,15 @@ static struct probe next_event(struct sequence *q, sw_u32 step)
 		p.now = 20000 + below(100000);
 		p.mask = below(2) ? p.now : 10000 + below(10000);
 		p.span = 1 + below(p.mask);
+	} else if (step <= 3 * q->tasks) {
+		p.event = below(2) ? PROBE_FOLLOW : PROBE_WAKE;
+		p.task = step - 2 * q->tasks;
 	} else {
 		p.event = below(8) ? usual[below(sizeof(usual))] : PROBE_ENTER + below(PROBE_ASK);
 		if (p.event == PROBE_NARROW && below(2))
 			p.mask = 0;
+		if (p.event == PROBE_NEXT_JOB)
+			p.span = below(50) ? q->now - q->now / 8 + below(40000) : SW_NEVER;
 		if (running && p.event != PROBE_WAKE && below(2))
 			p.task = running;
 	}

@@ -1,6 +1,6 @@
 //! The core compiles as BPF, calls nothing that the kernel does not have, and stays within the eight
-//! frames that the verifier allows. On request the running kernel verifies and runs it, in lockstep with
-//! the native build.
+//! frames that the verifier allows. What it decides is what the native build decides, in an interpreter
+//! and, on request, in the running kernel, which verifies it too.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -8,177 +8,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A clang that knows BPF: `BPF_CLANG`, else the usual names.
-fn clang() -> Option<String> {
-    let named = std::env::var("BPF_CLANG").ok();
-    let usual = ["clang-19", "clang"].map(String::from);
-    named.into_iter().chain(usual).find(|clang| {
-        let targets = Command::new(clang).arg("--print-targets").output();
-        targets.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains("bpf"))
-    })
-}
+mod compile;
+mod lockstep;
+mod machine;
+mod object;
+mod probe;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bpf")
-}
-
-const VARIANTS: [(&str, &[&str]); 3] = [
-    ("static", &[]),
-    ("global", &["-DSW_GLOBAL"]),
-    ("v3", &["-mcpu=v3"]),
-];
-
-fn compile(clang: &str, options: &[&str], name: &str) -> PathBuf {
-    let source = folder().join("probe.bpf.c");
-    let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let common = [
-        "-target", "bpf", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c", "-o",
-    ];
-    let out = Command::new(clang)
-        .args(common)
-        .arg(&object)
-        .args(options)
-        .arg("-I")
-        .arg(shiftwork_kernel_core::SOURCES)
-        .arg(source)
-        .output()
-        .unwrap();
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    object
-}
-
-struct Section {
-    kind: u32,
-    offset: usize,
-    size: usize,
-    link: usize,
-    info: usize,
-}
-
-struct Symbol {
-    name: String,
-    is_function: bool,
-    section: usize,
-    value: u64,
-}
-
-/// As much of a 64-bit little-endian ELF object as it takes.
-struct Object {
-    bytes: Vec<u8>,
-    sections: Vec<Section>,
-    symbols: Vec<Symbol>,
-}
-
-impl Object {
-    fn read(path: &Path) -> Self {
-        let mut object = Self {
-            bytes: std::fs::read(path).unwrap(),
-            sections: Vec::new(),
-            symbols: Vec::new(),
-        };
-        let (table, count) = (object.word(40, 8) as usize, object.word(60, 2) as usize);
-        object.sections = (0..count)
-            .map(|index| table + 64 * index)
-            .map(|at| Section {
-                kind: object.word(at + 4, 4) as u32,
-                offset: object.word(at + 24, 8) as usize,
-                size: object.word(at + 32, 8) as usize,
-                link: object.word(at + 40, 4) as usize,
-                info: object.word(at + 44, 4) as usize,
-            })
-            .collect();
-        let table = object
-            .sections
-            .iter()
-            .find(|section| section.kind == 2)
-            .unwrap();
-        let names = object.sections[table.link].offset;
-        object.symbols = (0..table.size / 24)
-            .map(|index| table.offset + 24 * index)
-            .map(|at| Symbol {
-                name: object.text(names + object.word(at, 4) as usize),
-                is_function: object.bytes[at + 4] & 0xf == 2,
-                section: object.word(at + 6, 2) as usize,
-                value: object.word(at + 8, 8),
-            })
-            .collect();
-        object
-    }
-
-    fn word(&self, at: usize, size: usize) -> u64 {
-        let bytes = self.bytes[at..at + size].iter().rev();
-        bytes.fold(0, |word, &byte| word << 8 | u64::from(byte))
-    }
-
-    fn text(&self, at: usize) -> String {
-        let bytes = self.bytes[at..].iter().take_while(|&&byte| byte != 0);
-        bytes.map(|&byte| char::from(byte)).collect()
-    }
-
-    fn undefined(&self) -> Vec<&str> {
-        let missing = |symbol: &&Symbol| symbol.section == 0 && !symbol.name.is_empty();
-        self.symbols
-            .iter()
-            .filter(missing)
-            .map(|symbol| symbol.name.as_str())
-            .collect()
-    }
-
-    /// The function at this place of a section.
-    fn function_at(&self, section: usize, place: u64) -> &Symbol {
-        let before = |symbol: &&Symbol| {
-            symbol.is_function && symbol.section == section && symbol.value <= place
-        };
-        self.symbols
-            .iter()
-            .filter(before)
-            .max_by_key(|symbol| symbol.value)
-            .unwrap()
-    }
-
-    /// Who calls whom.
-    fn calls(&self) -> BTreeMap<&str, Vec<&str>> {
-        let mut calls: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        let code = self.symbols.iter().filter(|symbol| symbol.is_function);
-        let mut code: Vec<usize> = code.map(|symbol| symbol.section).collect();
-        code.sort_unstable();
-        code.dedup();
-        for section in code {
-            let Section { offset, size, .. } = self.sections[section];
-            for place in (0..size as u64).step_by(8) {
-                let at = offset + place as usize;
-                // BPF_JMP | BPF_CALL with the source register BPF_PSEUDO_CALL.
-                if self.bytes[at] != 0x85 || self.bytes[at + 1] >> 4 != 1 {
-                    continue;
-                }
-                let distance = 8 * (self.word(at + 4, 4) as u32 as i32 as i64 + 1);
-                let called = match self.relocated(section, place) {
-                    Some(symbol) if symbol.is_function => symbol,
-                    Some(symbol) => self.function_at(symbol.section, distance as u64),
-                    None => self.function_at(section, place.wrapping_add_signed(distance)),
-                };
-                let caller = &self.function_at(section, place).name;
-                calls.entry(caller).or_default().push(&called.name);
-            }
-        }
-        calls
-    }
-
-    fn relocated(&self, section: usize, place: u64) -> Option<&Symbol> {
-        let tables = self
-            .sections
-            .iter()
-            .filter(|table| table.kind == 9 && table.info == section);
-        let mut entries = tables
-            .flat_map(|table| (0..table.size / 16).map(move |index| table.offset + 16 * index));
-        let entry = entries.find(|&at| self.word(at, 8) == place)?;
-        Some(&self.symbols[self.word(entry + 12, 4) as usize])
-    }
-}
+use compile::{VARIANTS, clang, compile, folder};
+use object::Object;
 
 /// Frames from this function on.
 fn depth(calls: &BTreeMap<&str, Vec<&str>>, function: &str, path: &mut Vec<String>) -> usize {
@@ -212,6 +49,23 @@ fn the_core_compiles_as_bpf_within_what_the_verifier_allows() {
         let frames = depth(&calls, "step", &mut Vec::new());
         // The program, and six of the core; a caller may have one function of its own.
         assert_eq!(frames, 7, "{name}: frames of the longest chain of calls");
+    }
+}
+
+#[test]
+fn an_interpreter_of_bpf_and_the_native_build_decide_the_same() {
+    let Some(clang) = clang() else {
+        eprintln!(
+            "SKIPPED: BPF in an interpreter: there is no clang that knows it; install clang-19"
+        );
+        return;
+    };
+    for (name, options) in VARIANTS {
+        let object = compile(&clang, options, &format!("interpreted-{name}.o"));
+        let mut machine = machine::Machine::load(&object);
+        for seed in 1..=4 {
+            lockstep::play(&mut machine, name, seed, 1_500);
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One event of the core as plain numbers, to be applied by BPF and by native code alike. */
+/* One event of the core as plain numbers, to be applied by BPF and by native code alike; probe.rs says the same. */
 #ifndef PROBE_H
 #define PROBE_H
 
@@ -10,8 +10,11 @@ enum probe_event {
 	PROBE_ENTER,
 	PROBE_LEAVE,
 	PROBE_SET_SERVER,
+	PROBE_FOLLOW,
+	PROBE_NEXT_JOB,
 	PROBE_WAKE,
 	PROBE_SLEEP,
+	PROBE_SPEND,
 	PROBE_CHARGE,
 	PROBE_YIELD,
 	PROBE_REPLENISH,
@@ -21,6 +24,8 @@ enum probe_event {
 	PROBE_CPU_JOIN,
 	PROBE_SET_PRIORITY,
 	PROBE_SET_DEADLINE,
+	PROBE_ARRIVE,
+	PROBE_DEPART,
 	PROBE_ASK,
 };
 
@@ -36,6 +41,18 @@ struct probe_shared {
 	struct sw_core core;
 };
 
+/* A job whose deadline and priority are known, as under the policies. */
+SW_IN sw_u64 probe_arrive(struct sw_core *s, const struct probe *p)
+{
+	struct sw_task *t = sw_task(s, p->task);
+
+	if (t->state != SW_BLOCKED)
+		return 0;
+	t->deadline = p->span;
+	t->priority = p->priority;
+	return sw_arrive(s, p->task, p->now);
+}
+
 SW_IN sw_u64 probe_apply(struct sw_core *s, const struct probe *p)
 {
 	switch (p->event) {
@@ -48,10 +65,18 @@ SW_IN sw_u64 probe_apply(struct sw_core *s, const struct probe *p)
 		return sw_leave(s, p->task);
 	case PROBE_SET_SERVER:
 		return sw_set_server(s, p->task, p->span, p->now, p->mask);
+	case PROBE_FOLLOW:
+		sw_follow(s, p->task);
+		return 0;
+	case PROBE_NEXT_JOB:
+		return sw_next_job(s, p->task, p->span, p->now);
 	case PROBE_WAKE:
 		return sw_wake(s, p->task, p->now);
 	case PROBE_SLEEP:
 		return sw_sleep(s, p->task);
+	case PROBE_SPEND:
+		sw_spend(s, p->task, p->span);
+		return 0;
 	case PROBE_CHARGE:
 		return sw_charge(s, p->task, p->span, p->now);
 	case PROBE_YIELD:
@@ -70,6 +95,10 @@ SW_IN sw_u64 probe_apply(struct sw_core *s, const struct probe *p)
 		return sw_set_priority(s, p->task, p->priority);
 	case PROBE_SET_DEADLINE:
 		return sw_set_deadline(s, p->task, p->now);
+	case PROBE_ARRIVE:
+		return probe_arrive(s, p);
+	case PROBE_DEPART:
+		return sw_depart(s, p->task);
 	default:
 		return sw_next_replenishment(s) ^ sw_budget_end(s, p->task, p->now);
 	}
