@@ -1,0 +1,246 @@
+//! What a policy guarantees of a task set, and whether it is let in.
+//!
+//! [`admit`] decides on a whole set before a run; [`Admitted`] goes on from there and answers the
+//! requests of tasks that enter, leave or change while others run. Both come down to one function
+//! in `decide.rs`: the demand must fit the CPUs beside the reserve, and then every group of CPUs
+//! that no task connects with another gets the best guarantee that a condition shows.
+//!
+//! A policy is known here by its order, its placement, and where it binds each task; so partitioned,
+//! clustered and global scheduling are affinities like any other.
+
+mod decide;
+mod online;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use online::{Admitted, Loss, Refusal, Returned};
+
+use std::fmt;
+
+use shiftwork_model::{Affinity, CpuSet, Priority, Share, Span, Task, TaskId, TaskSet};
+
+use crate::Witness;
+use crate::affinity::Groups;
+use crate::exact::Rate;
+
+/// By what a policy ranks jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Earliest deadline first.
+    Edf,
+    /// Fixed priorities.
+    FixedPriority,
+}
+
+/// How a policy places jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Each task on the one CPU it is bound to.
+    Partitioned,
+    /// Globally within the cluster that a task is bound to.
+    Clustered,
+    /// Globally over all CPUs.
+    Global,
+    /// Within affinities, without moving running jobs (Bonifaci et al. 2016, Def. II.1).
+    Weak,
+    /// Within any affinities, moving running jobs where that makes room (ibid., Def. II.2).
+    Strong,
+    /// The same for nested affinities.
+    Hierarchical,
+}
+
+/// Under what tasks are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The policy's order.
+    pub order: Order,
+    /// The policy's placement.
+    pub placement: Placement,
+    /// The share of each CPU that is kept for everything that is not real-time.
+    pub reserve: Share,
+}
+
+impl Terms {
+    /// The terms of the policy with this name (`hpa-edf`, `strong-fp-kernel`); a name is a placement
+    /// and an order, and what follows them does not matter. `None` for policies of which nothing is
+    /// known here, such as non-preemptive ones.
+    pub fn of_policy(name: &str, reserve: Share) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let mut words = name.split('-');
+        let placement = match words.next()? {
+            "p" => Placement::Partitioned,
+            "c" => Placement::Clustered,
+            "g" => Placement::Global,
+            "weak" => Placement::Weak,
+            "strong" => Placement::Strong,
+            "hpa" => Placement::Hierarchical,
+            _ => return None,
+        };
+        let order = match words.next()? {
+            "edf" => Order::Edf,
+            "fp" => Order::FixedPriority,
+            _ => return None,
+        };
+        Some(Self {
+            order,
+            placement,
+            reserve,
+        })
+    }
+}
+
+/// What a policy promises, from nothing to everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Guarantee {
+    /// Nothing is shown.
+    None,
+    /// In the long run each task gets its utilization; nothing is said about single jobs.
+    Share,
+    /// No job is ever later than some bound that does not grow with time.
+    BoundedTardiness,
+    /// All deadlines are met.
+    Hard,
+}
+
+impl Guarantee {
+    /// The name in JSON: `hard`, `bounded-tardiness`, `share` or `none`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Share => "share",
+            Self::BoundedTardiness => "bounded-tardiness",
+            Self::Hard => "hard",
+        }
+    }
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Whether tasks are let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// With the guarantee that the decision names, which may be none.
+    Admitted,
+    /// Not.
+    Refused,
+}
+
+impl Verdict {
+    /// The name in JSON: `admitted` or `refused`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What admission needs to know of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Whose claim it is.
+    pub task: TaskId,
+    /// For people.
+    pub name: String,
+    /// C.
+    pub cost: Span,
+    /// T.
+    pub period: Span,
+    /// D, relative to a release.
+    pub deadline: Span,
+    /// Matters under fixed priorities only.
+    pub priority: Priority,
+    /// The CPUs to which the policy binds the task: one under partitioned scheduling, its cluster
+    /// under clustered, else those of its affinity.
+    pub cpus: CpuSet,
+}
+
+impl Claim {
+    /// The claim of a task that the policy binds to these CPUs.
+    pub fn new(id: TaskId, task: &Task, priority: Priority, bound: &Affinity) -> Self {
+        Self {
+            task: id,
+            name: task.name.clone(),
+            cost: task.cost,
+            period: task.period,
+            deadline: task.deadline,
+            priority,
+            cpus: *bound.cpus(),
+        }
+    }
+
+    /// C/T; `None` if the period is zero.
+    fn utilization(&self) -> Option<Rate> {
+        Rate::new(self.cost, self.period)
+    }
+
+    /// C / min(D, T); `None` if either is zero.
+    fn density(&self) -> Option<Rate> {
+        Rate::new(self.cost, self.deadline.min(self.period))
+    }
+}
+
+/// The claims of all tasks of a set; `bound` has one affinity per task, in the same order (tasks
+/// beyond its end are bound to their own).
+pub fn claims(set: &TaskSet, bound: &[Affinity]) -> Vec<Claim> {
+    let priorities = set.priorities();
+    set.iter()
+        .map(|(id, task)| {
+            let bound = bound.get(id.index()).unwrap_or(&task.affinity);
+            Claim::new(id, task, priorities[id.index()], bound)
+        })
+        .collect()
+}
+
+/// Whether tasks are let in, with which guarantee, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether.
+    pub verdict: Verdict,
+    /// The weakest of `tasks`; [`Guarantee::None`] when refused.
+    pub guarantee: Guarantee,
+    /// For people: which tasks, which CPUs, which sum against which limit; and under what conditions
+    /// a guarantee holds.
+    pub reason: String,
+    /// What shows it, where something does not fit or is late.
+    pub witness: Option<Witness>,
+    /// What each task is promised, in the order of the claims; empty when refused.
+    pub tasks: Vec<(TaskId, Guarantee)>,
+}
+
+/// Decides on all tasks of a set, also those that enter later.
+///
+/// `bound` is where the policy binds each task (see [`claims`]). A refusal under a policy that binds
+/// tasks more narrowly than they ask says so if the tasks would fit their own affinities.
+pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
+    let all = set.platform.all();
+    let claims = claims(set, bound);
+    let mut decision = decide::decide(&claims.iter().collect::<Vec<_>>(), &all, terms);
+    let crowded = matches!(decision.witness, Some(Witness::Crowd { .. }));
+    let narrowed = matches!(
+        terms.placement,
+        Placement::Partitioned | Placement::Clustered
+    );
+    if decision.verdict == Verdict::Refused && crowded && narrowed && fits_unbound(set, terms) {
+        decision.reason.push_str(words::fits_unbound(terms.order));
+    }
+    decision
+}
+
+/// Whether the tasks would fit if each might use its whole affinity.
+fn fits_unbound(set: &TaskSet, terms: Terms) -> bool {
+    let mut groups = Groups::default();
+    for (id, task) in set.iter() {
+        let Some(rate) = Rate::new(task.cost, task.period) else {
+            return false;
+        };
+        groups.add(id, *task.affinity.cpus() & set.platform.all(), rate);
+    }
+    let (shortage, _) = groups.shortage(crate::exact::beside(terms.reserve));
+    shortage.is_none()
+}

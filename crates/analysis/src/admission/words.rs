@@ -1,0 +1,286 @@
+//! The decisions as sentences.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use shiftwork_model::{CpuId, CpuSet, Share, TaskId};
+
+use super::{Claim, Guarantee, Order, Terms};
+use crate::Witness;
+use crate::exact::{Decimal as _, Demand, Rate, Supplied, beside, side_by_side, whole};
+
+/// Why some tasks get less than a hard guarantee.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// EDF on this CPU may miss deadlines before the end of the period.
+    Overfull(CpuId),
+    /// No test shows that this task is in time.
+    NotShown(TaskId),
+    /// The test on these CPUs was given up.
+    StepLimit(CpuSet),
+    /// Weak scheduling of affinities that differ.
+    Weak,
+    /// The task's deadline is beyond its period.
+    LongDeadline(TaskId),
+    /// These tasks fit by utilization and not by density.
+    Dense(Vec<TaskId>),
+}
+
+/// So many names are written out.
+const NAMES: usize = 8;
+
+/// Names by task, made when a sentence is.
+struct Names<'a>(BTreeMap<TaskId, &'a str>);
+
+impl<'a> Names<'a> {
+    fn new(claims: &[&'a Claim]) -> Self {
+        let name = |claim: &&'a Claim| (claim.task, claim.name.as_str());
+        Self(claims.iter().map(name).collect())
+    }
+
+    fn of(&self, task: TaskId) -> String {
+        match self.0.get(&task) {
+            Some(name) => format!("`{name}`"),
+            None => format!("{task:?}"),
+        }
+    }
+
+    /// `task a`, `tasks a, b and c`, or the first few and how many more.
+    fn list(&self, tasks: &[TaskId]) -> String {
+        let shown: Vec<String> = tasks
+            .iter()
+            .take(NAMES)
+            .map(|&task| self.of(task))
+            .collect();
+        match (shown.as_slice(), tasks.len().saturating_sub(NAMES)) {
+            ([], _) => "no task".to_owned(),
+            ([only], 0) => format!("task {only}"),
+            ([first @ .., last], 0) => format!("tasks {} and {last}", first.join(", ")),
+            (_, more) => format!("tasks {} and {more} more", shown.join(", ")),
+        }
+    }
+}
+
+/// `CPU 3` or `CPUs 0-3`.
+fn cpus(set: &CpuSet) -> String {
+    match set.len() {
+        1 => format!("CPU {set}"),
+        _ => format!("CPUs {set}"),
+    }
+}
+
+/// How a supply below 1 came about: ` (2 less a reserve of 0.05 each)`.
+fn reserved(count: usize, reserve: Share) -> String {
+    match (reserve.billionths(), count) {
+        (0, _) => String::new(),
+        (_, 1) => format!(" (1 less the reserve of {reserve})"),
+        _ => format!(" ({count} less the reserve of {reserve} of each)"),
+    }
+}
+
+/// Why it is refused, and what would help.
+pub(super) fn refused(witness: &Witness, claims: &[&Claim], terms: Terms) -> String {
+    let names = Names::new(claims);
+    match witness {
+        Witness::NoTask { task } => format!(
+            "task {} has a cost, period or deadline of zero; all must be above zero",
+            names.of(*task)
+        ),
+        Witness::Alone { task, needed } => format!(
+            "task {} needs {} CPUs, and a job runs on one CPU at a time; lower its cost to its \
+             period or less",
+            names.of(*task),
+            side_by_side(&alone(*needed), &Supplied(1, whole())).0
+        ),
+        Witness::Nowhere { task } => format!(
+            "no CPU that task {} may use is online; widen its affinity",
+            names.of(*task)
+        ),
+        Witness::Crowd {
+            tasks,
+            cpus: where_,
+            needed,
+            supply,
+        } => {
+            let supplied = Supplied(where_.len(), *supply);
+            let (needed, available) = side_by_side(needed, &supplied);
+            let need = if tasks.len() == 1 { "needs" } else { "need" };
+            let remedy = match terms.reserve.billionths() {
+                0 => "lower a cost or widen an affinity",
+                _ => "lower a cost, widen an affinity or lower the reserve",
+            };
+            format!(
+                "{} may run only on {} and {need} {needed} CPUs there, of which there are \
+                 {available}{}; {remedy}",
+                names.list(tasks),
+                cpus(where_),
+                reserved(where_.len(), terms.reserve),
+            )
+        }
+        Witness::Interval {
+            cpu,
+            length,
+            demand,
+        } => format!(
+            "on CPU {cpu} jobs that need {demand} may all be released and due within {length}{}; \
+             lower a cost, lengthen a deadline or use another CPU",
+            beside_reserve(terms.reserve)
+        ),
+        Witness::Late {
+            task,
+            cpu,
+            response,
+            deadline,
+        } => format!(
+            "task {} may take {response} on CPU {cpu} and is due after {deadline}{}; lower a cost, \
+             make it more urgent or use another CPU",
+            names.of(*task),
+            beside_reserve(terms.reserve)
+        ),
+    }
+}
+
+fn alone(rate: Rate) -> Demand {
+    let mut demand = Demand::default();
+    demand.add(rate);
+    demand
+}
+
+fn beside_reserve(reserve: Share) -> String {
+    match reserve.billionths() {
+        0 => String::new(),
+        _ => format!(" (with a reserve of {reserve})"),
+    }
+}
+
+/// What is promised, on which conditions, and why it is not more.
+pub(super) fn admitted(
+    tasks: &[(TaskId, Guarantee)],
+    notes: &[Note],
+    claims: &[&Claim],
+    online: &CpuSet,
+    terms: Terms,
+) -> String {
+    let names = Names::new(claims);
+    let with = |wanted: Guarantee| -> Vec<TaskId> {
+        let wanted = tasks.iter().filter(|&&(_, guarantee)| guarantee == wanted);
+        wanted.map(|&(task, _)| task).collect()
+    };
+    let mut promises = Vec::new();
+    for (guarantee, promise) in [
+        (Guarantee::Hard, "all deadlines are met"),
+        (Guarantee::BoundedTardiness, "tardiness is bounded"),
+        (Guarantee::Share, "the utilization is provided"),
+        (Guarantee::None, "nothing is guaranteed"),
+    ] {
+        let who = with(guarantee);
+        if who.len() == tasks.len() {
+            promises.push(promise.to_owned());
+        } else if !who.is_empty() {
+            promises.push(format!("{promise} for {}", names.list(&who)));
+        }
+    }
+    let mut text = promises.join(", ");
+    text.push_str(&load(claims, online, terms.reserve));
+    for note in notes.iter().take(3) {
+        // A write to a string cannot fail.
+        let _ = write!(text, "; {}", because(note, &names));
+    }
+    if notes.len() > 3 {
+        let _ = write!(text, "; and {} more such", notes.len() - 3);
+    }
+    text.push_str(&conditions(tasks, claims, online, terms, &names));
+    text
+}
+
+/// `; 2.83 of 2.85 CPUs are used`.
+fn load(claims: &[&Claim], online: &CpuSet, reserve: Share) -> String {
+    let mut demand = Demand::default();
+    for rate in claims.iter().filter_map(|claim| claim.utilization()) {
+        demand.add(rate);
+    }
+    format!(
+        "; {} of {} CPUs are used",
+        demand.to_decimal(2),
+        Supplied(online.len(), beside(reserve)).to_decimal(2)
+    )
+}
+
+fn because(note: &Note, names: &Names<'_>) -> String {
+    match note {
+        Note::Overfull(cpu) => {
+            format!("on CPU {cpu} deadlines before the end of a period may be missed")
+        }
+        Note::NotShown(task) => {
+            format!(
+                "no test shows that task {} meets its deadlines",
+                names.of(*task)
+            )
+        }
+        Note::StepLimit(set) => format!("the test for {} took too many steps", cpus(set)),
+        Note::Weak => "without shifts a task may wait although moving others would make room; a \
+                       `strong` policy moves them"
+            .to_owned(),
+        Note::LongDeadline(task) => format!(
+            "with affinities that differ nothing is known of deadlines beyond the period, as of \
+             task {}",
+            names.of(*task)
+        ),
+        Note::Dense(tasks) => format!(
+            "by their deadlines, which are before the end of the period, {} need more than there is",
+            names.list(tasks)
+        ),
+    }
+}
+
+/// What the promises assume of the reserve.
+fn conditions(
+    tasks: &[(TaskId, Guarantee)],
+    claims: &[&Claim],
+    online: &CpuSet,
+    terms: Terms,
+    names: &Names<'_>,
+) -> String {
+    let mut text = String::new();
+    if terms.reserve.billionths() == 0 {
+        return text;
+    }
+    if tasks
+        .iter()
+        .any(|&(_, guarantee)| guarantee == Guarantee::Hard)
+    {
+        text.push_str("; deadlines assume that the reserve is taken in small pieces");
+    }
+    let supply = beside(terms.reserve);
+    let greedy = |claim: &&&Claim| {
+        let single = (claim.cpus & *online).len() == 1;
+        !single && claim.utilization().is_some_and(|rate| rate.exceeds(supply))
+    };
+    let greedy: Vec<TaskId> = claims
+        .iter()
+        .filter(greedy)
+        .map(|claim| claim.task)
+        .collect();
+    if !greedy.is_empty() {
+        let _ = write!(
+            text,
+            "; {} may fall behind while the reserve is taken of all their CPUs at once",
+            names.list(&greedy)
+        );
+    }
+    text
+}
+
+/// Where the policy's own choice of CPUs, not the demand, is why it is refused.
+pub(super) const fn fits_unbound(order: Order) -> &'static str {
+    match order {
+        Order::Edf => {
+            "; the tasks do fit their affinities, only not bound like this: `strong-edf` admits \
+             them, with other guarantees"
+        }
+        Order::FixedPriority => {
+            "; the tasks do fit their affinities, only not bound like this: a `strong` policy has \
+             room for them"
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What can be said of a task set before it runs: whether any scheduler could meet its needs, what a
+//! policy guarantees, and why a task or a change is refused.
+//!
+//! This crate owns verdicts: each comes from a published condition, decided with integers or exact
+//! fractions, and each "no" carries a [`Witness`] that can be checked by hand. It must never contain
+//! a policy, a clock, a text format, or floating point in a decision. "Not shown" is never called
+//! "no": tests have three outcomes, and one that gives up after a number of steps says so.
+//!
+//! Start reading at [`admission`], which `run` asks before it starts anything; what it asks in turn
+//! is in `affinity/` (does the demand fit the CPUs?) and `uniprocessor/` (are deadlines met on one
+//! CPU?).
+//!
+//! The *supply* of a CPU is the share of it that real-time tasks may have, 1 without a reserve. A
+//! test with a supply below 1 treats every CPU as slower by that factor; the published test is the
+//! one with supply 1.
+
+pub mod admission;
+pub mod affinity;
+mod exact;
+mod steps;
+pub mod uniprocessor;
+mod witness;
+
+pub use exact::{Demand, Rate};
+pub use steps::{Outcome, Steps};
+pub use witness::Witness;

@@ -1,0 +1,37 @@
+//! How long a test may take, counted so that it is the same on every machine.
+
+/// The number of elementary steps (one term of one sum) that a test may still take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps(u64);
+
+impl Steps {
+    /// Enough for any task set of ordinary periods, and well under a second.
+    pub const fn ordinary() -> Self {
+        Self(20_000_000)
+    }
+
+    /// At most this many steps.
+    pub const fn at_most(steps: u64) -> Self {
+        Self(steps)
+    }
+
+    /// Takes `steps` of those that are left; `None`, and none are left, if there are fewer.
+    pub(crate) fn take(&mut self, steps: usize) -> Option<()> {
+        let left = u64::try_from(steps)
+            .ok()
+            .and_then(|steps| self.0.checked_sub(steps));
+        self.0 = left.unwrap_or(0);
+        left.map(|_| ())
+    }
+}
+
+/// What a test found. A test that is not exact says in its documentation what a failure means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome<Failure> {
+    /// The condition holds.
+    Pass,
+    /// It does not, and this shows it.
+    Fail(Failure),
+    /// The steps were used up before either was known.
+    StepLimit,
+}

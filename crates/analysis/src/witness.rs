@@ -1,0 +1,60 @@
+//! What shows that something does not fit, as data; `admission` puts it into words.
+
+use shiftwork_model::{CpuId, CpuSet, Share, Span, TaskId};
+
+use crate::exact::{Demand, Rate};
+
+/// Why a "no" is a "no". Whoever doubts it can check it by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Witness {
+    /// A cost, period or deadline of zero: there is no such task.
+    NoTask {
+        /// The task.
+        task: TaskId,
+    },
+    /// One task needs more than a whole CPU, and a job runs on one CPU at a time.
+    Alone {
+        /// The task.
+        task: TaskId,
+        /// C/T or C/D, above 1.
+        needed: Rate,
+    },
+    /// No CPU of the task's affinity is online.
+    Nowhere {
+        /// The task.
+        task: TaskId,
+    },
+    /// These tasks may run only on these CPUs and need more than there is (Hall's condition fails).
+    Crowd {
+        /// The tasks, ascending.
+        tasks: Vec<TaskId>,
+        /// All CPUs that any of them may use.
+        cpus: Box<CpuSet>,
+        /// The sum of their utilizations.
+        needed: Demand,
+        /// What each of the CPUs supplies; in all it is less.
+        supply: Share,
+    },
+    /// Under EDF on one CPU: jobs that are released and due within an interval are more than the
+    /// CPU can do in it.
+    Interval {
+        /// The CPU.
+        cpu: CpuId,
+        /// The length of the interval, from a synchronous release.
+        length: Span,
+        /// The work that is due.
+        demand: Span,
+    },
+    /// Under fixed priorities: a job may finish after its deadline.
+    Late {
+        /// The task.
+        task: TaskId,
+        /// The CPU.
+        cpu: CpuId,
+        /// From the release; a lower bound of the worst response time, above the deadline.
+        response: Span,
+        /// Its relative deadline.
+        deadline: Span,
+    },
+}
