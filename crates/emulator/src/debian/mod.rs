@@ -1,0 +1,86 @@
+//! Debian packages without touching the system: which suites, from which mirror, by the system's own
+//! package client with a state of its own.
+
+mod apt;
+mod mirror;
+
+pub use apt::Apt;
+pub use mirror::{MIRROR_VARIABLE, find as find_mirror};
+
+/// A suite of the Debian archive that something is fetched from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suite {
+    /// Its name in the archive.
+    pub name: &'static str,
+    /// Whether QEMU is taken from here: 10.0 or newer. (7.2 oopsed in one boot of seven, and hung when
+    /// counting instructions with several CPUs.)
+    pub qemu: bool,
+    /// Whether kernels with `sched_ext` may be found here.
+    pub kernels: bool,
+}
+
+/// Every suite, in the order in which the newest QEMU and kernels are looked for.
+///
+/// Kernels of testing come first: those of backports were built with a tool that spoils the type
+/// information which `sched_ext` needs, from 7.1 on; that they stay in the table costs one look each.
+pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "forky",
+        qemu: false,
+        kernels: true,
+    },
+    Suite {
+        name: "sid",
+        qemu: false,
+        kernels: true,
+    },
+    Suite {
+        name: "trixie-backports",
+        qemu: false,
+        kernels: true,
+    },
+    Suite {
+        name: "trixie",
+        qemu: true,
+        kernels: false,
+    },
+    Suite {
+        name: "bookworm-backports",
+        qemu: true,
+        kernels: false,
+    },
+    Suite {
+        name: "bookworm",
+        qemu: false,
+        kernels: false,
+    },
+];
+
+impl Suite {
+    /// The suite on which this one builds: its packages need those of that one.
+    pub fn base(&self) -> Option<&'static str> {
+        self.name
+            .strip_suffix("-backports")
+            .and_then(|base| SUITES.iter().find(|suite| suite.name == base))
+            .map(|suite| suite.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backports_build_on_a_suite_of_the_table() {
+        for suite in SUITES {
+            let wanted = suite.name.ends_with("-backports");
+            assert_eq!(suite.base().is_some(), wanted, "{}", suite.name);
+        }
+    }
+
+    #[test]
+    fn both_kinds_of_things_are_in_the_table() {
+        assert!(SUITES.iter().any(|suite| suite.qemu));
+        assert!(SUITES.iter().any(|suite| suite.kernels));
+    }
+}
