@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ordinary work: everything that is not managed. It runs where no managed task is assigned: from a
+ * queue of the CPU's own if it is pinned there, otherwise from one that all CPUs share.
+ *
+ * On a CPU that managed tasks keep busy it waits. After SW_PATIENCE the CPU leaves the core's set for
+ * as long as the reserve says, or until nothing waits any more.
+ */
+#ifndef SW_BACKGROUND_H
+#define SW_BACKGROUND_H
+
+#include "decide.h"
+
+#define SW_QUEUE_OF_TASK(i)	(0x10000ULL + (i))
+#define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
+#define SW_QUEUE_OF_ALL		0x30000ULL
+
+#define SW_SLICE	5000000ULL
+#define SW_PATIENCE	1000000000ULL
+/* How often somebody looks who waits: nothing is kept in step where work is queued. */
+#define SW_LOOK		100000000ULL
+
+/* CPUs of the machine. */
+const volatile u32 cpu_count = 1;
+/* What waiting background work gets of each second, ns; 0: nothing. */
+u64 reserve_ns;
+
+/* Since when a queue waits, judging by how often it was served since the last look. */
+struct sw_patience {
+	u64 since;
+	u32 served, seen;
+};
+
+struct sw_patience pinned_patience[SW_CPUS], shared_patience;
+/* Which CPU makes way when work that is not pinned has waited. */
+u32 shared_turn;
+
+static __always_inline struct sw_patience *patience_of(u64 cpu)
+{
+	SW_HIDE(cpu);
+	return &pinned_patience[cpu & (SW_CPUS - 1)];
+}
+
+/* Whether the queue has waited for too long. */
+static __always_inline bool is_at_end(struct sw_patience *p, u64 queue, u64 now)
+{
+	u32 served = READ_ONCE(p->served);
+
+	if (scx_bpf_dsq_nr_queued(queue) <= 0) {
+		p->since = 0;
+	} else if (!p->since || served != p->seen) {
+		p->since = now;
+		p->seen = served;
+	} else if (now - p->since >= SW_PATIENCE) {
+		p->since = 0;
+		return true;
+	}
+	return false;
+}
+
+/* The CPU is background work's for a while, or no more. */
+static __always_inline void give_cpu(u32 cpu, bool to_background)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	unsigned long flags;
+	u64 now, changed;
+
+	bpf_local_irq_save(&flags);
+	now = begin();
+	if (to_background) {
+		c->until = now + reserve_ns;
+		changed = lose_cpu(now, cpu, SW_WHY_BACKGROUND);
+	} else {
+		c->until = 0;
+		changed = regain_cpu(now, cpu, SW_WHY_BACKGROUND);
+	}
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+}
+
+/* Looks who waits. Returns when to look again. */
+static __always_inline u64 serve_background(void)
+{
+	u64 now = bpf_ktime_get_ns(), next = now + SW_LOOK;
+	bool shared;
+	u32 k;
+
+	if (!reserve_ns)
+		return next;
+	shared = is_at_end(&shared_patience, SW_QUEUE_OF_ALL, now);
+	if (shared)
+		shared_turn = shared_turn + 1 < cpu_count ? shared_turn + 1 : 0;
+	bpf_for(k, 0, cpu_count) {
+		struct sw_cpu *c = cpu_at(k);
+		bool pinned = is_at_end(patience_of(k), SW_QUEUE_OF_CPU(k), now);
+
+		if (c->until && c->until <= now)
+			give_cpu(k, false);
+		else if (!c->until && (pinned || (shared && k == shared_turn)))
+			give_cpu(k, true);
+		if (c->until && c->until < next)
+			next = c->until;
+	}
+	return next;
+}
+
+/* Queues a task that is not managed. */
+static __always_inline void queue_background(struct task_struct *p, u64 flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (p->nr_cpus_allowed == 1 || is_migration_disabled(p)) {
+		scx_bpf_dsq_insert(p, SW_QUEUE_OF_CPU(cpu), SW_SLICE, flags);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+	scx_bpf_dsq_insert(p, SW_QUEUE_OF_ALL, SW_SLICE, flags);
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/* Lets @cpu run background work. Whether there is any. */
+static __always_inline bool take_background(s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	bool pinned_first = c->turn++ & 1;
+
+	/* In turns, so that neither queue can keep the other waiting. */
+	if (pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
+		patience_of(cpu)->served++;
+		return true;
+	}
+	if (scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {
+		__sync_fetch_and_add(&shared_patience.served, 1);
+		return true;
+	}
+	if (!pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
+		patience_of(cpu)->served++;
+		return true;
+	}
+	return false;
+}
+
+#endif

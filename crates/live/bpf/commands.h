@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Commands of user space: what it configures, whom it admits, and how the threads that it runs tell
+ * where their jobs end. Each returns 0, or a negative error number.
+ */
+#ifndef SW_COMMANDS_H
+#define SW_COMMANDS_H
+
+#include "managed.h"
+
+SEC("syscall")
+int configure(struct sw_configure *a)
+{
+	u64 cpus = a->cpus, changed = 0;
+	unsigned long flags;
+	u32 order = a->order, k;
+
+	bpf_local_irq_save(&flags);
+	begin();
+	sw_init(&core, order, cpus);
+	conclude(0, changed, 0);
+	bpf_local_irq_restore(&flags);
+	/* The others are never the core's. */
+	bpf_for(k, 0, SW_CPUS)
+		if (!(cpus & sw_bit(k)))
+			cpu_at(k)->gone |= SW_WHY_NOT_OURS;
+	return 0;
+}
+
+SEC("syscall")
+int set_cache(struct sw_cache *a)
+{
+	*sw_mates(&core, a->cpu) = a->mates;
+	return 0;
+}
+
+/* Moves the task from one of the queues into another. A rare thing, so the queue may be looked through. */
+static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
+{
+	struct task_struct *p;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, from, 0) {
+		if (p->pid != thread)
+			continue;
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice);
+		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
+		break;
+	}
+	bpf_rcu_read_unlock();
+}
+
+static __always_inline bool is_awake(struct task_struct *p)
+{
+	return p->scx.flags & SCX_TASK_QUEUED;
+}
+
+SEC("syscall")
+int admit(struct sw_admit *a)
+{
+	u32 i = a->task, thread = a->thread, priority = a->priority, start = a->start;
+	u64 affinity = a->affinity, now, changed;
+	u64 budget = a->budget, period = a->period, deadline = a->deadline;
+	bool follows = a->follows, warned = a->budgeting == SW_BUDGET_WARNED;
+	struct sw_managed *m = managed_at(i);
+	struct sw_storage *s;
+	struct task_struct *p;
+	struct sw_seen before;
+	unsigned long flags;
+	int error = 0;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	p = bpf_task_from_vpid(thread);
+	if (!p)
+		return -ESRCH;
+	s = bpf_task_storage_get(&storage, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s) {
+		bpf_task_release(p);
+		return -ENOMEM;
+	}
+	bpf_local_irq_save(&flags);
+	now = begin();
+	changed = sw_enter(&core, i, affinity, start);
+	if (follows)
+		sw_follow(&core, i);
+	if (sw_set_server(&core, i, warned ? 0 : budget, period, deadline)) {
+		changed |= sw_leave(&core, i);
+		error = -EINVAL;
+	} else {
+		tell(SW_E_ENTERED, now, i, SW_NO_CPU, affinity);
+		sw_task(&core, i)->priority = priority;
+		m->approved = affinity;
+		m->warned_budget = warned ? budget : 0;
+		m->warned_left = m->warned_budget;
+		m->thread = p->pid;
+		m->demoted = 0;
+		m->release = 0;
+		s->number = i;
+		before = look(i);
+		if (is_awake(p)) {
+			tell(SW_E_WOKEN, now, i, SW_NO_CPU, 0);
+			changed |= sw_wake(&core, i, now);
+		}
+		tell_difference(now, i, before);
+	}
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	requeue(SW_QUEUE_OF_ALL, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid, SCX_SLICE_INF);
+	requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid,
+		SCX_SLICE_INF);
+	/* It may have fallen asleep in between, before its callbacks knew it. */
+	if (!error && !is_awake(p)) {
+		bpf_local_irq_save(&flags);
+		now = begin();
+		changed = sw_sleep(&core, i);
+		conclude(now, changed, 0);
+		bpf_local_irq_restore(&flags);
+	} else if (!error) {
+		u32 on = READ_ONCE(sw_task(&core, i)->on);
+
+		if (on)
+			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+	}
+	bpf_task_release(p);
+	return error;
+}
+
+/* The calling thread's job is finished. */
+SEC("syscall")
+int next_job(struct sw_job *a)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	u32 i = a->task, cpu;
+	u64 release = a->release, now, changed;
+	bool sleeps = a->sleeps && release != SW_NEVER;
+	struct sw_managed *m = managed_at(i);
+	struct sw_seen before;
+	unsigned long flags;
+
+	a->held = 0;
+	if (!i || number_of(p) != i)
+		return -ESRCH;
+	bpf_local_irq_save(&flags);
+	now = begin();
+	cpu = scx_bpf_task_cpu(p);
+	before = look(i);
+	sw_spend(&core, i, measure(i, cpu, now));
+	if (release == SW_NEVER) {
+		tell(SW_E_LAST_JOB, now, i, cpu, 0);
+		changed = forget(now, i);
+	} else {
+		tell(SW_E_NEXT_JOB, now, i, cpu, release);
+		m->warned_left = m->warned_budget;
+		m->release = sleeps ? release : 0;
+		changed = sw_next_job(&core, i, release, now);
+		before.state = SW_BLOCKED;
+		tell_difference(now, i, before);
+		a->held = *sw_runner(&core, cpu) != i;
+	}
+	/* It lets go of this CPU itself when the program is over: within, it could not migrate. */
+	if (sleeps)
+		conclude(now, changed, sw_bit(cpu));
+	else
+		conclude_and_arm(now, changed, sw_bit(cpu));
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+/* The first job of a task that is not running yet. */
+SEC("syscall")
+int first_job(struct sw_job *a)
+{
+	u32 i = a->task;
+	u64 release = a->release, now, changed;
+	struct sw_seen before;
+	unsigned long flags;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	bpf_local_irq_save(&flags);
+	now = begin();
+	before = look(i);
+	changed = sw_next_job(&core, i, release, now);
+	tell_difference(now, i, before);
+	conclude_and_arm(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+/* The task takes no part any more and goes on in the background. */
+SEC("syscall")
+int dismiss(struct sw_change *a)
+{
+	u32 i = a->task, thread;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	left(i);
+	managed_at(i)->demoted = 0;
+	thread = managed_at(i)->thread;
+	requeue(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SW_QUEUE_OF_ALL, thread, SW_SLICE);
+	return 0;
+}
+
+/* The task may ask for these CPUs. */
+SEC("syscall")
+int approve(struct sw_change *a)
+{
+	managed_at(a->task)->approved = a->value;
+	return 0;
+}
+
+SEC("syscall")
+int set_priority(struct sw_change *a)
+{
+	u32 i = a->task, priority = a->value;
+	unsigned long flags;
+	u64 now, changed;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	bpf_local_irq_save(&flags);
+	now = begin();
+	tell(SW_E_PRIORITY, now, i, SW_NO_CPU, priority);
+	changed = sw_set_priority(&core, i, priority);
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+/* Budget, period and relative deadline of the jobs to come. */
+SEC("syscall")
+int set_server(struct sw_admit *a)
+{
+	u32 i = a->task;
+	u64 budget = a->budget, period = a->period, deadline = a->deadline;
+	bool warned = a->budgeting == SW_BUDGET_WARNED;
+	unsigned long flags;
+	int error = 0;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	bpf_local_irq_save(&flags);
+	begin();
+	if (sw_set_server(&core, i, warned ? 0 : budget, period, deadline))
+		error = -EINVAL;
+	else
+		managed_at(i)->warned_budget = warned ? budget : 0;
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+	return error;
+}
+
+/* Where the kernel has no timers: does all that is due, and says when to call again. */
+SEC("syscall")
+int tick(struct sw_tick *a)
+{
+	u64 next, at, now;
+	u32 k;
+
+	WRITE_ONCE(due, SW_NEVER);
+	next = release_all();
+	at = serve_background();
+	if (at < next)
+		next = at;
+	bpf_for(k, 0, cpu_count) {
+		s64 left = check_budget(k);
+
+		if (!left)
+			continue;
+		now = bpf_ktime_get_ns();
+		if (now + left < next)
+			next = now + left;
+	}
+	WRITE_ONCE(due, next);
+	a->next = next;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The way every decision goes: begin() takes the lock and reads the clock, the core decides,
+ * conclude() tells what came of it, kicks the CPUs that should now run something else and lets go.
+ *
+ * Wherever the rest of this folder says "decided" and "done", the first is the core's word and the
+ * second what a CPU really does; `current` of a CPU is done, `runner` of the core is decided.
+ */
+#ifndef SW_DECIDE_H
+#define SW_DECIDE_H
+
+#include "lock.h"
+#include "trace.h"
+
+struct sw_core core;
+
+struct sw_cpu {
+	u64 since;		/* when its current task was last charged; 0 if it has none */
+	u64 until;		/* when background work has to give it back; 0 unless it has it */
+	u32 current;		/* managed task that it runs */
+	u32 told;		/* assignment that was last told */
+	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
+	u32 turn;		/* which background queue is first */
+	u64 pad[4];
+} cpus[SW_CPUS];
+
+/* What is known of a task beside what the core knows. */
+struct sw_managed {
+	u64 approved;		/* the CPUs that it may ask for without being asked back */
+	u64 release;		/* of the job that it sleeps for; 0: none */
+	u64 warned_budget;	/* of a job, of a task that is only warned; 0: none */
+	s64 warned_left;
+	u32 thread;
+	u32 demoted;		/* it lost its reservation, until it is admitted again */
+} managed[SW_TASKS];
+
+struct sw_storage {
+	u32 number;		/* of the core; 0 for background work */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sw_storage);
+} storage SEC(".maps");
+
+/* The number of a managed task, taking part or not; 0 for background work. */
+static __always_inline u32 known_number(struct task_struct *p)
+{
+	struct sw_storage *s = bpf_task_storage_get(&storage, p, 0, 0);
+
+	return s ? s->number : 0;
+}
+
+/* The number of a task that takes part; 0 for all that runs in the background. */
+static __always_inline u32 number_of(struct task_struct *p)
+{
+	u32 i = known_number(p);
+
+	return i && READ_ONCE(sw_task(&core, i)->state) != SW_ABSENT ? i : 0;
+}
+
+static __always_inline struct sw_cpu *cpu_at(u64 cpu)
+{
+	SW_HIDE(cpu);
+	return &cpus[cpu & (SW_CPUS - 1)];
+}
+
+static __always_inline struct sw_managed *managed_at(u64 number)
+{
+	SW_HIDE(number);
+	return &managed[number & (SW_TASKS - 1)];
+}
+
+static __always_inline u64 begin(void)
+{
+	core_lock();
+	/* Read under the lock: events are told in the order of their instants. */
+	return bpf_ktime_get_ns();
+}
+
+/* What a task was before a decision, to tell the difference. */
+struct sw_seen {
+	u64 throttled, replenished;
+	u32 state;
+};
+
+static __always_inline struct sw_seen look(u32 i)
+{
+	const struct sw_task *t = sw_task(&core, i);
+	struct sw_seen seen = {
+		.throttled = t->throttled,
+		.replenished = t->replenished,
+		.state = t->state,
+	};
+
+	return seen;
+}
+
+static __always_inline void tell_difference(u64 now, u32 i, struct sw_seen before)
+{
+	const struct sw_task *t = sw_task(&core, i);
+
+	if (t->replenished != before.replenished)
+		tell(SW_E_REPLENISHED, now, i, SW_NO_CPU, t->deadline);
+	if (t->throttled != before.throttled)
+		tell(SW_E_SPENT, now, i, SW_NO_CPU, 0);
+	if (t->state == SW_READY && before.state != SW_READY)
+		tell(SW_E_READY, now, i, SW_NO_CPU, t->deadline);
+}
+
+/* Ends what begin() began. @except are CPUs that come by for their assignment anyway. */
+static __always_inline void conclude(u64 now, u64 changed, u64 except)
+{
+	while (changed && can_loop) {
+		struct sw_cpu *c;
+		u32 cpu, runner;
+
+		cpu = sw_lowest(changed);
+		changed &= changed - 1;
+		c = cpu_at(cpu);
+		runner = *sw_runner(&core, cpu);
+		if (c->told != runner) {
+			c->told = runner;
+			tell(SW_E_ASSIGNED, now, runner, cpu, 0);
+		}
+		if (c->current != runner && !(except & sw_bit(cpu)))
+			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	}
+	core_unlock();
+}
+
+/*
+ * The time since the current task of @cpu was last charged is charged once: whoever sees it first
+ * under the lock takes it. Returns that time.
+ */
+static __always_inline u64 measure(u32 i, u32 cpu, u64 now)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	struct sw_managed *m = managed_at(i);
+	u64 ran = 0;
+
+	if (c->current == i && c->since && now > c->since)
+		ran = now - c->since;
+	c->since = now;
+	if (m->warned_budget && m->warned_left > 0) {
+		m->warned_left -= ran;
+		if (m->warned_left <= 0)
+			tell(SW_E_OVERRUN, now, i, cpu, 0);
+	}
+	return ran;
+}
+
+/* The CPU runs the task no more. */
+static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+
+	c->since = 0;
+	c->current = 0;
+	tell(SW_E_STOPPED, now, i, cpu, ran);
+}
+
+/* The CPU is gone for a reason, with the lock held. */
+static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u32 was = c->gone;
+
+	if (was & why)
+		return 0;
+	c->gone = was | why;
+	tell(SW_E_CPU_LOST, now, 0, cpu, why);
+	return was ? 0 : sw_cpu_leave(&core, cpu);
+}
+
+/* The reason is no more. */
+static __always_inline u64 regain_cpu(u64 now, u32 cpu, u32 why)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+
+	if (!(c->gone & why))
+		return 0;
+	c->gone &= ~why;
+	tell(SW_E_CPU_BACK, now, 0, cpu, why);
+	return c->gone ? 0 : sw_cpu_join(&core, cpu);
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The lock around the core. A ticket lock of our own: global functions, which make the core cheap to
+ * verify, may not be called under a bpf_spin_lock. It is fair, and taken with interrupts off
+ * everywhere: callbacks of the scheduler have them off, commands and timers switch them off.
+ */
+#ifndef SW_LOCK_H
+#define SW_LOCK_H
+
+void bpf_local_irq_save(unsigned long *flags) __ksym;
+void bpf_local_irq_restore(unsigned long *flags) __ksym;
+
+struct {
+	u32 next;
+	u32 pad[15];
+	u32 owner;		/* on a line of its own: who waits reads only this */
+	u32 pad2[15];
+} ticket __attribute__((aligned(64)));
+
+/* Far longer than any section can take: something is broken then. */
+#define SW_SPINS_MAX (1 << 23)
+
+static __noinline void core_lock(void)
+{
+	u32 mine = __sync_fetch_and_add(&ticket.next, 1), k;
+
+	if (READ_ONCE(ticket.owner) == mine)
+		return;
+	bpf_for(k, 0, SW_SPINS_MAX)
+		if (READ_ONCE(ticket.owner) == mine)
+			return;
+	scx_bpf_error("the core's lock is stuck");
+}
+
+static __always_inline void core_unlock(void)
+{
+	/* A locked instruction: what was written is seen before the lock is seen to be free. */
+	__sync_fetch_and_add(&ticket.owner, 1);
+}
+
+#endif

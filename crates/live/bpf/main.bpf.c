@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
+ *
+ * lock.h, trace.h, decide.h: the way of every decision; background.h: ordinary work; timers.h: budgets
+ * and releases; managed.h: managed tasks; commands.h: what user space may ask. This file joins them.
+ */
+#define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
+#define SW_GLOBAL
+#include <scx/common.bpf.h>
+#include "../../kernel-core/core/core.h"
+#include "shared.h"
+
+char _license[] SEC("license") = "GPL";
+
+struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym;
+
+#include "commands.h"
+
+/* Why the scheduler was unloaded; the kind is 0 as long as it is not. */
+u64 exit_kind;
+s64 exit_code;
+char exit_reason[128], exit_message[512];
+
+static __always_inline void cpu_event(s32 cpu, u32 why, bool lost)
+{
+	unsigned long flags;
+	u64 now, changed;
+
+	if (cpu < 0 || cpu >= SW_CPUS)
+		return;
+	bpf_local_irq_save(&flags);
+	now = begin();
+	changed = lost ? lose_cpu(now, cpu, why) : regain_cpu(now, cpu, why);
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+}
+
+s32 BPF_STRUCT_OPS(shiftwork_select_cpu, struct task_struct *p, s32 prev_cpu, u64 flags)
+{
+	/* Nothing is placed here: who runs where is decided when it is runnable. */
+	return prev_cpu;
+}
+
+void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
+{
+	u32 i = number_of(p);
+
+	if (i)
+		queue_managed(p, i, flags);
+	else
+		queue_background(p, flags);
+}
+
+void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
+{
+	u32 number = 0;
+
+	if (prev && !(prev->scx.flags & SCX_TASK_QUEUED))
+		prev = NULL;
+	if (prev)
+		number = number_of(prev);
+	if (take_assigned(cpu, prev, number) || take_background(cpu))
+		return;
+	if (cpu_at(cpu)->until && (!prev || number)) {
+		/* Nothing waits any more, and nobody who did wants to go on. */
+		give_cpu(cpu, false);
+		if (take_assigned(cpu, prev, number))
+			return;
+	}
+	if (prev && !number)
+		scx_bpf_task_set_slice(prev, SW_SLICE);
+}
+
+void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
+{
+	u32 i = number_of(p);
+
+	if (i)
+		woken(p, i);
+}
+
+void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u32 i = number_of(p), assigned;
+
+	if (i) {
+		started(i, cpu);
+		return;
+	}
+	/* It may have had the CPU all the time and be ordinary work again. */
+	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
+		cpu_event(cpu, SW_WHY_TAKEN, false);
+	/* It came from the local queue although the CPU's assignment is there to be pulled. */
+	assigned = READ_ONCE(*sw_runner(&core, cpu));
+	if (assigned && scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(assigned & (SW_TASKS - 1))) > 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u32 i = known_number(p);
+
+	if (i && cpu_at(cpu)->current == i)
+		stopped(i, cpu, runnable);
+}
+
+void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
+{
+	u32 i = number_of(p);
+
+	/* A change of its affinity takes a task off the queues too, and it is runnable all the time. */
+	if (i && (flags & SCX_DEQ_SLEEP))
+		blocked(p, i);
+}
+
+bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struct *to)
+{
+	u32 i = number_of(from);
+
+	scx_bpf_task_set_slice(from, 0);
+	if (i)
+		yielded(i, scx_bpf_task_cpu(from));
+	return false;
+}
+
+void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct cpumask *mask)
+{
+	u32 i = known_number(p);
+
+	if (i)
+		remasked(i, p->cpus_mask.bits[0], mask->bits[0]);
+}
+
+/* It changes to another scheduling class, or ends. */
+void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
+{
+	u32 i = known_number(p);
+	s32 cpu;
+
+	if (i)
+		left(i);
+	/* Who changes to a higher class while it runs keeps its CPU, and no switch tells of that. */
+	if (scx_bpf_task_running(p)) {
+		cpu = scx_bpf_task_cpu(p);
+		cpu_event(cpu, SW_WHY_TAKEN, true);
+		if (cpu == bpf_get_smp_processor_id())
+			scx_bpf_reenqueue_local_from_anywhere();
+	}
+}
+
+void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	u32 i = known_number(p);
+
+	if (i)
+		left(i);
+}
+
+void BPF_STRUCT_OPS(shiftwork_cpu_online, s32 cpu)
+{
+	cpu_event(cpu, SW_WHY_OFFLINE, false);
+}
+
+void BPF_STRUCT_OPS(shiftwork_cpu_offline, s32 cpu)
+{
+	cpu_event(cpu, SW_WHY_OFFLINE, true);
+}
+
+/* Real-time and deadline tasks, but not the kernel's stopper, which is gone before anybody could move. */
+static __always_inline bool takes_cpu(const struct task_struct *p)
+{
+	return p->prio < 100 && !((p->flags & PF_KTHREAD) && p->rt_priority == 99);
+}
+
+/* Under the run queue's lock, at every switch: whether a higher class has the CPU. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	bool taken = takes_cpu(next);
+	u32 cpu = bpf_get_smp_processor_id();
+	struct sw_cpu *c = cpu_at(cpu);
+
+	if (cpu >= SW_CPUS || taken == !!(READ_ONCE(c->gone) & SW_WHY_TAKEN))
+		return 0;
+	cpu_event(cpu, SW_WHY_TAKEN, taken);
+	/* Whom it pushed aside is at the head of the local queue, out of everybody's reach. */
+	if (taken)
+		scx_bpf_reenqueue_local_from_anywhere();
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
+{
+	s32 error;
+	u32 k;
+
+	bpf_for(k, 0, SW_TASKS) {
+		error = scx_bpf_create_dsq(SW_QUEUE_OF_TASK(k), -1);
+		if (error)
+			return error;
+	}
+	bpf_for(k, 0, cpu_count) {
+		error = scx_bpf_create_dsq(SW_QUEUE_OF_CPU(k), -1);
+		if (error)
+			return error;
+	}
+	error = scx_bpf_create_dsq(SW_QUEUE_OF_ALL, -1);
+	if (error)
+		return error;
+	start_timers(cpu_count);
+	arm(BACKGROUND, bpf_ktime_get_ns() + SW_LOOK);
+	return 0;
+}
+
+void BPF_STRUCT_OPS(shiftwork_exit, struct scx_exit_info *info)
+{
+	bpf_probe_read_kernel_str(exit_reason, sizeof(exit_reason), info->reason);
+	bpf_probe_read_kernel_str(exit_message, sizeof(exit_message), info->msg);
+	exit_code = info->exit_code;
+	exit_kind = info->kind;
+}
+
+SCX_OPS_DEFINE(shiftwork,
+	       .select_cpu = (void *)shiftwork_select_cpu,
+	       .enqueue = (void *)shiftwork_enqueue,
+	       .dispatch = (void *)shiftwork_dispatch,
+	       .runnable = (void *)shiftwork_runnable,
+	       .running = (void *)shiftwork_running,
+	       .stopping = (void *)shiftwork_stopping,
+	       .quiescent = (void *)shiftwork_quiescent,
+	       .yield = (void *)shiftwork_yield,
+	       .set_cpumask = (void *)shiftwork_set_cpumask,
+	       .disable = (void *)shiftwork_disable,
+	       .exit_task = (void *)shiftwork_exit_task,
+	       .cpu_online = (void *)shiftwork_cpu_online,
+	       .cpu_offline = (void *)shiftwork_cpu_offline,
+	       .init = (void *)shiftwork_init,
+	       .exit = (void *)shiftwork_exit,
+	       .flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |
+			SCX_OPS_ALLOW_QUEUED_WAKEUP,
+	       .timeout_ms = 30000,
+	       .name = "shiftwork");

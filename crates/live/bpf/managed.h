@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Managed tasks, callback by callback. Each has a queue of its own, with at most itself in it; the CPU
+ * that it is assigned to pulls it from there, so that no decision is lost and the kernel enforces the
+ * affinity.
+ */
+#ifndef SW_MANAGED_H
+#define SW_MANAGED_H
+
+#include "timers.h"
+
+/*
+ * Waits to be pulled; or goes to the CPU where it is already, if that is its assignment, past an
+ * interrupt. Should the decision change before it runs, started() sees to that.
+ */
+static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flags)
+{
+	u32 on = READ_ONCE(sw_task(&core, i)->on);
+
+	if (on && on - 1 == scx_bpf_task_cpu(p)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF,
+				   flags | SCX_ENQ_PREEMPT | SCX_ENQ_HEAD);
+		return;
+	}
+	scx_bpf_dsq_insert(p, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SCX_SLICE_INF, flags);
+	/* Whoever waits for it may have looked already: a shift completes here. */
+	on = READ_ONCE(sw_task(&core, i)->on);
+	if (on)
+		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+}
+
+/* Whether @cpu has its assignment now; if it was on its way already it comes by itself. */
+static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
+{
+	u32 i = READ_ONCE(*sw_runner(&core, cpu));
+
+	if (!i)
+		return false;
+	if (prev_number == i) {
+		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
+		return true;
+	}
+	return scx_bpf_dsq_move_to_local(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), 0);
+}
+
+/* Also for a task that only comes back to the queues, after a change of its affinity: it was awake. */
+static __always_inline void woken(struct task_struct *p, u32 i)
+{
+	struct sw_managed *m = managed_at(i);
+	struct sw_seen before;
+	u64 now, changed;
+	u32 on;
+
+	if (READ_ONCE(sw_task(&core, i)->awake))
+		return;
+	now = begin();
+	before = look(i);
+	/* Where releases are known, waking up is none. */
+	if (!sw_task(&core, i)->follows)
+		tell(SW_E_WOKEN, now, i, scx_bpf_task_cpu(p), 0);
+	changed = sw_wake(&core, i, now);
+	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
+		changed |= sw_next_job(&core, i, m->release, now);
+	m->release = 0;
+	tell_difference(now, i, before);
+	on = sw_task(&core, i)->on;
+	/* Its own CPU is kicked when it is queued, which comes next. */
+	conclude_and_arm(now, changed, on ? sw_bit(on - 1) : 0);
+}
+
+static __always_inline void blocked(struct task_struct *p, u32 i)
+{
+	u64 now = begin(), changed;
+
+	tell(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
+	changed = sw_sleep(&core, i);
+	/* Until its release: it wakes up by itself, and no timer has to. */
+	if (managed_at(i)->release && sw_task(&core, i)->state == SW_UNRELEASED)
+		sw_next_job(&core, i, SW_NEVER, now);
+	conclude(now, changed, 0);
+}
+
+static __always_inline void started(u32 i, s32 cpu)
+{
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 now = bpf_ktime_get_ns();
+
+	c->current = i;
+	WRITE_ONCE(c->since, now);
+	tell(SW_E_RUNNING, now, i, cpu, 0);
+	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */
+	if (READ_ONCE(*sw_runner(&core, cpu)) != i)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	arm_budget(cpu, now, budget_left(i));
+}
+
+/*
+ * @goes_on: it would, if the CPU did. Otherwise it goes to sleep, or only changes its affinity: then it
+ * runs again at once.
+ */
+static __always_inline void stopped(u32 i, s32 cpu, bool goes_on)
+{
+	struct sw_task *t = sw_task(&core, i);
+	struct sw_seen before;
+	u64 now, changed = 0, ran;
+	bool charged = goes_on || !t->follows;
+
+	now = begin();
+	before = look(i);
+	ran = measure(i, cpu, now);
+	vacate(i, cpu, now, ran);
+	/* Whoever goes to sleep within a job needs no new budget for what is over. */
+	if (charged)
+		changed = sw_charge(&core, i, ran, now);
+	else
+		sw_spend(&core, i, ran);
+	tell_difference(now, i, before);
+	/* Who is preempted before it could sleep needs a timer to be released. */
+	if (charged)
+		conclude_and_arm(now, changed, 0);
+	else
+		conclude(now, changed, 0);
+}
+
+static __always_inline void yielded(u32 i, s32 cpu)
+{
+	struct sw_seen before;
+	u64 now, changed;
+
+	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
+	if (sw_task(&core, i)->follows)
+		return;
+	now = begin();
+	before = look(i);
+	changed = sw_charge(&core, i, measure(i, cpu, now), now);
+	tell(SW_E_YIELDED, now, i, cpu, 0);
+	changed |= sw_yield(&core, i, now);
+	tell_difference(now, i, before);
+	/* This CPU comes by at once: the slice is over. */
+	conclude_and_arm(now, changed, sw_bit(cpu));
+}
+
+/*
+ * The CPUs that the task may use have changed. Only a wider choice, or one that was approved before,
+ * takes effect here; who asks for anything else goes on as background work until user space admits it.
+ */
+static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
+{
+	struct sw_managed *m = managed_at(i);
+	struct sw_task *t = sw_task(&core, i);
+
+	if (affinity == t->affinity)
+		return 0;
+	if (affinity == m->approved || !(t->affinity & ~affinity)) {
+		tell(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
+		return sw_set_affinity(&core, i, affinity);
+	}
+	m->demoted = 1;
+	ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
+	return sw_leave(&core, i);
+}
+
+/* @mask is what the kernel lets it use now; a single CPU where it is while it may not migrate. */
+static __always_inline void remasked(u32 i, u64 affinity, u64 mask)
+{
+	struct sw_managed *m = managed_at(i);
+	struct sw_task *t = sw_task(&core, i);
+	u64 now, changed = 0, narrowed = mask == affinity ? 0 : mask;
+
+	now = begin();
+	if (t->state != SW_ABSENT) {
+		if (t->narrowed != narrowed) {
+			tell(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
+			changed = sw_narrow(&core, i, narrowed);
+		}
+		changed |= ask_for_affinity(now, i, affinity);
+	} else if (m->demoted && !narrowed) {
+		/* What it asks for now may be granted. */
+		ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
+	}
+	conclude(now, changed, 0);
+}
+
+/* With the lock held, or before anybody can know the task: it takes no part any more. */
+static __always_inline u64 forget(u64 now, u32 i)
+{
+	if (sw_task(&core, i)->state == SW_ABSENT)
+		return 0;
+	tell(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+	return sw_leave(&core, i);
+}
+
+static __always_inline void left(u32 i)
+{
+	unsigned long flags;
+	u64 now, changed;
+
+	bpf_local_irq_save(&flags);
+	now = begin();
+	changed = forget(now, i);
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * What the programs in the kernel and the program that loaded them say to each other: events of the
+ * trace, arguments of commands. src/kernel/event.rs reads the events, and a test there compares names and
+ * numbers; src/kernel/machine.rs puts the arguments together, word by word.
+ */
+#ifndef SW_SHARED_H
+#define SW_SHARED_H
+
+/*
+ * One fact, as it is put into the ring. All facts but SW_E_RUNNING are told under the core's lock, so
+ * their order is that of the decisions.
+ */
+struct sw_event {
+	unsigned long long at;		/* monotonic clock, ns */
+	unsigned long long value;	/* see the kinds */
+	unsigned int task;		/* number of the core, 0: nobody */
+	unsigned short cpu;		/* SW_NO_CPU: none */
+	unsigned short kind;
+};
+
+#define SW_NO_CPU 0xffff
+
+enum sw_event_kind {
+	SW_E_READY = 1,		/* the task's job may run; value: the deadline that it is scheduled by */
+	SW_E_NEXT_JOB,		/* the job is finished; value: when the next is released */
+	SW_E_LAST_JOB,		/* the job is finished, and no more will come */
+	SW_E_WOKEN,		/* the task woke up */
+	SW_E_BLOCKED,		/* the task went to sleep */
+	SW_E_YIELDED,		/* the task gave up what was left of its budget */
+	SW_E_SPENT,		/* the budget is used up, and the task waits */
+	SW_E_REPLENISHED,	/* the budget is full again; value: the new deadline */
+	SW_E_OVERRUN,		/* a task that is only warned has used up its budget */
+	SW_E_ASSIGNED,		/* decided: the CPU should run the task */
+	SW_E_RUNNING,		/* done: the CPU runs the task */
+	SW_E_STOPPED,		/* done: the CPU runs the task no more; value: for how long it did, ns */
+	SW_E_ENTERED,		/* the task takes part; value: its affinity */
+	SW_E_LEFT,		/* the task takes no part any more */
+	SW_E_AFFINITY,		/* the task may use other CPUs; value: its affinity */
+	SW_E_DEMOTED,		/* it asked for CPUs that nobody admitted it for; value: the affinity asked for */
+	SW_E_NARROWED,		/* the task is held on some CPUs for a while; value: which, 0: no more */
+	SW_E_PRIORITY,		/* the task has another priority; value: which */
+	SW_E_CPU_LOST,		/* the CPU is gone; value: enum sw_why */
+	SW_E_CPU_BACK,		/* the CPU is back; value: enum sw_why */
+};
+
+/* Why a CPU is gone. It is back when no reason is left. */
+enum sw_why {
+	SW_WHY_OFFLINE = 1,
+	SW_WHY_TAKEN = 2,	/* by a task of a higher scheduling class */
+	SW_WHY_BACKGROUND = 4,	/* pinned background work has waited long enough */
+	SW_WHY_NOT_OURS = 8,	/* never told: it does not belong to the platform */
+};
+
+/* Arguments of the commands. All times are ns, instants are of the monotonic clock. */
+
+struct sw_configure {
+	unsigned long long cpus;	/* the CPUs of the platform */
+	unsigned int order;		/* enum sw_order */
+	unsigned int unused;
+};
+
+struct sw_cache {
+	unsigned long long mates;	/* the CPUs that share a cache with this one */
+	unsigned int cpu;
+	unsigned int unused;
+};
+
+enum sw_budgeting {
+	SW_BUDGET_ENFORCED,
+	SW_BUDGET_WARNED,	/* the task goes on, and it is told */
+};
+
+struct sw_admit {
+	unsigned long long affinity;
+	unsigned long long budget;	/* 0: none */
+	unsigned long long period;
+	unsigned long long deadline;	/* relative */
+	unsigned int thread;
+	unsigned int task;		/* number of the core */
+	unsigned int priority;
+	unsigned char follows;		/* its releases are told, see sw_next_job */
+	unsigned char budgeting;	/* enum sw_budgeting */
+	unsigned char start;		/* CPU + 1 where it is; 0: that does not matter */
+	unsigned char unused;
+};
+
+struct sw_job {
+	unsigned long long release;	/* SW_NEVER: no more jobs come */
+	unsigned int task;
+	unsigned int sleeps;		/* the thread will sleep until the release, and wakes up by itself */
+	unsigned int held;		/* answer: the task has to give up its CPU now */
+	unsigned int unused;
+};
+
+struct sw_change {
+	unsigned long long value;
+	unsigned int task;
+	unsigned int unused;
+};
+
+/* What tick() answers: when it is due again at the latest. */
+struct sw_tick {
+	unsigned long long next;
+};
+
+#endif

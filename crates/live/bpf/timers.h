@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Time: one timer per CPU for the budget of what it runs, one for the first replenishment or release,
+ * one for background work that waits. Where the kernel knows no such timers (PREEMPT_RT) user space
+ * sleeps until `due` and calls tick(), and is woken through `alarms` when `due` comes closer.
+ *
+ * Callbacks take the lock anew and look at what is due then: a timer may be late, or belong to what is
+ * long over.
+ */
+#ifndef SW_TIMERS_H
+#define SW_TIMERS_H
+
+#include "background.h"
+
+const volatile bool has_timers = true;
+
+struct sw_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SW_CPUS);
+	__type(key, u32);
+	__type(value, struct sw_timer);
+} budget_timers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, u32);
+	__type(value, struct sw_timer);
+} timers SEC(".maps");
+
+enum { RELEASES, BACKGROUND };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} alarms SEC(".maps");
+
+/* When the timers end; SW_NEVER if they are not armed. */
+u64 armed[2] = { SW_NEVER, SW_NEVER };
+/* Without timers: when tick() is due. */
+u64 due = SW_NEVER;
+
+/* User space is to call tick() at this instant, and may not know yet. */
+static __always_inline void alarm(u64 at)
+{
+	u64 *message;
+
+	if (at >= READ_ONCE(due))
+		return;
+	WRITE_ONCE(due, at);
+	message = bpf_ringbuf_reserve(&alarms, sizeof(*message), 0);
+	/* If there is no room it has been woken already. */
+	if (!message)
+		return;
+	*message = at;
+	bpf_ringbuf_submit(message, BPF_RB_FORCE_WAKEUP);
+}
+
+/* With the lock held: does this timer have to end earlier? 0 if not. */
+static __always_inline u64 earlier(u32 which, u64 at)
+{
+	if (at >= armed[which & 1])
+		return 0;
+	armed[which & 1] = at;
+	return at;
+}
+
+/* Without the lock: makes the timer end then. 0: leaves it. */
+static __always_inline void arm(u32 which, u64 at)
+{
+	struct sw_timer *t;
+	u32 k;
+
+	if (!at || at == SW_NEVER)
+		return;
+	if (!has_timers) {
+		alarm(at);
+		return;
+	}
+	t = bpf_map_lookup_elem(&timers, &which);
+	if (!t)
+		return;
+	/* Another CPU may set an earlier instant, and this one overwrite it: look again. */
+	bpf_for(k, 0, 8) {
+		u64 latest;
+
+		bpf_timer_start(&t->timer, at, BPF_F_TIMER_ABS);
+		latest = READ_ONCE(armed[which & 1]);
+		if (latest >= at)
+			break;
+		at = latest;
+	}
+}
+
+/*
+ * conclude(), and makes sure that the next release comes. With interrupts off to the end: whoever was
+ * preempted in between could be waiting for that very release.
+ */
+static __always_inline void conclude_and_arm(u64 now, u64 changed, u64 except)
+{
+	u64 release = earlier(RELEASES, sw_next_replenishment(&core));
+
+	conclude(now, changed, except);
+	arm(RELEASES, release);
+}
+
+/* With the lock held: when the budget of @i, which runs now, has to be looked at; 0 if never. */
+static __always_inline s64 budget_left(u32 i)
+{
+	const struct sw_task *t = sw_task(&core, i);
+	const struct sw_managed *m = managed_at(i);
+
+	if (t->budget)
+		return t->left > 0 ? t->left : 1;
+	if (m->warned_budget && m->warned_left > 0)
+		return m->warned_left;
+	return 0;
+}
+
+static __always_inline void arm_budget(u32 cpu, u64 now, s64 left)
+{
+	struct sw_timer *t;
+
+	if (!left)
+		return;
+	if (!has_timers) {
+		alarm(now + left);
+		return;
+	}
+	t = bpf_map_lookup_elem(&budget_timers, &cpu);
+	if (t)
+		bpf_timer_start(&t->timer, left, BPF_F_TIMER_CPU_PIN);
+}
+
+/* Charges what @cpu runs. Returns what is left of the budget, 0 if that need not be looked at. */
+static __always_inline s64 check_budget(u32 cpu)
+{
+	unsigned long flags;
+	u64 now, changed = 0;
+	s64 left = 0;
+	u32 i;
+
+	bpf_local_irq_save(&flags);
+	now = begin();
+	i = cpu_at(cpu)->current;
+	if (i && budget_left(i)) {
+		struct sw_seen before = look(i);
+
+		changed = sw_charge(&core, i, measure(i, cpu, now), now);
+		tell_difference(now, i, before);
+		if (*sw_runner(&core, cpu) == i)
+			left = budget_left(i);
+	}
+	conclude_and_arm(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	return left;
+}
+
+static int budget_ended(void *map, u32 *key, struct sw_timer *t)
+{
+	u32 cpu = *key;
+
+	arm_budget(cpu, bpf_ktime_get_ns(), check_budget(cpu));
+	return 0;
+}
+
+/* Starts one job that is released or replenished. Returns when the next is due. */
+static __always_inline u64 release_next(u64 *at)
+{
+	unsigned long flags;
+	u64 changed, next;
+	u32 i;
+
+	bpf_local_irq_save(&flags);
+	*at = begin();
+	i = core.timers;
+	if (i) {
+		struct sw_seen before = look(i);
+
+		changed = sw_replenish_next(&core, *at);
+		tell_difference(*at, i, before);
+	} else {
+		changed = 0;
+	}
+	next = sw_next_replenishment(&core);
+	armed[RELEASES] = next;
+	conclude(*at, changed, 0);
+	bpf_local_irq_restore(&flags);
+	return next;
+}
+
+/* Starts all that is due. One per critical section, to keep those short. */
+static __always_inline u64 release_all(void)
+{
+	u64 next = SW_NEVER, now;
+	u32 k;
+
+	bpf_for(k, 0, SW_TASKS) {
+		next = release_next(&now);
+		if (next > now)
+			break;
+	}
+	return next;
+}
+
+static int releases_due(void *map, u32 *key, struct sw_timer *t)
+{
+	arm(RELEASES, release_all());
+	return 0;
+}
+
+static int background_due(void *map, u32 *key, struct sw_timer *t)
+{
+	arm(BACKGROUND, serve_background());
+	return 0;
+}
+
+static __always_inline void start_timers(u32 cpu_count)
+{
+	struct sw_timer *t;
+	u32 k, which;
+
+	if (!has_timers)
+		return;
+	bpf_for(k, 0, cpu_count) {
+		which = k;
+		t = bpf_map_lookup_elem(&budget_timers, &which);
+		if (!t)
+			continue;
+		bpf_timer_init(&t->timer, &budget_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&t->timer, budget_ended);
+	}
+	which = RELEASES;
+	t = bpf_map_lookup_elem(&timers, &which);
+	if (t) {
+		bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&t->timer, releases_due);
+	}
+	which = BACKGROUND;
+	t = bpf_map_lookup_elem(&timers, &which);
+	if (t) {
+		bpf_timer_init(&t->timer, &timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&t->timer, background_due);
+	}
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The trace: a ring that user space empties. What does not fit is lost, and counted. */
+#ifndef SW_TRACE_H
+#define SW_TRACE_H
+
+#include "shared.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} events SEC(".maps");
+
+u64 events_lost;
+
+static __always_inline void tell_with(u64 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+{
+	struct sw_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&events_lost, 1);
+		return;
+	}
+	event->at = at;
+	event->value = value;
+	event->task = task;
+	event->cpu = cpu;
+	event->kind = kind;
+	bpf_ringbuf_submit(event, flags);
+}
+
+/* Nobody is woken for an event: user space comes by, so that telling costs the same always. */
+static __always_inline void tell(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+{
+	tell_with(BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
+}
+
+/* Somebody waits for an answer. */
+static __always_inline void ask(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+{
+	tell_with(BPF_RB_FORCE_WAKEUP, kind, at, task, cpu, value);
+}
+
+#endif

@@ -1,0 +1,361 @@
+//! Changes while a run is on: those that the file times, and those that tasks ask for.
+
+use std::fs;
+
+use shiftwork_analysis::admission::{Admitted, Claim, Placement};
+use shiftwork_model::{
+    Affinity, AffinityKind, Change, CpuId, CpuSet, Happening, Instant, Priority, Recorder, Span,
+    TaskId,
+};
+
+use crate::kernel::{Machine, Story};
+use crate::run::{on_machine, parameters};
+use crate::sys::clock::monotonic_ns;
+use crate::sys::thread::set_affinity;
+use crate::work::Member;
+use crate::{LiveError, Plan};
+
+/// The changes of a run.
+pub(crate) struct Changes<'a> {
+    /// What the plan says, as changed so far.
+    plan: Plan<'a>,
+    /// C, T, D of each task, as changed so far.
+    attributes: Vec<[Span; 3]>,
+    priorities: Vec<Priority>,
+    /// Who decides on requests; `None`: everything is let in.
+    admitted: Option<Admitted>,
+    /// Indices of the file's actions, by time.
+    order: Vec<usize>,
+    done: usize,
+    /// CPUs of the machine that were taken offline, to be brought back.
+    offline: CpuSet,
+    /// What a reader of the results should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Everything that a change may reach.
+struct Reach<'r, R> {
+    at: Instant,
+    members: &'r [Member],
+    machine: &'r mut Machine,
+    story: &'r mut Story,
+    recorder: &'r mut R,
+}
+
+impl<R> Reach<'_, R> {
+    /// Who does the work of the task, if anybody does.
+    fn member(&self, task: TaskId) -> Option<&Member> {
+        self.members.iter().find(|member| member.task == task)
+    }
+}
+
+/// Why a change is refused, or what failed in earnest.
+enum Failure {
+    Refused(String),
+    Fatal(LiveError),
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        Self::Fatal(error)
+    }
+}
+
+impl<'a> Changes<'a> {
+    /// Those of this plan, before the first.
+    pub(crate) fn new(plan: &Plan<'a>, admitted: Option<Admitted>) -> Self {
+        let mut order: Vec<usize> = (0..plan.set.actions.len()).collect();
+        order.sort_by_key(|&index| plan.set.actions[index].at);
+        let attributes = plan.set.tasks.iter();
+        Self {
+            attributes: attributes
+                .map(|task| [task.cost, task.period, task.deadline])
+                .collect(),
+            priorities: plan.set.priorities(),
+            plan: plan.clone(),
+            admitted,
+            order,
+            done: 0,
+            offline: CpuSet::EMPTY,
+            notes: Vec::new(),
+        }
+    }
+
+    /// When the next of the file's changes is due; [`Instant::NEVER`] if there is none.
+    pub(crate) fn next(&self) -> Instant {
+        self.order
+            .get(self.done)
+            .map_or(Instant::NEVER, |&index| self.plan.set.actions[index].at)
+    }
+
+    /// Makes all changes that are due. One that is refused changes nothing and is a record.
+    pub(crate) fn act<R: Recorder>(
+        &mut self,
+        now: Instant,
+        members: &[Member],
+        machine: &mut Machine,
+        story: &mut Story,
+        recorder: &mut R,
+    ) -> Result<(), LiveError> {
+        while self.next() <= now {
+            let action = self.order[self.done];
+            self.done += 1;
+            let change = self.plan.set.actions[action].change.clone();
+            let mut reach = Reach {
+                at: now,
+                members,
+                machine: &mut *machine,
+                story: &mut *story,
+                recorder: &mut *recorder,
+            };
+            match self.change(&change, &mut reach) {
+                Ok(()) => {}
+                Err(Failure::Refused(reason)) => {
+                    let reason = reason.into_boxed_str();
+                    recorder.record(now, &Happening::Refused { action, reason });
+                }
+                Err(Failure::Fatal(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn change<R: Recorder>(
+        &mut self,
+        change: &Change,
+        reach: &mut Reach<'_, R>,
+    ) -> Result<(), Failure> {
+        match change {
+            Change::Enter(task) => self.enter(*task, reach),
+            Change::Leave(task) => {
+                if let Some(admitted) = &mut self.admitted {
+                    admitted.leave(*task);
+                }
+                Ok(reach.machine.dismiss(*task)?)
+            }
+            Change::SetAttributes {
+                task,
+                cost,
+                period,
+                deadline,
+            } => self.set_attributes(*task, [*cost, *period, *deadline], reach),
+            Change::SetAffinity(task, affinity) => self.set_affinity(*task, affinity, reach),
+            Change::SetPriority(task, priority) => {
+                if let Some(admitted) = &mut self.admitted {
+                    admitted
+                        .set_priority(*task, *priority)
+                        .map_err(|refusal| Failure::Refused(refusal.reason))?;
+                }
+                self.priorities[task.index()] = *priority;
+                Ok(reach.machine.set_priority(*task, *priority)?)
+            }
+            Change::CpuOffline(cpu) => self.set_online(*cpu, false),
+            Change::CpuOnline(cpu) => self.set_online(*cpu, true),
+            Change::SetReserve(share) => {
+                if let Some(admitted) = &mut self.admitted {
+                    admitted
+                        .set_reserve(*share)
+                        .map_err(|refusal| Failure::Refused(refusal.reason))?;
+                }
+                reach.machine.set_reserve(*share);
+                Ok(())
+            }
+            Change::Move(..) | Change::SetClusters(_) => Err(Failure::Refused(String::from(
+                "clusters cannot change in a live run; `set-affinity` changes where a task may run",
+            ))),
+        }
+    }
+
+    fn enter<R: Recorder>(
+        &mut self,
+        task: TaskId,
+        reach: &mut Reach<'_, R>,
+    ) -> Result<(), Failure> {
+        let Some(member) = reach.member(task).copied() else {
+            return Ok(());
+        };
+        let claim = self.claim(task);
+        if let Some(admitted) = &mut self.admitted {
+            admitted
+                .enter(claim)
+                .map_err(|refusal| Failure::Refused(refusal.reason))?;
+        }
+        self.let_in(&member, reach.machine)?;
+        Ok(())
+    }
+
+    fn claim(&self, id: TaskId) -> Claim {
+        let task = &self.plan.set.tasks[id.index()];
+        let [cost, period, deadline] = self.attributes[id.index()];
+        let (priority, bound) = (self.priorities[id.index()], &self.plan.bound[id.index()]);
+        Claim {
+            cost,
+            period,
+            deadline,
+            ..Claim::new(id, task, priority, bound)
+        }
+    }
+
+    /// The core takes the task in as it is now. A thread's job begins at once, if it is in one.
+    fn let_in(&self, member: &Member, machine: &Machine) -> Result<(), LiveError> {
+        let [cost, period, deadline] = self.attributes[member.task.index()];
+        let mut of = parameters(&self.plan, member, None);
+        (of.cost, of.period, of.deadline) = (cost, period, deadline);
+        of.priority = self.priorities[member.task.index()];
+        if machine.admit(member.task, &of)? && !member.is_program {
+            machine.first_job(member.task, monotonic_ns())?;
+        }
+        Ok(())
+    }
+
+    fn set_attributes<R: Recorder>(
+        &mut self,
+        task: TaskId,
+        [cost, period, deadline]: [Option<Span>; 3],
+        reach: &mut Reach<'_, R>,
+    ) -> Result<(), Failure> {
+        let old = self.attributes[task.index()];
+        let new = [
+            cost.unwrap_or(old[0]),
+            period.unwrap_or(old[1]),
+            deadline.unwrap_or(old[2]),
+        ];
+        if let Some(admitted) = &mut self.admitted {
+            let [cost, period, deadline] = new;
+            admitted
+                .set_parameters(task, cost, period, deadline)
+                .map_err(|refusal| Failure::Refused(refusal.reason))?;
+        }
+        self.attributes[task.index()] = new;
+        if let Some(member) = reach.member(task) {
+            let mut of = parameters(&self.plan, member, None);
+            (of.cost, of.period, of.deadline) = (new[0], new[1], new[2]);
+            reach.machine.set_server(task, &of)?;
+        }
+        reach
+            .story
+            .set_attributes(reach.at, task, new, reach.recorder);
+        Ok(())
+    }
+
+    /// Under policies that bind tasks themselves, and those that know no affinities, they stay.
+    fn may_bind(&self, task: TaskId, affinity: &Affinity) -> Result<(), String> {
+        let placement = self.admitted.as_ref().map(|all| all.terms().placement);
+        match placement {
+            None | Some(Placement::Strong) => Ok(()),
+            Some(Placement::Hierarchical) => {
+                let mut bound = self.plan.bound.clone();
+                bound[task.index()] = *affinity;
+                match AffinityKind::of(&self.plan.set.platform.all(), &bound) {
+                    AffinityKind::Arbitrary => Err(String::from(
+                        "the new affinity would overlap another without nesting; `strong-edf` and \
+                         `strong-fp` take any",
+                    )),
+                    _ => Ok(()),
+                }
+            }
+            Some(_) => Err(String::from(
+                "this policy chooses itself where tasks run; `strong-edf` and `strong-fp` let \
+                 affinities change",
+            )),
+        }
+    }
+
+    fn set_affinity<R: Recorder>(
+        &mut self,
+        task: TaskId,
+        affinity: &Affinity,
+        reach: &mut Reach<'_, R>,
+    ) -> Result<(), Failure> {
+        self.may_bind(task, affinity).map_err(Failure::Refused)?;
+        if let Some(admitted) = &mut self.admitted {
+            // A refused request would cost the reservation; a refused action is to change nothing.
+            let mut trial = admitted.clone();
+            trial
+                .request_affinity(task, *affinity.cpus())
+                .map_err(|refusal| Failure::Refused(refusal.reason))?;
+            *admitted = trial;
+        }
+        self.plan.bound[task.index()] = *affinity;
+        let Some(member) = reach.member(task) else {
+            return Ok(());
+        };
+        let cpus = on_machine(&self.plan, affinity.cpus());
+        reach.machine.approve(task, &cpus)?;
+        set_affinity(Some(member.thread), &cpus)
+            .map_err(|error| Failure::Refused(format!("the kernel refuses the affinity: {error}")))
+    }
+
+    /// A task has asked the kernel for CPUs of the machine that it was not admitted for, and runs in
+    /// the background since. Lets it in again if it may have them. What a reader should know of it.
+    pub(crate) fn ask(
+        &mut self,
+        task: TaskId,
+        member: &Member,
+        cpus: &CpuSet,
+        machine: &Machine,
+    ) -> Result<Option<String>, LiveError> {
+        let in_file: CpuSet = (0..self.plan.cpus.len())
+            .filter(|&index| cpus.contains(self.plan.cpus[index]))
+            .map(CpuId::from_index)
+            .collect();
+        let name = &self.plan.set.tasks[task.index()].name;
+        let lost = |reason: &str| {
+            Some(format!(
+                "task {name} asked for CPUs {cpus} and lost its reservation: {reason}"
+            ))
+        };
+        let Some(affinity) = Affinity::new(in_file) else {
+            return Ok(lost("none of them belongs to the platform"));
+        };
+        if let Err(reason) = self.may_bind(task, &affinity) {
+            return Ok(lost(&reason));
+        }
+        if let Some(admitted) = &mut self.admitted
+            && let Err(refusal) = admitted.request_affinity(task, in_file)
+        {
+            return Ok(lost(&refusal.reason));
+        }
+        self.plan.bound[task.index()] = affinity;
+        self.let_in(member, machine)?;
+        Ok(None)
+    }
+
+    fn set_online(&mut self, cpu: CpuId, online: bool) -> Result<(), Failure> {
+        let machine_cpu = self.plan.cpus[cpu.index()];
+        write_online(machine_cpu, online).map_err(|error| {
+            let what = if online { "back" } else { "off" };
+            Failure::Refused(format!(
+                "the kernel does not take CPU {machine_cpu} {what}: {error}"
+            ))
+        })?;
+        if online {
+            self.offline.remove(machine_cpu);
+            if let Some(admitted) = &mut self.admitted {
+                admitted.cpu_online(cpu);
+            }
+        } else {
+            self.offline.insert(machine_cpu);
+            if let Some(admitted) = &mut self.admitted {
+                for loss in admitted.cpu_offline(cpu) {
+                    self.notes.push(loss.reason);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        for cpu in self.offline.iter() {
+            // Nothing more can be done about a CPU that the kernel does not bring back.
+            let _ = write_online(cpu, true);
+        }
+    }
+}
+
+fn write_online(cpu: CpuId, online: bool) -> std::io::Result<()> {
+    let path = format!("/sys/devices/system/cpu/cpu{}/online", cpu.index());
+    fs::write(path, if online { "1" } else { "0" })
+}

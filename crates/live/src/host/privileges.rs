@@ -1,0 +1,140 @@
+//! What this process may do.
+
+use super::{Obstacle, System};
+
+/// What loading a scheduler and ranking the threads of others takes, by bit number: `BPF` and `PERFMON`
+/// to load programs that see the kernel's types, `SYS_ADMIN` to find what is already loaded,
+/// `SYS_NICE` to change how threads are scheduled.
+const NEEDED: &[(u32, &str)] = &[
+    (23, "CAP_SYS_NICE"),
+    (39, "CAP_BPF"),
+    (38, "CAP_PERFMON"),
+    (21, "CAP_SYS_ADMIN"),
+];
+
+/// To lock memory beyond the limit.
+const IPC_LOCK: u32 = 14;
+
+/// The capabilities that a live run needs and this process does not have, by name; `None` if there is
+/// no `/proc`.
+pub fn lacking_capabilities(system: &System) -> Option<Vec<&'static str>> {
+    let effective = effective(system)?;
+    let lacking = NEEDED.iter().filter(|(bit, _)| effective >> bit & 1 == 0);
+    Some(lacking.map(|&(_, name)| name).collect())
+}
+
+/// The capabilities in effect, as bits.
+fn effective(system: &System) -> Option<u64> {
+    let status = system.read("/proc/self/status")?;
+    let digits = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(digits.trim(), 16).ok()
+}
+
+/// Whether this process is inside a user namespace, whose root can do nothing to the kernel.
+fn is_in_user_namespace(system: &System) -> bool {
+    system.read("/proc/self/uid_map").is_some_and(|map| {
+        let words: Vec<&str> = map.split_whitespace().collect();
+        words != ["0", "0", "4294967295"]
+    })
+}
+
+/// A process that may not load a scheduler.
+pub fn lacking(system: &System) -> Option<Obstacle> {
+    let lacking = lacking_capabilities(system)?;
+    if !lacking.is_empty() {
+        return Some(Obstacle::new(
+            format!("this process lacks {}", lacking.join(", ")),
+            "run it as root, with `sudo`",
+        ));
+    }
+    is_in_user_namespace(system).then(|| {
+        Obstacle::new(
+            "this process is root only inside a user namespace, as in a container",
+            "run it outside, as root of the machine",
+        )
+    })
+}
+
+/// One of the limits in `/proc/self/limits`: the soft one, as it is written there.
+pub fn limit(system: &System, name: &str) -> Option<String> {
+    let limits = system.read("/proc/self/limits")?;
+    let values = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    values.split_whitespace().next().map(str::to_owned)
+}
+
+/// How many bytes of memory this process may lock; `None` if there is no limit, or nobody says.
+pub fn lockable_bytes(system: &System) -> Option<u64> {
+    let has_capability = effective(system).is_some_and(|bits| bits >> IPC_LOCK & 1 == 1);
+    if has_capability {
+        return None;
+    }
+    limit(system, "Max locked memory")?.parse().ok()
+}
+
+/// A process that may not keep all its memory present.
+pub fn too_little_locked_memory(system: &System) -> Option<Obstacle> {
+    let bytes = lockable_bytes(system)?;
+    Some(Obstacle::new(
+        format!(
+            "this process may lock only {} KiB of memory, and a page that is fetched back delays a job",
+            bytes / 1024
+        ),
+        "run it as root, or after `ulimit -l unlimited`",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
+         Max locked memory         8388608              8388608              bytes\n\
+         Max realtime priority     0                    0\n";
+
+    #[test]
+    fn what_is_lacking_is_named() {
+        // All but BPF (39) and NICE (23).
+        let status = "Name:\tshiftwork\nCapEff:\t0000017fff7fffff\n";
+        let obstacle = lacking(&System::of([("/proc/self/status", status)])).unwrap();
+        assert_eq!(
+            obstacle.to_string(),
+            "this process lacks CAP_SYS_NICE, CAP_BPF; run it as root, with `sudo`"
+        );
+    }
+
+    #[test]
+    fn root_of_a_container_is_not_root_of_the_machine() {
+        let with = |map| {
+            lacking(&System::of([
+                ("/proc/self/status", "CapEff:\t000001ffffffffff\n"),
+                ("/proc/self/uid_map", map),
+            ]))
+        };
+        assert_eq!(with("         0          0 4294967295\n"), None);
+        let obstacle = with("         0       1000          1\n").unwrap();
+        assert_eq!(obstacle.remedy, "run it outside, as root of the machine");
+    }
+
+    #[test]
+    fn a_capability_stands_in_for_the_limit_of_locked_memory() {
+        let with = |status| {
+            too_little_locked_memory(&System::of([
+                ("/proc/self/status", status),
+                ("/proc/self/limits", LIMITS),
+            ]))
+        };
+        assert_eq!(with("CapEff:\t0000000000004000\n"), None);
+        assert_eq!(
+            with("CapEff:\t0000000000000000\n").unwrap().to_string(),
+            "this process may lock only 8192 KiB of memory, and a page that is fetched back delays a \
+             job; run it as root, or after `ulimit -l unlimited`"
+        );
+        let unlimited = LIMITS.replace("8388608", "unlimited");
+        assert_eq!(
+            lockable_bytes(&System::of([("/proc/self/limits", unlimited.as_str())])),
+            None
+        );
+    }
+}

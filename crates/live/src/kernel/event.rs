@@ -1,0 +1,170 @@
+//! The events that the programs in the kernel tell; the same as in `bpf/shared.h`.
+
+/// What an event says. What its value means stands in `bpf/shared.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Kind {
+    Ready = 1,
+    NextJob,
+    LastJob,
+    Woken,
+    Blocked,
+    Yielded,
+    Spent,
+    Replenished,
+    Overrun,
+    Assigned,
+    Running,
+    Stopped,
+    Entered,
+    Left,
+    Affinity,
+    Demoted,
+    Narrowed,
+    Priority,
+    CpuLost,
+    CpuBack,
+}
+
+/// All kinds, in the order of their numbers, with their names in `bpf/shared.h`.
+pub(super) const ALL: &[(Kind, &str)] = &[
+    (Kind::Ready, "SW_E_READY"),
+    (Kind::NextJob, "SW_E_NEXT_JOB"),
+    (Kind::LastJob, "SW_E_LAST_JOB"),
+    (Kind::Woken, "SW_E_WOKEN"),
+    (Kind::Blocked, "SW_E_BLOCKED"),
+    (Kind::Yielded, "SW_E_YIELDED"),
+    (Kind::Spent, "SW_E_SPENT"),
+    (Kind::Replenished, "SW_E_REPLENISHED"),
+    (Kind::Overrun, "SW_E_OVERRUN"),
+    (Kind::Assigned, "SW_E_ASSIGNED"),
+    (Kind::Running, "SW_E_RUNNING"),
+    (Kind::Stopped, "SW_E_STOPPED"),
+    (Kind::Entered, "SW_E_ENTERED"),
+    (Kind::Left, "SW_E_LEFT"),
+    (Kind::Affinity, "SW_E_AFFINITY"),
+    (Kind::Demoted, "SW_E_DEMOTED"),
+    (Kind::Narrowed, "SW_E_NARROWED"),
+    (Kind::Priority, "SW_E_PRIORITY"),
+    (Kind::CpuLost, "SW_E_CPU_LOST"),
+    (Kind::CpuBack, "SW_E_CPU_BACK"),
+];
+
+impl Kind {
+    fn from_number(number: u16) -> Option<Self> {
+        let index = usize::from(number).checked_sub(1)?;
+        ALL.get(index).map(|&(kind, _)| kind)
+    }
+}
+
+/// Why a CPU is gone: the bits of `enum sw_why`.
+pub(super) mod why {
+    pub(crate) const OFFLINE: u64 = 1;
+    pub(crate) const TAKEN: u64 = 2;
+    pub(crate) const BACKGROUND: u64 = 4;
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Of the monotonic clock, in ns.
+    pub(crate) at: u64,
+    pub(crate) value: u64,
+    /// The core's number; 0 for nobody.
+    pub(crate) task: u32,
+    /// The machine's number of a CPU.
+    pub(crate) cpu: Option<u16>,
+    pub(crate) kind: Kind,
+}
+
+/// `sizeof(struct sw_event)`.
+const BYTES: usize = 24;
+
+impl Event {
+    /// The events in these bytes of the ring. What cannot be read, which is a bug of ours, is left out.
+    pub(crate) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
+        let (events, _) = bytes.as_chunks::<BYTES>();
+        events.iter().filter_map(Self::read)
+    }
+
+    fn read(bytes: &[u8; BYTES]) -> Option<Self> {
+        let word = |at: usize| {
+            let (words, _) = bytes[at..].split_first_chunk()?;
+            Some(u64::from_ne_bytes(*words))
+        };
+        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        const NO_CPU: u16 = 0xffff;
+        Some(Self {
+            at: word(0)?,
+            value: word(8)?,
+            task: u32::from_ne_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]),
+            cpu: (half(20) != NO_CPU).then(|| half(20)),
+            kind: Kind::from_number(half(22))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARED: &str = include_str!("../../bpf/shared.h");
+
+    /// The names of an enum of the header, in order.
+    fn enumerators(prefix: &str) -> Vec<String> {
+        let names = SHARED.lines().filter_map(|line| {
+            let name = line.strip_prefix('\t')?.split([' ', ',']).next()?;
+            name.starts_with(prefix).then(|| name.to_owned())
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn the_kinds_are_those_of_the_header() {
+        let names: Vec<_> = ALL.iter().map(|&(_, name)| name.to_owned()).collect();
+        assert_eq!(enumerators("SW_E_"), names);
+        for (number, &(kind, _)) in (1..).zip(ALL) {
+            assert_eq!(kind as u16, number);
+            assert_eq!(Kind::from_number(number), Some(kind));
+        }
+        assert_eq!(Kind::from_number(0), None);
+        assert_eq!(Kind::from_number(ALL.len() as u16 + 1), None);
+    }
+
+    #[test]
+    fn the_reasons_are_those_of_the_header() {
+        for (name, bit) in [
+            ("OFFLINE", why::OFFLINE),
+            ("TAKEN", why::TAKEN),
+            ("BACKGROUND", why::BACKGROUND),
+        ] {
+            assert!(
+                SHARED.contains(&format!("SW_WHY_{name} = {bit},")),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn events_are_read_as_they_were_written() {
+        let mut bytes = Vec::new();
+        bytes.extend(5_u64.to_ne_bytes());
+        bytes.extend(7_u64.to_ne_bytes());
+        bytes.extend(3_u32.to_ne_bytes());
+        bytes.extend(2_u16.to_ne_bytes());
+        bytes.extend((Kind::Running as u16).to_ne_bytes());
+        let event = Event {
+            at: 5,
+            value: 7,
+            task: 3,
+            cpu: Some(2),
+            kind: Kind::Running,
+        };
+        let twice = bytes.repeat(2);
+        assert_eq!(Event::all(&twice).collect::<Vec<_>>(), [event, event]);
+        // Neither a torn event nor an unknown kind is made up for.
+        assert_eq!(Event::all(&bytes[..23]).count(), 0);
+        bytes[22] = 99;
+        assert_eq!(Event::all(&bytes).count(), 0);
+    }
+}

@@ -1,0 +1,269 @@
+use shiftwork_model::{Affinity, Arrival, OnOverrun, RandomStream, Record, Task, TaskSet};
+use shiftwork_policy::registry::OrderName;
+use shiftwork_trace::check::{Facts, Invariant, Order, check};
+
+use super::*;
+use crate::kernel::event::Kind as K;
+
+const ORIGIN: u64 = 1_000_000;
+
+/// Task `a` on CPUs 0 and 1, which are the machine's 2 and 3, and task `b` on the file's CPU 1.
+fn set() -> TaskSet {
+    let both = Affinity::new(CpuSet::first(2)).unwrap();
+    let second = Affinity::pinned(CpuId::from_index(1));
+    let (ns, cost) = (Span::from_ns, Span::from_ns(4));
+    let mut set = TaskSet::new(
+        "s",
+        2,
+        vec![
+            Task::periodic("a", cost, ns(10), both),
+            Task::periodic("b", cost, ns(20), second),
+        ],
+    );
+    set.tasks[1].command = vec!["./b".into()];
+    set
+}
+
+fn story(set: &TaskSet, horizon: u64) -> Story {
+    let plan = Plan {
+        set,
+        order: OrderName::Edf,
+        bound: set.tasks.iter().map(|task| task.affinity).collect(),
+        cpus: vec![CpuId::from_index(2), CpuId::from_index(3)],
+    };
+    let horizon = Instant::from_ns(horizon);
+    let jobs = set.iter().map(|(id, task)| {
+        let is_thread = task.command.is_empty();
+        is_thread.then(|| Jobs::new(set, id, 1, horizon))
+    });
+    let mut story = Story::new(&plan, jobs.collect(), horizon);
+    story.begin(ORIGIN);
+    story
+}
+
+/// An event `at` after the origin, of a task (1: `a`, 2: `b`) on a CPU of the machine.
+fn event(at: u64, kind: Kind, task: u32, cpu: Option<u16>, value: u64) -> Event {
+    Event {
+        at: ORIGIN + at,
+        value,
+        task,
+        cpu,
+        kind,
+    }
+}
+
+/// What the events amount to, as text, one line a record.
+fn told(set: &TaskSet, horizon: u64, events: &[Event]) -> Vec<String> {
+    let mut story = story(set, horizon);
+    let mut records: Vec<Record> = Vec::new();
+    for &event in events {
+        story.take(event, &mut records);
+    }
+    records
+        .iter()
+        .map(|record| format!("{} {:?}", record.at.as_ns(), record.what))
+        .map(|line| line.replace("Instant", "").replace("CpuId", ""))
+        .collect()
+}
+
+#[test]
+fn a_thread_s_jobs_are_released_when_they_should_and_end_when_it_says() {
+    let events = [
+        event(1, K::Ready, 1, None, ORIGIN + 10),
+        event(1, K::Assigned, 1, Some(2), 0),
+        event(2, K::Running, 1, Some(2), 0),
+        event(6, K::NextJob, 1, Some(2), ORIGIN + 10),
+        event(7, K::Stopped, 1, Some(2), 5),
+        event(12, K::Ready, 1, None, ORIGIN + 20),
+    ];
+    assert_eq!(
+        told(&set(), 30, &events),
+        [
+            "0 Released { job: T0.1, deadline: (10) }",
+            "1 Ready { job: T0.1, deadline: (10), priority: Priority(1) }",
+            "2 Switched { cpu: (0), from: None, to: Some(T0.1) }",
+            "6 Completed { job: T0.1 }",
+            "6 Switched { cpu: (0), from: Some(T0.1), to: None }",
+            "10 Released { job: T0.2, deadline: (20) }",
+            "12 Ready { job: T0.2, deadline: (20), priority: Priority(1) }",
+        ]
+    );
+}
+
+#[test]
+fn a_thread_that_goes_on_at_once_is_shown_without_a_switch_of_the_kernel() {
+    let events = [
+        event(1, K::Ready, 1, None, ORIGIN + 10),
+        event(2, K::Running, 1, Some(3), 0),
+        event(11, K::NextJob, 1, Some(3), ORIGIN + 10),
+        event(11, K::Ready, 1, None, ORIGIN + 20),
+    ];
+    let told = told(&set(), 30, &events);
+    assert_eq!(
+        told[told.len() - 2..],
+        [
+            "11 Ready { job: T0.2, deadline: (20), priority: Priority(1) }",
+            "11 Switched { cpu: (1), from: None, to: Some(T0.2) }",
+        ]
+    );
+}
+
+#[test]
+fn a_throttled_job_runs_until_its_cpu_lets_go() {
+    let events = [
+        event(1, K::Ready, 1, None, ORIGIN + 10),
+        event(2, K::Running, 1, Some(2), 0),
+        event(6, K::Spent, 1, None, 0),
+        event(8, K::Stopped, 1, Some(2), 6),
+        event(10, K::Replenished, 1, None, ORIGIN + 20),
+        event(10, K::Ready, 1, None, ORIGIN + 20),
+    ];
+    let told = told(&set(), 30, &events);
+    assert_eq!(
+        told[3..],
+        [
+            "6 BudgetSpent { job: T0.1 }",
+            "8 Switched { cpu: (0), from: Some(T0.1), to: None }",
+            "8 NotReady { job: T0.1, reason: Throttled }",
+            "10 Released { job: T0.2, deadline: (20) }",
+            "10 Replenished { task: T0, budget: Span(4), deadline: (20) }",
+            "10 Ready { job: T0.1, deadline: (20), priority: Priority(1) }",
+        ]
+    );
+}
+
+#[test]
+fn a_program_s_jobs_begin_when_it_wakes_and_end_when_it_blocks_or_yields() {
+    let events = [
+        event(3, K::Woken, 2, Some(3), 0),
+        event(3, K::Ready, 2, None, ORIGIN + 23),
+        event(4, K::Running, 2, Some(3), 0),
+        event(6, K::Stopped, 2, Some(3), 2),
+        event(6, K::Blocked, 2, Some(3), 0),
+        event(8, K::Woken, 2, Some(3), 0),
+        event(8, K::Ready, 2, None, ORIGIN + 28),
+        event(9, K::Yielded, 2, Some(3), 0),
+        event(9, K::Spent, 2, None, 0),
+        event(23, K::Ready, 2, None, ORIGIN + 43),
+    ];
+    let of_b = |line: &String| line.contains("T1.") && !line.contains("Switched");
+    let told: Vec<String> = told(&set(), 30, &events).into_iter().filter(of_b).collect();
+    assert_eq!(
+        told,
+        [
+            "3 Released { job: T1.1, deadline: (23) }",
+            "3 Ready { job: T1.1, deadline: (23), priority: Priority(2) }",
+            "6 Completed { job: T1.1 }",
+            "8 Released { job: T1.2, deadline: (28) }",
+            "8 Ready { job: T1.2, deadline: (28), priority: Priority(2) }",
+            "9 Completed { job: T1.2 }",
+            // The next one begins with the new period, without a wake-up.
+            "23 Released { job: T1.3, deadline: (43) }",
+            "23 Ready { job: T1.3, deadline: (43), priority: Priority(2) }",
+        ]
+    );
+}
+
+#[test]
+fn a_cpu_is_away_as_long_as_there_is_a_reason() {
+    let events = [
+        event(1, K::CpuLost, 0, Some(2), why::TAKEN),
+        event(2, K::CpuLost, 0, Some(2), why::OFFLINE),
+        event(3, K::CpuBack, 0, Some(2), why::TAKEN),
+        event(4, K::CpuBack, 0, Some(2), why::OFFLINE),
+        event(5, K::CpuLost, 0, Some(3), why::BACKGROUND),
+        event(6, K::CpuBack, 0, Some(3), why::BACKGROUND),
+        // It does not belong to the platform.
+        event(7, K::CpuLost, 0, Some(0), why::TAKEN),
+    ];
+    assert_eq!(
+        told(&set(), 30, &events)[1..],
+        [
+            "1 CpuOffline { cpu: (0) }",
+            "4 CpuOnline { cpu: (0) }",
+            "5 BackgroundStarted { cpu: (1) }",
+            "6 BackgroundEnded { cpu: (1) }",
+        ]
+    );
+}
+
+#[test]
+fn who_asks_for_other_cpus_leaves_and_is_remembered() {
+    let set = set();
+    let mut story = story(&set, 30);
+    let mut records: Vec<Record> = Vec::new();
+    story.take(event(1, K::Ready, 1, None, ORIGIN + 10), &mut records);
+    story.take(event(2, K::Demoted, 1, None, 0b1000), &mut records);
+    let asked: CpuSet = [CpuId::from_index(3)].into_iter().collect();
+    assert_eq!(story.asking, [(TaskId::from_index(0), asked)]);
+    let left = Happening::Left {
+        task: TaskId::from_index(0),
+    };
+    assert_eq!(records.last().map(|record| &record.what), Some(&left));
+}
+
+#[test]
+fn reactions_are_measured_from_the_decision_to_the_cpu() {
+    let set = set();
+    let mut story = story(&set, 30);
+    let mut records: Vec<Record> = Vec::new();
+    for event in [
+        event(2, K::Ready, 1, None, ORIGIN + 10),
+        event(2, K::Assigned, 1, Some(2), 0),
+        event(3, K::Assigned, 1, Some(3), 0),
+        event(3, K::Assigned, 2, Some(2), 0),
+        event(7, K::Running, 1, Some(3), 0),
+        // It is there: giving it the same CPU again takes no time.
+        event(8, K::Assigned, 1, Some(3), 0),
+        event(9, K::Running, 1, Some(3), 0),
+    ] {
+        story.take(event, &mut records);
+    }
+    assert_eq!(story.reactions, [Span::from_ns(4)]);
+    assert_eq!(story.lateness, [Span::from_ns(2)]);
+}
+
+#[test]
+fn nothing_is_told_beyond_the_horizon() {
+    let events = [
+        event(1, K::Ready, 1, None, ORIGIN + 10),
+        event(2, K::Running, 1, Some(2), 0),
+        event(16, K::NextJob, 1, Some(2), ORIGIN + 20),
+    ];
+    let told = told(&set(), 15, &events);
+    assert_eq!(
+        told.last().map(String::as_str),
+        Some("10 Released { job: T0.2, deadline: (20) }")
+    );
+}
+
+/// Whatever the kernel may tell, torn or out of order: no panic, and time does not run backwards.
+#[test]
+fn nonsense_is_survived_in_order() {
+    for seed in 1..=500 {
+        let mut random = RandomStream::new(seed, 0, 0);
+        let mut set = set();
+        set.tasks[0].on_overrun = OnOverrun::Signal;
+        set.tasks[0].arrival = Arrival::Sporadic;
+        let mut story = story(&set, 200);
+        let mut records: Vec<Record> = Vec::new();
+        let mut at = 0;
+        for _ in 0..200 {
+            at += random.below(4);
+            let (kind, _) = crate::kernel::event::ALL[random.below(20) as usize];
+            let cpu = [None, Some(2), Some(3), Some(0), Some(999)][random.below(5) as usize];
+            let value = random.below(2 * ORIGIN);
+            let task = random.below(5) as u32;
+            story.take(event(at, kind, task, cpu, value), &mut records);
+        }
+        assert!(records.is_sorted_by_key(|record| record.at), "seed {seed}");
+        let facts = Facts {
+            invariant: Invariant::Strong,
+            order: Order::Edf,
+            packing: None,
+            immediate: false,
+        };
+        // The checkers take it all; what they find in nonsense does not matter.
+        let _ = check(&set, facts, Instant::from_ns(200), &records);
+    }
+}

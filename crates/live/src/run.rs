@@ -1,0 +1,427 @@
+//! The way of a run from beginning to end: load, muster, admit, release, watch, stop, tell.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use shiftwork_analysis::admission::Admitted;
+use shiftwork_machine::may_be_throttled;
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, Span, Task, TaskId};
+
+use crate::changes::Changes;
+use crate::kernel::{Machine, Parameters, Story};
+use crate::sys::bpf::Unloaded;
+use crate::sys::clock::{monotonic_ns, pause, sleep_until};
+use crate::sys::memory::lock_all;
+use crate::sys::process::warn;
+use crate::sys::thread::set_affinity;
+use crate::ticker::Ticker;
+use crate::work::{Crew, Ending, Jobs, Member};
+use crate::{LiveError, Options, Plan, prepare};
+
+/// From the last preparation to the first release: nobody has to hurry. Not a multiple of [`LOOK_NS`], or
+/// every look would come with the releases of all whose periods are round numbers.
+const LEAD_NS: u64 = 67_000_000;
+
+/// How often the trace is emptied and the caller asked. The ring has room for many times as much.
+const LOOK_NS: u64 = 50_000_000;
+
+/// Between two looks at least, however many ask.
+const REST_NS: u64 = 1_000_000;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Since the first release; zero before it.
+    pub now: Instant,
+    /// What each CPU of the file ran when the trace was last read.
+    pub running: &'a [Option<JobId>],
+    /// How many events the core was told.
+    pub events: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// At its horizon.
+    Horizon,
+    /// Earlier, because the caller said so.
+    Stopped,
+    /// Earlier, because the kernel unloaded the scheduler. All tasks went on under the kernel's own.
+    Unloaded {
+        /// In the kernel's words.
+        reason: String,
+    },
+}
+
+/// What came of a run beyond its records.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What the records cover, at most the horizon.
+    pub reached: Instant,
+    /// How many events the core was told.
+    pub events: u64,
+    /// How many running jobs it moved to make room.
+    pub shifts: u64,
+    /// From each decision that gives a CPU another job to that CPU's running it.
+    pub reaction: Vec<Span>,
+    /// From each release to the kernel's knowing of it.
+    pub lateness: Vec<Span>,
+    /// How many events of the trace found no room and are not in the records.
+    pub lost: u64,
+    /// How it ended.
+    pub ended: Ended,
+    /// What a reader of the results should know, a sentence each.
+    pub notes: Vec<String>,
+    /// What was wrong with the core's state at the end; `None` is as it should be.
+    pub fault: Option<&'static str>,
+}
+
+/// Runs the plan on this machine and tells the recorder everything that happens, a little later than
+/// it does, until the horizon or until `go_on`, which is asked about 20 times a second, says no.
+///
+/// `admitted` decides on requests of the tasks while they run; without it everything is let in.
+///
+/// # Errors
+/// If the machine or the plan cannot be run. What was recorded until then stays valid.
+pub fn run_while<R: Recorder>(
+    plan: &Plan<'_>,
+    options: &Options,
+    admitted: Option<Admitted>,
+    recorder: &mut R,
+    go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+) -> Result<Report, LiveError> {
+    let host = prepare::check(plan, options)?;
+    let mut notes = Vec::new();
+    if let Err(error) = lock_all() {
+        notes.push(format!(
+            "memory is not locked ({error}): a page fault may make a job late"
+        ));
+    }
+    let cpus: CpuSet = plan.cpus.iter().copied().collect();
+    let mut machine = Machine::load(plan.order, &cpus, host.has_timers, options)?;
+    for (index, &cpu) in plan.cpus.iter().enumerate() {
+        let mates = plan.set.platform.cache_mates(CpuId::from_index(index));
+        machine.set_cache_mates(cpu, &on_machine(plan, &mates))?;
+    }
+    if let Some(folder) = &options.pin {
+        machine.pin(folder)?;
+    }
+    // Whoever watches and ticks keeps out of the way if there is room elsewhere.
+    let elsewhere = host.online - cpus;
+    if !elsewhere.is_empty() {
+        set_affinity(None, &elsewhere).map_err(LiveError::system("leave the tasks' CPUs"))?;
+    }
+    let ticker = (!host.has_timers)
+        .then(|| Ticker::start(&machine))
+        .transpose()?;
+    let crew = Crew::muster(plan, options, &machine.gate())?;
+    let horizon = Instant::ZERO + options.horizon;
+    let mut run = Run {
+        story: Story::new(plan, jobs(plan, options, &crew, horizon), horizon),
+        changes: Changes::new(plan, admitted),
+        plan,
+        machine,
+        crew,
+        horizon,
+        notes,
+        asked: Tally::default(),
+    };
+    let ended = run.go(recorder, go_on);
+    let stopped = run.stop(recorder);
+    drop(ticker);
+    let (ended, reached) = ended?;
+    stopped?;
+    Ok(run.report(ended, reached))
+}
+
+/// The jobs of the tasks that threads do; a program's are not known.
+fn jobs(plan: &Plan<'_>, options: &Options, crew: &Crew, horizon: Instant) -> Vec<Option<Jobs>> {
+    let is_program = |id: TaskId| {
+        let mut members = crew.members().iter();
+        members.any(|member| member.task == id && member.is_program)
+    };
+    let of = |id| (!is_program(id)).then(|| Jobs::new(plan.set, id, options.seed, horizon));
+    plan.set.iter().map(|(id, _)| of(id)).collect()
+}
+
+/// The machine's CPUs for these of the file.
+pub(crate) fn on_machine(plan: &Plan<'_>, cpus: &CpuSet) -> CpuSet {
+    cpus.iter()
+        .filter_map(|cpu| plan.cpus.get(cpu.index()).copied())
+        .collect()
+}
+
+/// Where each task is taken to be before it first runs, in the file's numbers: where its file says, or
+/// else the CPU with the least to do so far. A job that finds its CPU idle is not moved, so a good
+/// beginning lasts.
+pub(crate) fn starts(plan: &Plan<'_>) -> Vec<Option<CpuId>> {
+    let mut loads = vec![0_u64; plan.cpus.len()];
+    let start = |(id, task): (TaskId, &Task)| {
+        let cpus = plan.bound[id.index()].cpus();
+        let least = cpus.iter().min_by_key(|cpu| loads[cpu.index()]);
+        let start = task.start_cpu.or(least)?;
+        // In parts per million, rounded up so that every task counts; only good places depend on it.
+        let cost = task.cost.as_ns().saturating_mul(1_000_000);
+        loads[start.index()] += cost.div_ceil(task.period.as_ns());
+        Some(start)
+    };
+    plan.set.iter().map(start).collect()
+}
+
+/// What the core is told of a member of the crew.
+pub(crate) fn parameters(plan: &Plan<'_>, member: &Member, start: Option<CpuId>) -> Parameters {
+    let task = &plan.set.tasks[member.task.index()];
+    Parameters {
+        thread: member.thread,
+        cpus: on_machine(plan, plan.bound[member.task.index()].cpus()),
+        cost: task.cost,
+        period: task.period,
+        deadline: task.deadline,
+        on_overrun: match task.on_overrun {
+            // A thread of ours does what the file says: if that is never too much, it needs no watching.
+            OnOverrun::Throttle
+                if !member.is_program && !may_be_throttled(plan.set, member.task) =>
+            {
+                OnOverrun::Continue
+            }
+            other => other,
+        },
+        priority: plan.set.priorities()[member.task.index()],
+        follows: !member.is_program,
+        start: start.and_then(|cpu| plan.cpus.get(cpu.index()).copied()),
+    }
+}
+
+/// A run that is on.
+struct Run<'a> {
+    plan: &'a Plan<'a>,
+    machine: Machine,
+    crew: Crew,
+    story: Story,
+    changes: Changes<'a>,
+    horizon: Instant,
+    notes: Vec<String>,
+    /// What became of requests.
+    asked: Tally,
+}
+
+/// Sentences and how often each was said: a restless task says the same again and again.
+#[derive(Default)]
+struct Tally {
+    said: BTreeMap<String, u64>,
+    /// What was said beyond the most different sentences that are kept.
+    more: u64,
+}
+
+impl Tally {
+    const SENTENCES_MAX: usize = 20;
+
+    fn add(&mut self, sentence: String) {
+        if self.said.len() < Self::SENTENCES_MAX || self.said.contains_key(&sentence) {
+            *self.said.entry(sentence).or_default() += 1;
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn sentences(self) -> impl Iterator<Item = String> {
+        let counted = |(sentence, times): (String, u64)| match times {
+            1 => sentence,
+            _ => format!("{sentence} ({times} times)"),
+        };
+        let more = (self.more > 0).then(|| format!("and {} requests more were refused", self.more));
+        self.said.into_iter().map(counted).chain(more)
+    }
+}
+
+impl Run<'_> {
+    /// Admits, releases and watches, to the end.
+    fn go<R: Recorder>(
+        &mut self,
+        recorder: &mut R,
+        go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+    ) -> Result<(Ended, Instant), LiveError> {
+        let members = self.crew.members().to_vec();
+        let starts = starts(self.plan);
+        for member in &members {
+            if self.plan.set.enters_later(member.task) {
+                continue;
+            }
+            let of = parameters(self.plan, member, starts[member.task.index()]);
+            self.machine.admit(member.task, &of)?;
+        }
+        let origin_ns = monotonic_ns() + LEAD_NS;
+        for member in members.iter().filter(|member| !member.is_program) {
+            if !self.plan.set.enters_later(member.task) {
+                let release_ns = origin_ns + member.first.as_ns();
+                self.machine.first_job(member.task, release_ns)?;
+            }
+        }
+        self.story.begin(origin_ns);
+        self.crew.start(origin_ns);
+        self.watch(origin_ns, recorder, go_on)
+    }
+
+    fn watch<R: Recorder>(
+        &mut self,
+        origin_ns: u64,
+        recorder: &mut R,
+        go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
+    ) -> Result<(Ended, Instant), LiveError> {
+        let end_ns = origin_ns.saturating_add(self.horizon.as_ns());
+        loop {
+            let now_ns = monotonic_ns();
+            let now = Instant::from_ns(now_ns.saturating_sub(origin_ns));
+            // What the kernel told before this moment is all there when the clock has been read.
+            self.read(recorder)?;
+            self.changes.act(
+                now,
+                self.crew.members(),
+                &mut self.machine,
+                &mut self.story,
+                recorder,
+            )?;
+            self.answer()?;
+            self.note_endings();
+            if let Some(Unloaded { reason, .. }) = self.machine.unloaded() {
+                return Ok((Ended::Unloaded { reason }, now.min(self.horizon)));
+            }
+            if now >= self.horizon {
+                self.story.advance(now_ns, recorder);
+                return Ok((Ended::Horizon, self.horizon));
+            }
+            let running: Vec<Option<JobId>> = self.story.running_now().collect();
+            let progress = Progress {
+                now,
+                running: &running,
+                events: self.story.decisions,
+            };
+            if !go_on(&progress) {
+                self.story.advance(now_ns, recorder);
+                return Ok((Ended::Stopped, now));
+            }
+            let change_ns = origin_ns.saturating_add(self.changes.next().as_ns());
+            let wake_ns = (now_ns + LOOK_NS).min(end_ns).min(change_ns.max(now_ns));
+            sleep_until(wake_ns.min(now_ns + REST_NS)).map_err(LiveError::system("wait"))?;
+            self.machine.wait_until(wake_ns);
+        }
+    }
+
+    fn read<R: Recorder>(&mut self, recorder: &mut R) -> Result<(), LiveError> {
+        for event in self.machine.take_events()? {
+            self.story.take(event, recorder);
+            pause();
+        }
+        Ok(())
+    }
+
+    /// Answers who asked for other CPUs, and warns who has overrun.
+    fn answer(&mut self) -> Result<(), LiveError> {
+        for (task, cpus) in std::mem::take(&mut self.story.asking) {
+            let Some(member) = self
+                .crew
+                .members()
+                .iter()
+                .find(|member| member.task == task)
+            else {
+                continue;
+            };
+            let note = self.changes.ask(task, member, &cpus, &self.machine)?;
+            if let Some(note) = note {
+                self.asked.add(note);
+            }
+        }
+        for task in std::mem::take(&mut self.story.overran) {
+            let is_warned = self.plan.set.tasks[task.index()].on_overrun == OnOverrun::Signal;
+            let mut members = self.crew.members().iter();
+            if let Some(member) =
+                members.find(|member| member.task == task && member.is_program && is_warned)
+            {
+                // A program that has just ended need not be warned any more.
+                let _ = warn(member.thread);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_endings(&mut self) {
+        for (task, ending) in self.crew.ended() {
+            let name = &self.plan.set.tasks[task.index()].name;
+            self.notes.extend(match ending {
+                Ending::Done => None,
+                Ending::Panicked => Some(format!("the thread of task {name} failed")),
+                Ending::Exited(status) => {
+                    Some(format!("the program of task {name} ended: {status}"))
+                }
+                Ending::NotStarted(error) => Some(format!(
+                    "the program of task {name} could not be started: {error}"
+                )),
+            });
+        }
+    }
+
+    /// Everybody goes. What was told until then is read; the scheduler stays until [`report`](Self::report)
+    /// has looked at it.
+    fn stop<R: Recorder>(&mut self, recorder: &mut R) -> Result<(), LiveError> {
+        self.machine.open_gate();
+        let read = self.read(recorder);
+        for member in self.crew.members() {
+            if self.machine.unloaded().is_none() {
+                self.machine.dismiss(member.task)?;
+            }
+        }
+        for task in self.crew.stop() {
+            let name = &self.plan.set.tasks[task.index()].name;
+            self.notes.push(format!(
+                "task {name} could not be stopped within two seconds"
+            ));
+        }
+        read
+    }
+
+    fn report(mut self, ended: Ended, reached: Instant) -> Report {
+        let snapshot = self.machine.snapshot();
+        let lost = self.machine.events_lost();
+        self.machine.unload();
+        self.notes.append(&mut self.changes.notes);
+        self.notes.extend(self.asked.sentences());
+        if lost > 0 {
+            self.notes.push(format!(
+                "{lost} events of the trace found no room: the records have gaps"
+            ));
+        }
+        let (shifts, fault) = snapshot.map_or((0, None), |mut core| (core.shifts(), core.fault()));
+        Report {
+            reached,
+            events: self.story.decisions,
+            shifts,
+            reaction: std::mem::take(&mut self.story.reactions),
+            lateness: std::mem::take(&mut self.story.lateness),
+            lost,
+            ended,
+            notes: self.notes,
+            fault,
+        }
+    }
+}
+
+/// For `prepare`: a period may not be so long that a task that waits for its next one looks forgotten.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(25);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_again_and_again_is_counted() {
+        let mut tally = Tally::default();
+        for sentence in 0..22 {
+            tally.add(format!("{sentence:02}"));
+        }
+        tally.add(String::from("03"));
+        let sentences: Vec<String> = tally.sentences().collect();
+        assert_eq!(sentences.len(), Tally::SENTENCES_MAX + 1);
+        assert_eq!(sentences[2..4], ["02", "03 (2 times)"]);
+        assert_eq!(sentences[20], "and 2 requests more were refused");
+    }
+}

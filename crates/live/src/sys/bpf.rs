@@ -1,0 +1,567 @@
+//! The programs in the kernel: loading them, calling them, and reading the memory that is shared with
+//! them. What the words mean is for `kernel/` to know.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{
+    AsRawLibbpf, Link, MapCore, MapHandle, PrintLevel, RingBuffer, RingBufferBuilder, libbpf_sys,
+};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use shiftwork_kernel_core::Core;
+
+use super::clock::{monotonic_ns, pause, timespec};
+
+#[allow(
+    unsafe_code,
+    missing_docs,
+    dead_code,
+    unused_imports,
+    non_camel_case_types,
+    non_snake_case,
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "made by libbpf-cargo"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/bpf_skel.rs"));
+}
+
+use skeleton::{BpfSkel, BpfSkelBuilder, types};
+
+/// What must be known when the programs are loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// CPUs of the machine.
+    pub(crate) cpu_count: u32,
+    /// Whether the kernel lets BPF have timers.
+    pub(crate) has_timers: bool,
+    /// After how long the kernel unloads a scheduler that lets somebody wait.
+    pub(crate) timeout: Duration,
+    /// Room of the trace.
+    pub(crate) trace_bytes: u32,
+}
+
+/// A program that is called with a few words and answers in the same place. Can be called from any
+/// thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    program: Arc<OwnedFd>,
+}
+
+impl Command {
+    /// Runs the program on `words`, which it may change.
+    ///
+    /// # Errors
+    /// What the kernel said, or the program.
+    pub(crate) fn call<const N: usize>(&self, words: &mut [u64; N]) -> io::Result<()> {
+        let size = size_of_val(words);
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+            ctx_in: ptr::from_mut(words).cast::<c_void>(),
+            ctx_size_in: size as u32,
+            ..Default::default()
+        };
+        let program = self.program.as_raw_fd();
+        #[expect(unsafe_code, reason = "a call of libbpf")]
+        // SAFETY: the context is `words`, as long as it says, borrowed exclusively for the call; the
+        // descriptor is open as long as `self` is.
+        let error = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(-error));
+        }
+        match options.retval as i32 {
+            0 => Ok(()),
+            refused => Err(io::Error::from_raw_os_error(-refused)),
+        }
+    }
+}
+
+/// All commands by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Commands {
+    pub(crate) configure: Command,
+    pub(crate) set_cache: Command,
+    pub(crate) admit: Command,
+    pub(crate) first_job: Command,
+    pub(crate) next_job: Command,
+    pub(crate) dismiss: Command,
+    pub(crate) approve: Command,
+    pub(crate) set_priority: Command,
+    pub(crate) set_server: Command,
+    pub(crate) tick: Command,
+}
+
+/// The programs, loaded, and attached as the machine's scheduler while this exists.
+pub(crate) struct Loaded {
+    skel: BpfSkel<'static>,
+    scheduler: Option<Link>,
+    switches: Option<Link>,
+    ring: RingBuffer<'static>,
+    events: Rc<RefCell<Vec<u8>>>,
+    /// The files that keep it all alive, in a folder of their own.
+    pins: Vec<PathBuf>,
+}
+
+/// What wakes the thread that calls `tick`.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarm {
+    map: Arc<MapHandle>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Alarm {
+    /// Makes whoever listens return at once.
+    pub(crate) fn ring(&self) {
+        // It fails only where the bell has been rung 2^64 times already.
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// The ear, for one thread.
+    ///
+    /// # Errors
+    /// What libbpf said.
+    pub(crate) fn listen(&self) -> io::Result<Listener> {
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&*self.map, |_| 0).map_err(io::Error::other)?;
+        Ok(Listener {
+            ring: builder.build().map_err(io::Error::other)?,
+            bell: Arc::clone(&self.bell),
+        })
+    }
+}
+
+/// Hears an [`Alarm`].
+pub(crate) struct Listener {
+    ring: RingBuffer<'static>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Listener {
+    /// Returns at this instant of the monotonic clock, or when the alarm goes off.
+    pub(crate) fn wait_until(&self, at_ns: u64) {
+        wait_for(&[&self.ring], &[&self.bell], at_ns);
+        // What was said does not matter, only that something was.
+        let _ = self.ring.consume();
+    }
+}
+
+/// Returns at this instant of the monotonic clock, or when one of these has something to say.
+fn wait_for(rings: &[&RingBuffer<'static>], bells: &[&OwnedFd], at_ns: u64) {
+    let timeout = timespec(at_ns.saturating_sub(monotonic_ns()));
+    let rings = rings.iter().map(|ring| {
+        let ring = ring.epoll_fd();
+        #[expect(unsafe_code, reason = "libbpf gives a number")]
+        // SAFETY: the ring keeps its descriptor open for as long as it is borrowed here.
+        let ring = unsafe { BorrowedFd::borrow_raw(ring) };
+        PollFd::from_borrowed_fd(ring, PollFlags::IN)
+    });
+    let bells = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN));
+    let mut ears: Vec<PollFd<'_>> = rings.chain(bells).collect();
+    // A signal only makes it return early.
+    let _ = poll(&mut ears, Some(&timeout));
+}
+
+/// Why the scheduler is not loaded any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unloaded {
+    /// The kernel's `enum scx_exit_kind`.
+    pub(crate) kind: u64,
+    /// In the kernel's words.
+    pub(crate) reason: String,
+}
+
+impl Loaded {
+    /// Loads the programs and makes them this machine's scheduler, at first without managed tasks.
+    ///
+    /// # Errors
+    /// What libbpf said, with the telling line of the verifier's log if there is one, and on request all
+    /// of its end.
+    pub(crate) fn load(settings: Settings) -> Result<Self, String> {
+        let log = capture_log();
+        let told = |what: &str, error: libbpf_rs::Error| {
+            let log = log.take();
+            match telling_line(&log) {
+                None => format!("{what}: {error:#}"),
+                Some(_) if std::env::var_os(LOG_VARIABLE).is_some() => {
+                    format!("{what}: {error:#}\n{log}")
+                }
+                Some(line) => {
+                    format!("{what}: {error:#} ({line}; with {LOG_VARIABLE}=1 all that it says)")
+                }
+            }
+        };
+        // The skeleton borrows this for as long as it lives; there is one per run of the program.
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let builder = BpfSkelBuilder::default();
+        let mut open = builder
+            .open(object)
+            .map_err(|error| told("could not read the programs", error))?;
+        let constants = open
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .ok_or("the programs have no constants")?;
+        constants.cpu_count = settings.cpu_count;
+        constants.has_timers = settings.has_timers;
+        open.struct_ops.shiftwork_mut().timeout_ms =
+            u32::try_from(settings.timeout.as_millis()).unwrap_or(u32::MAX);
+        let room = settings
+            .trace_bytes
+            .clamp(rustix::param::page_size() as u32, 1 << 30)
+            .next_power_of_two();
+        open.maps
+            .events
+            .set_max_entries(room)
+            .map_err(|error| told("could not size the trace", error))?;
+        let mut skel = open
+            .load()
+            .map_err(|error| told("the kernel refuses the programs", error))?;
+        associate(&skel);
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let ring = ring(&skel, Rc::clone(&events))
+            .map_err(|error| told("could not map the trace", error))?;
+        let probe = skel
+            .progs
+            .scx_lib_init_probe
+            .attach()
+            .map_err(|error| told("could not attach the probe", error))?;
+        let scheduler = skel
+            .maps
+            .shiftwork
+            .attach_struct_ops()
+            .map_err(|error| told("the kernel does not take the scheduler", error))?;
+        drop(probe);
+        let switches = skel
+            .progs
+            .shiftwork_sched_switch
+            .attach()
+            .map_err(|error| told("could not watch the switches", error))?;
+        Ok(Self {
+            skel,
+            scheduler: Some(scheduler),
+            switches: Some(switches),
+            ring,
+            events,
+            pins: Vec::new(),
+        })
+    }
+
+    /// The commands.
+    ///
+    /// # Errors
+    /// If there are no file descriptors left.
+    pub(crate) fn commands(&self) -> io::Result<Commands> {
+        let command = |program: &libbpf_rs::ProgramMut<'_>| {
+            Ok::<_, io::Error>(Command {
+                program: Arc::new(program.as_fd().try_clone_to_owned()?),
+            })
+        };
+        let programs = &self.skel.progs;
+        Ok(Commands {
+            configure: command(&programs.configure)?,
+            set_cache: command(&programs.set_cache)?,
+            admit: command(&programs.admit)?,
+            first_job: command(&programs.first_job)?,
+            next_job: command(&programs.next_job)?,
+            dismiss: command(&programs.dismiss)?,
+            approve: command(&programs.approve)?,
+            set_priority: command(&programs.set_priority)?,
+            set_server: command(&programs.set_server)?,
+            tick: command(&programs.tick)?,
+        })
+    }
+
+    /// The events since the last call, one after the other, as bytes.
+    ///
+    /// # Errors
+    /// What libbpf said.
+    pub(crate) fn take_events(&mut self) -> io::Result<Vec<u8>> {
+        self.ring.consume().map_err(io::Error::other)?;
+        Ok(self.events.take())
+    }
+
+    /// Where the kernel says that `tick` is due earlier than it answered.
+    ///
+    /// # Errors
+    /// If there are no file descriptors left.
+    pub(crate) fn alarm(&self) -> io::Result<Alarm> {
+        let map = MapHandle::try_from(&self.skel.maps.alarms).map_err(io::Error::other)?;
+        Ok(Alarm {
+            map: Arc::new(map),
+            bell: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+        })
+    }
+
+    /// Returns at this instant of the monotonic clock, or when somebody in the kernel waits for an answer.
+    /// What was told before that without a question does not count, or only once.
+    pub(crate) fn wait_until(&self, at_ns: u64) {
+        wait_for(&[&self.ring], &[], at_ns);
+    }
+
+    /// How many events found no room in the ring.
+    pub(crate) fn events_lost(&self) -> u64 {
+        read(&raw const self.shared().events_lost)
+    }
+
+    /// Sets what waiting background work gets of each second, in ns.
+    pub(crate) fn set_reserve(&mut self, reserve_ns: u64) {
+        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
+            let place = &raw mut bss.reserve_ns;
+            #[expect(unsafe_code, reason = "writes shared memory")]
+            // SAFETY: `place` is a word of the mapped memory, which the kernel only reads.
+            unsafe {
+                ptr::write_volatile(place, reserve_ns);
+            }
+        }
+    }
+
+    /// Why the scheduler was unloaded; `None` as long as it is not.
+    pub(crate) fn unloaded(&self) -> Option<Unloaded> {
+        let shared = self.shared();
+        let kind = read(&raw const shared.exit_kind);
+        if kind == 0 {
+            return None;
+        }
+        // The kind is written last, so nobody writes these any more.
+        let reason = read(&raw const shared.exit_reason);
+        let message = read(&raw const shared.exit_message);
+        let (reason, message) = (text(&reason), text(&message));
+        Some(Unloaded {
+            kind,
+            reason: match message.is_empty() {
+                true => reason,
+                false => format!("{reason}: {message}"),
+            },
+        })
+    }
+
+    /// A copy of the core between two decisions; `None` if none of several copies was whole, because
+    /// decisions were made all the time.
+    pub(crate) fn snapshot(&self) -> Option<Core> {
+        const TRIES: usize = 1000;
+        let shared = self.shared();
+        let ticket = || {
+            let ticket = &shared.ticket;
+            (read(&raw const ticket.next), read(&raw const ticket.owner))
+        };
+        let mut bytes = vec![0_u8; Core::STATE_BYTES];
+        for _ in 0..TRIES {
+            let before = ticket();
+            std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+            let core = (&raw const shared.core).cast::<u8>();
+            #[expect(unsafe_code, reason = "reads shared memory")]
+            // SAFETY: the core is as long as a snapshot (an assertion below); a copy that the kernel
+            // changed meanwhile is thrown away.
+            unsafe {
+                ptr::copy_nonoverlapping(core, bytes.as_mut_ptr(), bytes.len());
+            }
+            std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+            let after = ticket();
+            if before == after && before.0 == before.1 {
+                return Core::from_snapshot(&bytes);
+            }
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    /// Pins the scheduler and all that it needs in a new folder: should this program die, it lives on
+    /// until somebody removes the folder.
+    ///
+    /// # Errors
+    /// If there is such a folder already, or what libbpf said.
+    pub(crate) fn pin(&mut self, folder: &Path) -> Result<(), String> {
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            format!("could not pin {what} in {}: {error}", folder.display())
+        };
+        fs::create_dir(folder)
+            .map_err(|error| format!("could not make {}: {error}", folder.display()))?;
+        self.pins.push(folder.to_owned());
+        // Timers end with the last user of their map, so maps are pinned too. Names take no dots.
+        for mut map in self.skel.object_mut().maps_mut() {
+            let name = map.name().to_string_lossy().replace('.', "_");
+            if map.map_type() == libbpf_rs::MapType::StructOps {
+                continue;
+            }
+            let file = folder.join(&name);
+            map.pin(&file).map_err(|error| failed(&name, &error))?;
+            self.pins.push(file);
+        }
+        for (link, name) in [
+            (&mut self.scheduler, "scheduler"),
+            (&mut self.switches, "switches"),
+        ] {
+            if let Some(link) = link {
+                let file = folder.join(name);
+                link.pin(&file).map_err(|error| failed(name, &error))?;
+                self.pins.push(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Unloads the scheduler: everybody is the kernel's own again.
+    pub(crate) fn unload(&mut self) {
+        for pin in self.pins.drain(..).rev() {
+            // Whoever has removed it already wanted the same.
+            let _ = fs::remove_file(&pin).or_else(|_| fs::remove_dir(&pin));
+        }
+        self.scheduler = None;
+        self.switches = None;
+    }
+
+    fn shared(&self) -> &types::bss {
+        match &self.skel.maps.bss_data {
+            Some(bss) => bss,
+            None => unreachable!("the programs share memory"),
+        }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.unload();
+    }
+}
+
+/// What is in a place of the memory that is shared with the kernel, which changes it at any time.
+fn read<T: Copy>(place: *const T) -> T {
+    #[expect(unsafe_code, reason = "reads shared memory")]
+    // SAFETY: callers name a place of the mapped memory, whose types are numbers and arrays of them:
+    // any bits are a value.
+    unsafe {
+        place.read_volatile()
+    }
+}
+
+const _: () = assert!(size_of::<types::sw_core>() == Core::STATE_BYTES);
+
+/// Tells the kernel that the other programs belong to the scheduler. Kernels that do not know of that
+/// need not be told.
+fn associate(skel: &BpfSkel<'_>) {
+    let scheduler = skel.maps.shiftwork.as_libbpf_object().as_ptr();
+    for program in skel.object().progs() {
+        let kind = program.prog_type();
+        if kind != libbpf_rs::ProgramType::Syscall && kind != libbpf_rs::ProgramType::Tracing {
+            continue;
+        }
+        let program = program.as_libbpf_object().as_ptr();
+        #[expect(unsafe_code, reason = "a call of libbpf")]
+        // SAFETY: both belong to the loaded object, which outlives the call.
+        unsafe {
+            libbpf_sys::bpf_program__assoc_struct_ops(program, scheduler, ptr::null_mut());
+        }
+    }
+}
+
+/// The trace's ring, emptied into `events`.
+fn ring(
+    skel: &BpfSkel<'static>,
+    events: Rc<RefCell<Vec<u8>>>,
+) -> libbpf_rs::Result<RingBuffer<'static>> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&skel.maps.events, move |bytes| {
+        events.borrow_mut().extend_from_slice(bytes);
+        pause();
+        0
+    })?;
+    builder.build()
+}
+
+/// The text up to the first zero.
+fn text(bytes: &[i8]) -> String {
+    let bytes: Vec<u8> = bytes
+        .iter()
+        .map(|&byte| byte as u8)
+        .take_while(|&byte| byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Set, it makes an error show what libbpf and the verifier wrote, line by line.
+const LOG_VARIABLE: &str = "SHIFTWORK_VERIFIER_LOG";
+
+/// The line of a log that says why: what the verifier said last before it counted, or else what libbpf
+/// said first. `None` if the log is empty.
+fn telling_line(log: &str) -> Option<&str> {
+    let lines: Vec<&str> = log.lines().map(str::trim).collect();
+    let is_said = |line: &&str| !line.is_empty() && !line.starts_with("--");
+    let count = lines
+        .iter()
+        .rposition(|line| line.starts_with("processed "));
+    let verdict = count.and_then(|count| lines[..count].iter().copied().rfind(is_said));
+    let line = verdict.or_else(|| lines.iter().copied().find(is_said))?;
+    Some(line.strip_prefix("libbpf: ").unwrap_or(line))
+}
+
+/// What libbpf prints while it exists.
+struct Log;
+
+static LOG: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
+
+/// So much of the end of the log is kept.
+const LOG_MAX: usize = 4000;
+
+fn capture_log() -> Log {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
+        if let Ok(mut log) = LOG.lock() {
+            log.push_str(&line);
+            let excess = log.len().saturating_sub(LOG_MAX);
+            let cut = (excess..log.len()).find(|&at| log.is_char_boundary(at));
+            log.drain(..cut.unwrap_or(0));
+        }
+    })));
+    Log
+}
+
+impl Log {
+    fn take(&self) -> String {
+        LOG.lock()
+            .map(|mut log| std::mem::take(&mut *log))
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        libbpf_rs::set_print(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::telling_line;
+
+    #[test]
+    fn of_a_long_log_the_verdict_is_told() {
+        let log = "libbpf: prog 'tick': BPF program load failed: -EINVAL\n\
+                   libbpf: prog 'tick': -- BEGIN PROG LOAD LOG --\n\
+                   0: R1=ctx() R10=fp0\n12: (85) call bpf_nothing#77\n\
+                   calling kernel function bpf_nothing is not allowed\n\
+                   processed 13 insns (limit 1000000) max_states_per_insn 0\n\
+                   -- END PROG LOAD LOG --\nlibbpf: failed to load object 'bpf'\n";
+        let verdict = "calling kernel function bpf_nothing is not allowed";
+        assert_eq!(telling_line(log), Some(verdict));
+    }
+
+    #[test]
+    fn without_a_verdict_what_was_said_first_is_told() {
+        let log = "libbpf: kernel does not know struct sched_ext_ops\nlibbpf: failed to load\n";
+        let first = "kernel does not know struct sched_ext_ops";
+        assert_eq!(telling_line(log), Some(first));
+        assert_eq!(telling_line("\n"), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Clocks, and waiting for them.
+
+use std::io;
+
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// The monotonic clock, in nanoseconds. BPF reads the same clock.
+pub(crate) fn monotonic_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// How long the calling thread has run since it began, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// Lets other CPUs go first. Whoever reads a long trace says so now and then: an emulator that has one CPU
+/// for all of its machine's lets none of them compute before this one pauses, and what is measured would
+/// be the watcher. Elsewhere it takes nanoseconds.
+pub(crate) fn pause() {
+    std::hint::spin_loop();
+}
+
+/// Returns at this instant of the monotonic clock, at once if it is past. Signals do not shorten it.
+///
+/// # Errors
+/// If the kernel refuses to sleep, which it does only for instants that it cannot represent.
+pub(crate) fn sleep_until(at_ns: u64) -> io::Result<()> {
+    let at = timespec(at_ns);
+    loop {
+        match clock_nanosleep_absolute(ClockId::Monotonic, &at) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other.map_err(io::Error::from),
+        }
+    }
+}
+
+/// This many nanoseconds as the kernel takes them.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    const BILLION: u64 = 1_000_000_000;
+    Timespec {
+        // 2^64 ns are less than 2^35 s, so neither part can overflow.
+        tv_sec: (ns / BILLION) as i64,
+        tv_nsec: (ns % BILLION) as _,
+    }
+}
+
+/// These clocks count from zero upwards: they are never negative, and 64 bits last 584 years.
+fn nanoseconds(time: Timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_wakes_before_the_instant() {
+        let at = monotonic_ns() + 3_000_000;
+        sleep_until(at).unwrap();
+        assert!(monotonic_ns() >= at);
+        sleep_until(at).unwrap();
+    }
+
+    #[test]
+    fn sleeping_takes_no_cpu_time_worth_the_name() {
+        let (cpu, wall) = (thread_cpu_ns(), monotonic_ns());
+        sleep_until(wall + 20_000_000).unwrap();
+        assert!(thread_cpu_ns() - cpu < monotonic_ns() - wall);
+    }
+}

@@ -1,0 +1,121 @@
+//! What the kernel knows of a thread: its number, where it may run, who schedules it.
+
+use std::io;
+use std::num::NonZeroU64;
+
+use rustix::thread::{
+    CpuSet as RawCpuSet, Pid, gettid, sched_setaffinity, sched_yield, set_current_timer_slack,
+};
+use shiftwork_model::CpuSet;
+
+/// The number of the calling thread.
+pub(crate) fn own_id() -> Pid {
+    gettid()
+}
+
+/// The thread may use these CPUs of the machine; `None`: the calling one. At least one of them has to
+/// be online.
+///
+/// # Errors
+/// If there is no such thread, if it is somebody else's, or if none of the CPUs is online.
+pub(crate) fn set_affinity(thread: Option<Pid>, cpus: &CpuSet) -> io::Result<()> {
+    Ok(sched_setaffinity(thread, &raw(cpus))?)
+}
+
+/// The CPUs of the machine that the thread may use; `None`: the calling one.
+///
+/// # Errors
+/// If there is no such thread.
+#[cfg(test)]
+pub(crate) fn affinity(thread: Option<Pid>) -> io::Result<CpuSet> {
+    let raw = rustix::thread::sched_getaffinity(thread)?;
+    Ok((0..shiftwork_model::CPUS_MAX.min(RawCpuSet::MAX_CPU))
+        .filter(|&cpu| raw.is_set(cpu))
+        .map(shiftwork_model::CpuId::from_index)
+        .collect())
+}
+
+fn raw(cpus: &CpuSet) -> RawCpuSet {
+    let mut raw = RawCpuSet::new();
+    for cpu in cpus.iter().filter(|cpu| cpu.index() < RawCpuSet::MAX_CPU) {
+        raw.set(cpu.index());
+    }
+    raw
+}
+
+/// By whom a thread is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// As everybody is, unless told otherwise.
+    Ordinary,
+    /// By a fixed priority, 1 to 99 the most urgent, above all ordinary threads.
+    Fifo(u8),
+}
+
+impl Class {
+    /// Number and priority, as `sched_setscheduler` takes them.
+    const fn raw(self) -> (i32, i32) {
+        match self {
+            Self::Ordinary => (libc::SCHED_OTHER, 0),
+            Self::Fifo(priority) => (libc::SCHED_FIFO, priority as i32),
+        }
+    }
+}
+
+/// The thread is scheduled by this class from now on; `None`: the calling one.
+///
+/// # Errors
+/// If there is no such thread, or without the privilege.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(crate) fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
+    let (policy, priority) = class.raw();
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    let number = thread.map_or(0, |thread| thread.as_raw_nonzero().get());
+    // SAFETY: the pointer is to a live local of the type that the call reads, and of which it keeps
+    // nothing.
+    let failed = unsafe { libc::sched_setscheduler(number, policy, &raw const parameters) };
+    match failed {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The timers of the calling thread go off when they are due, not up to 50 us later, as the kernel
+/// allows itself otherwise.
+///
+/// # Errors
+/// On a kernel that has no such thing.
+pub(crate) fn set_exact_timers() -> io::Result<()> {
+    Ok(set_current_timer_slack(NonZeroU64::new(1))?)
+}
+
+/// Gives the CPU away, if anybody wants it.
+pub(crate) fn yield_now() {
+    sched_yield();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_affinity_that_is_set_is_the_one_that_is_read() {
+        let before = affinity(None).unwrap();
+        let one = CpuSet::single(before.lowest().unwrap());
+        set_affinity(None, &one).unwrap();
+        assert_eq!(affinity(Some(own_id())).unwrap(), one);
+        set_affinity(None, &before).unwrap();
+        assert_eq!(affinity(None).unwrap(), before);
+        assert!(set_affinity(None, &CpuSet::EMPTY).is_err());
+        yield_now();
+    }
+
+    #[test]
+    fn every_thread_may_become_an_ordinary_one() {
+        set_class(None, Class::Ordinary).unwrap();
+        set_class(Some(own_id()), Class::Ordinary).unwrap();
+        set_exact_timers().unwrap();
+    }
+}

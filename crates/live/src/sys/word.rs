@@ -1,0 +1,82 @@
+//! A word of memory that threads wait for without a lock: nobody who wakes up has to wait for
+//! another who was woken, too.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::futex::{self, Flags};
+
+use super::clock::{monotonic_ns, timespec};
+
+/// A number that only its owner changes and that others wait for.
+#[derive(Debug)]
+pub(crate) struct Word(AtomicU32);
+
+impl Word {
+    pub(crate) const fn new(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+
+    /// What was written before the value is seen with it.
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Changes the value and wakes all who wait.
+    pub(crate) fn set(&self, value: u32) {
+        self.0.store(value, Ordering::Release);
+        // It fails only for a word at an odd address or of memory that is gone; this one is ours.
+        let _ = futex::wake(&self.0, Flags::PRIVATE, i32::MAX as u32);
+    }
+
+    /// Returns once the value is not `value`.
+    pub(crate) fn wait_while(&self, value: u32) {
+        while self.get() == value {
+            // A signal, or a change in between: the loop looks again.
+            let _ = futex::wait(&self.0, Flags::PRIVATE, value, None);
+        }
+    }
+
+    /// Returns at this instant of the monotonic clock, or once the value is not `value`.
+    pub(crate) fn wait_until(&self, value: u32, at_ns: u64) {
+        let at = timespec(at_ns);
+        while self.get() == value && monotonic_ns() < at_ns {
+            // A timeout is what is waited for; a signal, or a change in between: the loop looks again.
+            let _ = futex::wait_bitset(&self.0, Flags::PRIVATE, value, Some(&at), NonZeroU32::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_who_waits_sees_the_change() {
+        let word = Word::new(0);
+        std::thread::scope(|scope| {
+            let waiters: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        word.wait_while(0);
+                        word.get()
+                    })
+                })
+                .collect();
+            word.set(7);
+            for waiter in waiters {
+                assert_eq!(waiter.join().unwrap(), 7);
+            }
+        });
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_instant_or_with_a_change() {
+        let word = Word::new(1);
+        let at = monotonic_ns() + 2_000_000;
+        word.wait_until(1, at);
+        assert!(monotonic_ns() >= at);
+        // The instant is as good as never: only the value ends it.
+        word.wait_until(0, u64::MAX);
+    }
+}

@@ -1,0 +1,244 @@
+//! All who do the work of a run, from mustering to the last of them.
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::thread::Pid;
+use shiftwork_model::{CpuSet, Instant, Task, TaskId};
+
+use super::JobGate;
+use super::jobs::Jobs;
+use super::program::Program;
+use super::thread::{GOING, STACK_BYTES, STOPPED, Stage, Worker};
+use crate::sys::clock::{monotonic_ns, sleep_until};
+use crate::{LiveError, Options, Plan};
+
+/// How long a new thread may take to say that it is there; a machine that needs longer is stuck.
+const MUSTER_MAX: Duration = Duration::from_secs(10);
+
+/// How long everybody has to end after having been asked, and again after having been made to.
+const STOP_NS_MAX: u64 = 1_000_000_000;
+
+/// How often to look whether they have.
+const LOOK_NS: u64 = 1_000_000;
+
+/// Who does the work of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// The task.
+    pub(crate) task: TaskId,
+    /// The number of its thread, or of its program's first.
+    pub(crate) thread: Pid,
+    /// When its first job is released, from the start of the run.
+    pub(crate) first: Instant,
+    /// Whether it is a program, of whose jobs nothing is known, and not a thread that tells
+    /// [`JobGate`].
+    pub(crate) is_program: bool,
+}
+
+/// How somebody ended without having been stopped.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The thread did all jobs to the horizon.
+    Done,
+    /// The thread failed, which is a bug of ours.
+    Panicked,
+    /// The program ended.
+    Exited(ExitStatus),
+    /// The program could not be started.
+    NotStarted(io::Error),
+}
+
+/// The threads and programs of a run. Dropping it stops them.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    stage: Arc<Stage>,
+    members: Vec<Member>,
+    threads: Vec<(TaskId, JoinHandle<()>)>,
+    programs: Vec<(TaskId, Program)>,
+}
+
+impl Crew {
+    /// Makes a thread or a process for every task that releases anything before the horizon, bound as
+    /// the plan says. All wait for [`start`](Self::start).
+    ///
+    /// # Errors
+    /// If a program cannot be found, or the kernel refuses a thread, a process or its CPUs.
+    pub(crate) fn muster(
+        plan: &Plan<'_>,
+        options: &Options,
+        gate: &Arc<dyn JobGate>,
+    ) -> Result<Self, LiveError> {
+        let mut crew = Self {
+            stage: Arc::new(Stage::new()),
+            members: Vec::new(),
+            threads: Vec::new(),
+            programs: Vec::new(),
+        };
+        let (sender, ready) = channel();
+        let horizon = Instant::ZERO + options.horizon;
+        for (id, task) in plan.set.iter() {
+            let mut jobs = Jobs::new(plan.set, id, options.seed, horizon);
+            let Some(first) = jobs.next(Instant::ZERO) else {
+                continue;
+            };
+            let cpus = machine_cpus(plan, id);
+            if task.command.is_empty() {
+                let worker = Worker {
+                    id,
+                    cpus,
+                    jobs,
+                    first,
+                    gate: Arc::clone(gate),
+                    stage: Arc::clone(&crew.stage),
+                };
+                crew.add_thread(task, worker, first.release, &sender, &ready)?;
+            } else {
+                crew.add_program(id, task, &cpus, first.release, options.pin.is_none())?;
+            }
+        }
+        Ok(crew)
+    }
+
+    /// Who is there, in the order of the tasks. A task that releases nothing has nobody.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The run begins at this instant of the monotonic clock. Threads go into their first job, whose
+    /// release the machine knows already; programs begin at their first release.
+    pub(crate) fn start(&mut self, origin_ns: u64) {
+        self.stage.origin_ns.store(origin_ns, Ordering::Relaxed);
+        self.stage.state.set(GOING);
+        for (id, program) in &mut self.programs {
+            let member = self.members.iter().find(|member| member.task == *id);
+            let first = member.map_or(Instant::ZERO, |member| member.first);
+            program.start(origin_ns.saturating_add(first.as_ns()));
+        }
+    }
+
+    /// Who has ended since the last call, and how.
+    pub(crate) fn ended(&mut self) -> Vec<(TaskId, Ending)> {
+        let over = self
+            .threads
+            .extract_if(.., |(_, thread)| thread.is_finished());
+        let threads = over.map(|(id, thread)| match thread.join() {
+            Ok(()) => (id, Ending::Done),
+            Err(_) => (id, Ending::Panicked),
+        });
+        let mut ended: Vec<_> = threads.collect();
+        let over = self
+            .programs
+            .extract_if(.., |(_, program)| program.is_over());
+        ended.extend(over.map(|(id, program)| match program.status() {
+            Ok(status) => (id, Ending::Exited(status)),
+            Err(error) => (id, Ending::NotStarted(error)),
+        }));
+        ended
+    }
+
+    /// Stops everybody: threads by a word, programs by a signal, and those that do not care by one
+    /// that they cannot ignore. Takes two seconds at most; the tasks of those that are still there.
+    ///
+    /// The machine has to open its gate before, or threads that wait there will not be back.
+    pub(crate) fn stop(&mut self) -> Vec<TaskId> {
+        self.stage.state.set(STOPPED);
+        for kindly in [true, false] {
+            for (_, program) in &self.programs {
+                program.end(kindly);
+            }
+            let late_ns = monotonic_ns().saturating_add(STOP_NS_MAX);
+            while monotonic_ns() < late_ns && !self.is_empty() {
+                drop(self.ended());
+                // Sleeping fails for no instant of this century.
+                let _ = sleep_until(monotonic_ns() + LOOK_NS);
+            }
+        }
+        let threads = self.threads.drain(..).map(|(id, _)| id);
+        let programs = self.programs.drain(..).map(|(id, _)| id);
+        threads.chain(programs).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.threads.is_empty() && self.programs.is_empty()
+    }
+
+    fn add_thread(
+        &mut self,
+        task: &Task,
+        worker: Worker,
+        first: Instant,
+        sender: &Sender<(TaskId, io::Result<Pid>)>,
+        ready: &Receiver<(TaskId, io::Result<Pid>)>,
+    ) -> Result<(), LiveError> {
+        let (id, cpus) = (worker.id, worker.cpus);
+        let sender = sender.clone();
+        let thread = std::thread::Builder::new()
+            .name(thread_name(&task.name))
+            .stack_size(STACK_BYTES)
+            .spawn(move || worker.live(&sender))
+            .map_err(LiveError::system(format!(
+                "make a thread for task {}",
+                task.name
+            )))?;
+        self.threads.push((id, thread));
+        let doing = || format!("prepare the thread of task {} on CPUs {cpus}", task.name);
+        let (_, number) = ready
+            .recv_timeout(MUSTER_MAX)
+            .map_err(io::Error::other)
+            .map_err(LiveError::system(doing()))?;
+        self.members.push(Member {
+            task: id,
+            thread: number.map_err(LiveError::system(doing()))?,
+            first,
+            is_program: false,
+        });
+        Ok(())
+    }
+
+    fn add_program(
+        &mut self,
+        id: TaskId,
+        task: &Task,
+        cpus: &CpuSet,
+        first: Instant,
+        dies_with_us: bool,
+    ) -> Result<(), LiveError> {
+        let program = Program::hold(task, cpus, dies_with_us)?;
+        self.members.push(Member {
+            task: id,
+            thread: program.pid(),
+            first,
+            is_program: true,
+        });
+        self.programs.push((id, program));
+        Ok(())
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if !self.is_empty() {
+            self.stop();
+        }
+    }
+}
+
+/// The machine's CPUs that the plan binds the task to.
+fn machine_cpus(plan: &Plan<'_>, id: TaskId) -> CpuSet {
+    let bound = plan.bound[id.index()].cpus();
+    bound.iter().map(|cpu| plan.cpus[cpu.index()]).collect()
+}
+
+/// The kernel shows 15 bytes of a name; a zero byte would end it.
+fn thread_name(task: &str) -> String {
+    task.chars().filter(|&char| char != '\0').collect()
+}
+
+#[cfg(test)]
+mod tests;

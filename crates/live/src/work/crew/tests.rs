@@ -1,0 +1,334 @@
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use shiftwork_model::{Action, Affinity, Change, CpuId, Phase, Share, Span, TaskSet, Work};
+use shiftwork_policy::registry::OrderName;
+
+use super::*;
+use crate::sys::clock::thread_cpu_ns;
+use crate::sys::thread::{affinity, own_id};
+use crate::sys::word::Word;
+
+const MS: fn(u64) -> Span = Span::from_ms;
+
+/// What a thread told the gate: its task, the next release (`None`: no more) and its CPU time.
+type Told = (TaskId, Option<u64>, u64);
+
+/// Lets a job run at its release, and remembers what it is told.
+struct Clockwork {
+    told: Mutex<Vec<Told>>,
+}
+
+impl Clockwork {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            told: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn tell(&self, task: TaskId, release_ns: Option<u64>) {
+        let told = (task, release_ns, thread_cpu_ns());
+        self.told.lock().unwrap().push(told);
+    }
+
+    fn told_by(&self, task: usize) -> Vec<(Option<u64>, u64)> {
+        let told = self.told.lock().unwrap();
+        let own = told.iter().filter(|(id, ..)| id.index() == task);
+        own.map(|&(_, release, cpu)| (release, cpu)).collect()
+    }
+}
+
+impl JobGate for Clockwork {
+    fn next_job(&self, task: TaskId, release_ns: u64) {
+        self.tell(task, Some(release_ns));
+        sleep_until(release_ns).unwrap();
+    }
+
+    fn last_job(&self, task: TaskId) {
+        self.tell(task, None);
+    }
+}
+
+/// A CPU that this test may use, as CPU 0 of every file.
+fn some_cpu() -> CpuId {
+    affinity(None).unwrap().lowest().unwrap()
+}
+
+fn task(name: &str, cost: Span, period: Span) -> Task {
+    Task::periodic(name, cost, period, Affinity::pinned(CpuId::from_index(0)))
+}
+
+fn program(name: &str, command: &[&str]) -> Task {
+    let mut task = task(name, MS(1), MS(10));
+    task.command = command.iter().map(|word| (*word).to_owned()).collect();
+    task
+}
+
+fn muster(set: &TaskSet, horizon: Span, gate: Arc<dyn JobGate>) -> Result<Crew, LiveError> {
+    let plan = Plan {
+        set,
+        order: OrderName::Edf,
+        bound: set.tasks.iter().map(|task| task.affinity).collect(),
+        cpus: vec![some_cpu()],
+    };
+    let options = Options {
+        horizon,
+        seed: 1,
+        reserve: Share::DEFAULT_RESERVE,
+        trace_bytes: Options::TRACE_BYTES,
+        pin: None,
+    };
+    Crew::muster(&plan, &options, &gate)
+}
+
+/// Waits until everybody has ended.
+fn all_ended(crew: &mut Crew) -> Vec<(TaskId, Ending)> {
+    let mut ended = Vec::new();
+    while !crew.is_empty() {
+        ended.extend(crew.ended());
+        sleep_until(monotonic_ns() + LOOK_NS).unwrap();
+    }
+    ended
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("shiftwork-crew-{name}-{}", std::process::id()));
+    let _ = fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
+    let mut varied = task("varied", MS(1), MS(5));
+    let runs = [300, 900, 10, 500].map(Span::from_us);
+    varied.work = Work::Trace(runs.to_vec());
+    let set = TaskSet::new(
+        "s",
+        1,
+        vec![task("plain", Span::from_us(200), MS(4)), varied],
+    );
+    let gate = Clockwork::new();
+    let mut crew = muster(&set, MS(20), gate.clone()).unwrap();
+    let origin_ns = monotonic_ns();
+    crew.start(origin_ns);
+    for (_, ending) in all_ended(&mut crew) {
+        assert!(matches!(ending, Ending::Done), "{ending:?}");
+    }
+    for (index, period_ns, jobs) in [(0, 4_000_000, 5), (1, 5_000_000, 4)] {
+        let told = gate.told_by(index);
+        let releases: Vec<_> = told.iter().map(|&(release, _)| release).collect();
+        let mut expected: Vec<_> = (1..jobs)
+            .map(|job| Some(origin_ns + job * period_ns))
+            .collect();
+        expected.push(None);
+        assert_eq!(releases, expected, "task {index}");
+    }
+    // What lies between two calls of the gate is the whole job, way there and back included.
+    let times: Vec<u64> = gate.told_by(1).iter().map(|&(_, cpu)| cpu).collect();
+    for (job, (pair, run)) in times.windows(2).zip(&runs[1..]).enumerate() {
+        let told_ns = pair[1] - pair[0];
+        // The gate reads the clock a little later than the job does, one time more than the other.
+        assert!(
+            told_ns + 50_000 >= run.as_ns(),
+            "job {}: {told_ns} ns",
+            job + 2
+        );
+    }
+    let whole: u64 = runs.iter().map(|run| run.as_ns()).sum();
+    assert!(times[3] >= whole, "{times:?}");
+}
+
+#[test]
+fn threads_bear_their_tasks_name_and_stay_on_its_cpus() {
+    let set = TaskSet::new("s", 1, vec![task("motor\0-control-loop", MS(1), MS(10))]);
+    let crew = muster(&set, MS(10), Clockwork::new()).unwrap();
+    let [member] = crew.members() else {
+        panic!("one task, one member: {:?}", crew.members());
+    };
+    assert_ne!(member.thread, own_id());
+    assert!(!member.is_program);
+    let number = member.thread.as_raw_nonzero();
+    let name = fs::read_to_string(format!("/proc/self/task/{number}/comm")).unwrap();
+    assert_eq!(name.trim(), "motor-control-l");
+    let cpus = affinity(Some(member.thread)).unwrap();
+    assert_eq!(cpus, CpuSet::single(some_cpu()));
+}
+
+#[test]
+fn a_task_that_releases_nothing_has_nobody() {
+    let mut late = task("late", MS(1), MS(10));
+    late.offset = MS(50);
+    let set = TaskSet::new("s", 1, vec![late, task("on-time", MS(1), MS(10))]);
+    let crew = muster(&set, MS(50), Clockwork::new()).unwrap();
+    let tasks: Vec<usize> = crew
+        .members()
+        .iter()
+        .map(|member| member.task.index())
+        .collect();
+    assert_eq!(tasks, [1]);
+}
+
+#[test]
+fn a_job_is_dropped_when_its_task_leaves() {
+    let id = TaskId::from_index(0);
+    let mut set = TaskSet::new("s", 1, vec![task("t", Span::from_s(100), MS(2))]);
+    let action = |at, change| Action {
+        at: Instant::ZERO + MS(at),
+        change,
+    };
+    let cheap = Change::SetAttributes {
+        task: id,
+        cost: Some(Span::from_us(1)),
+        period: Some(Span::from_s(1)),
+        deadline: None,
+    };
+    set.actions = vec![
+        action(5, Change::Leave(id)),
+        action(8, cheap),
+        action(9, Change::Enter(id)),
+    ];
+    let gate = Clockwork::new();
+    let mut crew = muster(&set, MS(20), gate.clone()).unwrap();
+    let origin_ns = monotonic_ns();
+    crew.start(origin_ns);
+    all_ended(&mut crew);
+    let releases: Vec<_> = gate
+        .told_by(0)
+        .iter()
+        .map(|&(release, _)| release)
+        .collect();
+    assert_eq!(releases, [Some(origin_ns + 9_000_000), None]);
+}
+
+#[test]
+fn everybody_stops_wherever_they_are() {
+    let mut asleep = task("asleep", MS(1), MS(10));
+    asleep.work = Work::Phases(vec![
+        Phase::Run(Span::from_us(1)),
+        Phase::Sleep(Span::from_s(1_000)),
+        Phase::Run(Span::from_us(1)),
+    ]);
+    let set = TaskSet::new(
+        "s",
+        1,
+        vec![
+            task("busy", Span::from_s(1_000), Span::from_s(2_000)),
+            asleep,
+            program("kind", &["sleep", "1000"]),
+            program("held", &["sleep", "1000"]),
+            program(
+                "rude",
+                &["sh", "-c", "trap '' TERM; while :; do sleep 1; done"],
+            ),
+        ],
+    );
+    for started in [true, false] {
+        let mut crew = muster(&set, MS(10), Clockwork::new()).unwrap();
+        assert_eq!(crew.members().len(), 5);
+        if started {
+            crew.start(monotonic_ns());
+        }
+        assert_eq!(crew.stop(), [], "started: {started}");
+        assert!(crew.is_empty());
+    }
+}
+
+/// Lets nobody out before it is opened.
+struct Shut {
+    state: Word,
+    entered: AtomicBool,
+}
+
+impl JobGate for Shut {
+    fn next_job(&self, _: TaskId, _: u64) {
+        self.entered.store(true, Ordering::Release);
+        self.state.wait_while(0);
+    }
+
+    fn last_job(&self, _: TaskId) {}
+}
+
+#[test]
+fn a_thread_that_is_not_let_out_is_named_and_left_behind() {
+    let set = TaskSet::new("s", 1, vec![task("t", Span::from_us(1), MS(1))]);
+    let gate = Arc::new(Shut {
+        state: Word::new(0),
+        entered: AtomicBool::new(false),
+    });
+    let mut crew = muster(&set, MS(10), gate.clone()).unwrap();
+    crew.start(monotonic_ns());
+    while !gate.entered.load(Ordering::Acquire) {
+        sleep_until(monotonic_ns() + LOOK_NS).unwrap();
+    }
+    assert_eq!(crew.stop(), [TaskId::from_index(0)]);
+    gate.state.set(1);
+}
+
+#[test]
+fn programs_begin_at_their_first_release_and_say_how_they_end() {
+    let file = scratch("begun");
+    let path = file.to_str().unwrap();
+    let mut late = program("late", &["touch", path]);
+    late.offset = MS(20);
+    let set = TaskSet::new("s", 1, vec![late, program("no", &["sh", "-c", "exit 3"])]);
+    let mut crew = muster(&set, MS(100), Clockwork::new()).unwrap();
+    assert!(crew.members().iter().all(|member| member.is_program));
+    assert!(!file.exists());
+    let origin_ns = monotonic_ns();
+    crew.start(origin_ns);
+    while !file.exists() {
+        sleep_until(monotonic_ns() + LOOK_NS).unwrap();
+    }
+    assert!(monotonic_ns() >= origin_ns + 20_000_000);
+    let mut codes: Vec<_> = all_ended(&mut crew)
+        .into_iter()
+        .map(|(id, ending)| match ending {
+            Ending::Exited(status) => (id.index(), status.code()),
+            other => panic!("{id:?}: {other:?}"),
+        })
+        .collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [(0, Some(0)), (1, Some(3))]);
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_program_that_is_not_there_is_found_out_before_the_run() {
+    let file = scratch("plain");
+    fs::write(&file, "no program").unwrap();
+    let path = file.to_str().unwrap();
+    for (word, expected) in [
+        (
+            "no-such-program",
+            "could not start `no-such-program` of task t: entity not found".to_owned(),
+        ),
+        (
+            path,
+            format!("could not start `{path}` of task t: permission denied"),
+        ),
+    ] {
+        let set = TaskSet::new("s", 1, vec![program("t", &[word])]);
+        let error = muster(&set, MS(10), Clockwork::new()).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_program_that_cannot_be_run_after_all_says_so_when_it_should_begin() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let file = scratch("unreadable");
+    fs::write(&file, "#!/nonexistent/interpreter\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let set = TaskSet::new("s", 1, vec![program("t", &[file.to_str().unwrap()])]);
+    let mut crew = muster(&set, MS(10), Clockwork::new()).unwrap();
+    crew.start(monotonic_ns());
+    let ended = all_ended(&mut crew);
+    assert!(
+        matches!(&ended[..], [(_, Ending::NotStarted(_))]),
+        "{ended:?}"
+    );
+    fs::remove_file(file).unwrap();
+}

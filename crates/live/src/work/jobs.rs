@@ -1,0 +1,259 @@
+//! The jobs of one task, one after the other: when each is released and what it does, exactly as in
+//! the simulation of the same file and seed.
+
+use shiftwork_machine::{ReleasePattern, WorkSource};
+use shiftwork_model::{Change, Instant, Span, Task, TaskId, TaskSet};
+
+/// A job that is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ToDo {
+    /// When it is released.
+    pub(crate) release: Instant,
+    /// How long it runs before it suspends itself or is finished.
+    pub(crate) run: Span,
+    /// When the task leaves, and whatever is left of the job is dropped; [`Instant::NEVER`] if it
+    /// stays.
+    pub(crate) until: Instant,
+}
+
+/// The jobs of one task that are released before the horizon.
+#[derive(Clone, Debug)]
+pub(crate) struct Jobs {
+    /// With the attributes that hold at the release of the present job.
+    task: Task,
+    pattern: ReleasePattern,
+    work: WorkSource,
+    horizon: Instant,
+    /// When the task enters and leaves, in turns, beginning with the present stay.
+    stays: Vec<(Instant, Instant)>,
+    stay: usize,
+    /// Changes of cost and period, by time.
+    changes: Vec<(Instant, Option<Span>, Option<Span>)>,
+    changed: usize,
+}
+
+impl Jobs {
+    /// The jobs of this task, before the first.
+    pub(crate) fn new(set: &TaskSet, id: TaskId, seed: u64, horizon: Instant) -> Self {
+        let task = set.tasks[id.index()].clone();
+        let pattern = ReleasePattern::new(&task, id, seed, Instant::ZERO);
+        let mut jobs = Self {
+            work: WorkSource::new(&task, id, seed),
+            pattern,
+            horizon,
+            stays: stays(set, id),
+            stay: 0,
+            changes: changes(set, id),
+            changed: 0,
+            task,
+        };
+        if let Some(&(enters, _)) = jobs.stays.first()
+            && enters > Instant::ZERO
+        {
+            jobs.enter(enters);
+        }
+        jobs
+    }
+
+    /// The next job, if it is `now`, or will be when the job may run. What was not begun when the
+    /// task left is never done. `None` after the last.
+    ///
+    /// Allocates nothing.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<ToDo> {
+        loop {
+            let &(_, leaves) = self.stays.get(self.stay)?;
+            let release = self.pattern.next();
+            if leaves <= now || release >= leaves {
+                self.stay += 1;
+                let &(enters, _) = self.stays.get(self.stay)?;
+                self.enter(enters);
+                continue;
+            }
+            if release >= self.horizon {
+                return None;
+            }
+            self.apply_changes(release);
+            self.pattern.advance(&self.task, self.task.period);
+            return Some(ToDo {
+                release,
+                run: self.work.next_job(self.task.cost),
+                until: leaves,
+            });
+        }
+    }
+
+    /// What every job does after its first run: how long it sleeps, then runs, and so forth.
+    pub(crate) fn rests(&self) -> impl Iterator<Item = (Span, Span)> + '_ {
+        let stretches = self.work.stretches();
+        let resumed = stretches.iter().skip(1).map(|stretch| stretch.run);
+        // A job that ends asleep still ends.
+        let resumed = resumed.chain(std::iter::once(Span::ZERO));
+        stretches
+            .iter()
+            .map(|stretch| stretch.sleep)
+            .zip(resumed)
+            .filter(|(sleep, run)| !sleep.is_zero() || !run.is_zero())
+    }
+
+    fn enter(&mut self, at: Instant) {
+        self.apply_changes(at);
+        self.pattern.restart(&self.task, at);
+    }
+
+    /// Changes come before releases of the same instant.
+    fn apply_changes(&mut self, release: Instant) {
+        while let Some(&(at, cost, period)) = self.changes.get(self.changed)
+            && at <= release
+        {
+            self.task.cost = cost.unwrap_or(self.task.cost);
+            self.task.period = period.unwrap_or(self.task.period);
+            self.changed += 1;
+        }
+    }
+}
+
+/// When the task takes part. To enter twice or to leave twice changes nothing.
+fn stays(set: &TaskSet, id: TaskId) -> Vec<(Instant, Instant)> {
+    let mut stays = Vec::new();
+    let mut since = (!set.enters_later(id)).then_some(Instant::ZERO);
+    for action in &set.actions {
+        match action.change {
+            Change::Enter(task) if task == id => since = since.or(Some(action.at)),
+            Change::Leave(task) if task == id => {
+                stays.extend(since.take().map(|since| (since, action.at)));
+            }
+            _ => {}
+        }
+    }
+    stays.extend(since.map(|since| (since, Instant::NEVER)));
+    stays
+}
+
+fn changes(set: &TaskSet, id: TaskId) -> Vec<(Instant, Option<Span>, Option<Span>)> {
+    let of_task = set.actions.iter().filter_map(|action| match action.change {
+        Change::SetAttributes {
+            task, cost, period, ..
+        } if task == id => Some((action.at, cost, period)),
+        _ => None,
+    });
+    of_task.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use shiftwork_model::{Action, Affinity, Arrival, CpuId, Phase, Work};
+
+    use super::*;
+
+    const NS: fn(u64) -> Span = Span::from_ns;
+    const AT: fn(u64) -> Instant = Instant::from_ns;
+
+    fn set(change: impl FnOnce(&mut Task), actions: Vec<(u64, Change)>) -> TaskSet {
+        let cpu = Affinity::pinned(CpuId::from_index(0));
+        let mut task = Task::periodic("t", NS(2), NS(10), cpu);
+        change(&mut task);
+        let mut set = TaskSet::new("s", 1, vec![task]);
+        set.actions = actions
+            .into_iter()
+            .map(|(at, change)| Action { at: AT(at), change })
+            .collect();
+        set
+    }
+
+    fn id() -> TaskId {
+        TaskId::from_index(0)
+    }
+
+    /// Releases and runs when every job is done at once.
+    fn all(set: &TaskSet, horizon: u64) -> Vec<(u64, u64)> {
+        let mut jobs = Jobs::new(set, id(), 1, AT(horizon));
+        let mut now = Instant::ZERO;
+        let mut seen = Vec::new();
+        while let Some(job) = jobs.next(now) {
+            now = job.release;
+            seen.push((job.release.as_ns(), job.run.as_ns()));
+        }
+        seen
+    }
+
+    #[test]
+    fn jobs_end_with_the_horizon() {
+        let set = set(|_| {}, vec![]);
+        assert_eq!(all(&set, 30), [(0, 2), (10, 2), (20, 2)]);
+        assert_eq!(all(&set, 31).len(), 4);
+        assert_eq!(all(&set, 0), []);
+    }
+
+    #[test]
+    fn changes_hold_for_jobs_released_from_then_on() {
+        let change = |at, cost, period| {
+            let (task, deadline) = (id(), None);
+            (
+                at,
+                Change::SetAttributes {
+                    task,
+                    cost,
+                    period,
+                    deadline,
+                },
+            )
+        };
+        let set = set(
+            |_| {},
+            vec![
+                change(10, Some(NS(3)), None),
+                change(15, None, Some(NS(20))),
+            ],
+        );
+        assert_eq!(all(&set, 60), [(0, 2), (10, 3), (20, 3), (40, 3)]);
+    }
+
+    #[test]
+    fn a_task_that_leaves_and_comes_back_starts_over() {
+        let set = set(
+            |task| task.arrival = Arrival::Periodic,
+            vec![
+                (5, Change::Enter(id())),
+                (7, Change::Enter(id())),
+                (20, Change::Leave(id())),
+                (33, Change::Enter(id())),
+            ],
+        );
+        assert_eq!(all(&set, 50), [(5, 2), (15, 2), (33, 2), (43, 2)]);
+        // The first job takes so long that the second is never begun.
+        let mut jobs = Jobs::new(&set, id(), 1, AT(50));
+        assert_eq!(jobs.next(AT(0)).map(|job| job.until), Some(AT(20)));
+        assert_eq!(jobs.next(AT(20)).map(|job| job.release), Some(AT(33)));
+    }
+
+    #[test]
+    fn a_task_that_never_enters_has_no_jobs() {
+        let gone = vec![(0, Change::Leave(id()))];
+        assert_eq!(all(&set(|_| {}, gone), 50), []);
+    }
+
+    #[test]
+    fn rests_follow_the_first_run() {
+        let phases = |phases: Vec<Phase>| {
+            let set = set(|task| task.work = Work::Phases(phases), vec![]);
+            let mut jobs = Jobs::new(&set, id(), 1, AT(50));
+            let first = jobs.next(AT(0)).unwrap().run.as_ns();
+            let rests: Vec<_> = jobs
+                .rests()
+                .map(|(sleep, run)| (sleep.as_ns(), run.as_ns()))
+                .collect();
+            (first, rests)
+        };
+        let (run, sleep) = (|ns| Phase::Run(NS(ns)), |ns| Phase::Sleep(NS(ns)));
+        assert_eq!(phases(vec![run(1), sleep(2), run(3)]), (1, vec![(2, 3)]));
+        assert_eq!(phases(vec![sleep(2), run(3)]), (0, vec![(2, 3)]));
+        assert_eq!(phases(vec![run(1), sleep(2)]), (1, vec![(2, 0)]));
+        assert_eq!(phases(vec![run(1)]), (1, vec![]));
+        let (_, none) = {
+            let set = set(|_| {}, vec![]);
+            let jobs = Jobs::new(&set, id(), 1, AT(50));
+            ((), jobs.rests().count())
+        };
+        assert_eq!(none, 0);
+    }
+}

@@ -1,0 +1,125 @@
+//! The life of a thread that does the jobs of a task.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use rustix::thread::Pid;
+use shiftwork_model::{CpuSet, Instant, Span, TaskId};
+
+use super::JobGate;
+use super::burn::{Burner, Burnt};
+use super::jobs::{Jobs, ToDo};
+use crate::sys::clock::monotonic_ns;
+use crate::sys::memory::touch_stack;
+use crate::sys::thread::{Class, own_id, set_affinity, set_class, set_exact_timers};
+use crate::sys::word::Word;
+
+/// Enough for the loop, the kernel's signal frames and a panic message.
+pub(super) const STACK_BYTES: usize = 128 << 10;
+
+/// What all threads of a run look at.
+#[derive(Debug)]
+pub(super) struct Stage {
+    /// One of the constants below.
+    pub(super) state: Word,
+    /// The first instant of the run, of the monotonic clock; written before the state says `GOING`.
+    pub(super) origin_ns: AtomicU64,
+}
+
+/// The run has not begun.
+pub(super) const WAITING: u32 = 0;
+/// The run is on.
+pub(super) const GOING: u32 = 1;
+/// Everybody is to stop.
+pub(super) const STOPPED: u32 = 2;
+
+impl Stage {
+    pub(super) const fn new() -> Self {
+        Self {
+            state: Word::new(WAITING),
+            origin_ns: AtomicU64::new(0),
+        }
+    }
+
+    fn is_going(&self) -> bool {
+        self.state.get() == GOING
+    }
+}
+
+/// A thread that does a task's jobs.
+pub(super) struct Worker {
+    pub(super) id: TaskId,
+    /// Where it may run, in the machine's numbers.
+    pub(super) cpus: CpuSet,
+    /// From the second job on.
+    pub(super) jobs: Jobs,
+    pub(super) first: ToDo,
+    pub(super) gate: Arc<dyn JobGate>,
+    pub(super) stage: Arc<Stage>,
+}
+
+impl Worker {
+    /// Everything from the first instruction of the thread to its last. `ready` is told the thread's
+    /// number, or what could not be prepared.
+    pub(super) fn live(mut self, ready: &Sender<(TaskId, io::Result<Pid>)>) {
+        let prepared = prepare(&self.cpus);
+        let failed = prepared.is_err();
+        // If nobody listens any more, the run is called off and the state says so.
+        let _ = ready.send((self.id, prepared));
+        if failed {
+            return;
+        }
+        let mut burner = Burner::new();
+        self.stage.state.wait_while(WAITING);
+        let origin_ns = self.stage.origin_ns.load(Ordering::Relaxed);
+        let mut job = self.first;
+        while self.stage.is_going() {
+            self.do_job(job, origin_ns, &mut burner);
+            if !self.stage.is_going() {
+                return;
+            }
+            let now = Instant::from_ns(monotonic_ns().saturating_sub(origin_ns));
+            let Some(next) = self.jobs.next(now) else {
+                self.gate.last_job(self.id);
+                return;
+            };
+            job = next;
+            let release_ns = origin_ns.saturating_add(job.release.as_ns());
+            self.gate.next_job(self.id, release_ns);
+        }
+    }
+
+    /// Runs, sleeps, runs; ends early if the run is over or the task leaves.
+    fn do_job(&self, job: ToDo, origin_ns: u64, burner: &mut Burner) {
+        let until_ns = origin_ns.saturating_add(job.until.as_ns());
+        let state = &self.stage.state;
+        if monotonic_ns() >= until_ns {
+            return;
+        }
+        let mut burnt = burner.burn(job.run.as_ns(), state, GOING, until_ns);
+        for (sleep, run) in self.jobs.rests() {
+            if burnt == Burnt::Stopped {
+                return;
+            }
+            self.sleep(sleep, until_ns);
+            burnt = burner.burn(run.as_ns(), state, GOING, until_ns);
+        }
+    }
+
+    fn sleep(&self, span: Span, until_ns: u64) {
+        let end_ns = monotonic_ns().saturating_add(span.as_ns());
+        self.stage.state.wait_until(GOING, end_ns.min(until_ns));
+    }
+}
+
+/// Makes the calling thread fit for jobs; its number.
+fn prepare(cpus: &CpuSet) -> io::Result<Pid> {
+    // Whoever made it may be more than an ordinary thread.
+    set_class(None, Class::Ordinary)?;
+    set_exact_timers()?;
+    set_affinity(None, cpus)?;
+    touch_stack();
+    Ok(own_id())
+}
