@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use shiftwork_model::Span;
+use shiftwork_live::Options;
+use shiftwork_model::{CpuSet, Span};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.
 ///
 /// A task-set file says which tasks there are, what they cost, when they are due and which CPUs they
-/// may use. `simulate` shows exactly what each scheduling policy makes of it.
+/// may use. `simulate` shows exactly what each scheduling policy makes of it, `run` makes it happen on
+/// this machine.
 ///
 /// Exit status: 0 yes or done; 1 the answer is no; 2 bad usage or input; 3 this machine cannot; 4
 /// undecided.
@@ -65,6 +67,8 @@ pub enum When {
 pub enum Verb {
     /// Simulate a task set exactly under one or more policies
     Simulate(SimulateArgs),
+    /// Admit a task set and run it for real on this machine
+    Run(RunArgs),
     /// Drive a policy through a table of events and check who runs where after each
     Scenario(ScenarioArgs),
     /// Generate random task sets
@@ -123,7 +127,24 @@ pub struct SimulateArgs {
     /// Policy to simulate, instead of the file's; several are compared side by side.
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<String>,
-    /// How long a time to simulate.
+    /// What to keep, and for how long.
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// Overhead file, instead of the one that the task-set file names.
+    #[arg(long, value_name = "FILE.toml")]
+    pub overheads: Option<String>,
+    /// Which of the overheads to apply.
+    #[arg(long, value_name = "USE", default_value = "worst")]
+    pub overheads_use: OverheadsUse,
+    /// Give background work that has waited for a second its reserve, as a live machine does.
+    #[arg(long)]
+    pub reserve_server: bool,
+}
+
+/// Options of every verb that runs a task set, simulated or not.
+#[derive(Clone, Debug, Args)]
+pub struct RecordingArgs {
+    /// How long, from the first release.
     #[arg(long = "for", value_name = "SPAN", default_value = "10s", value_parser = positive_span)]
     pub horizon: Span,
     /// Seed of all random numbers: sporadic gaps, random execution times.
@@ -145,15 +166,54 @@ pub struct SimulateArgs {
     /// Exit with status 1 if a deadline is missed.
     #[arg(long)]
     pub strict: bool,
-    /// Overhead file, instead of the one that the task-set file names.
-    #[arg(long, value_name = "FILE.toml")]
-    pub overheads: Option<String>,
-    /// Which of the overheads to apply.
-    #[arg(long, value_name = "USE", default_value = "worst")]
-    pub overheads_use: OverheadsUse,
-    /// Give background work that has waited for a second its reserve, as a live machine does.
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
+    pub file: String,
+    /// Policy to run under, instead of the file's.
+    #[arg(short, long, value_name = "NAME")]
+    pub policy: Option<String>,
+    /// What runs the tasks.
+    #[arg(short, long, value_name = "MACHINE", default_value = "auto")]
+    pub machine: MachineName,
+    /// What to keep, and for how long.
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// Run also what is not admitted: no guarantee holds then.
     #[arg(long)]
-    pub reserve_server: bool,
+    pub best_effort: bool,
+    /// CPUs of the machine to use, as many as the file has: its CPU 0 is the first of the list, and so
+    /// on. Default: the CPUs of the same numbers.
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub on_cpus: Option<CpuSet>,
+    /// Folder of a BPF file system in which to pin the scheduler, so that it outlives this command.
+    #[arg(long, value_name = "DIR")]
+    pub pin: Option<PathBuf>,
+    /// How much of the kernel's trace may wait to be read, in KiB. What finds no room is lost, and
+    /// counted.
+    #[arg(long, value_name = "KIB", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    pub trace_buffer: u32,
+    /// How much of what the kernel tells may wait to be read; what finds no room is lost, and counted.
+    #[arg(long, value_name = "BYTES", default_value_t = Options::TRACE_BYTES, hide_short_help = true,
+          value_parser = clap::value_parser!(u32).range(4096..=1 << 30))]
+    pub trace_bytes: u32,
+    /// Do not simulate the same afterwards, to show both side by side.
+    #[arg(long)]
+    pub no_compare: bool,
+}
+
+/// What runs the tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MachineName {
+    /// The kernel, if it can; if not, what is in the way and what to do instead.
+    Auto,
+    /// This machine's kernel, through sched_ext.
+    Kernel,
+    /// The simulation: nothing is really run.
+    Sim,
 }
 
 /// Which overheads to apply.
@@ -356,6 +416,17 @@ pub fn span(text: &str) -> Result<Span, String> {
         .map(Span::from_ns)
         .filter(|&span| span <= Span::MAX)
         .ok_or_else(|| format!("`{text}` is too long; the longest span is about 146 years"))
+}
+
+/// Reads the CPUs of a list like `0-3,7`, at least one.
+pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
+    let cpus: CpuSet = text.parse().map_err(|error| format!("{error}"))?;
+    if cpus.is_empty() {
+        return Err(format!(
+            "`{text}` names no CPU; write a list like `2-5` or `0,2,4`"
+        ));
+    }
+    Ok(cpus)
 }
 
 /// Reads a span of time above zero.

@@ -11,7 +11,8 @@ use crate::verb::{doctor::DoctorOutput, policies::PoliciesOutput};
 /// Version of all outputs; it changes when a key changes its meaning.
 pub const SCHEMA_VERSION: u64 = shiftwork_trace::SCHEMA_VERSION;
 
-/// What `simulate --json` prints, one line per policy, and `report --json`, one line per trace.
+/// What `simulate --json` prints, one line per policy, `report --json`, one line per trace, and
+/// `run --json`, unless nothing was run.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOutput {
@@ -41,6 +42,135 @@ pub struct RunOutput {
     /// True if the run was stopped (Ctrl-C) before the time that was asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<bool>,
+    /// Of `run`: `kernel` or `sim`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    machine: Option<String>,
+    /// Of `run`: what is promised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    admission: Option<AdmissionOutput>,
+    /// Of a live run: records lost on the way from the kernel; with any, all counts are too low.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost_records: Option<u64>,
+    /// Of a live run: how many running jobs the scheduler decided to move; `shifts` counts those that
+    /// left one CPU and came to another at the very same instant, which only a simulation does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided_shifts: Option<u64>,
+    /// Of a live run: from each decision to the job running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reaction_ns: Option<ReactionOutput>,
+    /// Of a live run: from each release to the kernel knowing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lateness_ns: Option<ReactionOutput>,
+    /// Of a live run: why the kernel took the scheduler away before the end; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unloaded: Option<String>,
+    /// Of a live run: the simulation of the same task set, seed and time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    simulated: Option<Box<RunOutput>>,
+    /// Of a live run: how far it agrees with that simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agreement: Option<AgreementOutput>,
+}
+
+/// What admission says.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AdmissionOutput {
+    /// `admitted` or `refused`.
+    verdict: String,
+    /// `hard`, `bounded-tardiness`, `share` or `none`.
+    guarantee: String,
+    /// For people.
+    reason: String,
+}
+
+/// What `run --json` prints if the task set is not admitted, and `--best-effort` is not given.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedOutput {
+    schema_version: u64,
+    /// The policy's name.
+    policy: String,
+    admission: AdmissionOutput,
+}
+
+/// What `run --json` prints.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LiveOutput {
+    /// It ran.
+    Ran(Box<RunOutput>),
+    /// It was not admitted.
+    Refused(RefusedOutput),
+}
+
+/// How long something took, many times, in nanoseconds. Percentiles are to three digits.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReactionOutput {
+    min: u64,
+    p50: u64,
+    p99: u64,
+    p99_9: u64,
+    max: u64,
+    /// How many times.
+    samples: u64,
+}
+
+/// How far a live run agrees with its simulation.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AgreementOutput {
+    /// Whether nothing differs by more than reactions explain.
+    holds: bool,
+    /// How many measured reactions one reaction may take.
+    tolerance: u64,
+    /// The measured reaction that 99.9% do not exceed.
+    reaction_ns: u64,
+    /// How many jobs were compared.
+    jobs: u64,
+    /// How many jobs were kept waiting in one run for longer than their bound, rightly.
+    near_ties: u64,
+    /// The job with the largest difference.
+    worst: Option<AgreedOutput>,
+    /// The job nearest to its bound.
+    tightest: Option<AgreedOutput>,
+    /// For how long not the same jobs ran.
+    sets_differed_ns: u64,
+    /// How much of that no reaction explains.
+    sets_differed_outside_ns: u64,
+    /// How many there are, also beyond those listed.
+    disagreements: u64,
+    violations: Vec<DisagreementOutput>,
+}
+
+/// How far a job's finish differs.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AgreedOutput {
+    task: Option<String>,
+    /// From 1.
+    job: u64,
+    difference_ns: u64,
+    /// The largest difference that is agreement.
+    bound_ns: u64,
+    preemptions: u64,
+    /// How many reactions can have moved it.
+    reactions: u64,
+}
+
+/// Something in which the runs differ by more than reactions explain.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DisagreementOutput {
+    at_ns: u64,
+    task: String,
+    /// From 1.
+    job: u64,
+    /// `lost`, `extra`, `released`, `finished` or `executed`.
+    kind: String,
+    /// For people.
+    what: String,
 }
 
 /// One task of a run.
@@ -139,6 +269,7 @@ pub struct ConvertedOutput {
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("simulate", schema_for!(RunOutput)),
+        ("run", schema_for!(LiveOutput)),
         ("scenario", schema_for!(StepOutput)),
         ("generate", schema_for!(GeneratedOutput)),
         ("convert", schema_for!(ConvertedOutput)),

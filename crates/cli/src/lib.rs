@@ -13,7 +13,6 @@ mod failure;
 mod input;
 pub mod json;
 mod output;
-mod system;
 mod verb;
 
 use std::ffi::OsString;
@@ -53,6 +52,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
     match verb {
         Verb::Simulate(args) => verb::simulate::run(args, console),
+        Verb::Run(args) => verb::run::run(args, console),
         Verb::Scenario(args) => verb::scenario::run(args, console),
         Verb::Generate(args) => verb::generate::run(args, console),
         Verb::Convert(args) => verb::convert::run(args, console),

@@ -10,15 +10,28 @@ use std::path::Path;
 /// some have theirs already.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("btf", &[]),
     ("taskset", &["model"]),
     ("analysis", &["model"]),
     ("policy", &["model"]),
     ("machine", &["model", "policy"]),
     ("sim", &["machine", "model", "policy"]),
     ("kernel-core", &["model", "policy"]),
+    (
+        "live",
+        &[
+            "analysis",
+            "btf",
+            "kernel-core",
+            "machine",
+            "model",
+            "policy",
+        ],
+    ),
     ("queue", &[]),
     ("trace", &["model"]),
     ("report", &["analysis", "model", "trace"]),
+    ("emulator", &["btf"]),
     ("cli", EVERYBODY),
 ];
 
@@ -26,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const EVERYBODY: &[&str] = &[
     "analysis",
     "kernel-core",
+    "live",
     "machine",
     "model",
     "policy",

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use shiftwork_cli::json::RunOutput;
+use shiftwork_cli::json::{LiveOutput, RunOutput};
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shiftwork"));
@@ -107,6 +107,35 @@ fn the_json_of_a_run_is_as_its_schema_says() {
         simulated, reported,
         "a trace holds everything that is counted"
     );
+}
+
+/// A run says what a simulation says, and what was promised.
+#[test]
+fn a_run_on_the_simulated_machine_is_the_simulation() {
+    let common = [GOOD, "--for", "1s", "--json"];
+    let run = shiftwork(&[&["run", "--machine", "sim"], &common[..]].concat());
+    let text = stdout(&run);
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    let known: LiveOutput = serde_json::from_str(&text).unwrap();
+    assert!(matches!(known, LiveOutput::Ran(_)), "{text}");
+    assert_eq!(serde_json::to_value(known).unwrap(), value);
+    let object = value.as_object_mut().unwrap();
+    assert_eq!(object.remove("machine").unwrap(), "sim");
+    let admission = object.remove("admission").unwrap();
+    assert_eq!(admission["verdict"], "admitted");
+    let simulated: Value =
+        serde_json::from_str(&stdout(&shiftwork(&[&["simulate"], &common[..]].concat()))).unwrap();
+    assert_eq!(value, simulated);
+}
+
+/// Nobody's scheduler is replaced for a task set that is not admitted: the machine is not even asked.
+#[test]
+fn what_is_not_admitted_is_not_run() {
+    let crowded = "tests/command/files/crowded.toml";
+    let output = shiftwork(&["run", crowded, "--machine", "kernel", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let known: LiveOutput = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(matches!(known, LiveOutput::Refused(_)), "{known:?}");
 }
 
 #[test]

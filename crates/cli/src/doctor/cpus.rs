@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::CpuSet;
+use shiftwork_live::host::System;
+use shiftwork_model::{CpuSet, Span};
 
 use super::Finding;
-use crate::system::System;
+
+/// Leaving an idle state must be shorter than this, or it dominates the latency of a release.
+const EXIT_LATENCY_MAX: Span = Span::from_us(10);
+
+/// More idle states than any CPU has.
+const IDLE_STATES_MAX: usize = 32;
 
 /// Which CPUs there are.
 pub(super) fn online(system: &System) -> Finding {
@@ -113,4 +119,48 @@ pub(super) fn governor(system: &System) -> Finding {
             "sudo cpupower frequency-set -g performance",
         )
     }
+}
+
+/// How long a CPU may take to wake up.
+pub(super) fn idle_states(system: &System) -> Finding {
+    const NAME: &str = "idle-states";
+    let mut deepest = BTreeMap::<(Span, String), CpuSet>::new();
+    for cpu in system.online().unwrap_or(CpuSet::EMPTY).iter() {
+        let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle");
+        if let Some(state) = deepest_idle_state(system, &folder) {
+            deepest.entry(state).or_insert(CpuSet::EMPTY).insert(cpu);
+        }
+    }
+    let Some(((slowest, _), _)) = deepest.last_key_value() else {
+        return Finding::unknown(NAME, "no cpuidle: the hardware or hypervisor decides");
+    };
+    let text: Vec<String> = deepest
+        .iter()
+        .map(|((latency, name), cpus)| format!("CPUs {cpus}: {latency} to leave {name}"))
+        .collect();
+    if *slowest < EXIT_LATENCY_MAX {
+        Finding::good(NAME, text.join("; "))
+    } else {
+        Finding::poor(
+            NAME,
+            text.join("; "),
+            format!(
+                "sudo cpupower idle-set -D {}",
+                EXIT_LATENCY_MAX.as_ns() / 1000
+            ),
+        )
+    }
+}
+
+/// The state that takes longest to leave among those that are not disabled: how long, and its name.
+fn deepest_idle_state(system: &System, folder: &str) -> Option<(Span, String)> {
+    (0..IDLE_STATES_MAX)
+        .map(|index| format!("{folder}/state{index}"))
+        .map_while(|state| Some((system.number(&format!("{state}/latency"))?, state)))
+        .filter(|(_, state)| system.number(&format!("{state}/disable")) != Some(1))
+        .filter_map(|(us, state)| {
+            let ns = u64::try_from(us).ok()?.checked_mul(1000)?;
+            Some((Span::from_ns(ns), system.read(&format!("{state}/name"))?))
+        })
+        .max()
 }

@@ -1,55 +1,41 @@
 //! What this process may do.
 
-use super::Finding;
-use crate::system::System;
+use shiftwork_live::host::{System, privileges};
 
-/// What loading a scheduler and pinning tasks takes, by bit number.
-const NEEDED: &[(u32, &str)] = &[
-    (23, "CAP_SYS_NICE"),
-    (39, "CAP_BPF"),
-    (38, "CAP_PERFMON"),
-    (21, "CAP_SYS_ADMIN"),
-    (14, "CAP_IPC_LOCK"),
-];
+use super::Finding;
 
 /// Whether this process may load a scheduler and change the scheduling of others.
 pub(super) fn capabilities(system: &System) -> Finding {
     const NAME: &str = "privileges";
-    let effective = system.read("/proc/self/status").and_then(|status| {
-        let digits = status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))?;
-        u64::from_str_radix(digits.trim(), 16).ok()
-    });
-    let Some(effective) = effective else {
-        return Finding::unknown(NAME, "no /proc/self/status");
-    };
-    let lacking: Vec<&str> = NEEDED
-        .iter()
-        .filter(|(bit, _)| effective >> bit & 1 == 0)
-        .map(|&(_, name)| name)
-        .collect();
-    if lacking.is_empty() {
-        Finding::good(NAME, "all that a live scheduler needs")
-    } else {
-        Finding::missing(
-            NAME,
-            format!("without {}", lacking.join(", ")),
-            "run as root: sudo shiftwork doctor",
-        )
+    match privileges::lacking(system) {
+        Some(obstacle) => Finding::blocked(NAME, obstacle),
+        None if privileges::lacking_capabilities(system).is_none() => {
+            Finding::unknown(NAME, "no /proc/self/status")
+        }
+        None => Finding::good(NAME, "all that a live scheduler needs"),
     }
 }
 
-/// The highest SCHED_FIFO priority that an unprivileged process may take.
+/// Whether this process may keep all its memory present.
+pub(super) fn locked_memory(system: &System) -> Finding {
+    const NAME: &str = "locked-memory";
+    match privileges::too_little_locked_memory(system) {
+        Some(obstacle) => Finding::blocked(NAME, obstacle),
+        None if privileges::lacking_capabilities(system).is_none() => {
+            Finding::unknown(NAME, "no /proc/self/status")
+        }
+        None => Finding::good(NAME, "without limit"),
+    }
+}
+
+/// The highest SCHED_FIFO priority that this process may take.
 pub(super) fn rtprio(system: &System) -> Finding {
     const NAME: &str = "rtprio";
-    let limit = system.read("/proc/self/limits").and_then(|limits| {
-        let line = limits
-            .lines()
-            .find_map(|line| line.strip_prefix("Max realtime priority"))?;
-        Some(line.split_whitespace().next()?.to_owned())
-    });
-    match limit.as_deref() {
+    let lacking = privileges::lacking_capabilities(system);
+    if lacking.is_some_and(|lacking| !lacking.contains(&"CAP_SYS_NICE")) {
+        return Finding::good(NAME, "any: CAP_SYS_NICE");
+    }
+    match privileges::limit(system, "Max realtime priority").as_deref() {
         None => Finding::unknown(NAME, "no /proc/self/limits"),
         Some("0") => Finding::poor(
             NAME,

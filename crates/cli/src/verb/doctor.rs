@@ -2,27 +2,32 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use shiftwork_live::host::System;
 
-use crate::doctor::{Finding, Verdict, examine};
+use crate::doctor::{Ability, Finding, Verdict, examine};
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
-use crate::system::System;
 
 /// What `doctor --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DoctorOutput {
     schema_version: u64,
     findings: Vec<Finding>,
+    #[serde(flatten)]
+    ability: Ability,
 }
 
 /// Examines this machine.
 pub fn run(console: &mut Console) -> Result<Answer, Failure> {
-    let findings = examine(&System::this());
+    let system = System::this();
+    let findings = examine(&system);
+    let ability = Ability::of(&system);
     if console.json {
         console.json_line(&DoctorOutput {
             schema_version: SCHEMA_VERSION,
             findings,
+            ability,
         })?;
         return Ok(Answer::Yes);
     }
@@ -33,22 +38,26 @@ pub fn run(console: &mut Console) -> Result<Answer, Failure> {
             vec![mark, finding.name.to_owned(), finding.found.clone()]
         })
         .collect();
+    // Remedies stand below what was found: behind the verdict, the name, and the gaps between them.
+    let names = findings.iter().map(|finding| finding.name.len());
+    let indent = VERDICT_WIDTH + 2 + names.max().unwrap_or(0) + 2;
     for (line, finding) in columns(&rows).lines().zip(&findings) {
         console.line(line)?;
         if let Some(remedy) = &finding.remedy {
-            console.line(format!("{:26}-> {remedy}", ""))?;
+            console.line(format!("{:indent$}-> {remedy}", ""))?;
         }
     }
     console.line("")?;
-    console.line(
-        "Simulating works on every machine; all of this matters to scheduling live on this one.",
-    )?;
+    console.line(ability.to_string())?;
     Ok(Answer::Yes)
 }
 
+/// Characters of the longest verdict.
+const VERDICT_WIDTH: usize = 7;
+
 /// The verdict as a word of fixed width; colour only repeats it.
 fn mark(verdict: Verdict, color: bool) -> String {
-    let word = format!("{:7}", verdict.name());
+    let word = format!("{:VERDICT_WIDTH$}", verdict.name());
     let code = match verdict {
         Verdict::Good => "32",
         Verdict::Poor => "33",

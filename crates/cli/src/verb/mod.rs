@@ -1,11 +1,16 @@
 //! One file per verb. Each has a `run` that takes the verb's options and the console.
 
+mod chosen;
 pub mod convert;
 pub mod doctor;
 pub mod generate;
+mod outputs;
 pub mod pages;
 pub mod policies;
 pub mod report;
+pub mod run;
 pub mod scenario;
 pub mod schema;
+mod shown;
 pub mod simulate;
+mod watch;

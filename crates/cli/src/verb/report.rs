@@ -7,7 +7,7 @@ use shiftwork_report::{Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
 use shiftwork_trace::{Counters, RunSummary};
 
-use super::simulate::rank;
+use super::outputs::rank;
 use crate::args::ReportArgs;
 use crate::catalogue;
 use crate::failure::{Answer, Failure};

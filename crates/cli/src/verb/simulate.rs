@@ -1,36 +1,37 @@
 //! `shiftwork simulate`: what each policy makes of a task set, exactly.
 
-mod outputs;
-mod watch;
-
-use shiftwork_model::{Arrival, Frequency, Instant, Overheads, Share, TaskSet, Work};
+use shiftwork_model::{Instant, Overheads, TaskSet};
+use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
-use shiftwork_policy::{Policy, PolicyError};
-use shiftwork_report::{Colour, Heading, comparison, packing, table};
+use shiftwork_report::comparison;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::{self, OverheadFile, Use};
 
 use crate::args::{OverheadsUse, SimulateArgs};
-use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
-use outputs::{Finished, Outputs, write_report};
-use watch::Watch;
-
-pub use outputs::rank;
-
-/// Policies to choose from where neither the command line nor the file names one.
-const EXAMPLES: &str = "`hpa-edf` takes nested affinities, `strong-edf` any, `g-edf` none";
+use crate::verb::chosen;
+use crate::verb::outputs::{Finished, Outputs, Recording};
+use crate::verb::shown;
+use crate::verb::watch::Watch;
 
 /// Simulates the task set under every policy that is asked for, and shows what came of it.
 pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
-    note_what_is_ignored(&input, &set, console);
+    chosen::note_what_is_ignored(&input, &set, console);
+    let recording = Recording {
+        args: &args.recording,
+        input: &input,
+        set: &set,
+        machine: "sim",
+        verb: "simulate",
+        options: options(args),
+    };
     // Refusals come before the first long simulation.
-    let jobs = jobs(args, &input, &set)?;
-    let mut watch = Watch::new(console, Instant::ZERO + args.horizon);
+    let jobs = jobs(args, &recording)?;
+    let mut watch = Watch::new(console, recording.wanted());
     let mut finished = Vec::new();
     for job in jobs {
         finished.push(simulate(args, &set, job, &mut watch));
@@ -39,45 +40,27 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         }
     }
     watch.finish();
-    for run in &finished {
-        for (at, action, reason) in &run.refused {
-            let name = run.entry.name;
-            console.note(format!(
-                "note: {name} at {at}: action {} was refused: {reason}",
-                action + 1
-            ));
-        }
-    }
+    shown::refusals(console, &finished);
     // Results first: a full disk must not lose them.
-    show(console, args, &set, &finished)?;
+    show(console, &recording, &finished)?;
     console.flush()?;
-    if let Some(path) = &args.report {
-        write_report(path, args, &input, &set, &finished)?;
-    }
+    recording.write_report(&finished)?;
     if let Some(failure) = finished.iter_mut().find_map(|run| run.failure.take()) {
         return Err(failure);
     }
-    Ok(answer(console, args, &finished))
+    Ok(shown::answer(console, &recording, &finished))
 }
 
-/// The file format says more than the policies so far model.
-fn note_what_is_ignored(input: &Input, set: &TaskSet, console: &Console) {
-    let platform = &set.platform;
-    let slow = platform
-        .capacities
-        .iter()
-        .any(|capacity| capacity.billionths() < Share::WHOLE);
-    for (key, is_used) in [
-        ("capacities", slow),
-        ("frequency", platform.frequency != Frequency::Fixed),
-    ] {
-        if is_used {
-            console.note(format!(
-                "note: {}: no policy models `{key}`; every CPU runs at full speed",
-                input.path
-            ));
-        }
+/// What a page says of how to make it again.
+fn options(args: &SimulateArgs) -> String {
+    let mut options = String::new();
+    if let Some(overheads) = &args.overheads {
+        options.push_str(&format!(" --overheads {overheads}"));
     }
+    if args.reserve_server {
+        options.push_str(" --reserve-server");
+    }
+    options
 }
 
 /// One run that is to be made.
@@ -89,8 +72,9 @@ struct Job {
 }
 
 /// Everything that can be refused is refused here.
-fn jobs(args: &SimulateArgs, input: &Input, set: &TaskSet) -> Result<Vec<Job>, Failure> {
-    let entries = policies(args, input, set)?;
+fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Failure> {
+    let Recording { input, set, .. } = *recording;
+    let entries = chosen::policies(&args.policies, input, set)?;
     let file = overhead_file(args, input, set)?;
     let several = entries.len() > 1;
     let job = |entry: &'static Entry| {
@@ -102,38 +86,10 @@ fn jobs(args: &SimulateArgs, input: &Input, set: &TaskSet) -> Result<Vec<Job>, F
                 Some((path, file)) => Some(overheads_of(args, path, file, entry.name)?),
                 None => None,
             },
-            outputs: Outputs::create(args, set, entry, several)?,
+            outputs: Outputs::create(recording, entry, several)?,
         })
     };
     entries.into_iter().map(job).collect()
-}
-
-/// The policies of the command line, otherwise that of the file.
-fn policies(
-    args: &SimulateArgs,
-    input: &Input,
-    set: &TaskSet,
-) -> Result<Vec<&'static Entry>, Failure> {
-    let mut entries: Vec<&'static Entry> = Vec::new();
-    for name in &args.policies {
-        let entry = catalogue::find(name).map_err(Failure::input)?;
-        if !entries.iter().any(|other| other.name == entry.name) {
-            entries.push(entry);
-        }
-    }
-    if !entries.is_empty() {
-        return Ok(entries);
-    }
-    let Some(name) = &set.scheduler.policy else {
-        return Err(Failure::in_file(
-            &input.path,
-            format_args!(
-                "names no policy; write `policy = \"…\"` under [scheduler], or use --policy: {EXAMPLES}"
-            ),
-        ));
-    };
-    let refused = |error: PolicyError| Failure::in_file(&input.path, error);
-    Ok(vec![catalogue::find(name).map_err(refused)?])
 }
 
 /// The overhead file of the command line, otherwise that of the task-set file.
@@ -187,8 +143,8 @@ fn overheads_of(
 
 fn simulate(args: &SimulateArgs, set: &TaskSet, job: Job, watch: &mut Watch) -> Finished {
     let options = Options {
-        seed: args.seed,
-        horizon: Instant::ZERO + args.horizon,
+        seed: args.recording.seed,
+        horizon: Instant::ZERO + args.recording.horizon,
         overheads: job.overheads,
         reserve_server: args.reserve_server || set.scheduler.reserve_server,
     };
@@ -202,68 +158,25 @@ fn simulate(args: &SimulateArgs, set: &TaskSet, job: Job, watch: &mut Watch) -> 
 
 fn show(
     console: &mut Console,
-    args: &SimulateArgs,
-    set: &TaskSet,
+    recording: &Recording<'_>,
     finished: &[Finished],
 ) -> Result<(), Failure> {
-    let wanted = Instant::ZERO + args.horizon;
     if console.json {
         for run in finished {
-            let mut value = run.summary.to_json(run.entry.name, run.events);
-            if run.summary.horizon < wanted {
-                value["interrupted"] = true.into();
-            }
-            console.json_line(&value)?;
+            console.json_line(&shown::json(recording, run))?;
         }
         return Ok(());
     }
-    let colour = if console.color {
-        Colour::Always
-    } else {
-        Colour::Never
-    };
     for run in finished {
-        if let Some(bound) = &run.packing {
-            console.line(format!("{} packs the tasks like this:", run.entry.name))?;
-            console.line(packing(set, bound, colour))?;
-        }
+        shown::packing(console, recording.set, run)?;
     }
     if let [run] = finished {
-        let heading = Heading {
-            policy: run.entry.name,
-            seed: is_random(set).then_some(args.seed),
-        };
-        return console.text(&table(set, heading, &run.summary, colour));
+        return shown::table(console, recording, run);
     }
     let runs: Vec<_> = finished
         .iter()
         .map(|run| (run.entry.name, &run.summary))
         .collect();
-    console.text(&comparison(set, &runs, colour))
-}
-
-/// Whether anything about the task set depends on the seed.
-fn is_random(set: &TaskSet) -> bool {
-    set.tasks
-        .iter()
-        .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
-}
-
-/// Under `--strict` a miss is a no. No miss is a yes only if the run was not cut short.
-fn answer(console: &Console, args: &SimulateArgs, finished: &[Finished]) -> Answer {
-    let wanted = Instant::ZERO + args.horizon;
-    let cut = finished.iter().find(|run| run.summary.horizon < wanted);
-    if let Some(run) = cut {
-        console.note(format!(
-            "interrupted: {} was simulated for {:.3} s of {wanted}",
-            run.entry.name,
-            run.summary.horizon.as_ns() as f64 / 1e9
-        ));
-    }
-    let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
-    match (args.strict, missed, cut.is_some()) {
-        (true, true, _) => Answer::No,
-        (true, false, true) => Answer::Undecided,
-        _ => Answer::Yes,
-    }
+    let colour = shown::colour(console);
+    console.text(&comparison(recording.set, &runs, colour))
 }

@@ -1,16 +1,17 @@
-//! The files that a simulation writes while it runs, and the page made afterwards.
+//! What is kept of a run, simulated or live: the counters, the files written while it goes on, and the
+//! page made afterwards.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, TaskSet};
+use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, Span, TaskSet};
 use shiftwork_policy::registry::{Entry, OrderName};
 use shiftwork_report::{Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::{Counters, JobTable, RunSummary, perfetto};
 
-use super::is_random;
-use crate::args::SimulateArgs;
+use super::chosen::is_random;
+use crate::args::RecordingArgs;
 use crate::failure::Failure;
 use crate::input::Input;
 
@@ -18,6 +19,86 @@ use crate::input::Input;
 const TOOL: &str = concat!("shiftwork ", env!("CARGO_PKG_VERSION"));
 
 type ToFile = BufWriter<File>;
+
+/// What is to be kept of the runs of one command, and what they all have in common.
+pub struct Recording<'a> {
+    /// What the command line asks for.
+    pub args: &'a RecordingArgs,
+    /// Where the task set comes from.
+    pub input: &'a Input,
+    /// What is run.
+    pub set: &'a TaskSet,
+    /// The name of the machine: `sim` or `kernel`.
+    pub machine: &'static str,
+    /// The verb, to tell how to do it again.
+    pub verb: &'static str,
+    /// Options of that verb that change what comes of it, each with a space before it.
+    pub options: String,
+}
+
+impl Recording<'_> {
+    /// The end of the time that was asked for.
+    pub fn wanted(&self) -> Instant {
+        Instant::ZERO + self.args.horizon
+    }
+
+    /// The seed, if anything depends on it.
+    pub fn seed(&self) -> Option<u64> {
+        is_random(self.set).then_some(self.args.seed)
+    }
+
+    /// What the trace says about where it comes from. The task set is written anew, so that it means
+    /// the same on a machine with other CPUs or without the file of another tool.
+    fn origin(&self, entry: &Entry) -> perfetto::Provenance {
+        perfetto::Provenance {
+            tool: TOOL.to_owned(),
+            policy: entry.name.to_owned(),
+            seed: self.seed(),
+            horizon: self.wanted(),
+            task_set: shiftwork_taskset::write(self.set),
+        }
+    }
+
+    fn provenance(&self, entry: &Entry) -> Provenance {
+        Provenance {
+            version: TOOL.to_owned(),
+            policy: entry.name.to_owned(),
+            seed: self.seed(),
+            command: self.command(entry),
+            input: self.input.path.clone(),
+            input_hash: self.input.hash(),
+            machine: self.machine.to_owned(),
+        }
+    }
+
+    /// A command line that makes this run again.
+    fn command(&self, entry: &Entry) -> String {
+        format!(
+            "shiftwork {} {} --policy {} --for {} --seed {}{}",
+            self.verb, self.input.path, entry.name, self.args.horizon, self.args.seed, self.options
+        )
+    }
+
+    /// Writes the page about all runs, if there is to be one.
+    pub fn write_report(&self, finished: &[Finished]) -> Result<(), Failure> {
+        let Some(path) = &self.args.report else {
+            return Ok(());
+        };
+        let runs: Vec<Run<'_>> = finished
+            .iter()
+            .map(|run| Run {
+                set: self.set,
+                records: run.records.as_deref().unwrap_or_default(),
+                summary: &run.summary,
+                rank: Some(rank(run.entry)),
+                packing: run.packing.as_deref(),
+                provenance: self.provenance(run.entry),
+            })
+            .collect();
+        let page = html(&runs, &Limits::default());
+        fs::write(path, page).map_err(|error| failed(path, &error))
+    }
+}
 
 /// A run that is over.
 pub struct Finished {
@@ -33,8 +114,8 @@ pub struct Finished {
     pub refused: Vec<(Instant, usize, Box<str>)>,
     /// Why one of its files is not complete.
     pub failure: Option<Failure>,
-    /// Everything that happened, if a page is to be made of it.
-    records: Option<Vec<Record>>,
+    /// Everything that happened, if a page is to be made of it or it is to be compared.
+    pub records: Option<Vec<Record>>,
 }
 
 /// Everything that takes the records of one run.
@@ -71,11 +152,11 @@ impl Outputs {
     /// Creates the files that the command line asks for. If there are several runs, the policy's
     /// name goes into the names of the files.
     pub fn create(
-        args: &SimulateArgs,
-        set: &TaskSet,
+        recording: &Recording<'_>,
         entry: &Entry,
         several: bool,
     ) -> Result<Self, Failure> {
+        let Recording { args, set, .. } = *recording;
         let path = |path: &PathBuf| match several {
             true => with_policy(path, entry.name),
             false => path.clone(),
@@ -91,7 +172,12 @@ impl Outputs {
         let trace = match &args.trace {
             Some(file) => {
                 let path = path(file);
-                let writer = perfetto::Writer::new(set, &origin(args, set, entry), create(&path)?);
+                let writer = perfetto::Writer::new(set, &recording.origin(entry), create(&path)?);
+                // Only a real machine can be lost in the middle, and what it did cannot be had again.
+                let writer = match recording.machine {
+                    "kernel" => writer.with_patience(Span::from_ms(100)),
+                    _ => writer,
+                };
                 let writer = if args.sched_switch {
                     writer.with_sched_switch(set)
                 } else {
@@ -108,6 +194,11 @@ impl Outputs {
             records: args.report.is_some().then(Vec::new),
             refused: Vec::new(),
         })
+    }
+
+    /// Keeps every record in memory, also if no page is to be made.
+    pub fn keep_records(&mut self) {
+        self.records.get_or_insert_default();
     }
 
     /// Completes the files of a run that covers the time to `horizon`.
@@ -138,70 +229,12 @@ impl Outputs {
     }
 }
 
-/// What the trace says about where it comes from. The task set is written anew, so that it means
-/// the same on a machine with other CPUs or without the file of another tool.
-fn origin(args: &SimulateArgs, set: &TaskSet, entry: &Entry) -> perfetto::Provenance {
-    perfetto::Provenance {
-        tool: TOOL.to_owned(),
-        policy: entry.name.to_owned(),
-        seed: is_random(set).then_some(args.seed),
-        horizon: Instant::ZERO + args.horizon,
-        task_set: shiftwork_taskset::write(set),
-    }
-}
-
-/// Writes the page about all runs.
-pub fn write_report(
-    path: &Path,
-    args: &SimulateArgs,
-    input: &Input,
-    set: &TaskSet,
-    finished: &[Finished],
-) -> Result<(), Failure> {
-    let runs: Vec<Run<'_>> = finished
-        .iter()
-        .map(|run| Run {
-            set,
-            records: run.records.as_deref().unwrap_or_default(),
-            summary: &run.summary,
-            rank: Some(rank(run.entry)),
-            packing: run.packing.as_deref(),
-            provenance: Provenance {
-                version: TOOL.to_owned(),
-                policy: run.entry.name.to_owned(),
-                seed: is_random(set).then_some(args.seed),
-                command: command(args, input, run),
-                input: input.path.clone(),
-                input_hash: input.hash(),
-                machine: "sim".to_owned(),
-            },
-        })
-        .collect();
-    let page = html(&runs, &Limits::default());
-    fs::write(path, page).map_err(|error| failed(path, &error))
-}
-
 /// By what a policy ranks jobs, as the page wants to know it.
 pub fn rank(entry: &Entry) -> Rank {
     match entry.order {
         OrderName::Edf => Rank::Deadline,
         OrderName::FixedPriority => Rank::Priority,
     }
-}
-
-/// A command line that makes this run again.
-fn command(args: &SimulateArgs, input: &Input, run: &Finished) -> String {
-    let mut command = format!(
-        "shiftwork simulate {} --policy {} --for {} --seed {}",
-        input.path, run.entry.name, args.horizon, args.seed
-    );
-    if let Some(overheads) = &args.overheads {
-        command.push_str(&format!(" --overheads {overheads}"));
-    }
-    if args.reserve_server {
-        command.push_str(" --reserve-server");
-    }
-    command
 }
 
 /// `out.csv` becomes `out.g-edf.csv`.

@@ -10,6 +10,21 @@ use crate::output::Console;
 /// Set by the first Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// From now on the first Ctrl-C is only noted, the second ends the process.
+pub fn catch_interrupts() {
+    // Without a handler Ctrl-C ends the process at once, which is no worse than to refuse.
+    let _ = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+}
+
+/// Whether Ctrl-C was pressed.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 /// Follows a simulation through its time.
 pub struct Watch {
     bar: ProgressBar,
@@ -22,12 +37,7 @@ impl Watch {
     /// Watches runs to this horizon. From now on the first Ctrl-C stops the run, so that what was
     /// simulated is shown; the second ends the process.
     pub fn new(console: &Console, horizon: Instant) -> Self {
-        // Without a handler Ctrl-C ends the process at once, which is no worse than to refuse.
-        let _ = ctrlc::set_handler(|| {
-            if INTERRUPTED.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-        });
+        catch_interrupts();
         let bar = if console.shows_progress() {
             ProgressBar::new(horizon.as_ns()).with_style(
                 ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}%")
@@ -63,7 +73,7 @@ impl Watch {
 
     /// Whether Ctrl-C was pressed.
     pub fn is_interrupted(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        is_interrupted()
     }
 
     /// Takes the bar away.

@@ -1,0 +1,91 @@
+//! What this machine can do, in one line.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use shiftwork_live::host::{Obstacle, System, obstacles};
+
+/// What this machine can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Ability {
+    /// The machines that can run a task set here: `sim`, and `kernel` unless something is in the way.
+    machines: Vec<&'static str>,
+    /// What is in the way of `kernel`, the most fundamental first.
+    obstacles: Vec<ObstacleOutput>,
+}
+
+/// Something that keeps this machine from running a task set live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+struct ObstacleOutput {
+    /// What is in the way.
+    what: String,
+    /// What mends it: one command, or one sentence where no command can.
+    remedy: String,
+}
+
+impl Ability {
+    /// What this machine can do.
+    pub fn of(system: &System) -> Self {
+        let obstacles: Vec<ObstacleOutput> = obstacles(system)
+            .into_iter()
+            .map(|Obstacle { what, remedy }| ObstacleOutput { what, remedy })
+            .collect();
+        let mut machines = vec!["sim"];
+        if obstacles.is_empty() {
+            machines.push("kernel");
+        }
+        Self {
+            machines,
+            obstacles,
+        }
+    }
+}
+
+impl fmt::Display for Ability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, rest)) = self.obstacles.split_first() else {
+            return f.write_str("can: simulate, run (kernel)");
+        };
+        write!(
+            f,
+            "can: simulate\ncannot run live: {}{}; `make demo` runs it in an emulator",
+            first.what,
+            match rest.len() {
+                0 => String::new(),
+                more => format!(" (and {more} more, see above)"),
+            }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_what_works_and_the_next_what_does_not() {
+        let free = [("/sys/kernel/sched_ext/state", "disabled\n")];
+        let without_types = Ability::of(&System::of(free));
+        assert_eq!(without_types.machines, ["sim"]);
+        assert_eq!(
+            without_types.to_string(),
+            "can: simulate\ncannot run live: this kernel does not describe its types (BTF): no \
+             /sys/kernel/btf/vmlinux; `make demo` runs it in an emulator"
+        );
+        let old = [
+            ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("/proc/self/status", "CapEff:\t0\n"),
+        ];
+        assert_eq!(
+            Ability::of(&System::of(old)).to_string(),
+            "can: simulate\ncannot run live: kernel 6.1.0 is older than 6.12, the first with \
+             sched_ext (and 1 more, see above); `make demo` runs it in an emulator"
+        );
+        let able = Ability {
+            machines: vec!["sim", "kernel"],
+            obstacles: vec![],
+        };
+        assert_eq!(able.to_string(), "can: simulate, run (kernel)");
+    }
+}

@@ -1,0 +1,71 @@
+//! What the command line and the task-set file together say about a run.
+
+use shiftwork_model::{Arrival, Frequency, Share, TaskSet, Work};
+use shiftwork_policy::PolicyError;
+use shiftwork_policy::registry::Entry;
+
+use crate::catalogue;
+use crate::failure::Failure;
+use crate::input::Input;
+use crate::output::Console;
+
+/// Policies to choose from where neither the command line nor the file names one.
+const EXAMPLES: &str = "`hpa-edf` takes nested affinities, `strong-edf` any, `g-edf` none";
+
+/// The policies of the command line, each once, otherwise that of the file.
+///
+/// # Errors
+/// If there is no such policy, or none is named.
+pub fn policies(
+    names: &[String],
+    input: &Input,
+    set: &TaskSet,
+) -> Result<Vec<&'static Entry>, Failure> {
+    let mut entries: Vec<&'static Entry> = Vec::new();
+    for name in names {
+        let entry = catalogue::find(name).map_err(Failure::input)?;
+        if !entries.iter().any(|other| other.name == entry.name) {
+            entries.push(entry);
+        }
+    }
+    if !entries.is_empty() {
+        return Ok(entries);
+    }
+    let Some(name) = &set.scheduler.policy else {
+        return Err(Failure::in_file(
+            &input.path,
+            format_args!(
+                "names no policy; write `policy = \"…\"` under [scheduler], or use --policy: {EXAMPLES}"
+            ),
+        ));
+    };
+    let refused = |error: PolicyError| Failure::in_file(&input.path, error);
+    Ok(vec![catalogue::find(name).map_err(refused)?])
+}
+
+/// Whether anything about the task set depends on the seed.
+pub fn is_random(set: &TaskSet) -> bool {
+    set.tasks
+        .iter()
+        .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
+}
+
+/// The file format says more than the policies so far model.
+pub fn note_what_is_ignored(input: &Input, set: &TaskSet, console: &Console) {
+    let platform = &set.platform;
+    let slow = platform
+        .capacities
+        .iter()
+        .any(|capacity| capacity.billionths() < Share::WHOLE);
+    for (key, is_used) in [
+        ("capacities", slow),
+        ("frequency", platform.frequency != Frequency::Fixed),
+    ] {
+        if is_used {
+            console.note(format!(
+                "note: {}: no policy models `{key}`; every CPU runs at full speed",
+                input.path
+            ));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `shiftwork run`: admit a task set and make it happen on this machine.
+//!
+//! `admission.rs` decides whether it may begin, `kernel.rs` runs it, `view.rs` is what people see
+//! meanwhile, `measured.rs` what they see afterwards, beside a simulation of the same.
+
+mod admission;
+mod kernel;
+mod measured;
+mod view;
+
+use shiftwork_model::{Affinity, TaskSet};
+use shiftwork_policy::Policy;
+use shiftwork_policy::registry::Entry;
+use shiftwork_sim::{Options, Simulation};
+
+use crate::args::{MachineName, RunArgs};
+use crate::catalogue;
+use crate::failure::{Answer, Failure};
+use crate::input::{self, Input};
+use crate::output::Console;
+use crate::verb::chosen;
+use crate::verb::outputs::{Finished, Outputs, Recording};
+use crate::verb::shown;
+use crate::verb::watch::Watch;
+use admission::Admission;
+use measured::Measured;
+
+/// A run that may begin.
+struct Start<'a> {
+    args: &'a RunArgs,
+    recording: Recording<'a>,
+    entry: &'static Entry,
+    policy: Box<dyn Policy>,
+    admission: Admission,
+}
+
+impl Start<'_> {
+    /// For each task the CPUs that the policy binds it to.
+    fn bound(&self) -> Vec<Affinity> {
+        bound(self.recording.set, self.policy.as_ref())
+    }
+}
+
+fn bound(set: &TaskSet, policy: &dyn Policy) -> Vec<Affinity> {
+    let own = || set.tasks.iter().map(|task| task.affinity).collect();
+    policy.packing().unwrap_or_else(own)
+}
+
+/// Admits the task set, runs it, and shows what came of it.
+pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let input = Input::read(&args.file)?;
+    let set = input::task_set(&input, console)?;
+    chosen::note_what_is_ignored(&input, &set, console);
+    let entry = entry(args, &input, &set)?;
+    let policy = entry
+        .build(&set)
+        .map_err(|error| Failure::in_file(&input.path, error))?;
+    let admission = Admission::of(entry, &set, &bound(&set, policy.as_ref()));
+    if !admission.is_let_in() && !args.best_effort {
+        admission.refuse(console, entry)?;
+        return Ok(Answer::No);
+    }
+    let start = Start {
+        args,
+        recording: Recording {
+            args: &args.recording,
+            input: &input,
+            set: &set,
+            machine: match args.machine {
+                MachineName::Sim => "sim",
+                MachineName::Auto | MachineName::Kernel => "kernel",
+            },
+            verb: "run",
+            options: options(args),
+        },
+        entry,
+        policy,
+        admission,
+    };
+    match args.machine {
+        MachineName::Sim => simulated(start, console),
+        MachineName::Auto | MachineName::Kernel => kernel::run(start, console),
+    }
+}
+
+/// The policy of the command line, otherwise that of the file.
+fn entry(args: &RunArgs, input: &Input, set: &TaskSet) -> Result<&'static Entry, Failure> {
+    let names: Vec<String> = args.policy.iter().cloned().collect();
+    // One name, one entry.
+    let entry = chosen::policies(&names, input, set)?[0];
+    if args.machine == MachineName::Sim || runs_live(entry.name) {
+        return Ok(entry);
+    }
+    let names: Vec<&str> = catalogue::policies()
+        .map(|entry| entry.name)
+        .filter(|name| runs_live(name))
+        .collect();
+    Err(Failure::input(format_args!(
+        "policy {} only runs simulated (`--machine sim`, or `shiftwork simulate`); the kernel takes: {}",
+        entry.name,
+        names.join(" ")
+    )))
+}
+
+/// Whether the kernel can run this policy: the core schedules strongly, and partitioned, clustered,
+/// global and nested affinities are special cases of that. Published variants of the same differ in
+/// where they place jobs, weak and non-preemptive ones in whom they run.
+fn runs_live(policy: &str) -> bool {
+    let name = policy.strip_suffix("-kernel").unwrap_or(policy);
+    let order = name.strip_suffix("-edf").or(name.strip_suffix("-fp"));
+    matches!(order, Some("p" | "g" | "c" | "strong" | "hpa"))
+}
+
+/// What a page says of how to make it again.
+fn options(args: &RunArgs) -> String {
+    let mut options = String::new();
+    if args.machine == MachineName::Sim {
+        options.push_str(" --machine sim");
+    }
+    if args.best_effort {
+        options.push_str(" --best-effort");
+    }
+    if let Some(cpus) = &args.on_cpus {
+        options.push_str(&format!(" --on-cpus {cpus}"));
+    }
+    options
+}
+
+/// The same with the simulation in place of the machine.
+fn simulated(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
+    start.admission.tell(console)?;
+    let recording = &start.recording;
+    let mut outputs = Outputs::create(recording, start.entry, false)?;
+    let packing = start.policy.packing();
+    let mut watch = Watch::new(console, recording.wanted());
+    watch.start(start.entry.name);
+    let simulation = simulation(recording, start.entry, start.policy);
+    let (outcome, reached) = simulation.run_while(&mut outputs, |now| watch.goes_on(now));
+    watch.finish();
+    let finished = outputs.finish(start.entry, packing, outcome.events, reached);
+    conclude(
+        recording,
+        &start.admission,
+        finished,
+        &Measured::default(),
+        console,
+    )
+}
+
+/// A simulation of what is run.
+fn simulation<'a>(
+    recording: &Recording<'a>,
+    entry: &Entry,
+    policy: Box<dyn Policy>,
+) -> Simulation<'a> {
+    let options = Options {
+        seed: recording.args.seed,
+        horizon: recording.wanted(),
+        overheads: None,
+        reserve_server: recording.set.scheduler.reserve_server,
+    };
+    Simulation::new(recording.set, policy, entry.order, options)
+}
+
+/// Shows what came of a run, writes what is still to be written, and says the answer.
+fn conclude(
+    recording: &Recording<'_>,
+    admission: &Admission,
+    finished: Finished,
+    measured: &Measured,
+    console: &mut Console,
+) -> Result<Answer, Failure> {
+    let mut finished = [finished];
+    shown::refusals(console, &finished);
+    measured.note(console);
+    let [run] = &finished;
+    // Results first: a full disk must not lose them.
+    if console.json {
+        let mut value = shown::json(recording, run);
+        value["machine"] = recording.machine.into();
+        value["admission"] = admission.to_json();
+        measured.add_to(&mut value, run.entry);
+        console.json_line(&value)?;
+    } else {
+        shown::packing(console, recording.set, run)?;
+        shown::table(console, recording, run)?;
+        measured.show(console, recording, run)?;
+    }
+    console.flush()?;
+    recording.write_report(&finished)?;
+    if let Some(failure) = finished[0].failure.take() {
+        return Err(failure);
+    }
+    if let Some(failure) = measured.failure() {
+        return Err(failure);
+    }
+    Ok(shown::answer(console, recording, &finished))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_takes_what_strong_scheduling_with_special_affinities_is() {
+        let live: Vec<&str> = catalogue::policies()
+            .map(|entry| entry.name)
+            .filter(|name| runs_live(name))
+            .collect();
+        assert_eq!(
+            live,
+            [
+                "p-edf",
+                "g-edf",
+                "c-edf",
+                "strong-edf",
+                "hpa-edf",
+                "p-fp",
+                "g-fp",
+                "c-fp",
+                "strong-fp",
+                "hpa-fp",
+                "strong-edf-kernel",
+                "strong-fp-kernel"
+            ]
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Running a task set in this machine's kernel.
+
+use shiftwork_live::{Ended, LiveError, Options, Plan, Report, run_while};
+use shiftwork_model::{CpuId, CpuSet};
+use shiftwork_trace::agreement::Reactions;
+
+use super::measured::Measured;
+use super::view::View;
+use super::{Start, conclude};
+use crate::args::MachineName;
+use crate::failure::{Answer, Failure};
+use crate::output::Console;
+use crate::verb::outputs::Outputs;
+use crate::verb::watch::{catch_interrupts, is_interrupted};
+
+/// Runs it to the end, or as far as it goes, and compares it with the simulation.
+pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
+    let Start {
+        args,
+        ref recording,
+        entry,
+        ..
+    } = start;
+    let set = recording.set;
+    let plan = Plan {
+        set,
+        order: entry.order,
+        bound: start.bound(),
+        cpus: machine_cpus(args.on_cpus.as_ref(), set.platform.cpus)?,
+    };
+    let options = Options {
+        horizon: args.recording.horizon,
+        seed: args.recording.seed,
+        reserve: set.scheduler.reserve,
+        trace_bytes: args.trace_buffer << 10,
+        pin: args.pin.clone(),
+    };
+    let mut outputs = Outputs::create(recording, entry, false)?;
+    if !args.no_compare {
+        outputs.keep_records();
+    }
+    start.admission.tell(console)?;
+    catch_interrupts();
+    let view = View::new(console, set, recording.wanted());
+    let mut recorder = (&mut outputs, view.recorder());
+    let admitted = start.admission.online(entry, set, &plan.bound);
+    let report = run_while(&plan, &options, admitted, &mut recorder, &mut |progress| {
+        view.draw(progress);
+        !is_interrupted()
+    });
+    view.finish();
+    let report = report.map_err(|error| failure(&start, &error))?;
+    let finished = outputs.finish(entry, start.policy.packing(), report.events, report.reached);
+    let mut measured = measured(report);
+    if !args.no_compare {
+        measured.compare(recording, &finished)?;
+    }
+    conclude(recording, &start.admission, finished, &measured, console)
+}
+
+/// What the machine said of itself.
+fn measured(report: Report) -> Measured {
+    let statistics = |spans: &[_]| {
+        let mut reactions = Reactions::default();
+        spans.iter().for_each(|&span| reactions.add(span));
+        reactions.statistics()
+    };
+    Measured {
+        reaction: statistics(&report.reaction),
+        lateness: statistics(&report.lateness),
+        lost: Some(report.lost),
+        shifts: Some(report.shifts),
+        unloaded: match report.ended {
+            Ended::Unloaded { reason } => Some(reason),
+            Ended::Horizon | Ended::Stopped => None,
+        },
+        fault: report.fault,
+        notes: report.notes,
+        comparison: None,
+    }
+}
+
+/// The machine's CPU for each of the file.
+fn machine_cpus(on: Option<&CpuSet>, wanted: usize) -> Result<Vec<CpuId>, Failure> {
+    let Some(on) = on else {
+        return Ok((0..wanted).map(CpuId::from_index).collect());
+    };
+    if on.len() != wanted {
+        return Err(Failure::input(format_args!(
+            "--on-cpus {on} names {} of the machine's CPUs, and the task set is for {wanted}; name as many",
+            on.len()
+        )));
+    }
+    Ok(on.iter().collect())
+}
+
+/// The words of the machine, and where the fault lies.
+fn failure(start: &Start<'_>, error: &LiveError) -> Failure {
+    match error {
+        LiveError::TaskSet(_) | LiveError::Program { .. } => {
+            Failure::in_file(&start.recording.input.path, error)
+        }
+        LiveError::Machine { .. } if start.args.machine == MachineName::Auto => {
+            Failure::Machine(format!(
+                "{error}\nwithout that, `--machine sim` simulates the same, and `shiftwork doctor` \
+                 says all that this machine lacks"
+            ))
+        }
+        _ => Failure::Machine(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_the_file_are_those_of_the_list_in_turn() {
+        let numbers = |on: Option<&str>, wanted| {
+            let on = on.map(|list| list.parse::<CpuSet>().unwrap());
+            machine_cpus(on.as_ref(), wanted)
+                .map(|cpus| cpus.iter().map(|cpu| cpu.index()).collect::<Vec<_>>())
+        };
+        assert_eq!(numbers(None, 3), Ok(vec![0, 1, 2]));
+        assert_eq!(numbers(Some("5,2-3"), 3), Ok(vec![2, 3, 5]));
+        let refused = numbers(Some("1"), 2).unwrap_err().render(false);
+        assert_eq!(
+            refused,
+            "error: --on-cpus 1 names 1 of the machine's CPUs, and the task set is for 2; name as many"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! What a live run tells beyond its records, and the simulation of the same beside it.
+
+use serde_json::Value;
+use shiftwork_model::{Record, Span};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_report::side_by_side;
+use shiftwork_trace::agreement::{Agreement, Basis, ReactionStatistics, compare};
+use shiftwork_trace::{Counters, RunSummary, check};
+
+use super::simulation;
+use crate::failure::Failure;
+use crate::output::Console;
+use crate::verb::outputs::{Finished, Recording};
+use crate::verb::shown;
+
+/// What a live run tells beyond its records. All absent if it was simulated.
+#[derive(Default)]
+pub struct Measured {
+    /// From decisions to the jobs running.
+    pub reaction: Option<ReactionStatistics>,
+    /// From nominal releases to the kernel knowing of them.
+    pub lateness: Option<ReactionStatistics>,
+    /// How many records were lost on the way.
+    pub lost: Option<u64>,
+    /// How many running jobs the scheduler decided to move. A CPU takes its time to switch, so a real
+    /// machine's records show no two of them at one instant.
+    pub shifts: Option<u64>,
+    /// Why the kernel took the scheduler away before the end.
+    pub unloaded: Option<String>,
+    /// What is wrong with the state that the scheduler left, which is a bug of ours.
+    pub fault: Option<&'static str>,
+    /// What else is to be told.
+    pub notes: Vec<String>,
+    /// The simulation of the same.
+    pub comparison: Option<Comparison>,
+}
+
+/// The simulation of the same task set, seed and time.
+pub struct Comparison {
+    simulated: RunSummary,
+    events: u64,
+    /// `None` without a measured reaction, if records were lost, or where programs run, of whose work
+    /// nothing is known.
+    agreement: Option<Agreement>,
+}
+
+impl Measured {
+    /// Simulates as much as was run.
+    ///
+    /// # Errors
+    /// If the policy refuses the task set, which it did not before the run.
+    pub fn compare(&mut self, recording: &Recording<'_>, run: &Finished) -> Result<(), Failure> {
+        let refused = |error| Failure::in_file(&recording.input.path, error);
+        let policy = run.entry.build(recording.set).map_err(refused)?;
+        let reached = run.summary.horizon;
+        let counters = Counters::new(recording.set, recording.set.platform.cpus);
+        let mut recorder = (counters, Vec::<Record>::new());
+        let simulation = simulation(recording, run.entry, policy);
+        let (outcome, _) = simulation.run_while(&mut recorder, |now| now < reached);
+        let (counters, reference) = recorder;
+        let measured = run.records.as_deref().unwrap_or_default();
+        let mut tasks = recording.set.tasks.iter();
+        let programs = tasks.any(|task| !task.command.is_empty());
+        if programs {
+            self.notes.push(String::from(
+                "what programs do is not in the file: the simulation beside them only shows what was \
+                 declared",
+            ));
+        }
+        let agreement = match (self.reaction, self.lost) {
+            (Some(reaction), Some(0)) if !programs => {
+                let basis = Basis {
+                    facts: &facts(run),
+                    reaction: Span::from_ns(reaction.p99_9_ns),
+                    horizon: reached,
+                };
+                Some(compare(recording.set, basis, &reference, measured))
+            }
+            _ => None,
+        };
+        self.comparison = Some(Comparison {
+            simulated: counters.finish(reached),
+            events: outcome.events,
+            agreement,
+        });
+        Ok(())
+    }
+
+    /// Tells on stderr what is no result.
+    pub fn note(&self, console: &Console) {
+        for note in &self.notes {
+            console.note(format!("note: {note}"));
+        }
+    }
+
+    /// Why the run is not what it was to be; what was measured until then is shown before.
+    pub fn failure(&self) -> Option<Failure> {
+        if let Some(reason) = &self.unloaded {
+            return Some(Failure::Machine(format!(
+                "the kernel took the scheduler away before the end: {reason}; all tasks went on under \
+                 the kernel's own scheduler, and what is shown ends there"
+            )));
+        }
+        self.fault.map(|fault| {
+            Failure::Machine(format!(
+                "the scheduler's state is not as it should be: {fault}; please report this"
+            ))
+        })
+    }
+
+    /// Adds the keys of `run --json`.
+    pub fn add_to(&self, value: &mut Value, entry: &Entry) {
+        if let Some(lost) = self.lost {
+            value["lost_records"] = lost.into();
+        }
+        if let Some(shifts) = self.shifts {
+            value["decided_shifts"] = shifts.into();
+        }
+        if let Some(reaction) = &self.reaction {
+            value["reaction_ns"] = reaction.to_json();
+        }
+        if let Some(lateness) = &self.lateness {
+            value["lateness_ns"] = lateness.to_json();
+        }
+        if let Some(reason) = &self.unloaded {
+            value["unloaded"] = reason.as_str().into();
+        }
+        let Some(comparison) = &self.comparison else {
+            return;
+        };
+        value["simulated"] = comparison.simulated.to_json(entry.name, comparison.events);
+        if let Some(agreement) = &comparison.agreement {
+            value["agreement"] = agreement.to_json();
+        }
+    }
+
+    /// The same for people.
+    pub fn show(
+        &self,
+        console: &mut Console,
+        recording: &Recording<'_>,
+        run: &Finished,
+    ) -> Result<(), Failure> {
+        if let Some(it) = &self.lateness {
+            console.line(format!("timers: {}", percentiles(it)))?;
+        }
+        let colour = shown::colour(console);
+        let agreement = self
+            .comparison
+            .as_ref()
+            .and_then(|it| it.agreement.as_ref());
+        if let (None, Some(it)) = (agreement, &self.reaction) {
+            console.line(format!("reactions: {}", percentiles(it)))?;
+        }
+        let Some(comparison) = &self.comparison else {
+            return Ok(());
+        };
+        console.line("")?;
+        let table = side_by_side(recording.set, &comparison.simulated, &run.summary, colour);
+        console.text(&table)?;
+        match agreement {
+            Some(agreement) => {
+                let text = shiftwork_report::agreement(agreement, self.reaction.as_ref(), colour);
+                console.text(&text)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// As the report says it of reactions; exact values are in JSON.
+fn percentiles(it: &ReactionStatistics) -> String {
+    let micros = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    format!(
+        "p50 {}, p99 {}, p99.9 {}, max {} ({} samples)",
+        micros(it.p50_ns),
+        micros(it.p99_ns),
+        micros(it.p99_9_ns),
+        micros(it.max_ns),
+        it.samples
+    )
+}
+
+/// What the policy promises, in the words of the checkers.
+fn facts(run: &Finished) -> check::Facts {
+    check::Facts {
+        invariant: match run.entry.invariant {
+            Invariant::Weak => check::Invariant::Weak,
+            Invariant::Strong => check::Invariant::Strong,
+            Invariant::Packed => check::Invariant::Packed,
+            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+        },
+        order: match run.entry.order {
+            OrderName::Edf => check::Order::Edf,
+            OrderName::FixedPriority => check::Order::FixedPriority,
+        },
+        packing: run.packing.clone(),
+        immediate: false,
+    }
+}

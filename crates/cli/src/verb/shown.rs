@@ -1,0 +1,88 @@
+//! How what came of runs is shown, and what the answer is.
+
+use serde_json::Value;
+use shiftwork_model::TaskSet;
+use shiftwork_report::{Colour, Heading};
+
+use crate::failure::{Answer, Failure};
+use crate::output::Console;
+use crate::verb::outputs::{Finished, Recording};
+
+/// Whether tables may be coloured.
+pub fn colour(console: &Console) -> Colour {
+    if console.color {
+        Colour::Always
+    } else {
+        Colour::Never
+    }
+}
+
+/// The run as one JSON object.
+pub fn json(recording: &Recording<'_>, run: &Finished) -> Value {
+    let mut value = run.summary.to_json(run.entry.name, run.events);
+    if run.summary.horizon < recording.wanted() {
+        value["interrupted"] = true.into();
+    }
+    value
+}
+
+/// Where the policy has bound the tasks, if it binds any.
+pub fn packing(console: &mut Console, set: &TaskSet, run: &Finished) -> Result<(), Failure> {
+    let Some(bound) = &run.packing else {
+        return Ok(());
+    };
+    console.line(format!("{} packs the tasks like this:", run.entry.name))?;
+    let table = shiftwork_report::packing(set, bound, colour(console));
+    console.line(table)
+}
+
+/// The counters of one run.
+pub fn table(
+    console: &mut Console,
+    recording: &Recording<'_>,
+    run: &Finished,
+) -> Result<(), Failure> {
+    let heading = Heading {
+        policy: run.entry.name,
+        seed: recording.seed(),
+    };
+    let colour = colour(console);
+    let table = shiftwork_report::table(recording.set, heading, &run.summary, colour);
+    console.text(&table)
+}
+
+/// Timed changes that were refused are told on stderr.
+pub fn refusals(console: &Console, finished: &[Finished]) {
+    for run in finished {
+        for (at, action, reason) in &run.refused {
+            let name = run.entry.name;
+            console.note(format!(
+                "note: {name} at {at}: action {} was refused: {reason}",
+                action + 1
+            ));
+        }
+    }
+}
+
+/// Under `--strict` a miss is a no. No miss is a yes only if the run was not cut short.
+pub fn answer(console: &Console, recording: &Recording<'_>, finished: &[Finished]) -> Answer {
+    let wanted = recording.wanted();
+    let cut = finished.iter().find(|run| run.summary.horizon < wanted);
+    if let Some(run) = cut {
+        let did = match recording.machine {
+            "sim" => "was simulated",
+            _ => "ran",
+        };
+        console.note(format!(
+            "interrupted: {} {did} for {:.3} s of {wanted}",
+            run.entry.name,
+            run.summary.horizon.as_ns() as f64 / 1e9
+        ));
+    }
+    let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
+    match (recording.args.strict, missed, cut.is_some()) {
+        (true, true, _) => Answer::No,
+        (true, false, true) => Answer::Undecided,
+        _ => Answer::Yes,
+    }
+}

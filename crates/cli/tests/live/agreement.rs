@@ -1,0 +1,105 @@
+//! The heart of the live machine: what runs is what was simulated.
+
+use serde_json::Value;
+use shiftwork_model::{Span, TaskSet, Work};
+use shiftwork_taskset::generate::{
+    Deadlines, Key, Options, Periods, Shape, Spread, Utilizations, generate,
+};
+
+use crate::command::{THREE_CPUS, number, run};
+use crate::long;
+
+/// How long every task set runs, in milliseconds: several of its periods.
+const HORIZON_MS: u64 = 100;
+
+/// Every job of random task sets with nested affinities finishes when the simulation says.
+pub fn of_nested_affinities() -> Result<(), String> {
+    agree(Shape::Laminar, "hpa-edf", 10, 1)
+}
+
+/// The same with any affinities.
+pub fn of_arbitrary_affinities() -> Result<(), String> {
+    agree(Shape::Arbitrary, "strong-edf", 10, 1)
+}
+
+/// The same under fixed priorities.
+pub fn under_fixed_priorities() -> Result<(), String> {
+    agree(Shape::Arbitrary, "strong-fp", 4, 1_001)
+}
+
+fn agree(shape: Shape, policy: &str, few: u64, first: u64) -> Result<(), String> {
+    let count = if long() { 5 * few } else { few };
+    let mut disagreeing = Vec::new();
+    for seed in first..first + count {
+        let set = random_set(shape, seed)?;
+        let measured = run(&set, policy, HORIZON_MS, &THREE_CPUS)?;
+        println!("{}", line(seed, &measured));
+        if let Err(why) = judge(&measured) {
+            println!("{why}\n{}", shiftwork_taskset::write(&set));
+            disagreeing.push(seed);
+        }
+    }
+    match disagreeing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{policy} {shape:?}: seeds {disagreeing:?}, see above"
+        )),
+    }
+}
+
+/// A feasible task set for three CPUs that uses 60% to 85% of them, every job a tenth less than its
+/// task declares.
+fn random_set(shape: Shape, seed: u64) -> Result<TaskSet, String> {
+    let options = Options {
+        cpus: 3,
+        utilizations: Utilizations::RandFixedSum {
+            tasks: 4 + (seed % 5) as usize,
+            total: 1.8 + 0.15 * (seed % 6) as f64,
+        },
+        periods: Periods {
+            shortest: Span::from_ms(4),
+            longest: Span::from_ms(25),
+            granularity: Span::from_us(500),
+            spread: Spread::LogUniform,
+        },
+        deadlines: Deadlines::Implicit,
+        shape,
+        min_cost: Span::from_us(300),
+        feasible: true,
+        ..Options::default()
+    };
+    let key = Key {
+        seed,
+        ..Key::default()
+    };
+    let mut set = generate(&options, key).map_err(|error| format!("seed {seed}: {error}"))?;
+    for task in &mut set.tasks {
+        task.work = Work::Constant(Span::from_ns(task.cost.as_ns() / 10 * 9));
+    }
+    Ok(set)
+}
+
+fn judge(measured: &Value) -> Result<(), String> {
+    let agreement = &measured["agreement"];
+    let lost = number(measured, "/lost_records")?;
+    let compared = number(measured, "/agreement/jobs")?;
+    let simulated = number(measured, "/simulated/completed")?;
+    if lost > 0 || compared < simulated {
+        return Err(format!(
+            "{lost} records were lost; of {simulated} jobs {compared} were compared"
+        ));
+    }
+    match agreement["holds"].as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(format!("{:#}", agreement["violations"])),
+    }
+}
+
+/// How near it was.
+fn line(seed: u64, measured: &Value) -> String {
+    let agreement = &measured["agreement"];
+    format!(
+        "seed {seed}: {} jobs, {} preemptions, reaction p99.9 {} ns, nearest to its bound: {}",
+        agreement["jobs"], measured["preemptions"], agreement["reaction_ns"], agreement["tightest"]
+    )
+}

@@ -1,0 +1,92 @@
+//! The emulator itself, seen from this machine.
+
+use std::path::Path;
+use std::time::Duration;
+
+use shiftwork_emulator::{Accel, Boot, BootError, CarriedFile, Collected, Emulator, Exit};
+
+/// Runs a line of shell in a guest; returns how it went and what it said.
+fn shell(line: &str, change: impl FnOnce(&mut Boot)) -> (Result<Exit, BootError>, String) {
+    let mut boot = Boot::new("/bin/sh").unwrap();
+    boot.arguments = vec!["-c".into(), line.into()];
+    boot.cpus = 1;
+    change(&mut boot);
+    let mut said = Vec::new();
+    let emulator = Emulator::find_or_fetch().unwrap();
+    let outcome = emulator.boot(&boot, &mut said, &mut std::io::sink());
+    (outcome, String::from_utf8(said).unwrap())
+}
+
+fn unexpected(outcome: &Result<Exit, BootError>, said: &str) -> Result<(), String> {
+    let outcome = match outcome {
+        Ok(exit) => format!("{exit:?}"),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("it ended with {outcome}, and said {said:?}"))
+}
+
+/// The exit status, also that of a program which a signal ended.
+pub fn brings_the_exit_status() -> Result<(), String> {
+    for (line, code) in [("echo begun; exit 7", 7), ("echo begun; kill -9 $$", 137)] {
+        let (outcome, said) = shell(line, |_| ());
+        match outcome {
+            Ok(exit) if exit.code == code && said == "begun\n" => {}
+            other => return unexpected(&other, &said),
+        }
+    }
+    Ok(())
+}
+
+/// Folders with everything in them, also if the program fails.
+pub fn brings_files_home() -> Result<(), String> {
+    let home = tempfile::tempdir().unwrap();
+    let host = home.path().join("results/one");
+    let line = "umask 077; cd /tmp; echo kept > file; echo gone > other; exit 1";
+    let (outcome, said) = shell(line, |boot| {
+        boot.collect.push(Collected {
+            guest: Path::new("/tmp").to_owned(),
+            host: host.clone(),
+        });
+    });
+    let kept = std::fs::read_to_string(host.join("file")).unwrap_or_default();
+    match outcome {
+        Ok(exit) if exit.code == 1 && kept == "kept\n" && host.join("other").exists() => Ok(()),
+        other => unexpected(&other, &said),
+    }
+}
+
+/// A panic of the kernel is an error, never an exit status, and shows what the kernel said last.
+pub fn shows_the_console() -> Result<(), String> {
+    let (outcome, said) = shell("echo c > /proc/sysrq-trigger", |_| ());
+    match outcome {
+        Err(BootError::Died { console, .. }) if console.contains("Kernel panic") => Ok(()),
+        other => unexpected(&other, &said),
+    }
+}
+
+/// A program that does not end is ended, and what it said until then is not lost.
+pub fn ends_what_hangs() -> Result<(), String> {
+    let (outcome, said) = shell("echo begun; while :; do :; done", |boot| {
+        boot.timeout = Duration::from_secs(2);
+    });
+    match outcome {
+        Err(BootError::TimedOut { started: true, .. }) if said == "begun\n" => Ok(()),
+        other => unexpected(&other, &said),
+    }
+}
+
+/// Where instructions are counted, nobody waits for a machine that has nothing to do: it sleeps much
+/// longer than it may take.
+pub fn sleeps_in_no_time() -> Result<(), String> {
+    let (outcome, said) = shell("sleep 600; echo awake", |boot| {
+        boot.accel = Accel::Icount;
+        boot.files.push(CarriedFile {
+            host: "/bin/sleep".into(),
+            guest: "/bin/sleep".to_owned(),
+        });
+    });
+    match outcome {
+        Ok(exit) if exit.code == 0 && said == "awake\n" => Ok(()),
+        other => unexpected(&other, &said),
+    }
+}

@@ -1,0 +1,56 @@
+//! Who else is there: other schedulers, ordinary users, very many tasks.
+
+use std::fmt::Write as _;
+
+use rustix::process::Signal;
+
+use super::{Live, all_is_well, file};
+
+/// Three of four milliseconds, on any CPU.
+const BUSY: &str = "name = \"busy\"\ncost = \"3ms\"\nperiod = \"10ms\"";
+
+/// The machine has one scheduler: the second command says who has it, and changes nothing.
+pub fn second_scheduler() -> Result<(), String> {
+    let first = Live::start(&file(&[BUSY]), &["--for", "100s"])?;
+    let second = Live::begin(&file(&[BUSY]), &["--for", "1s"])?.end()?;
+    if second.code != 3 {
+        return Err(format!("it ended by {}: {}", second.code, second.said));
+    }
+    println!("{}", second.said.trim());
+    second.says("shiftwork")?;
+    first.signal(Signal::INT)?;
+    let first = first.end()?.well()?;
+    if first.of_task("busy", "completed")? == 0 {
+        return Err("the first run did nothing".to_owned());
+    }
+    all_is_well()
+}
+
+/// Five hundred tasks at once: all of them run, and nothing that is told of them is lost.
+pub fn five_hundred() -> Result<(), String> {
+    const TASKS: usize = 500;
+    let task = |number| {
+        let mut task = format!("name = \"t{number}\"\ncost = \"1ms\"\nperiod = \"1s\"\n");
+        // Infallible for a string.
+        let _ = write!(
+            task,
+            "offset = \"{number}ms\"\nwork = {{ run = \"200us\" }}"
+        );
+        task
+    };
+    let tasks: Vec<String> = (0..TASKS).map(task).collect();
+    let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
+    let ended = Live::start(&file(&tasks), &["--for", "1500ms"])?
+        .end()?
+        .well()?;
+    all_is_well()?;
+    if ended.number("/lost_records")? != 0 {
+        return Err(format!("records were lost: {}", ended.said));
+    }
+    for number in 0..TASKS {
+        if ended.of_task(&format!("t{number}"), "completed")? == 0 {
+            return Err(format!("task t{number} did nothing"));
+        }
+    }
+    Ok(())
+}

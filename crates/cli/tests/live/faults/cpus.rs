@@ -1,0 +1,164 @@
+//! CPUs that go, are taken by those who rank higher, and come back.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use shiftwork_model::{CpuId, Happening, Instant, Span};
+
+use super::actor::{Actor, command};
+use super::{Ended, Live, all_is_well, file, wait_for};
+
+/// The CPU that is lost: in the file, and on the machine.
+const LOST: CpuId = CpuId::from_index(1);
+const LOST_ON_MACHINE: u64 = 2;
+
+/// Four tasks that three CPUs have time for, and so do two.
+fn four() -> String {
+    let task = |name: &str| {
+        format!(
+            "name = \"{name}\"\ncost = \"8ms\"\nperiod = \"20ms\"\nwork = {{ run = \"7500us\" }}"
+        )
+    };
+    let tasks = ["a", "b", "c", "d"].map(task);
+    file(&tasks.each_ref().map(String::as_str))
+}
+
+/// When the CPU was not there, by the records. Meanwhile no job ran there; before and after some did.
+fn absences(ended: &Ended) -> Result<Vec<(Instant, Instant)>, String> {
+    let mut absences = Vec::new();
+    let mut gone = None;
+    let (mut before, mut after) = (0, 0);
+    for record in ended.records() {
+        match record.what {
+            Happening::CpuOffline { cpu } if cpu == LOST => gone = Some(record.at),
+            Happening::CpuOnline { cpu } if cpu == LOST => {
+                let since = gone.take().ok_or("it came back without having gone")?;
+                absences.push((since, record.at));
+                after = 0;
+            }
+            Happening::Switched {
+                cpu, to: Some(job), ..
+            } if cpu == LOST => {
+                if let Some(since) = gone {
+                    return Err(format!(
+                        "{job:?} ran at {} on a CPU that was gone since {since}",
+                        record.at
+                    ));
+                }
+                match absences.is_empty() {
+                    true => before += 1,
+                    false => after += 1,
+                }
+            }
+            _ => {}
+        }
+    }
+    println!("it was gone {absences:?}; {before} jobs ran there before, {after} after");
+    match (gone, absences.is_empty(), before, after) {
+        (None, false, 1.., 1..) => Ok(absences),
+        other => Err(format!(
+            "gone, never gone, jobs before, jobs after: {other:?}"
+        )),
+    }
+}
+
+fn total(absences: &[(Instant, Instant)]) -> Span {
+    let spans = absences.iter().map(|(from, to)| to.since(*from).unwrap());
+    spans.fold(Span::ZERO, |sum, span| sum + span)
+}
+
+fn nothing_was_late(ended: &Ended) -> Result<(), String> {
+    match ended.number("/deadline_misses")? {
+        0 => Ok(()),
+        late => Err(format!("{late} jobs were late: {}", ended.json)),
+    }
+}
+
+/// A CPU of the machine that somebody else takes offline. Comes back at the latest when this is
+/// dropped.
+struct Offline(String);
+
+impl Offline {
+    fn take(cpu: u64) -> Result<Self, String> {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        fs::write(&path, "0").map_err(|error| format!("{path}: {error}"))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        // It was possible to take it away; the kernel brings it back.
+        let _ = fs::write(&self.0, "1");
+    }
+}
+
+/// Somebody takes a CPU offline and brings it back while programs run: they go on.
+pub fn taken_from_outside() -> Result<(), String> {
+    let program = |name: &str| {
+        let command = command("punctual 2000");
+        format!("name = \"{name}\"\ncost = \"4ms\"\nperiod = \"10ms\"\n{command}")
+    };
+    let tasks = ["a", "b", "c"].map(program);
+    let live = Live::start(
+        &file(&tasks.each_ref().map(String::as_str)),
+        &["--for", "3s"],
+    )?;
+    thread::sleep(Duration::from_millis(800));
+    let offline = Offline::take(LOST_ON_MACHINE)?;
+    thread::sleep(Duration::from_millis(500));
+    drop(offline);
+    let ended = live.end()?.well()?;
+    absences(&ended)?;
+    all_is_well()
+}
+
+/// The file's own actions do the same. The others have time enough for all tasks, so none is late.
+pub fn offline_for_a_while() -> Result<(), String> {
+    let actions = "[[action]]\nat = \"100ms\"\ncpu-offline = 1\n\
+                   [[action]]\nat = \"200ms\"\ncpu-online = 1\n";
+    let ended = Live::start(&(four() + actions), &["--for", "320ms"])?
+        .end()?
+        .well()?;
+    let gone = total(&absences(&ended)?);
+    if !(Span::from_ms(80)..=Span::from_ms(130)).contains(&gone) {
+        return Err(format!("it was gone for {gone} instead of 100 ms"));
+    }
+    nothing_was_late(&ended)?;
+    all_is_well()
+}
+
+/// A SCHED_FIFO task that is bound to a CPU has it; the jobs move to the others, come back, and none
+/// is late.
+pub fn kept_by_fifo() -> Result<(), String> {
+    kept_by(&format!("fifo {LOST_ON_MACHINE} 100"), Span::from_ms(100))
+}
+
+/// The same with a SCHED_DEADLINE task that takes it again and again.
+pub fn kept_by_deadline() -> Result<(), String> {
+    // Only where the kernel admits everything may such tasks be bound to a CPU.
+    const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+    let before = fs::read_to_string(LIMIT).map_err(|error| error.to_string())?;
+    fs::write(LIMIT, "-1").map_err(|error| error.to_string())?;
+    let kept = kept_by(&format!("deadline {LOST_ON_MACHINE} 60"), Span::from_ms(60));
+    fs::write(LIMIT, before.trim()).map_err(|error| error.to_string())?;
+    kept
+}
+
+fn kept_by(part: &str, span: Span) -> Result<(), String> {
+    let live = Live::start(&four(), &["--for", "500ms"])?;
+    wait_for("the tasks to be at work", || {
+        live.is_at_work("a").then_some(())
+    })?;
+    thread::sleep(Duration::from_millis(50));
+    Actor::start(part)?.ends()?;
+    let ended = live.end()?.well()?;
+    let gone = total(&absences(&ended)?);
+    // Interrupts, and the start of a program in another class, are neither.
+    if gone < span || gone > span + Span::from_ms(20) {
+        return Err(format!("the CPU was gone for {gone} instead of {span}"));
+    }
+    nothing_was_late(&ended)?;
+    all_is_well()
+}

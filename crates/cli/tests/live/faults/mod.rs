@@ -1,0 +1,278 @@
+//! Faults: whatever happens to the command, its tasks, its CPUs or its company, all tasks run in the
+//! end, nobody else's guarantee is broken, somebody says what happened, and the trace of it is kept.
+//!
+//! Here is what these tests have in common; start reading at [`Live`].
+
+mod actor;
+pub mod company;
+pub mod cpus;
+pub mod loader;
+pub mod others;
+pub mod tasks;
+
+pub use actor::play_if_asked;
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+use shiftwork_model::{Happening, Record};
+use shiftwork_trace::perfetto::{self, TraceFile};
+use tempfile::TempDir;
+
+/// The CPUs of the guest.
+const CPUS: usize = 4;
+
+/// In the guest's time, whatever is waited for; a machine that needs longer is stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks until there is an answer.
+#[allow(clippy::disallowed_methods, reason = "a test that hangs fails")]
+fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> Result<T, String> {
+    let began = Instant::now();
+    loop {
+        if let Some(answer) = answer() {
+            return Ok(answer);
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(format!("waited in vain: {what}"));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What the kernel says of sched_ext.
+fn state() -> String {
+    let state = fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
+    state.trim().to_owned()
+}
+
+fn wait_for_state(wanted: &str) -> Result<(), String> {
+    wait_for(&format!("sched_ext to be {wanted}"), || {
+        (state() == wanted).then_some(())
+    })
+}
+
+/// The processor time of a process' first thread; `None` if there is no such process.
+fn processor_time(process: u32) -> Option<Duration> {
+    let text = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+    let ns = text.split(' ').next()?.parse().ok()?;
+    Some(Duration::from_nanos(ns))
+}
+
+/// Waits until the process has computed for so many milliseconds more.
+fn goes_on(process: u32, ms: u64) -> Result<(), String> {
+    let before = processor_time(process).ok_or("it is gone")?;
+    wait_for(&format!("process {process} to go on"), || {
+        (processor_time(process)? > before + Duration::from_millis(ms)).then_some(())
+    })
+}
+
+/// A task-set file for three CPUs, with these tasks.
+fn file(tasks: &[&str]) -> String {
+    let mut file = String::from(
+        "name = \"faults\"\n[platform]\ncpus = 3\n[scheduler]\npolicy = \"strong-edf\"\n",
+    );
+    for task in tasks {
+        file.push_str("[[task]]\n");
+        file.push_str(task);
+        file.push('\n');
+    }
+    file
+}
+
+/// `shiftwork run` at work, on the CPUs 1 to 3 of the guest.
+struct Live {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Live {
+    /// Starts it with this task-set file. Its scheduler is loaded when this returns.
+    fn start(file: &str, arguments: &[&str]) -> Result<Self, String> {
+        let mut live = Self::begin(file, arguments)?;
+        let begun = wait_for("the scheduler to be loaded", || {
+            let over = live.child.try_wait().ok().flatten();
+            let over = over.map(|status| Err(format!("it ended at once by {status}")));
+            over.or_else(|| (state() == "enabled").then_some(Ok(())))
+        });
+        match begun.and_then(|begun| begun) {
+            Ok(()) => Ok(live),
+            Err(why) => Err(format!("{why}; {}", live.said())),
+        }
+    }
+
+    /// Starts it, and does not wait for anything.
+    fn begin(file: &str, arguments: &[&str]) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("set.toml"), file).map_err(|error| error.to_string())?;
+        let create = |name: &str| File::create(at(name)).map_err(|error| error.to_string());
+        let child = Command::new("shiftwork")
+            .arg("run")
+            .arg(at("set.toml"))
+            .args([
+                "--json",
+                "--on-cpus",
+                "1-3",
+                "--machine",
+                "kernel",
+                "--trace",
+            ])
+            .arg(at("trace"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(create("stdout")?)
+            .stderr(create("stderr")?)
+            .spawn()
+            .map_err(|error| format!("it cannot be started: {error}"))?;
+        Ok(Self { child, folder })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Whether the thread of this task has computed for a millisecond.
+    fn is_at_work(&self, task: &str) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        threads.into_iter().flatten().flatten().any(|entry| {
+            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            let number = entry.file_name().to_string_lossy().parse().ok();
+            let time = number.and_then(processor_time).unwrap_or_default();
+            name.trim() == task && time > Duration::from_millis(1)
+        })
+    }
+
+    /// What it wrote to stderr so far.
+    fn said(&self) -> String {
+        fs::read_to_string(self.at("stderr")).unwrap_or_default()
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or("it has no number")?;
+        kill_process(pid, signal).map_err(|error| error.to_string())
+    }
+
+    /// Waits until it is over.
+    fn end(mut self) -> Result<Ended, String> {
+        let status = wait_for("the run to be over", || self.child.try_wait().transpose());
+        let status = status.and_then(|status| status.map_err(|error| error.to_string()));
+        let status = status.map_err(|why| format!("{why}; it said: {}", self.said()))?;
+        let stdout = fs::read(self.at("stdout")).unwrap_or_default();
+        Ok(Ended {
+            code: status
+                .code()
+                .unwrap_or_else(|| -status.signal().unwrap_or_default()),
+            json: serde_json::from_slice(&stdout).unwrap_or_default(),
+            said: self.said(),
+            trace: read_trace(&self.at("trace")),
+        })
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Who is over already need not be ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read_trace(path: &Path) -> Result<TraceFile, String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    perfetto::read(&bytes).map_err(|error| error.to_string())
+}
+
+/// A run that is over.
+struct Ended {
+    /// The exit status; of a signal its number, negative.
+    code: i32,
+    /// What `--json` printed; null if it printed nothing.
+    json: Value,
+    /// What it wrote to stderr.
+    said: String,
+    /// What `--trace` wrote.
+    trace: Result<TraceFile, String>,
+}
+
+impl Ended {
+    /// That it ended as it should, its records among them.
+    fn well(self) -> Result<Self, String> {
+        match (self.code, &self.trace) {
+            (0, Ok(trace)) if trace.ended.is_some() => Ok(self),
+            (code, trace) => Err(format!(
+                "it ended by {code}, said {:?}; its trace: {:?}",
+                self.said,
+                trace.as_ref().map(|trace| trace.ended)
+            )),
+        }
+    }
+
+    fn records(&self) -> &[Record] {
+        self.trace.as_ref().map_or(&[], |trace| &trace.records)
+    }
+
+    /// The number at this JSON pointer.
+    fn number(&self, pointer: &str) -> Result<u64, String> {
+        let found = self.json.pointer(pointer).and_then(Value::as_u64);
+        found.ok_or_else(|| format!("there is no number at {pointer} of {}", self.json))
+    }
+
+    /// The number of the task under this name of the JSON.
+    fn of_task(&self, task: &str, name: &str) -> Result<u64, String> {
+        let tasks = self.json["tasks"].as_array().map_or(&[][..], Vec::as_slice);
+        let found = tasks.iter().find(|found| found["name"] == task);
+        let number = found.and_then(|found| found[name].as_u64());
+        number.ok_or_else(|| format!("no {name} of {task} in {}", self.json))
+    }
+
+    fn says(&self, words: &str) -> Result<(), String> {
+        match self.said.contains(words) {
+            true => Ok(()),
+            false => Err(format!("it does not say {words:?}, but {:?}", self.said)),
+        }
+    }
+
+    /// Whether such a record is there.
+    fn has(&self, is: impl Fn(&Happening) -> bool) -> bool {
+        self.records().iter().any(|record| is(&record.what))
+    }
+}
+
+/// Every test ends with this: the kernel's own scheduler is back, it lets ordinary work run on every
+/// CPU, and nobody who took part is left.
+fn all_is_well() -> Result<(), String> {
+    wait_for_state("disabled")?;
+    every_cpu_serves()?;
+    wait_for("all actors to be gone", || {
+        actor::who_plays("").is_empty().then_some(())
+    })
+}
+
+/// A new thread that is bound to it runs, on every CPU.
+fn every_cpu_serves() -> Result<(), String> {
+    for cpu in 0..CPUS {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let mut only = CpuSet::new();
+            only.set(cpu);
+            // Nobody listens any more if it took too long.
+            let _ = tell.send(sched_setaffinity(None, &only));
+        });
+        let bound = told.recv_timeout(PATIENCE);
+        match bound {
+            Ok(Ok(())) => {}
+            other => return Err(format!("nothing runs on CPU {cpu}: {other:?}")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! The runner inside the guest: each test in a process of its own, so that one that crashes or hangs
+//! does not take the others with it, and each on a kernel without a scheduler of ours.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::Test;
+use crate::progress;
+
+/// Runs one test in this very process; the name follows.
+const ALONE: &str = "--alone";
+/// Whether a scheduler of some user is loaded.
+const STATE: &str = "/sys/kernel/sched_ext/state";
+/// How often a running test is looked at.
+const POLL: Duration = Duration::from_millis(5);
+/// How long a scheduler may take to leave after its test.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// Runs the tests whose names are the arguments.
+pub fn run(tests: &[Test]) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let find = |name: &String| tests.iter().find(|test| test.name == *name);
+    if let [first, name] = &arguments[..]
+        && first == ALONE
+    {
+        return match find(name).map(|test| (test.run)()) {
+            Some(Ok(())) => ExitCode::SUCCESS,
+            Some(Err(why)) => {
+                println!("{why}");
+                ExitCode::FAILURE
+            }
+            None => ExitCode::from(2),
+        };
+    }
+    for test in arguments.iter().filter_map(find) {
+        supervise(test);
+    }
+    ExitCode::SUCCESS
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test that hangs is ended")]
+fn supervise(test: &Test) {
+    progress::begin(test.name);
+    let began = Instant::now();
+    let output = Path::new("/tmp/output");
+    let verdict = attempt(test, began, output);
+    let said = fs::read(output).unwrap_or_default();
+    progress::say(&String::from_utf8_lossy(&said));
+    if let Err(why) = &verdict {
+        progress::say(why);
+    }
+    let left = nothing_is_left();
+    if let Err(why) = &left {
+        progress::say(why);
+    }
+    progress::end(verdict.is_ok() && left.is_ok(), began.elapsed());
+}
+
+fn attempt(test: &Test, began: Instant, output: &Path) -> Result<(), String> {
+    let file = File::create(output).map_err(|error| error.to_string())?;
+    let errors = file.try_clone().map_err(|error| error.to_string())?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut child = Command::new(own)
+        .args([ALONE, test.name])
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("the test cannot be started: {error}"))?;
+    let verdict = watch(&mut child, test, began);
+    // What it started goes with it.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+    verdict
+}
+
+fn watch(child: &mut Child, test: &Test, began: Instant) -> Result<(), String> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("the test ended by {status}")),
+            Ok(None) if began.elapsed() > test.limit => {
+                let limit = test.limit.as_secs();
+                return Err(format!(
+                    "the test was not over after {limit} s and was ended"
+                ));
+            }
+            Ok(None) => thread::sleep(POLL),
+            Err(error) => return Err(format!("the test cannot be waited for: {error}")),
+        }
+    }
+}
+
+/// A scheduler that stays would decide over the tests that follow.
+#[allow(clippy::disallowed_methods, reason = "it may take a moment to leave")]
+fn nothing_is_left() -> Result<(), String> {
+    let state = || fs::read_to_string(STATE).unwrap_or_default();
+    let began = Instant::now();
+    while !matches!(state().trim(), "disabled" | "") {
+        if began.elapsed() > LEAVING {
+            // The kernel's own emergency exit: everybody back to its own scheduler.
+            let _ = fs::write("/proc/sysrq-trigger", "S");
+            return Err("the test left its scheduler loaded".to_owned());
+        }
+        thread::sleep(POLL);
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! From a decision to the CPU running what was decided, as `run` measures it on every run, by a clock
+//! that counts instructions: the figures are the same on every machine.
+
+use shiftwork_model::{Happening, Instant, JobId, Record, Span};
+use shiftwork_policy::registry::OrderName;
+use shiftwork_trace::agreement::Reactions;
+
+use crate::running::{Hogs, Ran, run};
+
+/// So much the working prototypes of this scheduler needed. They had no budgets and no trace.
+const P50: Span = Span::from_ns(12_500);
+/// The same of the 99th percentile.
+const P99: Span = Span::from_ns(13_700);
+
+/// Three CPUs, on each of which ordinary work computes all the time, and three tasks that release
+/// between each other's jobs.
+const PERIODIC: &str = r#"
+name = "reactions"
+[platform]
+cpus = 3
+[[task]]
+name = "a"
+cost = "5ms"
+period = "10ms"
+priority = 1
+work = { run = "300us" }
+[[task]]
+name = "b"
+cost = "6ms"
+period = "13ms"
+offset = "1330us"
+priority = 2
+work = { run = "300us" }
+[[task]]
+name = "c"
+cost = "8ms"
+period = "16ms"
+offset = "2650us"
+priority = 3
+work = { run = "300us" }
+"#;
+
+/// The emulator computes its CPUs in turn, so what coincides by chance takes longer than it would
+/// anywhere else: the quickest of so many runs shows how long the code takes.
+const RUNS: usize = 3;
+
+/// Whether one of the runs does not say what is wrong.
+fn quickest(run: impl Fn() -> Result<(), String>) -> Result<(), String> {
+    let mut verdict = run();
+    for _ in 1..RUNS {
+        if verdict.is_ok() {
+            break;
+        }
+        verdict = run();
+    }
+    verdict
+}
+
+/// Runs the three tasks among the hogs and prints a line of the table.
+fn periodic(order: OrderName) -> Result<(), String> {
+    let hogs = Hogs::on(1..4);
+    let seconds = if crate::long() { 5 } else { 3 };
+    let ran = run(PERIODIC, order, Span::from_s(seconds))?;
+    drop(hogs);
+    let mut reactions = Reactions::default();
+    ran.report
+        .reaction
+        .iter()
+        .for_each(|&span| reactions.add(span));
+    let it = reactions.statistics().ok_or("nothing was measured")?;
+    println!(
+        "{order:?}: {} reactions, p50 {} ns, p99 {} ns, p99.9 {} ns, max {} ns",
+        it.samples, it.p50_ns, it.p99_ns, it.p99_9_ns, it.max_ns
+    );
+    let misses: u64 = ran.summary.tasks.iter().map(|task| task.misses).sum();
+    if misses > 0 || it.samples < 200 * seconds {
+        return Err(format!("{misses} jobs missed their deadlines"));
+    }
+    match it.p50_ns <= P50.as_ns() && it.p99_ns <= P99.as_ns() {
+        true => Ok(()),
+        false => Err(format!("allowed are p50 {P50} and p99 {P99}")),
+    }
+}
+
+/// Under EDF, with budgets that timers watch over: at least as quick as the prototypes.
+pub fn reacts_in_microseconds_under_edf() -> Result<(), String> {
+    quickest(|| periodic(OrderName::Edf))
+}
+
+/// The same under fixed priorities.
+pub fn reacts_in_microseconds_under_fp() -> Result<(), String> {
+    quickest(|| periodic(OrderName::FixedPriority))
+}
+
+/// Twice in each period the one with two CPUs has to leave the CPU where it is.
+const SHIFT: &str = r#"
+name = "shift"
+[platform]
+cpus = 3
+[[task]]
+name = "first"
+cost = "3ms"
+period = "20ms"
+offset = "3330us"
+priority = 2
+affinity = "0"
+work = { run = "2ms" }
+[[task]]
+name = "second"
+cost = "3ms"
+period = "20ms"
+offset = "8330us"
+priority = 3
+affinity = "1"
+work = { run = "2ms" }
+[[task]]
+name = "moves"
+cost = "13ms"
+period = "20ms"
+priority = 1
+affinity = "0-1"
+start-cpu = 0
+work = { run = "12ms" }
+"#;
+
+/// A job that is bound to a busy CPU runs at once, and the job that makes room goes on elsewhere soon
+/// after.
+pub fn a_shift_takes_microseconds() -> Result<(), String> {
+    quickest(all_shifts)
+}
+
+fn all_shifts() -> Result<(), String> {
+    /// The prototypes needed 14 us and 31 us: a shift is two reactions, one after the other.
+    const AT_MOST: [Span; 2] = [Span::from_us(20), Span::from_us(40)];
+    let hogs = Hogs::on(1..4);
+    let ran = run(SHIFT, OrderName::FixedPriority, Span::from_ms(400))?;
+    drop(hogs);
+    let (mut bound, mut moved): (Vec<Span>, Vec<Span>) = shifts(&ran).into_iter().unzip();
+    bound.sort_unstable();
+    moved.sort_unstable();
+    let (Some(&bound_max), Some(&moved_max)) = (bound.last(), moved.last()) else {
+        return Err("nothing was shifted".to_owned());
+    };
+    let decided = ran.report.shifts;
+    println!(
+        "{} shifts of {decided}: the bound job runs after p50 {}, max {bound_max}, the one that makes \
+         room after p50 {}, max {moved_max}",
+        bound.len(),
+        bound[bound.len() / 2],
+        moved[moved.len() / 2],
+    );
+    if bound.len() < 36 || decided < 36 {
+        return Err("of 40 jobs each should shift the other".to_owned());
+    }
+    // Nine of ten: see RUNS.
+    let rank = bound.len() * 9 / 10;
+    match bound[rank] <= AT_MOST[0] && moved[rank] <= AT_MOST[1] {
+        true => Ok(()),
+        false => Err(format!("allowed are {} and {}", AT_MOST[0], AT_MOST[1])),
+    }
+}
+
+/// For each job of the bound tasks that became ready while `moves` had its CPU: after how long each of
+/// the two ran (on).
+fn shifts(ran: &Ran) -> Vec<(Span, Span)> {
+    const MOVES: usize = 2;
+    let began = |from: usize, task: usize| {
+        let is_of = |job: &JobId| job.task.index() == task;
+        let switched = |record: &Record| match &record.what {
+            Happening::Switched { to: Some(job), .. } if is_of(job) => Some(record.at),
+            _ => None,
+        };
+        ran.records[from..].iter().find_map(switched)
+    };
+    let mut on = [None; 3];
+    let mut found = Vec::new();
+    for (index, record) in ran.records.iter().enumerate() {
+        match &record.what {
+            Happening::Switched { cpu, to, .. } => on[cpu.index()] = to.map(|job| job.task.index()),
+            Happening::Ready { job, .. }
+                if job.task.index() != MOVES && on[job.task.index()] == Some(MOVES) =>
+            {
+                let after = |at: Option<Instant>| at.and_then(|at| at.since(record.at));
+                let [bound, moves] =
+                    [job.task.index(), MOVES].map(|task| after(began(index, task)));
+                found.extend(bound.zip(moves));
+            }
+            _ => {}
+        }
+    }
+    found
+}

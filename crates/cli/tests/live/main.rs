@@ -1,0 +1,330 @@
+//! The live tests: what holds on a real kernel, in the emulator.
+//!
+//! Every test is a function in a file of this folder and a line in [`TESTS`]. On this machine the
+//! runner boots the emulator with itself inside; there it runs the tests one by one, each in a process
+//! of its own. Where the emulator cannot be had the tests say so and pass.
+//!
+//! Start reading at [`TESTS`], then at [`inside`].
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod agreement;
+mod budgets;
+mod command;
+#[path = "../common/mod.rs"]
+mod common;
+mod doctor;
+mod dubey;
+mod emulator;
+mod faults;
+mod host;
+mod inside;
+mod kernel;
+mod kernels;
+mod latency;
+mod outputs;
+mod policies;
+mod privileges;
+mod progress;
+mod running;
+mod tang;
+mod verifier;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use shiftwork_emulator::guest;
+
+/// All live tests, a line for each. Names are sentences and unlike any other.
+const TESTS: &[Test] = &[
+    Test::new(
+        "the_kernel_offers_sched_ext",
+        Group::Function,
+        kernel::offers_sched_ext,
+    ),
+    Test::new(
+        "the_doctor_examines_the_guest",
+        Group::Function,
+        doctor::examines_the_guest,
+    ),
+    Test::new(
+        "a_run_with_budgets_keeps_its_rules",
+        Group::Kernels,
+        kernels::run_with_budgets,
+    ),
+    Test::new(
+        "the_clock_counts_instructions",
+        Group::Latency,
+        kernel::clock_counts_instructions,
+    ),
+    Test::new(
+        "a_run_of_nested_affinities_agrees_with_its_simulation",
+        Group::Latency,
+        agreement::of_nested_affinities,
+    ),
+    Test::new(
+        "a_run_of_arbitrary_affinities_agrees_with_its_simulation",
+        Group::Latency,
+        agreement::of_arbitrary_affinities,
+    ),
+    Test::new(
+        "a_run_under_fixed_priorities_agrees_with_its_simulation",
+        Group::Latency,
+        agreement::under_fixed_priorities,
+    ),
+    Test::new(
+        "table_1_of_dubey_et_al_holds_live",
+        Group::Latency,
+        dubey::t3_starts_at_once_and_t4_waits,
+    ),
+    Test::new(
+        "sched_deadline_is_late_where_strong_edf_is_not",
+        Group::Latency,
+        tang::linux_is_late_where_ours_is_not,
+    ),
+    Test::new(
+        "every_policy_that_runs_live_keeps_what_it_promises",
+        Group::Latency,
+        policies::keep_what_they_promise,
+    )
+    .within(120),
+    Test::new(
+        "runs_with_something_of_everything_keep_their_rules",
+        Group::Function,
+        policies::keep_their_rules,
+    ),
+    Test::new(
+        "a_live_run_writes_what_a_simulation_writes",
+        Group::Function,
+        outputs::of_a_run_are_those_of_a_simulation,
+    ),
+    Test::new(
+        "run_reacts_in_microseconds_under_edf",
+        Group::Latency,
+        latency::reacts_in_microseconds_under_edf,
+    ),
+    Test::new(
+        "run_reacts_in_microseconds_under_fp",
+        Group::Latency,
+        latency::reacts_in_microseconds_under_fp,
+    ),
+    Test::new(
+        "a_shift_takes_microseconds",
+        Group::Latency,
+        latency::a_shift_takes_microseconds,
+    ),
+    Test::new(
+        "budgets_are_enforced_under_edf",
+        Group::Latency,
+        budgets::are_enforced_under_edf,
+    ),
+    Test::new(
+        "budgets_are_enforced_under_fp",
+        Group::Latency,
+        budgets::are_enforced_under_fp,
+    ),
+    Test::new(
+        "a_user_is_told_to_be_root",
+        Group::Function,
+        privileges::a_user_is_told_to_be_root,
+    ),
+    Test::new(
+        "a_kernel_without_sched_ext_is_named",
+        Group::Function,
+        privileges::a_kernel_without_sched_ext_is_named,
+    ),
+    Test::new(
+        "malformed_types_are_told",
+        Group::Function,
+        privileges::malformed_types_are_told,
+    ),
+    Test::new(
+        "the_verifier_has_little_to_do",
+        Group::Function,
+        verifier::has_little_to_do,
+    ),
+    Test::new(
+        "a_killed_command_takes_its_scheduler_and_tasks_with_it",
+        Group::Function,
+        faults::loader::killed,
+    ),
+    Test::new(
+        "a_pinned_scheduler_outlives_the_command",
+        Group::Function,
+        faults::loader::killed_while_pinned,
+    ),
+    Test::new(
+        "tasks_are_scheduled_while_the_command_is_stopped",
+        Group::Function,
+        faults::loader::stopped,
+    ),
+    Test::new(
+        "what_finds_no_room_in_the_trace_is_counted",
+        Group::Function,
+        faults::loader::not_listening_enough,
+    ),
+    Test::new(
+        "an_interrupted_run_shows_what_was_measured",
+        Group::Function,
+        faults::loader::interrupted,
+    ),
+    Test::new(
+        "a_program_that_ends_within_a_job_leaves",
+        Group::Function,
+        faults::tasks::one_quits,
+    ),
+    Test::new(
+        "a_program_that_is_killed_within_a_job_leaves",
+        Group::Function,
+        faults::tasks::one_is_killed,
+    ),
+    Test::new(
+        "a_program_is_warned_of_its_overrun",
+        Group::Function,
+        faults::tasks::one_is_warned,
+    ),
+    Test::new(
+        "who_is_only_warned_is_not_throttled_after_a_change",
+        Group::Function,
+        faults::tasks::a_warned_one_is_changed,
+    ),
+    Test::new(
+        "children_of_a_program_are_ordinary_work",
+        Group::Function,
+        faults::tasks::one_has_children,
+    ),
+    Test::new(
+        "a_second_scheduler_is_refused",
+        Group::Function,
+        faults::company::second_scheduler,
+    ),
+    Test::new(
+        "five_hundred_tasks_run",
+        Group::Function,
+        faults::company::five_hundred,
+    ),
+    Test::new(
+        "a_cpu_may_be_taken_away_from_outside",
+        Group::Function,
+        faults::cpus::taken_from_outside,
+    ),
+    Test::new(
+        "a_cpu_goes_and_comes_back",
+        Group::Latency,
+        faults::cpus::offline_for_a_while,
+    ),
+    Test::new(
+        "a_fifo_task_takes_a_cpu_for_a_while",
+        Group::Latency,
+        faults::cpus::kept_by_fifo,
+    ),
+    Test::new(
+        "a_deadline_task_takes_cpus_for_a_while",
+        Group::Latency,
+        faults::cpus::kept_by_deadline,
+    ),
+    Test::new(
+        "an_overrun_harms_nobody_else",
+        Group::Latency,
+        faults::others::of_overruns,
+    ),
+    Test::new(
+        "a_restless_task_harms_nobody_else",
+        Group::Latency,
+        faults::others::of_the_restless,
+    ),
+    Test::new(
+        "restless_ordinary_work_harms_nobody",
+        Group::Latency,
+        faults::others::of_wanderers,
+    ),
+    Test::new(
+        "pinned_ordinary_work_is_served_after_a_second",
+        Group::Latency,
+        faults::others::of_waiting,
+    ),
+    Test::new(
+        "a_failing_program_brings_its_exit_status",
+        Group::Host,
+        emulator::brings_the_exit_status,
+    ),
+    Test::new(
+        "files_of_the_guest_come_home",
+        Group::Host,
+        emulator::brings_files_home,
+    ),
+    Test::new(
+        "a_kernel_panic_shows_the_console",
+        Group::Host,
+        emulator::shows_the_console,
+    ),
+    Test::new(
+        "ten_minutes_of_sleep_take_none_where_instructions_are_counted",
+        Group::Host,
+        emulator::sleeps_in_no_time,
+    ),
+    Test::new(
+        "a_hanging_program_is_ended",
+        Group::Host,
+        emulator::ends_what_hangs,
+    ),
+];
+
+/// What a test needs, and so in which boots it takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// This machine; the test boots for itself.
+    Host,
+    /// A kernel with 4 CPUs, as quick as it goes. With `SHIFTWORK_LONG` every other kernel as well.
+    Function,
+    /// A clock that counts instructions: only here may a test assert times.
+    Latency,
+    /// The other kernels: one with `PREEMPT_RT`, and two older ones. Only with `SHIFTWORK_LONG`.
+    Kernels,
+}
+
+/// A live test.
+#[derive(Clone, Copy, Debug)]
+pub struct Test {
+    name: &'static str,
+    group: Group,
+    limit: Duration,
+    run: fn() -> Result<(), String>,
+}
+
+impl Test {
+    /// A test that is over within a minute of its machine's time. It fails if it panics, or returns
+    /// why.
+    const fn new(name: &'static str, group: Group, run: fn() -> Result<(), String>) -> Self {
+        Self {
+            name,
+            group,
+            limit: Duration::from_secs(60),
+            run,
+        }
+    }
+
+    /// The same with another limit.
+    const fn within(self, seconds: u64) -> Self {
+        Self {
+            limit: Duration::from_secs(seconds),
+            ..self
+        }
+    }
+}
+
+/// How much is asked for: little, or with `SHIFTWORK_LONG` much.
+pub fn long() -> bool {
+    std::env::var_os("SHIFTWORK_LONG").is_some()
+}
+
+fn main() -> ExitCode {
+    guest::serve_if_first();
+    if let Some(code) = faults::play_if_asked() {
+        return code;
+    }
+    if std::env::var_os(guest::GUEST_VARIABLE).is_some() {
+        return inside::run(TESTS);
+    }
+    host::run(TESTS)
+}
