@@ -2,9 +2,11 @@
 #
 #   make setup       install what a fresh Debian or Ubuntu lacks (asks sudo unless root)
 #   make build       the release binary, target/release/shiftwork
-#   make demo        run the examples; tables here, traces and pages in demo/
+#   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
+#                    tables here, traces and pages in demo/
 #   make test        everything that must hold, in a few minutes
-#   make test-long   the same with much larger random counts
+#   make test-live   only the live tests: on a real kernel, in an emulator that is fetched once
+#   make test-long   all of them, with much larger random counts and on more kernels
 #   make bench       nanoseconds and instructions per event, simulation speed
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
@@ -17,21 +19,26 @@ SHIFTWORK := $(TARGET)/release/shiftwork
 # Where rustup puts cargo.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: setup build demo test test-long bench lint man clean
+.PHONY: setup build demo test test-live test-long bench lint man clean
 
 setup:
 	@.ci/setup
 
 build:
 	@.ci/setup --quiet
-	$(CARGO) build --release --locked -p shiftwork-cli
+	BPF_CLANG=$$(.ci/clang) $(CARGO) build --release --locked -p shiftwork-cli
 
 demo: build
-	@examples/demo $(SHIFTWORK) demo
+	$(CARGO) build --release --locked -p shiftwork-emulator
+	@LIVE=$(LIVE) examples/demo $(SHIFTWORK) demo
 
 test:
 	@.ci/setup --quiet
 	@.ci/test
+
+test-live:
+	@.ci/setup --quiet
+	@.ci/test live
 
 test-long:
 	@.ci/setup --quiet
