@@ -187,6 +187,27 @@ SW_IN sw_u64 sw_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start
 }
 
 /*
+ * The same for a task that took part before and lost that for a while: its server goes on where it was,
+ * or whoever leaves and comes back again and again would have a budget each time.
+ */
+SW_IN sw_u64 sw_enter_again(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start)
+{
+	struct sw_task *t = sw_task(s, i);
+	sw_u64 deadline = t->deadline, end = t->end, changed;
+	sw_u64 budget = t->budget, period = t->period, relative = t->relative;
+	sw_s64 left = t->left;
+
+	changed = sw_enter(s, i, affinity, start);
+	t->deadline = deadline;
+	t->end = end;
+	t->left = left;
+	t->budget = budget;
+	t->period = period;
+	t->relative = relative;
+	return changed;
+}
+
+/*
  * The CPU is gone: offline, or taken by another scheduling class. Everybody else is still placed as
  * the definition says, so whoever ran there only has to arrive again.
  */

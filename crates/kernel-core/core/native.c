@@ -17,6 +17,11 @@ sw_u64 sw_native_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 star
 	return sw_enter(s, i, affinity, start);
 }
 
+sw_u64 sw_native_enter_again(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start)
+{
+	return sw_enter_again(s, i, affinity, start);
+}
+
 sw_u64 sw_native_leave(struct sw_core *s, sw_u32 i)
 {
 	return sw_leave(s, i);

@@ -54,6 +54,7 @@ unsafe extern "C" {
     fn sw_native_init(s: *mut State, order: u32, online: u64);
     fn sw_native_set_mates(s: *mut State, cpu: u32, mates: u64);
     fn sw_native_enter(s: *mut State, i: u32, affinity: u64, start: u32) -> u64;
+    fn sw_native_enter_again(s: *mut State, i: u32, affinity: u64, start: u32) -> u64;
     fn sw_native_leave(s: *mut State, i: u32) -> u64;
     fn sw_native_arrive(s: *mut State, i: u32, ready: u64, deadline: u64, priority: u32) -> u64;
     fn sw_native_depart(s: *mut State, i: u32) -> u64;
@@ -256,6 +257,13 @@ impl Core {
     pub fn enter(&mut self, task: TaskNumber, affinity: u64, start: Option<CpuId>) -> u64 {
         let start = start.map_or(0, |cpu| cpu_number(cpu) + 1);
         call!(self, sw_native_enter, task.0, affinity, start)
+    }
+
+    /// As [`enter`](Self::enter) for a task that took part before and lost that for a while: its budget and its
+    /// deadline are what they were, so that nobody gains by leaving.
+    pub fn enter_again(&mut self, task: TaskNumber, affinity: u64, start: Option<CpuId>) -> u64 {
+        let start = start.map_or(0, |cpu| cpu_number(cpu) + 1);
+        call!(self, sw_native_enter_again, task.0, affinity, start)
     }
 
     /// The task takes no part any more.

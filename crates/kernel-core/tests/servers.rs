@@ -426,6 +426,45 @@ fn a_job_that_yields_gives_up_what_is_left() {
 }
 
 #[test]
+fn whoever_leaves_and_comes_back_has_no_more_than_before() {
+    let come_back = |core: &mut Core, at_ns| {
+        core.leave(number(0));
+        core.enter_again(number(0), 1, None);
+        let [budget, period] = [3, 10].map(Span::from_ns);
+        core.set_server(number(0), budget, period, period).unwrap();
+        core.wake(number(0), at(at_ns));
+    };
+    let mut core = one(3, 10, 10);
+    core.wake(number(0), at(0));
+    core.charge(number(0), Span::from_ns(2), at(2));
+    come_back(&mut core, 3);
+    assert_eq!(pair(&mut core), (10, 1));
+    core.charge(number(0), Span::from_ns(1), at(4));
+    come_back(&mut core, 5);
+    core.charge(number(0), Span::ZERO, at(5));
+    assert_eq!(core.view(number(0)).state, TaskState::Throttled);
+    assert_eq!(core.next_replenishment(), at(10));
+    // After its period it begins as anybody does.
+    come_back(&mut core, 10);
+    assert_eq!(pair(&mut core), (20, 3));
+}
+
+#[test]
+fn a_follower_that_comes_back_is_held_to_its_period() {
+    let mut core = one(3, 10, 10);
+    core.follow(number(0));
+    core.wake(number(0), at(0));
+    core.next_job(number(0), at(0), at(0));
+    core.charge(number(0), Span::from_ns(2), at(2));
+    core.leave(number(0));
+    core.enter_again(number(0), 1, None);
+    core.follow(number(0));
+    core.wake(number(0), at(4));
+    core.next_job(number(0), at(4), at(4));
+    assert_eq!(pair(&mut core), (10, 1));
+}
+
+#[test]
 fn a_task_that_may_not_migrate_stays_where_it_is() {
     let mut core = Core::new(Order::Edf, 0b11);
     for index in 0..2 {

@@ -81,7 +81,10 @@ int admit(struct sw_admit *a)
 	}
 	bpf_local_irq_save(&flags);
 	now = begin();
-	changed = sw_enter(&core, i, affinity, start);
+	if (m->demoted)
+		changed = sw_enter_again(&core, i, affinity, start);
+	else
+		changed = sw_enter(&core, i, affinity, start);
 	if (follows)
 		sw_follow(&core, i);
 	if (sw_set_server(&core, i, warned ? 0 : budget, period, deadline)) {
