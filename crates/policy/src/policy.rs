@@ -55,7 +55,7 @@ pub type Switches = Vec<Switch>;
 ///
 /// Events that contradict what the policy knows (waking a ready task, blocking one that is not
 /// ready) change nothing.
-pub trait Policy {
+pub trait Policy: Send {
     /// Applies `event`, then appends one switch per CPU whose job changed to `out`.
     ///
     /// An event that [`Policy::accepts`] refuses must not be applied. Machines clear `out` and give

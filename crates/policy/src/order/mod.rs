@@ -12,9 +12,9 @@ use shiftwork_model::{Job, TaskId};
 
 /// Ranks jobs; the smaller key is the more important one. Ties must be broken: the keys of two
 /// different tasks are never equal.
-pub trait JobOrder {
+pub trait JobOrder: Send {
     /// What jobs are compared by.
-    type Key: Ord + Copy + Debug;
+    type Key: Send + Ord + Copy + Debug;
 
     /// Precedes every job's key: nobody is the least urgent.
     const FIRST: Self::Key;

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 use shiftwork_model::{CpuId, CpuSet};
 
 /// A set of CPUs that is cheap to combine.
-pub(crate) trait Mask: Copy + Ord + Debug {
+pub(crate) trait Mask: Copy + Ord + Debug + Send {
     /// No CPU.
     const EMPTY: Self;
     /// The same CPUs; a one-word mask takes CPUs 0 to 63 only.

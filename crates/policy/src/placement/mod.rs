@@ -39,7 +39,7 @@ use crate::ready::{Status, TaskTable};
 
 /// What can happen to a placement. `out` gets the switches in the order in which they are made; a
 /// CPU may appear several times where more than one job arrives or departs.
-pub(crate) trait Placement {
+pub(crate) trait Placement: Send {
     /// The tasks, with where their jobs stand.
     fn tasks(&self) -> &TaskTable;
 

@@ -10,7 +10,7 @@ use crate::order::{Edf, FixedPriority, JobOrder};
 use crate::ready::{Backlog, HeapPositions};
 
 /// What the queues of all affinities share, by task: a job is in at most one queue.
-pub trait Links: Default + Debug {
+pub trait Links: Default + Debug + Send {
     /// Makes room for the task.
     fn enter(&mut self, task: TaskId);
 
@@ -19,7 +19,7 @@ pub trait Links: Default + Debug {
 }
 
 /// The backlogged jobs of one affinity.
-pub trait Queue<O: JobOrder>: Default + Debug {
+pub trait Queue<O: JobOrder>: Default + Debug + Send {
     /// What all queues share.
     type Links: Links;
 
