@@ -5,13 +5,16 @@
 //! run anything (machines do).
 //!
 //! Start reading at [`Machine`]; then [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
+//! [`Timeline`] is for those who wait for many instants.
 
 mod machine;
 mod release;
 mod server;
+mod timeline;
 mod work;
 
 pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, Spent};
+pub use timeline::Timeline;
 pub use work::{Stretch, WorkSource, may_be_throttled};

@@ -106,6 +106,11 @@ impl Server {
         self.left
     }
 
+    /// When its period ends; `None` before the first job.
+    pub const fn end(&self) -> Option<Instant> {
+        self.end
+    }
+
     /// The budget of one period.
     pub const fn budget(&self) -> Span {
         self.parameters.cost

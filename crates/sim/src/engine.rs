@@ -10,7 +10,7 @@ use crate::costs::Costs;
 use crate::reserve::Reserve;
 use crate::simulation::Options;
 use crate::state::{CpuState, Plan, Stage, TaskState, initial};
-use crate::timeline::Timeline;
+use shiftwork_machine::Timeline;
 
 /// A run in progress.
 ///

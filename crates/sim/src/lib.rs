@@ -15,7 +15,6 @@ mod jobs;
 mod reserve;
 mod simulation;
 mod state;
-mod timeline;
 
 pub use shiftwork_machine::{Machine, Outcome, Workload};
 pub use simulation::{Options, SimulatedMachine, Simulation};

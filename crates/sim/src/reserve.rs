@@ -7,7 +7,7 @@ use shiftwork_model::{CpuId, Happening, Instant, Recorder, Share, Span, TaskSet}
 use shiftwork_policy::Event;
 
 use crate::engine::Engine;
-use crate::timeline::Timeline;
+use shiftwork_machine::Timeline;
 
 /// How long background work waits before it gets its reserve.
 const PATIENCE: Span = Span::from_s(1);

@@ -14,7 +14,7 @@ use shiftwork_model::Instant;
 /// Invariant: the places are the entries of the blocks from `leaves` on; entry `k` of an earlier
 /// block `b` is the smallest entry of block `4b + 1 + k`, and `first`, `first_place` are what the
 /// smallest of block 0 says.
-pub(crate) struct Timeline {
+pub struct Timeline {
     first: Instant,
     first_place: usize,
     blocks: Box<[[u64; WIDTH]]>,
@@ -34,7 +34,7 @@ const WIDTH: usize = 4;
 
 impl Timeline {
     /// `places` places at which nothing ever happens. Nothing after `horizon` matters.
-    pub(crate) fn new(places: usize, horizon: Instant) -> Self {
+    pub fn new(places: usize, horizon: Instant) -> Self {
         let (mut leaves, mut capacity) = (0, WIDTH);
         while capacity < places {
             leaves = WIDTH * leaves + 1;
@@ -61,13 +61,13 @@ impl Timeline {
 
     /// The earliest instant, [`Instant::NEVER`] if there is none before or at the horizon.
     #[inline]
-    pub(crate) fn first(&self) -> Instant {
+    pub fn first(&self) -> Instant {
         self.first
     }
 
     /// The place of the earliest instant; of several the lowest.
     #[inline]
-    pub(crate) fn first_place(&self) -> usize {
+    pub fn first_place(&self) -> usize {
         self.first_place
     }
 
@@ -76,7 +76,7 @@ impl Timeline {
     /// Always inline: how high a tree is differs from timeline to timeline, so that only the end of
     /// a loop of its own is predicted well.
     #[inline(always)]
-    pub(crate) fn set(&mut self, place: usize, at: Instant) {
+    pub fn set(&mut self, place: usize, at: Instant) {
         if !self.wide.is_empty() {
             self.set_wide(place, at);
             return;
