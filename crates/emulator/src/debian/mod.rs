@@ -15,7 +15,7 @@ pub struct Suite {
     /// Whether QEMU is taken from here: 10.0 or newer. (7.2 oopsed in one boot of seven, and hung when
     /// counting instructions with several CPUs.)
     pub qemu: bool,
-    /// Whether kernels with `sched_ext` may be found here.
+    /// Whether kernels with `sched_ext` may be found here; others are only looked for by name.
     pub kernels: bool,
 }
 

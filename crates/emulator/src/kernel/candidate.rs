@@ -38,7 +38,7 @@ impl Candidate {
     }
 }
 
-/// The suites with kernels, in the order of preference.
+/// The suites whose kernels have `sched_ext`, in the order of preference.
 pub fn suites() -> impl Iterator<Item = &'static Suite> {
     SUITES.iter().filter(|suite| suite.kernels)
 }
@@ -62,14 +62,17 @@ pub fn list(locked: &Locked<'_>, suite: &Suite) -> Result<Vec<Candidate>, Unavai
     Ok(found)
 }
 
-/// All kernels of all suites, the newest first.
+/// All kernels of these suites, the newest first.
 ///
 /// # Errors
 /// No suite can be looked into.
-pub fn list_all(locked: &Locked<'_>) -> Result<Vec<Candidate>, Unavailable> {
+pub fn list_all<'a>(
+    locked: &Locked<'_>,
+    suites: impl IntoIterator<Item = &'a Suite>,
+) -> Result<Vec<Candidate>, Unavailable> {
     let mut found = Vec::new();
     let mut obstacle = None;
-    for suite in suites() {
+    for suite in suites {
         match list(locked, suite) {
             Ok(candidates) => found.extend(candidates),
             Err(error) => obstacle = Some(error),
@@ -86,6 +89,13 @@ pub fn list_all(locked: &Locked<'_>) -> Result<Vec<Candidate>, Unavailable> {
 
 fn newest_first(candidates: &mut [Candidate]) {
     candidates.sort_by_key(|one| std::cmp::Reverse(version(&one.release)));
+}
+
+/// Whether the release begins with this text and no number of it goes on: 6.1 does not begin 6.12.1.
+pub fn begins(release: &str, text: &str) -> bool {
+    let rest = release.strip_prefix(text);
+    let number = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    rest.is_some_and(|rest| !(number(text) && rest.starts_with(|c: char| c.is_ascii_digit())))
 }
 
 /// `7.2.13+deb14-cloud-amd64` is (7, 2).
@@ -215,6 +225,19 @@ fn judge(kernel: &[u8]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_release_begins_with_whole_numbers() {
+        let release = "6.12.57+deb13-cloud-amd64";
+        for (text, wanted) in [
+            ("6.12", true),
+            ("6.1", false),
+            ("6.", true),
+            ("6.12.5", false),
+        ] {
+            assert_eq!(begins(release, text), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn releases_rank_by_their_numbers() {

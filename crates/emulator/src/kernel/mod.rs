@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use crate::Unavailable;
 use crate::cache::{Cache, Locked};
+use crate::debian::SUITES;
 use candidate::Candidate;
 
 /// Which kernel to boot.
@@ -161,7 +162,7 @@ fn older(locked: &Locked<'_>, steps: u8) -> Result<Kernel, Unavailable> {
         Some(kernel) => kernel,
         None => choose(locked, &KernelChoice::Newest)?,
     };
-    let mut all = candidate::list_all(locked)?;
+    let mut all = candidate::list_all(locked, candidate::suites())?;
     all.retain(|one| one.flavour() == "cloud");
     let mut series = candidate::series(&newest.release);
     let mut found = 0;
@@ -191,10 +192,10 @@ fn older(locked: &Locked<'_>, steps: u8) -> Result<Kernel, Unavailable> {
 
 /// By the beginning of its release; usable or not.
 fn named(locked: &Locked<'_>, text: &str) -> Result<Kernel, Unavailable> {
-    let mut all = candidate::list_all(locked)?;
+    let mut all = candidate::list_all(locked, SUITES)?;
     // The flavour for virtual machines has built in what the emulator needs, and is the smallest.
     all.sort_by_key(|one| one.flavour() != "cloud");
-    match all.iter().find(|one| one.release.starts_with(text)) {
+    match all.iter().find(|one| candidate::begins(&one.release, text)) {
         Some(candidate) => candidate::fetch(locked, candidate),
         None => {
             let some: Vec<_> = all.iter().take(8).map(|one| one.release.as_str()).collect();
