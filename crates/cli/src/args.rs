@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use shiftwork_live::Options;
 use shiftwork_model::{CpuSet, Span};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.
@@ -179,6 +178,9 @@ pub struct RunArgs {
     /// What runs the tasks.
     #[arg(short, long, value_name = "MACHINE", default_value = "auto")]
     pub machine: MachineName,
+    /// How an agent waits for something to decide on.
+    #[arg(long, value_name = "HOW", default_value = "dedicated")]
+    pub agent: Attention,
     /// What to keep, and for how long.
     #[command(flatten)]
     pub recording: RecordingArgs,
@@ -196,10 +198,6 @@ pub struct RunArgs {
     /// counted.
     #[arg(long, value_name = "KIB", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     pub trace_buffer: u32,
-    /// How much of what the kernel tells may wait to be read; what finds no room is lost, and counted.
-    #[arg(long, value_name = "BYTES", default_value_t = Options::TRACE_BYTES, hide_short_help = true,
-          value_parser = clap::value_parser!(u32).range(4096..=1 << 30))]
-    pub trace_bytes: u32,
     /// Do not simulate the same afterwards, to show both side by side.
     #[arg(long)]
     pub no_compare: bool,
@@ -208,12 +206,26 @@ pub struct RunArgs {
 /// What runs the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MachineName {
-    /// The kernel, if it can; if not, what is in the way and what to do instead.
+    /// The first of the following that can: kernel, agent, fifo; if none, what is in the way and what to
+    /// do instead.
     Auto,
-    /// This machine's kernel, through sched_ext.
+    /// The kernel decides and carries out, through sched_ext.
     Kernel,
+    /// An agent on a CPU of its own decides, any policy; the kernel carries out, through sched_ext.
+    Agent,
+    /// The same on any kernel: fixed priorities (SCHED_FIFO) carry out.
+    Fifo,
     /// The simulation: nothing is really run.
     Sim,
+}
+
+/// How an agent waits for something to decide on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Attention {
+    /// It looks all the time, and has its CPU for itself.
+    Dedicated,
+    /// It sleeps meanwhile, and leaves its CPU to others: slower by a wake-up.
+    Shared,
 }
 
 /// Which overheads to apply.

@@ -9,7 +9,7 @@
 #ifndef SW_BACKGROUND_H
 #define SW_BACKGROUND_H
 
-#include "decide.h"
+#include "agent.h"
 
 #define SW_QUEUE_OF_TASK(i)	(0x10000ULL + (i))
 #define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
@@ -81,10 +81,11 @@ static __always_inline void give_cpu(u32 cpu, bool to_background)
 /* Looks who waits. Returns when to look again. */
 static __always_inline u64 serve_background(void)
 {
-	u64 now = bpf_ktime_get_ns(), next = now + SW_LOOK;
+	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_LISTEN : SW_LOOK);
 	bool shared;
 	u32 k;
 
+	listen_to_agent(now);
 	if (!reserve_ns)
 		return next;
 	shared = is_at_end(&shared_patience, SW_QUEUE_OF_ALL, now);
@@ -131,7 +132,7 @@ static __always_inline bool take_background(s32 cpu)
 		patience_of(cpu)->served++;
 		return true;
 	}
-	if (scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {
+	if (cpu + 1 != agent_cpu && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {
 		__sync_fetch_and_add(&shared_patience.served, 1);
 		return true;
 	}

@@ -55,6 +55,17 @@ static __always_inline bool is_awake(struct task_struct *p)
 	return p->scx.flags & SCX_TASK_QUEUED;
 }
 
+/*
+ * Whether the task may come in so: it is not in already, and if it lost its reservation by asking for other
+ * CPUs, these are what it asked for last. An answer that comes late would bind it to where it cannot run.
+ */
+static __always_inline bool is_wanted(u32 i, u64 affinity)
+{
+	const struct sw_managed *m = managed_at(i);
+
+	return sw_task(&core, i)->state == SW_ABSENT && (!m->demoted || m->asked == affinity);
+}
+
 SEC("syscall")
 int admit(struct sw_admit *a)
 {
@@ -81,6 +92,12 @@ int admit(struct sw_admit *a)
 	}
 	bpf_local_irq_save(&flags);
 	now = begin();
+	if (!is_wanted(i, affinity)) {
+		core_unlock();
+		bpf_local_irq_restore(&flags);
+		bpf_task_release(p);
+		return -ESRCH;
+	}
 	if (m->demoted)
 		changed = sw_enter_again(&core, i, affinity, start);
 	else
@@ -101,7 +118,10 @@ int admit(struct sw_admit *a)
 		m->release = 0;
 		s->number = i;
 		before = look(i);
-		if (is_awake(p)) {
+		if (agent_decides) {
+			a->awake = sw_task(&core, i)->awake = is_awake(p);
+			m->ran = m->stops = m->finished = 0;
+		} else if (is_awake(p)) {
 			tell(SW_E_WOKEN, now, i, SW_NO_CPU, 0);
 			changed |= sw_wake(&core, i, now);
 		}
@@ -112,6 +132,13 @@ int admit(struct sw_admit *a)
 	requeue(SW_QUEUE_OF_ALL, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid, SCX_SLICE_INF);
 	requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid,
 		SCX_SLICE_INF);
+	if (agent_decides) {
+		/* Whoever runs as ordinary work comes by, to wait for its turn. */
+		if (scx_bpf_task_running(p))
+			scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+		bpf_task_release(p);
+		return error;
+	}
 	/* It may have fallen asleep in between, before its callbacks knew it. */
 	if (!error && !is_awake(p)) {
 		bpf_local_irq_save(&flags);
@@ -145,12 +172,19 @@ int next_job(struct sw_job *a)
 	if (!i || number_of(p) != i)
 		return -ESRCH;
 	bpf_local_irq_save(&flags);
-	now = begin();
 	cpu = scx_bpf_task_cpu(p);
+	if (agent_decides && release != SW_NEVER) {
+		agent_next_job(i, cpu, release);
+		bpf_local_irq_restore(&flags);
+		/* It waits for its turn, whoever decides that it may go on. */
+		a->held = 1;
+		return 0;
+	}
+	now = begin();
 	before = look(i);
 	sw_spend(&core, i, measure(i, cpu, now));
 	if (release == SW_NEVER) {
-		tell(SW_E_LAST_JOB, now, i, cpu, 0);
+		report(SW_E_LAST_JOB, now, i, cpu, 0);
 		changed = forget(now, i);
 	} else {
 		tell(SW_E_NEXT_JOB, now, i, cpu, release);

@@ -14,6 +14,12 @@
 
 struct sw_core core;
 
+/*
+ * Whether an agent in user space decides. Then the core decides nothing: its tables only say what the
+ * agent decided, `runner` of a CPU and `on` of a task, and who takes part. See agent.h.
+ */
+const volatile bool agent_decides;
+
 struct sw_cpu {
 	u64 since;		/* when its current task was last charged; 0 if it has none */
 	u64 until;		/* when background work has to give it back; 0 unless it has it */
@@ -32,6 +38,10 @@ struct sw_managed {
 	s64 warned_left;
 	u32 thread;
 	u32 demoted;		/* it lost its reservation, until it is admitted again */
+	u64 asked;		/* for which CPUs it asked by that */
+	u64 ran;		/* these three only where an agent decides: for how long, ns */
+	u32 stops;		/* how often it emptied its slot */
+	u32 finished;		/* how many jobs it told to be finished */
 } managed[SW_TASKS];
 
 struct sw_storage {
@@ -123,7 +133,8 @@ static __always_inline void conclude(u64 now, u64 changed, u64 except)
 		runner = *sw_runner(&core, cpu);
 		if (c->told != runner) {
 			c->told = runner;
-			tell(SW_E_ASSIGNED, now, runner, cpu, 0);
+			if (!agent_decides)
+				tell(SW_E_ASSIGNED, now, runner, cpu, 0);
 		}
 		if (c->current != runner && !(except & sw_bit(cpu)))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -162,6 +173,18 @@ static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
 	tell(SW_E_STOPPED, now, i, cpu, ran);
 }
 
+/* Where an agent decides: the CPU has no task until the agent says otherwise. Returns it if it had one. */
+static __always_inline u64 empty_slot(u32 cpu)
+{
+	u32 i = *sw_runner(&core, cpu);
+
+	if (!i)
+		return 0;
+	*sw_runner(&core, cpu) = 0;
+	sw_task(&core, i)->on = 0;
+	return sw_bit(cpu);
+}
+
 /* The CPU is gone for a reason, with the lock held. */
 static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 {
@@ -171,7 +194,9 @@ static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 	if (was & why)
 		return 0;
 	c->gone = was | why;
-	tell(SW_E_CPU_LOST, now, 0, cpu, why);
+	report(SW_E_CPU_LOST, now, 0, cpu, why);
+	if (agent_decides)
+		return empty_slot(cpu);
 	return was ? 0 : sw_cpu_leave(&core, cpu);
 }
 
@@ -183,7 +208,9 @@ static __always_inline u64 regain_cpu(u64 now, u32 cpu, u32 why)
 	if (!(c->gone & why))
 		return 0;
 	c->gone &= ~why;
-	tell(SW_E_CPU_BACK, now, 0, cpu, why);
+	report(SW_E_CPU_BACK, now, 0, cpu, why);
+	if (agent_decides)
+		return 0;
 	return c->gone ? 0 : sw_cpu_join(&core, cpu);
 }
 

@@ -2,8 +2,9 @@
 /*
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
- * lock.h, trace.h, decide.h: the way of every decision; background.h: ordinary work; timers.h: budgets
- * and releases; managed.h: managed tasks; commands.h: what user space may ask. This file joins them.
+ * lock.h, trace.h, decide.h: the way of every decision; agent.h: where an agent in user space decides
+ * instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
+ * commands.h: what user space may ask. This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
 #define SW_GLOBAL
@@ -52,7 +53,8 @@ void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
 		queue_background(p, flags);
 }
 
-void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
+/* Lets @cpu run its assignment, or else ordinary work. Whether that is its assignment. */
+static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 {
 	u32 number = 0;
 
@@ -60,16 +62,34 @@ void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
 		prev = NULL;
 	if (prev)
 		number = number_of(prev);
-	if (take_assigned(cpu, prev, number) || take_background(cpu))
-		return;
+	if (take_assigned(cpu, prev, number))
+		return true;
+	if (take_background(cpu))
+		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
 		/* Nothing waits any more, and nobody who did wants to go on. */
 		give_cpu(cpu, false);
 		if (take_assigned(cpu, prev, number))
-			return;
+			return true;
 	}
 	if (prev && !number)
 		scx_bpf_task_set_slice(prev, SW_SLICE);
+	return false;
+}
+
+void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
+{
+	u64 now;
+
+	if (!agent_decides) {
+		dispatch(cpu, prev);
+		return;
+	}
+	now = bpf_ktime_get_ns();
+	if (dispatch(cpu, prev))
+		tell(SW_E_DISPATCHED, now, 0, cpu, bpf_ktime_get_ns() - now);
+	/* Where the kernel has no timers nobody else listens. */
+	listen_to_agent(now);
 }
 
 void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
@@ -183,6 +203,13 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sw_cpu *c = cpu_at(cpu);
 
+	miss_agent(prev);
+	/* Nobody decides about CPUs that are not in the platform, the agent's own among them. */
+	if (cpu < SW_CPUS && READ_ONCE(c->gone) & SW_WHY_NOT_OURS) {
+		if (taken && !takes_cpu(prev))
+			scx_bpf_reenqueue_local_from_anywhere();
+		return 0;
+	}
 	if (cpu >= SW_CPUS || taken == !!(READ_ONCE(c->gone) & SW_WHY_TAKEN))
 		return 0;
 	cpu_event(cpu, SW_WHY_TAKEN, taken);

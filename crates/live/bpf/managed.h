@@ -53,6 +53,10 @@ static __always_inline void woken(struct task_struct *p, u32 i)
 
 	if (READ_ONCE(sw_task(&core, i)->awake))
 		return;
+	if (agent_decides) {
+		agent_woken(p, i);
+		return;
+	}
 	now = begin();
 	before = look(i);
 	/* Where releases are known, waking up is none. */
@@ -70,8 +74,13 @@ static __always_inline void woken(struct task_struct *p, u32 i)
 
 static __always_inline void blocked(struct task_struct *p, u32 i)
 {
-	u64 now = begin(), changed;
+	u64 now, changed;
 
+	if (agent_decides) {
+		agent_blocked(p, i);
+		return;
+	}
+	now = begin();
 	tell(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
 	changed = sw_sleep(&core, i);
 	/* Until its release: it wakes up by itself, and no timer has to. */
@@ -105,6 +114,10 @@ static __always_inline void stopped(u32 i, s32 cpu, bool goes_on)
 	u64 now, changed = 0, ran;
 	bool charged = goes_on || !t->follows;
 
+	if (agent_decides) {
+		agent_stopped(i, cpu);
+		return;
+	}
 	now = begin();
 	before = look(i);
 	ran = measure(i, cpu, now);
@@ -130,6 +143,10 @@ static __always_inline void yielded(u32 i, s32 cpu)
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
 	if (sw_task(&core, i)->follows)
 		return;
+	if (agent_decides) {
+		agent_yielded(i, cpu);
+		return;
+	}
 	now = begin();
 	before = look(i);
 	changed = sw_charge(&core, i, measure(i, cpu, now), now);
@@ -138,6 +155,14 @@ static __always_inline void yielded(u32 i, s32 cpu)
 	tell_difference(now, i, before);
 	/* This CPU comes by at once: the slice is over. */
 	conclude_and_arm(now, changed, sw_bit(cpu));
+}
+
+/* With the lock held: the task is ordinary work from now on. */
+static __always_inline u64 take_out(u32 i)
+{
+	u64 changed = agent_decides ? stop_task(i) : 0;
+
+	return changed | sw_leave(&core, i);
 }
 
 /*
@@ -152,12 +177,13 @@ static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
 	if (affinity == t->affinity)
 		return 0;
 	if (affinity == m->approved || !(t->affinity & ~affinity)) {
-		tell(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
+		report(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
 		return sw_set_affinity(&core, i, affinity);
 	}
 	m->demoted = 1;
+	m->asked = affinity;
 	ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
-	return sw_leave(&core, i);
+	return take_out(i);
 }
 
 /* @mask is what the kernel lets it use now; a single CPU where it is while it may not migrate. */
@@ -169,13 +195,15 @@ static __always_inline void remasked(u32 i, u64 affinity, u64 mask)
 
 	now = begin();
 	if (t->state != SW_ABSENT) {
-		if (t->narrowed != narrowed) {
+		/* An agent is not told of moments: the kernel holds the task where it is. */
+		if (!agent_decides && t->narrowed != narrowed) {
 			tell(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 			changed = sw_narrow(&core, i, narrowed);
 		}
 		changed |= ask_for_affinity(now, i, affinity);
 	} else if (m->demoted && !narrowed) {
 		/* What it asks for now may be granted. */
+		m->asked = affinity;
 		ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
 	}
 	conclude(now, changed, 0);
@@ -186,8 +214,8 @@ static __always_inline u64 forget(u64 now, u32 i)
 {
 	if (sw_task(&core, i)->state == SW_ABSENT)
 		return 0;
-	tell(SW_E_LEFT, now, i, SW_NO_CPU, 0);
-	return sw_leave(&core, i);
+	report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+	return take_out(i);
 }
 
 static __always_inline void left(u32 i)

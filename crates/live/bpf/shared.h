@@ -42,6 +42,13 @@ enum sw_event_kind {
 	SW_E_PRIORITY,		/* the task has another priority; value: which */
 	SW_E_CPU_LOST,		/* the CPU is gone; value: enum sw_why */
 	SW_E_CPU_BACK,		/* the CPU is back; value: enum sw_why */
+	/* Only where an agent decides. */
+	SW_E_TOLD,		/* the CPU has been told to run the task; 0: none */
+	SW_E_DISPATCHED,	/* the CPU has looked for what to run; value: how long that took, ns */
+	SW_E_DECIDED,		/* told by the agent; value: ns it took to hear, and in the upper half to decide */
+	SW_E_CONCLUDED,		/* told by the agent: all CPUs have been told */
+	SW_E_PROBE,		/* nothing: to see what telling costs */
+	SW_E_RAN,		/* the task has run for so long and goes on; value: ns, not in any SW_E_STOPPED */
 };
 
 /* Why a CPU is gone. It is back when no reason is left. */
@@ -82,7 +89,7 @@ struct sw_admit {
 	unsigned char follows;		/* its releases are told, see sw_next_job */
 	unsigned char budgeting;	/* enum sw_budgeting */
 	unsigned char start;		/* CPU + 1 where it is; 0: that does not matter */
-	unsigned char unused;
+	unsigned char awake;		/* answer: it wants to run */
 };
 
 struct sw_job {
@@ -97,6 +104,41 @@ struct sw_change {
 	unsigned long long value;
 	unsigned int task;
 	unsigned int unused;
+};
+
+/* So many in a call: most decisions concern one CPU or two, and what is handed over is copied twice. */
+#define SW_SLOTS 4
+
+/* What an agent has decided: a CPU is to run a task, 0: none, unless it has stopped since. */
+struct sw_slot {
+	unsigned short task;
+	unsigned short cpu;
+	unsigned int stops;
+};
+
+struct sw_slots {
+	unsigned long long lost;	/* answer: how many events found no room so far */
+	struct sw_slot slots[SW_SLOTS];
+	unsigned int count;
+	unsigned int unused;
+};
+
+/*
+ * All but the task is answer. Where that is 0 @cpu says which CPU is asked about, and the answer in
+ * @affinity is enum sw_why, or-ed.
+ */
+struct sw_level {
+	unsigned long long at;		/* when that was so: later reports are news */
+	unsigned long long release;	/* of the next job, if it told one */
+	unsigned long long ran;		/* ns, since it was admitted */
+	unsigned long long affinity;	/* if it takes part; otherwise what it asks for, 0: nothing */
+	unsigned int task;
+	unsigned int stops;		/* how often its slot was emptied by what it did */
+	unsigned int finished;		/* how often it told a next job */
+	unsigned char awake;
+	unsigned char present;
+	unsigned char cpu;		/* CPU + 1 that runs it; 0: none */
+	unsigned char unused;
 };
 
 /* What tick() answers: when it is due again at the latest. */

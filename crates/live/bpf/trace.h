@@ -34,6 +34,15 @@ static __always_inline void tell(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 	tell_with(BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
 }
 
+/* Whether whoever decides has to be woken when there is something to decide on. */
+u32 agent_sleeps;
+
+/* An agent has to know: what it decides on. */
+static __always_inline void report(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+{
+	tell_with(READ_ONCE(agent_sleeps) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
+}
+
 /* Somebody waits for an answer. */
 static __always_inline void ask(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {

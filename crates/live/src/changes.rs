@@ -8,10 +8,10 @@ use shiftwork_model::{
     TaskId,
 };
 
-use crate::kernel::{Machine, Story};
+use crate::machine::Machine;
 use crate::run::{on_machine, parameters};
+use crate::story::Story;
 use crate::sys::clock::monotonic_ns;
-use crate::sys::thread::set_affinity;
 use crate::work::Member;
 use crate::{LiveError, Plan};
 
@@ -37,7 +37,7 @@ pub(crate) struct Changes<'a> {
 struct Reach<'r, R> {
     at: Instant,
     members: &'r [Member],
-    machine: &'r mut Machine,
+    machine: &'r mut dyn Machine,
     story: &'r mut Story,
     recorder: &'r mut R,
 }
@@ -93,7 +93,7 @@ impl<'a> Changes<'a> {
         &mut self,
         now: Instant,
         members: &[Member],
-        machine: &mut Machine,
+        machine: &mut dyn Machine,
         story: &mut Story,
         recorder: &mut R,
     ) -> Result<(), LiveError> {
@@ -197,7 +197,7 @@ impl<'a> Changes<'a> {
     }
 
     /// The core takes the task in as it is now. A thread's job begins at once, if it is in one.
-    fn let_in(&self, member: &Member, machine: &Machine) -> Result<(), LiveError> {
+    fn let_in(&self, member: &Member, machine: &mut dyn Machine) -> Result<(), LiveError> {
         let [cost, period, deadline] = self.attributes[member.task.index()];
         let mut of = parameters(&self.plan, member, None);
         (of.cost, of.period, of.deadline) = (cost, period, deadline);
@@ -242,7 +242,7 @@ impl<'a> Changes<'a> {
     fn may_bind(&self, task: TaskId, affinity: &Affinity) -> Result<(), String> {
         let placement = self.admitted.as_ref().map(|all| all.terms().placement);
         match placement {
-            None | Some(Placement::Strong) => Ok(()),
+            None | Some(Placement::Strong | Placement::Weak) => Ok(()),
             Some(Placement::Hierarchical) => {
                 let mut bound = self.plan.bound.clone();
                 bound[task.index()] = *affinity;
@@ -277,13 +277,14 @@ impl<'a> Changes<'a> {
             *admitted = trial;
         }
         self.plan.bound[task.index()] = *affinity;
-        let Some(member) = reach.member(task) else {
+        let Some(member) = reach.member(task).copied() else {
             return Ok(());
         };
         let cpus = on_machine(&self.plan, affinity.cpus());
         reach.machine.approve(task, &cpus)?;
-        set_affinity(Some(member.thread), &cpus)
-            .map_err(|error| Failure::Refused(format!("the kernel refuses the affinity: {error}")))
+        let thread = member.thread;
+        let bound = reach.machine.bind(task, thread, &cpus);
+        bound.map_err(|error| Failure::Refused(format!("the kernel refuses the affinity: {error}")))
     }
 
     /// A task has asked the kernel for CPUs of the machine that it was not admitted for, and runs in
@@ -293,7 +294,7 @@ impl<'a> Changes<'a> {
         task: TaskId,
         member: &Member,
         cpus: &CpuSet,
-        machine: &Machine,
+        machine: &mut dyn Machine,
     ) -> Result<Option<String>, LiveError> {
         let in_file: CpuSet = (0..self.plan.cpus.len())
             .filter(|&index| cpus.contains(self.plan.cpus[index]))

@@ -1,23 +1,32 @@
 //! Linux machines: runs a task set for real.
 //!
-//! This crate owns the sched_ext machine (its BPF programs are in `bpf/`, and what decides in them is
-//! `shiftwork-kernel-core`), the threads and programs that do the tasks' work, and what there is to know
-//! about the machine underneath. It must never decide who runs: the core does. All system calls that
-//! need `unsafe` are in `sys/`.
+//! This crate owns three machines: the core decides inside the kernel (`kernel/`; its BPF programs are in
+//! `bpf/`, what decides in them is `shiftwork-kernel-core`), or an agent with any policy does (`agent/`)
+//! and is carried out by the same programs or by `SCHED_FIFO` (`fifo/`). It owns the threads and programs
+//! that do the tasks' work, and what there is to know about the machine underneath. It must never decide
+//! who runs: the core and the policies do. All system calls that need `unsafe` are in `sys/`.
 //!
 //! Start reading at [`Plan`], then `run.rs`, which is the way of a run from beginning to end.
 
+mod agent;
 mod changes;
 mod error;
+mod event;
+mod fifo;
 pub mod host;
 mod kernel;
+mod machine;
+mod overheads;
 mod plan;
 mod prepare;
 mod run;
+mod story;
+mod sync;
 mod sys;
 mod ticker;
 mod work;
 
 pub use error::LiveError;
-pub use plan::{Options, Plan};
+pub use overheads::Overheads;
+pub use plan::{Attention, Deciding, Options, Plan};
 pub use run::{Ended, Progress, Report, run_while};

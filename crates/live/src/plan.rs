@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use shiftwork_model::{Affinity, CpuId, Share, Span, TaskSet};
+use shiftwork_policy::Policy;
 use shiftwork_policy::registry::OrderName;
 
 /// What is to be run: who takes part, and what the core is told about them.
@@ -42,4 +43,24 @@ pub struct Options {
 impl Options {
     /// Room for about a hundred thousand jobs between two looks at the trace.
     pub const TRACE_BYTES: u32 = 16 << 20;
+}
+
+/// Who decides who runs, and what carries it out.
+pub enum Deciding {
+    /// The core, inside the kernel.
+    Kernel,
+    /// This policy, in an agent; the kernel carries out.
+    Agent(Box<dyn Policy>, Attention),
+    /// This policy, in an agent; fixed priorities carry out, on any kernel.
+    Fifo(Box<dyn Policy>, Attention),
+}
+
+/// How an agent waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attention {
+    /// It looks all the time: a CPU for itself, as published.
+    #[default]
+    Dedicated,
+    /// It sleeps until there is something to do, and leaves its CPU to others meanwhile.
+    Shared,
 }

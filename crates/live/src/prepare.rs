@@ -1,40 +1,88 @@
 //! What must be so before anything is loaded.
 
 use shiftwork_kernel_core::{CPUS_MAX, TASKS_MAX};
-use shiftwork_model::{CpuSet, OnOverrun, Span};
+use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
 
+use crate::fifo;
 use crate::host::{self, System, kernel};
 use crate::run::WAIT_MAX;
-use crate::{LiveError, Options, Plan};
+use crate::{Deciding, LiveError, Options, Plan};
 
 /// What a run needs to know of the machine.
 pub(crate) struct Host {
-    /// The CPUs that are online.
-    pub(crate) online: CpuSet,
+    /// The CPUs that are online and not of the platform.
+    pub(crate) elsewhere: CpuSet,
+    /// Where an agent would live; one of the platform if there is no other.
+    pub(crate) agent_cpu: CpuId,
     /// Whether BPF may have timers.
     pub(crate) has_timers: bool,
+    /// What a reader of the results should know, a sentence each.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Refuses what cannot work, with what would be accepted.
 ///
 /// # Errors
 /// The first thing that is in the way.
-pub(crate) fn check(plan: &Plan<'_>, options: &Options) -> Result<Host, LiveError> {
+pub(crate) fn check(
+    plan: &Plan<'_>,
+    options: &Options,
+    deciding: &Deciding,
+) -> Result<Host, LiveError> {
     let system = System::this();
     let online = check_cpus(plan, &system)?;
+    let elsewhere = online - plan.cpus.iter().copied().collect();
     check_tasks(plan)?;
-    if let Some(obstacle) = host::obstacles(&system).into_iter().next() {
+    if !matches!(deciding, Deciding::Kernel) {
+        check_agent(options, &elsewhere, &online)?;
+    }
+    let mut notes = Vec::new();
+    match deciding {
+        Deciding::Kernel | Deciding::Agent(..) => check_sched_ext(options, &system)?,
+        Deciding::Fifo(..) => {
+            if let Some(obstacle) = host::obstacle_to_fifo(&system) {
+                return Err(obstacle.into());
+            }
+            notes.extend(fifo::notes());
+        }
+    }
+    let agent_cpu = elsewhere.lowest().or(online.lowest());
+    Ok(Host {
+        elsewhere,
+        agent_cpu: agent_cpu.unwrap_or(CpuId::from_index(0)),
+        has_timers: !kernel::is_real_time(&system),
+        notes,
+    })
+}
+
+fn check_sched_ext(options: &Options, system: &System) -> Result<(), LiveError> {
+    if let Some(obstacle) = host::obstacles(system).into_iter().next() {
         return Err(obstacle.into());
     }
     if let Some(folder) = &options.pin
-        && let Some(obstacle) = host::obstacle_to_pinning(&system, &folder.to_string_lossy())
+        && let Some(obstacle) = host::obstacle_to_pinning(system, &folder.to_string_lossy())
     {
         return Err(obstacle.into());
     }
-    Ok(Host {
-        online,
-        has_timers: !kernel::is_real_time(&system),
-    })
+    Ok(())
+}
+
+fn check_agent(options: &Options, elsewhere: &CpuSet, online: &CpuSet) -> Result<(), LiveError> {
+    if options.pin.is_some() {
+        return Err(LiveError::Machine {
+            what: String::from(
+                "an agent decides in this program, and nobody would once it is gone",
+            ),
+            remedy: String::from("only `--machine kernel` can be pinned"),
+        });
+    }
+    if elsewhere.is_empty() {
+        return Err(LiveError::TaskSet(format!(
+            "the platform takes all CPUs of this machine, {online}, and an agent needs one of its own; \
+             take fewer in [platform] and name them with --on-cpus, or use --machine kernel"
+        )));
+    }
+    Ok(())
 }
 
 fn check_cpus(plan: &Plan<'_>, system: &System) -> Result<CpuSet, LiveError> {

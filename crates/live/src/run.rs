@@ -7,14 +7,20 @@ use shiftwork_analysis::admission::Admitted;
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, Span, Task, TaskId};
 
+use crate::agent::{AgentMachine, Employment, Rest};
 use crate::changes::Changes;
-use crate::kernel::{Machine, Parameters, Story};
-use crate::sys::bpf::Unloaded;
+use crate::fifo;
+use crate::kernel::{Commanding, KernelMachine, Obeying, Scheduler};
+use crate::machine::{Machine, Parameters};
+use crate::overheads::Overheads;
+use crate::plan::{Attention, Deciding};
+use crate::prepare::Host;
+use crate::story::Story;
+use crate::sys::bpf::Decider;
 use crate::sys::clock::{monotonic_ns, pause, sleep_until};
 use crate::sys::memory::lock_all;
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
-use crate::ticker::Ticker;
 use crate::work::{Crew, Ending, Jobs, Member};
 use crate::{LiveError, Options, Plan, prepare};
 
@@ -74,6 +80,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// What was wrong with the core's state at the end; `None` is as it should be.
     pub fault: Option<&'static str>,
+    /// What scheduling itself took; `None` where the kernel decides.
+    pub overheads: Option<Overheads>,
 }
 
 /// Runs the plan on this machine and tells the recorder everything that happens, a little later than
@@ -86,34 +94,30 @@ pub struct Report {
 pub fn run_while<R: Recorder>(
     plan: &Plan<'_>,
     options: &Options,
+    deciding: Deciding,
     admitted: Option<Admitted>,
     recorder: &mut R,
     go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
 ) -> Result<Report, LiveError> {
-    let host = prepare::check(plan, options)?;
-    let mut notes = Vec::new();
+    let host = prepare::check(plan, options, &deciding)?;
+    let mut notes = host.notes.clone();
     if let Err(error) = lock_all() {
         notes.push(format!(
             "memory is not locked ({error}): a page fault may make a job late"
         ));
     }
-    let cpus: CpuSet = plan.cpus.iter().copied().collect();
-    let mut machine = Machine::load(plan.order, &cpus, host.has_timers, options)?;
-    for (index, &cpu) in plan.cpus.iter().enumerate() {
-        let mates = plan.set.platform.cache_mates(CpuId::from_index(index));
-        machine.set_cache_mates(cpu, &on_machine(plan, &mates))?;
+    // Whoever watches keeps out of the way if there is room elsewhere.
+    let mut room = host.elsewhere;
+    if !matches!(deciding, Deciding::Kernel) && room.len() > 1 {
+        room.remove(host.agent_cpu);
     }
+    if !room.is_empty() {
+        set_affinity(None, &room).map_err(LiveError::system("leave the tasks' CPUs"))?;
+    }
+    let mut machine = machine(plan, options, deciding, &host)?;
     if let Some(folder) = &options.pin {
         machine.pin(folder)?;
     }
-    // Whoever watches and ticks keeps out of the way if there is room elsewhere.
-    let elsewhere = host.online - cpus;
-    if !elsewhere.is_empty() {
-        set_affinity(None, &elsewhere).map_err(LiveError::system("leave the tasks' CPUs"))?;
-    }
-    let ticker = (!host.has_timers)
-        .then(|| Ticker::start(&machine))
-        .transpose()?;
     let crew = Crew::muster(plan, options, &machine.gate())?;
     let horizon = Instant::ZERO + options.horizon;
     let mut run = Run {
@@ -128,10 +132,67 @@ pub fn run_while<R: Recorder>(
     };
     let ended = run.go(recorder, go_on);
     let stopped = run.stop(recorder);
-    drop(ticker);
     let (ended, reached) = ended?;
     stopped?;
     Ok(run.report(ended, reached))
+}
+
+/// The machine that runs it so.
+fn machine(
+    plan: &Plan<'_>,
+    options: &Options,
+    deciding: Deciding,
+    host: &Host,
+) -> Result<Box<dyn Machine>, LiveError> {
+    let employment = |policy, attention: Attention| Employment {
+        plan,
+        options,
+        policy,
+        attention,
+        rest: Rest::SHORT,
+        cpu: host.agent_cpu,
+    };
+    Ok(match deciding {
+        Deciding::Kernel => {
+            let scheduler = scheduler(plan, options, Decider::Core, host)?;
+            Box::new(KernelMachine::new(scheduler))
+        }
+        Deciding::Agent(policy, attention) => {
+            let decider = Decider::Agent(host.agent_cpu.index() as u32);
+            let scheduler = scheduler(plan, options, decider, host)?;
+            let commanding = Commanding::new(&scheduler)?;
+            let body = Obeying::new(scheduler, commanding.bell());
+            let begin = move || commanding.begin();
+            let employment = employment(policy, attention);
+            Box::new(AgentMachine::start(body, employment, begin)?)
+        }
+        Deciding::Fifo(policy, attention) => {
+            let cpus: CpuSet = plan.cpus.iter().copied().collect();
+            let names = plan.set.tasks.iter().map(|task| task.name.clone());
+            let (body, enactor) = fifo::set_up(&cpus, names.collect())?;
+            let employment = Employment {
+                rest: Rest::LONG,
+                ..employment(policy, attention)
+            };
+            Box::new(AgentMachine::start(body, employment, move || Ok(enactor))?)
+        }
+    })
+}
+
+/// The programs in the kernel, loaded for the CPUs of the plan.
+fn scheduler(
+    plan: &Plan<'_>,
+    options: &Options,
+    decider: Decider,
+    host: &Host,
+) -> Result<Scheduler, LiveError> {
+    let cpus: CpuSet = plan.cpus.iter().copied().collect();
+    let scheduler = Scheduler::load(decider, plan.order, &cpus, host.has_timers, options)?;
+    for (index, &cpu) in plan.cpus.iter().enumerate() {
+        let mates = plan.set.platform.cache_mates(CpuId::from_index(index));
+        scheduler.set_cache_mates(cpu, &on_machine(plan, &mates))?;
+    }
+    Ok(scheduler)
 }
 
 /// The jobs of the tasks that threads do; a program's are not known.
@@ -195,7 +256,7 @@ pub(crate) fn parameters(plan: &Plan<'_>, member: &Member, start: Option<CpuId>)
 /// A run that is on.
 struct Run<'a> {
     plan: &'a Plan<'a>,
-    machine: Machine,
+    machine: Box<dyn Machine>,
     crew: Crew,
     story: Story,
     changes: Changes<'a>,
@@ -259,6 +320,7 @@ impl Run<'_> {
         }
         self.story.begin(origin_ns);
         self.crew.start(origin_ns);
+        self.machine.begin();
         self.watch(origin_ns, recorder, go_on)
     }
 
@@ -277,13 +339,13 @@ impl Run<'_> {
             self.changes.act(
                 now,
                 self.crew.members(),
-                &mut self.machine,
+                self.machine.as_mut(),
                 &mut self.story,
                 recorder,
             )?;
             self.answer()?;
             self.note_endings();
-            if let Some(Unloaded { reason, .. }) = self.machine.unloaded() {
+            if let Some(reason) = self.machine.unloaded() {
                 return Ok((Ended::Unloaded { reason }, now.min(self.horizon)));
             }
             if now >= self.horizon {
@@ -326,7 +388,9 @@ impl Run<'_> {
             else {
                 continue;
             };
-            let note = self.changes.ask(task, member, &cpus, &self.machine)?;
+            let note = self
+                .changes
+                .ask(task, member, &cpus, self.machine.as_mut())?;
             if let Some(note) = note {
                 self.asked.add(note);
             }
@@ -380,7 +444,8 @@ impl Run<'_> {
     }
 
     fn report(mut self, ended: Ended, reached: Instant) -> Report {
-        let snapshot = self.machine.snapshot();
+        let (shifts, fault) = self.machine.state();
+        let overheads = self.machine.overheads();
         let lost = self.machine.events_lost();
         self.machine.unload();
         self.notes.append(&mut self.changes.notes);
@@ -390,7 +455,6 @@ impl Run<'_> {
                 "{lost} events of the trace found no room: the records have gaps"
             ));
         }
-        let (shifts, fault) = snapshot.map_or((0, None), |mut core| (core.shifts(), core.fault()));
         Report {
             reached,
             events: self.story.decisions,
@@ -401,6 +465,7 @@ impl Run<'_> {
             ended,
             notes: self.notes,
             fault,
+            overheads,
         }
     }
 }

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::LiveError;
-use crate::kernel::Machine;
-use crate::sys::bpf::Alarm;
+use crate::sys::bpf::{Alarm, Command, Loaded};
 use crate::sys::thread::{Class, set_class};
 
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
@@ -22,12 +21,11 @@ pub(crate) struct Ticker {
 
 impl Ticker {
     /// Starts it.
-    pub(crate) fn start(machine: &Machine) -> Result<Self, LiveError> {
+    pub(crate) fn start(loaded: &Loaded, tick: Command) -> Result<Self, LiveError> {
         let over = Arc::new(AtomicBool::new(false));
-        let alarm = machine
+        let alarm = loaded
             .alarm()
             .map_err(LiveError::system("listen to the scheduler in the kernel"))?;
-        let tick = machine.tick_command();
         let (heard, is_over) = (alarm.clone(), Arc::clone(&over));
         let thread = std::thread::Builder::new()
             .name(String::from("ticker"))
@@ -36,10 +34,12 @@ impl Ticker {
                 let _ = set_class(None, Class::Fifo(PRIORITY));
                 let Ok(listener) = heard.listen() else { return };
                 while !is_over.load(Ordering::Acquire) {
-                    let Ok(next_ns) = Machine::tick(&tick) else {
+                    // It answers when it is due again.
+                    let mut words = [0];
+                    if tick.call(&mut words).is_err() {
                         return;
-                    };
-                    listener.wait_until(next_ns);
+                    }
+                    listener.wait_until(words[0]);
                 }
             })
             .map_err(LiveError::system("make a thread that ticks"))?;

@@ -1,10 +1,11 @@
 //! `shiftwork run`: admit a task set and make it happen on this machine.
 //!
-//! `admission.rs` decides whether it may begin, `kernel.rs` runs it, `view.rs` is what people see
-//! meanwhile, `measured.rs` what they see afterwards, beside a simulation of the same.
+//! `admission.rs` decides whether it may begin, `choice.rs` on which machine, `live.rs` runs it, `view.rs`
+//! is what people see meanwhile, `measured.rs` what they see afterwards, beside a simulation of the same.
 
 mod admission;
-mod kernel;
+mod choice;
+mod live;
 mod measured;
 mod view;
 
@@ -13,8 +14,7 @@ use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
 
-use crate::args::{MachineName, RunArgs};
-use crate::catalogue;
+use crate::args::{Attention, MachineName, RunArgs};
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
@@ -23,6 +23,7 @@ use crate::verb::outputs::{Finished, Outputs, Recording};
 use crate::verb::shown;
 use crate::verb::watch::Watch;
 use admission::Admission;
+use choice::Chosen;
 use measured::Measured;
 
 /// A run that may begin.
@@ -31,6 +32,7 @@ struct Start<'a> {
     recording: Recording<'a>,
     entry: &'static Entry,
     policy: Box<dyn Policy>,
+    chosen: Chosen,
     admission: Admission,
 }
 
@@ -51,7 +53,10 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
     chosen::note_what_is_ignored(&input, &set, console);
-    let entry = entry(args, &input, &set)?;
+    let names: Vec<String> = args.policy.iter().cloned().collect();
+    // One name, one entry.
+    let entry = chosen::policies(&names, &input, &set)?[0];
+    choice::check(args.machine, entry)?;
     let policy = entry
         .build(&set)
         .map_err(|error| Failure::in_file(&input.path, error))?;
@@ -60,62 +65,39 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         admission.refuse(console, entry)?;
         return Ok(Answer::No);
     }
+    let chosen = choice::choose(args.machine, entry)?;
     let start = Start {
         args,
         recording: Recording {
             args: &args.recording,
             input: &input,
             set: &set,
-            machine: match args.machine {
-                MachineName::Sim => "sim",
-                MachineName::Auto | MachineName::Kernel => "kernel",
-            },
+            machine: chosen.name(),
             verb: "run",
             options: options(args),
         },
         entry,
         policy,
+        chosen,
         admission,
     };
-    match args.machine {
-        MachineName::Sim => simulated(start, console),
-        MachineName::Auto | MachineName::Kernel => kernel::run(start, console),
+    match chosen {
+        Chosen::Sim => simulated(start, console),
+        Chosen::Kernel | Chosen::Agent | Chosen::Fifo => live::run(start, console),
     }
-}
-
-/// The policy of the command line, otherwise that of the file.
-fn entry(args: &RunArgs, input: &Input, set: &TaskSet) -> Result<&'static Entry, Failure> {
-    let names: Vec<String> = args.policy.iter().cloned().collect();
-    // One name, one entry.
-    let entry = chosen::policies(&names, input, set)?[0];
-    if args.machine == MachineName::Sim || runs_live(entry.name) {
-        return Ok(entry);
-    }
-    let names: Vec<&str> = catalogue::policies()
-        .map(|entry| entry.name)
-        .filter(|name| runs_live(name))
-        .collect();
-    Err(Failure::input(format_args!(
-        "policy {} only runs simulated (`--machine sim`, or `shiftwork simulate`); the kernel takes: {}",
-        entry.name,
-        names.join(" ")
-    )))
-}
-
-/// Whether the kernel can run this policy: the core schedules strongly, and partitioned, clustered,
-/// global and nested affinities are special cases of that. Published variants of the same differ in
-/// where they place jobs, weak and non-preemptive ones in whom they run.
-fn runs_live(policy: &str) -> bool {
-    let name = policy.strip_suffix("-kernel").unwrap_or(policy);
-    let order = name.strip_suffix("-edf").or(name.strip_suffix("-fp"));
-    matches!(order, Some("p" | "g" | "c" | "strong" | "hpa"))
 }
 
 /// What a page says of how to make it again.
 fn options(args: &RunArgs) -> String {
-    let mut options = String::new();
-    if args.machine == MachineName::Sim {
-        options.push_str(" --machine sim");
+    let mut options = match args.machine {
+        MachineName::Auto => String::new(),
+        MachineName::Kernel => String::from(" --machine kernel"),
+        MachineName::Agent => String::from(" --machine agent"),
+        MachineName::Fifo => String::from(" --machine fifo"),
+        MachineName::Sim => String::from(" --machine sim"),
+    };
+    if args.agent == Attention::Shared {
+        options.push_str(" --agent shared");
     }
     if args.best_effort {
         options.push_str(" --best-effort");
@@ -195,34 +177,4 @@ fn conclude(
         return Err(failure);
     }
     Ok(shown::answer(console, recording, &finished))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_takes_what_strong_scheduling_with_special_affinities_is() {
-        let live: Vec<&str> = catalogue::policies()
-            .map(|entry| entry.name)
-            .filter(|name| runs_live(name))
-            .collect();
-        assert_eq!(
-            live,
-            [
-                "p-edf",
-                "g-edf",
-                "c-edf",
-                "strong-edf",
-                "hpa-edf",
-                "p-fp",
-                "g-fp",
-                "c-fp",
-                "strong-fp",
-                "hpa-fp",
-                "strong-edf-kernel",
-                "strong-fp-kernel"
-            ]
-        );
-    }
 }

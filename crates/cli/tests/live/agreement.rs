@@ -1,5 +1,7 @@
 //! The heart of the live machine: what runs is what was simulated.
 
+use std::ops::Range;
+
 use serde_json::Value;
 use shiftwork_model::{Span, TaskSet, Work};
 use shiftwork_taskset::generate::{
@@ -14,25 +16,35 @@ const HORIZON_MS: u64 = 100;
 
 /// Every job of random task sets with nested affinities finishes when the simulation says.
 pub fn of_nested_affinities() -> Result<(), String> {
-    agree(Shape::Laminar, "hpa-edf", 10, 1)
+    agree(Shape::Laminar, "hpa-edf", "kernel", 1..11)
 }
 
 /// The same with any affinities.
 pub fn of_arbitrary_affinities() -> Result<(), String> {
-    agree(Shape::Arbitrary, "strong-edf", 10, 1)
+    agree(Shape::Arbitrary, "strong-edf", "kernel", 1..11)
 }
 
 /// The same under fixed priorities.
 pub fn under_fixed_priorities() -> Result<(), String> {
-    agree(Shape::Arbitrary, "strong-fp", 4, 1_001)
+    agree(Shape::Arbitrary, "strong-fp", "kernel", 1_001..1_005)
 }
 
-fn agree(shape: Shape, policy: &str, few: u64, first: u64) -> Result<(), String> {
+/// The same task sets where an agent decides: what it runs is what the kernel runs, and the simulation.
+pub fn of_an_agent() -> Result<(), String> {
+    agree(Shape::Laminar, "hpa-edf", "agent", 1..4)?;
+    agree(Shape::Arbitrary, "strong-edf", "agent", 1..4)?;
+    agree(Shape::Arbitrary, "strong-fp", "agent", 1_001..1_003)
+}
+
+/// `seeds` are those of the fast selection; the long one has five times as many.
+fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result<(), String> {
+    let few = seeds.end - seeds.start;
     let count = if long() { 5 * few } else { few };
     let mut disagreeing = Vec::new();
-    for seed in first..first + count {
+    for seed in seeds.start..seeds.start + count {
         let set = random_set(shape, seed)?;
-        let measured = run(&set, policy, HORIZON_MS, &THREE_CPUS)?;
+        let on = [&THREE_CPUS[..], &["--machine", machine]].concat();
+        let measured = run(&set, policy, HORIZON_MS, &on)?;
         println!("{}", line(seed, &measured));
         if let Err(why) = judge(&measured) {
             println!("{why}\n{}", shiftwork_taskset::write(&set));
@@ -42,7 +54,7 @@ fn agree(shape: Shape, policy: &str, few: u64, first: u64) -> Result<(), String>
     match disagreeing.is_empty() {
         true => Ok(()),
         false => Err(format!(
-            "{policy} {shape:?}: seeds {disagreeing:?}, see above"
+            "{policy} {shape:?} on {machine}: seeds {disagreeing:?}, see above"
         )),
     }
 }

@@ -73,6 +73,11 @@ const TESTS: &[Test] = &[
         agreement::under_fixed_priorities,
     ),
     Test::new(
+        "a_run_by_an_agent_agrees_with_its_simulation",
+        Group::Latency,
+        agreement::of_an_agent,
+    ),
+    Test::new(
         "table_1_of_dubey_et_al_holds_live",
         Group::Latency,
         dubey::t3_starts_at_once_and_t4_waits,
@@ -88,6 +93,12 @@ const TESTS: &[Test] = &[
         policies::keep_what_they_promise,
     )
     .within(120),
+    Test::new(
+        "every_policy_keeps_what_it_promises_under_an_agent",
+        Group::Latency,
+        policies::keep_what_they_promise_under_an_agent,
+    )
+    .within(180),
     Test::new(
         "runs_with_something_of_everything_keep_their_rules",
         Group::Function,
@@ -108,6 +119,12 @@ const TESTS: &[Test] = &[
         Group::Latency,
         latency::reacts_in_microseconds_under_fp,
     ),
+    Test::new(
+        "an_agent_reacts_in_microseconds",
+        Group::Latency,
+        latency::an_agent_reacts_in_microseconds,
+    )
+    .within(120),
     Test::new(
         "a_shift_takes_microseconds",
         Group::Latency,
@@ -242,6 +259,46 @@ const TESTS: &[Test] = &[
         "pinned_ordinary_work_is_served_after_a_second",
         Group::Latency,
         faults::others::of_waiting,
+    ),
+    Test::new(
+        "a_killed_agent_leaves_everybody_to_the_kernel",
+        Group::Latency,
+        faults::agent::killed,
+    ),
+    Test::new(
+        "a_stopped_agent_loses_everybody_to_the_kernel",
+        Group::Latency,
+        faults::agent::stopped,
+    ),
+    Test::new(
+        "a_failing_agent_ends_the_run",
+        Group::Latency,
+        faults::agent::failing,
+    ),
+    Test::new(
+        "an_agent_that_misses_reports_finds_out",
+        Group::Latency,
+        faults::agent::misses_reports,
+    ),
+    Test::new(
+        "changes_of_affinity_harm_nobody_under_an_agent",
+        Group::Latency,
+        faults::agent::of_those_who_change,
+    ),
+    Test::new(
+        "programs_have_what_they_are_to_have_under_an_agent",
+        Group::Latency,
+        faults::agent::programs,
+    ),
+    Test::new(
+        "a_cpu_goes_and_comes_back_under_an_agent",
+        Group::Latency,
+        faults::agent::of_an_absent_cpu,
+    ),
+    Test::new(
+        "those_above_take_a_cpu_for_a_while_under_an_agent",
+        Group::Latency,
+        faults::agent::of_those_above,
     ),
     Test::new(
         "a_failing_program_brings_its_exit_status",

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
-use shiftwork_live::{Ended, Options, Plan, Report, run_while};
-use shiftwork_model::{CpuId, Instant, Record, Recorder as _, Span, TaskSet};
+use shiftwork_cli::catalogue;
+use shiftwork_live::{Attention, Deciding, Ended, Options, Plan, Report, run_while};
+use shiftwork_model::{CpuId, Record, Recorder as _, Span, TaskSet};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_trace::{Counters, RunSummary};
 
@@ -42,7 +43,49 @@ pub struct Ran {
 /// # Errors
 /// If it did not come to its end, if the kernel's state was not right, or if records were lost.
 pub fn run(file: &str, order: OrderName, span: Span) -> Result<Ran, String> {
+    run_by(file, order, span, |_| Ok(Deciding::Kernel))
+}
+
+/// The same under this policy of the catalogue, where an agent decides.
+///
+/// # Errors
+/// As [`run`], and if there is no such policy, or it refuses the task set.
+pub fn run_by_agent(file: &str, policy: &str, span: Span) -> Result<Ran, String> {
+    let mut policies = catalogue::policies();
+    let entry = policies.find(|entry| entry.name == policy);
+    let entry = entry.ok_or("there is no such policy")?;
+    run_by(file, entry.order, span, |set| {
+        let policy = entry.build(set).map_err(|error| error.to_string())?;
+        Ok(Deciding::Agent(policy, Attention::Dedicated))
+    })
+}
+
+fn run_by(
+    file: &str,
+    order: OrderName,
+    span: Span,
+    deciding: impl FnOnce(&TaskSet) -> Result<Deciding, String>,
+) -> Result<Ran, String> {
+    let ran = run_as_it_comes(file, order, span, deciding)?;
+    let report = &ran.report;
+    match (report.lost, report.fault, &report.ended) {
+        (0, None, Ended::Horizon) => Ok(ran),
+        (lost, fault, ended) => Err(format!("{lost} records lost, fault {fault:?}, {ended:?}")),
+    }
+}
+
+/// The same, however it ends.
+///
+/// # Errors
+/// If it could not be run at all.
+pub fn run_as_it_comes(
+    file: &str,
+    order: OrderName,
+    span: Span,
+    deciding: impl FnOnce(&TaskSet) -> Result<Deciding, String>,
+) -> Result<Ran, String> {
     let set = shiftwork_taskset::read(file).map_err(|error| error.to_string())?;
+    let deciding = deciding(&set)?;
     let plan = Plan {
         set: &set,
         order,
@@ -57,19 +100,13 @@ pub fn run(file: &str, order: OrderName, span: Span) -> Result<Ran, String> {
         pin: None,
     };
     let mut records = Vec::with_capacity(100_000);
-    let report = run_while(&plan, &options, None, &mut records, &mut |_| true)
+    let report = run_while(&plan, &options, deciding, None, &mut records, &mut |_| true)
         .map_err(|error| error.to_string())?;
-    match (report.lost, report.fault, &report.ended) {
-        (0, None, Ended::Horizon) => {}
-        (lost, fault, ended) => {
-            return Err(format!("{lost} records lost, fault {fault:?}, {ended:?}"));
-        }
-    }
     let mut counters = Counters::new(&set, set.platform.cpus);
     for record in &records {
         counters.record(record.at, &record.what);
     }
-    let summary = counters.finish(Instant::ZERO + span);
+    let summary = counters.finish(report.reached);
     Ok(Ran {
         set,
         report,

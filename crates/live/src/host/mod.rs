@@ -13,6 +13,6 @@ pub mod system;
 
 pub use bandwidth::{DeadlineServer, RealTimeLimit, Served, deadline_servers, real_time_limit};
 pub use kernel::is_real_time;
-pub use obstacle::{Obstacle, obstacle_to_pinning, obstacles};
+pub use obstacle::{Obstacle, obstacle_to_fifo, obstacle_to_pinning, obstacles};
 pub use sched_ext::WATCHDOG_MAX;
 pub use system::System;

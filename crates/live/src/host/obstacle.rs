@@ -5,6 +5,9 @@ use std::fmt;
 use super::{System, kernel, privileges, sched_ext};
 use crate::LiveError;
 
+/// The highest real-time priority that a run gives a thread.
+const RANK_MAX: u8 = 95;
+
 /// Something that keeps this machine from running a task set live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
@@ -59,6 +62,11 @@ pub fn obstacles(system: &System) -> Vec<Obstacle> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Why threads cannot be ranked by fixed priorities here; `None` if nothing is known to be in the way.
+pub fn obstacle_to_fifo(system: &System) -> Option<Obstacle> {
+    privileges::too_low_rank(system, RANK_MAX)
 }
 
 /// Why a scheduler cannot be pinned in this folder; `None` if nothing is known to be in the way.

@@ -57,6 +57,26 @@ pub fn lacking(system: &System) -> Option<Obstacle> {
     })
 }
 
+/// A process whose threads may not have the real-time priority that is asked for.
+pub fn too_low_rank(system: &System, wanted: u8) -> Option<Obstacle> {
+    const SYS_NICE: u32 = 23;
+    if effective(system)? >> SYS_NICE & 1 == 1 {
+        return None;
+    }
+    let allowed = limit(system, "Max realtime priority")?;
+    let is_enough = allowed
+        .parse()
+        .map_or(true, |allowed: u64| allowed >= u64::from(wanted));
+    (!is_enough).then(|| {
+        Obstacle::new(
+            format!(
+                "this process may have real-time priorities to {allowed}, and {wanted} is needed"
+            ),
+            "run it as root, or after `ulimit -r 99`",
+        )
+    })
+}
+
 /// One of the limits in `/proc/self/limits`: the soft one, as it is written there.
 pub fn limit(system: &System, name: &str) -> Option<String> {
     let limits = system.read("/proc/self/limits")?;
@@ -88,6 +108,24 @@ pub fn too_little_locked_memory(system: &System) -> Option<Obstacle> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn real_time_priorities_take_a_capability_or_a_limit() {
+        let machine = |bits: &str, limit: &str| {
+            let status = format!("Name:\tx\nCapEff:\t{bits}\n");
+            let limits = format!("Max realtime priority     {limit}        {limit}\n");
+            let files = [
+                ("/proc/self/status", status.as_str()),
+                ("/proc/self/limits", limits.as_str()),
+            ];
+            too_low_rank(&System::of(files), 90).map(|obstacle| obstacle.what)
+        };
+        assert_eq!(machine("0000000000800000", "0"), None);
+        assert_eq!(machine("0000000000000000", "90"), None);
+        assert_eq!(machine("0000000000000000", "unlimited"), None);
+        let refused = "this process may have real-time priorities to 0, and 90 is needed";
+        assert_eq!(machine("0000000000000000", "0").as_deref(), Some(refused));
+    }
 
     const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units\n\
          Max locked memory         8388608              8388608              bytes\n\

@@ -1,12 +1,12 @@
-//! The sched_ext machine: the core decides inside the kernel, and this module feeds it and reads what
-//! it tells.
+//! What runs in the kernel, through sched_ext: it decides itself, or carries out what an agent decides.
 //!
-//! `event.rs` is the language of the trace, `machine.rs` the loaded scheduler and what it can be told,
-//! `story.rs` makes records of events. Nothing here decides who runs.
+//! `scheduler.rs` is the loaded scheduler and what it can be told, `machine.rs` the machine whose core
+//! decides inside the kernel, `enactor.rs` the hands of an agent. Nothing here decides who runs.
 
-mod event;
+mod enactor;
 mod machine;
-mod story;
+mod scheduler;
 
-pub(crate) use machine::{Machine, Parameters};
-pub(crate) use story::Story;
+pub(crate) use enactor::{Commanding, Obeying};
+pub(crate) use machine::KernelMachine;
+pub(crate) use scheduler::Scheduler;

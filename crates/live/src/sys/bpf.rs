@@ -52,6 +52,17 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     /// Room of the trace.
     pub(crate) trace_bytes: u32,
+    /// Who decides.
+    pub(crate) decider: Decider,
+}
+
+/// Who decides, as far as the programs have to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decider {
+    /// The core, in the kernel.
+    Core,
+    /// An agent, on this CPU.
+    Agent(u32),
 }
 
 /// A program that is called with a few words and answers in the same place. Can be called from any
@@ -102,6 +113,11 @@ pub(crate) struct Commands {
     pub(crate) set_priority: Command,
     pub(crate) set_server: Command,
     pub(crate) tick: Command,
+    pub(crate) assign: Command,
+    pub(crate) say_alive: Command,
+    pub(crate) set_sleeping: Command,
+    pub(crate) probe_records: Command,
+    pub(crate) level: Command,
 }
 
 /// The programs, loaded, and attached as the machine's scheduler while this exists.
@@ -140,6 +156,74 @@ impl Alarm {
             ring: builder.build().map_err(io::Error::other)?,
             bell: Arc::clone(&self.bell),
         })
+    }
+}
+
+/// The ring of events, before some thread makes it its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Reports {
+    map: Arc<MapHandle>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Reports {
+    /// Makes whoever hears return from waiting at once.
+    pub(crate) fn ring(&self) {
+        // It fails only where the bell has been rung 2^64 times already.
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// The ear, for one thread.
+    ///
+    /// # Errors
+    /// What libbpf said.
+    pub(crate) fn hear(&self) -> io::Result<Hearing> {
+        let events = Rc::new(RefCell::new(Vec::with_capacity(HEARD_BYTES)));
+        let ring = ring(&*self.map, Rc::clone(&events)).map_err(io::Error::other)?;
+        Ok(Hearing {
+            ring,
+            events,
+            bell: Arc::clone(&self.bell),
+        })
+    }
+}
+
+/// Room for a thousand events between two looks: no more is allocated unless there are more.
+const HEARD_BYTES: usize = 24 << 10;
+
+/// Hears [`Reports`]. Looking takes no system call.
+pub(crate) struct Hearing {
+    ring: RingBuffer<'static>,
+    events: Rc<RefCell<Vec<u8>>>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Hearing {
+    /// Calls `take` with the events since the last call, one after the other, as bytes.
+    ///
+    /// # Errors
+    /// What libbpf said.
+    pub(crate) fn take(&mut self, take: impl FnOnce(&[u8])) -> io::Result<()> {
+        self.ring.consume().map_err(io::Error::other)?;
+        let mut events = self.events.borrow_mut();
+        take(&events);
+        events.clear();
+        Ok(())
+    }
+
+    /// Whether there is nothing to take. It fetches what there is.
+    pub(crate) fn is_empty(&self) -> bool {
+        // What libbpf says of a failure, it says again to whoever takes.
+        let _ = self.ring.consume();
+        self.events.borrow().is_empty()
+    }
+
+    /// Returns at this instant of the monotonic clock, with a report, or when the bell rings.
+    pub(crate) fn wait_until(&self, at_ns: u64) {
+        wait_for(&[&self.ring], &[&self.bell], at_ns);
+        let mut count = [0; 8];
+        // Nobody may have rung.
+        let _ = rustix::io::read(&*self.bell, &mut count);
     }
 }
 
@@ -216,6 +300,10 @@ impl Loaded {
             .ok_or("the programs have no constants")?;
         constants.cpu_count = settings.cpu_count;
         constants.has_timers = settings.has_timers;
+        if let Decider::Agent(cpu) = settings.decider {
+            constants.agent_decides = true;
+            constants.agent_cpu = cpu + 1;
+        }
         open.struct_ops.shiftwork_mut().timeout_ms =
             u32::try_from(settings.timeout.as_millis()).unwrap_or(u32::MAX);
         let room = settings
@@ -231,7 +319,7 @@ impl Loaded {
             .map_err(|error| told("the kernel refuses the programs", error))?;
         associate(&skel);
         let events = Rc::new(RefCell::new(Vec::new()));
-        let ring = ring(&skel, Rc::clone(&events))
+        let ring = ring(&skel.maps.events, Rc::clone(&events))
             .map_err(|error| told("could not map the trace", error))?;
         let probe = skel
             .progs
@@ -281,6 +369,11 @@ impl Loaded {
             set_priority: command(&programs.set_priority)?,
             set_server: command(&programs.set_server)?,
             tick: command(&programs.tick)?,
+            assign: command(&programs.assign)?,
+            say_alive: command(&programs.say_alive)?,
+            set_sleeping: command(&programs.set_sleeping)?,
+            probe_records: command(&programs.probe_records)?,
+            level: command(&programs.level)?,
         })
     }
 
@@ -300,6 +393,19 @@ impl Loaded {
     pub(crate) fn alarm(&self) -> io::Result<Alarm> {
         let map = MapHandle::try_from(&self.skel.maps.alarms).map_err(io::Error::other)?;
         Ok(Alarm {
+            map: Arc::new(map),
+            bell: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+        })
+    }
+
+    /// The ring, for another thread than the one that loaded. It has one reader: then nobody may call
+    /// [`take_events`](Self::take_events).
+    ///
+    /// # Errors
+    /// If there are no file descriptors left.
+    pub(crate) fn reports(&self) -> io::Result<Reports> {
+        let map = MapHandle::try_from(&self.skel.maps.events).map_err(io::Error::other)?;
+        Ok(Reports {
             map: Arc::new(map),
             bell: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
         })
@@ -468,12 +574,9 @@ fn associate(skel: &BpfSkel<'_>) {
 }
 
 /// The trace's ring, emptied into `events`.
-fn ring(
-    skel: &BpfSkel<'static>,
-    events: Rc<RefCell<Vec<u8>>>,
-) -> libbpf_rs::Result<RingBuffer<'static>> {
+fn ring(map: &dyn MapCore, events: Rc<RefCell<Vec<u8>>>) -> libbpf_rs::Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
-    builder.add(&skel.maps.events, move |bytes| {
+    builder.add(map, move |bytes| {
         events.borrow_mut().extend_from_slice(bytes);
         pause();
         0

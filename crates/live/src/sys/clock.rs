@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rustix::thread::clock_nanosleep_absolute;
+use rustix::thread::{Pid, clock_nanosleep_absolute};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The monotonic clock, in nanoseconds. BPF reads the same clock.
@@ -13,6 +13,37 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// How long the calling thread has run since it began, in nanoseconds.
 pub(crate) fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// How long another thread of this process has run since it began, in nanoseconds; exact also while it
+/// runs.
+///
+/// # Errors
+/// If this process has no such thread.
+#[expect(
+    unsafe_code,
+    reason = "rustix does not know the clocks of other threads"
+)]
+pub(crate) fn cpu_ns_of(thread: Pid) -> io::Result<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let clock = clock_of(thread);
+    // SAFETY: the pointer is to a live local of the type that the call writes, and of which it keeps
+    // nothing.
+    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
+        0 => Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The number of the clock that stands still while this thread does not run: `man 2 clock_getres`,
+/// and `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` of the kernel's `posix-timers_types.h`.
+fn clock_of(thread: Pid) -> libc::clockid_t {
+    const PER_THREAD: i32 = 4;
+    const SCHED: i32 = 2;
+    (!thread.as_raw_nonzero().get() << 3) | PER_THREAD | SCHED
 }
 
 /// Lets other CPUs go first. Whoever reads a long trace says so now and then: an emulator that has one CPU
@@ -61,6 +92,26 @@ mod tests {
         sleep_until(at).unwrap();
         assert!(monotonic_ns() >= at);
         sleep_until(at).unwrap();
+    }
+
+    #[test]
+    fn the_clock_of_a_thread_is_the_same_for_everybody() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (thread, own) = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let own = crate::sys::thread::own_id();
+                let before = thread_cpu_ns();
+                let seen = cpu_ns_of(own).unwrap();
+                assert!((before..=thread_cpu_ns()).contains(&seen));
+                sender.send(own).unwrap();
+            });
+            (receiver.recv().unwrap(), crate::sys::thread::own_id())
+        });
+        assert_ne!(thread, own);
+        // The thread is gone, or at least on its way.
+        while cpu_ns_of(thread).is_ok() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -4,13 +4,26 @@ use std::io;
 use std::num::NonZeroU64;
 
 use rustix::thread::{
-    CpuSet as RawCpuSet, Pid, gettid, sched_setaffinity, sched_yield, set_current_timer_slack,
+    CpuSet as RawCpuSet, Pid, gettid, sched_getcpu, sched_setaffinity, sched_yield,
+    set_current_timer_slack,
 };
-use shiftwork_model::CpuSet;
+use shiftwork_model::{CpuId, CpuSet};
 
 /// The number of the calling thread.
 pub(crate) fn own_id() -> Pid {
     gettid()
+}
+
+/// Where the calling thread is. `None` beyond what a [`CpuSet`] can hold. Takes no system call.
+pub(crate) fn own_cpu() -> Option<CpuId> {
+    CpuId::new(sched_getcpu())
+}
+
+/// Whether this process has such a thread. A number that a thread leaves behind may be somebody else's
+/// later.
+pub(crate) fn is_ours(thread: Pid) -> bool {
+    let path = format!("/proc/self/task/{}", thread.as_raw_nonzero());
+    std::fs::exists(path).unwrap_or(false)
 }
 
 /// The thread may use these CPUs of the machine; `None`: the calling one. At least one of them has to
@@ -26,7 +39,6 @@ pub(crate) fn set_affinity(thread: Option<Pid>, cpus: &CpuSet) -> io::Result<()>
 ///
 /// # Errors
 /// If there is no such thread.
-#[cfg(test)]
 pub(crate) fn affinity(thread: Option<Pid>) -> io::Result<CpuSet> {
     let raw = rustix::thread::sched_getaffinity(thread)?;
     Ok((0..shiftwork_model::CPUS_MAX.min(RawCpuSet::MAX_CPU))
@@ -106,10 +118,17 @@ mod tests {
         let one = CpuSet::single(before.lowest().unwrap());
         set_affinity(None, &one).unwrap();
         assert_eq!(affinity(Some(own_id())).unwrap(), one);
+        assert_eq!(own_cpu(), one.lowest());
         set_affinity(None, &before).unwrap();
         assert_eq!(affinity(None).unwrap(), before);
         assert!(set_affinity(None, &CpuSet::EMPTY).is_err());
         yield_now();
+    }
+
+    #[test]
+    fn a_process_knows_its_own_threads() {
+        assert!(is_ours(own_id()));
+        assert!(!is_ours(Pid::from_raw(i32::MAX).unwrap()));
     }
 
     #[test]

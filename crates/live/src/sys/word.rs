@@ -25,6 +25,21 @@ impl Word {
     /// Changes the value and wakes all who wait.
     pub(crate) fn set(&self, value: u32) {
         self.0.store(value, Ordering::Release);
+        self.wake();
+    }
+
+    /// Changes the value if it is `from`, and says whether it was. Wakes nobody.
+    ///
+    /// A word may have several owners if all of them change it only in this way.
+    pub(crate) fn change(&self, from: u32, to: u32) -> bool {
+        let exchanged = self
+            .0
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+        exchanged.is_ok()
+    }
+
+    /// Wakes all who wait, so that they see a change.
+    pub(crate) fn wake(&self) {
         // It fails only for a word at an odd address or of memory that is gone; this one is ours.
         let _ = futex::wake(&self.0, Flags::PRIVATE, i32::MAX as u32);
     }
@@ -68,6 +83,15 @@ mod tests {
                 assert_eq!(waiter.join().unwrap(), 7);
             }
         });
+    }
+
+    #[test]
+    fn a_value_is_only_changed_from_what_it_is() {
+        let word = Word::new(3);
+        assert!(!word.change(4, 5));
+        assert!(word.change(3, 5));
+        word.wake();
+        assert_eq!(word.get(), 5);
     }
 
     #[test]

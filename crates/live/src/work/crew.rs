@@ -94,6 +94,7 @@ impl Crew {
                     cpus,
                     jobs,
                     first,
+                    enters_later: plan.set.enters_later(id),
                     gate: Arc::clone(gate),
                     stage: Arc::clone(&crew.stage),
                 };

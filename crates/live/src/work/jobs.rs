@@ -64,6 +64,7 @@ impl Jobs {
             let &(_, leaves) = self.stays.get(self.stay)?;
             let release = self.pattern.next();
             if leaves <= now || release >= leaves {
+                self.skip_until(leaves);
                 self.stay += 1;
                 let &(enters, _) = self.stays.get(self.stay)?;
                 self.enter(enters);
@@ -93,6 +94,15 @@ impl Jobs {
             .map(|stretch| stretch.sleep)
             .zip(resumed)
             .filter(|(sleep, run)| !sleep.is_zero() || !run.is_zero())
+    }
+
+    /// Jobs that are released before the task leaves and never begun count as released: random gaps go on
+    /// after them.
+    fn skip_until(&mut self, leaves: Instant) {
+        while self.pattern.next() < leaves.min(self.horizon) {
+            self.apply_changes(self.pattern.next());
+            self.pattern.advance(&self.task, self.task.period);
+        }
     }
 
     fn enter(&mut self, at: Instant) {
@@ -224,6 +234,21 @@ mod tests {
         let mut jobs = Jobs::new(&set, id(), 1, AT(50));
         assert_eq!(jobs.next(AT(0)).map(|job| job.until), Some(AT(20)));
         assert_eq!(jobs.next(AT(20)).map(|job| job.release), Some(AT(33)));
+    }
+
+    #[test]
+    fn a_second_stay_does_not_depend_on_what_the_first_left_undone() {
+        let actions = vec![(95, Change::Leave(id())), (100, Change::Enter(id()))];
+        let set = set(|task| task.arrival = Arrival::Sporadic, actions);
+        let expected = all(&set, 200);
+        let second = expected.iter().position(|&(at, _)| at >= 100).unwrap();
+        let mut late = Jobs::new(&set, id(), 1, AT(200));
+        late.next(AT(0));
+        // The first job took until the task left.
+        let releases = std::iter::from_fn(|| late.next(AT(95)));
+        let releases: Vec<u64> = releases.map(|job| job.release.as_ns()).collect();
+        let expected: Vec<u64> = expected[second..].iter().map(|&(at, _)| at).collect();
+        assert_eq!(releases, expected);
     }
 
     #[test]

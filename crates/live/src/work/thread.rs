@@ -56,6 +56,8 @@ pub(super) struct Worker {
     /// From the second job on.
     pub(super) jobs: Jobs,
     pub(super) first: ToDo,
+    /// Whether the task does not take part from the beginning.
+    pub(super) enters_later: bool,
     pub(super) gate: Arc<dyn JobGate>,
     pub(super) stage: Arc<Stage>,
 }
@@ -75,6 +77,12 @@ impl Worker {
         self.stage.state.wait_while(WAITING);
         let origin_ns = self.stage.origin_ns.load(Ordering::Relaxed);
         let mut job = self.first;
+        let first_ns = origin_ns.saturating_add(job.release.as_ns());
+        if self.enters_later {
+            // Until then it is ordinary work, and nobody holds it back.
+            self.stage.state.wait_until(GOING, first_ns);
+        }
+        self.gate.first_job(self.id, first_ns);
         while self.stage.is_going() {
             self.do_job(job, origin_ns, &mut burner);
             if !self.stage.is_going() {
@@ -110,7 +118,9 @@ impl Worker {
 
     fn sleep(&self, span: Span, until_ns: u64) {
         let end_ns = monotonic_ns().saturating_add(span.as_ns());
-        self.stage.state.wait_until(GOING, end_ns.min(until_ns));
+        let state = &self.stage.state;
+        self.gate
+            .suspend(self.id, end_ns.min(until_ns), state, GOING);
     }
 }
 

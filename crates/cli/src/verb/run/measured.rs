@@ -1,10 +1,11 @@
 //! What a live run tells beyond its records, and the simulation of the same beside it.
 
 use serde_json::Value;
+use shiftwork_live::Overheads;
 use shiftwork_model::{Record, Span};
 use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 use shiftwork_report::side_by_side;
-use shiftwork_trace::agreement::{Agreement, Basis, ReactionStatistics, compare};
+use shiftwork_trace::agreement::{Agreement, Basis, ReactionStatistics, Reactions, compare};
 use shiftwork_trace::{Counters, RunSummary, check};
 
 use super::simulation;
@@ -31,6 +32,8 @@ pub struct Measured {
     pub fault: Option<&'static str>,
     /// What else is to be told.
     pub notes: Vec<String>,
+    /// What scheduling itself took, where an agent decided.
+    pub overheads: Option<Overheads>,
     /// The simulation of the same.
     pub comparison: Option<Comparison>,
 }
@@ -122,6 +125,12 @@ impl Measured {
         if let Some(lateness) = &self.lateness {
             value["lateness_ns"] = lateness.to_json();
         }
+        if let Some(overheads) = &self.overheads {
+            for (name, it) in parts(overheads) {
+                value["overheads_ns"][name] = it.to_json();
+            }
+            value["overheads_ns"]["record"] = overheads.record.as_ns().into();
+        }
         if let Some(reason) = &self.unloaded {
             value["unloaded"] = reason.as_str().into();
         }
@@ -143,6 +152,12 @@ impl Measured {
     ) -> Result<(), Failure> {
         if let Some(it) = &self.lateness {
             console.line(format!("timers: {}", percentiles(it)))?;
+        }
+        for (name, it) in self.overheads.iter().flat_map(parts) {
+            console.line(format!("{name}: {}", percentiles(&it)))?;
+        }
+        if let Some(overheads) = &self.overheads {
+            console.line(format!("each record of these: {}", overheads.record))?;
         }
         let colour = shown::colour(console);
         let agreement = self
@@ -166,6 +181,24 @@ impl Measured {
             None => Ok(()),
         }
     }
+}
+
+/// The parts of a decision's way that were measured, by name.
+fn parts(overheads: &Overheads) -> Vec<(&'static str, ReactionStatistics)> {
+    let all = [
+        ("report", &overheads.report),
+        ("decide", &overheads.decide),
+        ("kick", &overheads.kick),
+        ("switch", &overheads.switch),
+        ("scheduling", &overheads.scheduling),
+        ("dispatch", &overheads.dispatch),
+    ];
+    let statistics = |(name, spans): (_, &Vec<Span>)| {
+        let mut reactions = Reactions::default();
+        spans.iter().for_each(|&span| reactions.add(span));
+        reactions.statistics().map(|it| (name, it))
+    };
+    all.into_iter().filter_map(statistics).collect()
 }
 
 /// As the report says it of reactions; exact values are in JSON.

@@ -33,6 +33,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
     match (part.as_str(), &numbers[..]) {
         ("hog", cpus) => hog(cpus),
         ("punctual", &[run_us]) => punctual(run_us),
+        ("naps", &[run_us, sleep_us]) => naps(run_us, sleep_us),
         ("quits", &[run_us]) => quits(run_us),
         ("dies", &[run_us]) => dies(run_us),
         ("parent", &[run_us]) => parent(run_us),
@@ -160,6 +161,14 @@ fn punctual(run_us: u64) {
     loop {
         compute(Duration::from_micros(run_us));
         sched_yield();
+    }
+}
+
+/// Does its work in every job, and ends it by going to sleep.
+fn naps(run_us: u64, sleep_us: u64) {
+    loop {
+        compute(Duration::from_micros(run_us));
+        std::thread::sleep(Duration::from_micros(sleep_us));
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rustix::process::Signal;
 
-use super::{Live, all_is_well, file};
+use super::{KERNEL, Live, all_is_well, file};
 
 /// Three of four milliseconds, on any CPU.
 const BUSY: &str = "name = \"busy\"\ncost = \"3ms\"\nperiod = \"10ms\"";
@@ -12,7 +12,7 @@ const BUSY: &str = "name = \"busy\"\ncost = \"3ms\"\nperiod = \"10ms\"";
 /// The machine has one scheduler: the second command says who has it, and changes nothing.
 pub fn second_scheduler() -> Result<(), String> {
     let first = Live::start(&file(&[BUSY]), &["--for", "100s"])?;
-    let second = Live::begin(&file(&[BUSY]), &["--for", "1s"])?.end()?;
+    let second = Live::begin(&file(&[BUSY]), &[KERNEL, &["--for", "1s"]].concat())?.end()?;
     if second.code != 3 {
         return Err(format!("it ended by {}: {}", second.code, second.said));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use shiftwork_model::{CpuId, Happening, Instant, Span};
 
 use super::actor::{Actor, command};
-use super::{Ended, Live, all_is_well, file, wait_for};
+use super::{Ended, KERNEL, Live, all_is_well, file, wait_for};
 
 /// The CPU that is lost: in the file, and on the machine.
 const LOST: CpuId = CpuId::from_index(1);
@@ -116,9 +116,14 @@ pub fn taken_from_outside() -> Result<(), String> {
 
 /// The file's own actions do the same. The others have time enough for all tasks, so none is late.
 pub fn offline_for_a_while() -> Result<(), String> {
+    offline_on(KERNEL)
+}
+
+/// The same on this machine.
+pub fn offline_on(machine: &[&str]) -> Result<(), String> {
     let actions = "[[action]]\nat = \"100ms\"\ncpu-offline = 1\n\
                    [[action]]\nat = \"200ms\"\ncpu-online = 1\n";
-    let ended = Live::start(&(four() + actions), &["--for", "320ms"])?
+    let ended = Live::start_on(machine, &(four() + actions), &["--for", "320ms"])?
         .end()?
         .well()?;
     let gone = total(&absences(&ended)?);
@@ -132,22 +137,40 @@ pub fn offline_for_a_while() -> Result<(), String> {
 /// A SCHED_FIFO task that is bound to a CPU has it; the jobs move to the others, come back, and none
 /// is late.
 pub fn kept_by_fifo() -> Result<(), String> {
-    kept_by(&format!("fifo {LOST_ON_MACHINE} 100"), Span::from_ms(100))
+    kept_by_fifo_on(KERNEL)
+}
+
+/// The same on this machine.
+pub fn kept_by_fifo_on(machine: &[&str]) -> Result<(), String> {
+    kept_by(
+        machine,
+        &format!("fifo {LOST_ON_MACHINE} 100"),
+        Span::from_ms(100),
+    )
 }
 
 /// The same with a SCHED_DEADLINE task that takes it again and again.
 pub fn kept_by_deadline() -> Result<(), String> {
+    kept_by_deadline_on(KERNEL)
+}
+
+/// The same on this machine.
+pub fn kept_by_deadline_on(machine: &[&str]) -> Result<(), String> {
     // Only where the kernel admits everything may such tasks be bound to a CPU.
     const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
     let before = fs::read_to_string(LIMIT).map_err(|error| error.to_string())?;
     fs::write(LIMIT, "-1").map_err(|error| error.to_string())?;
-    let kept = kept_by(&format!("deadline {LOST_ON_MACHINE} 60"), Span::from_ms(60));
+    let kept = kept_by(
+        machine,
+        &format!("deadline {LOST_ON_MACHINE} 60"),
+        Span::from_ms(60),
+    );
     fs::write(LIMIT, before.trim()).map_err(|error| error.to_string())?;
     kept
 }
 
-fn kept_by(part: &str, span: Span) -> Result<(), String> {
-    let live = Live::start(&four(), &["--for", "500ms"])?;
+fn kept_by(machine: &[&str], part: &str, span: Span) -> Result<(), String> {
+    let live = Live::start_on(machine, &four(), &["--for", "500ms"])?;
     wait_for("the tasks to be at work", || {
         live.is_at_work("a").then_some(())
     })?;

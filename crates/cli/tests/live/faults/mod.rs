@@ -4,6 +4,7 @@
 //! Here is what these tests have in common; start reading at [`Live`].
 
 mod actor;
+pub mod agent;
 pub mod company;
 pub mod cpus;
 pub mod loader;
@@ -88,6 +89,13 @@ fn file(tasks: &[&str]) -> String {
     file
 }
 
+/// What the command is told of its machine: the core decides inside the kernel.
+const KERNEL: &[&str] = &["--machine", "kernel"];
+/// An agent decides, and looks all the time.
+const AGENT: &[&str] = &["--machine", "agent"];
+/// An agent decides, and sleeps meanwhile.
+const SHARED: &[&str] = &["--machine", "agent", "--agent", "shared"];
+
 /// `shiftwork run` at work, on the CPUs 1 to 3 of the guest.
 struct Live {
     child: Child,
@@ -95,9 +103,15 @@ struct Live {
 }
 
 impl Live {
-    /// Starts it with this task-set file. Its scheduler is loaded when this returns.
+    /// Starts it with this task-set file, where the kernel decides. Its scheduler is loaded when this
+    /// returns.
     fn start(file: &str, arguments: &[&str]) -> Result<Self, String> {
-        let mut live = Self::begin(file, arguments)?;
+        Self::start_on(KERNEL, file, arguments)
+    }
+
+    /// The same on another machine.
+    fn start_on(machine: &[&str], file: &str, arguments: &[&str]) -> Result<Self, String> {
+        let mut live = Self::begin(file, &[machine, arguments].concat())?;
         let begun = wait_for("the scheduler to be loaded", || {
             let over = live.child.try_wait().ok().flatten();
             let over = over.map(|status| Err(format!("it ended at once by {status}")));
@@ -118,14 +132,7 @@ impl Live {
         let child = Command::new("shiftwork")
             .arg("run")
             .arg(at("set.toml"))
-            .args([
-                "--json",
-                "--on-cpus",
-                "1-3",
-                "--machine",
-                "kernel",
-                "--trace",
-            ])
+            .args(["--json", "--on-cpus", "1-3", "--trace"])
             .arg(at("trace"))
             .args(arguments)
             .stdin(Stdio::null())
@@ -142,13 +149,25 @@ impl Live {
 
     /// Whether the thread of this task has computed for a millisecond.
     fn is_at_work(&self, task: &str) -> bool {
+        self.computed(task) > Duration::from_millis(1)
+    }
+
+    /// For how long the thread of this task has computed; zero if there is none.
+    fn computed(&self, task: &str) -> Duration {
+        let thread = self.thread(task);
+        let number = thread.and_then(|path| path.file_name()?.to_str()?.parse().ok());
+        number.and_then(processor_time).unwrap_or_default()
+    }
+
+    /// The folder where the kernel shows the thread of this name.
+    fn thread(&self, name: &str) -> Option<PathBuf> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()));
-        threads.into_iter().flatten().flatten().any(|entry| {
-            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            let number = entry.file_name().to_string_lossy().parse().ok();
-            let time = number.and_then(processor_time).unwrap_or_default();
-            name.trim() == task && time > Duration::from_millis(1)
-        })
+        let paths = threads.ok()?.flatten().map(|entry| entry.path());
+        let mut named = paths.filter(|path| {
+            let own = fs::read_to_string(path.join("comm")).unwrap_or_default();
+            own.trim() == name
+        });
+        named.next()
     }
 
     /// What it wrote to stderr so far.

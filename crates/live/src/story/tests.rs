@@ -3,7 +3,7 @@ use shiftwork_policy::registry::OrderName;
 use shiftwork_trace::check::{Facts, Invariant, Order, check};
 
 use super::*;
-use crate::kernel::event::Kind as K;
+use crate::event::Kind as K;
 
 const ORIGIN: u64 = 1_000_000;
 
@@ -250,7 +250,7 @@ fn nonsense_is_survived_in_order() {
         let mut at = 0;
         for _ in 0..200 {
             at += random.below(4);
-            let (kind, _) = crate::kernel::event::ALL[random.below(20) as usize];
+            let (kind, _) = crate::event::ALL[random.below(20) as usize];
             let cpu = [None, Some(2), Some(3), Some(0), Some(999)][random.below(5) as usize];
             let value = random.below(2 * ORIGIN);
             let task = random.below(5) as u32;

@@ -11,8 +11,8 @@ use shiftwork_model::{
     TaskId,
 };
 
-use super::event::{Event, Kind, why};
 use crate::Plan;
+use crate::event::{Event, Kind, why};
 use crate::work::Jobs;
 
 /// A job that is released and not finished.
@@ -38,6 +38,9 @@ struct Actor {
     /// Its job was released before the one before it was finished.
     goes_on: bool,
     present: bool,
+    /// The last job that was released before it was heard that the task takes part: to enter, and to
+    /// release a job at that instant, are two facts that are told by two.
+    early: Option<Pending>,
     /// Where it is, whether or not a job of it is there.
     on: Option<usize>,
     cost: Span,
@@ -96,6 +99,7 @@ impl Story {
             stops_soon: false,
             goes_on: false,
             present: !plan.set.enters_later(id),
+            early: None,
             on: None,
             cost: task.cost,
             deadline: task.deadline,
@@ -219,21 +223,27 @@ impl Story {
     fn release<R: Recorder>(&mut self, index: usize, release: Instant, recorder: &mut R) {
         let actor = &mut self.actors[index];
         actor.released += 1;
-        if !actor.present {
-            return;
-        }
         let job = JobId {
             task: TaskId::from_index(index),
             number: actor.released,
         };
-        let is_known = false;
-        actor.pending.push_back(Pending {
+        let pending = Pending {
             job,
             release,
-            is_known,
-        });
+            is_known: false,
+        };
+        match actor.present {
+            true => self.note_released(release, pending, recorder),
+            false => actor.early = Some(pending),
+        }
+    }
+
+    fn note_released<R: Recorder>(&mut self, at: Instant, pending: Pending, recorder: &mut R) {
+        let Pending { job, release, .. } = pending;
+        let actor = &mut self.actors[job.task.index()];
+        actor.pending.push_back(pending);
         let deadline = release + actor.deadline;
-        self.record(release, Happening::Released { job, deadline }, recorder);
+        self.record(at, Happening::Released { job, deadline }, recorder);
     }
 
     fn take_cpu_event<R: Recorder>(&mut self, event: Event, recorder: &mut R) {
@@ -377,9 +387,13 @@ impl Story {
             Kind::Running => self.running(at, event, id, recorder),
             Kind::Stopped => self.stopped(at, event, id, recorder),
             Kind::Entered => {
-                if !self.actors[index].present {
-                    self.actors[index].present = true;
+                let actor = &mut self.actors[index];
+                if !std::mem::replace(&mut actor.present, true) {
+                    let early = actor.early.take();
                     self.record(at, Happening::Entered { task: id }, recorder);
+                    if let Some(early) = early {
+                        self.note_released(at, early, recorder);
+                    }
                 }
             }
             Kind::Left => self.leave(at, id, recorder),
@@ -402,7 +416,16 @@ impl Story {
                     self.record(at, what, recorder);
                 }
             }
-            Kind::Assigned | Kind::Narrowed | Kind::CpuLost | Kind::CpuBack => {}
+            Kind::Assigned
+            | Kind::Narrowed
+            | Kind::CpuLost
+            | Kind::CpuBack
+            | Kind::Told
+            | Kind::Dispatched
+            | Kind::Decided
+            | Kind::Concluded
+            | Kind::Probe
+            | Kind::Ran => {}
         }
     }
 
@@ -528,6 +551,7 @@ impl Story {
         if !std::mem::take(&mut actor.present) {
             return;
         }
+        actor.early = None;
         actor.pending.clear();
         actor.ready = false;
         actor.stops_soon = false;
@@ -560,6 +584,9 @@ impl Story {
         [cost, period, deadline]: [Span; 3],
         recorder: &mut R,
     ) {
+        // What was released before is due as it was.
+        let before_ns = self.origin_ns.saturating_add(at.as_ns()).saturating_sub(1);
+        self.advance(before_ns, recorder);
         let actor = &mut self.actors[id.index()];
         actor.cost = cost;
         actor.deadline = deadline;

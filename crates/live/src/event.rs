@@ -1,4 +1,4 @@
-//! The events that the programs in the kernel tell; the same as in `bpf/shared.h`.
+//! The events that the programs in the kernel tell, and agents; the same as in `bpf/shared.h`.
 
 /// What an event says. What its value means stands in `bpf/shared.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +24,16 @@ pub(crate) enum Kind {
     Priority,
     CpuLost,
     CpuBack,
+    Told,
+    Dispatched,
+    Decided,
+    Concluded,
+    Probe,
+    Ran,
 }
 
 /// All kinds, in the order of their numbers, with their names in `bpf/shared.h`.
-pub(super) const ALL: &[(Kind, &str)] = &[
+pub(crate) const ALL: &[(Kind, &str)] = &[
     (Kind::Ready, "SW_E_READY"),
     (Kind::NextJob, "SW_E_NEXT_JOB"),
     (Kind::LastJob, "SW_E_LAST_JOB"),
@@ -48,17 +54,23 @@ pub(super) const ALL: &[(Kind, &str)] = &[
     (Kind::Priority, "SW_E_PRIORITY"),
     (Kind::CpuLost, "SW_E_CPU_LOST"),
     (Kind::CpuBack, "SW_E_CPU_BACK"),
+    (Kind::Told, "SW_E_TOLD"),
+    (Kind::Dispatched, "SW_E_DISPATCHED"),
+    (Kind::Decided, "SW_E_DECIDED"),
+    (Kind::Concluded, "SW_E_CONCLUDED"),
+    (Kind::Probe, "SW_E_PROBE"),
+    (Kind::Ran, "SW_E_RAN"),
 ];
 
 impl Kind {
-    fn from_number(number: u16) -> Option<Self> {
+    pub(crate) fn from_number(number: u16) -> Option<Self> {
         let index = usize::from(number).checked_sub(1)?;
         ALL.get(index).map(|&(kind, _)| kind)
     }
 }
 
 /// Why a CPU is gone: the bits of `enum sw_why`.
-pub(super) mod why {
+pub(crate) mod why {
     pub(crate) const OFFLINE: u64 = 1;
     pub(crate) const TAKEN: u64 = 2;
     pub(crate) const BACKGROUND: u64 = 4;
@@ -108,7 +120,7 @@ impl Event {
 mod tests {
     use super::*;
 
-    const SHARED: &str = include_str!("../../bpf/shared.h");
+    const SHARED: &str = include_str!("../bpf/shared.h");
 
     /// The names of an enum of the header, in order.
     fn enumerators(prefix: &str) -> Vec<String> {

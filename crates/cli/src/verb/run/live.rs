@@ -1,13 +1,16 @@
-//! Running a task set in this machine's kernel.
+//! Running a task set for real.
 
-use shiftwork_live::{Ended, LiveError, Options, Plan, Report, run_while};
+use shiftwork_live::{
+    Attention, Deciding, Ended, LiveError, Options, Plan, Progress, Report, run_while,
+};
 use shiftwork_model::{CpuId, CpuSet};
 use shiftwork_trace::agreement::Reactions;
 
+use super::choice::Chosen;
 use super::measured::Measured;
 use super::view::View;
 use super::{Start, conclude};
-use crate::args::MachineName;
+use crate::args;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
 use crate::verb::outputs::Outputs;
@@ -44,10 +47,19 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     let view = View::new(console, set, recording.wanted());
     let mut recorder = (&mut outputs, view.recorder());
     let admitted = start.admission.online(entry, set, &plan.bound);
-    let report = run_while(&plan, &options, admitted, &mut recorder, &mut |progress| {
+    let deciding = deciding(&start)?;
+    let mut go_on = |progress: &Progress<'_>| {
         view.draw(progress);
         !is_interrupted()
-    });
+    };
+    let report = run_while(
+        &plan,
+        &options,
+        deciding,
+        admitted,
+        &mut recorder,
+        &mut go_on,
+    );
     view.finish();
     let report = report.map_err(|error| failure(&start, &error))?;
     let finished = outputs.finish(entry, start.policy.packing(), report.events, report.reached);
@@ -56,6 +68,24 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
         measured.compare(recording, &finished)?;
     }
     conclude(recording, &start.admission, finished, &measured, console)
+}
+
+/// Who decides, and what carries it out.
+fn deciding(start: &Start<'_>) -> Result<Deciding, Failure> {
+    let recording = &start.recording;
+    let policy = || {
+        let built = start.entry.build(recording.set);
+        built.map_err(|error| Failure::in_file(&recording.input.path, error))
+    };
+    let attention = match start.args.agent {
+        args::Attention::Dedicated => Attention::Dedicated,
+        args::Attention::Shared => Attention::Shared,
+    };
+    Ok(match start.chosen {
+        Chosen::Agent => Deciding::Agent(policy()?, attention),
+        Chosen::Fifo => Deciding::Fifo(policy()?, attention),
+        Chosen::Kernel | Chosen::Sim => Deciding::Kernel,
+    })
 }
 
 /// What the machine said of itself.
@@ -76,6 +106,7 @@ fn measured(report: Report) -> Measured {
         },
         fault: report.fault,
         notes: report.notes,
+        overheads: report.overheads,
         comparison: None,
     }
 }
@@ -100,7 +131,7 @@ fn failure(start: &Start<'_>, error: &LiveError) -> Failure {
         LiveError::TaskSet(_) | LiveError::Program { .. } => {
             Failure::in_file(&start.recording.input.path, error)
         }
-        LiveError::Machine { .. } if start.args.machine == MachineName::Auto => {
+        LiveError::Machine { .. } if start.args.machine == args::MachineName::Auto => {
             Failure::Machine(format!(
                 "{error}\nwithout that, `--machine sim` simulates the same, and `shiftwork doctor` \
                  says all that this machine lacks"

@@ -1,0 +1,173 @@
+//! Which machine runs a policy here.
+
+use shiftwork_live::host::{self, Obstacle, System};
+use shiftwork_policy::registry::Entry;
+
+use crate::args::MachineName;
+use crate::catalogue;
+use crate::failure::Failure;
+
+/// A machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// The core decides inside the kernel.
+    Kernel,
+    /// An agent decides, and the kernel carries out.
+    Agent,
+    /// An agent decides, and fixed priorities carry out.
+    Fifo,
+    /// Nothing is really run.
+    Sim,
+}
+
+impl Chosen {
+    /// As results name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Agent => "agent",
+            Self::Fifo => "fifo",
+            Self::Sim => "sim",
+        }
+    }
+}
+
+/// Whether the machine that was asked for can run the policy.
+///
+/// # Errors
+/// If it is the kernel, which does not decide by every policy.
+pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
+    match wanted {
+        MachineName::Kernel if !runs_in_kernel(entry.name) => Err(not_in_kernel(entry)),
+        _ => Ok(()),
+    }
+}
+
+/// The machine that was asked for and [`check`]ed, or the best that this one can be for the policy.
+///
+/// # Errors
+/// If nothing can be had.
+pub fn choose(wanted: MachineName, entry: &Entry) -> Result<Chosen, Failure> {
+    match wanted {
+        MachineName::Sim => Ok(Chosen::Sim),
+        MachineName::Agent => Ok(Chosen::Agent),
+        MachineName::Fifo => Ok(Chosen::Fifo),
+        MachineName::Kernel => Ok(Chosen::Kernel),
+        MachineName::Auto => {
+            let system = System::this();
+            let sched_ext = host::obstacles(&system).into_iter().next();
+            best(entry, sched_ext, || host::obstacle_to_fifo(&system))
+        }
+    }
+}
+
+fn best(
+    entry: &Entry,
+    sched_ext: Option<Obstacle>,
+    fifo: impl FnOnce() -> Option<Obstacle>,
+) -> Result<Chosen, Failure> {
+    match sched_ext {
+        None if runs_in_kernel(entry.name) => Ok(Chosen::Kernel),
+        None => Ok(Chosen::Agent),
+        Some(obstacle) => match fifo() {
+            None => Ok(Chosen::Fifo),
+            Some(other) => Err(Failure::Machine(format!(
+                "{obstacle}\nfixed priorities instead (--machine fifo): {other}\nwithout either, \
+                 `--machine sim` simulates the same, and `shiftwork doctor` says all that this machine lacks"
+            ))),
+        },
+    }
+}
+
+fn not_in_kernel(entry: &Entry) -> Failure {
+    let names: Vec<&str> = catalogue::policies()
+        .map(|entry| entry.name)
+        .filter(|name| runs_in_kernel(name))
+        .collect();
+    Failure::input(format_args!(
+        "policy {} needs an agent (`--machine agent` or `--machine fifo`); inside the kernel run: {}",
+        entry.name,
+        names.join(" ")
+    ))
+}
+
+/// Whether the kernel can decide so: the core schedules strongly, and partitioned, clustered, global
+/// and nested affinities are special cases of that. Published variants of the same differ in where they
+/// place jobs, weak and non-preemptive ones in whom they run.
+fn runs_in_kernel(policy: &str) -> bool {
+    let name = policy.strip_suffix("-kernel").unwrap_or(policy);
+    let order = name.strip_suffix("-edf").or(name.strip_suffix("-fp"));
+    matches!(order, Some("p" | "g" | "c" | "strong" | "hpa"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_takes_what_strong_scheduling_with_special_affinities_is() {
+        let live: Vec<&str> = catalogue::policies()
+            .map(|entry| entry.name)
+            .filter(|name| runs_in_kernel(name))
+            .collect();
+        assert_eq!(
+            live,
+            [
+                "p-edf",
+                "g-edf",
+                "c-edf",
+                "strong-edf",
+                "hpa-edf",
+                "p-fp",
+                "g-fp",
+                "c-fp",
+                "strong-fp",
+                "hpa-fp",
+                "strong-edf-kernel",
+                "strong-fp-kernel"
+            ]
+        );
+    }
+
+    fn named(name: &str) -> &'static Entry {
+        catalogue::policies()
+            .find(|entry| entry.name == name)
+            .unwrap()
+    }
+
+    fn obstacle(what: &str) -> Option<Obstacle> {
+        Some(Obstacle {
+            what: what.to_owned(),
+            remedy: String::from("mend it"),
+        })
+    }
+
+    #[test]
+    fn the_first_machine_that_can_is_taken() {
+        let found = |name, sched_ext, fifo: Option<Obstacle>| best(named(name), sched_ext, || fifo);
+        assert_eq!(found("strong-edf", None, None), Ok(Chosen::Kernel));
+        assert_eq!(found("weak-fp", None, None), Ok(Chosen::Agent));
+        assert_eq!(
+            found("strong-edf", obstacle("no sched_ext"), None),
+            Ok(Chosen::Fifo)
+        );
+        let refused = found("weak-fp", obstacle("no sched_ext"), obstacle("no rank"));
+        let refused = refused.unwrap_err().render(false);
+        assert_eq!(
+            refused,
+            "error: no sched_ext; mend it\nfixed priorities instead (--machine fifo): no rank; mend \
+             it\nwithout either, `--machine sim` simulates the same, and `shiftwork doctor` says all that \
+             this machine lacks"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_decide_is_for_an_agent() {
+        assert_eq!(
+            choose(MachineName::Agent, named("weak-edf")),
+            Ok(Chosen::Agent)
+        );
+        let refused = check(MachineName::Kernel, named("weak-edf")).unwrap_err();
+        assert!(refused.render(false).contains("--machine agent"));
+    }
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where an agent in user space decides. What happens is reported to it through the ring; it answers with
+ * assign(), which fills slots: what each CPU is to run. A task that finishes a job, or goes to sleep,
+ * empties its slot itself and counts that as a stop. A slot is only filled with a task that has not stopped
+ * since the agent decided: counters that only grow, so that nothing can race.
+ *
+ * An agent that says nothing for SW_SILENCE is as good as dead: everybody is the kernel's own again then.
+ * So they are at once when it dies: some of them may have to run just to end with it.
+ */
+#ifndef SW_AGENT_H
+#define SW_AGENT_H
+
+#include "decide.h"
+
+#define SW_SILENCE 150000000ULL
+#define SW_LISTEN 50000000ULL
+
+/* Where the agent lives, plus one: ordinary work that may go elsewhere does. */
+const volatile u32 agent_cpu;
+
+/* When the agent was last heard of; 0 before the first time. */
+u64 beat;
+/* Its thread; 0 if it has not begun, or has said that it ends. */
+u32 agent_thread;
+
+static __always_inline void listen_to_agent(u64 now)
+{
+	u64 last = READ_ONCE(beat);
+
+	if (agent_decides && last && now > last && now - last > SW_SILENCE)
+		scx_bpf_error("the agent has said nothing for %llu ms", (now - last) / 1000000);
+}
+
+/* At a switch away from @prev. */
+static __always_inline void miss_agent(const struct task_struct *prev)
+{
+	if (agent_decides && prev->flags & PF_EXITING && prev->pid == READ_ONCE(agent_thread))
+		scx_bpf_error("the agent has ended");
+}
+
+/* With the lock held: the task runs no further without a new decision. Returns its CPU if it had one. */
+static __always_inline u64 stop_task(u32 i)
+{
+	u32 on = sw_task(&core, i)->on;
+
+	managed_at(i)->stops++;
+	return on ? empty_slot(on - 1) : 0;
+}
+
+static __always_inline void agent_woken(struct task_struct *p, u32 i)
+{
+	u64 now = begin();
+
+	sw_task(&core, i)->awake = 1;
+	report(SW_E_WOKEN, now, i, scx_bpf_task_cpu(p), 0);
+	conclude(now, 0, 0);
+}
+
+static __always_inline void agent_blocked(struct task_struct *p, u32 i)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+	u64 now = begin(), changed;
+
+	sw_task(&core, i)->awake = 0;
+	report(SW_E_BLOCKED, now, i, cpu, 0);
+	changed = stop_task(i);
+	/* The CPU that it leaves looks for another by itself. */
+	conclude(now, changed, sw_bit(cpu));
+}
+
+static __always_inline void agent_stopped(u32 i, u32 cpu)
+{
+	u64 now = begin(), ran = measure(i, cpu, now);
+
+	managed_at(i)->ran += ran;
+	vacate(i, cpu, now, ran);
+	conclude(now, 0, 0);
+}
+
+static __always_inline void agent_yielded(u32 i, u32 cpu)
+{
+	u64 now = begin(), ran = measure(i, cpu, now), changed;
+
+	managed_at(i)->ran += ran;
+	tell(SW_E_RAN, now, i, cpu, ran);
+	report(SW_E_YIELDED, now, i, cpu, 0);
+	changed = stop_task(i);
+	conclude(now, changed, sw_bit(cpu));
+}
+
+/* The calling thread's job is finished; with interrupts off. */
+static __always_inline void agent_next_job(u32 i, u32 cpu, u64 release)
+{
+	struct sw_managed *m = managed_at(i);
+	u64 now = begin(), ran = measure(i, cpu, now), changed;
+
+	m->ran += ran;
+	m->finished++;
+	m->release = release;
+	tell(SW_E_RAN, now, i, cpu, ran);
+	report(SW_E_NEXT_JOB, now, i, cpu, release);
+	changed = stop_task(i);
+	conclude(now, changed, sw_bit(cpu));
+}
+
+/* With the lock held: the slot is filled as far as that is still what the agent wants. Returns its CPU. */
+static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
+{
+	struct sw_task *t = sw_task(&core, i);
+
+	if (cpu >= SW_CPUS)
+		return 0;
+	empty_slot(cpu);
+	if (i && i <= SW_TASKS && t->state != SW_ABSENT && managed_at(i)->stops == stops &&
+	    !cpu_at(cpu)->gone) {
+		if (t->on)
+			empty_slot(t->on - 1);
+		*sw_runner(&core, cpu) = i;
+		t->on = cpu + 1;
+		t->last = cpu + 1;
+	}
+	tell(SW_E_TOLD, now, i, cpu, 0);
+	return sw_bit(cpu);
+}
+
+SEC("syscall")
+int assign(struct sw_slots *a)
+{
+	u64 changed = 0, now;
+	unsigned long flags;
+	u32 k;
+
+	bpf_local_irq_save(&flags);
+	now = begin();
+	/* Unrolled: what is handed over can only be read at known places. */
+#pragma unroll
+	for (k = 0; k < SW_SLOTS; k++)
+		if (k < a->count)
+			changed |= fill_slot(now, a->slots[k].cpu, a->slots[k].task, a->slots[k].stops);
+	WRITE_ONCE(beat, now);
+	a->lost = events_lost;
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+/*
+ * The agent is alive, or with another word than 0 about to end as it should. The answer is how many events
+ * found no room so far.
+ */
+SEC("syscall")
+int say_alive(struct sw_tick *a)
+{
+	WRITE_ONCE(agent_thread, a->next ? 0 : bpf_get_current_task_btf()->pid);
+	WRITE_ONCE(beat, bpf_ktime_get_ns());
+	a->next = events_lost;
+	return 0;
+}
+
+#define SW_PROBES 64
+
+/* Tells some records that say nothing. The answer is how long that took, ns. */
+SEC("syscall")
+int probe_records(struct sw_tick *a)
+{
+	u64 before = bpf_ktime_get_ns();
+	u32 k;
+
+	bpf_for(k, 0, SW_PROBES)
+		tell(SW_E_PROBE, before, 0, SW_NO_CPU, 0);
+	a->next = bpf_ktime_get_ns() - before;
+	return 0;
+}
+
+/*
+ * The agent is going to sleep, and looks at the ring once more after this; or it is awake and need not
+ * be woken.
+ */
+SEC("syscall")
+int set_sleeping(struct sw_tick *a)
+{
+	WRITE_ONCE(agent_sleeps, a->next);
+	return 0;
+}
+
+/* Why a CPU is gone, for an agent that has missed reports. */
+static __always_inline void level_of_cpu(struct sw_level *a)
+{
+	unsigned long flags;
+
+	bpf_local_irq_save(&flags);
+	a->at = begin();
+	a->affinity = cpu_at(a->cpu)->gone;
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+}
+
+/* How things stand with a task or a CPU, for an agent that has missed reports. */
+SEC("syscall")
+int level(struct sw_level *a)
+{
+	u32 i = a->task, on;
+	const struct sw_task *t;
+	struct sw_managed *m;
+	unsigned long flags;
+
+	if (!i) {
+		level_of_cpu(a);
+		return 0;
+	}
+	if (i > SW_TASKS)
+		return -ERANGE;
+	t = sw_task(&core, i);
+	m = managed_at(i);
+	bpf_local_irq_save(&flags);
+	a->at = begin();
+	on = t->on;
+	a->stops = m->stops;
+	a->finished = m->finished;
+	a->release = m->release;
+	a->ran = m->ran;
+	a->awake = t->awake;
+	a->present = t->state != SW_ABSENT;
+	if (a->present)
+		a->affinity = t->affinity;
+	else
+		a->affinity = m->demoted ? m->asked : 0;
+	a->cpu = on && cpu_at(on - 1)->current == i ? on : 0;
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,221 @@
+//! What an agent knows of a task.
+
+use shiftwork_machine::{Admission, Server, ServerParameters, Spent};
+use shiftwork_model::{Instant, OnOverrun, Priority, Span};
+
+use crate::machine::Parameters;
+
+/// Where the first unfinished job of a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There is none.
+    Idle,
+    /// It is the next, and will be released then.
+    Unreleased(Instant),
+    /// It may run.
+    Ready,
+    /// It could run, and its thread sleeps.
+    Suspended,
+    /// Its budget is used up until then.
+    Throttled(Instant),
+}
+
+/// What is done about jobs that run for longer than they should.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Budget {
+    /// Nothing.
+    None,
+    /// They wait.
+    Enforced(Server),
+    /// They go on, and somebody is told: what is left of the job's budget.
+    Warned(Span),
+}
+
+/// What an agent knows of a task. Times are those of the decider.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    /// Whether the policy knows it.
+    pub(super) is_known: bool,
+    /// Whether it takes part.
+    pub(super) is_present: bool,
+    /// Whether its thread wants to run.
+    pub(super) is_awake: bool,
+    /// Whether its releases are told.
+    pub(super) follows: bool,
+    pub(super) stage: Stage,
+    pub(super) release: Instant,
+    pub(super) deadline: Instant,
+    pub(super) priority: Priority,
+    /// Of jobs to come; the cost is what may be used.
+    pub(super) parameters: ServerParameters,
+    pub(super) budget: Budget,
+    /// Where it runs, since when, and how much of that has been charged already.
+    pub(super) running: Option<Running>,
+    /// For how long it ran since it takes part, by what was told.
+    pub(super) ran: Span,
+    /// How often it has stopped, and finished a job.
+    pub(super) stops: u32,
+    pub(super) finished: u32,
+    /// What was reported until then is known.
+    pub(super) known_until: Instant,
+    /// Since when it takes part; earlier reports are of another stay.
+    pub(super) since: Instant,
+}
+
+/// A task that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    /// The CPU, by its place in the platform.
+    pub(super) place: usize,
+    pub(super) since: Instant,
+    pub(super) charged: Span,
+}
+
+impl Actor {
+    pub(super) fn new(priority: Priority, is_known: bool) -> Self {
+        let nothing = ServerParameters {
+            cost: Span::ZERO,
+            period: Span::ZERO,
+            deadline: Span::ZERO,
+        };
+        Self {
+            is_known,
+            is_present: false,
+            is_awake: false,
+            follows: true,
+            stage: Stage::Idle,
+            release: Instant::ZERO,
+            deadline: Instant::ZERO,
+            priority,
+            parameters: nothing,
+            budget: Budget::None,
+            running: None,
+            ran: Span::ZERO,
+            stops: 0,
+            finished: 0,
+            known_until: Instant::ZERO,
+            since: Instant::ZERO,
+        }
+    }
+
+    /// Takes part from now on. Who `comes_back` after having lost that keeps its server: nobody gains by it.
+    pub(super) fn enter(&mut self, of: &Parameters, is_awake: bool, comes_back: bool) {
+        if !comes_back {
+            self.budget = Budget::None;
+        }
+        self.set_parameters(of);
+        self.is_present = true;
+        self.is_awake = is_awake;
+        self.follows = of.follows;
+        self.priority = of.priority;
+        self.stage = Stage::Idle;
+        self.running = None;
+        (self.ran, self.stops, self.finished) = (Span::ZERO, 0, 0);
+        self.known_until = Instant::ZERO;
+    }
+
+    /// What holds for the jobs to come.
+    pub(super) fn set_parameters(&mut self, of: &Parameters) {
+        let cost = of.budget();
+        self.parameters = ServerParameters {
+            cost,
+            period: of.period,
+            deadline: of.deadline,
+        };
+        self.budget = match (of.on_overrun, self.budget) {
+            _ if cost.is_zero() => Budget::None,
+            (OnOverrun::Signal, _) => Budget::Warned(cost),
+            // A period that goes on ends when it would have ended.
+            (_, Budget::Enforced(server)) => Budget::Enforced(server),
+            _ => Budget::Enforced(Server::new(self.parameters)),
+        };
+    }
+
+    /// A job that was released then begins now.
+    pub(super) fn begin(&mut self, release: Instant, now: Instant) -> Admission {
+        self.release = release;
+        let parameters = self.parameters;
+        match &mut self.budget {
+            Budget::Enforced(server) => server.begin(release, now, parameters),
+            Budget::Warned(left) => {
+                *left = parameters.cost;
+                Admission::Ready(release + parameters.deadline)
+            }
+            Budget::None => Admission::Ready(release + parameters.deadline),
+        }
+    }
+
+    /// The job that began wants to go on.
+    pub(super) fn resume(&mut self, now: Instant) -> Admission {
+        match &mut self.budget {
+            Budget::Enforced(server) => server.resume(now),
+            Budget::Warned(_) | Budget::None => Admission::Ready(self.deadline),
+        }
+    }
+
+    /// How long it may run before something has to be done; `None`: for ever.
+    pub(super) fn left(&self) -> Option<Span> {
+        match &self.budget {
+            Budget::Enforced(server) => Some(server.left()),
+            Budget::Warned(left) => (!left.is_zero()).then_some(*left),
+            Budget::None => None,
+        }
+    }
+
+    /// It has run for so long more. Whether a job that is only warned has used up its budget by that.
+    pub(super) fn consume(&mut self, ran: Span) -> bool {
+        match &mut self.budget {
+            Budget::Enforced(server) => {
+                server.consume(ran);
+                false
+            }
+            Budget::Warned(left) => {
+                let had_some = !left.is_zero();
+                *left = left.saturating_sub(ran);
+                had_some && left.is_zero()
+            }
+            Budget::None => false,
+        }
+    }
+
+    /// Charges what it has run until now and has not been charged for.
+    pub(super) fn charge_until(&mut self, now: Instant) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        let ran = now.since(running.since).unwrap_or(Span::ZERO);
+        let more = ran.saturating_sub(running.charged);
+        running.charged += more;
+        self.consume(more)
+    }
+
+    /// The machine says that it ran for so long since it was put there, or since it said so last.
+    pub(super) fn charge(&mut self, ran: Span, now: Instant) -> bool {
+        self.ran += ran;
+        let charged = match &mut self.running {
+            Some(running) => {
+                running.since = now;
+                std::mem::replace(&mut running.charged, Span::ZERO)
+            }
+            None => Span::ZERO,
+        };
+        self.consume(ran.saturating_sub(charged))
+    }
+
+    /// The budget is used up and the job is not finished; `None` where nobody is held back.
+    pub(super) fn spent(&mut self, now: Instant) -> Option<Spent> {
+        match &mut self.budget {
+            Budget::Enforced(server) if server.left().is_zero() => Some(server.spent(now)),
+            _ => None,
+        }
+    }
+
+    /// When its next period begins, for a job that gives up what is left of this one.
+    pub(super) fn next_period(&self) -> Instant {
+        let end = match &self.budget {
+            Budget::Enforced(server) => server.end(),
+            Budget::Warned(_) | Budget::None => None,
+        };
+        end.unwrap_or(self.release + self.parameters.period)
+    }
+}

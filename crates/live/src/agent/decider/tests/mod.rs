@@ -1,0 +1,24 @@
+//! The decider on a perfect machine: it must do what the simulator does, and survive a machine that is not.
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod programs;
+mod same;
+mod sets;
+mod trouble;
+mod world;
+
+use shiftwork_policy::registry::{self, Entry};
+
+/// All policies there are.
+fn policies() -> impl Iterator<Item = &'static Entry> {
+    let own = registry::POLICIES.iter();
+    own.chain(shiftwork_kernel_core::POLICIES)
+}
+
+/// How many seeds to try: many more when `SHIFTWORK_LONG` is set.
+fn seeds(few: u64) -> std::ops::RangeInclusive<u64> {
+    match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 1..=50 * few,
+        None => 1..=few,
+    }
+}

@@ -1,0 +1,274 @@
+//! On a perfect machine the decider does what the simulator does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shiftwork_model::{
+    Arrival, Happening, Instant, JobId, NotReadyReason, Record, Recorder, Span, TaskSet, Work,
+};
+use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_sim::{Options, Simulation};
+use shiftwork_trace::JobTable;
+
+use super::sets::{Flavour, HORIZON, random_set};
+use super::world::{Habits, World};
+use super::{policies, seeds};
+
+fn simulate(entry: &Entry, set: &TaskSet, seed: u64) -> Vec<Record> {
+    let options = Options {
+        seed,
+        horizon: HORIZON,
+        overheads: None,
+        reserve_server: false,
+    };
+    let mut records = Vec::new();
+    let policy = entry.build(set).unwrap();
+    Simulation::new(set, policy, entry.order, options).run(&mut records);
+    records
+}
+
+/// Which actions the policy does not take.
+fn refused(records: &[Record]) -> BTreeSet<usize> {
+    let refused = |record: &Record| match record.what {
+        Happening::Refused { action, .. } => Some(action),
+        _ => None,
+    };
+    records.iter().filter_map(refused).collect()
+}
+
+/// Whether the policy does not take all of the set's actions.
+pub(super) fn is_any_refused(entry: &Entry, set: &TaskSet, seed: u64) -> bool {
+    !refused(&simulate(entry, set, seed)).is_empty()
+}
+
+/// A row for each job: when it was released and due, when it began and was finished.
+fn jobs(set: &TaskSet, records: &[Record], until: Instant) -> Vec<String> {
+    let mut table = JobTable::new(set, Vec::new());
+    for record in records {
+        let is_completion = matches!(record.what, Happening::Completed { .. });
+        if record.at < until || record.at == until && is_completion {
+            table.record(record.at, &record.what);
+        }
+    }
+    let table = String::from_utf8(table.finish(until).unwrap()).unwrap();
+    let mut rows: Vec<String> = table.lines().skip(1).map(str::to_owned).collect();
+    rows.sort();
+    rows
+}
+
+/// Which jobs run after each instant that changes that.
+fn scheduled(records: &[Record], until: Instant) -> Vec<(Instant, Vec<JobId>)> {
+    let mut on = BTreeMap::new();
+    let mut sets: Vec<(Instant, Vec<JobId>)> = Vec::new();
+    let before = records.iter().filter(|record| record.at < until);
+    for record in before {
+        let Happening::Switched { cpu, to, .. } = record.what else {
+            continue;
+        };
+        on.insert(cpu, to);
+        let mut jobs: Vec<JobId> = on.values().copied().flatten().collect();
+        jobs.sort_unstable();
+        sets.pop_if(|(at, _)| *at == record.at);
+        sets.push((record.at, jobs));
+    }
+    sets.dedup_by(|later, earlier| later.1 == earlier.1);
+    sets
+}
+
+/// What happened to jobs and budgets, instant by instant, whatever the order within one. That a budget is
+/// spent counts if the job has to wait: nobody simulates warnings, and no live machine tells of a budget
+/// that is full again at once.
+fn happened(records: &[Record], until: Instant) -> Vec<String> {
+    let waits = |spent: &Record, of: JobId| {
+        let same = records.iter().filter(|record| record.at == spent.at);
+        let mut same = same.map(|record| &record.what);
+        let reason = NotReadyReason::Throttled;
+        same.any(|what| *what == Happening::NotReady { job: of, reason })
+    };
+    let told = |record: &&Record| {
+        if let Happening::BudgetSpent { job } = record.what
+            && !waits(record, job)
+        {
+            return false;
+        }
+        let of_jobs = matches!(
+            record.what,
+            Happening::Released { .. }
+                | Happening::Ready { .. }
+                | Happening::NotReady { .. }
+                | Happening::Completed { .. }
+                | Happening::BudgetSpent { .. }
+                | Happening::Replenished { .. }
+                | Happening::CpuOffline { .. }
+                | Happening::CpuOnline { .. }
+        );
+        record.at < until && of_jobs
+    };
+    let line = |record: &Record| {
+        let at = record.at.as_ns();
+        match record.what {
+            // How much it is full with, a live machine knows of the latest jobs only.
+            Happening::Replenished { task, deadline, .. } => {
+                format!("{at:>10} {task:?} replenished by {deadline:?}")
+            }
+            ref what => format!("{at:>10} {what:?}"),
+        }
+    };
+    let mut lines: Vec<String> = records.iter().filter(told).map(line).collect();
+    lines.sort();
+    lines
+}
+
+#[track_caller]
+fn assert_same<T: PartialEq + std::fmt::Debug>(
+    name: &str,
+    what: &str,
+    live: &[T],
+    simulated: &[T],
+) {
+    if live == simulated {
+        return;
+    }
+    let first = live.iter().zip(simulated).position(|(a, b)| a != b);
+    let first = first.unwrap_or(live.len().min(simulated.len()));
+    let part = |all: &[T]| -> Vec<String> {
+        let from = first.saturating_sub(3);
+        let lines = all.iter().enumerate().skip(from).take(8);
+        lines.map(|(at, line)| format!("{at}: {line:?}")).collect()
+    };
+    panic!(
+        "{name}: {what} differ from number {first} on: live {:#?}\nsimulated {:#?}",
+        part(live),
+        part(simulated)
+    );
+}
+
+/// Runs the set both ways. `None` if the policy does not take it; else whether it was compared to the end.
+fn compare(entry: &Entry, seed: u64, flavour: Flavour) -> Option<bool> {
+    let set = random_set(seed, flavour);
+    compare_set(entry, &set, flavour, (seed, Habits::of(seed)))
+}
+
+fn compare_set(
+    entry: &Entry,
+    set: &TaskSet,
+    flavour: Flavour,
+    (seed, habits): (u64, Habits),
+) -> Option<bool> {
+    entry.build(set).ok()?;
+    let simulated = simulate(entry, set, seed);
+    let mut world = World::new(entry, set, seed, habits, refused(&simulated));
+    world.run();
+    let until = world.differs_from.min(HORIZON);
+    let name = format!("{} {flavour:?}", world.name);
+    let live = &world.records;
+    let sets = (scheduled(live, until), scheduled(&simulated, until));
+    assert_same(&name, "scheduled sets", &sets.0, &sets.1);
+    if until == HORIZON {
+        let tables = (jobs(set, live, until), jobs(set, &simulated, until));
+        assert_same(&name, "jobs", &tables.0, &tables.1);
+    }
+    if flavour.grid_ns == 1 {
+        let lines = (happened(live, until), happened(&simulated, until));
+        assert_same(&name, "records", &lines.0, &lines.1);
+    }
+    Some(until == HORIZON)
+}
+
+fn compare_all(flavour: Flavour, few: u64, takes: impl Fn(&Entry) -> bool) {
+    for entry in policies().filter(|entry| takes(entry)) {
+        let compared = seeds(few).filter_map(|seed| compare(entry, seed, flavour));
+        let whole = compared.filter(|&is_whole| is_whole).count() as u64;
+        assert!(
+            whole >= few / 8,
+            "{}: only {whole} runs were compared to the end",
+            entry.name
+        );
+    }
+}
+
+const PLAIN: Flavour = Flavour {
+    grid_ns: 1,
+    has_budgets: false,
+    has_changes: false,
+    load: 100,
+};
+
+#[test]
+fn jobs_start_and_finish_as_simulated_under_every_policy() {
+    compare_all(PLAIN, 40, |_| true);
+}
+
+#[test]
+fn budgets_throttle_as_simulated_under_every_policy() {
+    let flavour = Flavour {
+        has_budgets: true,
+        ..PLAIN
+    };
+    compare_all(flavour, 40, |_| true);
+}
+
+#[test]
+fn timed_changes_take_effect_as_simulated_under_every_policy() {
+    let flavour = Flavour {
+        has_changes: true,
+        has_budgets: true,
+        ..PLAIN
+    };
+    compare_all(flavour, 40, |_| true);
+}
+
+/// Where the scheduled set depends on who is ready alone, many things at one instant change nothing.
+#[test]
+fn what_happens_at_one_instant_counts_together() {
+    let flavour = Flavour {
+        grid_ns: 100_000,
+        ..PLAIN
+    };
+    compare_all(flavour, 40, |entry| {
+        matches!(entry.invariant, Invariant::Strong | Invariant::Packed)
+    });
+}
+
+/// Where it matters who comes first: of those that are released at one instant that is the most urgent.
+#[test]
+fn of_simultaneous_releases_the_most_urgent_comes_first() {
+    let flavour = Flavour {
+        grid_ns: 100_000,
+        load: 20,
+        ..PLAIN
+    };
+    for entry in policies() {
+        for seed in seeds(40) {
+            let mut set = random_set(seed, flavour);
+            for task in &mut set.tasks {
+                (task.work, task.offset) = (Work::Cost, Span::ZERO);
+                task.arrival = Arrival::Periodic;
+                task.period = Span::from_ms(10);
+            }
+            let habits = Habits {
+                sleeps: false,
+                ..Habits::of(seed)
+            };
+            compare_set(entry, &set, flavour, (seed, habits));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_allocated_where_decisions_are_made() {
+    let flavour = Flavour {
+        has_budgets: true,
+        ..PLAIN
+    };
+    for entry in policies() {
+        for seed in seeds(5) {
+            let set = random_set(seed, flavour);
+            if entry.build(&set).is_err() {
+                continue;
+            }
+            let mut world = World::new(entry, &set, seed, Habits::of(seed), BTreeSet::new());
+            world.run();
+            assert_eq!(world.allocated, 0, "{}", world.name);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Random task sets, with as much as possible of what a file may say.
+
+use shiftwork_model::{
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Instant, OnOverrun, Phase, Priority,
+    RandomStream, Span, Task, TaskId, TaskSet, Work,
+};
+
+/// How long the runs are.
+pub(super) const HORIZON: Instant = Instant::from_ns(40_000_000);
+
+/// What a live machine adds to each budget here: costs are short enough for the least grace.
+pub(super) const GRACE: Span = Span::from_us(20);
+
+/// What a set may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flavour {
+    /// Times are multiples of this, in ns. With 1 hardly anything happens at the same instant.
+    pub(super) grid_ns: u64,
+    /// Whether work may exceed budgets that are enforced.
+    pub(super) has_budgets: bool,
+    /// Whether there are timed changes.
+    pub(super) has_changes: bool,
+    /// What the utilization of the CPUs is at most, in percent; jobs may take twice their cost.
+    pub(super) load: u64,
+}
+
+struct Maker {
+    random: RandomStream,
+    flavour: Flavour,
+    cpus: usize,
+    affinities: Vec<Affinity>,
+}
+
+/// The set of this seed. Its affinities are, by turns, global, nested, single CPUs, clusters and arbitrary.
+pub(super) fn random_set(seed: u64, flavour: Flavour) -> TaskSet {
+    let mut random = RandomStream::new(seed, 11, flavour.grid_ns);
+    let cpus = 1 + random.below(4) as usize;
+    let affinities = affinities(seed % 5, cpus, &mut random);
+    let mut maker = Maker {
+        random,
+        flavour,
+        cpus,
+        affinities,
+    };
+    maker.make()
+}
+
+fn range(cpus: std::ops::Range<usize>) -> CpuSet {
+    cpus.map(CpuId::from_index).collect()
+}
+
+fn affinities(kind: u64, cpus: usize, random: &mut RandomStream) -> Vec<Affinity> {
+    let (all, half) = (range(0..cpus), cpus.div_ceil(2));
+    let mut singles: Vec<CpuSet> = (0..cpus).map(|cpu| range(cpu..cpu + 1)).collect();
+    let sets = match kind {
+        0 => vec![all],
+        1 => {
+            singles.extend([all, range(0..half)]);
+            singles
+        }
+        2 => singles,
+        3 => vec![all, range(0..half), range(half..cpus)],
+        _ => (0..6)
+            .map(|_| CpuSet::from_bits(1 + random.below((1 << cpus) - 1)))
+            .collect(),
+    };
+    sets.into_iter().filter_map(Affinity::new).collect()
+}
+
+impl Maker {
+    fn make(&mut self) -> TaskSet {
+        let count = 2 + self.random.below(3 * self.cpus as u64);
+        let share = (self.flavour.load * self.cpus as u64 / count).clamp(1, 90);
+        let tasks = (0..count).map(|index| self.task(index, share)).collect();
+        let mut set = TaskSet::new("random", self.cpus, tasks);
+        if self.cpus > 1 {
+            let half = self.cpus.div_ceil(2);
+            set.platform.clusters = vec![range(0..half), range(half..self.cpus)];
+        }
+        if self.flavour.has_changes {
+            for _ in 0..self.random.below(9) {
+                let action = self.action(&set);
+                set.actions.push(action);
+            }
+            set.actions.sort_by_key(|action| action.at);
+        }
+        tidy_entries(&mut set);
+        set
+    }
+
+    /// Uniform in the range, in ns.
+    fn time(&mut self, least: u64, most: u64) -> Span {
+        let grid = self.flavour.grid_ns;
+        let steps = (most.max(least) - least) / grid;
+        let ns = least.div_ceil(grid) * grid + self.random.below(steps + 1) * grid;
+        Span::from_ns(ns)
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.random.below(count) == 0
+    }
+
+    fn affinity(&mut self) -> Affinity {
+        self.affinities[self.random.below(self.affinities.len() as u64) as usize]
+    }
+
+    fn task(&mut self, index: u64, share: u64) -> Task {
+        let period = self.time(1_000_000, 10_000_000);
+        let most = (period.as_ns() * share / 50).clamp(200_000, 1_000_000);
+        let cost = self.time(100_000, most);
+        let affinity = self.affinity();
+        let mut task = Task::periodic(&format!("T{index}"), cost, period, affinity);
+        task.deadline = self.time(1_000_000, 2 * period.as_ns());
+        task.offset = self.time(0, 3_000_000);
+        task.work = self.work(cost);
+        task.arrival = self.arrival(period);
+        if self.one_in(4) {
+            task.priority = Priority::new(1 + self.random.below(3) as u32);
+        }
+        task.on_overrun = match self.random.below(4) {
+            0 => OnOverrun::Continue,
+            1 => OnOverrun::Signal,
+            _ if self.flavour.has_budgets => OnOverrun::Throttle,
+            _ => OnOverrun::Continue,
+        };
+        task
+    }
+
+    fn work(&mut self, cost: Span) -> Work {
+        let ns = cost.as_ns();
+        match self.random.below(6) {
+            0 => Work::Uniform(self.time(1, ns), self.time(ns, 2 * ns)),
+            1 => Work::Trace((0..3).map(|_| self.time(1, 2 * ns)).collect()),
+            2 | 3 => Work::Phases(vec![
+                Phase::Run(self.time(1, ns)),
+                Phase::Sleep(self.time(1, 2 * ns)),
+                Phase::Run(self.time(1, ns)),
+            ]),
+            4 => Work::Constant(self.time(1, ns)),
+            _ => Work::Cost,
+        }
+    }
+
+    fn arrival(&mut self, period: Span) -> Arrival {
+        match self.random.below(5) {
+            0 => Arrival::Sporadic,
+            1 => {
+                let mut at = Instant::ZERO;
+                let next = |_| {
+                    at = at + period + self.time(0, 2_000_000);
+                    at
+                };
+                Arrival::Releases((0..6).map(next).collect())
+            }
+            _ => Arrival::Periodic,
+        }
+    }
+
+    fn action(&mut self, set: &TaskSet) -> Action {
+        let task = TaskId::from_index(self.random.below(set.tasks.len() as u64) as usize);
+        let cpu = CpuId::from_index(self.random.below(self.cpus as u64) as usize);
+        let change = match self.random.below(9) {
+            0 | 1 => Change::Enter(task),
+            2 => Change::Leave(task),
+            3 => Change::CpuOffline(cpu),
+            4 => Change::CpuOnline(cpu),
+            5 => Change::SetPriority(
+                task,
+                Priority::new(1 + self.random.below(9) as u32).unwrap(),
+            ),
+            6 => Change::SetAttributes {
+                task,
+                cost: Some(self.time(100_000, 1_000_000)),
+                period: Some(self.time(2_000_000, 10_000_000)),
+                deadline: None,
+            },
+            _ => Change::SetAffinity(task, self.affinity()),
+        };
+        let at = Instant::ZERO + self.time(1, 35_000_000);
+        Action { at, change }
+    }
+}
+
+/// Whoever enters begins with a job at once, which is what a live run takes for granted.
+fn tidy_entries(set: &mut TaskSet) {
+    for action in &set.actions {
+        if let Change::Enter(task) = action.change {
+            let task = &mut set.tasks[task.index()];
+            task.offset = Span::ZERO;
+            if matches!(task.arrival, Arrival::Releases(_)) {
+                task.arrival = Arrival::Periodic;
+            }
+        }
+    }
+}

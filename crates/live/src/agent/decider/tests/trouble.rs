@@ -1,0 +1,167 @@
+//! Reports that come late, or not at all: nobody runs twice, no job is lost, and all goes on right.
+
+use std::collections::BTreeSet;
+
+use shiftwork_model::{Instant, RandomStream, Span, TaskSet};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_trace::check::{self, Facts};
+
+use super::sets::{Flavour, HORIZON, random_set};
+use super::world::{Habits, Trouble, World};
+use super::{policies, seeds};
+
+/// Little enough that everything is done at last.
+const LIGHT: Flavour = Flavour {
+    grid_ns: 1,
+    has_budgets: false,
+    has_changes: false,
+    load: 40,
+};
+
+/// How many jobs each task has to do. If the task leaves and comes back nobody knows before.
+fn jobs_to_do(set: &TaskSet, seed: u64) -> Vec<u64> {
+    let count = |id| {
+        let mut jobs = crate::work::Jobs::new(set, id, seed, HORIZON);
+        let mut count = 0;
+        while jobs.next(Instant::ZERO).is_some() {
+            count += 1;
+        }
+        count
+    };
+    set.iter().map(|(id, _)| count(id)).collect()
+}
+
+/// Runs to the end of the last job, and sees that all were done.
+fn run_out<'a>(entry: &Entry, set: &'a TaskSet, seed: u64, trouble: Trouble) -> World<'a> {
+    let world = World::new(entry, set, seed, Habits::of(seed), BTreeSet::new());
+    let mut world = world.with_trouble(trouble);
+    world.run_out();
+    assert_eq!(world.jobs_done(), jobs_to_do(set, seed), "{}", world.name);
+    world
+}
+
+/// Late by up to this many ns, different for each seed: from hardly at all to longer than jobs are.
+fn delay(seed: u64) -> u64 {
+    [1_000, 20_000, 300_000][seed as usize % 3]
+}
+
+fn late(seed: u64) -> Trouble {
+    Trouble {
+        random: RandomStream::new(seed, 13, 0),
+        delay_ns_max: delay(seed / 2),
+        lost: 0,
+        between: (Instant::ZERO, Instant::ZERO),
+    }
+}
+
+#[test]
+fn decisions_on_old_knowledge_do_no_harm() {
+    for flavour in [
+        LIGHT,
+        Flavour {
+            has_budgets: true,
+            ..LIGHT
+        },
+    ] {
+        for entry in policies() {
+            for seed in seeds(12) {
+                let set = random_set(seed, flavour);
+                if entry.build(&set).is_ok() {
+                    run_out(entry, &set, seed, late(seed));
+                }
+            }
+        }
+    }
+}
+
+/// Changes come from outside at their own time, whatever the agent knows by then.
+#[test]
+fn changes_in_the_midst_of_old_knowledge_do_no_harm() {
+    let flavour = Flavour {
+        has_budgets: true,
+        has_changes: true,
+        ..LIGHT
+    };
+    for entry in policies() {
+        for seed in seeds(20) {
+            let set = random_set(seed, flavour);
+            if entry.build(&set).is_ok() && !super::same::is_any_refused(entry, &set, seed) {
+                let habits = Habits::of(seed);
+                let world = World::new(entry, &set, seed, habits, BTreeSet::new());
+                world.with_trouble(late(seed)).run_out();
+            }
+        }
+    }
+}
+
+const LOSING: (Instant, Instant) = (Instant::from_ns(4_000_000), Instant::from_ns(9_000_000));
+
+fn losing(seed: u64, delay_ns_max: u64) -> Trouble {
+    Trouble {
+        random: RandomStream::new(seed, 14, 0),
+        delay_ns_max,
+        lost: [30, 200, 900][seed as usize % 3],
+        between: LOSING,
+    }
+}
+
+#[test]
+fn lost_reports_lose_no_jobs() {
+    for has_budgets in [false, true] {
+        let flavour = Flavour {
+            has_budgets,
+            ..LIGHT
+        };
+        for entry in policies() {
+            for seed in seeds(12) {
+                let set = random_set(seed, flavour);
+                if entry.build(&set).is_ok() {
+                    run_out(entry, &set, seed, losing(seed, delay(seed / 3)));
+                }
+            }
+        }
+    }
+}
+
+fn facts(entry: &Entry, set: &TaskSet) -> Facts {
+    Facts {
+        invariant: match entry.invariant {
+            Invariant::Weak => check::Invariant::Weak,
+            Invariant::Strong => check::Invariant::Strong,
+            Invariant::Packed => check::Invariant::Packed,
+            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+        },
+        order: match entry.order {
+            OrderName::Edf => check::Order::Edf,
+            OrderName::FixedPriority => check::Order::FixedPriority,
+        },
+        packing: entry.build(set).ok().and_then(|policy| policy.packing()),
+        immediate: true,
+    }
+}
+
+/// The story hears of everything, so what the checkers find is what the decider made of its part.
+#[test]
+fn after_lost_reports_the_right_jobs_run_again() {
+    for entry in policies() {
+        let mut synced = 0;
+        for seed in seeds(20) {
+            let set = random_set(seed, LIGHT);
+            if entry.build(&set).is_err() {
+                continue;
+            }
+            let world = run_out(entry, &set, seed, losing(seed, 0));
+            let Some(since) = world.synced else { continue };
+            synced += 1;
+            let found = check::check(&set, facts(entry, &set), HORIZON, &world.records);
+            let since = since + Span::from_us(1);
+            let found: Vec<String> = found
+                .iter()
+                .filter(|violation| violation.at > since && violation.at < HORIZON)
+                .map(ToString::to_string)
+                .collect();
+            assert!(found.is_empty(), "{}: {found:#?}", world.name);
+        }
+        assert!(synced >= 5, "{}: hardly anything was lost", entry.name);
+    }
+}

@@ -1,0 +1,548 @@
+//! A perfect machine: time is a number, threads do exactly what [`Jobs`] says, and nothing takes any time.
+//!
+//! It tells what the programs in `bpf/` tell, in their order, and carries slots out as they do. Only the
+//! way of its reports to the decider can be spoilt, by [`Trouble`].
+
+mod changes;
+mod threads;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use rustix::thread::Pid;
+use shiftwork_machine::may_be_throttled;
+use shiftwork_model::{
+    Affinity, Change, CpuId, CpuSet, Instant, OnOverrun, Priority, RandomStream, Record, Span,
+    TaskId, TaskSet,
+};
+use shiftwork_policy::registry::Entry;
+
+use super::super::Decider;
+use super::sets::{GRACE, HORIZON};
+use crate::Plan;
+use crate::agent::{Level, Slot};
+use crate::event::{Event, Kind, why};
+use crate::machine::Parameters;
+use crate::story::Story;
+use crate::work::Jobs;
+
+/// When the decider is made, and when the run begins, of the monotonic clock.
+const BASE_NS: u64 = 5_000_000;
+const ORIGIN_NS: u64 = 72_000_000;
+
+/// How often things may happen at one instant before that counts as for ever.
+const ROUNDS_MAX: usize = 10_000;
+
+/// What machines differ in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Habits {
+    /// Threads sleep until their release and wake up by themselves, as under sched_ext; otherwise they
+    /// wait to be let go on.
+    pub(super) sleeps: bool,
+    /// A thread leaves its CPU after each job, whatever comes next.
+    pub(super) always_stops: bool,
+    /// Changed affinities are reported by the kernel, instead of told by whoever made them.
+    pub(super) reports_affinities: bool,
+}
+
+impl Habits {
+    pub(super) fn of(seed: u64) -> Self {
+        let mut random = RandomStream::new(seed, 12, 0);
+        let mut coin = || random.below(2) == 0;
+        Self {
+            sleeps: coin(),
+            always_stops: coin(),
+            reports_affinities: coin(),
+        }
+    }
+}
+
+/// What happens to reports on their way.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub(super) random: RandomStream,
+    pub(super) delay_ns_max: u64,
+    /// Of a thousand, from the first instant to the second of the run.
+    pub(super) lost: u64,
+    pub(super) between: (Instant, Instant),
+}
+
+/// A job that is to be done.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    release: Instant,
+    run: Span,
+    /// What is left of it then is dropped.
+    until: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    /// It has not begun its job.
+    Waits,
+    Computes,
+    /// Within a job, until then.
+    Sleeps(u64),
+    Ended,
+}
+
+struct Thread {
+    jobs: Jobs,
+    doing: Doing,
+    /// The job that it waits for or is in.
+    job: Job,
+    left_ns: u64,
+    rests: VecDeque<(Span, Span)>,
+    /// The CPU that has it in its slot.
+    on: Option<usize>,
+    level: Level,
+    jobs_done: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Cpu {
+    slot: Option<TaskId>,
+    current: Option<TaskId>,
+    since_ns: u64,
+    gone: bool,
+}
+
+pub(super) struct World<'a> {
+    pub(super) name: String,
+    set: &'a TaskSet,
+    habits: Habits,
+    trouble: Option<Trouble>,
+    pub(super) decider: Decider,
+    story: Story,
+    pub(super) records: Vec<Record>,
+    threads: Vec<Option<Thread>>,
+    cpus: Vec<Cpu>,
+    bound: Vec<Affinity>,
+    attributes: Vec<[Span; 3]>,
+    priorities: Vec<Priority>,
+    refused: BTreeSet<usize>,
+    done_actions: usize,
+    now_ns: u64,
+    /// Reports on their way, and when they arrive.
+    line: VecDeque<(u64, Event)>,
+    lost: u64,
+    lost_before: u64,
+    slots: Vec<Slot>,
+    /// How often reports and looks at the clock allocated.
+    pub(super) allocated: u64,
+    /// From then on the simulator means something else by the set's changes.
+    pub(super) differs_from: Instant,
+    /// When the decider last looked at everything because reports were lost.
+    pub(super) synced: Option<Instant>,
+}
+
+/// The machine's number of a CPU of the platform.
+fn machine_cpu(index: usize) -> CpuId {
+    CpuId::from_index(2 * index + 1)
+}
+
+fn on_machine(cpus: &CpuSet) -> CpuSet {
+    cpus.iter().map(|cpu| machine_cpu(cpu.index())).collect()
+}
+
+fn next(jobs: &mut Jobs, now: Instant) -> Option<Job> {
+    let next = jobs.next(now)?;
+    let (release, run, until) = (next.release, next.run, next.until);
+    Some(Job {
+        release,
+        run,
+        until,
+    })
+}
+
+fn number(id: TaskId) -> u32 {
+    id.index() as u32 + 1
+}
+
+impl<'a> World<'a> {
+    /// `refused`: which of the set's actions are not made.
+    pub(super) fn new(
+        entry: &Entry,
+        set: &'a TaskSet,
+        seed: u64,
+        habits: Habits,
+        refused: BTreeSet<usize>,
+    ) -> Self {
+        let policy = entry.build(set).unwrap();
+        let own = set.tasks.iter().map(|task| task.affinity).collect();
+        let plan = Plan {
+            set,
+            order: entry.order,
+            bound: policy.packing().unwrap_or(own),
+            cpus: (0..set.platform.cpus).map(machine_cpu).collect(),
+        };
+        let jobs = |id| Jobs::new(set, id, seed, HORIZON);
+        let all = set.iter().map(|(id, _)| Some(jobs(id))).collect();
+        let span = (HORIZON + Span::from_s(100)).since(Instant::ZERO).unwrap();
+        let mut story = Story::new(&plan, all, HORIZON);
+        story.begin(ORIGIN_NS);
+        let thread = |(id, _)| {
+            let mut jobs = jobs(id);
+            let first = next(&mut jobs, Instant::ZERO)?;
+            Some(Thread {
+                jobs,
+                doing: Doing::Waits,
+                job: first,
+                left_ns: 0,
+                rests: VecDeque::new(),
+                on: None,
+                level: Level::default(),
+                jobs_done: 0,
+            })
+        };
+        Self {
+            name: format!("{} seed {seed} {habits:?}", entry.name),
+            set,
+            habits,
+            trouble: None,
+            decider: Decider::new(&plan, policy, BASE_NS, span),
+            story,
+            records: Vec::new(),
+            threads: set.iter().map(thread).collect(),
+            cpus: vec![Cpu::default(); set.platform.cpus],
+            bound: plan.bound,
+            attributes: set
+                .tasks
+                .iter()
+                .map(|task| [task.cost, task.period, task.deadline])
+                .collect(),
+            priorities: set.priorities(),
+            refused,
+            done_actions: 0,
+            now_ns: BASE_NS + 1,
+            line: VecDeque::new(),
+            lost: 0,
+            lost_before: 0,
+            slots: Vec::with_capacity(64),
+            allocated: 0,
+            differs_from: Instant::NEVER,
+            synced: None,
+        }
+    }
+
+    pub(super) fn with_trouble(mut self, trouble: Trouble) -> Self {
+        self.name = format!("{} {trouble:?}", self.name);
+        self.trouble = Some(trouble);
+        self
+    }
+
+    /// In the run's time.
+    fn now(&self) -> Instant {
+        self.instant(self.now_ns)
+    }
+
+    fn instant(&self, at_ns: u64) -> Instant {
+        Instant::from_ns(at_ns.saturating_sub(ORIGIN_NS))
+    }
+
+    fn thread(&mut self, id: TaskId) -> &mut Thread {
+        self.threads[id.index()].as_mut().unwrap()
+    }
+
+    /// Everybody is admitted and the run is on, to its horizon.
+    pub(super) fn run(&mut self) {
+        self.muster();
+        loop {
+            let next_ns = self.next_ns();
+            if self.instant(next_ns) >= HORIZON {
+                break;
+            }
+            self.advance(next_ns);
+            self.live_through();
+        }
+        let end_ns = ORIGIN_NS + HORIZON.as_ns();
+        self.advance(end_ns);
+        self.finish_stretches();
+        self.hear();
+        self.tell_story();
+        self.story.advance(end_ns, &mut self.records);
+    }
+
+    /// The same, and on until nobody has anything left to do.
+    pub(super) fn run_out(&mut self) {
+        self.muster();
+        for _ in 0..1_000_000 {
+            let next_ns = self.next_ns();
+            if next_ns == u64::MAX || self.is_over() {
+                return;
+            }
+            self.advance(next_ns);
+            self.live_through();
+            self.check_slots();
+        }
+        panic!("{}: it does not end", self.name);
+    }
+
+    fn is_over(&self) -> bool {
+        let ended = |thread: &Thread| matches!(thread.doing, Doing::Ended);
+        self.line.is_empty() && self.threads.iter().flatten().all(ended)
+    }
+
+    /// How many jobs each task has done.
+    pub(super) fn jobs_done(&self) -> Vec<u64> {
+        let of = |thread: &Option<Thread>| thread.as_ref().map_or(0, |thread| thread.jobs_done);
+        self.threads.iter().map(of).collect()
+    }
+
+    fn muster(&mut self) {
+        for (id, _) in self.set.iter() {
+            if self.threads[id.index()].is_some() && !self.set.enters_later(id) {
+                self.now_ns += 1;
+                self.admit(id);
+            }
+        }
+        for (id, _) in self.set.iter() {
+            let Some(thread) = &self.threads[id.index()] else {
+                continue;
+            };
+            if !self.set.enters_later(id) {
+                let release_ns = ORIGIN_NS + thread.job.release.as_ns();
+                self.now_ns += 1;
+                self.decider.first_job(self.now_ns, id, release_ns);
+            }
+        }
+        self.advance(ORIGIN_NS);
+        for (id, _) in self.set.iter() {
+            if self.threads[id.index()].is_some() && !self.thread(id).level.awake {
+                self.wake(id);
+            }
+        }
+        self.live_through();
+    }
+
+    fn parameters(&self, id: TaskId) -> Parameters {
+        let task = &self.set.tasks[id.index()];
+        let [cost, period, deadline] = self.attributes[id.index()];
+        Parameters {
+            thread: Pid::from_raw(1).unwrap(),
+            cpus: on_machine(self.bound[id.index()].cpus()),
+            cost: cost.saturating_sub(GRACE),
+            period,
+            deadline,
+            on_overrun: match task.on_overrun {
+                OnOverrun::Throttle if !may_be_throttled(self.set, id) => OnOverrun::Continue,
+                other => other,
+            },
+            priority: self.priorities[id.index()],
+            follows: true,
+            start: None,
+        }
+    }
+
+    fn admit(&mut self, id: TaskId) {
+        let (of, sleeps) = (self.parameters(id), self.habits.sleeps);
+        let thread = self.thread(id);
+        // Before its release a thread sleeps, or waits where it can be let go on.
+        let awake = !sleeps;
+        thread.level = Level {
+            awake,
+            present: true,
+            ..Level::default()
+        };
+        // The story takes a job that is released just when the task enters for one of before.
+        self.now_ns -= 1;
+        self.report(Kind::Entered, Some(id), None, 0);
+        self.now_ns += 1;
+        let admitted = self.decider.admit(self.now_ns, id, &of, awake);
+        admitted.unwrap_or_else(|reason| panic!("{}: {id:?} is refused: {reason}", self.name));
+        self.hear();
+    }
+
+    fn next_ns(&self) -> u64 {
+        let mut next = self.decider.next_ns().max(self.now_ns);
+        if let Some(&action) = self.actions().get(self.done_actions) {
+            next = next.min(ORIGIN_NS + self.set.actions[action].at.as_ns());
+        }
+        if let Some(&(arrives_ns, _)) = self.line.front() {
+            next = next.min(arrives_ns);
+        }
+        for cpu in &self.cpus {
+            if let Some(id) = cpu.current {
+                let thread = self.threads[id.index()].as_ref().unwrap();
+                next = next.min(self.now_ns + thread.left_ns);
+            }
+        }
+        for thread in self.threads.iter().flatten() {
+            match &thread.doing {
+                Doing::Sleeps(until_ns) => next = next.min(*until_ns),
+                Doing::Waits if !thread.level.awake => {
+                    next = next.min(ORIGIN_NS + thread.job.release.as_ns());
+                }
+                _ => {}
+            }
+        }
+        next.max(self.now_ns)
+    }
+
+    /// The actions that are made, by time.
+    fn actions(&self) -> Vec<usize> {
+        (0..self.set.actions.len())
+            .filter(|action| !self.refused.contains(action))
+            .collect()
+    }
+
+    fn advance(&mut self, to_ns: u64) {
+        let ran = to_ns - self.now_ns;
+        for cpu in 0..self.cpus.len() {
+            if let Some(id) = self.cpus[cpu].current {
+                let thread = self.thread(id);
+                thread.left_ns = thread.left_ns.checked_sub(ran).unwrap();
+            }
+        }
+        self.now_ns = to_ns;
+    }
+
+    /// Everything of one instant, in the simulator's order.
+    fn live_through(&mut self) {
+        self.finish_stretches();
+        self.hear();
+        self.act();
+        self.wake_sleepers();
+        for _ in 0..ROUNDS_MAX {
+            self.look();
+            if !self.switch() {
+                self.tell_story();
+                return;
+            }
+        }
+        panic!("{} at {}: it does not settle", self.name, self.now());
+    }
+
+    fn report(&mut self, kind: Kind, id: Option<TaskId>, cpu: Option<usize>, value: u64) {
+        let event = Event {
+            at: self.now_ns,
+            value,
+            task: id.map_or(0, number),
+            cpu: cpu.map(|cpu| machine_cpu(cpu).index() as u16),
+            kind,
+        };
+        let now = self.now();
+        let mut arrives_ns = self.now_ns;
+        if let Some(trouble) = &mut self.trouble {
+            let (from, to) = trouble.between;
+            let may_be_lost = !matches!(kind, Kind::CpuLost | Kind::CpuBack | Kind::Affinity);
+            if may_be_lost && from <= now && now < to && trouble.random.below(1000) < trouble.lost {
+                self.lost += 1;
+                self.tell_story();
+                self.story.take(event, &mut self.records);
+                return;
+            }
+            arrives_ns += trouble.random.below(trouble.delay_ns_max + 1);
+        }
+        let last = self.line.back().map_or(0, |&(arrives_ns, _)| arrives_ns);
+        self.line.push_back((arrives_ns.max(last), event));
+    }
+
+    fn hear(&mut self) {
+        while let Some(&(arrives_ns, event)) = self.line.front()
+            && arrives_ns <= self.now_ns
+        {
+            self.line.pop_front();
+            let decider = &mut self.decider;
+            let counted = allocation_counter::measure(|| decider.report(event));
+            // Whoever leaves may cost something.
+            if event.kind != Kind::Left {
+                self.allocated += counted.count_total;
+            }
+        }
+    }
+
+    /// What the agent does whenever it looks.
+    fn look(&mut self) {
+        self.hear();
+        if self.lost != self.lost_before {
+            self.lost_before = self.lost;
+            self.sync();
+        }
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        let (decider, now_ns) = (&mut self.decider, self.now_ns);
+        let counted = allocation_counter::measure(|| {
+            decider.pass(now_ns);
+            decider.take_slots(&mut slots);
+        });
+        self.allocated += counted.count_total;
+        if !slots.is_empty() {
+            self.assign(&slots);
+        }
+        self.slots = slots;
+    }
+
+    fn sync(&mut self) {
+        for (id, _) in self.set.iter() {
+            let Some(thread) = &self.threads[id.index()] else {
+                continue;
+            };
+            let runs_on = |cpu: &usize| self.cpus[*cpu].current == Some(id);
+            let level = Level {
+                at_ns: self.now_ns,
+                cpu: thread.on.filter(runs_on).map(machine_cpu),
+                ..thread.level
+            };
+            self.decider.sync(id, &level);
+        }
+        self.synced = Some(self.now());
+        // What comes next is news.
+        self.advance_if_possible();
+    }
+
+    /// A nanosecond goes by, unless somebody is at the very end of what it does.
+    fn advance_if_possible(&mut self) {
+        let at_end = |cpu: &Cpu| {
+            let left = |id: TaskId| {
+                self.threads[id.index()]
+                    .as_ref()
+                    .map(|thread| thread.left_ns)
+            };
+            cpu.current.is_some_and(|id| left(id) == Some(0))
+        };
+        if !self.cpus.iter().any(at_end) {
+            self.advance(self.now_ns + 1);
+        }
+    }
+
+    fn tell_story(&mut self) {
+        for &event in &self.decider.told {
+            self.story.take(event, &mut self.records);
+        }
+        self.decider.told.clear();
+    }
+
+    /// Once all is heard, the machine, the decider and the policy mean the same.
+    fn check_slots(&self) {
+        if !self.line.is_empty() {
+            return;
+        }
+        for (index, cpu) in self.cpus.iter().enumerate() {
+            let assigned = self.decider.policy.assigned(CpuId::from_index(index));
+            let believed = self.decider.places[index].slot;
+            assert_eq!(
+                (cpu.slot, believed),
+                (assigned, assigned),
+                "{} at {}: slot of CPU {index}, and what the decider believes, against the policy",
+                self.name,
+                self.now()
+            );
+        }
+    }
+}
+
+impl Thread {
+    /// Whether the job after the one that it is in has been released, before that moment or then.
+    fn is_late(&self, now: Instant) -> bool {
+        match &self.doing {
+            Doing::Waits => self.job.release < now,
+            Doing::Ended => false,
+            _ => {
+                let mut ahead = self.jobs.clone();
+                ahead
+                    .next(Instant::ZERO)
+                    .is_some_and(|next| next.release <= now)
+            }
+        }
+    }
+}

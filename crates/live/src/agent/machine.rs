@@ -1,0 +1,318 @@
+//! The side of whoever started an agent: asks it, hears the story, notices when it is gone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::thread::Pid;
+use shiftwork_model::{CpuId, CpuSet, Priority, Share, Span, TaskId};
+use shiftwork_policy::Policy;
+
+use super::channel::{self, channel};
+use super::decider::Decider;
+use super::enactor::Enactor;
+use super::thread::{Agent, Reply, Request, Rest, Scratch, Shared, take_place};
+use crate::event::Event;
+use crate::machine::{Machine, Parameters};
+use crate::overheads::{Meter, Overheads};
+use crate::plan::Attention;
+use crate::sys::clock::{monotonic_ns, pause, sleep_until};
+use crate::sys::thread::set_affinity;
+use crate::work::JobGate;
+use crate::{LiveError, Options, Plan};
+
+/// An agent that has not answered for so long does not answer at all.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// After the last job, for deadlines and budgets that end later.
+const AFTER: Span = Span::from_s(100);
+
+/// The part of a machine that carries out, as its user sees it.
+pub(crate) trait Body {
+    /// Where threads wait between jobs.
+    fn gate(&self) -> Arc<dyn JobGate>;
+
+    /// Makes the agent look for something to do.
+    fn ring(&self);
+
+    /// Why nothing is carried out any more; `None` as long as it is.
+    fn failed(&self) -> Option<String>;
+
+    /// What waiting background work gets of each CPU.
+    fn set_reserve(&mut self, reserve: Share);
+
+    /// Whether the kernel tells of changed affinities, and of nothing else about them.
+    fn hears_of_affinities(&self) -> bool;
+
+    /// Pins the scheduler, so that it outlives this program.
+    fn pin(&mut self, folder: &Path) -> Result<(), LiveError>;
+
+    /// Nobody waits for jobs any more.
+    fn open_gate(&self);
+
+    /// Makes everybody the kernel's own again.
+    fn unload(&mut self);
+}
+
+/// A machine where an agent decides.
+pub(crate) struct AgentMachine<B: Body> {
+    body: B,
+    requests: Sender<Request>,
+    replies: Receiver<Reply>,
+    story: channel::Receiver,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), LiveError>>>,
+    /// How the agent ended before it was told to.
+    ended: Option<String>,
+    meter: Meter,
+}
+
+/// What an agent is started with.
+pub(crate) struct Employment<'a> {
+    pub(crate) plan: &'a Plan<'a>,
+    pub(crate) options: &'a Options,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) attention: Attention,
+    pub(crate) rest: Rest,
+    /// Where it lives, in the machine's numbers; outside the platform.
+    pub(crate) cpu: CpuId,
+}
+
+impl<B: Body> AgentMachine<B> {
+    /// Starts an agent with the hands that `begin` makes; it is called by the agent's thread.
+    pub(crate) fn start<E: Enactor>(
+        body: B,
+        employment: Employment<'_>,
+        begin: impl FnOnce() -> Result<E, LiveError> + Send + 'static,
+    ) -> Result<Self, LiveError> {
+        let Employment {
+            plan,
+            options,
+            policy,
+            attention,
+            rest,
+            cpu,
+        } = employment;
+        let span = options.horizon + AFTER;
+        let decider = Decider::new(plan, policy, monotonic_ns(), span);
+        let (requests, asked) = mpsc::channel();
+        // One request is on the way at a time.
+        let (answers, replies) = mpsc::sync_channel(1);
+        let (teller, story) = channel(options.trace_bytes as usize / size_of::<Event>());
+        let shared = Arc::new(Shared::default());
+        let seen = Arc::clone(&shared);
+        let ready = answers.clone();
+        let live = move || {
+            let begun = take_place(cpu).and_then(|()| begin());
+            let enactor = match begun {
+                Ok(enactor) => enactor,
+                Err(error) => {
+                    // Whoever started it waits for this.
+                    let _ = ready.send(Err(error));
+                    return Ok(());
+                }
+            };
+            let _ = ready.send(Ok(true));
+            let mut agent = Agent {
+                enactor,
+                decider,
+                attention,
+                rest,
+                requests: asked,
+                replies: answers,
+                story: teller,
+                shared: seen,
+                scratch: Scratch::new(),
+            };
+            agent.work()
+        };
+        let thread = std::thread::Builder::new()
+            .name(String::from("agent"))
+            .spawn(move || catch_unwind(AssertUnwindSafe(live)).unwrap_or_else(|_| Err(panicked())))
+            .map_err(LiveError::system("make a thread for the agent"))?;
+        let mut machine = Self {
+            body,
+            requests,
+            replies,
+            story,
+            shared,
+            thread: Some(thread),
+            ended: None,
+            meter: Meter::default(),
+        };
+        machine.reply()?;
+        Ok(machine)
+    }
+
+    /// Asks the agent, and waits for its answer.
+    fn ask(&mut self, request: Request) -> Reply {
+        if self.requests.send(request).is_err() {
+            return Err(self.gone());
+        }
+        self.body.ring();
+        self.reply()
+    }
+
+    fn reply(&mut self) -> Reply {
+        match self.replies.recv_timeout(ANSWER_MAX) {
+            Ok(reply) => reply,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.join();
+                Err(self.gone())
+            }
+            Err(RecvTimeoutError::Timeout) => Err(self.gone()),
+        }
+    }
+
+    fn gone(&mut self) -> LiveError {
+        let what = self.why_over();
+        let what = what.unwrap_or_else(|| String::from("the agent does not answer"));
+        LiveError::Machine {
+            what,
+            remedy: String::from("please report this"),
+        }
+    }
+
+    /// Why nobody decides any more.
+    fn why_over(&mut self) -> Option<String> {
+        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.join();
+        }
+        self.ended.clone()
+    }
+
+    /// Waits for the end of an agent that is at it.
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let why = match thread.join() {
+                Ok(Ok(())) => String::from("the agent ended"),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => panicked().to_string(),
+            };
+            self.ended.get_or_insert(why);
+        }
+    }
+
+    /// The agent is told to stop, and has.
+    fn stop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        self.body.ring();
+        if let Some(thread) = self.thread.take() {
+            // How it ended does not matter any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn panicked() -> LiveError {
+    LiveError::Machine {
+        what: String::from("the agent failed"),
+        remedy: String::from("please report this"),
+    }
+}
+
+impl<B: Body> Machine for AgentMachine<B> {
+    fn gate(&self) -> Arc<dyn JobGate> {
+        self.body.gate()
+    }
+
+    fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<bool, LiveError> {
+        self.ask(Request::Admit(task, of.clone()))
+    }
+
+    fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {
+        self.ask(Request::FirstJob(task, release_ns)).map(drop)
+    }
+
+    fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
+        self.ask(Request::Dismiss(task)).map(drop)
+    }
+
+    fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
+        self.ask(Request::Approve(task, *cpus)).map(drop)
+    }
+
+    fn bind(&mut self, task: TaskId, thread: Pid, cpus: &CpuSet) -> Result<(), String> {
+        if self.body.hears_of_affinities() {
+            return set_affinity(Some(thread), cpus).map_err(|error| error.to_string());
+        }
+        let asked = self.ask(Request::SetAffinity(task, *cpus));
+        asked.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn set_priority(&mut self, task: TaskId, priority: Priority) -> Result<(), LiveError> {
+        self.ask(Request::SetPriority(task, priority)).map(drop)
+    }
+
+    fn set_server(&mut self, task: TaskId, of: &Parameters) -> Result<(), LiveError> {
+        self.ask(Request::SetServer(task, of.clone())).map(drop)
+    }
+
+    fn set_reserve(&mut self, reserve: Share) {
+        self.body.set_reserve(reserve);
+    }
+
+    fn take_events(&mut self) -> Result<Vec<Event>, LiveError> {
+        let mut events = Vec::new();
+        self.story.take(&mut events);
+        for event in &events {
+            self.meter.take(event);
+            pause();
+        }
+        Ok(events)
+    }
+
+    fn wait_until(&self, at_ns: u64) {
+        // Sleeping fails for no instant of this century.
+        let _ = sleep_until(at_ns);
+    }
+
+    fn events_lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed) + self.story.lost()
+    }
+
+    fn unloaded(&mut self) -> Option<String> {
+        // Where the agent failed, all that the kernel knows is that it is gone.
+        self.why_over().or_else(|| self.body.failed())
+    }
+
+    fn state(&mut self) -> (u64, Option<&'static str>) {
+        (self.shared.shifts.load(Ordering::Relaxed), None)
+    }
+
+    fn overheads(&mut self) -> Option<Overheads> {
+        let mut overheads = std::mem::take(&mut self.meter.overheads);
+        overheads.record = Span::from_ns(self.shared.report_ns.load(Ordering::Relaxed));
+        Some(overheads)
+    }
+
+    fn pin(&mut self, folder: &Path) -> Result<(), LiveError> {
+        self.body.pin(folder)
+    }
+
+    fn begin(&self) {
+        self.shared.is_on.store(true, Ordering::Relaxed);
+        self.body.ring();
+    }
+
+    fn open_gate(&self) {
+        self.shared.is_on.store(false, Ordering::Relaxed);
+        self.body.open_gate();
+    }
+
+    fn unload(&mut self) {
+        self.stop();
+        self.body.unload();
+    }
+}
+
+impl<B: Body> Drop for AgentMachine<B> {
+    fn drop(&mut self) {
+        self.body.open_gate();
+        self.stop();
+    }
+}

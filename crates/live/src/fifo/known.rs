@@ -1,0 +1,104 @@
+//! What is known of a task that takes part.
+
+use rustix::thread::Pid;
+use shiftwork_model::{CpuId, CpuSet};
+
+use crate::agent::Level;
+use crate::event::{Event, Kind};
+use crate::machine::Parameters;
+
+/// An instant that does not come.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// A task that takes part.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) thread: Pid,
+    /// Where it may run.
+    pub(super) cpus: CpuSet,
+    /// Where it is bound: one CPU at a time.
+    pub(super) cpu: CpuId,
+    /// What its thread tells under another number is of an earlier stay.
+    pub(super) stay: u32,
+    /// Whether it is on the level of jobs that are told to run.
+    pub(super) is_raised: bool,
+    /// Whether its seat is open: it is in a job, or about to be.
+    pub(super) is_out: bool,
+    /// Whether it went on since it was let out, as far as it has told. Until then it will tell that
+    /// it runs, afterwards it does not know.
+    pub(super) has_begun: bool,
+    /// Its CPU time when it began to run where it is; `None`: as far as is known, it does not run.
+    pub(super) begun_ns: Option<u64>,
+    /// When it was last moved or held, and its CPU time then.
+    pub(super) placed_at_ns: u64,
+    pub(super) placed_ran_ns: u64,
+    /// When it wakes up; [`NEVER`] while it is awake.
+    pub(super) wakes_ns: u64,
+    pub(super) stops: u32,
+    pub(super) finished: u32,
+    pub(super) release_ns: u64,
+    /// Its CPU time when it was admitted.
+    pub(super) admitted_ns: u64,
+}
+
+impl Known {
+    /// Whether it is in the middle of a job that is not told to run, and would run on an idle CPU.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_out && !self.is_raised
+    }
+
+    /// A task that was just put on its first CPU, where it may not run yet. `stay` is the number of its
+    /// stay, `is_out` whether its thread is in a job.
+    pub(super) fn new(of: &Parameters, cpu: CpuId, (stay, is_out): (u32, bool)) -> Self {
+        Self {
+            thread: of.thread,
+            cpus: of.cpus,
+            cpu,
+            stay,
+            is_raised: false,
+            is_out,
+            has_begun: is_out,
+            begun_ns: None,
+            placed_at_ns: 0,
+            placed_ran_ns: 0,
+            wakes_ns: NEVER,
+            stops: 0,
+            finished: 0,
+            release_ns: 0,
+            admitted_ns: 0,
+        }
+    }
+
+    /// Its thread says that it waits again.
+    pub(super) fn stop(&mut self, event: Event) {
+        self.is_out = false;
+        self.has_begun = false;
+        match event.kind {
+            Kind::NextJob => {
+                self.stops = self.stops.wrapping_add(1);
+                self.finished = self.finished.wrapping_add(1);
+                self.release_ns = event.value;
+            }
+            Kind::Blocked => {
+                self.stops = self.stops.wrapping_add(1);
+                self.wakes_ns = event.value;
+            }
+            _ => self.finished = self.finished.wrapping_add(1),
+        }
+    }
+
+    /// How things stand with it, where its thread has run for so long.
+    pub(super) fn level(&self, at_ns: u64, ran_ns: u64) -> Level {
+        Level {
+            at_ns,
+            stops: self.stops,
+            finished: self.finished,
+            awake: self.wakes_ns == NEVER,
+            present: true,
+            release_ns: self.release_ns,
+            ran_ns: ran_ns.saturating_sub(self.admitted_ns),
+            cpu: self.begun_ns.map(|_| self.cpu),
+            cpus: None,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A machine for kernels without sched_ext: an agent decides, and `SCHED_FIFO` carries out.
+//!
+//! Every task is a thread of ours, always bound to exactly one CPU and on one of a few levels:
+//!
+//! ```text
+//!   95  the watch       takes the machine away from an agent that has died
+//!   90  the agent       on a CPU of its own
+//!   50  jobs            that are told to run: one on each CPU
+//!   40  blockers        where only held jobs could run
+//!   30  held jobs       stopped in the middle, by a more urgent one or because their budget is used up
+//! ```
+//!
+//! Between jobs a thread waits at its seat (`seat.rs`), so that a release costs one wake-up; a shift is a
+//! change of affinity. Jobs are held only by a level because nothing else stops a thread that computes:
+//! a signal would have to be handled by it, and a control group stops it too late.
+//!
+//! This module owns the threads' settings while a run is on, and puts all of them back. It must never
+//! decide who runs: the agent does. Start reading at `board.rs`, where orders become system calls; `seat.rs`
+//! and `gate.rs` are the threads' side, `bell.rs` is how they reach the agent, `body.rs` the side of
+//! whoever started it.
+
+mod bell;
+mod blocker;
+mod board;
+mod body;
+mod enactor;
+mod floor;
+mod gate;
+mod hands;
+mod known;
+mod seat;
+mod watch;
+
+use std::io;
+use std::sync::Arc;
+
+use shiftwork_model::CpuSet;
+
+pub(crate) use body::FifoBody;
+pub(crate) use enactor::Fifo;
+
+use crate::LiveError;
+use crate::host::{Served, System, deadline_servers, real_time_limit};
+use blocker::Blockers;
+use floor::Floor;
+use hands::Kernel;
+use watch::Watch;
+
+const WATCH_LEVEL: u8 = 95;
+const JOB_LEVEL: u8 = 50;
+const BLOCKER_LEVEL: u8 = 40;
+const WAITING_LEVEL: u8 = 30;
+
+/// Prepares a machine of these CPUs for the tasks of these names: what its user holds on to, and what
+/// its agent gets. Nobody is blocked and nobody takes part yet.
+///
+/// # Errors
+/// If this user may not have real-time threads, or the kernel refuses threads or CPUs.
+pub(crate) fn set_up(cpus: &CpuSet, names: Vec<String>) -> Result<(FifoBody, Fifo), LiveError> {
+    let (floor, ears) = Floor::new(cpus, names.len());
+    let floor = Arc::new(floor);
+    let hands = Kernel {
+        _blockers: Blockers::muster(&floor)?,
+        floor: Arc::clone(&floor),
+    };
+    let body = FifoBody {
+        watch: Some(Watch::begin(&floor, cpus)?),
+        floor: Arc::clone(&floor),
+    };
+    Ok((body, Fifo::new(floor, hands, ears, names)))
+}
+
+/// What a reader of the results should know of this machine.
+pub(crate) fn notes() -> Vec<String> {
+    notes_on(&System::this())
+}
+
+fn notes_on(system: &System) -> Vec<String> {
+    // Kernels that have servers do not throttle.
+    if let Some(servers) = deadline_servers(system).filter(|servers| !servers.is_empty()) {
+        let mut fair = servers
+            .iter()
+            .filter(|server| server.served == Served::Fair);
+        let given = fair.find(|server| !server.runtime.is_zero());
+        let note = given.map(|server| {
+            format!(
+                "where SCHED_FIFO leaves ordinary threads no time, the kernel gives them {} of every {} \
+                 (its deadline server), which real-time jobs there lose",
+                server.runtime, server.period
+            )
+        });
+        return note.into_iter().collect();
+    }
+    let limit = real_time_limit(system).and_then(|limit| Some((limit.runtime?, limit.period)));
+    let note = limit.map(|(runtime, period)| {
+        format!(
+            "the kernel keeps {} of every {period} on each CPU from SCHED_FIFO, and stops real-time jobs \
+             for that; `sysctl kernel.sched_rt_runtime_us=-1` ends this",
+            period.saturating_sub(runtime)
+        )
+    });
+    note.into_iter().collect()
+}
+
+/// The kernel refused to do this with real-time threads.
+fn refused(error: io::Error, doing: String) -> LiveError {
+    if error.raw_os_error() == Some(libc::EPERM) {
+        return LiveError::Machine {
+            what: String::from("SCHED_FIFO is not allowed for this user"),
+            remedy: String::from("run as root, or give it `ulimit -r 99` (RLIMIT_RTPRIO)"),
+        };
+    }
+    LiveError::System { doing, error }
+}
+
+#[cfg(test)]
+mod tests;

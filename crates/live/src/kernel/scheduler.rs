@@ -1,0 +1,241 @@
+//! The loaded scheduler, and what it can be told by whoever decides.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shiftwork_kernel_core::{Core, TASKS_MAX};
+use shiftwork_model::{CpuId, CpuSet, OnOverrun, Share, Span, TaskId};
+use shiftwork_policy::registry::OrderName;
+
+use crate::event::Event;
+use crate::machine::Parameters;
+use crate::sys::bpf::{Command, Commands, Decider, Loaded, Reports, Settings};
+use crate::sys::clock::pause;
+use crate::sys::thread::yield_now;
+use crate::sys::word::Word;
+use crate::ticker::Ticker;
+use crate::work::JobGate;
+use crate::{LiveError, Options};
+
+/// The kernel unloads a scheduler that lets somebody who is runnable wait for longer; more it does not
+/// allow.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
+
+/// `struct sw_admit` of `bpf/shared.h`; `budget` is what the kernel is to enforce, or to warn of.
+pub(super) fn words(task: TaskId, of: &Parameters, budget: Span) -> Result<[u64; 6], LiveError> {
+    let warned = u64::from(of.on_overrun == OnOverrun::Signal);
+    let start = of.start.map_or(0, |cpu| cpu.index() as u64 + 1);
+    let thread = of.thread.as_raw_nonzero().get() as u64;
+    let bytes = u64::from(of.follows) | warned << 8 | start << 16;
+    Ok([
+        bits(&of.cpus),
+        budget.as_ns(),
+        of.period.as_ns(),
+        of.deadline.as_ns(),
+        halves(thread, number(task)?),
+        halves(u64::from(of.priority.number()), bytes),
+    ])
+}
+
+/// The programs in the kernel, loaded while this exists, and the commands that they take.
+pub(crate) struct Scheduler {
+    loaded: Loaded,
+    pub(super) commands: Commands,
+    gate: Arc<Gate>,
+    /// Where BPF has no timers.
+    _ticker: Option<Ticker>,
+}
+
+impl Scheduler {
+    /// Loads them, for these CPUs of the machine. `order` is for the core; where an agent decides it
+    /// ranks nobody.
+    pub(crate) fn load(
+        decider: Decider,
+        order: OrderName,
+        cpus: &CpuSet,
+        has_timers: bool,
+        options: &Options,
+    ) -> Result<Self, LiveError> {
+        let refused = |what: String| LiveError::Machine {
+            what,
+            remedy: String::from(
+                "boot another build of the kernel, unless `shiftwork doctor` says what this machine lacks",
+            ),
+        };
+        let settings = Settings {
+            cpu_count: possible_cpus()?,
+            has_timers,
+            timeout: WATCHDOG,
+            trace_bytes: options.trace_bytes,
+            decider,
+        };
+        let mut loaded = Loaded::load(settings).map_err(refused)?;
+        let commands = loaded
+            .commands()
+            .map_err(LiveError::system("hold on to the programs in the kernel"))?;
+        loaded.set_reserve(options.reserve.of(Span::from_s(1)).as_ns());
+        let order = match order {
+            OrderName::Edf => 0,
+            OrderName::FixedPriority => 1,
+        };
+        tell(&commands.configure, &mut [bits(cpus), order], "configure")?;
+        let gate = Gate {
+            next_job: commands.next_job.clone(),
+            open: Word::new(CLOSED),
+        };
+        let ticker = (!has_timers).then(|| Ticker::start(&loaded, commands.tick.clone()));
+        Ok(Self {
+            _ticker: ticker.transpose()?,
+            loaded,
+            commands,
+            gate: Arc::new(gate),
+        })
+    }
+
+    /// These CPUs share a cache with `cpu`.
+    pub(crate) fn set_cache_mates(&self, cpu: CpuId, mates: &CpuSet) -> Result<(), LiveError> {
+        let mut words = [bits(mates), cpu.index() as u64];
+        tell(&self.commands.set_cache, &mut words, "name caches to")
+    }
+
+    /// Where threads wait between jobs.
+    pub(crate) fn gate(&self) -> Arc<dyn JobGate> {
+        Arc::clone(&self.gate) as Arc<dyn JobGate>
+    }
+
+    /// What waiting background work gets of each CPU.
+    pub(crate) fn set_reserve(&mut self, reserve: Share) {
+        self.loaded.set_reserve(reserve.of(Span::from_s(1)).as_ns());
+    }
+
+    /// The ring of events, for an agent's thread.
+    pub(crate) fn reports(&self) -> Result<Reports, LiveError> {
+        let reports = self.loaded.reports();
+        reports.map_err(LiveError::system("hold on to the ring of reports"))
+    }
+
+    /// The events since the last call.
+    pub(crate) fn take_events(&mut self) -> Result<Vec<Event>, LiveError> {
+        let bytes = self
+            .loaded
+            .take_events()
+            .map_err(LiveError::system("read the trace"))?;
+        Ok(Event::all(&bytes).inspect(|_| pause()).collect())
+    }
+
+    /// Returns at this instant of the monotonic clock, or when a task waits for an answer.
+    pub(crate) fn wait_until(&self, at_ns: u64) {
+        self.loaded.wait_until(at_ns);
+    }
+
+    /// How many events found no room in the ring.
+    pub(crate) fn events_lost(&self) -> u64 {
+        self.loaded.events_lost()
+    }
+
+    /// Why the scheduler is not the machine's any more; `None` as long as it is.
+    pub(crate) fn unloaded(&self) -> Option<String> {
+        self.loaded.unloaded().map(|unloaded| unloaded.reason)
+    }
+
+    /// The core as it is; `None` if it would not hold still.
+    pub(crate) fn snapshot(&self) -> Option<Core> {
+        self.loaded.snapshot()
+    }
+
+    /// Pins the scheduler, so that it outlives this program.
+    pub(crate) fn pin(&mut self, folder: &std::path::Path) -> Result<(), LiveError> {
+        self.loaded.pin(folder).map_err(|what| LiveError::Machine {
+            what,
+            remedy: String::from(
+                "name a new folder of a BPF file system, as in /sys/fs/bpf/shiftwork",
+            ),
+        })
+    }
+
+    /// Nobody waits for jobs any more: threads that do go on at once.
+    pub(crate) fn open_gate(&self) {
+        self.gate.open.set(OPEN);
+    }
+
+    /// Makes everybody the kernel's own again.
+    pub(crate) fn unload(&mut self) {
+        self.loaded.unload();
+    }
+}
+
+const CLOSED: u32 = 0;
+const OPEN: u32 = 1;
+
+/// Where threads wait: runnable, in a queue that nobody takes them from before their job may run.
+struct Gate {
+    next_job: Command,
+    open: Word,
+}
+
+impl JobGate for Gate {
+    fn next_job(&self, task: TaskId, release_ns: u64) {
+        if self.open.get() == OPEN {
+            return;
+        }
+        let Ok(number) = number(task) else { return };
+        // Before its release a thread sleeps by a timer of its own, on the CPU where it was. It is also
+        // held back while its budget is used up: then nobody but the scheduler knows for how long.
+        const SLEEPS: u64 = 1;
+        let mut words = [release_ns, halves(number, SLEEPS), 0];
+        let told = self.next_job.call(&mut words).is_ok();
+        self.open.wait_until(CLOSED, release_ns);
+        if told && words[2] != 0 {
+            yield_now();
+        }
+    }
+
+    fn last_job(&self, task: TaskId) {
+        let Ok(number) = number(task) else { return };
+        // A task that takes no part any more need not say so.
+        let _ = self.next_job.call(&mut [u64::MAX, number, 0]);
+    }
+}
+
+pub(super) fn tell<const N: usize>(
+    command: &Command,
+    words: &mut [u64; N],
+    doing: &str,
+) -> Result<(), LiveError> {
+    command.call(words).map_err(LiveError::system(format!(
+        "{doing} the scheduler in the kernel"
+    )))
+}
+
+/// The core's number of a task.
+pub(super) fn number(task: TaskId) -> Result<u64, LiveError> {
+    if task.index() >= TASKS_MAX {
+        return Err(LiveError::TaskSet(format!(
+            "has more than {TASKS_MAX} tasks, which is all that the scheduler in the kernel can take"
+        )));
+    }
+    Ok(task.index() as u64 + 1)
+}
+
+/// Two 32-bit numbers as one word of the commands' structs in `bpf/shared.h`.
+pub(super) const fn halves(first: u64, second: u64) -> u64 {
+    first | second << 32
+}
+
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "the words of commands are put together for little-endian machines"
+);
+
+/// The CPUs as the core knows them. Those beyond 64 have been refused before.
+pub(super) fn bits(cpus: &CpuSet) -> u64 {
+    cpus.words()[0]
+}
+
+fn possible_cpus() -> Result<u32, LiveError> {
+    let count = libbpf_rs::num_possible_cpus()
+        .map_err(io::Error::other)
+        .map_err(LiveError::system("count the CPUs"))?;
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
