@@ -17,6 +17,8 @@ pub const IMAGE: &str = "vmlinux";
 pub const CONFIG: &str = "config";
 /// Packages that carry an image; what follows is the release.
 const IMAGE_PACKAGE: &str = "linux-binary-";
+/// The same in suites whose kernels are older; these carry the configuration as well.
+const OLDER_IMAGE_PACKAGE: &str = "linux-image-";
 /// Packages that carry the configuration, where the image's does not.
 const CONFIG_PACKAGE: &str = "linux-base-";
 /// The only architecture there are commands for.
@@ -43,15 +45,26 @@ pub fn suites() -> impl Iterator<Item = &'static Suite> {
     SUITES.iter().filter(|suite| suite.kernels)
 }
 
+/// What the names of packages with an image begin with in this suite.
+fn image_package(suite: &Suite) -> &'static str {
+    match suite.kernels {
+        true => IMAGE_PACKAGE,
+        false => OLDER_IMAGE_PACKAGE,
+    }
+}
+
 /// All kernels of a suite, the newest first.
 ///
 /// # Errors
 /// The suite cannot be looked into.
 pub fn list(locked: &Locked<'_>, suite: &Suite) -> Result<Vec<Candidate>, Unavailable> {
-    let names = Apt::open(locked, suite)?.names(IMAGE_PACKAGE)?;
+    let prefix = image_package(suite);
+    let names = Apt::open(locked, suite)?.names(prefix)?;
     let mut found: Vec<Candidate> = names
         .iter()
-        .filter_map(|name| name.strip_prefix(IMAGE_PACKAGE))
+        .filter_map(|name| name.strip_prefix(prefix))
+        // Without a number it is the name for whichever is the newest.
+        .filter(|release| release.starts_with(|c: char| c.is_ascii_digit()))
         .filter(|release| release.ends_with(ARCHITECTURE))
         .map(|release| Candidate {
             release: release.to_owned(),
@@ -129,26 +142,9 @@ pub fn fetch(locked: &Locked<'_>, candidate: &Candidate) -> Result<Kernel, Unava
         return Ok(kernel);
     }
     let apt = Apt::open(locked, &candidate.suite)?;
-    let configs = apt.names(CONFIG_PACKAGE)?;
-    let configs: Vec<&str> = configs
-        .iter()
-        .filter_map(|name| name.strip_prefix(CONFIG_PACKAGE))
-        .collect();
-    let config_release = nearest(release, &configs).ok_or_else(|| {
-        Unavailable::new(
-            format!(
-                "{} has no configuration for {release}",
-                candidate.suite.name
-            ),
-            "name another kernel",
-        )
-    })?;
+    let (packages, config_release) = packages(&apt, candidate)?;
     locked.install(Path::new("kernels").join(release), |folder| {
         let unpacked = folder.join("packages");
-        let packages = [
-            format!("{IMAGE_PACKAGE}{release}"),
-            format!("{CONFIG_PACKAGE}{config_release}"),
-        ];
         fs::create_dir(&unpacked).map_err(|error| unwritable(&unpacked, &error))?;
         apt.unpack(&packages, &unpacked)?;
         let packed = find(&unpacked, "vmlinuz", release)?;
@@ -158,7 +154,7 @@ pub fn fetch(locked: &Locked<'_>, candidate: &Candidate) -> Result<Kernel, Unava
         let place = folder.join(IMAGE);
         fs::write(&place, kernel).map_err(|error| unwritable(&place, &error))?;
         let (config, place) = (
-            find(&unpacked, "config", config_release)?,
+            find(&unpacked, "config", &config_release)?,
             folder.join(CONFIG),
         );
         fs::rename(config, &place).map_err(|error| unwritable(&place, &error))?;
@@ -172,6 +168,28 @@ pub fn fetch(locked: &Locked<'_>, candidate: &Candidate) -> Result<Kernel, Unava
             "try again",
         )
     })
+}
+
+/// The packages to fetch, and the release whose configuration is among them.
+fn packages(apt: &Apt, candidate: &Candidate) -> Result<(Vec<String>, String), Unavailable> {
+    let (release, suite) = (&candidate.release, &candidate.suite);
+    let image = format!("{}{release}", image_package(suite));
+    if !suite.kernels {
+        return Ok((vec![image], release.clone()));
+    }
+    let configs = apt.names(CONFIG_PACKAGE)?;
+    let configs: Vec<&str> = configs
+        .iter()
+        .filter_map(|name| name.strip_prefix(CONFIG_PACKAGE))
+        .collect();
+    let config = nearest(release, &configs).ok_or_else(|| {
+        Unavailable::new(
+            format!("{} has no configuration for {release}", suite.name),
+            "name another kernel",
+        )
+    })?;
+    let packages = vec![image, format!("{CONFIG_PACKAGE}{config}")];
+    Ok((packages, config.to_owned()))
 }
 
 /// The archive drops the configuration of superseded kernels before their images. BPF loaders read but

@@ -116,7 +116,12 @@ impl Kernel {
 
     fn chosen(cache: &Cache, choice: &KernelChoice) -> Option<Self> {
         let release = cache.note(format!("choice/{choice}"))?;
-        Self::cached(cache, &release)
+        // An earlier version of this took 6.19 for a release that begins with 6.1.
+        let fits = match choice {
+            KernelChoice::Release(text) => candidate::begins(&release, text),
+            _ => true,
+        };
+        Self::cached(cache, &release).filter(|_| fits)
     }
 }
 
