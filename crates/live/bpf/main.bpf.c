@@ -203,14 +203,14 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sw_cpu *c = cpu_at(cpu);
 
-	miss_agent(prev);
 	/* Nobody decides about CPUs that are not in the platform, the agent's own among them. */
-	if (cpu < SW_CPUS && READ_ONCE(c->gone) & SW_WHY_NOT_OURS) {
-		if (taken && !takes_cpu(prev))
+	if (cpu >= SW_CPUS || READ_ONCE(c->gone) & SW_WHY_NOT_OURS) {
+		miss_agent(prev);
+		if (cpu < SW_CPUS && taken && !takes_cpu(prev))
 			scx_bpf_reenqueue_local_from_anywhere();
 		return 0;
 	}
-	if (cpu >= SW_CPUS || taken == !!(READ_ONCE(c->gone) & SW_WHY_TAKEN))
+	if (taken == !!(READ_ONCE(c->gone) & SW_WHY_TAKEN))
 		return 0;
 	cpu_event(cpu, SW_WHY_TAKEN, taken);
 	/* Whom it pushed aside is at the head of the local queue, out of everybody's reach. */

@@ -6,7 +6,7 @@ use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
 use crate::fifo;
 use crate::host::{self, System, kernel};
 use crate::run::WAIT_MAX;
-use crate::{Deciding, LiveError, Options, Plan};
+use crate::{Attention, Deciding, LiveError, Options, Plan};
 
 /// What a run needs to know of the machine.
 pub(crate) struct Host {
@@ -46,11 +46,18 @@ pub(crate) fn check(
             notes.extend(fifo::notes());
         }
     }
+    let has_timers = !kernel::is_real_time(&system);
+    if let (Deciding::Agent(_, Attention::Dedicated), false) = (deciding, has_timers) {
+        notes.push(String::from(
+            "a PREEMPT_RT kernel interrupts other CPUs by a thread of its own, which an agent that looks all \
+             the time would keep from running: it sleeps between decisions, as with --agent shared",
+        ));
+    }
     let agent_cpu = elsewhere.lowest().or(online.lowest());
     Ok(Host {
         elsewhere,
         agent_cpu: agent_cpu.unwrap_or(CpuId::from_index(0)),
-        has_timers: !kernel::is_real_time(&system),
+        has_timers,
         notes,
     })
 }

@@ -163,6 +163,11 @@ fn machine(
             let commanding = Commanding::new(&scheduler)?;
             let body = Obeying::new(scheduler, commanding.bell());
             let begin = move || commanding.begin();
+            // `prepare` says why.
+            let attention = match host.has_timers {
+                true => attention,
+                false => Attention::Shared,
+            };
             let employment = employment(policy, attention);
             Box::new(AgentMachine::start(body, employment, begin)?)
         }

@@ -33,7 +33,8 @@ pub(crate) struct Level {
     pub(crate) present: bool,
     /// When its next job is released, if it has finished one; of the monotonic clock.
     pub(crate) release_ns: u64,
-    /// For how long it has run since it takes part.
+    /// For how long it has run since it takes part, by all that was ever reported of it: of a run that goes
+    /// on only what was told of that already.
     pub(crate) ran_ns: u64,
     /// Where it runs now.
     pub(crate) cpu: Option<CpuId>,

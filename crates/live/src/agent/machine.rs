@@ -20,7 +20,7 @@ use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::{Meter, Overheads};
 use crate::plan::Attention;
-use crate::sys::clock::{monotonic_ns, pause, sleep_until};
+use crate::sys::clock::{monotonic_ns, pause};
 use crate::sys::thread::set_affinity;
 use crate::work::JobGate;
 use crate::{LiveError, Options, Plan};
@@ -267,8 +267,9 @@ impl<B: Body> Machine for AgentMachine<B> {
     }
 
     fn wait_until(&self, at_ns: u64) {
-        // Sleeping fails for no instant of this century.
-        let _ = sleep_until(at_ns);
+        self.shared.asked.wait_until(0, at_ns);
+        // What is asked from now on is asked anew; what was is read after this.
+        self.shared.asked.change(1, 0);
     }
 
     fn events_lost(&self) -> u64 {

@@ -15,6 +15,7 @@ use crate::machine::Parameters;
 use crate::plan::Attention;
 use crate::sys::clock::{monotonic_ns, pause};
 use crate::sys::thread::{Class, set_affinity, set_class};
+use crate::sys::word::Word;
 
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
 const PRIORITY: u8 = 90;
@@ -72,6 +73,8 @@ pub(super) struct Shared {
     pub(super) report_ns: AtomicU64,
     /// Reports that found no room on their way to the agent.
     pub(super) lost: AtomicU64,
+    /// 1 when a task waits for an answer from whoever started the agent.
+    pub(super) asked: Word,
 }
 
 /// An agent at work.
@@ -201,9 +204,14 @@ impl<E: Enactor> Agent<E> {
     }
 
     fn tell_story(&mut self) {
+        let mut asks = false;
         for &event in &self.decider.told {
             // What finds no room is counted there.
             self.story.send(event);
+            asks |= event.kind == Kind::Demoted;
+        }
+        if asks && self.shared.asked.change(0, 1) {
+            self.shared.asked.wake();
         }
         self.decider.told.clear();
         let lost = self.scratch.reports_lost;

@@ -30,8 +30,9 @@ struct Place {
 
 /// Which thread is where, on which level. Only the agent's thread has it.
 ///
-/// A task in a place is let out and raised, bound there, and in no other place. A CPU is blocked, once
-/// [`block`](Self::block) has been called, exactly if a task that is held is bound to it.
+/// A task in a place is let out and raised, bound there, and in no other place; one that waits is raised
+/// already, unless it was held when its job ended. A CPU is blocked, once [`block`](Self::block) has been
+/// called, exactly if a task that is held is bound to it.
 #[derive(Debug)]
 pub(super) struct Board<H> {
     floor: Arc<Floor>,
@@ -42,6 +43,8 @@ pub(super) struct Board<H> {
     places: Vec<Place>,
     /// What the agent has not heard yet.
     pub(super) reports: Vec<Event>,
+    /// What the agent is told of earlier is no news to it: it has looked how things stand.
+    news_ns: u64,
     /// When the first of those who sleep wakes up.
     pub(super) wakes_ns: u64,
     /// Whether other tasks are held than when the blockers were last told.
@@ -62,6 +65,7 @@ impl<H: Hands> Board<H> {
             tasks: vec![None; names.len()],
             places: floor.posts.iter().map(|post| place(post.cpu)).collect(),
             reports: Vec::with_capacity(REPORTS),
+            news_ns: 0,
             wakes_ns: NEVER,
             holds_others: false,
             filled: Vec::with_capacity(floor.posts.len()),
@@ -170,15 +174,19 @@ impl<H: Hands> Board<H> {
         // A thread that takes no part sleeps by itself; somebody has to take over its alarm clock.
         let until_ns = seat.until_ns();
         (known.placed_at_ns, known.placed_ran_ns) = self.clocks(of.thread);
-        known.admitted_ns = known.placed_ran_ns;
         let now_ns = known.placed_at_ns;
-        let is_awake = known.is_out || until_ns <= now_ns;
+        let is_out = known.is_out;
+        let is_awake = is_out || until_ns <= now_ns;
         if !is_awake {
             known.wakes_ns = until_ns;
             self.wakes_ns = self.wakes_ns.min(until_ns);
         }
         self.tasks[task] = Some(known);
         self.holds_others = true;
+        if !is_out {
+            // It waits until its word says otherwise, on whatever level; then it need only be woken.
+            self.raise(task)?;
+        }
         let affinity = of.cpus.words()[0];
         self.report(now_ns, Kind::Entered, Some(task), Some(cpu), affinity);
         self.block();
@@ -217,16 +225,14 @@ impl<H: Hands> Board<H> {
 
     /// How things stand with the task.
     pub(super) fn level(&mut self, task: usize) -> Level {
-        let thread = self.tasks.get(task).and_then(Option::as_ref);
-        let Some(thread) = thread.map(|known| known.thread) else {
-            return Level {
-                at_ns: self.hands.now_ns(),
-                ..Level::default()
-            };
+        let now_ns = self.hands.now_ns();
+        self.news_ns = now_ns + 1;
+        let absent = Level {
+            at_ns: now_ns,
+            ..Level::default()
         };
-        let (now_ns, ran_ns) = self.clocks(thread);
-        let known = self.tasks[task].as_ref();
-        known.map_or(Level::default(), |known| known.level(now_ns, ran_ns))
+        let known = self.tasks.get(task).and_then(Option::as_ref);
+        known.map_or(absent, |known| known.level(now_ns))
     }
 
     /// Whom this slot gets: nobody if its task has stopped since that was decided.
@@ -291,9 +297,12 @@ impl<H: Hands> Board<H> {
         }
         let thread = known.thread;
         let moved = self.hands.bind(thread, &CpuSet::single(cpu));
+        let is_out = known.is_out;
         let is_there = self.is_there(task, moved)?;
-        self.note_placed(task);
-        self.holds_others = true;
+        if is_out {
+            self.note_placed(task);
+            self.holds_others = true;
+        }
         if let Some(known) = &mut self.tasks[task] {
             known.cpu = cpu;
         }
@@ -309,9 +318,9 @@ impl<H: Hands> Board<H> {
             return Ok(true);
         }
         known.is_raised = true;
+        self.holds_others |= known.is_out;
         let thread = known.thread;
         let raised = self.hands.set_class(thread, Class::Fifo(JOB_LEVEL));
-        self.holds_others = true;
         self.is_there(task, raised)
     }
 
@@ -348,8 +357,9 @@ impl<H: Hands> Board<H> {
             }
             return;
         }
-        self.report(event.at, Kind::Running, Some(task), there, 0);
         let ran_ns = placed_ran_ns.saturating_sub(event.value);
+        known.told_ns += ran_ns;
+        self.report(event.at, Kind::Running, Some(task), there, 0);
         self.report(placed_at_ns, Kind::Stopped, Some(task), there, ran_ns);
         if is_raised {
             self.begin_run(task, placed_at_ns, cpu, placed_ran_ns);
@@ -384,6 +394,7 @@ impl<H: Hands> Board<H> {
         let cpu = known.cpu;
         if let Some(begun_ns) = known.begun_ns.take() {
             let ran_ns = ran_ns.saturating_sub(begun_ns);
+            known.told_ns += ran_ns;
             self.report(at_ns, Kind::Stopped, Some(task), Some(cpu), ran_ns);
         }
     }
@@ -439,7 +450,8 @@ impl<H: Hands> Board<H> {
 
     fn report(&mut self, at: u64, kind: Kind, task: Option<usize>, cpu: Option<CpuId>, value: u64) {
         self.reports.push(Event {
-            at,
+            // What a thread did before the agent looked, and is heard of only now, is news.
+            at: at.max(self.news_ns),
             value,
             task: task.map_or(0, number),
             cpu: cpu.and_then(|cpu| u16::try_from(cpu.index()).ok()),

@@ -20,7 +20,7 @@ pub(super) struct Known {
     pub(super) cpu: CpuId,
     /// What its thread tells under another number is of an earlier stay.
     pub(super) stay: u32,
-    /// Whether it is on the level of jobs that are told to run.
+    /// Whether it is on the level of jobs that are told to run. Who waits may be.
     pub(super) is_raised: bool,
     /// Whether its seat is open: it is in a job, or about to be.
     pub(super) is_out: bool,
@@ -37,8 +37,8 @@ pub(super) struct Known {
     pub(super) stops: u32,
     pub(super) finished: u32,
     pub(super) release_ns: u64,
-    /// Its CPU time when it was admitted.
-    pub(super) admitted_ns: u64,
+    /// For how long it ran, by what was reported of it.
+    pub(super) told_ns: u64,
 }
 
 impl Known {
@@ -65,7 +65,7 @@ impl Known {
             stops: 0,
             finished: 0,
             release_ns: 0,
-            admitted_ns: 0,
+            told_ns: 0,
         }
     }
 
@@ -87,8 +87,8 @@ impl Known {
         }
     }
 
-    /// How things stand with it, where its thread has run for so long.
-    pub(super) fn level(&self, at_ns: u64, ran_ns: u64) -> Level {
+    /// How things stand with it.
+    pub(super) fn level(&self, at_ns: u64) -> Level {
         Level {
             at_ns,
             stops: self.stops,
@@ -96,7 +96,7 @@ impl Known {
             awake: self.wakes_ns == NEVER,
             present: true,
             release_ns: self.release_ns,
-            ran_ns: ran_ns.saturating_sub(self.admitted_ns),
+            ran_ns: self.told_ns,
             cpu: self.begun_ns.map(|_| self.cpu),
             cpus: None,
         }

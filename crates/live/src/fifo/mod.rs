@@ -5,13 +5,13 @@
 //! ```text
 //!   95  the watch       takes the machine away from an agent that has died
 //!   90  the agent       on a CPU of its own
-//!   50  jobs            that are told to run: one on each CPU
+//!   50  jobs            that are told to run: one on each CPU; and threads that wait for their jobs
 //!   40  blockers        where only held jobs could run
 //!   30  held jobs       stopped in the middle, by a more urgent one or because their budget is used up
 //! ```
 //!
-//! Between jobs a thread waits at its seat (`seat.rs`), so that a release costs one wake-up; a shift is a
-//! change of affinity. Jobs are held only by a level because nothing else stops a thread that computes:
+//! Between jobs a thread waits at its seat (`seat.rs`), on the level of those that run: it cannot before it
+//! is let out, and so a release costs one wake-up. A shift is a change of affinity. Jobs are held only by a level because nothing else stops a thread that computes:
 //! a signal would have to be handled by it, and a control group stops it too late.
 //!
 //! This module owns the threads' settings while a run is on, and puts all of them back. It must never

@@ -203,9 +203,9 @@ pub(super) fn tell<const N: usize>(
     words: &mut [u64; N],
     doing: &str,
 ) -> Result<(), LiveError> {
-    command.call(words).map_err(LiveError::system(format!(
-        "{doing} the scheduler in the kernel"
-    )))
+    // Put together only where it is needed: agents do this for every decision.
+    let failed = |error| LiveError::system(format!("{doing} the scheduler in the kernel"))(error);
+    command.call(words).map_err(failed)
 }
 
 /// The core's number of a task.

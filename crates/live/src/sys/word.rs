@@ -9,7 +9,7 @@ use rustix::thread::futex::{self, Flags};
 use super::clock::{monotonic_ns, timespec};
 
 /// A number that only its owner changes and that others wait for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Word(AtomicU32);
 
 impl Word {

@@ -209,11 +209,12 @@ impl Stand {
 fn a_job_is_let_out_and_tells_of_itself() {
     let mut stand = Stand::new();
     stand.admit(0, 1).unwrap();
-    assert_eq!(stand.calls(), ["bind a 1", "level a 30"]);
+    assert_eq!(stand.calls(), ["bind a 1", "level a 30", "level a 50"]);
     assert_eq!(stand.reports(), ["0 Entered a 1 3"]);
     stand.pass(10, &[]);
     stand.assign(&[(1, Some(0))]);
-    assert_eq!(stand.calls(), ["level a 50"]);
+    // It is where it has to be, and has only to be woken, as for every job that follows.
+    assert!(stand.calls().is_empty());
     assert_eq!(stand.reports(), ["10 Told a 1 0"]);
     stand.pass(2, &[]);
     stand.goes_on(0, 1);
@@ -223,7 +224,6 @@ fn a_job_is_let_out_and_tells_of_itself() {
         stand.reports(),
         ["12 Running a 1 0", "17 Stopped a 1 5", "17 NextJob a 1 100"]
     );
-    // For its next job it is where it has to be.
     stand.assign(&[(1, Some(0))]);
     assert!(stand.calls().is_empty());
     assert_eq!(stand.state(0), State::Open);
@@ -237,7 +237,7 @@ fn a_job_that_is_shifted_runs_on_elsewhere() {
     stand.forget();
     stand.pass(7, &[0]);
     stand.assign(&[(0, Some(1)), (1, Some(0))]);
-    assert_eq!(stand.calls(), ["level b 50", "bind a 1"]);
+    assert_eq!(stand.calls(), ["bind a 1"]);
     assert_eq!(
         stand.reports(),
         [
@@ -261,10 +261,7 @@ fn a_preempted_job_is_held_until_it_is_resumed() {
     stand.forget();
     stand.pass(4, &[0]);
     stand.assign(&[(0, Some(1))]);
-    assert_eq!(
-        stand.calls(),
-        ["level a 30", "bind b 0", "level b 50", "block 0 true"]
-    );
+    assert_eq!(stand.calls(), ["level a 30", "bind b 0", "block 0 true"]);
     assert_eq!(stand.reports(), ["4 Stopped a 0 4", "4 Told b 0 0"]);
     stand.goes_on(1, 0);
     stand.stops(1, 0, Kind::NextJob, 50);
@@ -321,6 +318,36 @@ fn who_sleeps_within_a_job_is_woken_by_the_agents_side() {
     assert!(stand.reports().is_empty());
     stand.assign(&[(1, Some(0))]);
     assert_eq!(stand.state(0), State::Open);
+}
+
+#[test]
+fn a_run_counts_when_it_is_reported_and_not_before() {
+    let mut stand = Stand::with(&[0]);
+    let ran_ns = |stand: &mut Stand| stand.fifo.level(TaskId::from_index(0)).unwrap().ran_ns;
+    stand.assign(&[(0, Some(0))]);
+    stand.goes_on(0, 0);
+    stand.pass(4, &[0]);
+    assert_eq!(ran_ns(&mut stand), 0);
+    stand.assign(&[(0, None)]);
+    assert_eq!(ran_ns(&mut stand), 4);
+    stand.assign(&[(0, Some(0))]);
+    stand.pass(3, &[0]);
+    assert_eq!(ran_ns(&mut stand), 4);
+    stand.stops(0, 0, Kind::NextJob, 50);
+    assert_eq!(ran_ns(&mut stand), 7);
+}
+
+#[test]
+fn what_is_heard_of_after_the_agent_looked_is_news() {
+    let mut stand = Stand::with(&[0]);
+    stand.assign(&[(0, Some(0))]);
+    stand.goes_on(0, 0);
+    stand.pass(5, &[0]);
+    stand.forget();
+    let looked = stand.fifo.level(TaskId::from_index(0)).unwrap();
+    stand.stops(0, 0, Kind::NextJob, 50);
+    assert_eq!((looked.at_ns, looked.stops), (5, 0));
+    assert_eq!(stand.reports(), ["6 Stopped a 0 5", "6 NextJob a 0 50"]);
 }
 
 /// Slots, and what is reported then.
