@@ -42,7 +42,7 @@ pub struct RunOutput {
     /// True if the run was stopped (Ctrl-C) before the time that was asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<bool>,
-    /// Of `run`: `kernel` or `sim`.
+    /// Of `run`: `kernel`, `agent`, `fifo` or `sim`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
     /// Of `run`: what is promised.
@@ -55,12 +55,15 @@ pub struct RunOutput {
     /// left one CPU and came to another at the very same instant, which only a simulation does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decided_shifts: Option<u64>,
-    /// Of a live run: from each decision to the job running.
+    /// Of a live run: to the job running, from the decision; where an agent decides, from what happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reaction_ns: Option<ReactionOutput>,
     /// Of a live run: from each release to the kernel knowing of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lateness_ns: Option<ReactionOutput>,
+    /// Of a live run where an agent decided: what scheduling itself took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overheads_ns: Option<OverheadsOutput>,
     /// Of a live run: why the kernel took the scheduler away before the end; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unloaded: Option<String>,
@@ -70,6 +73,32 @@ pub struct RunOutput {
     /// Of a live run: how far it agrees with that simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agreement: Option<AgreementOutput>,
+}
+
+/// What scheduling itself took, part by part. A part that was not measured is absent.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OverheadsOutput {
+    /// From what happened to the agent's hearing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    report: Option<ReactionOutput>,
+    /// From there to its having decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decide: Option<ReactionOutput>,
+    /// From there to the CPU's having been told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kick: Option<ReactionOutput>,
+    /// From there to the CPU's running the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    switch: Option<ReactionOutput>,
+    /// How long the scheduling CPU worked for a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheduling: Option<ReactionOutput>,
+    /// How long a CPU's dispatcher worked to find what to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dispatch: Option<ReactionOutput>,
+    /// What each of the records costs by which this is known.
+    record: u64,
 }
 
 /// What admission says.

@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         admission.refuse(console, entry)?;
         return Ok(Answer::No);
     }
-    let chosen = choice::choose(args.machine, entry)?;
+    let chosen = choice::choose(args.machine, entry, &set)?;
     let start = Start {
         args,
         recording: Recording {

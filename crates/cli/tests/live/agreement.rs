@@ -36,6 +36,13 @@ pub fn of_an_agent() -> Result<(), String> {
     agree(Shape::Arbitrary, "strong-fp", "agent", 1_001..1_003)
 }
 
+/// The same where fixed priorities carry out what the agent decides.
+pub fn under_fifo() -> Result<(), String> {
+    agree(Shape::Laminar, "hpa-edf", "fifo", 1..3)?;
+    agree(Shape::Arbitrary, "strong-edf", "fifo", 1..3)?;
+    agree(Shape::Arbitrary, "strong-fp", "fifo", 1_001..1_003)
+}
+
 /// `seeds` are those of the fast selection; the long one has five times as many.
 fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result<(), String> {
     let few = seeds.end - seeds.start;

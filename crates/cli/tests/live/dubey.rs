@@ -32,6 +32,16 @@ pub fn t3_starts_at_once_and_t4_waits() -> Result<(), String> {
     }
 }
 
+/// The same where fixed priorities carry out.
+pub fn as_simulated_under_fifo() -> Result<(), String> {
+    let set = a_hundredth_of_fig_1()?;
+    let shifts = ["strong-fp", "weak-fp"].map(|policy| as_simulated(&set, policy, "fifo"));
+    match shifts {
+        [Ok(1..=2), Ok(0)] => Ok(()),
+        other => Err(format!("shifts under strong-fp and weak-fp: {other:?}")),
+    }
+}
+
 /// How many shifts were decided.
 fn as_simulated(set: &TaskSet, policy: &str, machine: &str) -> Result<u64, String> {
     let on = [&THREE_CPUS[..], &["--machine", machine]].concat();

@@ -20,7 +20,7 @@ struct Machine {
     /// Follows the names of its tests; empty for the usual one.
     label: &'static str,
     accel: Accel,
-    kernel: KernelChoice,
+    kernel: fn() -> KernelChoice,
     groups: &'static [Group],
     /// How much longer than on a real machine a test may take in this machine's time.
     slowness: u32,
@@ -31,7 +31,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         label: "",
         accel: Accel::Auto,
-        kernel: KernelChoice::Newest,
+        kernel: || KernelChoice::Newest,
         groups: &[Group::Function],
         slowness: 2,
         only_long: false,
@@ -39,17 +39,34 @@ const MACHINES: &[Machine] = &[
     Machine {
         label: "",
         accel: Accel::Icount,
-        kernel: KernelChoice::Newest,
+        kernel: || KernelChoice::Newest,
         groups: &[Group::Latency],
         slowness: 30,
         only_long: false,
     },
-    other_kernel("_on_rt", KernelChoice::Rt),
-    other_kernel("_on_an_older_kernel", KernelChoice::Older(1)),
-    other_kernel("_on_a_still_older_kernel", KernelChoice::Older(2)),
+    without_sched_ext("", || KernelChoice::Release("6.12".to_owned()), false),
+    without_sched_ext("_on_6_1", || KernelChoice::Release("6.1".to_owned()), true),
+    other_kernel("_on_rt", || KernelChoice::Rt),
+    other_kernel("_on_an_older_kernel", || KernelChoice::Older(1)),
+    other_kernel("_on_a_still_older_kernel", || KernelChoice::Older(2)),
 ];
 
-const fn other_kernel(label: &'static str, kernel: KernelChoice) -> Machine {
+const fn without_sched_ext(
+    label: &'static str,
+    kernel: fn() -> KernelChoice,
+    only_long: bool,
+) -> Machine {
+    Machine {
+        label,
+        accel: Accel::Icount,
+        kernel,
+        groups: &[Group::Fifo],
+        slowness: 30,
+        only_long,
+    }
+}
+
+const fn other_kernel(label: &'static str, kernel: fn() -> KernelChoice) -> Machine {
     Machine {
         label,
         accel: Accel::Auto,
@@ -199,7 +216,7 @@ fn one_boot(
     tests: &[(String, &Test)],
     tally: &mut Tally,
 ) -> usize {
-    let kernel = match emulator.kernel(&machine.kernel) {
+    let kernel = match emulator.kernel(&(machine.kernel)()) {
         Ok(kernel) => kernel,
         Err(unavailable) => {
             tally.record_all(tests, true, &unavailable.to_string());
@@ -258,7 +275,7 @@ fn boot(machine: &Machine, tests: &[(String, &Test)]) -> Result<Boot, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut boot = Boot::new(own).map_err(|error| error.to_string())?;
     boot.accel = machine.accel;
-    boot.kernel = machine.kernel.clone();
+    boot.kernel = (machine.kernel)();
     boot.arguments = tests.iter().map(|(_, test)| test.name.into()).collect();
     boot.files = vec![CarriedFile {
         host: env!("CARGO_BIN_EXE_shiftwork").into(),

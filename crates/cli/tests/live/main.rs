@@ -301,6 +301,41 @@ const TESTS: &[Test] = &[
         faults::agent::of_those_above,
     ),
     Test::new(
+        "fifo_stands_in_for_sched_ext",
+        Group::Fifo,
+        privileges::fifo_stands_in_for_sched_ext,
+    ),
+    Test::new(
+        "a_user_is_told_what_is_missing_for_fifo",
+        Group::Fifo,
+        privileges::a_user_is_told_what_is_missing_for_fifo,
+    ),
+    Test::new(
+        "a_policy_of_each_kind_keeps_what_it_promises_under_fifo",
+        Group::Fifo,
+        policies::keep_what_they_promise_under_fifo,
+    ),
+    Test::new(
+        "a_run_under_fifo_agrees_with_its_simulation",
+        Group::Fifo,
+        agreement::under_fifo,
+    ),
+    Test::new(
+        "table_1_of_dubey_et_al_holds_under_fifo",
+        Group::Fifo,
+        dubey::as_simulated_under_fifo,
+    ),
+    Test::new(
+        "a_killed_command_leaves_nobody_at_fifo",
+        Group::Fifo,
+        faults::fifo::killed,
+    ),
+    Test::new(
+        "a_failing_agent_leaves_nobody_at_fifo",
+        Group::Fifo,
+        faults::fifo::failing,
+    ),
+    Test::new(
         "a_failing_program_brings_its_exit_status",
         Group::Host,
         emulator::brings_the_exit_status,
@@ -336,6 +371,9 @@ pub enum Group {
     Function,
     /// A clock that counts instructions: only here may a test assert times.
     Latency,
+    /// A kernel without sched_ext, with a clock that counts instructions; with `SHIFTWORK_LONG` an older one
+    /// as well.
+    Fifo,
     /// The other kernels: one with `PREEMPT_RT`, and two older ones. Only with `SHIFTWORK_LONG`.
     Kernels,
 }

@@ -55,6 +55,14 @@ pub fn keep_what_they_promise_under_an_agent() -> Result<(), String> {
     catalogue::policies().try_for_each(|entry| keeps_its_promise(entry.name, "agent", ms))
 }
 
+/// The same for one policy of each kind, where fixed priorities carry out.
+pub fn keep_what_they_promise_under_fifo() -> Result<(), String> {
+    let ms = if long() { 2_000 } else { 150 };
+    ["strong-edf", "hpa-edf", "p-fp", "weak-fp", "np-g-edf"]
+        .iter()
+        .try_for_each(|policy| keeps_its_promise(policy, "fifo", ms))
+}
+
 fn keeps_its_promise(policy: &str, machine: &str, ms: u64) -> Result<(), String> {
     let set = something_of_everything(affinities(policy));
     let on = [&THREE_CPUS[..], &["--machine", machine]].concat();

@@ -12,15 +12,19 @@ use crate::running::{SMALL, said};
 /// Where the kernel describes its types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// `run` of a small task set, as this user.
-fn run(user: u32) -> Result<Output, String> {
+/// A user without privileges.
+const NOBODY: u32 = 65_534;
+
+/// `run` of a small task set on this machine, as this user.
+fn run(user: u32, machine: &str) -> Result<Output, String> {
     let file = std::env::temp_dir().join("small.toml");
     fs::write(&file, SMALL).map_err(|error| error.to_string())?;
     let mut command = Command::new("shiftwork");
     command
         .arg("run")
         .arg(&file)
-        .args(["--for", "100ms", "--policy", "strong-edf"]);
+        .args(["--for", "100ms", "--policy", "strong-edf"])
+        .args(["--machine", machine]);
     if user != 0 {
         command.uid(user).gid(user);
     }
@@ -53,9 +57,8 @@ fn refused(output: &Output, user: u32, what: &str, remedy: &str) -> Result<(), S
 
 /// Nobody in particular may not replace the machine's scheduler.
 pub fn a_user_is_told_to_be_root() -> Result<(), String> {
-    const NOBODY: u32 = 65_534;
     refused(
-        &run(NOBODY)?,
+        &run(NOBODY, "auto")?,
         NOBODY,
         "this process lacks CAP_SYS_NICE, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN",
         "run it as root, with `sudo`",
@@ -67,7 +70,7 @@ pub fn a_kernel_without_sched_ext_is_named() -> Result<(), String> {
     // An empty /sys/kernel/sched_ext would have no `state` in it, which is all that is asked for.
     let hidden = "/sys/kernel/sched_ext";
     mount("none", hidden, "tmpfs", MountFlags::empty(), None).map_err(|error| error.to_string())?;
-    let output = run(0);
+    let output = run(0, "kernel");
     let verdict = output.and_then(|output| {
         refused(
             &output,
@@ -78,6 +81,39 @@ pub fn a_kernel_without_sched_ext_is_named() -> Result<(), String> {
     });
     unmount(hidden, UnmountFlags::empty()).map_err(|error| error.to_string())?;
     verdict
+}
+
+/// Where there is no sched_ext fixed priorities do, and the results say so.
+pub fn fifo_stands_in_for_sched_ext() -> Result<(), String> {
+    let set = shiftwork_taskset::read(SMALL).map_err(|error| error.to_string())?;
+    let on = ["--machine", "auto", "--on-cpus", "1"];
+    let json = crate::command::run(&set, "strong-edf", 200, &on)?;
+    println!("{json}");
+    let is_fifo = json["machine"] == "fifo";
+    match is_fifo && json["completed"] == 2 {
+        true => Ok(()),
+        false => Err("two jobs were to be done under fifo".to_owned()),
+    }
+}
+
+/// Nobody in particular is told what is in the way of either.
+pub fn a_user_is_told_what_is_missing_for_fifo() -> Result<(), String> {
+    let output = run(NOBODY, "auto")?;
+    let said = said(&output);
+    for what in [
+        "fixed priorities instead (--machine fifo): this process may have real-time priorities to 0",
+        "run it as root, or after `ulimit -r 99`",
+        "`--machine sim` simulates the same",
+    ] {
+        if !said.contains(what) {
+            return Err(format!("wanted is `{what}`:\n{said}"));
+        }
+    }
+    let (what, remedy) = (
+        "was built without sched_ext",
+        "with CONFIG_SCHED_CLASS_EXT=y",
+    );
+    refused(&output, NOBODY, what, remedy)
 }
 
 /// Kernels have been built whose functions for schedulers show a parameter that the kernel adds by
@@ -107,7 +143,7 @@ fn with_types(types: &[u8], what: &str, remedy: &str) -> Result<(), String> {
     let doctored = std::env::temp_dir().join("types");
     fs::write(&doctored, types).map_err(|error| error.to_string())?;
     mount_bind(&doctored, TYPES).map_err(|error| error.to_string())?;
-    let verdict = run(0).and_then(|output| refused(&output, 0, what, remedy));
+    let verdict = run(0, "kernel").and_then(|output| refused(&output, 0, what, remedy));
     unmount(TYPES, UnmountFlags::empty()).map_err(|error| error.to_string())?;
     verdict
 }

@@ -1,6 +1,7 @@
 //! Which machine runs a policy here.
 
 use shiftwork_live::host::{self, Obstacle, System};
+use shiftwork_model::TaskSet;
 use shiftwork_policy::registry::Entry;
 
 use crate::args::MachineName;
@@ -47,7 +48,7 @@ pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If nothing can be had.
-pub fn choose(wanted: MachineName, entry: &Entry) -> Result<Chosen, Failure> {
+pub fn choose(wanted: MachineName, entry: &Entry, set: &TaskSet) -> Result<Chosen, Failure> {
     match wanted {
         MachineName::Sim => Ok(Chosen::Sim),
         MachineName::Agent => Ok(Chosen::Agent),
@@ -56,9 +57,23 @@ pub fn choose(wanted: MachineName, entry: &Entry) -> Result<Chosen, Failure> {
         MachineName::Auto => {
             let system = System::this();
             let sched_ext = host::obstacles(&system).into_iter().next();
-            best(entry, sched_ext, || host::obstacle_to_fifo(&system))
+            best(entry, sched_ext, || {
+                programs(set).or_else(|| host::obstacle_to_fifo(&system))
+            })
         }
     }
+}
+
+/// Programs, which fixed priorities cannot serve.
+fn programs(set: &TaskSet) -> Option<Obstacle> {
+    let task = set.tasks.iter().find(|task| !task.command.is_empty())?;
+    Some(Obstacle {
+        what: format!(
+            "task `{}` runs a program, and without sched_ext nobody knows when it wants to run",
+            task.name
+        ),
+        remedy: String::from("give it `work` instead of a `command`"),
+    })
 }
 
 fn best(
@@ -163,8 +178,9 @@ mod tests {
 
     #[test]
     fn what_the_kernel_cannot_decide_is_for_an_agent() {
+        let set = TaskSet::new("s", 1, vec![]);
         assert_eq!(
-            choose(MachineName::Agent, named("weak-edf")),
+            choose(MachineName::Agent, named("weak-edf"), &set),
             Ok(Chosen::Agent)
         );
         let refused = check(MachineName::Kernel, named("weak-edf")).unwrap_err();

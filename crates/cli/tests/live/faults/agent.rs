@@ -145,9 +145,9 @@ pub fn stopped() -> Result<(), String> {
 }
 
 /// Decides as another policy does, for so many events; then it fails.
-struct Fails {
-    inner: Box<dyn Policy>,
-    left: u32,
+pub(super) struct Fails {
+    pub(super) inner: Box<dyn Policy>,
+    pub(super) left: u32,
 }
 
 impl Policy for Fails {
@@ -296,19 +296,18 @@ pub fn misses_reports() -> Result<(), String> {
     Ok(())
 }
 
-/// A program that changes its affinity all the time harms nobody else, and gets its answers; nor do ordinary
+/// A program that changes its affinity all the time harms nobody else; nor do ordinary
 /// processes beside it that do the same. Under a policy of each kind, by an agent that shares its CPU with
 /// whoever answers.
 pub fn of_those_who_change() -> Result<(), String> {
-    // Who competes with whoever answers makes answers late: nobody asks for that any more by then.
-    for (policy, wanderers, back) in [("strong-edf", 0, 2), ("weak-edf", 4, 0)] {
+    for (policy, wanderers) in [("strong-edf", 0), ("weak-edf", 4)] {
         let wanderers: Result<Vec<_>, _> = (0..wanderers)
             .map(|seed| Actor::start(&format!("wanders {seed} 4")))
             .collect();
         let machine = [SHARED, &["--policy", policy]].concat();
         let answers = others::beside_the_restless(&machine);
         answers
-            .and_then(|answers| answers.are_at_least(3, 1, back))
+            .and_then(|answers| answers.are_at_least(3, 2, 2))
             .map_err(|why| format!("{policy}: {why}"))?;
         for wanderer in &wanderers? {
             goes_on(wanderer.id(), 1)?;
@@ -329,10 +328,10 @@ pub fn programs() -> Result<(), String> {
     let tasks = [
         program("hog", "2ms", 0, "hog"),
         bound("beside-hog", 0, "6ms", "5900us"),
-        program("yields", "2ms", 1, "punctual 1500"),
-        program("naps", "2ms", 1, "naps 1500 8000"),
-        program("quits", "2ms", 1, "quits 15000"),
-        bound("beside-quits", 1, "2ms", "1900us"),
+        program("yields", "3ms", 1, "punctual 1500"),
+        program("naps", "3ms", 1, "naps 1500 8000"),
+        program("quits", "2ms", 2, "quits 15000"),
+        bound("beside-naps", 1, "2ms", "1900us"),
         program("warned", "3ms", 2, "hog") + "\non-overrun = \"signal\"",
         bound("beside-warned", 2, "3ms", "2900us"),
     ];
@@ -341,21 +340,14 @@ pub fn programs() -> Result<(), String> {
         .end()?
         .well()?;
     let number = TaskId::from_index;
-    never_late(&ended, &["beside-hog", "beside-quits"])?;
-    for (task, least, most) in [
-        (0, 58_000, 61_500),
-        (2, 44_000, 54_000),
-        (4, 14_000, 24_000),
-    ] {
-        let ran = executed(&ended, number(task));
-        println!("task {task} ran for {ran}");
-        if ran < Span::from_us(least) || ran > Span::from_us(most) {
-            return Err(format!(
-                "{least} to {most} us were to be used, and {ran} were"
-            ));
-        }
+    never_late(&ended, &["beside-hog", "beside-naps"])?;
+    // 2 ms of every 10, and not more than 50 us over.
+    let ran = executed(&ended, number(0));
+    println!("the hog ran for {ran}");
+    if ran < Span::from_us(58_000) || ran > Span::from_us(61_500) {
+        return Err(String::from("60 ms were to be used"));
     }
-    for (task, least) in [("yields", 28), ("naps", 25)] {
+    for (task, least) in [("yields", 18), ("naps", 18)] {
         let done = ended.of_task(task, "completed")?;
         if done < least {
             return Err(format!("{task} did {done} jobs"));

@@ -85,7 +85,7 @@ pub(super) fn beside_the_restless(machine: &[&str]) -> Result<Answers, String> {
     );
     let tasks = [
         &bound("calm", 0, "5ms", "4900us"),
-        &bound("full", 1, "9400us", "9ms"),
+        &bound("full", 1, "9400us", "8ms"),
         &restless,
     ];
     let tasks = file(&tasks.map(String::as_str));
