@@ -4,20 +4,21 @@
 //! and the same order of things; that both do the same is tested. It reads no clock and calls nobody.
 
 mod actor;
+mod job;
 mod missed;
 #[cfg(test)]
 mod tests;
 
-use shiftwork_machine::{Admission, Spent, Timeline};
+use shiftwork_machine::Timeline;
 use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Priority, Span, Task, TaskId};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{Event as PolicyEvent, Policy, Switches};
 
-use super::enactor::{Level, Slot};
+use super::enactor::Slot;
 use crate::Plan;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
-use actor::{Actor, Budget, Running, Stage};
+use actor::{Actor, Stage};
 
 /// A CPU of the platform.
 #[derive(Clone, Debug)]
@@ -302,61 +303,6 @@ impl Decider {
         self.tell(self.cause, Kind::Affinity, number(id), None, value);
     }
 
-    /// How things stand with a task, after reports were lost.
-    pub(super) fn sync(&mut self, id: TaskId, level: &Level) {
-        let now = self.instant(level.at_ns);
-        self.cause = now;
-        if !self.actors[id.index()].is_present {
-            return;
-        }
-        if !level.present {
-            self.sync_absent(id, level);
-            return;
-        }
-        self.sync_affinity(id, level);
-        let is_same_run = !self.charge_unheard(now, id, level);
-        let (stops, finished) = (
-            self.actors[id.index()].stops,
-            self.actors[id.index()].finished,
-        );
-        if level.finished != finished {
-            self.emptied(id);
-            self.next_job(now, id, self.instant(level.release_ns));
-        } else if level.stops != stops {
-            self.blocked(id);
-        }
-        let actor = &mut self.actors[id.index()];
-        (actor.stops, actor.finished) = (level.stops, level.finished);
-        actor.known_until = now;
-        let place = level.cpu.and_then(|cpu| self.place_of(cpu.index()));
-        let begun = place.map(|place| Running {
-            place,
-            since: now,
-            charged: Span::ZERO,
-        });
-        let actor = &mut self.actors[id.index()];
-        // What has been charged of a run that goes on is not charged again at its end.
-        actor.running = actor.running.filter(|_| is_same_run).or(begun);
-        match (self.actors[id.index()].is_awake, level.awake) {
-            (false, true) => self.woken(now, id),
-            (true, false) => self.fell_asleep(id),
-            _ => {}
-        }
-    }
-
-    /// Charges what it ran by reports that were lost. Whether there was any.
-    fn charge_unheard(&mut self, now: Instant, id: TaskId, level: &Level) -> bool {
-        let actor = &mut self.actors[id.index()];
-        let unheard = Span::from_ns(level.ran_ns).saturating_sub(actor.ran);
-        if unheard.is_zero() {
-            return false;
-        }
-        if actor.charge(unheard, now) {
-            self.tell(now, Kind::Overrun, number(id), None, 0);
-        }
-        true
-    }
-
     fn instant(&self, at_ns: u64) -> Instant {
         Instant::from_ns(at_ns.saturating_sub(self.base_ns))
     }
@@ -462,193 +408,6 @@ impl Decider {
             if place.slot == Some(id) {
                 place.slot = None;
                 place.cause = place.cause.or(Some(self.cause));
-            }
-        }
-    }
-
-    fn complete(&mut self, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        let stage = std::mem::replace(&mut actor.stage, Stage::Idle);
-        self.set_timer(id, Instant::NEVER);
-        if stage == Stage::Ready {
-            self.apply(PolicyEvent::Complete(id));
-        }
-    }
-
-    /// The job is finished, if there is one, and the next is released then.
-    fn next_job(&mut self, now: Instant, id: TaskId, release: Instant) {
-        self.complete(id);
-        if release <= now {
-            self.begin(now, release, now, id);
-        } else {
-            self.actors[id.index()].stage = Stage::Unreleased(release);
-            self.set_timer(id, release);
-        }
-    }
-
-    /// The job that was released then begins, and has been ready since.
-    fn begin(&mut self, now: Instant, release: Instant, ready: Instant, id: TaskId) {
-        let admission = self.actors[id.index()].begin(release, now);
-        self.go_on(admission, ready, id);
-    }
-
-    fn go_on(&mut self, admission: Admission, ready: Instant, id: TaskId) {
-        match admission {
-            Admission::Throttled(until) => {
-                self.actors[id.index()].stage = Stage::Throttled(until);
-                self.set_timer(id, until);
-                self.tell(self.cause, Kind::Spent, number(id), None, 0);
-            }
-            Admission::Replenished(deadline) => {
-                self.tell_replenished(id, deadline);
-                self.make_ready(deadline, ready, id);
-            }
-            Admission::Ready(deadline) => self.make_ready(deadline, ready, id),
-        }
-    }
-
-    fn tell_replenished(&mut self, id: TaskId, deadline: Instant) {
-        let value = self.value(deadline);
-        self.tell(self.cause, Kind::Replenished, number(id), None, value);
-    }
-
-    /// Its budget allows it to run, and it does if it wants to.
-    fn make_ready(&mut self, deadline: Instant, ready: Instant, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        actor.deadline = deadline;
-        if !actor.is_awake {
-            actor.stage = Stage::Suspended;
-            return;
-        }
-        actor.stage = Stage::Ready;
-        let job = Job {
-            task: id,
-            ready,
-            deadline,
-            priority: actor.priority,
-        };
-        match self.gathers {
-            true => self.arrivals.push(job),
-            false => self.arrive(job),
-        }
-    }
-
-    fn blocked(&mut self, id: TaskId) {
-        self.emptied(id);
-        self.fell_asleep(id);
-    }
-
-    fn fell_asleep(&mut self, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        actor.is_awake = false;
-        if actor.stage != Stage::Ready {
-            return;
-        }
-        if actor.follows {
-            actor.stage = Stage::Suspended;
-            self.apply(PolicyEvent::Block(id));
-        } else {
-            self.complete(id);
-        }
-    }
-
-    fn woken(&mut self, now: Instant, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        actor.is_awake = true;
-        match actor.stage {
-            Stage::Suspended => {
-                let admission = actor.resume(now);
-                self.go_on(admission, now, id);
-            }
-            Stage::Unreleased(release) if release <= now => {
-                // Nobody has released a program's job before it woke up.
-                let release = if actor.follows { release } else { now };
-                self.set_timer(id, Instant::NEVER);
-                self.begin(now, release, release, id);
-            }
-            // It woke early, and is heard of when its release is over: that counts now.
-            Stage::Unreleased(release) => self.set_timer(id, release),
-            Stage::Idle if !actor.follows => self.begin(now, now, now, id),
-            _ => {}
-        }
-    }
-
-    fn timer_ended(&mut self, now: Instant, due: Instant, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        match actor.stage {
-            // A thread that sleeps until its release wakes up by itself, and is ready only then.
-            Stage::Unreleased(release) if actor.is_awake => self.begin(now, release, release, id),
-            // A program's next job begins when it wakes up.
-            Stage::Throttled(_) if !actor.follows && !actor.is_awake => actor.stage = Stage::Idle,
-            Stage::Throttled(_) => {
-                let Budget::Enforced(server) = &mut actor.budget else {
-                    return;
-                };
-                let deadline = server.replenish();
-                self.tell_replenished(id, deadline);
-                self.make_ready(deadline, due, id);
-            }
-            _ => {}
-        }
-    }
-
-    fn runs(&mut self, now: Instant, event: Event, id: TaskId) {
-        let Some(place) = event.cpu.and_then(|cpu| self.place_of(usize::from(cpu))) else {
-            return;
-        };
-        self.actors[id.index()].running = Some(Running {
-            place,
-            since: now,
-            charged: Span::ZERO,
-        });
-        if let Some(left) = self.actors[id.index()].left() {
-            self.timers.set(place, now + left);
-        }
-    }
-
-    /// The machine says for how long it ran. Whoever has nothing left and would go on is found out where
-    /// it does: most stop because their job is finished.
-    fn charge(&mut self, now: Instant, event: Event, id: TaskId) {
-        if self.actors[id.index()].charge(Span::from_ns(event.value), now) {
-            self.tell(now, Kind::Overrun, number(id), None, 0);
-        }
-    }
-
-    /// Whoever this CPU was told to run may have used up its budget.
-    fn look_at_budget(&mut self, now: Instant, place: usize) {
-        let Some(id) = self.places[place].slot else {
-            return;
-        };
-        let actor = &mut self.actors[id.index()];
-        let is_there = actor.running.is_some_and(|running| running.place == place);
-        if is_there && actor.charge_until(now) {
-            self.tell(now, Kind::Overrun, number(id), None, 0);
-        }
-        self.judge(now, id);
-        if self.places[place].slot == Some(id)
-            && let Some(left) = self.actors[id.index()].left()
-        {
-            self.timers.set(place, now + left.max(Span::from_ns(1)));
-        }
-    }
-
-    /// Whether its budget lets the job go on.
-    fn judge(&mut self, now: Instant, id: TaskId) {
-        if self.actors[id.index()].stage != Stage::Ready {
-            return;
-        }
-        match self.actors[id.index()].spent(now) {
-            None => {}
-            Some(Spent::Throttled(until)) => {
-                self.actors[id.index()].stage = Stage::Throttled(until);
-                self.set_timer(id, until);
-                self.tell(now, Kind::Spent, number(id), None, 0);
-                self.apply(PolicyEvent::BudgetSpent(id));
-            }
-            Some(Spent::Replenished(deadline)) => {
-                self.actors[id.index()].deadline = deadline;
-                self.tell_replenished(id, deadline);
-                self.apply(PolicyEvent::SetDeadline(id, deadline));
             }
         }
     }

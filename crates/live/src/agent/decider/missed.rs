@@ -1,13 +1,69 @@
-//! What reports that were lost would have said beyond how far a task's jobs are: about affinities, CPUs and
+//! What reports that were lost would have said: how far a task's jobs are, and about affinities, CPUs and
 //! slots. It is told on as if it had been reported.
 
-use shiftwork_model::{CpuId, TaskId};
+use shiftwork_model::{CpuId, Instant, Span, TaskId};
 
+use super::actor::Running;
 use super::{Decider, in_platform, number};
 use crate::agent::Level;
 use crate::event::{Event, Kind};
 
 impl Decider {
+    /// How things stand with a task, after reports were lost.
+    pub(in crate::agent) fn sync(&mut self, id: TaskId, level: &Level) {
+        let now = self.instant(level.at_ns);
+        self.cause = now;
+        if !self.actors[id.index()].is_present {
+            return;
+        }
+        if !level.present {
+            self.sync_absent(id, level);
+            return;
+        }
+        self.sync_affinity(id, level);
+        let is_same_run = !self.charge_unheard(now, id, level);
+        let (stops, finished) = (
+            self.actors[id.index()].stops,
+            self.actors[id.index()].finished,
+        );
+        if level.finished != finished {
+            self.emptied(id);
+            self.next_job(now, id, self.instant(level.release_ns));
+        } else if level.stops != stops {
+            self.blocked(id);
+        }
+        let actor = &mut self.actors[id.index()];
+        (actor.stops, actor.finished) = (level.stops, level.finished);
+        actor.known_until = now;
+        let place = level.cpu.and_then(|cpu| self.place_of(cpu.index()));
+        let begun = place.map(|place| Running {
+            place,
+            since: now,
+            charged: Span::ZERO,
+        });
+        let actor = &mut self.actors[id.index()];
+        // What has been charged of a run that goes on is not charged again at its end.
+        actor.running = actor.running.filter(|_| is_same_run).or(begun);
+        match (self.actors[id.index()].is_awake, level.awake) {
+            (false, true) => self.woken(now, id),
+            (true, false) => self.fell_asleep(id),
+            _ => {}
+        }
+    }
+
+    /// Charges what it ran by reports that were lost. Whether there was any.
+    fn charge_unheard(&mut self, now: Instant, id: TaskId, level: &Level) -> bool {
+        let actor = &mut self.actors[id.index()];
+        let unheard = Span::from_ns(level.ran_ns).saturating_sub(actor.ran);
+        if unheard.is_zero() {
+            return false;
+        }
+        if actor.charge(unheard, now) {
+            self.tell(now, Kind::Overrun, number(id), None, 0);
+        }
+        true
+    }
+
     /// How many CPUs the platform has.
     pub(in crate::agent) fn cpu_count(&self) -> usize {
         self.places.len()

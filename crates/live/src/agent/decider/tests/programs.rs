@@ -4,8 +4,9 @@ use rustix::thread::Pid;
 use shiftwork_model::{Affinity, CpuId, CpuSet, OnOverrun, Priority, Span, Task, TaskId, TaskSet};
 use shiftwork_policy::registry::{self, OrderName};
 
-use super::super::{Decider, Level, Slot};
+use super::super::{Decider, Slot};
 use crate::Plan;
+use crate::agent::Level;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 
