@@ -33,6 +33,8 @@ struct Start<'a> {
     entry: &'static Entry,
     policy: Box<dyn Policy>,
     chosen: Chosen,
+    /// What people should know of that choice.
+    why: Option<String>,
     admission: Admission,
 }
 
@@ -65,7 +67,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         admission.refuse(console, entry)?;
         return Ok(Answer::No);
     }
-    let chosen = choice::choose(args.machine, entry, &set)?;
+    let (chosen, why) = choice::choose(args.machine, entry, &set)?;
     let start = Start {
         args,
         recording: Recording {
@@ -79,6 +81,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         entry,
         policy,
         chosen,
+        why,
         admission,
     };
     match chosen {

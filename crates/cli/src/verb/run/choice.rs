@@ -44,16 +44,21 @@ pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
     }
 }
 
-/// The machine that was asked for and [`check`]ed, or the best that this one can be for the policy.
+/// The machine that was asked for and [`check`]ed, or the best that this one can be for the policy; and
+/// what people should know of that choice.
 ///
 /// # Errors
 /// If nothing can be had.
-pub fn choose(wanted: MachineName, entry: &Entry, set: &TaskSet) -> Result<Chosen, Failure> {
+pub fn choose(
+    wanted: MachineName,
+    entry: &Entry,
+    set: &TaskSet,
+) -> Result<(Chosen, Option<String>), Failure> {
     match wanted {
-        MachineName::Sim => Ok(Chosen::Sim),
-        MachineName::Agent => Ok(Chosen::Agent),
-        MachineName::Fifo => Ok(Chosen::Fifo),
-        MachineName::Kernel => Ok(Chosen::Kernel),
+        MachineName::Sim => Ok((Chosen::Sim, None)),
+        MachineName::Agent => Ok((Chosen::Agent, None)),
+        MachineName::Fifo => Ok((Chosen::Fifo, None)),
+        MachineName::Kernel => Ok((Chosen::Kernel, None)),
         MachineName::Auto => {
             let system = System::this();
             let sched_ext = host::obstacles(&system).into_iter().next();
@@ -80,12 +85,15 @@ fn best(
     entry: &Entry,
     sched_ext: Option<Obstacle>,
     fifo: impl FnOnce() -> Option<Obstacle>,
-) -> Result<Chosen, Failure> {
+) -> Result<(Chosen, Option<String>), Failure> {
     match sched_ext {
-        None if runs_in_kernel(entry.name) => Ok(Chosen::Kernel),
-        None => Ok(Chosen::Agent),
+        None if runs_in_kernel(entry.name) => Ok((Chosen::Kernel, None)),
+        None => Ok((Chosen::Agent, None)),
         Some(obstacle) => match fifo() {
-            None => Ok(Chosen::Fifo),
+            None => {
+                let why = format!("note: SCHED_FIFO is used instead of sched_ext: {obstacle}");
+                Ok((Chosen::Fifo, Some(why)))
+            }
             Some(other) => Err(Failure::Machine(format!(
                 "{obstacle}\nfixed priorities instead (--machine fifo): {other}\nwithout either, \
                  `--machine sim` simulates the same, and `shiftwork doctor` says all that this machine lacks"
@@ -160,11 +168,12 @@ mod tests {
     #[test]
     fn the_first_machine_that_can_is_taken() {
         let found = |name, sched_ext, fifo: Option<Obstacle>| best(named(name), sched_ext, || fifo);
-        assert_eq!(found("strong-edf", None, None), Ok(Chosen::Kernel));
-        assert_eq!(found("weak-fp", None, None), Ok(Chosen::Agent));
+        assert_eq!(found("strong-edf", None, None), Ok((Chosen::Kernel, None)));
+        assert_eq!(found("weak-fp", None, None), Ok((Chosen::Agent, None)));
+        let why = "note: SCHED_FIFO is used instead of sched_ext: no sched_ext; mend it";
         assert_eq!(
             found("strong-edf", obstacle("no sched_ext"), None),
-            Ok(Chosen::Fifo)
+            Ok((Chosen::Fifo, Some(why.to_owned())))
         );
         let refused = found("weak-fp", obstacle("no sched_ext"), obstacle("no rank"));
         let refused = refused.unwrap_err().render(false);
@@ -181,7 +190,7 @@ mod tests {
         let set = TaskSet::new("s", 1, vec![]);
         assert_eq!(
             choose(MachineName::Agent, named("weak-edf"), &set),
-            Ok(Chosen::Agent)
+            Ok((Chosen::Agent, None))
         );
         let refused = check(MachineName::Kernel, named("weak-edf")).unwrap_err();
         assert!(refused.render(false).contains("--machine agent"));

@@ -42,6 +42,9 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     if !args.no_compare {
         outputs.keep_records();
     }
+    if let Some(why) = &start.why {
+        console.note(why);
+    }
     start.admission.tell(console)?;
     catch_interrupts();
     let view = View::new(console, set, recording.wanted());
