@@ -40,7 +40,7 @@ pub(crate) use body::FifoBody;
 pub(crate) use enactor::Fifo;
 
 use crate::LiveError;
-use crate::host::{Served, System, deadline_servers, real_time_limit};
+use crate::host::{Served, System, deadline_servers, kernel, real_time_limit};
 use blocker::Blockers;
 use floor::Floor;
 use hands::Kernel;
@@ -90,6 +90,13 @@ fn notes_on(system: &System) -> Vec<String> {
             )
         });
         return note.into_iter().collect();
+    }
+    let version = kernel::release(system).and_then(|release| kernel::version(&release));
+    if version.is_some_and(|version| version >= kernel::SCHED_EXT_SINCE) {
+        return vec![String::from(
+            "where SCHED_FIFO leaves ordinary threads no time, the kernel gives them some (its deadline \
+             server), which real-time jobs there lose",
+        )];
     }
     let limit = real_time_limit(system).and_then(|limit| Some((limit.runtime?, limit.period)));
     let note = limit.map(|(runtime, period)| {

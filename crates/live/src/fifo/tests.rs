@@ -280,6 +280,9 @@ fn what_the_kernel_keeps_from_real_time_threads_is_said() {
         ]
     );
     assert!(notes_on(&limited("-1\n")).is_empty());
+    // Such kernels have servers, whether or not they can be looked at.
+    let new = System::of([("/proc/sys/kernel/osrelease", "6.18.0\n")]);
+    assert!(notes_on(&new)[0].contains("gives them some"));
     let folder = "/sys/kernel/debug/sched/fair_server/cpu1";
     let served = |runtime: &str| {
         System::of([
