@@ -18,9 +18,11 @@ pub mod admission;
 pub mod affinity;
 mod exact;
 mod steps;
+mod task;
 pub mod uniprocessor;
 mod witness;
 
 pub use exact::{Demand, Rate};
 pub use steps::{Outcome, Steps};
+pub use task::{NotShown, Placed, Ranked, Sporadic};
 pub use witness::Witness;

@@ -26,10 +26,13 @@ impl Steps {
 }
 
 /// What a test found. A test that is not exact says in its documentation what a failure means.
+///
+/// A test that shows more than that its condition holds, such as bounds on response times, says it
+/// in its `Proof`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome<Failure> {
+pub enum Outcome<Failure, Proof = ()> {
     /// The condition holds.
-    Pass,
+    Pass(Proof),
     /// It does not, and this shows it.
     Fail(Failure),
     /// The steps were used up before either was known.

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use shiftwork_analysis::uniprocessor::{Ranked, Sporadic, fp_rta, qpa};
-use shiftwork_analysis::{Outcome, Steps};
+use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
+use shiftwork_analysis::{Outcome, Ranked, Sporadic, Steps};
 use shiftwork_model::{Priority, RandomStream, Share, Span};
 
 const WHOLE: Option<Share> = Share::from_billionths(Share::WHOLE);
@@ -84,7 +84,7 @@ fn edf_verdicts_are_those_of_the_simulation() {
             && all_in_time(&tasks, 2 * hyperperiod + 60, |_, deadline| deadline);
         let found = qpa(&tasks, WHOLE.unwrap(), &mut Steps::ordinary());
         assert_eq!(
-            found == Outcome::Pass,
+            found == Outcome::Pass(()),
             expected,
             "seed {seed}: {tasks:?} {found:?}"
         );
@@ -118,7 +118,7 @@ fn fixed_priority_verdicts_are_those_of_the_simulation() {
             .collect();
         let found = fp_rta(&ranked, WHOLE.unwrap(), &mut Steps::ordinary());
         assert_eq!(
-            found == Outcome::Pass,
+            found == Outcome::Pass(()),
             expected,
             "seed {seed}: {tasks:?} {found:?}"
         );
@@ -146,7 +146,10 @@ fn a_smaller_supply_is_a_slower_cpu() {
             })
             .collect();
         let verdict = |tasks: &[Sporadic], supply| {
-            matches!(qpa(tasks, supply, &mut Steps::ordinary()), Outcome::Pass)
+            matches!(
+                qpa(tasks, supply, &mut Steps::ordinary()),
+                Outcome::Pass(())
+            )
         };
         assert_eq!(
             verdict(&tasks, slower),
@@ -168,7 +171,7 @@ fn a_published_example_has_its_published_response_times() {
         let tasks = [task(3, 7, 3, 1), task(3, 12, 6, 2), task(5, 20, last, 3)];
         fp_rta(&tasks, WHOLE.unwrap(), &mut Steps::ordinary())
     };
-    assert_eq!(verdict(20), Outcome::Pass);
+    assert_eq!(verdict(20), Outcome::Pass(()));
     assert!(matches!(verdict(19), Outcome::Fail(late) if late.place == 2));
 }
 

@@ -6,8 +6,8 @@ use super::words::{self, Note};
 use super::{Claim, Decision, Guarantee, Order, Placement, Terms, Verdict};
 use crate::affinity::{Bound, Groups, reduction};
 use crate::exact::{Rate, beside};
-use crate::uniprocessor::{Ranked, Sporadic, fp_rta, qpa};
-use crate::{Outcome, Steps, Witness};
+use crate::uniprocessor::{fp_rta, qpa};
+use crate::{Outcome, Ranked, Sporadic, Steps, Witness};
 
 /// Decides on these claims, each of another task, with these CPUs online.
 ///
@@ -205,7 +205,7 @@ fn on_one_cpu(members: &[&Claim], cpus: &CpuSet, terms: Terms, steps: &mut Steps
         Order::Edf => {
             let tasks: Vec<Sporadic> = members.iter().map(|claim| sporadic(claim)).collect();
             match qpa(&tasks, supply, steps) {
-                Outcome::Pass => Grade::of(Guarantee::Hard),
+                Outcome::Pass(()) => Grade::of(Guarantee::Hard),
                 Outcome::StepLimit => {
                     Grade::because(Guarantee::BoundedTardiness, Note::StepLimit(*cpus))
                 }
@@ -223,7 +223,7 @@ fn on_one_cpu(members: &[&Claim], cpus: &CpuSet, terms: Terms, steps: &mut Steps
         Order::FixedPriority => {
             let tasks: Vec<Ranked> = members.iter().map(|claim| ranked(claim)).collect();
             match fp_rta(&tasks, supply, steps) {
-                Outcome::Pass => Grade::of(Guarantee::Hard),
+                Outcome::Pass(()) => Grade::of(Guarantee::Hard),
                 Outcome::StepLimit => Grade::because(Guarantee::None, Note::StepLimit(*cpus)),
                 Outcome::Fail(late) => {
                     let task = members[late.place];
@@ -254,7 +254,7 @@ fn on_several(members: &[&Claim], online: &CpuSet, terms: Terms, steps: &mut Ste
             };
             let tasks: Vec<Bound> = members.iter().map(bound).collect();
             match reduction(&tasks, supply, steps) {
-                Outcome::Pass => Grade::of(Guarantee::Hard),
+                Outcome::Pass(()) => Grade::of(Guarantee::Hard),
                 Outcome::Fail(unshown) => {
                     Grade::because(Guarantee::None, Note::NotShown(members[unshown.place].task))
                 }

@@ -11,7 +11,7 @@ pub mod laminar;
 mod reduction;
 
 pub use feasibility::{Feasibility, Feasible, feasibility};
-pub use reduction::{Bound, NotShown, reduction};
+pub use reduction::{Bound, reduction};
 
 use std::collections::BTreeMap;
 

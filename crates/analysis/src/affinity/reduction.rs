@@ -2,8 +2,8 @@
 
 use shiftwork_model::{CpuSet, Share, Span};
 
-use crate::uniprocessor::{Ranked, time_for};
-use crate::{Outcome, Steps};
+use crate::uniprocessor::time_for;
+use crate::{NotShown, Outcome, Ranked, Steps};
 
 /// A task with its priority and the CPUs it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,13 +12,6 @@ pub struct Bound {
     pub ranked: Ranked,
     /// Its CPUs.
     pub cpus: CpuSet,
-}
-
-/// A task of which the test does not show that it is in time. That does not show that it is late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotShown {
-    /// Its place among the tasks.
-    pub place: usize,
 }
 
 /// Whether every task is shown to meet its deadlines under fixed priorities, weak or strong.
@@ -66,7 +59,7 @@ pub fn reduction(tasks: &[Bound], supply: Share, steps: &mut Steps) -> Outcome<N
             Some(response) => known[place] = Some(Interferer { response, ..own }),
         }
     }
-    Outcome::Pass
+    Outcome::Pass(())
 }
 
 /// A task of which every job finishes within `response`. In nanoseconds, at most [`Span::MAX`], so

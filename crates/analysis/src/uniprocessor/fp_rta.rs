@@ -1,18 +1,9 @@
 //! Fixed priorities on one CPU: worst-case response times.
 
-use shiftwork_model::{Priority, Share, Span};
+use shiftwork_model::{Share, Span};
 
-use super::{Sporadic, span, time_for};
-use crate::{Outcome, Steps};
-
-/// A task with its priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranked {
-    /// The task.
-    pub task: Sporadic,
-    /// Its fixed priority, 1 the most urgent.
-    pub priority: Priority,
-}
+use super::{span, time_for};
+use crate::{Outcome, Ranked, Sporadic, Steps};
 
 /// A task that may finish after its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +46,7 @@ pub fn fp_rta(tasks: &[Ranked], supply: Share, steps: &mut Steps) -> Outcome<Too
             Some(_) => {}
         }
     }
-    Outcome::Pass
+    Outcome::Pass(())
 }
 
 /// The worst response time, or one above the deadline as soon as there is one; `None` when out of

@@ -4,8 +4,8 @@ use num_bigint::BigInt;
 use num_rational::Ratio;
 use shiftwork_model::{Share, Span};
 
-use super::{Sporadic, span, time_for};
-use crate::{Outcome, Steps};
+use super::{span, time_for};
+use crate::{Outcome, Sporadic, Steps};
 
 /// More work is released and due within an interval than the CPU can do in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
         demand: Span::ZERO,
     });
     if tasks.is_empty() {
-        return Some(Outcome::Pass);
+        return Some(Outcome::Pass(()));
     }
     if !tasks.iter().all(Sporadic::is_possible) || supply.billionths() == 0 {
         return Some(hopeless);
@@ -55,7 +55,7 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
     let least = tasks.iter().map(Sporadic::deadline_ns).min()?;
     let mut at = match last_deadline(tasks, horizon.saturating_add(1)) {
         Some(at) => at,
-        None => return Some(Outcome::Pass),
+        None => return Some(Outcome::Pass(())),
     };
     loop {
         steps.take(tasks.len())?;
@@ -68,13 +68,13 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
             }));
         }
         if needed <= least {
-            return Some(Outcome::Pass);
+            return Some(Outcome::Pass(()));
         }
         at = match needed < at {
             true => needed,
             false => match last_deadline(tasks, at) {
                 Some(before) => before,
-                None => return Some(Outcome::Pass),
+                None => return Some(Outcome::Pass(())),
             },
         };
     }
