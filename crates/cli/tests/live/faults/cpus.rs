@@ -166,17 +166,15 @@ pub fn kept_by_deadline() -> Result<(), String> {
 
 /// The same on this machine.
 pub fn kept_by_deadline_on(machine: &[&str]) -> Result<(), String> {
-    // Only where the kernel admits everything may such tasks be bound to a CPU.
+    // Only where the kernel admits everything may such tasks be bound to a CPU. It stays like this, see
+    // `tang.rs`.
     const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
-    let before = fs::read_to_string(LIMIT).map_err(|error| error.to_string())?;
     fs::write(LIMIT, "-1").map_err(|error| error.to_string())?;
-    let kept = kept_by(
+    kept_by(
         machine,
         &format!("deadline {LOST_ON_MACHINE} 60"),
         Span::from_ms(60),
-    );
-    fs::write(LIMIT, before.trim()).map_err(|error| error.to_string())?;
-    kept
+    )
 }
 
 fn kept_by(machine: &[&str], part: &str, span: Span) -> Result<(), String> {
