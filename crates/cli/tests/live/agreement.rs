@@ -54,9 +54,7 @@ fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result
         let mut measured = run(&set, policy, HORIZON_MS, &on)?;
         println!("{}", line(seed, &measured));
         // A busy host disturbs even a clock that counts instructions: some 300 jobs agree, and one comes a
-        // millisecond late. A scheduler that is wrong about these tasks is wrong about them again. Known
-        // and not understood is that the records of the fifo machine once in some runs show a job for a
-        // while where another must have run.
+        // millisecond late. A scheduler that is wrong about these tasks is wrong about them again.
         if let Err(why) = judge(&measured) {
             println!("DISAGREED, run again: {why}");
             measured = run(&set, policy, HORIZON_MS, &on)?;

@@ -8,7 +8,7 @@ use shiftwork_model::{CpuId, CpuSet};
 
 use super::floor::Floor;
 use super::hands::Hands;
-use super::known::{Known, NEVER};
+use super::known::{Known, Moment, NEVER};
 use super::{JOB_LEVEL, WAITING_LEVEL, refused};
 use crate::LiveError;
 use crate::agent::{Level, Slot};
@@ -173,8 +173,8 @@ impl<H: Hands> Board<H> {
         let mut known = Known::new(of, cpu, seat.engage());
         // A thread that takes no part sleeps by itself; somebody has to take over its alarm clock.
         let until_ns = seat.until_ns();
-        (known.placed_at_ns, known.placed_ran_ns) = self.clocks(of.thread);
-        let now_ns = known.placed_at_ns;
+        known.placed = self.clocks(of.thread);
+        let now_ns = known.placed.at_ns;
         let is_out = known.is_out;
         let is_awake = is_out || until_ns <= now_ns;
         if !is_awake {
@@ -198,8 +198,8 @@ impl<H: Hands> Board<H> {
         let Some(known) = self.tasks.get(task).cloned().flatten() else {
             return Ok(());
         };
-        let (now_ns, ran_ns) = self.clocks(known.thread);
-        self.end_run(task, now_ns, ran_ns);
+        let now = self.clocks(known.thread);
+        self.end_run(task, now.at_ns, now.ran_ns);
         self.vacate(task);
         self.tasks[task] = None;
         // First ordinary, then free: it must not do its own thing on a level of ours.
@@ -209,7 +209,7 @@ impl<H: Hands> Board<H> {
         seat.release();
         *seat.engaged() = None;
         self.is_there(task, freed)?;
-        self.report(now_ns, Kind::Left, Some(task), None, 0);
+        self.report(now.at_ns, Kind::Left, Some(task), None, 0);
         self.holds_others = true;
         self.block();
         Ok(())
@@ -268,7 +268,7 @@ impl<H: Hands> Board<H> {
         let lowered = self.hands.set_class(thread, level);
         self.is_there(task, lowered)?;
         self.holds_others = true;
-        self.note_placed(task);
+        self.note_displaced(task);
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl<H: Hands> Board<H> {
         let is_out = known.is_out;
         let is_there = self.is_there(task, moved)?;
         if is_out {
-            self.note_placed(task);
+            self.note_displaced(task);
             self.holds_others = true;
         }
         if let Some(known) = &mut self.tasks[task] {
@@ -319,7 +319,13 @@ impl<H: Hands> Board<H> {
         }
         known.is_raised = true;
         self.holds_others |= known.is_out;
-        let thread = known.thread;
+        let (thread, will_tell) = (known.thread, known.is_out && !known.has_begun);
+        if will_tell {
+            let now = self.clocks(thread);
+            self.tasks[task]
+                .iter_mut()
+                .for_each(|known| known.placed = now);
+        }
         let raised = self.hands.set_class(thread, Class::Fifo(JOB_LEVEL));
         self.is_there(task, raised)
     }
@@ -335,34 +341,37 @@ impl<H: Hands> Board<H> {
             self.floor.seats[task].open();
         } else if known.has_begun && known.begun_ns.is_none() {
             let (cpu, thread) = (known.cpu, known.thread);
-            let (now_ns, ran_ns) = self.clocks(thread);
-            self.begin_run(task, now_ns, cpu, ran_ns);
+            let now = self.clocks(thread);
+            self.begin_run(task, now, cpu);
         }
     }
 
-    /// The thread went on, and says when and where. If it has been moved or held since, of which it
-    /// does not know, it did not run there for long.
+    /// The thread went on, and says when. It may not have come to saying so before it was moved or held,
+    /// and perhaps told to run again, of which it does not know: what it ran before and what it runs
+    /// since are two runs.
     fn has_begun(&mut self, task: usize, event: Event) {
         let Some(known) = &mut self.tasks[task] else {
             return;
         };
         known.has_begun = true;
-        let (cpu, is_raised) = (known.cpu, known.is_raised);
-        let (placed_at_ns, placed_ran_ns) = (known.placed_at_ns, known.placed_ran_ns);
-        let there = event.cpu.map(|cpu| CpuId::from_index(usize::from(cpu)));
-        if event.at > placed_at_ns || there == Some(cpu) && is_raised {
-            // Held, it ran before the CPU was blocked: nobody told it to, so nobody is told.
-            if is_raised {
-                self.begin_run(task, event.at, cpu, event.value);
-            }
-            return;
+        let (cpu, is_raised, placed) = (known.cpu, known.is_raised, known.placed);
+        let displaced = known.displaced.take();
+        let began = Moment {
+            at_ns: event.at,
+            ran_ns: event.value,
+        };
+        if let Some((until, there)) = displaced.filter(|(until, _)| began.at_ns <= until.at_ns) {
+            self.begin_run(task, began, there);
+            self.end_run_on(task, until, there);
         }
-        let ran_ns = placed_ran_ns.saturating_sub(event.value);
-        known.told_ns += ran_ns;
-        self.report(event.at, Kind::Running, Some(task), there, 0);
-        self.report(placed_at_ns, Kind::Stopped, Some(task), there, ran_ns);
+        // Held, it ran before the CPU was blocked: nobody told it to, so nobody is told.
         if is_raised {
-            self.begin_run(task, placed_at_ns, cpu, placed_ran_ns);
+            let since = if began.at_ns > placed.at_ns || displaced.is_none() {
+                began
+            } else {
+                placed
+            };
+            self.begin_run(task, since, cpu);
         }
     }
 
@@ -379,43 +388,55 @@ impl<H: Hands> Board<H> {
         self.report(event.at, event.kind, Some(task), Some(cpu), event.value);
     }
 
-    fn begin_run(&mut self, task: usize, at_ns: u64, cpu: CpuId, ran_ns: u64) {
+    fn begin_run(&mut self, task: usize, since: Moment, cpu: CpuId) {
         if let Some(known) = &mut self.tasks[task] {
-            known.begun_ns = Some(ran_ns);
-            self.report(at_ns, Kind::Running, Some(task), Some(cpu), 0);
+            known.begun_ns = Some(since.ran_ns);
+            self.report(since.at_ns, Kind::Running, Some(task), Some(cpu), 0);
         }
     }
 
     /// If it ran, it does not any more, having run for so long in its life.
     fn end_run(&mut self, task: usize, at_ns: u64, ran_ns: u64) {
-        let Some(known) = &mut self.tasks[task] else {
-            return;
-        };
-        let cpu = known.cpu;
-        if let Some(begun_ns) = known.begun_ns.take() {
-            let ran_ns = ran_ns.saturating_sub(begun_ns);
+        if let Some(cpu) = self.tasks[task].as_ref().map(|known| known.cpu) {
+            self.end_run_on(task, Moment { at_ns, ran_ns }, cpu);
+        }
+    }
+
+    /// The same, where it ran on this CPU.
+    fn end_run_on(&mut self, task: usize, until: Moment, cpu: CpuId) {
+        let begun_ns = self.tasks[task]
+            .as_mut()
+            .and_then(|known| known.begun_ns.take());
+        if let (Some(begun_ns), Some(known)) = (begun_ns, &mut self.tasks[task]) {
+            let ran_ns = until.ran_ns.saturating_sub(begun_ns);
             known.told_ns += ran_ns;
-            self.report(at_ns, Kind::Stopped, Some(task), Some(cpu), ran_ns);
+            self.report(until.at_ns, Kind::Stopped, Some(task), Some(cpu), ran_ns);
         }
     }
 
     /// It does not run where it was any more, since now.
-    fn note_placed(&mut self, task: usize) {
+    fn note_displaced(&mut self, task: usize) {
         let Some(thread) = self.tasks[task].as_ref().map(|known| known.thread) else {
             return;
         };
-        let (now_ns, ran_ns) = self.clocks(thread);
-        self.end_run(task, now_ns, ran_ns);
+        let now = self.clocks(thread);
+        self.end_run(task, now.at_ns, now.ran_ns);
         if let Some(known) = &mut self.tasks[task] {
-            (known.placed_at_ns, known.placed_ran_ns) = (now_ns, ran_ns);
+            known.placed = now;
+            if !known.has_begun {
+                known.displaced.get_or_insert((now, known.cpu));
+            }
         }
     }
 
     /// Now, and how long the thread has run in its life. A thread that is gone runs no further, and
     /// what it ran last does not matter to anybody.
-    fn clocks(&mut self, thread: Pid) -> (u64, u64) {
+    fn clocks(&mut self, thread: Pid) -> Moment {
         let ran_ns = self.hands.ran_ns(thread).unwrap_or(0);
-        (self.hands.now_ns(), ran_ns)
+        Moment {
+            at_ns: self.hands.now_ns(),
+            ran_ns,
+        }
     }
 
     /// Where a task is bound first: where it is, or was, or else on its lowest CPU.

@@ -10,6 +10,13 @@ use crate::machine::Parameters;
 /// An instant that does not come.
 pub(super) const NEVER: u64 = u64::MAX;
 
+/// An instant, and how long a thread had run then.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moment {
+    pub(super) at_ns: u64,
+    pub(super) ran_ns: u64,
+}
+
 /// A task that takes part.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -29,9 +36,11 @@ pub(super) struct Known {
     pub(super) has_begun: bool,
     /// Its CPU time when it began to run where it is; `None`: as far as is known, it does not run.
     pub(super) begun_ns: Option<u64>,
-    /// When it was last moved or held, and its CPU time then.
-    pub(super) placed_at_ns: u64,
-    pub(super) placed_ran_ns: u64,
+    /// Since when it is where it is, on the level that it has.
+    pub(super) placed: Moment,
+    /// When it was first moved or held since it was let out, and where it was until then; `None` if it
+    /// was not, or has begun.
+    pub(super) displaced: Option<(Moment, CpuId)>,
     /// When it wakes up; [`NEVER`] while it is awake.
     pub(super) wakes_ns: u64,
     pub(super) stops: u32,
@@ -59,8 +68,8 @@ impl Known {
             is_out,
             has_begun: is_out,
             begun_ns: None,
-            placed_at_ns: 0,
-            placed_ran_ns: 0,
+            placed: Moment::default(),
+            displaced: None,
             wakes_ns: NEVER,
             stops: 0,
             finished: 0,
@@ -73,6 +82,7 @@ impl Known {
     pub(super) fn stop(&mut self, event: Event) {
         self.is_out = false;
         self.has_begun = false;
+        self.displaced = None;
         match event.kind {
             Kind::NextJob => {
                 self.stops = self.stops.wrapping_add(1);

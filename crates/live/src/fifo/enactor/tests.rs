@@ -397,6 +397,41 @@ fn a_run_that_is_heard_of_late_is_told_as_it_was() {
 }
 
 #[test]
+fn who_is_held_before_it_can_say_that_it_runs_has_two_runs() {
+    let mut stand = Stand::with(&[0, 0]);
+    stand.assign(&[(0, Some(0))]);
+    stand.pass(5, &[]);
+    let went_on = Event {
+        at: 5,
+        value: 0,
+        task: 1,
+        cpu: Some(0),
+        kind: Kind::Running,
+    };
+    stand.pass(3, &[0]);
+    stand.assign(&[(0, Some(1))]);
+    stand.goes_on(1, 0);
+    stand.pass(20, &[1]);
+    stand.stops(1, 0, Kind::NextJob, 100);
+    stand.assign(&[(0, Some(0))]);
+    stand.pass(1, &[0]);
+    stand.fifo.board.hear(0, went_on);
+    let reports = stand.reports();
+    let of_it: Vec<_> = reports
+        .iter()
+        .filter(|text| text.contains("ing a ") || text.contains("Stopped a "))
+        .collect();
+    assert_eq!(
+        of_it,
+        ["5 Running a 0 0", "8 Stopped a 0 3", "28 Running a 0 0"]
+    );
+    stand.pass(4, &[0]);
+    stand.stops(0, 0, Kind::NextJob, 100);
+    let reports = stand.reports();
+    assert_eq!(reports[0], "33 Stopped a 0 5");
+}
+
+#[test]
 fn a_held_job_that_runs_for_a_moment_is_not_told_of() {
     let mut stand = Stand::with(&[0]);
     stand.assign(&[(0, Some(0))]);
