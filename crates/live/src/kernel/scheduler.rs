@@ -136,7 +136,9 @@ impl Scheduler {
 
     /// Why the scheduler is not the machine's any more; `None` as long as it is.
     pub(crate) fn unloaded(&self) -> Option<String> {
-        self.loaded.unloaded().map(|unloaded| unloaded.reason)
+        self.loaded
+            .unloaded()
+            .map(|unloaded| explained(unloaded.reason))
     }
 
     /// The core as it is; `None` if it would not hold still.
@@ -238,4 +240,17 @@ fn possible_cpus() -> Result<u32, LiveError> {
         .map_err(io::Error::other)
         .map_err(LiveError::system("count the CPUs"))?;
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// The kernel's words, with what they mean where nobody could guess it.
+fn explained(mut reason: String) -> String {
+    // EBUSY: the kernel's own server of sched_ext found no room beside the threads of SCHED_DEADLINE.
+    if reason.ends_with("enable() failed (-16)") {
+        reason.push_str(
+            " (threads of SCHED_DEADLINE have been admitted to so much of the CPUs that nothing is left for \
+             the kernel's own server of sched_ext; end some, or allow all by `sysctl \
+             kernel.sched_rt_runtime_us=-1`)",
+        );
+    }
+    reason
 }
