@@ -1,10 +1,9 @@
 //! EDF on one CPU, exact: quick processor-demand analysis.
 
-use num_bigint::BigInt;
-use num_rational::Ratio;
 use shiftwork_model::{Share, Span};
 
 use super::{span, time_for};
+use crate::exact::{Demand, Rate, fit, units_of, whole};
 use crate::{Outcome, Sporadic, Steps};
 
 /// More work is released and due within an interval than the CPU can do in it.
@@ -101,36 +100,40 @@ fn last_deadline(tasks: &[Sporadic], before: u128) -> Option<u128> {
 enum Linear {
     /// The utilization is above the supply.
     Overloaded,
-    /// It equals the supply: no bound from here.
+    /// It equals the supply, or is next to it: no bound from here.
     None,
     /// No interval longer than this is the first to be overfull.
     UpTo(u128),
 }
 
-/// L_a*: the demand stays below a line of slope U, which meets the supply here, rounded up.
+/// L_a*: the demand stays below a line of slope U, which meets the supply here; rounded up, which
+/// only makes more points be examined. Whole numbers of a fixed size, as a common denominator of
+/// thousands of periods would have hundreds of thousands of digits.
 fn linear_bound(tasks: &[Sporadic], supply: Share) -> Linear {
-    let ratio = |a: u128, b: u128| Ratio::new(BigInt::from(a), BigInt::from(b));
-    let zero = || Ratio::from_integer(BigInt::ZERO);
-    let mut used = zero();
-    let mut above = zero();
+    let mut used = Demand::default();
+    let (mut before, mut beyond) = (0u128, 0u128);
     for task in tasks {
-        let rate = ratio(task.cost_ns(), task.period_ns());
-        let shift = BigInt::from(task.period_ns()) - BigInt::from(task.deadline_ns());
-        above += &rate * shift;
-        used += rate;
+        let (period, deadline) = (task.period_ns(), task.deadline_ns());
+        let Some(rate) = Rate::new(task.cost, task.period) else {
+            return Linear::Overloaded;
+        };
+        used.add(rate);
+        // Products of two spans, so they fit.
+        before += (period.saturating_sub(deadline) * task.cost_ns()).div_ceil(period);
+        beyond += deadline.saturating_sub(period) * task.cost_ns() / period;
     }
-    let spare = ratio(supply.billionths().into(), Share::WHOLE.into()) - used;
-    if spare < zero() {
+    if !fit([&used], 1, supply) {
         return Linear::Overloaded;
     }
-    if spare == zero() {
+    let spare = units_of(supply).saturating_sub(used.units_max());
+    if spare == 0 {
         return Linear::None;
     }
     let longest = tasks.iter().map(Sporadic::deadline_ns).max().unwrap_or(0);
-    let crossing = (above / spare).ceil().to_integer();
-    let crossing = match crossing.sign() {
-        num_bigint::Sign::Minus => 0,
-        _ => u128::try_from(crossing).unwrap_or(u128::MAX),
+    let above = before.saturating_sub(beyond);
+    let crossing = match above.checked_mul(units_of(whole())) {
+        Some(above) => above.div_ceil(spare),
+        None => u128::MAX,
     };
     Linear::UpTo(crossing.max(longest))
 }
