@@ -2,8 +2,9 @@
 //! jobs, task sets, and the facts that a run records.
 //!
 //! This crate owns *meanings*, and no algorithm beyond what a meaning needs (set algebra, the kind
-//! of a family of affinities, exact sums of utilizations). It must never contain scheduling, text
-//! formats or anything that needs an operating system: it is `no_std`.
+//! of a family of affinities, exact sums of utilizations, which CPU a task of a partitioned policy
+//! is bound to). It must never contain scheduling, text formats or anything that needs an operating
+//! system: it is `no_std`.
 //!
 //! Start reading at [`TaskSet`], which holds everything that a task-set file says.
 #![no_std]
@@ -13,6 +14,7 @@ extern crate alloc;
 mod affinity;
 mod cpu;
 mod overheads;
+mod packing;
 mod random;
 mod record;
 mod task;
@@ -23,6 +25,7 @@ mod utilization;
 pub use affinity::{Affinity, AffinityKind, first_overlap};
 pub use cpu::{CPUS_MAX, CpuId, CpuSet, ParseCpuSetError};
 pub use overheads::{LinearCost, Overheads};
+pub use packing::{Fit, Heuristic, Packing, Parcel, groups_within, pack, pack_by};
 pub use random::RandomStream;
 pub use record::{Happening, NotReadyReason, Record, Recorder};
 pub use task::{Arrival, Job, JobId, OnOverrun, Phase, Priority, Task, TaskId, Work};

@@ -31,14 +31,20 @@ impl Utilization {
         self.cost > self.period
     }
 
-    fn as_ratio(self) -> Ratio<BigInt> {
+    pub(crate) fn as_ratio(self) -> Ratio<BigInt> {
         Ratio::new(self.cost.as_ns().into(), self.period.as_ns().into())
     }
 
     /// Largest multiple of 2^-64 that is not above the utilization, as that multiple. The
     /// utilization itself is less than one unit above.
-    fn floor(self) -> u128 {
-        (u128::from(self.cost.as_ns()) << 64) / u128::from(self.period.as_ns())
+    pub(crate) fn floor(self) -> u128 {
+        let (cost, period) = (self.cost.as_ns(), self.period.as_ns());
+        // Two divisions of 64 bits are several times faster than one of 128.
+        if cost.max(period) >> 32 == 0 {
+            let [high, rest] = [(cost << 32) / period, (cost << 32) % period];
+            return u128::from(high) << 32 | u128::from((rest << 32) / period);
+        }
+        (u128::from(cost) << 64) / u128::from(period)
     }
 }
 
@@ -132,6 +138,17 @@ mod tests {
         sum.add(utilization(1, 3));
         assert!(!sum.fits(utilization(1, u64::MAX >> 2), 1));
         assert_eq!(sum.to_fraction().to_string(), "1");
+    }
+
+    #[test]
+    fn rounding_down_is_the_same_by_either_way() {
+        let edge = u64::from(u32::MAX);
+        for cost in [0, 1, 2, 7, 1_000_003, edge - 1, edge] {
+            for period in [1, 2, 3, 10, 1_000_003, edge - 1, edge] {
+                let expected = (u128::from(cost) << 64) / u128::from(period);
+                assert_eq!(utilization(cost, period).floor(), expected);
+            }
+        }
     }
 
     #[test]

@@ -23,5 +23,4 @@ mod tournament;
 
 pub use error::PolicyError;
 pub use order::{Edf, FixedPriority, JobOrder};
-pub use placement::packing::{Packing, pack};
 pub use policy::{Event, Policy, Switch, Switches};

@@ -4,10 +4,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet, groups_within, pack};
 
 use super::least_urgent::LeastUrgent;
-use super::packing::{groups_within, pack};
 use super::{CacheMates, Placement, check_cpus};
 use crate::error::PolicyError;
 use crate::order::JobOrder;

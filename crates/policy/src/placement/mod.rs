@@ -15,7 +15,6 @@ mod hierarchical;
 mod laminar;
 mod least_urgent;
 mod mask;
-pub mod packing;
 mod partitioned;
 mod strong;
 mod weak;
