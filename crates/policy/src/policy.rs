@@ -62,6 +62,14 @@ pub trait Policy: Send {
     /// it capacity for one switch per CPU, so that nothing is allocated here.
     fn on_event(&mut self, event: Event<'_>, out: &mut Switches);
 
+    /// The task's job is finished, and `next`, its next one, was released before and is ready at once.
+    /// Whether the policy decides about both together; if not, nothing has changed, and machines tell it
+    /// [`Event::Complete`] and [`Event::Wake`]. A policy that does not preempt has to: whoever got the CPU
+    /// in between would keep it. Appends one switch, from the task to itself if that goes on.
+    fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
+        false
+    }
+
     /// The job `cpu` should run now; a live machine may still be on its way there.
     fn assigned(&self, cpu: CpuId) -> Option<TaskId>;
 

@@ -1,6 +1,6 @@
 //! Arrivals: releases, ends of suspensions, replenishments. The most urgent comes first.
 
-use shiftwork_model::{Arrival, Happening, Instant, Job, JobId, Recorder, TaskId};
+use shiftwork_model::{Arrival, CpuId, Happening, Instant, Job, JobId, Recorder, TaskId};
 use shiftwork_policy::Event;
 use shiftwork_policy::registry::OrderName;
 
@@ -45,31 +45,46 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     fn arrive_ready(&mut self, now: Instant, id: TaskId) {
+        let job = self.record_ready(now, id);
+        let cause = self.home(id);
+        self.tell(Event::Wake(job), cause);
+    }
+
+    fn record_ready(&mut self, now: Instant, id: TaskId) -> Job {
+        let job = self.ready_job(now, id);
+        let happening = Happening::Ready {
+            job: JobId {
+                task: id,
+                number: self.tasks[id.index()].number,
+            },
+            deadline: job.deadline,
+            priority: job.priority,
+        };
+        self.record(now, happening);
+        job
+    }
+
+    /// The task's job as the policy knows it, which is ready from now on.
+    fn ready_job(&self, now: Instant, id: TaskId) -> Job {
         let state = &self.tasks[id.index()];
         debug_assert_eq!(state.stage, Stage::Ready);
-        let (deadline, priority) = (state.deadline, state.priority);
-        let job = JobId {
+        Job {
             task: id,
-            number: state.number,
-        };
-        self.record(
-            now,
-            Happening::Ready {
-                job,
-                deadline,
-                priority,
-            },
-        );
-        let cause = self.home(id);
-        self.tell(
-            Event::Wake(Job {
-                task: id,
-                ready: now,
-                deadline,
-                priority,
-            }),
-            cause,
-        );
+            ready: now,
+            deadline: state.deadline,
+            priority: state.priority,
+        }
+    }
+
+    /// Tells a policy that wants to know both at once that the task's job is finished and this one is
+    /// ready; whether it did.
+    pub(crate) fn tell_successor(&mut self, now: Instant, id: TaskId, cpu: CpuId) -> bool {
+        let next = self.ready_job(now, id);
+        let taken = self.offer(next, Some(cpu));
+        if taken {
+            self.record_ready(now, id);
+        }
+        taken
     }
 
     fn release(&mut self, now: Instant, id: TaskId) {

@@ -1,7 +1,7 @@
 //! The loop over instants, and the machine's state as a whole.
 
 use shiftwork_machine::{Outcome, Workload};
-use shiftwork_model::{CpuId, Happening, Instant, Recorder, TaskId, TaskSet};
+use shiftwork_model::{CpuId, Happening, Instant, Job, Recorder, TaskId, TaskSet};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{Event, Policy, Switches};
 
@@ -161,6 +161,23 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.events += 1;
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
+        self.note_switches(cause);
+    }
+
+    /// The same about a job that follows one of its task at once, if the policy wants to hear of both
+    /// together; whether it does.
+    pub(crate) fn offer(&mut self, next: Job, cause: Option<CpuId>) -> bool {
+        self.switches.clear();
+        let taken = self.policy.succeed(next, &mut self.switches);
+        if taken {
+            self.events += 1;
+            self.note_switches(cause);
+        }
+        taken
+    }
+
+    #[inline(always)]
+    fn note_switches(&mut self, cause: Option<CpuId>) {
         for switch in &self.switches {
             let state = &mut self.cpus[switch.cpu.index()];
             state.assigned = switch.to;

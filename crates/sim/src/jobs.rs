@@ -139,18 +139,35 @@ impl<R: Recorder> Engine<'_, R> {
     fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
         self.record(now, Happening::Completed { job });
-        self.tell(Event::Complete(id), Some(cpu));
-        self.finish_job(now, id);
+        let state = &mut self.tasks[id.index()];
+        if state.number == state.released {
+            state.stage = Stage::Idle;
+            self.tell(Event::Complete(id), Some(cpu));
+        } else {
+            self.succeed(now, id, cpu);
+        }
     }
 
-    /// The job is finished; the next pending one, if any, begins.
-    #[inline]
+    /// A job that did not run any more is finished; the next pending one, if any, begins.
     fn finish_job(&mut self, now: Instant, id: TaskId) {
         let state = &mut self.tasks[id.index()];
         if state.number == state.released {
             state.stage = Stage::Idle;
         } else {
             self.begin_successor(now, id);
+        }
+    }
+
+    /// The next pending job begins, now that the one before it is finished.
+    #[inline(never)]
+    fn succeed(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
+        let others = self.arrivals.len();
+        self.begin_successor(now, id);
+        let is_ready = self.arrivals.len() > others;
+        if is_ready && self.tell_successor(now, id, cpu) {
+            self.arrivals.pop();
+        } else {
+            self.tell(Event::Complete(id), Some(cpu));
         }
     }
 

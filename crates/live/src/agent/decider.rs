@@ -156,9 +156,13 @@ impl Decider {
     }
 
     fn arrive(&mut self, job: Job) {
+        self.tell_ready(job);
+        self.apply(PolicyEvent::Wake(job));
+    }
+
+    fn tell_ready(&mut self, job: Job) {
         let value = self.value(job.deadline);
         self.tell(self.cause, Kind::Ready, number(job.task), None, value);
-        self.apply(PolicyEvent::Wake(job));
     }
 
     /// The timer of the task ends then, and at no other instant.
@@ -332,6 +336,17 @@ impl Decider {
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
         self.note_switches();
+    }
+
+    /// A job follows one of its task at once. Whether the policy decides about both together.
+    fn offer(&mut self, next: Job) -> bool {
+        self.switches.clear();
+        let taken = self.policy.succeed(next, &mut self.switches);
+        if taken {
+            self.tell_ready(next);
+            self.note_switches();
+        }
+        taken
     }
 
     fn note_switches(&mut self) {

@@ -262,6 +262,35 @@ impl<O: JobOrder> Placement for Domains<O> {
         }
     }
 
+    /// Without preemption, whoever gets the CPU keeps it: the next job of the same task is one of those
+    /// who may.
+    fn succeed(&mut self, next: Job, out: &mut Switches) -> bool {
+        let Status::Assigned(cpu) = self.tasks.get(next.task).status else {
+            return false;
+        };
+        if self.preemption == Preemption::Allowed {
+            return false;
+        }
+        self.tasks.get_mut(next.task).set_job(next);
+        let key = O::key(&next);
+        let place = self.places[cpu.index()];
+        let domain = &mut self.domains[usize::from(place.domain)];
+        if !domain.backlog.is_empty() && domain.backlog.top() < key {
+            let other = O::task(&domain.backlog.top());
+            domain.backlog.remove(other, &mut self.positions);
+            self.replace(next.task, other, out);
+        } else {
+            domain.least.set(usize::from(place.slot), || key);
+            let task = Some(next.task);
+            out.push(Switch {
+                cpu,
+                from: task,
+                to: task,
+            });
+        }
+        true
+    }
+
     /// The ready job changes its rank.
     fn rerank(&mut self, job: Job, out: &mut Switches) {
         let cpu = match self.tasks.get(job.task).status {

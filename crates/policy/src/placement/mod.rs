@@ -54,6 +54,11 @@ pub(crate) trait Placement: Send {
     /// The ready job of a task is ready no more. At most one switch per CPU.
     fn depart(&mut self, task: TaskId, out: &mut Switches);
 
+    /// See [`Policy::succeed`]; a job of the task is ready.
+    fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
+        false
+    }
+
     /// The ready job of `job.task` is to be ranked by the deadline and priority of `job`.
     fn rerank(&mut self, job: Job, out: &mut Switches);
 
@@ -112,6 +117,13 @@ impl<P: Placement> Policy for P {
                 merge(out, first);
             }
         }
+    }
+
+    fn succeed(&mut self, next: Job, out: &mut Switches) -> bool {
+        let is_known = next.task.index() < self.tasks().len();
+        is_known
+            && self.tasks().status(next.task) != Status::NotReady
+            && Placement::succeed(self, next, out)
     }
 
     fn assigned(&self, cpu: CpuId) -> Option<TaskId> {

@@ -11,20 +11,47 @@ use crate::event::{Event, Kind};
 
 impl Decider {
     pub(super) fn complete(&mut self, id: TaskId) {
+        if self.finish(id) {
+            self.apply(PolicyEvent::Complete(id));
+        }
+    }
+
+    /// The job is finished, if there is one; whether the policy has still to hear of that.
+    fn finish(&mut self, id: TaskId) -> bool {
         let actor = &mut self.actors[id.index()];
         let stage = std::mem::replace(&mut actor.stage, Stage::Idle);
         self.set_timer(id, Instant::NEVER);
-        if stage == Stage::Ready {
+        stage == Stage::Ready
+    }
+
+    /// The job is finished, if there is one, and the next, which has been released, is ready at once if
+    /// its budget allows.
+    fn succeed(&mut self, now: Instant, id: TaskId, release: Instant) {
+        let was_ready = self.finish(id);
+        let (others, gathers) = (self.arrivals.len(), self.gathers);
+        self.gathers = true;
+        self.begin(now, release, now, id);
+        self.gathers = gathers;
+        let next = match self.arrivals.len() > others {
+            true => self.arrivals.pop(),
+            false => None,
+        };
+        if was_ready && !next.is_some_and(|next| self.offer(next)) {
             self.apply(PolicyEvent::Complete(id));
+        } else if was_ready {
+            return;
+        }
+        if let Some(next) = next {
+            self.becomes_ready(next);
         }
     }
 
     /// The job is finished, if there is one, and the next is released then.
     pub(super) fn next_job(&mut self, now: Instant, id: TaskId, release: Instant) {
-        self.complete(id);
         if release <= now {
-            self.begin(now, release, now, id);
+            self.succeed(now, id, release);
         } else {
+            self.complete(id);
             self.actors[id.index()].stage = Stage::Unreleased(release);
             self.set_timer(id, release);
         }
@@ -71,6 +98,10 @@ impl Decider {
             deadline,
             priority: actor.priority,
         };
+        self.becomes_ready(job);
+    }
+
+    fn becomes_ready(&mut self, job: Job) {
         match self.gathers {
             true => self.arrivals.push(job),
             false => self.arrive(job),
