@@ -6,9 +6,10 @@
 //! a policy, a clock, a text format, or floating point in a decision. "Not shown" is never called
 //! "no": tests have three outcomes, and one that gives up after a number of steps says so.
 //!
-//! Start reading at [`admission`], which `run` asks before it starts anything; what it asks in turn
-//! is in `affinity/` (does the demand fit the CPUs?) and `uniprocessor/` (are deadlines met on one
-//! CPU?).
+//! Start reading at [`admission`], which `run` asks before it starts anything. What they ask is one file per published test: in `affinity/`
+//! (does the demand fit the CPUs, and what follows under affinities?), `uniprocessor/`, `packing/`,
+//! `global_edf/`, `global_fp/`, `response/` (how late at most?) and `pfair`. `exact` and `filter` are
+//! the arithmetic.
 //!
 //! The *supply* of a CPU is the share of it that real-time tasks may have, 1 without a reserve. A
 //! test with a supply below 1 treats every CPU as slower by that factor; the published test is the
@@ -17,6 +18,12 @@
 pub mod admission;
 pub mod affinity;
 mod exact;
+mod filter;
+pub mod global_edf;
+pub mod global_fp;
+pub mod packing;
+pub mod pfair;
+pub mod response;
 mod steps;
 mod task;
 pub mod uniprocessor;

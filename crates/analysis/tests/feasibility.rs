@@ -130,6 +130,216 @@ fn a_yes_or_no_is_never_contradicted_by_a_schedule() {
     assert!(counts.iter().all(|&count| count > 30), "{counts:?}");
 }
 
+/// A schedule of one hyperperiod, all tasks starting together, found unit of work by unit of work: who
+/// has no room lets another move (augmenting paths). By CPU and unit of time, the job there.
+///
+/// Whole units lose nothing, as above. What comes of it is checked by itself, so nothing rests on how
+/// it was found.
+struct Builder<'a> {
+    set: &'a TaskSet,
+    /// Task, release, deadline.
+    jobs: Vec<(usize, u64, u64)>,
+    slots: Vec<Vec<Option<usize>>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(set: &'a TaskSet, cycle: u64) -> Self {
+        let jobs = set.tasks.iter().enumerate().flat_map(|(index, task)| {
+            let [period, deadline] = [task.period, task.deadline].map(Span::as_ns);
+            (0..cycle / period).map(move |k| (index, k * period, k * period + deadline))
+        });
+        Self {
+            set,
+            jobs: jobs.collect(),
+            slots: vec![vec![None; cycle as usize]; set.platform.cpus],
+        }
+    }
+
+    /// Whether every job gets all its work.
+    fn build(&mut self) -> bool {
+        (0..self.jobs.len()).all(|job| {
+            let cost = self.set.tasks[self.jobs[job].0].cost.as_ns();
+            (0..cost).all(|_| {
+                let mut tried = vec![vec![false; self.slots[0].len()]; self.slots.len()];
+                let mut moved = vec![vec![false; self.slots[0].len()]; self.jobs.len()];
+                self.place(job, &mut tried, &mut moved)
+            })
+        })
+    }
+
+    /// One more unit for the job, at a time at which it does not run yet, or at one at which it does
+    /// if that unit moves to another CPU.
+    fn place(&mut self, job: usize, tried: &mut [Vec<bool>], moved: &mut [Vec<bool>]) -> bool {
+        let (_, release, deadline) = self.jobs[job];
+        for time in release as usize..deadline as usize {
+            let runs = self.slots.iter().any(|slots| slots[time] == Some(job));
+            if !runs
+                && !std::mem::replace(&mut moved[job][time], true)
+                && self.at(job, time, tried, moved)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A CPU for the job at this time; who is there goes to another CPU or to another time.
+    fn at(
+        &mut self,
+        job: usize,
+        time: usize,
+        tried: &mut [Vec<bool>],
+        moved: &mut [Vec<bool>],
+    ) -> bool {
+        for cpu in 0..self.slots.len() {
+            let may = self.set.tasks[self.jobs[job].0].affinity.cpus();
+            let may = may.contains(CpuId::from_index(cpu));
+            if !may
+                || self.slots[cpu][time] == Some(job)
+                || std::mem::replace(&mut tried[cpu][time], true)
+            {
+                continue;
+            }
+            let there = self.slots[cpu][time];
+            let makes_room = match there {
+                None => true,
+                Some(other) => {
+                    self.at(other, time, tried, moved) || {
+                        self.slots[cpu][time] = None;
+                        let found = self.place(other, tried, moved);
+                        if !found {
+                            self.slots[cpu][time] = Some(other);
+                        }
+                        found
+                    }
+                }
+            };
+            if makes_room {
+                self.slots[cpu][time] = Some(job);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Every job runs for its cost, within its window and its affinity, never on two CPUs at once.
+    fn check(&self, context: &str) {
+        for (job, &(task, release, deadline)) in self.jobs.iter().enumerate() {
+            let task = &self.set.tasks[task];
+            let mut work = 0;
+            for time in 0..self.slots[0].len() {
+                let on = (0..self.slots.len()).filter(|&cpu| self.slots[cpu][time] == Some(job));
+                let on: Vec<CpuId> = on.map(CpuId::from_index).collect();
+                assert!(on.len() <= 1, "{context}");
+                assert!(
+                    on.iter().all(|&cpu| task.affinity.cpus().contains(cpu)),
+                    "{context}"
+                );
+                let within = (release..deadline).contains(&(time as u64));
+                assert!(on.is_empty() || within, "{context}");
+                work += on.len() as u64;
+            }
+            assert_eq!(work, task.cost.as_ns(), "{context}");
+        }
+    }
+}
+
+/// A "yes" by a schedule, a "no" by tasks that need more than their CPUs have. Whether it is yes.
+fn certify(set: &TaskSet, cycle: u64, context: &str) -> bool {
+    let found = feasibility(set);
+    let context = format!("{context}: {found:?} {set:?}");
+    match (&found.verdict, &found.witness) {
+        (Feasible::Yes, None) => {
+            let mut builder = Builder::new(set, cycle);
+            assert!(builder.build(), "no schedule, {context}");
+            builder.check(&context);
+            true
+        }
+        (Feasible::No, Some(Witness::Crowd { tasks, cpus, .. })) => {
+            // In parts of a CPU, `cycle` to one.
+            let needed: u64 = tasks
+                .iter()
+                .map(|id| {
+                    let task = &set.tasks[id.index()];
+                    assert!(task.affinity.cpus().is_subset(cpus), "{context}");
+                    cycle / task.period.as_ns() * task.cost.as_ns()
+                })
+                .sum();
+            assert!(needed > cycle * cpus.len() as u64, "{context}");
+            false
+        }
+        _ => panic!("implicit deadlines are decided: {context}"),
+    }
+}
+
+#[test]
+fn every_tiny_system_with_implicit_deadlines_is_decided_as_it_is() {
+    // All costs and affinities of up to three tasks with periods of 2, 3 and 4 on two CPUs; four at a
+    // time, by seed, on three and four CPUs with longer periods.
+    let kinds: Vec<(u64, u64, u64)> = [2, 3, 4]
+        .into_iter()
+        .flat_map(|period| (1..=period).map(move |cost| (cost, period)))
+        .flat_map(|(cost, period)| (1..4).map(move |bits| (cost, period, bits)))
+        .collect();
+    let (mut yes, mut no) = (0, 0);
+    for first in 0..kinds.len() {
+        for second in first..kinds.len() {
+            for third in second..kinds.len() {
+                let tasks = [first, second, third].map(|kind| {
+                    let (cost, period, bits) = kinds[kind];
+                    task(cost, period, period, CpuSet::from_bits(bits))
+                });
+                let set = TaskSet::new("tiny", 2, tasks.to_vec());
+                match certify(&set, 12, "exhaustive") {
+                    true => yes += 1,
+                    false => no += 1,
+                }
+            }
+        }
+    }
+    assert!(yes > 300 && no > 300, "{yes} {no}");
+}
+
+#[test]
+fn random_systems_with_implicit_deadlines_are_decided_as_they_are() {
+    let rounds = match std::env::var_os("SHIFTWORK_LONG") {
+        None => 400,
+        Some(_) => 20_000,
+    };
+    let (mut yes, mut no) = (0, 0);
+    for seed in 0..rounds {
+        let mut stream = RandomStream::new(seed, 37, 2);
+        let cpus = 2 + stream.below(3) as usize;
+        let tasks = (0..cpus as u64 + stream.below(4)).map(|_| {
+            let period = [2, 3, 4, 5, 6, 10, 12, 15][stream.below(8) as usize];
+            let cost = 1 + stream.below(period);
+            task(
+                cost,
+                period,
+                period,
+                CpuSet::from_bits(1 + stream.below((1 << cpus) - 1)),
+            )
+        });
+        let mut set = TaskSet::new("random", cpus, tasks.collect());
+        // As much as fits, by the test itself: the schedules to build are as tight as can be.
+        for place in 0..set.tasks.len() {
+            while stream.below(3) > 0 {
+                set.tasks[place].cost += Span::from_ns(1);
+                let alone = set.tasks[place].cost > set.tasks[place].period;
+                if alone || feasibility(&set).verdict == Feasible::No {
+                    set.tasks[place].cost -= Span::from_ns(1);
+                    break;
+                }
+            }
+        }
+        match certify(&set, 60, &format!("seed {seed}")) {
+            true => yes += 1,
+            false => no += 1,
+        }
+    }
+    assert!(yes * 5 > rounds && no * 5 > rounds, "{yes} {no}");
+}
+
 #[test]
 fn an_answer_says_what_it_rests_on() {
     let any = CpuSet::first(3);

@@ -171,6 +171,53 @@ fn brimful(seed: u64) -> (Vec<Task>, usize) {
     (tasks, cpus)
 }
 
+/// Whether the tasks that may use only CPUs of this set need more than those supply. Periods up to
+/// 12 only.
+fn is_crowded(tasks: &[Task], bits: u64, supply: Share) -> bool {
+    let cpus = CpuSet::from_bits(bits);
+    let inside: Vec<Task> = tasks
+        .iter()
+        .filter(|task| task.2.is_subset(&cpus))
+        .copied()
+        .collect();
+    needed(&inside) > available(&cpus, supply)
+}
+
+#[test]
+fn no_crowd_lies_within_a_tightened_one() {
+    let (mut crowds, mut tighter) = (0, 0);
+    for seed in 0..2_000 {
+        let mut stream = RandomStream::new(seed, 31, 5);
+        let cpus = 2 + stream.below(5);
+        let tasks: Vec<Task> = (0..3 + stream.below(9))
+            .map(|_| {
+                let period = 1 + stream.below(12);
+                let cpus = CpuSet::from_bits(1 + stream.below((1 << cpus) - 1));
+                (1 + stream.below(period), period, cpus)
+            })
+            .collect();
+        let share = supply([Share::WHOLE, 950_000_000][stream.below(2) as usize]);
+        let groups = groups(&tasks);
+        let Some(crowd) = flow::shortage(&groups, share) else {
+            continue;
+        };
+        let found = flow::tightened(&groups, crowd.clone(), share);
+        check(&found, &tasks, share, &format!("seed {seed}"));
+        assert!(found.cpus.is_subset(&crowd.cpus), "seed {seed}");
+        let bits = found.cpus.as_bits().unwrap();
+        let parts = (1..bits).filter(|part| part & !bits == 0);
+        for part in parts {
+            assert!(
+                !is_crowded(&tasks, part, share),
+                "seed {seed}: {part:b} within {bits:b} of {tasks:?}"
+            );
+        }
+        crowds += 1;
+        tighter += usize::from(found.cpus != crowd.cpus);
+    }
+    assert!(crowds > 500 && tighter > 20, "{crowds} {tighter}");
+}
+
 #[test]
 fn full_to_the_brim_fits_and_the_least_more_does_not_by_either_algorithm() {
     for seed in 0..60 {

@@ -85,8 +85,9 @@ pub fn feasibility(set: &TaskSet) -> Feasibility {
 /// A task that cannot be, that has no CPU of the platform, or that is too much for one CPU.
 fn impossible_alone(set: &TaskSet) -> Option<Witness> {
     set.iter().find_map(|(id, task)| {
-        let Some(density) = Rate::new(task.cost, task.deadline.min(task.period)) else {
-            return Some(Witness::NoTask { task: id });
+        let density = match Rate::new(task.cost, task.deadline.min(task.period)) {
+            Some(density) if !task.cost.is_zero() => density,
+            _ => return Some(Witness::NoTask { task: id }),
         };
         if !task.affinity.cpus().intersects(&set.platform.all()) {
             return Some(Witness::Nowhere { task: id });

@@ -36,6 +36,33 @@ pub fn shortage(groups: &Groups, supply: Share) -> Option<Crowd> {
     crowd.or_else(|| exactly(&shape, &demands, supply))
 }
 
+/// The crowd, or one on fewer of its CPUs: no crowd lies within a proper part of the result. So every
+/// CPU that it names belongs to the explanation.
+///
+/// # Cost
+/// A flow for each cell of the crowd, begun anew with every smaller crowd that is found; after 64
+/// the smallest so far is the result, which may then not be the least.
+pub fn tightened(groups: &Groups, crowd: Crowd, supply: Share) -> Crowd {
+    const FLOWS: usize = 64;
+    let mut crowd = crowd;
+    let mut flows = 0;
+    'smaller: loop {
+        // Without any one cell: whatever lies within a proper part lies within one of these.
+        for cell in cells(&crowd.masks) {
+            let rest = groups.within(&(crowd.cpus - cell));
+            if flows == FLOWS {
+                return crowd;
+            }
+            flows += 1;
+            if let Some(smaller) = shortage(&rest, supply) {
+                crowd = smaller;
+                continue 'smaller;
+            }
+        }
+        return crowd;
+    }
+}
+
 /// The answer where rounding hides it.
 fn exactly(shape: &Shape, demands: &[&Demand], supply: Share) -> Option<Crowd> {
     let common = common_multiple(demands.iter().copied());

@@ -8,10 +8,17 @@
 mod feasibility;
 pub mod flow;
 pub mod laminar;
+mod laminar_tardiness;
+pub(crate) mod parts;
 mod reduction;
+mod speedup;
+mod spl;
 
 pub use feasibility::{Feasibility, Feasible, feasibility};
-pub use reduction::{Bound, reduction};
+pub use laminar_tardiness::laminar_tardiness;
+pub use reduction::{Bound, reduction, reduction_edf, reduction_fp};
+pub use speedup::{Speed, speedup};
+pub use spl::{Rounding, TooMuch, spl};
 
 use std::collections::BTreeMap;
 
@@ -118,8 +125,15 @@ impl Groups {
         }
     }
 
-    /// The crowd as a witness.
+    /// The groups whose affinities lie within these CPUs.
+    pub fn within(&self, cpus: &CpuSet) -> Self {
+        let inside = self.0.iter().filter(|(mask, _)| mask.is_subset(cpus));
+        Self(inside.map(|(mask, group)| (*mask, group.clone())).collect())
+    }
+
+    /// The crowd as a witness, on as few of its CPUs as show the same.
     pub(crate) fn witness(&self, crowd: &Crowd, supply: Share) -> Witness {
+        let crowd = flow::tightened(self, crowd.clone(), supply);
         let groups = crowd.masks.iter().filter_map(|mask| self.0.get(mask));
         let mut tasks: Vec<TaskId> = groups
             .clone()

@@ -14,13 +14,31 @@ pub struct TooLate {
     pub response: Span,
 }
 
+/// A task whose jobs become ready some time after they have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithJitter {
+    /// The task and its priority. Its period separates arrivals; its deadline counts from them.
+    pub ranked: Ranked,
+    /// The longest from an arrival until the job is ready. Zero and beyond the period are allowed.
+    pub jitter: Span,
+}
+
+impl From<Ranked> for WithJitter {
+    /// Jobs are ready when they arrive.
+    fn from(ranked: Ranked) -> Self {
+        let jitter = Span::ZERO;
+        Self { ranked, jitter }
+    }
+}
+
 /// Whether fixed priorities meet all deadlines on one CPU of this supply; the first task, in the
 /// given order, that may be late if not. Exact for sporadic tasks with distinct priorities at supply
 /// 1; below 1, exact for a CPU that is slower by that factor. Equal priorities count as more urgent
 /// both ways, which is safe and may be too strict.
 ///
 /// # Assumes
-/// Sporadic tasks, independent, preemptive, no self-suspension, no release jitter.
+/// Sporadic tasks, independent, preemptive, no self-suspension, no release jitter (see
+/// [`fp_rta_with_jitter`]).
 ///
 /// # Cost
 /// One step per more urgent task and iteration; pseudo-polynomial.
@@ -30,16 +48,39 @@ pub struct TooLate {
 /// 1986; for deadlines beyond the period every job of the busy period is looked at, as in
 /// J. Lehoczky, "Fixed Priority Scheduling of Periodic Task Sets with Arbitrary Deadlines", RTSS 1990.
 pub fn fp_rta(tasks: &[Ranked], supply: Share, steps: &mut Steps) -> Outcome<TooLate> {
-    for place in 0..tasks.len() {
-        let own = &tasks[place];
+    let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
+    fp_rta_with_jitter(&tasks, supply, steps)
+}
+
+/// The same where jobs become ready up to a jitter after they have arrived. Response times count
+/// from the arrival.
+///
+/// # Assumes
+/// As [`fp_rta()`], but for the jitter. The jobs of a task become ready in the order of their arrival.
+///
+/// # Cost
+/// As [`fp_rta()`]. With jitter a CPU that is used up entirely may be busy without end, so that only
+/// the steps end the search.
+///
+/// # Source
+/// N. Audsley, A. Burns, M. Richardson, K. Tindell, A. Wellings, "Applying new scheduling theory to
+/// static priority pre-emptive scheduling", Software Engineering Journal 8(5), 1993; for deadlines or
+/// jitters beyond the period K. Tindell, A. Burns, A. Wellings, "An Extendible Approach for Analyzing
+/// Fixed Priority Hard Real-Time Tasks", Real-Time Systems 6(2), 1994.
+pub fn fp_rta_with_jitter(
+    tasks: &[WithJitter],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<TooLate> {
+    for (place, own) in tasks.iter().enumerate() {
         let others = tasks.iter().enumerate();
-        let urgent: Vec<Sporadic> = others
-            .filter(|&(other, task)| other != place && task.priority <= own.priority)
-            .map(|(_, task)| task.task)
+        let urgent: Vec<WithJitter> = others
+            .filter(|&(other, task)| other != place && task.ranked.priority <= own.ranked.priority)
+            .map(|(_, task)| *task)
             .collect();
-        match response(&own.task, &urgent, supply, steps) {
+        match response(own, &urgent, supply, steps) {
             None => return Outcome::StepLimit,
-            Some(response) if response > own.task.deadline_ns() => {
+            Some(response) if response > own.task().deadline_ns() => {
                 let response = span(response);
                 return Outcome::Fail(TooLate { place, response });
             }
@@ -49,26 +90,46 @@ pub fn fp_rta(tasks: &[Ranked], supply: Share, steps: &mut Steps) -> Outcome<Too
     Outcome::Pass(())
 }
 
+impl WithJitter {
+    const fn task(&self) -> &Sporadic {
+        &self.ranked.task
+    }
+
+    const fn jitter_ns(&self) -> u128 {
+        self.jitter.as_ns() as u128
+    }
+}
+
 /// The worst response time, or one above the deadline as soon as there is one; `None` when out of
 /// steps.
-fn response(own: &Sporadic, urgent: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<u128> {
-    if !own.is_possible() || !urgent.iter().all(Sporadic::is_possible) || supply.billionths() == 0 {
+fn response(
+    own: &WithJitter,
+    urgent: &[WithJitter],
+    supply: Share,
+    steps: &mut Steps,
+) -> Option<u128> {
+    let possible = |one: &WithJitter| one.task().is_possible();
+    if !possible(own) || !urgent.iter().all(possible) || supply.billionths() == 0 {
         return Some(u128::MAX);
     }
+    let (task, jitter) = (own.task(), own.jitter_ns());
     let mut worst = 0;
-    let mut released = 0;
-    let mut finish = time_for(own.cost_ns(), supply)?;
-    // Job by job, until one finishes before the next is released.
+    // Since the first job became ready, which then had waited for the whole jitter: when the job at
+    // hand arrived, had that one arrived when it became ready, and when it finishes.
+    let mut arrived = 0;
+    let mut finish = time_for(task.cost_ns(), supply)?;
+    // Job by job, until one finishes before the next may be ready.
     for job in 1u128.. {
-        let owed = job.checked_mul(own.cost_ns())?;
+        let owed = job.checked_mul(task.cost_ns())?;
         loop {
-            if finish - released > own.deadline_ns() {
-                return Some(finish - released);
+            let response = finish + jitter - arrived;
+            if response > task.deadline_ns() {
+                return Some(response);
             }
             steps.take(urgent.len() + 1)?;
-            let work = urgent.iter().try_fold(owed, |sum, task| {
-                let jobs = finish.div_ceil(task.period_ns());
-                sum.checked_add(jobs.checked_mul(task.cost_ns())?)
+            let work = urgent.iter().try_fold(owed, |sum, other| {
+                let jobs = (finish + other.jitter_ns()).div_ceil(other.task().period_ns());
+                sum.checked_add(jobs.checked_mul(other.task().cost_ns())?)
             })?;
             let next = time_for(work, supply)?;
             if next <= finish {
@@ -76,9 +137,9 @@ fn response(own: &Sporadic, urgent: &[Sporadic], supply: Share, steps: &mut Step
             }
             finish = next;
         }
-        worst = worst.max(finish - released);
-        released += own.period_ns();
-        if finish <= released {
+        worst = worst.max(finish + jitter - arrived);
+        arrived += task.period_ns();
+        if finish + jitter <= arrived {
             return Some(worst);
         }
     }

@@ -6,7 +6,7 @@
 mod fp_rta;
 mod qpa;
 
-pub use fp_rta::{TooLate, fp_rta};
+pub use fp_rta::{TooLate, WithJitter, fp_rta, fp_rta_with_jitter};
 pub use qpa::{Overfull, qpa};
 
 use shiftwork_model::{Share, Span};

@@ -1,0 +1,116 @@
+//! Whether global fixed priorities meet all deadlines on CPUs that are alike. One file per published
+//! test.
+//!
+//! Every test bounds what more urgent tasks run in a window, from their own response times, and so
+//! goes from the most urgent task to the least. What the tests share is here: that order, and the
+//! work of a task that is only known to finish in time.
+
+mod bertogna_cirinei;
+mod delay;
+mod guan;
+
+pub use bertogna_cirinei::bertogna_cirinei;
+pub use guan::guan;
+
+use shiftwork_model::Span;
+
+use crate::{NotShown, Outcome, Ranked, Steps};
+
+/// A task of which every job finishes within `response`. In nanoseconds, at most [`Span::MAX`], so
+/// that sums of three need no more than 64 bits.
+#[derive(Clone, Copy)]
+struct Known {
+    cost: u64,
+    period: u64,
+    response: u64,
+}
+
+impl Known {
+    /// All that is known before the task is looked at: if nobody misses, it is done by its deadline.
+    /// `None` outside the domain of the tests.
+    fn until_deadline(ranked: &Ranked) -> Option<Self> {
+        let task = &ranked.task;
+        let constrained = task.cost <= task.deadline && task.deadline <= task.period;
+        let possible = task.is_possible() && constrained && task.period <= Span::MAX;
+        possible.then_some(Self {
+            cost: task.cost.as_ns(),
+            period: task.period.as_ns(),
+            response: task.deadline.as_ns(),
+        })
+    }
+
+    /// The most that it runs in a window of this length: the first job as late as its response
+    /// allows, the others as soon as they come.
+    const fn work_in(&self, length: u64) -> u64 {
+        let reach = length + (self.response - self.cost);
+        let (jobs, rest) = (reach / self.period, reach % self.period);
+        let last = if rest < self.cost { rest } else { self.cost };
+        jobs * self.cost + last
+    }
+}
+
+/// Whom a task may have to wait for.
+struct Rivals<'a> {
+    /// Those of more urgent priorities, with their response times.
+    urgent: &'a [Known],
+    /// All of the same priority, the task itself among them, known to be in time.
+    level: &'a [Known],
+    /// The place of the task in `level`.
+    own: usize,
+}
+
+impl Rivals<'_> {
+    /// The others of the same priority.
+    fn equal(&self) -> impl Iterator<Item = &Known> {
+        let level = self.level.iter().enumerate();
+        level
+            .filter(|&(place, _)| place != self.own)
+            .map(|(_, task)| task)
+    }
+}
+
+/// Goes from the most urgent priority to the least. `work` appends, for a window of a length, what
+/// each rival may run in it; no more of it than a third number can delay the task.
+fn in_order(
+    tasks: &[Ranked],
+    cpus: usize,
+    steps: &mut Steps,
+    work: impl Fn(&Rivals, u64, u64, &mut Vec<u64>),
+) -> Outcome<NotShown, Vec<Span>> {
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    order.sort_by_key(|&place| tasks[place].priority);
+    let mut known = Vec::with_capacity(tasks.len());
+    for (place, task) in tasks.iter().enumerate() {
+        match Known::until_deadline(task) {
+            Some(task) if cpus > 0 => known.push(task),
+            _ => return Outcome::Fail(NotShown { place }),
+        }
+    }
+    let mut responses = vec![Span::ZERO; tasks.len()];
+    let mut urgent: Vec<Known> = Vec::with_capacity(tasks.len());
+    for places in order.chunk_by(|&a, &b| tasks[a].priority == tasks[b].priority) {
+        let level: Vec<Known> = places.iter().map(|&place| known[place]).collect();
+        let mut done = Vec::with_capacity(level.len());
+        for (own, (&place, task)) in places.iter().zip(&level).enumerate() {
+            let rivals = Rivals {
+                urgent: &urgent,
+                level: &level,
+                own,
+            };
+            let limit = task.response;
+            let response = delay::least_response(task.cost, limit, cpus, steps, |length, works| {
+                work(&rivals, length, length - task.cost + 1, works);
+            });
+            let Some(response) = response else {
+                return Outcome::StepLimit;
+            };
+            if response > limit {
+                return Outcome::Fail(NotShown { place });
+            }
+            responses[place] = Span::from_ns(response);
+            done.push(Known { response, ..*task });
+        }
+        urgent.append(&mut done);
+    }
+    Outcome::Pass(responses)
+}
