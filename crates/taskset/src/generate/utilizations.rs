@@ -228,53 +228,72 @@ pub(super) struct Transitions {
     s: f64,
     /// The column in which the walk begins: the whole part of `s`.
     start: usize,
-    /// Row after row; row `i`, from 1 to `n - 1`, has `i + 1` entries.
+    /// Row after row, of each the columns that the walk can be in.
     table: Vec<f64>,
+    /// Of every row, from 1 to `n - 1`: where it begins in the table, and with which column.
+    rows: Vec<(usize, usize)>,
 }
 
 impl Transitions {
     /// The table for `n` values, at least one, with the sum `s`.
     ///
-    /// O(n²) time and space. Entry (i, j) says how likely the walk through the simplices that fill
-    /// the slice of the cube goes down in dimension i from column j; the weights are volumes, kept
-    /// large against underflow.
+    /// O(k (n - k)) time and space for k the whole part of `s`. Entry (i, j) says how likely the walk
+    /// through the simplices that fill the slice of the cube goes down in dimension i from column j;
+    /// the weights are volumes, kept large against underflow.
     fn new(n: usize, s: f64) -> Self {
         let k = (s as usize).min(n - 1);
-        let below = |j: usize| s - (k as f64 - j as f64);
-        let above = |j: usize| (k + n - j) as f64 - s;
-        let mut table = Vec::with_capacity(n * (n + 1) / 2);
-        let mut weights = vec![0.0; n + 1];
+        let below: Vec<f64> = (0..=k).map(|j| s - (k as f64 - j as f64)).collect();
+        let above: Vec<f64> = (0..=n).map(|j| (k + n - j) as f64 - s).collect();
+        let mut table = Vec::with_capacity(n + (k + 1) * (n - k));
+        let mut rows = Vec::with_capacity(n);
+        let mut weights = vec![0.0; n + 2];
+        let mut next = weights.clone();
         weights[1] = f64::MAX;
         for i in 2..=n {
-            let mut next = vec![0.0; n + 1];
-            for j in 0..i {
-                let up = weights[j + 1] * below(j) / i as f64;
-                let down = weights[j] * above(n - i + j) / i as f64;
+            // The walk goes down by a column at most from row to row, and ends in the first.
+            let columns = (k + i).saturating_sub(n)..i.min(k + 1);
+            rows.push((table.len(), columns.start));
+            let width = columns.len();
+            let up = &weights[columns.start + 1..][..width];
+            let down = &weights[columns.start..][..width];
+            let below = &below[columns.clone()];
+            let above = &above[n - i + columns.start..][..width];
+            let next_row = &mut next[columns.start + 1..][..width];
+            let size = i as f64;
+            let begin = table.len();
+            table.resize(begin + width, 0.0);
+            let entries = &mut table[begin..];
+            for j in 0..width {
+                let up = up[j] * below[j] / size;
+                let down = down[j] * above[j] / size;
                 // Subnormal weights would make it many times slower and are never reached.
-                next[j + 1] = match up + down {
-                    weight if weight < f64::MIN_POSITIVE => 0.0,
-                    weight => weight,
+                let weight = up + down;
+                next_row[j] = if weight < f64::MIN_POSITIVE {
+                    0.0
+                } else {
+                    weight
                 };
-                let sum = up + down + f64::MIN_POSITIVE;
-                table.push(match above(n - i + j) > below(j) {
-                    true => down / sum,
-                    false => 1.0 - up / sum,
-                });
+                // The smaller of both is divided, so that little is lost.
+                let sum = weight + f64::MIN_POSITIVE;
+                let rather_down = above[j] > below[j];
+                let part = if rather_down { down } else { up } / sum;
+                entries[j] = if rather_down { part } else { 1.0 - part };
             }
-            weights = next;
+            std::mem::swap(&mut weights, &mut next);
         }
         Self {
             n,
             s,
             start: k,
             table,
+            rows,
         }
     }
 
     /// The probability of going down in dimension `i` from column `j`.
     fn get(&self, i: usize, j: usize) -> f64 {
-        // Rows 1 to i - 1 have 2 to i entries.
-        self.table[(i - 1) * (i + 2) / 2 + j]
+        let (begin, first) = self.rows[i - 1];
+        self.table[begin + j - first]
     }
 }
 
@@ -320,6 +339,58 @@ mod tests {
             count += 1.0;
         }
         sum / count
+    }
+
+    /// All entries, also those that no walk comes by, one by one.
+    fn whole_triangle(n: usize, s: f64) -> Vec<Vec<f64>> {
+        let k = (s as usize).min(n - 1);
+        let below = |j: usize| s - (k as f64 - j as f64);
+        let above = |j: usize| (k + n - j) as f64 - s;
+        let mut weights = vec![0.0; n + 1];
+        weights[1] = f64::MAX;
+        let row = |i: usize| {
+            let mut next = vec![0.0; n + 1];
+            let entry = |j: usize| {
+                let up = weights[j + 1] * below(j) / i as f64;
+                let down = weights[j] * above(n - i + j) / i as f64;
+                next[j + 1] = match up + down {
+                    weight if weight < f64::MIN_POSITIVE => 0.0,
+                    weight => weight,
+                };
+                let sum = up + down + f64::MIN_POSITIVE;
+                match above(n - i + j) > below(j) {
+                    true => down / sum,
+                    false => 1.0 - up / sum,
+                }
+            };
+            let entries = (0..i).map(entry).collect();
+            weights = next;
+            entries
+        };
+        (2..=n).map(row).collect()
+    }
+
+    #[test]
+    fn the_table_has_the_bits_of_the_whole_triangle() {
+        let mut stream = stream(9);
+        for _ in 0..300 {
+            let n = 1 + stream.below(90) as usize;
+            let s = match stream.below(3) {
+                0 => (1 + stream.below(n as u64)) as f64,
+                _ => n as f64 * stream.unit(),
+            };
+            let (table, whole) = (Transitions::new(n, s), whole_triangle(n, s));
+            for i in 1..n {
+                // As many steps down as there have been rows.
+                let columns = table.start.saturating_sub(n - 1 - i)..=table.start.min(i);
+                let found = columns.clone().map(|j| table.get(i, j).to_bits());
+                let expected = whole[i - 1][columns].iter().map(|entry| entry.to_bits());
+                assert!(
+                    found.eq(expected),
+                    "row {i} for {n} values with the sum {s}"
+                );
+            }
+        }
     }
 
     #[test]
