@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use shiftwork_analysis::admission::{Admitted, Claim, Terms};
-use shiftwork_model::{CpuSet, Priority, RandomStream, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, Priority, RandomStream, Share, Span, TaskId};
 
 const TASKS: usize = 1024;
 const CPUS: u64 = 64;
@@ -65,7 +65,7 @@ fn requests(c: &mut Criterion) {
                 (admitted.clone(), task, mask(nested, &mut stream))
             };
             let request = |(mut admitted, task, cpus): (Admitted, TaskId, CpuSet)| {
-                let answer = admitted.request_affinity(task, cpus).is_ok();
+                let answer = admitted.request_affinity(task, cpus, Instant::ZERO).is_ok();
                 (black_box(answer), admitted)
             };
             bencher.iter_batched(ready, request, BatchSize::SmallInput);

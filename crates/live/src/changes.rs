@@ -1,8 +1,9 @@
 //! Changes while a run is on: those that the file times, and those that tasks ask for.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use shiftwork_analysis::admission::{Admitted, Claim, Placement};
+use shiftwork_analysis::admission::{Admitted, Claim, Placement, Refusal};
 use shiftwork_model::{
     Affinity, AffinityKind, Change, CpuId, CpuSet, Happening, Instant, Priority, Recorder, Span,
     TaskId,
@@ -29,6 +30,10 @@ pub(crate) struct Changes<'a> {
     done: usize,
     /// CPUs of the machine that were taken offline, to be brought back.
     offline: CpuSet,
+    /// Who runs in the background until its reservation is back.
+    demoted: BTreeSet<TaskId>,
+    /// When the run began, by the monotonic clock.
+    origin_ns: u64,
     /// What a reader of the results should know.
     pub(crate) notes: Vec<String>,
 }
@@ -77,8 +82,27 @@ impl<'a> Changes<'a> {
             order,
             done: 0,
             offline: CpuSet::EMPTY,
+            demoted: BTreeSet::new(),
+            origin_ns: u64::MAX,
             notes: Vec::new(),
         }
+    }
+
+    /// The run begins at this instant of the monotonic clock.
+    pub(crate) fn begin(&mut self, origin_ns: u64) {
+        self.origin_ns = origin_ns;
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_ns(monotonic_ns().saturating_sub(self.origin_ns))
+    }
+
+    /// Until when what the task had counts in admission, now that the machine has carried out a change.
+    /// What is left of its budget is known only to whoever decides, so this is when a period that began
+    /// just now would end: never too early. The clock is read after the change, as a period may have
+    /// begun while it was made.
+    fn lingers_until(&self, period: Span) -> Instant {
+        self.now() + period
     }
 
     /// When the next of the file's changes is due; [`Instant::NEVER`] if there is none.
@@ -88,7 +112,8 @@ impl<'a> Changes<'a> {
             .map_or(Instant::NEVER, |&index| self.plan.set.actions[index].at)
     }
 
-    /// Makes all changes that are due. One that is refused changes nothing and is a record.
+    /// Makes all changes that are due, and lets in who waits for what is free by now. A change that is
+    /// refused changes nothing and is a record.
     pub(crate) fn act<R: Recorder>(
         &mut self,
         now: Instant,
@@ -97,6 +122,7 @@ impl<'a> Changes<'a> {
         story: &mut Story,
         recorder: &mut R,
     ) -> Result<(), LiveError> {
+        self.advance(now, members, machine)?;
         while self.next() <= now {
             let action = self.order[self.done];
             self.done += 1;
@@ -120,6 +146,44 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
+    fn advance(
+        &mut self,
+        now: Instant,
+        members: &[Member],
+        machine: &mut dyn Machine,
+    ) -> Result<(), LiveError> {
+        let Some(admitted) = &mut self.admitted else {
+            return Ok(());
+        };
+        let regained = admitted.advance(now);
+        let regained: Vec<TaskId> = regained.into_iter().map(|(task, _)| task).collect();
+        self.let_back_in(&regained, members, machine)
+    }
+
+    /// Whoever of these ran in the background since it asked for too much takes part again.
+    fn let_back_in(
+        &mut self,
+        regained: &[TaskId],
+        members: &[Member],
+        machine: &mut dyn Machine,
+    ) -> Result<(), LiveError> {
+        for &task in regained {
+            let claim = self.admitted.as_ref().and_then(|all| all.claim(task));
+            let bound = claim.and_then(|claim| Affinity::new(claim.cpus));
+            let member = members.iter().find(|member| member.task == task);
+            if let (Some(bound), Some(member)) = (bound, member)
+                && self.demoted.remove(&task)
+            {
+                self.plan.bound[task.index()] = bound;
+                self.let_in(member, machine)?;
+                let name = &self.plan.set.tasks[task.index()].name;
+                self.notes
+                    .push(format!("task {name} has its reservation again"));
+            }
+        }
+        Ok(())
+    }
+
     fn change<R: Recorder>(
         &mut self,
         change: &Change,
@@ -128,10 +192,13 @@ impl<'a> Changes<'a> {
         match change {
             Change::Enter(task) => self.enter(*task, reach),
             Change::Leave(task) => {
+                reach.machine.dismiss(*task)?;
+                self.demoted.remove(task);
+                let until = self.lingers_until(self.attributes[task.index()][1]);
                 if let Some(admitted) = &mut self.admitted {
-                    admitted.leave(*task);
+                    admitted.leave(*task, until);
                 }
-                Ok(reach.machine.dismiss(*task)?)
+                Ok(())
             }
             Change::SetAttributes {
                 task,
@@ -141,21 +208,20 @@ impl<'a> Changes<'a> {
             } => self.set_attributes(*task, [*cost, *period, *deadline], reach),
             Change::SetAffinity(task, affinity) => self.set_affinity(*task, affinity, reach),
             Change::SetPriority(task, priority) => {
-                if let Some(admitted) = &mut self.admitted {
-                    admitted
-                        .set_priority(*task, *priority)
-                        .map_err(|refusal| Failure::Refused(refusal.reason))?;
-                }
+                self.consider(*task, |claim| claim.priority = *priority)?;
                 self.priorities[task.index()] = *priority;
-                Ok(reach.machine.set_priority(*task, *priority)?)
+                reach.machine.set_priority(*task, *priority)?;
+                let until = self.lingers_until(self.attributes[task.index()][1]);
+                if let Some(admitted) = &mut self.admitted {
+                    refused(admitted.set_priority(*task, *priority, until))?;
+                }
+                Ok(self.let_back_in(&[*task], reach.members, reach.machine)?)
             }
-            Change::CpuOffline(cpu) => self.set_online(*cpu, false),
-            Change::CpuOnline(cpu) => self.set_online(*cpu, true),
+            Change::CpuOffline(cpu) => self.set_online(*cpu, false, reach),
+            Change::CpuOnline(cpu) => self.set_online(*cpu, true, reach),
             Change::SetReserve(share) => {
                 if let Some(admitted) = &mut self.admitted {
-                    admitted
-                        .set_reserve(*share)
-                        .map_err(|refusal| Failure::Refused(refusal.reason))?;
+                    refused(admitted.set_reserve(*share))?;
                 }
                 reach.machine.set_reserve(*share);
                 Ok(())
@@ -176,12 +242,25 @@ impl<'a> Changes<'a> {
         };
         let claim = self.claim(task);
         if let Some(admitted) = &mut self.admitted {
-            admitted
-                .enter(claim)
-                .map_err(|refusal| Failure::Refused(refusal.reason))?;
+            refused(admitted.enter(claim))?;
         }
         self.let_in(&member, reach.machine)?;
         Ok(())
+    }
+
+    /// Whether the task may change its claim so, before the machine is told.
+    fn consider(&mut self, task: TaskId, change: impl Fn(&mut Claim)) -> Result<(), Failure> {
+        let Some(admitted) = &mut self.admitted else {
+            return Ok(());
+        };
+        let Some(mut claim) = admitted.claim(task).cloned() else {
+            let name = &self.plan.set.tasks[task.index()].name;
+            return Err(Failure::Refused(format!(
+                "task {name} takes no part; it has to enter first"
+            )));
+        };
+        change(&mut claim);
+        refused(admitted.consider(&claim))
     }
 
     fn claim(&self, id: TaskId) -> Claim {
@@ -220,18 +299,20 @@ impl<'a> Changes<'a> {
             period.unwrap_or(old[1]),
             deadline.unwrap_or(old[2]),
         ];
-        if let Some(admitted) = &mut self.admitted {
-            let [cost, period, deadline] = new;
-            admitted
-                .set_parameters(task, cost, period, deadline)
-                .map_err(|refusal| Failure::Refused(refusal.reason))?;
-        }
+        self.consider(task, |claim| {
+            [claim.cost, claim.period, claim.deadline] = new;
+        })?;
         self.attributes[task.index()] = new;
         if let Some(member) = reach.member(task) {
             let mut of = parameters(&self.plan, member, None);
             (of.cost, of.period, of.deadline) = (new[0], new[1], new[2]);
             reach.machine.set_server(task, &of)?;
         }
+        let until = self.lingers_until(old[1]);
+        if let Some(admitted) = &mut self.admitted {
+            refused(admitted.set_parameters(task, new, until))?;
+        }
+        self.let_back_in(&[task], reach.members, reach.machine)?;
         reach
             .story
             .set_attributes(reach.at, task, new, reach.recorder);
@@ -268,23 +349,22 @@ impl<'a> Changes<'a> {
         reach: &mut Reach<'_, R>,
     ) -> Result<(), Failure> {
         self.may_bind(task, affinity).map_err(Failure::Refused)?;
-        if let Some(admitted) = &mut self.admitted {
-            // A refused request would cost the reservation; a refused action is to change nothing.
-            let mut trial = admitted.clone();
-            trial
-                .request_affinity(task, *affinity.cpus())
-                .map_err(|refusal| Failure::Refused(refusal.reason))?;
-            *admitted = trial;
+        // A refused request would cost the reservation; a refused action is to change nothing.
+        self.consider(task, |claim| claim.cpus = *affinity.cpus())?;
+        if let Some(member) = reach.member(task).copied() {
+            let cpus = on_machine(&self.plan, affinity.cpus());
+            reach.machine.approve(task, &cpus)?;
+            let bound = reach.machine.bind(task, member.thread, &cpus);
+            bound.map_err(|error| {
+                Failure::Refused(format!("the kernel refuses the affinity: {error}"))
+            })?;
         }
         self.plan.bound[task.index()] = *affinity;
-        let Some(member) = reach.member(task).copied() else {
-            return Ok(());
-        };
-        let cpus = on_machine(&self.plan, affinity.cpus());
-        reach.machine.approve(task, &cpus)?;
-        let thread = member.thread;
-        let bound = reach.machine.bind(task, thread, &cpus);
-        bound.map_err(|error| Failure::Refused(format!("the kernel refuses the affinity: {error}")))
+        let until = self.lingers_until(self.attributes[task.index()][1]);
+        if let Some(admitted) = &mut self.admitted {
+            refused(admitted.request_affinity(task, *affinity.cpus(), until))?;
+        }
+        Ok(self.let_back_in(&[task], reach.members, reach.machine)?)
     }
 
     /// A task has asked the kernel for CPUs of the machine that it was not admitted for, and runs in
@@ -312,17 +392,25 @@ impl<'a> Changes<'a> {
         if let Err(reason) = self.may_bind(task, &affinity) {
             return Ok(lost(&reason));
         }
+        let until = self.lingers_until(self.attributes[task.index()][1]);
         if let Some(admitted) = &mut self.admitted
-            && let Err(refusal) = admitted.request_affinity(task, in_file)
+            && let Err(refusal) = admitted.request_affinity(task, in_file, until)
         {
+            self.demoted.insert(task);
             return Ok(lost(&refusal.reason));
         }
+        self.demoted.remove(&task);
         self.plan.bound[task.index()] = affinity;
         self.let_in(member, machine)?;
         Ok(None)
     }
 
-    fn set_online(&mut self, cpu: CpuId, online: bool) -> Result<(), Failure> {
+    fn set_online<R: Recorder>(
+        &mut self,
+        cpu: CpuId,
+        online: bool,
+        reach: &mut Reach<'_, R>,
+    ) -> Result<(), Failure> {
         let machine_cpu = self.plan.cpus[cpu.index()];
         write_online(machine_cpu, online).map_err(|error| {
             let what = if online { "back" } else { "off" };
@@ -333,7 +421,9 @@ impl<'a> Changes<'a> {
         if online {
             self.offline.remove(machine_cpu);
             if let Some(admitted) = &mut self.admitted {
-                admitted.cpu_online(cpu);
+                let regained = admitted.cpu_online(cpu).regained;
+                let regained: Vec<TaskId> = regained.into_iter().map(|(task, _)| task).collect();
+                self.let_back_in(&regained, reach.members, reach.machine)?;
             }
         } else {
             self.offline.insert(machine_cpu);
@@ -353,6 +443,14 @@ impl Drop for Changes<'_> {
             // Nothing more can be done about a CPU that the kernel does not bring back.
             let _ = write_online(cpu, true);
         }
+    }
+}
+
+/// The refusal of a request, as that of a change.
+fn refused<T>(answer: Result<T, Box<Refusal>>) -> Result<(), Failure> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(Failure::Refused(refusal.reason)),
     }
 }
 

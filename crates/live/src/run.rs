@@ -324,6 +324,7 @@ impl Run<'_> {
             }
         }
         self.story.begin(origin_ns);
+        self.changes.begin(origin_ns);
         self.crew.start(origin_ns);
         self.machine.begin();
         self.watch(origin_ns, recorder, go_on)

@@ -1,23 +1,111 @@
 //! The decision on some claims: does the demand fit, and what does the policy make of it?
 
-use shiftwork_model::{CPUS_MAX, CpuSet, Share, TaskId};
+use shiftwork_model::{CpuSet, Share, TaskId};
 
 use super::words::{self, Note};
 use super::{Claim, Decision, Guarantee, Order, Placement, Terms, Verdict};
-use crate::affinity::{Bound, Groups, reduction};
+use crate::affinity::parts::parts;
+use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
 use crate::exact::{Rate, beside};
 use crate::uniprocessor::{fp_rta, qpa};
-use crate::{Outcome, Ranked, Sporadic, Steps, Witness};
+use crate::{Outcome, Placed, Ranked, Sporadic, Steps, Witness};
 
-/// Decides on these claims, each of another task, with these CPUs online.
+/// Claims that are looked at together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted<'a> {
+    /// Usually one of each task.
+    pub(super) claims: Vec<&'a Claim>,
+    /// So many of them, the first, are of tasks that are promised something. The others only take room.
+    pub(super) asked: usize,
+    /// CPUs that a task may use together although none of its claims says so.
+    pub(super) links: Vec<CpuSet>,
+}
+
+impl<'a> Counted<'a> {
+    /// One claim of each task.
+    pub(super) fn all(claims: &'a [Claim]) -> Self {
+        Self {
+            claims: claims.iter().collect(),
+            asked: claims.len(),
+            links: Vec::new(),
+        }
+    }
+}
+
+/// What is found of some claims, before it is put into words.
+#[derive(Clone, Debug)]
+pub(super) struct Judgement {
+    pub(super) verdict: Verdict,
+    /// What each claim that asks is promised, in their order; empty when refused.
+    pub(super) tasks: Vec<(TaskId, Guarantee)>,
+    pub(super) witness: Option<Witness>,
+    notes: Vec<Note>,
+}
+
+impl Judgement {
+    fn refused(witness: Witness) -> Self {
+        Self {
+            verdict: Verdict::Refused,
+            tasks: Vec::new(),
+            witness: Some(witness),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The last of the tasks of which no test shows what they need, if one is named.
+    pub(super) fn unshown(&self) -> Option<TaskId> {
+        self.notes.iter().find_map(|note| match note {
+            Note::NotShown(task) => Some(*task),
+            Note::Dense(tasks) => tasks.last().copied(),
+            _ => None,
+        })
+    }
+
+    /// The least that the claims of a task are promised; `None` if there are none.
+    pub(super) fn promise(&self, task: TaskId) -> Option<Guarantee> {
+        let own = self.tasks.iter().filter(|&&(of, _)| of == task);
+        own.map(|&(_, guarantee)| guarantee).min()
+    }
+
+    /// Why, for people.
+    pub(super) fn reason(&self, counted: &Counted<'_>, online: &CpuSet, terms: Terms) -> String {
+        match (&self.verdict, &self.witness) {
+            (Verdict::Refused, Some(witness)) => words::refused(witness, &counted.claims, terms),
+            _ => words::admitted(&self.tasks, &self.notes, &counted.claims, online, terms),
+        }
+    }
+
+    /// The judgement in words.
+    pub(super) fn in_words(self, counted: &Counted<'_>, online: &CpuSet, terms: Terms) -> Decision {
+        let reason = self.reason(counted, online, terms);
+        let weakest = self.tasks.iter().map(|&(_, guarantee)| guarantee).min();
+        Decision {
+            verdict: self.verdict,
+            guarantee: match self.verdict {
+                Verdict::Admitted => weakest.unwrap_or(Guarantee::Hard),
+                Verdict::Refused => Guarantee::None,
+            },
+            reason,
+            witness: self.witness,
+            tasks: self.tasks,
+        }
+    }
+}
+
+/// Judges these claims with these CPUs online.
 ///
 /// # Cost
 /// That of [`Groups::shortage`], and under fixed priorities and for deadlines before the end of the
-/// period that of one test per connected group of CPUs.
-pub(super) fn decide(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Decision {
-    match refusal(claims, online, terms) {
-        Some(witness) => refused(claims, terms, witness),
-        None => graded(claims, online, terms),
+/// period that of one test per connected group of CPUs, within these steps for all of them together.
+pub(super) fn judge(
+    counted: &Counted<'_>,
+    online: &CpuSet,
+    terms: Terms,
+    steps: &mut Steps,
+) -> Judgement {
+    match refusal(&counted.claims, online, terms) {
+        Some(witness) => Judgement::refused(witness),
+        None => graded(counted, online, terms, steps),
     }
 }
 
@@ -26,10 +114,18 @@ fn refusal(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Option<Witness> 
     if let Some(witness) = claims.iter().find_map(|claim| impossible(claim, online)) {
         return Some(witness);
     }
-    let supply = beside(terms.reserve);
     let groups = by_rate(claims, online, Claim::utilization);
+    crowd(&groups, beside(terms.reserve))
+}
+
+/// Who does not fit, each task named once however many claims it has.
+pub(super) fn crowd(groups: &Groups, supply: Share) -> Option<Witness> {
     let (crowd, _) = groups.shortage(supply);
-    crowd.map(|crowd| groups.witness(&crowd, supply))
+    let mut witness = groups.witness(&crowd?, supply);
+    if let Witness::Crowd { tasks, .. } = &mut witness {
+        tasks.dedup();
+    }
+    Some(witness)
 }
 
 fn impossible(claim: &Claim, online: &CpuSet) -> Option<Witness> {
@@ -53,16 +149,6 @@ fn by_rate(claims: &[&Claim], online: &CpuSet, rate: fn(&Claim) -> Option<Rate>)
         }
     }
     groups
-}
-
-fn refused(claims: &[&Claim], terms: Terms, witness: Witness) -> Decision {
-    Decision {
-        verdict: Verdict::Refused,
-        guarantee: Guarantee::None,
-        reason: words::refused(&witness, claims, terms),
-        witness: Some(witness),
-        tasks: Vec::new(),
-    }
 }
 
 /// What one connected group of CPUs gets.
@@ -90,93 +176,87 @@ impl Grade {
     }
 }
 
+/// CPUs that are connected, and who uses them.
+struct Members<'a> {
+    claims: Vec<&'a Claim>,
+    cpus: CpuSet,
+    online: CpuSet,
+    /// Whether somebody may use more of them together than its claim says.
+    linked: bool,
+}
+
+impl Members<'_> {
+    /// Whether everybody may use the same CPUs.
+    fn are_alike(&self) -> bool {
+        let alike = |claim: &&Claim| claim.cpus & self.online == self.cpus;
+        !self.linked && self.claims.iter().all(alike)
+    }
+
+    /// In an order that does not depend on who came when: tests that know more of the tasks that they looked
+    /// at first would else answer by it where priorities are equal.
+    fn in_order(&self) -> Vec<&Claim> {
+        let mut claims: Vec<&Claim> = self.claims.clone();
+        let own = |claim: &&Claim| (claim.deadline, claim.period, claim.cost, claim.cpus);
+        claims.sort_by_key(|claim| (claim.priority, own(claim)));
+        claims
+    }
+
+    fn first(&self, wanted: impl Fn(&Claim) -> bool) -> Option<TaskId> {
+        let found = self.claims.iter().find(|claim| wanted(claim));
+        found.map(|claim| claim.task)
+    }
+}
+
 /// The guarantee of claims whose demand fits.
-fn graded(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Decision {
-    let mut tasks: Vec<(TaskId, Guarantee)> = Vec::with_capacity(claims.len());
-    tasks.extend(claims.iter().map(|claim| (claim.task, Guarantee::None)));
-    let mut steps = Steps::ordinary();
+fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Steps) -> Judgement {
+    let claims = &counted.claims;
+    let nothing = |claim: &&Claim| (claim.task, Guarantee::None);
+    let mut tasks: Vec<(TaskId, Guarantee)> = claims.iter().map(nothing).collect();
     let mut notes = Vec::new();
     let mut first_witness = None;
-    for part in parts(claims, online) {
-        let members: Vec<&Claim> = part.members.iter().map(|&place| claims[place]).collect();
-        let grade = match part.cpus.len() {
-            1 => on_one_cpu(&members, &part.cpus, terms, &mut steps),
-            _ => on_several(&members, online, terms, &mut steps),
+    let affinities = claims.iter().map(|claim| claim.cpus & *online);
+    let links = counted.links.iter().map(|link| *link & *online);
+    let affinities: Vec<CpuSet> = affinities.chain(links).collect();
+    for part in parts(&affinities) {
+        let own = part.members.iter().filter(|&&place| place < claims.len());
+        let members = Members {
+            claims: own.clone().map(|&place| claims[place]).collect(),
+            cpus: part.cpus,
+            online: *online,
+            linked: part.members.iter().any(|&place| place >= claims.len()),
         };
+        let grade = grade(&members, terms, steps);
         let promises_deadlines = terms.placement == Placement::Partitioned;
         if promises_deadlines && let Some(witness) = grade.witness {
-            return refused(claims, terms, witness);
+            return Judgement::refused(witness);
         }
-        for place in part.members {
-            tasks[place].1 = grade.guarantee;
-        }
+        own.for_each(|&place| tasks[place].1 = grade.guarantee);
         notes.extend(grade.note);
         first_witness = first_witness.or(grade.witness);
     }
-    let weakest = tasks.iter().map(|&(_, guarantee)| guarantee).min();
-    let guarantee = weakest.unwrap_or(Guarantee::Hard);
-    Decision {
+    tasks.truncate(counted.asked);
+    Judgement {
         verdict: Verdict::Admitted,
-        guarantee,
-        reason: words::admitted(&tasks, &notes, claims, online, terms),
-        witness: first_witness,
         tasks,
+        witness: first_witness,
+        notes,
     }
 }
 
-/// CPUs and tasks that no task connects with any others; they can be looked at alone.
-struct Part {
-    cpus: CpuSet,
-    /// Places among the claims.
-    members: Vec<usize>,
-}
-
-/// O(total size of the distinct affinities), nearly.
-fn parts(claims: &[&Claim], online: &CpuSet) -> Vec<Part> {
-    let mut parent: Vec<usize> = (0..CPUS_MAX).collect();
-    let mut seen = std::collections::BTreeSet::new();
-    for claim in claims {
-        let cpus = claim.cpus & *online;
-        if !seen.insert(cpus) {
-            continue;
+fn grade(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
+    let cpus = members.cpus;
+    let preempts = terms.placement != Placement::NonPreemptive;
+    match terms.order {
+        _ if members.claims.is_empty() => Grade::of(Guarantee::Hard),
+        Order::Edf if terms.placement == Placement::SemiPartitioned => {
+            semi_partitioned(members, terms)
         }
-        let mut indices = cpus.iter().map(|cpu| cpu.index());
-        if let Some(first) = indices.next() {
-            let first = root(&mut parent, first);
-            for other in indices {
-                let other = root(&mut parent, other);
-                parent[other] = first;
-            }
-        }
+        _ if cpus.len() == 1 && preempts => on_one_cpu(&members.claims, &cpus, terms, steps),
+        Order::FixedPriority if preempts => by_priority(members, terms, steps),
+        Order::FixedPriority => Grade::of(Guarantee::None),
+        Order::Edf if terms.placement == Placement::Weak => weak(members, terms, steps),
+        Order::Edf => soft(members, terms),
     }
-    let mut part_of: Vec<Option<usize>> = vec![None; CPUS_MAX];
-    let mut parts: Vec<Part> = Vec::new();
-    for (place, claim) in claims.iter().enumerate() {
-        let cpus = claim.cpus & *online;
-        let Some(lowest) = cpus.lowest() else {
-            continue;
-        };
-        let root = root(&mut parent, lowest.index());
-        let part = *part_of[root].get_or_insert_with(|| {
-            parts.push(Part {
-                cpus: CpuSet::EMPTY,
-                members: Vec::new(),
-            });
-            parts.len() - 1
-        });
-        parts[part].cpus = parts[part].cpus | cpus;
-        parts[part].members.push(place);
-    }
-    parts
-}
-
-/// The representative of a CPU's part; paths are halved on the way.
-fn root(parent: &mut [usize], mut at: usize) -> usize {
-    while parent[at] != at {
-        parent[at] = parent[parent[at]];
-        at = parent[at];
-    }
-    at
 }
 
 fn sporadic(claim: &Claim) -> Sporadic {
@@ -243,32 +323,55 @@ fn on_one_cpu(members: &[&Claim], cpus: &CpuSet, terms: Terms, steps: &mut Steps
     }
 }
 
-/// More than one CPU, connected. The demand fits.
-fn on_several(members: &[&Claim], online: &CpuSet, terms: Terms, steps: &mut Steps) -> Grade {
-    let supply = beside(terms.reserve);
-    match terms.order {
-        Order::FixedPriority => {
-            let bound = |claim: &&Claim| Bound {
-                ranked: ranked(claim),
-                cpus: claim.cpus & *online,
-            };
-            let tasks: Vec<Bound> = members.iter().map(bound).collect();
-            match reduction(&tasks, supply, steps) {
-                Outcome::Pass(()) => Grade::of(Guarantee::Hard),
-                Outcome::Fail(unshown) => {
-                    Grade::because(Guarantee::None, Note::NotShown(members[unshown.place].task))
-                }
-                Outcome::StepLimit => Grade::because(
-                    Guarantee::None,
-                    Note::StepLimit(
-                        tasks
-                            .iter()
-                            .fold(CpuSet::EMPTY, |all, task| all | task.cpus),
-                    ),
-                ),
-            }
+/// Fixed priorities on more than one CPU, connected. The demand fits.
+fn by_priority(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
+    let bound = |claim: &&Claim| Bound {
+        ranked: ranked(claim),
+        cpus: claim.cpus & members.online,
+    };
+    let claims = members.in_order();
+    let tasks: Vec<Bound> = claims.iter().map(bound).collect();
+    match reduction(&tasks, beside(terms.reserve), steps) {
+        Outcome::Pass(()) => Grade::of(Guarantee::Hard),
+        Outcome::Fail(unshown) => {
+            let task = claims[unshown.place].task;
+            Grade::because(Guarantee::None, Note::NotShown(task))
         }
-        Order::Edf => soft(members, online, terms.placement, supply),
+        Outcome::StepLimit => Grade::because(Guarantee::None, Note::StepLimit(members.cpus)),
+    }
+}
+
+/// EDF within affinities, without moving running jobs: all deadlines, or where the affinities do not
+/// differ bounded tardiness, or nothing.
+fn weak(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
+    let placed = |claim: &&Claim| Placed {
+        task: sporadic(claim),
+        cpus: claim.cpus & members.online,
+    };
+    let tasks: Vec<Placed> = members.in_order().iter().map(placed).collect();
+    match reduction_edf(&tasks, beside(terms.reserve), steps) {
+        Outcome::Pass(_) => Grade::of(Guarantee::Hard),
+        // Looked at first, or a promise of deadlines would end with the last affinity that differs.
+        _ if members.are_alike() => soft(members, terms),
+        Outcome::Fail(_) => Grade::because(Guarantee::None, Note::Weak),
+        Outcome::StepLimit => Grade::because(Guarantee::None, Note::StepLimit(members.cpus)),
+    }
+}
+
+/// SCHED_DEADLINE with repaired migrations: whoever may use one CPU or all of them.
+///
+/// # Source
+/// S. Tang, J. Anderson, L. Abeni, "On the Defectiveness of SCHED_DEADLINE w.r.t. Tardiness and
+/// Affinities, and a Partial Fix", RTNS 2021: its conditions (1) and (2) are the sums over all CPUs and
+/// over each that were looked at before.
+fn semi_partitioned(members: &Members<'_>, terms: Terms) -> Grade {
+    let outside = |claim: &Claim| {
+        let cpus = claim.cpus & members.online;
+        cpus.len() > 1 && cpus != members.online
+    };
+    match members.first(outside) {
+        Some(task) => Grade::because(Guarantee::None, Note::NeitherOneNorAll(task)),
+        None => soft(members, terms),
     }
 }
 
@@ -277,36 +380,32 @@ fn on_several(members: &[&Claim], online: &CpuSet, terms: Terms, steps: &mut Ste
 /// # Source
 /// One affinity for all is global EDF, whose response times are bounded for any deadlines if the
 /// utilizations fit (J. Erickson, U. Devi, S. Baruah, "Improved tardiness bounds for global EDF",
-/// ECRTS 2010). Otherwise under the strong invariant and implicit deadlines they are bounded if and
-/// only if the demand fits (S. Tang, J. Anderson, L. Abeni, "On the Defectiveness of SCHED_DEADLINE
-/// w.r.t. Tardiness and Affinities, and a Partial Fix", RTNS 2021). A task with a deadline before
-/// the end of its period is one with the deadline as its period that comes less often.
-fn soft(members: &[&Claim], online: &CpuSet, placement: Placement, supply: Share) -> Grade {
-    let bounded = Grade::of(Guarantee::BoundedTardiness);
-    let first = members[0].cpus & *online;
-    if members.iter().all(|claim| claim.cpus & *online == first) {
-        return bounded;
+/// ECRTS 2010; also without preemption: H. Leontyev, J. Anderson, "Generalized tardiness bounds for
+/// global multiprocessor scheduling", Real-Time Systems 44, 2010). Otherwise under the strong invariant
+/// and implicit deadlines they are bounded if and only if the demand fits (S. Tang, J. Anderson,
+/// L. Abeni, "On the Defectiveness of SCHED_DEADLINE w.r.t. Tardiness and Affinities, and a Partial Fix",
+/// RTNS 2021). A task with a deadline before the end of its period is one with the deadline as its
+/// period that comes less often.
+fn soft(members: &Members<'_>, terms: Terms) -> Grade {
+    let (claims, supply) = (&members.claims, beside(terms.reserve));
+    if members.are_alike() {
+        return Grade::of(Guarantee::BoundedTardiness);
     }
-    if placement == Placement::Weak {
+    if matches!(terms.placement, Placement::Weak | Placement::NonPreemptive) {
         return Grade::because(Guarantee::None, Note::Weak);
     }
-    if let Some(late) = members.iter().find(|claim| claim.deadline > claim.period) {
-        return Grade::because(Guarantee::None, Note::LongDeadline(late.task));
+    if let Some(late) = members.first(|claim| claim.deadline > claim.period) {
+        return Grade::because(Guarantee::None, Note::LongDeadline(late));
     }
-    if members.iter().all(|claim| claim.deadline == claim.period) {
-        return bounded;
+    if let Some(dense) = members.first(|claim| claim.deadline < claim.cost) {
+        return Grade::because(Guarantee::None, Note::Dense(vec![dense]));
     }
-    if let Some(dense) = members.iter().find(|claim| claim.deadline < claim.cost) {
-        return Grade::because(Guarantee::None, Note::Dense(vec![dense.task]));
-    }
-    let groups = by_rate(members, online, Claim::density);
-    match groups
-        .shortage(supply)
-        .0
-        .map(|crowd| groups.witness(&crowd, supply))
-    {
-        None => bounded,
+    let groups = by_rate(claims, &members.online, Claim::density);
+    let is_short = claims.iter().any(|claim| claim.deadline < claim.period);
+    match is_short.then(|| crowd(&groups, supply)).flatten() {
         Some(Witness::Crowd { tasks, .. }) => Grade::because(Guarantee::None, Note::Dense(tasks)),
         Some(_) => Grade::because(Guarantee::None, Note::Dense(Vec::new())),
+        None if laminar::Tree::new(&groups).is_some() => Grade::of(Guarantee::BoundedTardiness),
+        None => Grade::because(Guarantee::BoundedTardiness, Note::NoNumber),
     }
 }

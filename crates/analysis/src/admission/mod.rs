@@ -5,10 +5,17 @@
 //! in `decide.rs`: the demand must fit the CPUs beside the reserve, and then every group of CPUs
 //! that no task connects with another gets the best guarantee that a condition shows.
 //!
+//! Whoever leaves or asks for less goes on to count for a while, or a task could use its budget, leave,
+//! and use another one: `lingering.rs` says how long, and why no sequence of requests gets more than what
+//! was admitted.
+//!
 //! A policy is known here by its order, its placement, and where it binds each task; so partitioned,
 //! clustered and global scheduling are affinities like any other.
 
+mod advice;
+mod books;
 mod decide;
+mod lingering;
 mod online;
 #[cfg(test)]
 mod tests;
@@ -20,9 +27,9 @@ use std::fmt;
 
 use shiftwork_model::{Affinity, CpuSet, Priority, Share, Span, Task, TaskId, TaskSet};
 
-use crate::Witness;
 use crate::affinity::Groups;
 use crate::exact::Rate;
+use crate::{Steps, Witness};
 
 /// By what a policy ranks jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +55,10 @@ pub enum Placement {
     Strong,
     /// The same for nested affinities.
     Hierarchical,
+    /// Globally over all CPUs, and a job that runs goes on to its end.
+    NonPreemptive,
+    /// Each task on one CPU or globally over all, as SCHED_DEADLINE does it with its migrations repaired.
+    SemiPartitioned,
 }
 
 /// Under what tasks are admitted.
@@ -63,24 +74,14 @@ pub struct Terms {
 
 impl Terms {
     /// The terms of the policy with this name (`hpa-edf`, `strong-fp-kernel`); a name is a placement
-    /// and an order, and what follows them does not matter. `None` for policies of which nothing is
-    /// known here, such as non-preemptive ones.
+    /// and an order, and what follows them does not matter; besides there are `np-g-edf` and `dl-sp`.
+    /// `None` for policies of which nothing is known here, such as `dl-linux`.
     pub fn of_policy(name: &str, reserve: Share) -> Option<Self> {
         let name = name.to_ascii_lowercase();
-        let mut words = name.split('-');
-        let placement = match words.next()? {
-            "p" => Placement::Partitioned,
-            "c" => Placement::Clustered,
-            "g" => Placement::Global,
-            "weak" => Placement::Weak,
-            "strong" => Placement::Strong,
-            "hpa" => Placement::Hierarchical,
-            _ => return None,
-        };
-        let order = match words.next()? {
-            "edf" => Order::Edf,
-            "fp" => Order::FixedPriority,
-            _ => return None,
+        let (order, placement) = match name.as_str() {
+            "np-g-edf" => (Order::Edf, Placement::NonPreemptive),
+            "dl-sp" => (Order::Edf, Placement::SemiPartitioned),
+            name => by_words(name)?,
         };
         Some(Self {
             order,
@@ -88,6 +89,26 @@ impl Terms {
             reserve,
         })
     }
+}
+
+/// A placement and an order, as the words of a name.
+fn by_words(name: &str) -> Option<(Order, Placement)> {
+    let mut words = name.split('-');
+    let placement = match words.next()? {
+        "p" => Placement::Partitioned,
+        "c" => Placement::Clustered,
+        "g" => Placement::Global,
+        "weak" => Placement::Weak,
+        "strong" => Placement::Strong,
+        "hpa" => Placement::Hierarchical,
+        _ => return None,
+    };
+    let order = match words.next()? {
+        "edf" => Order::Edf,
+        "fp" => Order::FixedPriority,
+        _ => return None,
+    };
+    Some((order, placement))
 }
 
 /// What a policy promises, from nothing to everything.
@@ -215,12 +236,20 @@ pub struct Decision {
 
 /// Decides on all tasks of a set, also those that enter later.
 ///
-/// `bound` is where the policy binds each task (see [`claims`]). A refusal under a policy that binds
-/// tasks more narrowly than they ask says so if the tasks would fit their own affinities.
+/// `bound` is where the policy binds each task (see [`claims`]). A refusal says with what cost or on
+/// which CPUs the last of the tasks that are too many would be let in, if changing it alone helps; and
+/// under a policy that binds tasks more narrowly than they ask, if the tasks would fit their own
+/// affinities.
 pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
     let all = set.platform.all();
     let claims = claims(set, bound);
-    let mut decision = decide::decide(&claims.iter().collect::<Vec<_>>(), &all, terms);
+    let counted = decide::Counted::all(&claims);
+    let judgement = decide::judge(&counted, &all, terms, &mut Steps::ordinary());
+    let advice = advice::on_set(&claims, &set.platform, terms, &judgement);
+    let mut decision = judgement.in_words(&counted, &all, terms);
+    if let Some(advice) = advice {
+        decision.reason.push_str(&advice);
+    }
     let crowded = matches!(decision.witness, Some(Witness::Crowd { .. }));
     let narrowed = matches!(
         terms.placement,

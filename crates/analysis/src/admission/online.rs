@@ -1,13 +1,20 @@
 //! Admission while tasks run: who holds a reservation, and what becomes of requests.
 
+mod cpus;
+mod release;
+mod weigh;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use shiftwork_model::{CpuId, CpuSet, Priority, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, Priority, Share, Span, TaskId};
 
-use super::decide::decide;
+use super::advice::largest_cost;
+use super::books::{Books, Line};
+use super::decide::{Counted, judge};
+use super::lingering::{Former, Stay};
 use super::{Claim, Decision, Guarantee, Terms, Verdict};
-use crate::Witness;
+use crate::{Steps, Witness};
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +23,9 @@ pub struct Refusal {
     pub reason: String,
     /// What shows it, where the demand does not fit.
     pub witness: Option<Witness>,
+    /// Where it is refused only because of what others, or the task itself, had before: when that ends
+    /// at the earliest. Then it is worth asking again.
+    pub again: Option<Instant>,
 }
 
 impl fmt::Display for Refusal {
@@ -54,31 +64,86 @@ struct Entry {
     promise: Option<Guarantee>,
     /// Counts grants: who holds a reservation longer has the smaller number.
     since: u64,
+    /// What it had before and still counts.
+    former: Vec<Former>,
+    /// What the books say of it.
+    line: Line,
 }
 
-/// The admitted tasks, and those that lost their reservation and want it back.
+impl Entry {
+    fn held(&self) -> Option<&Claim> {
+        self.promise.map(|_| &self.claim)
+    }
+
+    fn stay(&self) -> Stay<'_> {
+        Stay {
+            present: self.held(),
+            replaced: None,
+            former: &self.former,
+        }
+    }
+}
+
+/// What a task that left had, and still counts.
+#[derive(Clone, Debug)]
+struct Departed {
+    task: TaskId,
+    former: Vec<Former>,
+    line: Line,
+}
+
+impl Departed {
+    fn stay(&self) -> Stay<'_> {
+        Stay {
+            present: None,
+            replaced: None,
+            former: &self.former,
+        }
+    }
+}
+
+/// The admitted tasks, those that lost their reservation and want it back, and what tasks had before and
+/// still counts.
 ///
-/// Invariant: the claims that hold a reservation are admitted together, each with at least what it
-/// was promised. No request of one task ever breaks the promise to another; only a CPU that goes
-/// or comes does.
+/// Invariant: the claims that hold a reservation, and those that linger, are admitted together, each task
+/// with at least what it was promised. No request of one task ever breaks the promise to another; only a
+/// CPU that goes or comes does. And no sequence of requests yields more than what counts, at any time: a
+/// claim that ends, or becomes less, goes on to count until an instant that the machine names with the
+/// request. The private module `lingering` proves it, and says what that instant has to be; the present
+/// instant plus the old period is never too early.
 ///
-/// Each request costs one decision on all tasks ([`super::admit`]).
+/// There is no clock here: [`advance`](Self::advance) says what time it is, and what lingers longer than
+/// that counts. Whoever never advances gets nothing back.
+///
+/// # Cost
+/// Under EDF and the strong invariant, with deadlines at the end of the period, a request that is granted
+/// costs one look at the sums of the different affinities; any other one decision on all tasks
+/// ([`super::admit`]), and a refusal up to 80 for what would be granted instead.
 #[derive(Clone, Debug)]
 pub struct Admitted {
     terms: Terms,
     online: CpuSet,
+    now: Instant,
     entries: BTreeMap<TaskId, Entry>,
+    departed: Vec<Departed>,
+    books: Books,
     grants: u64,
+    /// Whether something was released since those who wait were last asked.
+    freed: bool,
 }
 
 impl Admitted {
     /// Nobody is admitted yet, on these CPUs.
-    pub const fn new(online: CpuSet, terms: Terms) -> Self {
+    pub fn new(online: CpuSet, terms: Terms) -> Self {
         Self {
             terms,
             online,
+            now: Instant::ZERO,
             entries: BTreeMap::new(),
+            departed: Vec::new(),
+            books: Books::default(),
             grants: 0,
+            freed: false,
         }
     }
 
@@ -92,13 +157,15 @@ impl Admitted {
         terms: Terms,
         claims: Vec<Claim>,
     ) -> Result<(Self, Decision), Box<Decision>> {
-        let decision = decide(&claims.iter().collect::<Vec<_>>(), &online, terms);
+        let counted = Counted::all(&claims);
+        let judgement = judge(&counted, &online, terms, &mut Steps::ordinary());
+        let decision = judgement.in_words(&counted, &online, terms);
         if decision.verdict == Verdict::Refused {
             return Err(Box::new(decision));
         }
         let mut admitted = Self::new(online, terms);
         for (claim, &(_, promise)) in claims.into_iter().zip(&decision.tasks) {
-            admitted.grant(claim, promise);
+            admitted.grant(claim, promise, Instant::ZERO);
         }
         Ok((admitted, decision))
     }
@@ -113,37 +180,92 @@ impl Admitted {
         &self.online
     }
 
+    /// The latest instant that it was told.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
     /// What a task is promised; `None` if it holds no reservation.
     pub fn promise(&self, task: TaskId) -> Option<Guarantee> {
         self.entries.get(&task).and_then(|entry| entry.promise)
     }
 
-    /// The decision on all tasks that hold a reservation, as things stand.
-    pub fn decision(&self) -> Decision {
-        decide(&self.holders(None), &self.online, self.terms)
+    /// What the task asked for last; `None` if it is not known.
+    pub fn claim(&self, task: TaskId) -> Option<&Claim> {
+        self.entries.get(&task).map(|entry| &entry.claim)
     }
 
-    /// A task asks to be let in; one that is known asks anew with this claim, and keeps what it has
-    /// if refused.
+    /// How many claims count that nobody holds any more.
+    pub fn lingering(&self) -> usize {
+        let former = self.entries.values().map(|entry| entry.former.len());
+        let departed = self.departed.iter().map(|departed| departed.former.len());
+        former.chain(departed).sum()
+    }
+
+    /// The decision on all tasks that hold a reservation, beside what lingers, as things stand. Of each
+    /// task there is one promise, in the order of the tasks.
+    pub fn decision(&self) -> Decision {
+        let counted = self.counted(None, true);
+        let judgement = judge(&counted, &self.online, self.terms, &mut Steps::ordinary());
+        let mut decision = judgement.in_words(&counted, &self.online, self.terms);
+        decision.tasks.sort_unstable();
+        // Of several promises the least comes first.
+        decision.tasks.dedup_by_key(|&mut (task, _)| task);
+        decision
+    }
+
+    /// It is now so late: what lingered until now counts no more, as far as nothing else depends on it,
+    /// and whoever waits for a reservation and now fits gets it, those first who had theirs longest.
+    /// Returns them. An instant before the last one changes nothing.
+    pub fn advance(&mut self, now: Instant) -> Vec<(TaskId, Guarantee)> {
+        self.now = self.now.max(now);
+        self.release();
+        match std::mem::take(&mut self.freed) {
+            true => self.regain(),
+            false => Vec::new(),
+        }
+    }
+
+    /// A task asks to be let in. One that is known asks anew with this claim, and keeps what it has if
+    /// refused; then what it has lingers for one of its periods from now.
     ///
     /// # Errors
     /// Why not.
     pub fn enter(&mut self, claim: Claim) -> Result<Guarantee, Box<Refusal>> {
-        let promise = self.consider(&claim)?;
-        self.grant(claim, promise);
-        Ok(promise)
+        let held = self.entries.get(&claim.task).and_then(Entry::held);
+        let until = held.map_or(self.now, |held| self.now + held.period);
+        self.change(claim, until)
     }
 
-    /// The task is gone, whether it held a reservation or not. A task under a bandwidth server must
-    /// not be let go before its zero-lag time (server deadline - remaining budget x T / C): until
-    /// then what it has already consumed counts, or coming and going would yield more than its share.
-    pub fn leave(&mut self, task: TaskId) {
-        self.entries.remove(&task);
+    /// The task is gone, whether it held a reservation or not. What it had counts until `until`: the end
+    /// of its server's period, or its zero-lag time (server deadline - remaining budget x T / C, rounded
+    /// up) if what is left of the budget is given up.
+    pub fn leave(&mut self, task: TaskId, until: Instant) {
+        let Some(mut entry) = self.entries.remove(&task) else {
+            return;
+        };
+        self.books.remove(task, &entry.line);
+        self.freed = true;
+        linger(&mut entry, until);
+        if entry.former.is_empty() {
+            return;
+        }
+        let mut departed = Departed {
+            task,
+            former: entry.former,
+            line: Line::Nothing,
+        };
+        departed.line = Line::of(departed.stay(), self.terms, &self.online);
+        self.books.add(task, &departed.line);
+        self.departed.push(departed);
+        self.release();
     }
 
     /// The task's affinity has changed, which no one can forbid: `cpus` is where the policy now binds
     /// it. If that is not admitted the task loses its reservation, and nobody else anything; it gets it
-    /// back by another change, or when a CPU comes back.
+    /// back by another change, when a CPU comes back, or when something is released.
+    ///
+    /// What it had counts until `until`, the end of its server's period, and another period.
     ///
     /// # Errors
     /// Why it has no reservation now. Also for a task that is not known.
@@ -151,45 +273,55 @@ impl Admitted {
         &mut self,
         task: TaskId,
         cpus: CpuSet,
+        until: Instant,
     ) -> Result<Guarantee, Box<Refusal>> {
-        let entry = self.entries.get_mut(&task).ok_or_else(|| unknown(task))?;
-        entry.claim.cpus = cpus;
-        let claim = entry.claim.clone();
+        let entry = self.entries.get(&task).ok_or_else(|| unknown(task))?;
+        let mut claim = entry.claim.clone();
+        claim.cpus = cpus;
         match self.consider(&claim) {
             Ok(promise) => {
-                self.grant(claim, promise);
+                self.grant(claim, promise, until);
                 Ok(promise)
             }
             Err(refusal) => {
                 if let Some(entry) = self.entries.get_mut(&task) {
+                    if entry.claim.cpus != cpus {
+                        linger(entry, until + entry.claim.period);
+                    } else {
+                        linger(entry, until);
+                    }
                     entry.promise = None;
+                    entry.claim.cpus = cpus;
                 }
+                self.rebook(task);
                 Err(refusal)
             }
         }
     }
 
-    /// The task asks for another cost, period and deadline, and keeps what it has if refused.
+    /// The task asks for another cost, period and deadline, and keeps what it has if refused. What it had
+    /// counts until `until`, the end of its server's period, where it is more.
     ///
     /// # Errors
     /// Why not. Also for a task that is not known.
     pub fn set_parameters(
         &mut self,
         task: TaskId,
-        cost: Span,
-        period: Span,
-        deadline: Span,
+        [cost, period, deadline]: [Span; 3],
+        until: Instant,
     ) -> Result<Guarantee, Box<Refusal>> {
         let known = self.entries.get(&task).ok_or_else(|| unknown(task))?;
-        self.enter(Claim {
+        let claim = Claim {
             cost,
             period,
             deadline,
             ..known.claim.clone()
-        })
+        };
+        self.change(claim, until)
     }
 
-    /// The task asks for another priority, and keeps what it has if refused.
+    /// The task asks for another priority, and keeps what it has if refused. Where priorities matter, what
+    /// it had counts until `until`, the end of its server's period.
     ///
     /// # Errors
     /// Why not. Also for a task that is not known.
@@ -197,12 +329,14 @@ impl Admitted {
         &mut self,
         task: TaskId,
         priority: Priority,
+        until: Instant,
     ) -> Result<Guarantee, Box<Refusal>> {
         let known = self.entries.get(&task).ok_or_else(|| unknown(task))?;
-        self.enter(Claim {
+        let claim = Claim {
             priority,
             ..known.claim.clone()
-        })
+        };
+        self.change(claim, until)
     }
 
     /// The reserve is to be another. All promises must hold with it, or it stays as it is.
@@ -210,191 +344,67 @@ impl Admitted {
     /// # Errors
     /// Who would lose.
     pub fn set_reserve(&mut self, reserve: Share) -> Result<(), Box<Refusal>> {
-        let terms = Terms {
-            reserve,
-            ..self.terms
+        let before = std::mem::replace(&mut self.terms.reserve, reserve);
+        let counted = self.counted(None, true);
+        let judgement = judge(&counted, &self.online, self.terms, &mut Steps::ordinary());
+        let Err(against) = self.check_promises(judgement, None) else {
+            self.freed |= reserve.billionths() < before.billionths();
+            return Ok(());
         };
-        let decision = decide(&self.holders(None), &self.online, terms);
-        self.check_promises(&decision, None)?;
-        self.terms = terms;
-        Ok(())
-    }
-
-    /// A CPU is gone. Whoever no longer fits loses the reservation, last come first: among the tasks
-    /// that together need too much, the one that was admitted or changed last, again and again until
-    /// the rest fit. Others may keep theirs with a weaker promise.
-    pub fn cpu_offline(&mut self, cpu: CpuId) -> Vec<Loss> {
-        self.online.remove(cpu);
-        let mut losses = Vec::new();
-        // Each round takes a reservation, so there are at most as many as tasks.
-        loop {
-            let decision = self.decision();
-            match self.last_come(&decision) {
-                Some(task) => {
-                    self.entries
-                        .entry(task)
-                        .and_modify(|entry| entry.promise = None);
-                    losses.push(Loss {
-                        task,
-                        left: None,
-                        reason: format!("CPU {cpu} is gone: {}", decision.reason),
-                    });
-                }
-                None => {
-                    losses.extend(self.weaken(&decision, &format!("CPU {cpu} is gone")));
-                    return losses;
-                }
-            }
-        }
-    }
-
-    /// A CPU is back. Whoever waits for a reservation and now fits gets it, those first who had theirs
-    /// longest. Affinities that were alike without the CPU may differ with it, so that less can be
-    /// shown of the tasks that hold a reservation: nobody loses it, but a promise may be weaker.
-    pub fn cpu_online(&mut self, cpu: CpuId) -> Returned {
-        self.online.insert(cpu);
-        let decision = self.decision();
-        let losses = self.weaken(&decision, &format!("CPU {cpu} is back"));
-        let mut waiting: Vec<(u64, TaskId)> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.promise.is_none())
-            .map(|(&task, entry)| (entry.since, task))
-            .collect();
-        waiting.sort_unstable();
-        let mut regained = Vec::new();
-        for (_, task) in waiting {
-            let claim = self.entries[&task].claim.clone();
-            if let Ok(promise) = self.consider(&claim) {
-                self.grant(claim, promise);
-                regained.push((task, promise));
-            }
-        }
-        Returned { regained, losses }
+        let reason = self.reason(&against, &counted);
+        self.terms.reserve = before;
+        Err(Box::new(Refusal {
+            reason,
+            witness: against.judgement.witness,
+            again: None,
+        }))
     }
 
     /// The largest cost, at most `claim.cost`, with which the claim would be admitted; `None` if it
-    /// would not be with any. For explaining a refusal: it takes up to 63 decisions.
-    pub fn largest_cost(&self, claim: &Claim) -> Option<Span> {
-        let admitted = |cost_ns: u64| {
-            let cost = Span::from_ns(cost_ns);
-            let claim = Claim {
-                cost,
-                ..claim.clone()
-            };
-            self.consider(&claim).is_ok()
-        };
-        let (mut fits, mut too_much) = (0, claim.cost.as_ns().checked_add(1)?);
-        while too_much - fits > 1 {
-            let middle = fits + (too_much - fits) / 2;
-            match admitted(middle) {
-                true => fits = middle,
-                false => too_much = middle,
-            }
+    /// would not be with any, or if finding out takes more steps than a decision may. It takes up to 64
+    /// decisions.
+    pub fn largest_cost(&mut self, claim: &Claim) -> Option<Span> {
+        let mut steps = Steps::ordinary();
+        if self.weigh(claim, &mut steps).is_ok() {
+            return Some(claim.cost);
         }
-        (fits > 0).then(|| Span::from_ns(fits))
+        largest_cost(claim, |trial| self.accepts(trial, &mut steps))
     }
 
-    /// What the claim would be promised beside all others.
-    fn consider(&self, claim: &Claim) -> Result<Guarantee, Box<Refusal>> {
-        let holders = self.holders(Some(claim));
-        let decision = decide(&holders, &self.online, self.terms);
-        self.check_promises(&decision, Some(claim))?;
-        let own = decision.tasks.last().map(|&(_, promise)| promise);
-        Ok(own.unwrap_or(Guarantee::None))
+    fn change(&mut self, claim: Claim, until: Instant) -> Result<Guarantee, Box<Refusal>> {
+        let promise = self.consider(&claim)?;
+        self.grant(claim, promise, until);
+        Ok(promise)
     }
 
-    /// Whether a decision admits, and keeps what was promised to everybody but `claim`.
-    fn check_promises(
-        &self,
-        decision: &Decision,
-        claim: Option<&Claim>,
-    ) -> Result<(), Box<Refusal>> {
-        let refuse = |reason| {
-            Err(Box::new(Refusal {
-                reason,
-                witness: decision.witness.clone(),
-            }))
-        };
-        if decision.verdict == Verdict::Refused {
-            return refuse(decision.reason.clone());
-        }
-        let others = decision
-            .tasks
-            .iter()
-            .filter(|&&(task, _)| claim.is_none_or(|claim| claim.task != task));
-        for &(task, now) in others {
-            let entry = &self.entries[&task];
-            if let Some(promise) = entry.promise.filter(|&promise| promise > now) {
-                return refuse(format!(
-                    "task `{}` was promised `{promise}` and would have `{now}`: {}",
-                    entry.claim.name, decision.reason
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// The claims that hold a reservation, without that of `asking`'s task; `asking` comes last.
-    fn holders<'a>(&'a self, asking: Option<&'a Claim>) -> Vec<&'a Claim> {
-        let held = self.entries.values().filter(|entry| {
-            entry.promise.is_some() && asking.is_none_or(|claim| claim.task != entry.claim.task)
-        });
-        held.map(|entry| &entry.claim).chain(asking).collect()
-    }
-
-    fn grant(&mut self, claim: Claim, promise: Guarantee) {
+    /// The claim is the task's from now on, and the one that it had lingers.
+    fn grant(&mut self, claim: Claim, promise: Guarantee, until: Instant) {
         self.grants += 1;
-        let entry = Entry {
-            promise: Some(promise),
-            since: self.grants,
-            claim,
+        let task = claim.task;
+        let fresh = || Entry {
+            claim: claim.clone(),
+            promise: None,
+            since: 0,
+            former: Vec::new(),
+            line: Line::Nothing,
         };
-        self.entries.insert(entry.claim.task, entry);
-    }
-
-    /// Who has to go if the decision is a refusal.
-    fn last_come(&self, decision: &Decision) -> Option<TaskId> {
-        if decision.verdict == Verdict::Admitted {
-            return None;
-        }
-        let held = |task: &TaskId| self.promise(*task).is_some();
-        let involved: Vec<TaskId> = match &decision.witness {
-            Some(Witness::Crowd { tasks, .. }) => tasks.clone(),
-            Some(
-                Witness::NoTask { task }
-                | Witness::Alone { task, .. }
-                | Witness::Nowhere { task }
-                | Witness::Late { task, .. },
-            ) => vec![*task],
-            Some(Witness::Interval { cpu, .. }) => {
-                let there = |entry: &&Entry| entry.claim.cpus.contains(*cpu);
-                let there = self.entries.values().filter(there);
-                there.map(|entry| entry.claim.task).collect()
-            }
-            None => self.entries.keys().copied().collect(),
+        let since = self.grants;
+        let entry = self.entries.entry(task).or_insert_with(fresh);
+        let moved = entry.claim.cpus != claim.cpus;
+        let longer = if moved {
+            entry.claim.period
+        } else {
+            Span::ZERO
         };
-        let since = |task: &TaskId| self.entries[task].since;
-        involved.into_iter().filter(held).max_by_key(since)
-    }
-
-    /// Lowers the promises that the decision no longer keeps.
-    fn weaken(&mut self, decision: &Decision, why: &str) -> Vec<Loss> {
-        let mut losses = Vec::new();
-        for &(task, now) in &decision.tasks {
-            let Some(entry) = self.entries.get_mut(&task) else {
-                continue;
-            };
-            if entry.promise.is_some_and(|promise| promise > now) {
-                entry.promise = Some(now);
-                losses.push(Loss {
-                    task,
-                    left: Some(now),
-                    reason: format!("{why}: {}", decision.reason),
-                });
-            }
+        if entry.claim != claim {
+            linger(entry, until + longer);
+            self.freed = true;
         }
-        losses
+        entry.claim = claim;
+        entry.promise = Some(promise);
+        entry.since = since;
+        self.rebook(task);
+        self.release();
     }
 }
 
@@ -402,5 +412,22 @@ fn unknown(task: TaskId) -> Box<Refusal> {
     Box::new(Refusal {
         reason: format!("{task:?} is not known here; it has to enter first"),
         witness: None,
+        again: None,
     })
+}
+
+/// The claim that the entry holds counts until then, beside or instead of others that it had.
+fn linger(entry: &mut Entry, until: Instant) {
+    let Some(claim) = entry.held().cloned() else {
+        return;
+    };
+    let covered = |former: &Former| {
+        let (old, new) = (&former.claim, &claim);
+        let same = (old.cpus, old.priority) == (new.cpus, new.priority);
+        let no_more =
+            old.cost <= new.cost && old.period >= new.period && old.deadline >= new.deadline;
+        former.until <= until && same && no_more
+    };
+    entry.former.retain(|former| !covered(former));
+    entry.former.push(Former { claim, until });
 }

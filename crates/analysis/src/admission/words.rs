@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use shiftwork_model::{CpuId, CpuSet, Share, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId};
 
 use super::{Claim, Guarantee, Order, Terms};
 use crate::Witness;
@@ -20,6 +20,10 @@ pub(super) enum Note {
     StepLimit(CpuSet),
     /// Weak scheduling of affinities that differ.
     Weak,
+    /// A bound exists for affinities that overlap, and nobody knows a number.
+    NoNumber,
+    /// The task may use neither one CPU nor all.
+    NeitherOneNorAll(TaskId),
     /// The task's deadline is beyond its period.
     LongDeadline(TaskId),
     /// These tasks fit by utilization and not by density.
@@ -221,6 +225,15 @@ fn because(note: &Note, names: &Names<'_>) -> String {
         Note::Weak => "without shifts a task may wait although moving others would make room; a \
                        `strong` policy moves them"
             .to_owned(),
+        Note::NoNumber => {
+            "for affinities that overlap without nesting it is only known that a bound \
+                           exists, no number"
+                .to_owned()
+        }
+        Note::NeitherOneNorAll(task) => format!(
+            "nothing is known of tasks that may use neither one CPU nor all, as task {}",
+            names.of(*task)
+        ),
         Note::LongDeadline(task) => format!(
             "with affinities that differ nothing is known of deadlines beyond the period, as of \
              task {}",
@@ -267,6 +280,35 @@ fn conditions(
             "; {} may fall behind while the reserve is taken of all their CPUs at once",
             names.list(&greedy)
         );
+    }
+    text
+}
+
+/// What would be let in instead of the claim, as the end of a sentence. At least one of both is known.
+pub(super) fn advice(claim: &Claim, cost: Option<Span>, wider: Option<&CpuSet>) -> String {
+    let mut ways = Vec::new();
+    ways.extend(cost.map(|cost| format!("with a cost of up to {cost}")));
+    ways.extend(wider.map(|wider| format!("on {}", cpus(wider))));
+    format!(
+        "; task `{}` would be let in {}",
+        claim.name,
+        ways.join(" or ")
+    )
+}
+
+/// Who counts although it left or asks for less now, as the end of a sentence.
+pub(super) fn lingering(former: &[(&Claim, Instant)]) -> String {
+    let mut text = String::new();
+    for (claim, until) in former.iter().take(3) {
+        // A write to a string cannot fail.
+        let _ = write!(
+            text,
+            "; what task `{}` had before counts at least until {until}",
+            claim.name
+        );
+    }
+    if former.len() > 3 {
+        let _ = write!(text, "; and {} more such", former.len() - 3);
     }
     text
 }

@@ -1,0 +1,196 @@
+//! Claims that nobody asks for any more and that still count.
+//!
+//! A task that has used the budget of its period and leaves, or asks for less, could come back at once for
+//! another budget if its claim ended with it (Example 1 of Tang et al.: two tasks ask for 94 of 100 around
+//! each of their replenishments and for 1 otherwise, are never seen with more than 0.95 together, and
+//! use 1.88). So a claim that ends *lingers*: it counts until an instant `until` that the machine names.
+//!
+//! # What `until` has to be
+//! The end of the server's period, which is the deadline where that is the period; it may be the zero-lag
+//! time (deadline - what is left x T / C, rounded up) if what is left of the budget is given up and not
+//! only lowered. A machine that knows neither says the present instant plus the old period, which is
+//! never less.
+//!
+//! # Why no sequence of requests gets more than its share
+//! Let a server be given a budget C at r, to be used in a period that ends at e = r + T. Invariant: as long
+//! as the server may use it, and at least in all of [r, e), a claim counts with rate C/T or more on CPUs
+//! among those that it may use. For a period that goes on to its end either the claim is present, or it
+//! lingers until e; and what counts instead of it ([`Stay`]) has a rate that is not lower. A server that
+//! gives up q of its budget at t has used C - q, and has been counted since r with C/T until
+//! e - q T / C: that is C - q. A task that enters anew while its old claim lingers has a new server: both
+//! count. So what is given to servers in any interval, to be used by its end, is at most the integral of
+//! what counts in it; and at every instant that passed admission, which holds for all claims together.
+//! With EDF on one CPU and no deadline before the end of a period this is the demand criterion:
+//! nobody is late, whatever is asked when. On several CPUs it bounds what any group of tasks can take
+//! from the others in the long run.
+//!
+//! A task that moves to other CPUs in the middle of a period takes what is left of its budget along. That
+//! the old claim lingers one period longer than `until` makes every stay on some CPUs count for as many
+//! whole budgets as can be used there, so that nobody gains by moving to and fro; but work that was left
+//! undone arrives there with an early deadline, and may make others late by at most one budget for
+//! each move, unless the machine lowers what is left to what the rest of the period allows.
+//!
+//! # Where demand is not a rate
+//! Under fixed priorities and for deadlines before the end of the period, tests look at intervals in which
+//! the same tasks take part from beginning to end. No such interval may hold jobs of a claim that ended
+//! and of one that came in its place, or each test might pass and both together not be true. Where
+//! the test looks at the window of one job (fixed priorities or weak EDF on several CPUs), a claim therefore lingers
+//! for the longest deadline more. Where it looks at busy intervals (one CPU), it lingers until the
+//! CPU has been idle, which it has after (W + A) / (supply - U), where W is the work of all jobs that can
+//! be pending when the period ends, if nobody is late, A the sum of the costs of all tasks that are still
+//! there, and U the sum of their utilizations: so long as the CPU is busy, work W and at most
+//! C + C x / T of each of them in x has to be done.
+//!
+//! # Assumes
+//! Servers that keep their budgets ([`hard`](super::Guarantee::Hard) promises: exactly; what a machine lets
+//! them overdraw comes on top), and instants that do not go back.
+
+use num_bigint::BigInt;
+use num_rational::Ratio;
+use shiftwork_model::{CpuSet, Instant, Share, Span};
+
+use super::{Claim, Order, Placement, Terms};
+use crate::affinity::parts::parts;
+use crate::exact::beside;
+
+/// So many claims of one task linger at most; who asks for more changes has to wait.
+pub(super) const FORMER_MAX: usize = 16;
+
+/// A claim that counts at least until then.
+#[derive(Clone, Debug)]
+pub(super) struct Former {
+    pub(super) claim: Claim,
+    pub(super) until: Instant,
+}
+
+/// All claims of one server, of which it has one at a time: the present one and those that linger.
+#[derive(Clone, Copy)]
+pub(super) struct Stay<'a> {
+    pub(super) present: Option<&'a Claim>,
+    /// The one that lingers as soon as a change is granted.
+    pub(super) replaced: Option<&'a Claim>,
+    pub(super) former: &'a [Former],
+}
+
+impl<'a> Stay<'a> {
+    pub(super) fn all(self) -> impl Iterator<Item = &'a Claim> {
+        let former = self.former.iter().map(|former| &former.claim);
+        self.present.into_iter().chain(self.replaced).chain(former)
+    }
+
+    /// The claims that have to count, so that every other is stood for by one of them. CPUs of the others
+    /// that are not among theirs are links between CPUs.
+    ///
+    /// `linear`: demand is a rate, see [`is_linear`].
+    pub(super) fn counted(
+        self,
+        terms: Terms,
+        linear: bool,
+        online: &CpuSet,
+    ) -> (Vec<&'a Claim>, Vec<CpuSet>) {
+        let mut kept: Vec<&Claim> = Vec::new();
+        // A former claim whose CPUs are all gone takes nothing from anybody.
+        let present = self.present;
+        let is_there = |claim: &&Claim| {
+            present.is_some_and(|present| std::ptr::eq(*claim, present))
+                || claim.cpus.intersects(online)
+        };
+        for claim in self.all().filter(is_there) {
+            if kept.iter().any(|one| stands_for(one, claim, terms, linear)) {
+                continue;
+            }
+            kept.retain(|one| !stands_for(claim, one, terms, linear));
+            kept.push(claim);
+        }
+        let hidden = |claim: &&Claim| kept.iter().all(|one| one.cpus != claim.cpus);
+        let links = self.all().filter(hidden).map(|claim| claim.cpus).collect();
+        (kept, links)
+    }
+}
+
+/// Whether what these claims demand are rates: under EDF, except where all deadlines are promised by
+/// windows, if no deadline is before the end of its period.
+pub(super) fn is_linear<'a>(terms: Terms, mut claims: impl Iterator<Item = &'a Claim>) -> bool {
+    let by_rate = terms.order == Order::Edf && terms.placement != Placement::Weak;
+    by_rate && claims.all(|claim| claim.deadline >= claim.period)
+}
+
+/// Whether, of two claims that one server has one after the other, this one alone makes enough room for
+/// both: it takes no less, from nobody else's CPUs.
+fn stands_for(one: &Claim, other: &Claim, terms: Terms, linear: bool) -> bool {
+    let is_edf = terms.order == Order::Edf;
+    // Whatever contains the wider CPUs contains the narrower, which are also true of their sums.
+    let nests = linear && matches!(terms.placement, Placement::Strong | Placement::Hierarchical);
+    let within = match nests {
+        true => one.cpus.is_subset(&other.cpus),
+        false => one.cpus == other.cpus,
+    };
+    // Tests that look at windows are exact for nobody, and may show less of a later deadline.
+    let is_exact = is_edf && terms.placement != Placement::Weak;
+    let covers = one.cost >= other.cost
+        && one.period <= other.period
+        && one.deadline <= other.deadline
+        && (is_exact || one.deadline == other.deadline)
+        && (is_edf || one.priority == other.priority);
+    let [more, less] = [(one, other), (other, one)]
+        .map(|(of, by)| u128::from(of.cost.as_ns()) * u128::from(by.period.as_ns()));
+    within && (covers || (linear && more >= less))
+}
+
+/// How long after the end of its period the claim has to count, among these; see the module.
+///
+/// `active` says of each of the others whether it may still release jobs then.
+pub(super) fn aftermath(
+    former: &Former,
+    counted: &[(&Claim, bool)],
+    online: &CpuSet,
+    terms: Terms,
+) -> Span {
+    let affinities: Vec<CpuSet> = counted
+        .iter()
+        .map(|(claim, _)| claim.cpus & *online)
+        .collect();
+    let parts = parts(&affinities);
+    let cpus = former.claim.cpus & *online;
+    let part = parts.into_iter().find(|part| part.cpus.intersects(&cpus));
+    let Some(part) = part else {
+        return Span::ZERO;
+    };
+    let members: Vec<(&Claim, bool)> = part.members.iter().map(|&place| counted[place]).collect();
+    let is_short = |&(claim, _): &(&Claim, bool)| claim.deadline < claim.period;
+    match (terms.order, part.cpus.len()) {
+        (Order::Edf, 1) if members.iter().any(is_short) => until_idle(&members, terms.reserve),
+        (Order::Edf, 1) => Span::ZERO,
+        (Order::Edf, _) if terms.placement != Placement::Weak => Span::ZERO,
+        (Order::FixedPriority, 1) => until_idle(&members, terms.reserve),
+        _ => members
+            .iter()
+            .map(|(claim, _)| claim.deadline)
+            .max()
+            .unwrap_or(Span::ZERO),
+    }
+}
+
+/// (W + A) / (supply - U), rounded up; the longest span if there is no such time.
+fn until_idle(members: &[(&Claim, bool)], reserve: Share) -> Span {
+    let whole = |ns: u128| Ratio::from_integer(BigInt::from(ns));
+    let mut work = whole(0);
+    let mut spare = Ratio::new(
+        BigInt::from(beside(reserve).billionths()),
+        BigInt::from(Share::WHOLE),
+    );
+    for &(claim, is_active) in members {
+        let [cost, period, deadline] =
+            [claim.cost, claim.period, claim.deadline].map(|span| u128::from(span.as_ns()));
+        let pending = deadline.div_ceil(period.max(1));
+        work += whole(cost) * whole(pending + u128::from(is_active));
+        if is_active {
+            spare -= Ratio::new(BigInt::from(cost), BigInt::from(period.max(1)));
+        }
+    }
+    if spare <= whole(0) {
+        return Span::MAX;
+    }
+    let time = (work / spare).ceil().to_integer();
+    u64::try_from(time).map_or(Span::MAX, Span::from_ns)
+}

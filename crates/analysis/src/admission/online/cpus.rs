@@ -1,0 +1,99 @@
+//! CPUs that go and come, which is the only thing that breaks promises.
+
+use shiftwork_model::{CpuId, TaskId};
+
+use super::super::{Decision, Verdict};
+use super::{Admitted, Entry, Loss, Returned};
+use crate::Witness;
+
+impl Admitted {
+    /// A CPU is gone. Whoever no longer fits loses the reservation, last come first: among the tasks
+    /// that together need too much, the one that was admitted or changed last, again and again until
+    /// the rest fit. Others may keep theirs with a weaker promise. What lingered there makes room first.
+    pub fn cpu_offline(&mut self, cpu: CpuId) -> Vec<Loss> {
+        self.online.remove(cpu);
+        let mut losses = Vec::new();
+        let mut may_linger = true;
+        // Each round but one takes a reservation, so there are at most as many as tasks.
+        loop {
+            let decision = self.decision();
+            if decision.verdict == Verdict::Refused && std::mem::take(&mut may_linger) {
+                self.forget_former();
+                continue;
+            }
+            match self.last_come(&decision) {
+                Some(task) => {
+                    self.entries
+                        .entry(task)
+                        .and_modify(|entry| entry.promise = None);
+                    losses.push(Loss {
+                        task,
+                        left: None,
+                        reason: format!("CPU {cpu} is gone: {}", decision.reason),
+                    });
+                }
+                None => {
+                    losses.extend(self.weaken(&decision, &format!("CPU {cpu} is gone")));
+                    self.rebook_all();
+                    return losses;
+                }
+            }
+        }
+    }
+
+    /// A CPU is back. Whoever waits for a reservation and now fits gets it, those first who had theirs
+    /// longest. Affinities that were alike without the CPU may differ with it, so that less can be
+    /// shown of the tasks that hold a reservation: nobody loses it, but a promise may be weaker.
+    pub fn cpu_online(&mut self, cpu: CpuId) -> Returned {
+        self.online.insert(cpu);
+        self.rebook_all();
+        let decision = self.decision();
+        let losses = self.weaken(&decision, &format!("CPU {cpu} is back"));
+        let regained = self.regain();
+        Returned { regained, losses }
+    }
+
+    /// Who has to go if the decision is a refusal.
+    pub(super) fn last_come(&self, decision: &Decision) -> Option<TaskId> {
+        if decision.verdict == Verdict::Admitted {
+            return None;
+        }
+        let held = |task: &TaskId| self.promise(*task).is_some();
+        let involved: Vec<TaskId> = match &decision.witness {
+            Some(Witness::Crowd { tasks, .. }) => tasks.clone(),
+            Some(
+                Witness::NoTask { task }
+                | Witness::Alone { task, .. }
+                | Witness::Nowhere { task }
+                | Witness::Late { task, .. },
+            ) => vec![*task],
+            Some(Witness::Interval { cpu, .. }) => {
+                let there = |entry: &&Entry| entry.claim.cpus.contains(*cpu);
+                let there = self.entries.values().filter(there);
+                there.map(|entry| entry.claim.task).collect()
+            }
+            None => self.entries.keys().copied().collect(),
+        };
+        let since = |task: &TaskId| self.entries[task].since;
+        involved.into_iter().filter(held).max_by_key(since)
+    }
+
+    /// Lowers the promises that the decision no longer keeps.
+    pub(super) fn weaken(&mut self, decision: &Decision, why: &str) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        for &(task, now) in &decision.tasks {
+            let Some(entry) = self.entries.get_mut(&task) else {
+                continue;
+            };
+            if entry.promise.is_some_and(|promise| promise > now) {
+                entry.promise = Some(now);
+                losses.push(Loss {
+                    task,
+                    left: Some(now),
+                    reason: format!("{why}: {}", decision.reason),
+                });
+            }
+        }
+        losses
+    }
+}

@@ -1,0 +1,333 @@
+//! Decisions on whole sets.
+
+use super::*;
+
+#[test]
+fn a_crowd_is_named_with_its_cpus_and_both_sums() {
+    let set = set(
+        4,
+        &[
+            ("a", 7, 10, 10, "0-1"),
+            ("b", 7, 10, 10, "0"),
+            ("c", 7, 10, 10, "0-1"),
+            ("d", 1, 10, 10, "2-3"),
+        ],
+    );
+    let decision = decided("strong-edf", &set);
+    assert_eq!(decision.verdict, Verdict::Refused);
+    assert_eq!(
+        decision.reason,
+        "tasks `a`, `b` and `c` may run only on CPUs 0,1 and need 2.10 CPUs there, of which there \
+         are 1.90 (2 less the reserve of 0.05 of each); lower a cost, widen an affinity or lower \
+         the reserve; task `c` would be let in with a cost of up to 5ms or on CPUs 0-3"
+    );
+    let Some(Witness::Crowd { tasks, cpus, .. }) = decision.witness else {
+        panic!("{:?}", decision.witness);
+    };
+    assert_eq!(tasks, [id(0), id(1), id(2)]);
+    assert_eq!(*cpus, mask("0-1"));
+}
+
+#[test]
+fn the_paper_s_semi_partitioned_example_is_admitted() {
+    // Tang et al. 2021, Example 5: 17/6 of 2.85 CPUs.
+    let set = set(
+        3,
+        &[
+            ("t1", 2, 6, 6, "0"),
+            ("t2", 2, 2, 2, "0-2"),
+            ("t3", 1, 6, 6, "1"),
+            ("t4", 2, 2, 2, "0-2"),
+            ("t5", 2, 6, 6, "2"),
+        ],
+    );
+    let decision = decided("hpa-edf", &set);
+    assert_eq!(decision.guarantee, Guarantee::BoundedTardiness);
+    assert_eq!(
+        decision.reason,
+        "tardiness is bounded; 2.83 of 2.85 CPUs are used; tasks `t2` and `t4` may fall behind \
+         while the reserve is taken of all their CPUs at once"
+    );
+}
+
+#[test]
+fn partitioned_edf_is_hard_and_says_what_that_assumes() {
+    let set = set(2, &[("a", 9, 10, 10, "0"), ("b", 95, 100, 100, "1")]);
+    let decision = decided("p-edf", &set);
+    assert_eq!(
+        (decision.verdict, decision.guarantee),
+        (Verdict::Admitted, Guarantee::Hard)
+    );
+    assert_eq!(
+        decision.reason,
+        "all deadlines are met; 1.85 of 1.90 CPUs are used; deadlines assume that the reserve is \
+         taken in small pieces"
+    );
+}
+
+#[test]
+fn partitioned_scheduling_refuses_what_would_be_late() {
+    let short = set(1, &[("a", 4, 10, 5, "0"), ("b", 2, 10, 5, "0")]);
+    let decision = decided("p-edf", &short);
+    assert_eq!(decision.verdict, Verdict::Refused);
+    assert_eq!(
+        decision.reason,
+        "on CPU 0 jobs that need 6ms may all be released and due within 5ms (with a reserve of \
+         0.05); lower a cost, lengthen a deadline or use another CPU; task `b` would be let in \
+         with a cost of up to 750us"
+    );
+    let full = set(1, &[("a", 3, 6, 6, "0"), ("b", 4, 9, 9, "0")]);
+    let decision = decided("p-fp", &full);
+    assert_eq!(
+        decision.reason,
+        "task `b` may take 10526316ns on CPU 0 and is due after 9ms (with a reserve of 0.05); \
+         lower a cost, make it more urgent or use another CPU; task `b` would be let in with a \
+         cost of up to 2700us"
+    );
+    // EDF takes both, on a CPU that they fill to 17/18.
+    assert_eq!(decided("p-edf", &full).guarantee, Guarantee::Hard);
+}
+
+#[test]
+fn a_packing_that_is_too_tight_is_told_from_a_demand_that_is() {
+    let thirds = [
+        ("a", 2, 3, 3, "0-1"),
+        ("b", 2, 3, 3, "0-1"),
+        ("c", 1, 2, 2, "0-1"),
+    ];
+    let set = set(2, &thirds);
+    let bound = ["0", "1", "0"].map(|cpus| Affinity::new(mask(cpus)).unwrap());
+    let decision = admit(&set, &bound, terms("p-edf"));
+    assert_eq!(
+        decision.reason,
+        "tasks `a` and `c` may run only on CPU 0 and need 1.16 CPUs there, of which there are 0.95 \
+         (1 less the reserve of 0.05); lower a cost, widen an affinity or lower the reserve; task \
+         `c` would be let in with a cost of up to 566666ns; the tasks do fit their affinities, only not bound like this: `strong-edf` admits them, with \
+         other guarantees"
+    );
+    assert_eq!(
+        decided("strong-edf", &set).guarantee,
+        Guarantee::BoundedTardiness
+    );
+}
+
+#[test]
+fn what_is_not_shown_is_admitted_with_nothing_and_says_why() {
+    let two = [
+        ("a", 6, 10, 10, "0-1"),
+        ("b", 6, 10, 10, "1-2"),
+        ("c", 6, 10, 10, "0,2"),
+    ];
+    for (policy, why) in [
+        (
+            "weak-edf",
+            "without shifts a task may wait although moving others would make room; a `strong` \
+             policy moves them",
+        ),
+        (
+            "strong-fp",
+            "no test shows that task `c` meets its deadlines; task `c` would be let in with a cost \
+             of up to 3499999ns or on CPUs 0-2",
+        ),
+    ] {
+        let decision = decided(policy, &set(3, &two));
+        assert_eq!(decision.verdict, Verdict::Admitted);
+        assert_eq!(decision.guarantee, Guarantee::None);
+        assert_eq!(
+            decision.reason,
+            format!("nothing is guaranteed; 1.80 of 2.85 CPUs are used; {why}")
+        );
+    }
+}
+
+#[test]
+fn parts_of_the_machine_get_their_own_guarantees() {
+    let set = set(
+        4,
+        &[
+            ("a", 1, 10, 10, "0"),
+            ("b", 9, 10, 10, "1-2"),
+            ("c", 9, 10, 10, "2-3"),
+        ],
+    );
+    let decision = decided("strong-edf", &set);
+    assert_eq!(decision.guarantee, Guarantee::BoundedTardiness);
+    let promises: Vec<Guarantee> = decision.tasks.iter().map(|&(_, promise)| promise).collect();
+    assert_eq!(
+        promises,
+        [
+            Guarantee::Hard,
+            Guarantee::BoundedTardiness,
+            Guarantee::BoundedTardiness
+        ]
+    );
+    assert!(
+        decision.reason.starts_with(
+            "all deadlines are met for task `a`, tardiness is bounded for tasks `b` and `c`; 1.90 \
+             of 3.80 CPUs are used"
+        ),
+        "{}",
+        decision.reason
+    );
+}
+
+#[test]
+fn short_deadlines_count_by_density_where_affinities_differ() {
+    let of = |deadline| {
+        set(
+            3,
+            &[("a", 4, 10, deadline, "0-1"), ("b", 4, 10, deadline, "1-2")],
+        )
+    };
+    assert_eq!(
+        decided("strong-edf", &of(5)).guarantee,
+        Guarantee::BoundedTardiness
+    );
+    assert_eq!(
+        decided("strong-edf", &of(4)).guarantee,
+        Guarantee::BoundedTardiness
+    );
+    let late = decided("strong-edf", &of(3));
+    assert_eq!(
+        (late.verdict, late.guarantee),
+        (Verdict::Admitted, Guarantee::None)
+    );
+    assert!(
+        late.reason.contains("by their deadlines"),
+        "{}",
+        late.reason
+    );
+    let dense = [
+        ("a", 4, 10, 5, "0-1"),
+        ("b", 4, 10, 5, "0-1"),
+        ("c", 4, 10, 5, "0-1"),
+        ("d", 1, 10, 10, "1-2"),
+    ];
+    let late = decided("strong-edf", &set(3, &dense));
+    assert_eq!(late.guarantee, Guarantee::None);
+    assert!(
+        late.reason.ends_with(
+            "by their deadlines, which are before the end of the period, tasks `a`, `b` and `c` \
+             need more than there is; task `c` would be let in with a cost of up to 1500us or on CPUs \
+             0-2"
+        ),
+        "{}",
+        late.reason
+    );
+    let long = decided("strong-edf", &of(20));
+    assert!(
+        long.reason.contains("deadlines beyond the period"),
+        "{}",
+        long.reason
+    );
+    assert_eq!(
+        decided("g-edf", &set(2, &[("a", 4, 10, 3, "0-1")])).guarantee,
+        Guarantee::BoundedTardiness
+    );
+}
+
+#[test]
+fn impossible_tasks_are_refused_in_words() {
+    for (tasks, found) in [
+        (
+            [("a", 15, 10, 10, "0-1")],
+            "task `a` needs 1.50 CPUs, and a job runs on one CPU at a time; lower its cost to its \
+             period or less",
+        ),
+        (
+            [("a", 0, 10, 10, "0-1")],
+            "task `a` has a cost, period or deadline of zero; all must be above zero",
+        ),
+        (
+            [("a", 1, 0, 10, "0-1")],
+            "task `a` has a cost, period or deadline of zero; all must be above zero",
+        ),
+        (
+            [("a", 1, 10, 10, "5")],
+            "no CPU that task `a` may use is online; widen its affinity",
+        ),
+    ] {
+        for policy in ["p-edf", "strong-fp"] {
+            let reason = decided(policy, &set(2, &tasks)).reason;
+            assert!(reason.starts_with(found), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn nobody_and_everything_reserved_are_answered_too() {
+    assert_eq!(decided("p-edf", &set(2, &[])).guarantee, Guarantee::Hard);
+    let everything = Share::from_billionths(Share::WHOLE).unwrap();
+    for policy in ["p-edf", "g-fp", "strong-edf"] {
+        let terms = Terms::of_policy(policy, everything).unwrap();
+        let decision = admit(&set(2, &[("a", 1, 10, 10, "0-1")]), &[], terms);
+        assert_eq!(decision.verdict, Verdict::Refused, "{policy}");
+    }
+}
+
+#[test]
+fn a_policy_s_name_gives_its_terms() {
+    let kernel = terms("Strong-FP-kernel");
+    assert_eq!(
+        (kernel.order, kernel.placement),
+        (Order::FixedPriority, Placement::Strong)
+    );
+    for unknown in ["np-g-fp", "dl-linux", "pd2", "", "strong"] {
+        assert_eq!(
+            Terms::of_policy(unknown, Share::DEFAULT_RESERVE),
+            None,
+            "{unknown}"
+        );
+    }
+}
+
+#[test]
+fn utilization_exactly_at_the_limit_is_let_in() {
+    for policy in ["p-edf", "g-edf", "strong-edf", "np-g-edf", "dl-sp"] {
+        let set = set(1, &[("a", 65, 100, 100, "0"), ("b", 3, 10, 10, "0")]);
+        assert_eq!(decided(policy, &set).verdict, Verdict::Admitted, "{policy}");
+        let mut admitted = begun(policy, &set);
+        let mut more = claims(&set, &[]).remove(1);
+        more.task = id(2);
+        more.cost = Span::from_ns(1);
+        assert!(admitted.enter(more).is_err(), "{policy}");
+    }
+}
+
+#[test]
+fn policies_that_do_not_preempt_or_are_repaired_bound_tardiness() {
+    let all = [("a", 9, 10, 10, "0-1"), ("b", 9, 10, 10, "0-1")];
+    let pinned = [("a", 9, 10, 10, "0-2"), ("b", 9, 10, 10, "1")];
+    for (policy, set) in [("np-g-edf", set(2, &all)), ("dl-sp", set(3, &pinned))] {
+        let decision = decided(policy, &set);
+        assert_eq!(decision.guarantee, Guarantee::BoundedTardiness, "{policy}");
+        assert_eq!(decision.tasks[1].1, Guarantee::BoundedTardiness);
+    }
+    let between = set(3, &[("a", 9, 10, 10, "0-1"), ("b", 9, 10, 10, "1")]);
+    let decision = decided("dl-sp", &between);
+    assert_eq!(decision.guarantee, Guarantee::None);
+    assert!(
+        decision
+            .reason
+            .contains("neither one CPU nor all, as task `a`"),
+        "{}",
+        decision.reason
+    );
+}
+
+#[test]
+fn without_shifts_deadlines_are_promised_where_windows_show_them() {
+    let set = set(3, &[("a", 3, 10, 10, "0-1"), ("b", 3, 10, 10, "1-2")]);
+    assert_eq!(decided("weak-edf", &set).guarantee, Guarantee::Hard);
+}
+
+#[test]
+fn where_only_boundedness_is_known_it_is_said() {
+    let set = set(3, &[("a", 9, 10, 10, "0-1"), ("b", 9, 10, 10, "1-2")]);
+    let decision = decided("strong-edf", &set);
+    assert_eq!(
+        decision.reason,
+        "tardiness is bounded; 1.80 of 2.85 CPUs are used; for affinities that overlap without nesting \
+         it is only known that a bound exists, no number"
+    );
+}
