@@ -6,7 +6,8 @@
 //! a policy, a clock, a text format, or floating point in a decision. "Not shown" is never called
 //! "no": tests have three outcomes, and one that gives up after a number of steps says so.
 //!
-//! Start reading at [`admission`], which `run` asks before it starts anything. What they ask is one file per published test: in `affinity/`
+//! Start reading at [`verdicts`], which asks everything about a task set, or at [`admission`], which
+//! `run` asks before it starts anything. What they ask is one file per published test: in `affinity/`
 //! (does the demand fit the CPUs, and what follows under affinities?), `uniprocessor/`, `packing/`,
 //! `global_edf/`, `global_fp/`, `response/` (how late at most?) and `pfair`. `exact` and `filter` are
 //! the arithmetic.
@@ -27,6 +28,7 @@ pub mod response;
 mod steps;
 mod task;
 pub mod uniprocessor;
+pub mod verdicts;
 mod witness;
 
 pub use exact::{Demand, Rate};

@@ -10,8 +10,8 @@ use shiftwork_model::{CpuSet, Span};
 /// Schedules real-time tasks on multicore machines with any processor affinities.
 ///
 /// A task-set file says which tasks there are, what they cost, when they are due and which CPUs they
-/// may use. `simulate` shows exactly what each scheduling policy makes of it, `run` makes it happen on
-/// this machine.
+/// may use. `analyze` says what is guaranteed, `simulate` shows exactly what each scheduling policy
+/// makes of it, `run` makes it happen on this machine.
 ///
 /// Exit status: 0 yes or done; 1 the answer is no; 2 bad usage or input; 3 this machine cannot; 4
 /// undecided.
@@ -64,6 +64,8 @@ pub enum When {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Say what is guaranteed of a task set: feasibility, admission, every schedulability test, bounds
+    Analyze(AnalyzeArgs),
     /// Simulate a task set exactly under one or more policies
     Simulate(SimulateArgs),
     /// Admit a task set and run it for real on this machine
@@ -116,6 +118,43 @@ pub struct CompletionsArgs {
 pub struct SchemaArgs {
     /// The verb whose output to describe; without it, all.
     pub verb: Option<String>,
+}
+
+/// Options of `analyze`.
+///
+/// Exit status: 0 if every policy that is asked about is shown to do what it promises (or what
+/// `--criterion` says), 1 if it is proven that one does not, 4 if neither is known. Where neither
+/// `--policy` nor the file names a policy, any of those listed will do.
+#[derive(Debug, Args)]
+pub struct AnalyzeArgs {
+    /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
+    pub file: String,
+    /// Policies to look at, instead of all; without it the file's is the one that counts.
+    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
+    pub policies: Vec<String>,
+    /// What is asked; default: what each policy promises, which is `hard` for partitioned scheduling,
+    /// weak affinities, fixed priorities and Pfair, and `soft` for the others.
+    #[arg(long, value_name = "CRITERION")]
+    pub criterion: Option<CriterionName>,
+    /// How many steps each test may take for each policy before it gives up; counted, not timed, so
+    /// that the answer is the same on every machine.
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    pub max_steps: u64,
+    /// Find the largest factor on all costs under which it stays so, policy by policy.
+    #[arg(long)]
+    pub scale: bool,
+    /// Propose affinities under which it is so, where the file's do not do.
+    #[arg(long)]
+    pub assign: bool,
+}
+
+/// What is asked of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CriterionName {
+    /// All deadlines are met.
+    Hard,
+    /// Tardiness is bounded.
+    Soft,
 }
 
 /// Options of `simulate`.

@@ -6,6 +6,7 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 
+pub use crate::verb::analyze::AnalyzeOutput;
 use crate::verb::{doctor::DoctorOutput, policies::PoliciesOutput};
 
 /// Version of all outputs; it changes when a key changes its meaning.
@@ -297,6 +298,7 @@ pub struct ConvertedOutput {
 /// A verb and the schema of one line that it prints with `--json`.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("analyze", schema_for!(AnalyzeOutput)),
         ("simulate", schema_for!(RunOutput)),
         ("run", schema_for!(LiveOutput)),
         ("scenario", schema_for!(StepOutput)),

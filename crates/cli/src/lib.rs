@@ -26,7 +26,7 @@ use crate::failure::{Answer, Failure};
 use crate::output::{Console, tell, wants_color};
 
 /// Runs one command line and returns the exit status: 0 yes or done, 1 the answer is no,
-/// 2 bad usage or input, 3 this machine cannot.
+/// 2 bad usage or input, 3 this machine cannot, 4 undecided.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -51,6 +51,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
     match verb {
+        Verb::Analyze(args) => verb::analyze::run(args, console),
         Verb::Simulate(args) => verb::simulate::run(args, console),
         Verb::Run(args) => verb::run::run(args, console),
         Verb::Scenario(args) => verb::scenario::run(args, console),

@@ -44,8 +44,9 @@ fn folder(name: &str) -> PathBuf {
 const GOOD: &str = "tests/command/files/good.toml";
 const SERVER: &str = "../../examples/server/server.toml";
 
-const VERBS: [&str; 8] = [
-    "simulate", "scenario", "generate", "convert", "policies", "report", "schema", "doctor",
+const VERBS: [&str; 9] = [
+    "analyze", "simulate", "scenario", "generate", "convert", "policies", "report", "schema",
+    "doctor",
 ];
 
 #[test]

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> &'static Path {
@@ -82,11 +82,20 @@ fn the_commands_of_the_readme_are_understood() {
     assert!(tried >= 9, "{tried}");
 }
 
+/// All pages in a folder and in those inside it.
+fn documents(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let entries = entries.map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    let inside = folders.iter().flat_map(|folder| documents(folder));
+    let pages = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    files.into_iter().filter(pages).chain(inside).collect()
+}
+
 #[test]
 fn every_link_between_the_documents_leads_somewhere() {
     let mut files = vec![root().join("README.md"), root().join("CHANGELOG.md")];
-    let docs = fs::read_dir(root().join("docs")).unwrap();
-    files.extend(docs.map(|entry| entry.unwrap().path()));
+    files.extend(documents(&root().join("docs")));
     let mut followed = 0;
     for file in files {
         let text = fs::read_to_string(&file).unwrap();

@@ -18,8 +18,8 @@ mod units;
 
 pub use misses::Rank;
 pub use page::html;
-pub use run::{Limits, Provenance, Run};
-pub use terminal::{Colour, Heading, agreement, comparison, packing, side_by_side, table};
+pub use run::{Bound, Limits, Provenance, Run};
+pub use terminal::{Colour, Heading, agreement, bounds, comparison, packing, side_by_side, table};
 
 #[cfg(test)]
 #[path = "../tests/story/mod.rs"]

@@ -1,6 +1,6 @@
 //! What a report is made of: one run and where it comes from.
 
-use shiftwork_model::{Affinity, Record, TaskSet};
+use shiftwork_model::{Affinity, Record, Span, TaskSet};
 use shiftwork_trace::RunSummary;
 
 use crate::misses::Rank;
@@ -24,6 +24,15 @@ pub struct Provenance {
     pub machine: String,
 }
 
+/// What analysis shows of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// No job takes longer from its release to its finish.
+    pub response: Span,
+    /// The test that shows it.
+    pub by: &'static str,
+}
+
 /// One run, as a report needs it.
 #[derive(Clone)]
 pub struct Run<'a> {
@@ -37,6 +46,8 @@ pub struct Run<'a> {
     pub rank: Option<Rank>,
     /// Where a partitioned or clustered policy bound each task, by index.
     pub packing: Option<&'a [Affinity]>,
+    /// What analysis shows of each task, by index; empty if nothing is known.
+    pub bounds: Vec<Option<Bound>>,
     /// Where the run comes from.
     pub provenance: Provenance,
 }

@@ -1,5 +1,6 @@
 //! One file per verb. Each has a `run` that takes the verb's options and the console.
 
+pub mod analyze;
 mod chosen;
 pub mod convert;
 pub mod doctor;

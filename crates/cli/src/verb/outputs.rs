@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, Span, TaskSet};
 use shiftwork_policy::registry::{Entry, OrderName};
-use shiftwork_report::{Limits, Provenance, Rank, Run, html};
+use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::{Counters, JobTable, RunSummary, perfetto};
 
+use super::analyze;
 use super::chosen::is_random;
 use crate::args::RecordingArgs;
 use crate::failure::Failure;
@@ -34,6 +35,8 @@ pub struct Recording<'a> {
     pub verb: &'static str,
     /// Options of that verb that change what comes of it, each with a space before it.
     pub options: String,
+    /// Whether scheduling itself takes simulated time.
+    pub has_overheads: bool,
 }
 
 impl Recording<'_> {
@@ -79,6 +82,14 @@ impl Recording<'_> {
         )
     }
 
+    /// What analysis shows of the response times in this run; overheads are in no bound.
+    fn bounds(&self, run: &Finished) -> Vec<Option<Bound>> {
+        match self.has_overheads {
+            true => Vec::new(),
+            false => analyze::bounds(self.set, run.entry.name, analyze::STEPS),
+        }
+    }
+
     /// Writes the page about all runs, if there is to be one.
     pub fn write_report(&self, finished: &[Finished]) -> Result<(), Failure> {
         let Some(path) = &self.args.report else {
@@ -92,6 +103,7 @@ impl Recording<'_> {
                 summary: &run.summary,
                 rank: Some(rank(run.entry)),
                 packing: run.packing.as_deref(),
+                bounds: self.bounds(run),
                 provenance: self.provenance(run.entry),
             })
             .collect();

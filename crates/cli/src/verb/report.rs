@@ -3,10 +3,11 @@
 use std::fs;
 
 use shiftwork_model::{Affinity, Instant, Recorder, TaskSet};
-use shiftwork_report::{Limits, Provenance, Rank, Run, html};
+use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
 use shiftwork_trace::{Counters, RunSummary};
 
+use super::analyze;
 use super::outputs::rank;
 use crate::args::ReportArgs;
 use crate::catalogue;
@@ -22,6 +23,7 @@ struct Traced {
     summary: RunSummary,
     rank: Option<Rank>,
     packing: Option<Vec<Affinity>>,
+    bounds: Vec<Option<Bound>>,
 }
 
 /// Makes one page of all traces.
@@ -39,6 +41,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
             summary: &trace.summary,
             rank: trace.rank,
             packing: trace.packing.as_deref(),
+            bounds: trace.bounds.clone(),
             provenance: provenance(trace),
         })
         .collect();
@@ -96,8 +99,15 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     // A newer release may have policies that this one does not know; the page then says less.
     let entry = catalogue::find(&file.provenance.policy).ok();
     let packing = entry.and_then(|entry| entry.build(&set).ok()?.packing());
+    let policy = &file.provenance.policy;
+    // A page is to be quick, and the trace does not say whether the machine took time to schedule.
+    let bounds = match set.scheduler.overheads {
+        Some(_) => Vec::new(),
+        None => analyze::bounds(&set, policy, analyze::STEPS),
+    };
     Ok(Traced {
         path,
+        bounds,
         summary: counters.finish(horizon),
         rank: entry.map(rank),
         packing,

@@ -77,6 +77,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
             machine: chosen.name(),
             verb: "run",
             options: options(args),
+            has_overheads: false,
         },
         entry,
         policy,

@@ -3,6 +3,7 @@
 use shiftwork_model::Span;
 
 use super::escape;
+use crate::run::Bound;
 use crate::timeline::{End, Timeline};
 use crate::units::{self, Script};
 
@@ -68,15 +69,27 @@ impl Responses {
     }
 }
 
-/// The picture for one task: for each run the share of jobs that responded within a time, and the
-/// deadline as a line.
-pub(super) fn svg(name: &str, deadline: Span, runs: &[Responses]) -> String {
+/// A bound this many times as far as everything else is named and not drawn: the rest would be too small.
+const BOUND_FAR: u64 = 3;
+
+/// The picture for one task: for each run the share of jobs that responded within a time, the deadline as
+/// a line, and for each run the bound, if there is one, as another.
+pub(super) fn svg(
+    name: &str,
+    deadline: Span,
+    runs: &[Responses],
+    bounds: &[Option<Bound>],
+) -> String {
     let longest = runs
         .iter()
         .filter_map(|run| run.sorted_ns.last())
         .max()
         .copied();
     let longest = longest.unwrap_or(0).max(deadline.as_ns()).max(1);
+    let drawn = |bound: &u64| *bound <= longest.saturating_mul(BOUND_FAR);
+    let of_runs = bounds.iter().flatten();
+    let farthest = of_runs.map(|bound| bound.response.as_ns()).filter(drawn);
+    let longest = farthest.fold(longest, u64::max);
     let scale = Scale {
         full_ns: longest as f64 * 1.06,
     };
@@ -108,9 +121,37 @@ pub(super) fn svg(name: &str, deadline: Span, runs: &[Responses]) -> String {
         "<path class=\"due\" d=\"M{due:.1} {:.1}V{floor:.1}\"/>",
         TOP - 4.0
     );
+    for (index, bound) in bounds.iter().enumerate() {
+        if let Some(bound) = bound {
+            svg += &mark(index, bound, longest, &scale);
+        }
+    }
     svg += &axis(deadline, longest, &scale);
     svg += "</svg>";
     svg
+}
+
+/// A line with a foot where the bound is, or at the right edge an arrow that points to it.
+fn mark(index: usize, bound: &Bound, longest: u64, scale: &Scale) -> String {
+    let ns = bound.response.as_ns();
+    let (top, floor) = (scale.y(1.0), scale.y(0.0));
+    let class = format!("bound run{}", index % 4);
+    let what = format!(
+        "at most {}, by {}",
+        units::span(ns, Script::Unicode),
+        escape::html(bound.by)
+    );
+    let path = match ns <= longest {
+        true => {
+            let x = scale.x(ns);
+            format!("M{x:.1} {floor:.1}V{top:.1}m-3.5 -5h7l-3.5 5z")
+        }
+        false => {
+            let (x, y) = (WIDTH - RIGHT, top + 8.0 * (index % 4) as f64);
+            format!("M{:.1} {y:.1}h6m0 -3.5v7l5 -3.5z", x - 11.0)
+        }
+    };
+    format!("<path class=\"{class}\" d=\"{path}\"><title>{what}</title></path>")
 }
 
 fn curve(index: usize, run: &Responses, scale: &Scale) -> String {
@@ -187,6 +228,26 @@ mod tests {
     #[test]
     fn a_response_at_the_deadline_is_not_late() {
         assert_eq!(responses(&[9, 10, 11]).late(Span::from_ns(10)), 1);
+    }
+
+    #[test]
+    fn a_bound_is_drawn_where_it_is_and_a_far_one_at_the_edge() {
+        let due = Span::from_ns(10);
+        let bound = |ns| {
+            Some(Bound {
+                response: Span::from_ns(ns),
+                by: "gel",
+            })
+        };
+        let picture = |bounds: &[Option<Bound>]| svg("t", due, &[responses(&[5])], bounds);
+        let near = picture(&[bound(20)]);
+        assert!(near.contains("at most 20 ns, by gel"), "{near}");
+        // Twice as far as the deadline, whose label is there too.
+        let x = |ns: f64| LEFT + ns / (20.0 * 1.06) * (WIDTH - LEFT - RIGHT);
+        assert!(near.contains(&format!("M{:.1} ", x(20.0))), "{near}");
+        let far = picture(&[bound(1_000_000)]);
+        assert!(far.contains("at most 1 ms, by gel"), "{far}");
+        assert!(!picture(&[None]).contains("bound"));
     }
 
     #[test]

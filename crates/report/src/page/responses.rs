@@ -2,6 +2,7 @@
 
 use super::distribution::{self, Responses};
 use super::{Told, escape, time};
+use crate::run::Bound;
 use crate::units;
 
 /// One small picture per task, the runs drawn over one another.
@@ -14,6 +15,13 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
          share of its finished jobs that responded within a time. What reaches into the shaded \
          part, right of the deadline, is late.</p>\n",
     );
+    if told
+        .iter()
+        .any(|told| told.run.bounds.iter().any(Option::is_some))
+    {
+        section += "<p class=\"lead\">A line with a tip marks what analysis shows: no response is longer. \
+                    An arrow at the edge points to one that is far off.</p>\n";
+    }
     if told.len() > 1 {
         section += &key(told);
     }
@@ -22,6 +30,10 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
     for (index, task) in first.run.set.tasks.iter().enumerate() {
         let runs = told.iter().map(|told| responses(told, &task.name, index));
         let runs: Vec<Responses> = runs.collect();
+        let bounds: Vec<Option<Bound>> = told
+            .iter()
+            .map(|told| bound(told, &task.name, index))
+            .collect();
         let late: usize = runs.iter().map(|run| run.late(task.deadline)).sum();
         let mark = if late > 0 {
             " <span class=\"bang\">!</span>"
@@ -31,10 +43,11 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
         section += &format!(
             "<figure><figcaption>{}{mark}</figcaption>{}</figure>\n",
             escape::html(&task.name),
-            distribution::svg(&task.name, task.deadline, &runs)
+            distribution::svg(&task.name, task.deadline, &runs, &bounds)
         );
-        for (told, run) in told.iter().zip(&runs) {
-            rows += &row(told, &task.name, run, run.late(task.deadline));
+        for (place, (told, run)) in told.iter().zip(&runs).enumerate() {
+            let bound = bounds[place];
+            rows += &row(told, &task.name, (run, bound), run.late(task.deadline));
         }
     }
     section += "</div>\n";
@@ -43,7 +56,8 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
          <div class=\"scroll\"><table>\n<thead><tr><th>task</th><th>policy</th>\
          <th class=\"n\">finished</th><th class=\"n\">late</th><th class=\"n\">min</th>\
          <th class=\"n\">25%</th><th class=\"n\">50%</th><th class=\"n\">75%</th>\
-         <th class=\"n\">90%</th><th class=\"n\">99%</th><th class=\"n\">max</th></tr></thead>\n\
+         <th class=\"n\">90%</th><th class=\"n\">99%</th><th class=\"n\">max</th>\
+         <th class=\"n\">at most</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table></div></details>\n</section>\n"
     );
     section
@@ -51,11 +65,17 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
 
 /// Of the task with this name: runs may be of different task sets.
 fn responses(told: &Told<'_>, name: &str, index: usize) -> Responses {
+    Responses::of(&told.line, place(told, name, index))
+}
+
+/// Likewise.
+fn bound(told: &Told<'_>, name: &str, index: usize) -> Option<Bound> {
+    told.run.bounds.get(place(told, name, index)).copied()?
+}
+
+fn place(told: &Told<'_>, name: &str, index: usize) -> usize {
     let found = told.run.set.find(name).map(|task| task.index());
-    Responses::of(
-        &told.line,
-        found.unwrap_or(if name.is_empty() { index } else { usize::MAX }),
-    )
+    found.unwrap_or(if name.is_empty() { index } else { usize::MAX })
 }
 
 fn key(told: &[Told<'_>]) -> String {
@@ -71,7 +91,12 @@ fn key(told: &[Told<'_>]) -> String {
     key + "</p>\n"
 }
 
-fn row(told: &Told<'_>, name: &str, run: &Responses, late: usize) -> String {
+fn row(
+    told: &Told<'_>,
+    name: &str,
+    (run, bound): (&Responses, Option<Bound>),
+    late: usize,
+) -> String {
     let quantiles: String = [0, 25, 50, 75, 90, 99, 100]
         .iter()
         .map(|&percent| {
@@ -85,9 +110,10 @@ fn row(told: &Told<'_>, name: &str, run: &Responses, late: usize) -> String {
     };
     format!(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{late}</td>\
-         {quantiles}</tr>\n",
+         {quantiles}<td class=\"n\">{}</td></tr>\n",
         escape::html(name),
         escape::html(&told.run.provenance.policy),
         units::count(run.count() as u64),
+        bound.map_or("–".into(), |bound| time(bound.response.as_ns())),
     )
 }

@@ -86,14 +86,19 @@ pub(super) fn tasks(told: &[Told<'_>]) -> String {
              <th rowspan=\"2\" class=\"n\">cost</th><th rowspan=\"2\" class=\"n\">period</th>\
              <th rowspan=\"2\" class=\"n\">deadline</th><th rowspan=\"2\">CPUs</th>\
              <th rowspan=\"2\" class=\"n\">jobs</th><th rowspan=\"2\" class=\"n\">missed</th>\
-             <th colspan=\"4\" class=\"group\">response time</th>\
+             <th colspan=\"{}\" class=\"group\">response time</th>\
              <th colspan=\"2\" class=\"group\">tardiness</th>\
              <th rowspan=\"2\" class=\"n\">pre&shy;empted</th>\
              <th rowspan=\"2\" class=\"n\">mi&shy;grated</th></tr>\n<tr>\
              <th class=\"n\">min</th><th class=\"n\">mean</th><th class=\"n\">p99</th>\
-             <th class=\"n\">max</th><th class=\"n\">mean</th><th class=\"n\">max</th></tr></thead>\n\
+             <th class=\"n\">max</th>{}<th class=\"n\">mean</th><th class=\"n\">max</th></tr></thead>\n\
              <tbody>\n",
-            escape::html(&told.run.provenance.policy)
+            escape::html(&told.run.provenance.policy),
+            if told.run.bounds.is_empty() { 4 } else { 5 },
+            match told.run.bounds.is_empty() {
+                true => "",
+                false => "<th class=\"n\" title=\"what analysis shows\">at most</th>",
+            },
         );
         for (index, counted) in told.run.summary.tasks.iter().enumerate() {
             section += &row(told, index, counted);
@@ -122,23 +127,49 @@ fn row(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
         time(task.period.as_ns()),
         time(task.deadline.as_ns()),
     ];
-    let results = [
+    let responses = [
         response(|statistics| statistics.min_ns),
         response(|statistics| statistics.mean_ns),
         response(|statistics| statistics.p99_ns),
         response(|statistics| statistics.max_ns),
+    ];
+    let results = [
         maybe(counted.tardiness_mean_ns),
         maybe(counted.tardiness_max_ns),
         units::count(counted.preemptions),
         units::count(counted.migrations),
     ];
     format!(
-        "<tr{class}><th scope=\"row\">{}</th>{}<td>{cpus}</td>{}{}{}</tr>\n",
+        "<tr{class}><th scope=\"row\">{}</th>{}<td>{cpus}</td>{}{}{}{}{}</tr>\n",
         escape::html(&counted.name),
         numbers.map(|text| cell(&text)).concat(),
         cell(&units::count(counted.jobs)),
         cell(&missed),
+        responses.map(|text| cell(&text)).concat(),
+        bound(told, index, counted),
         results.map(|text| cell(&text)).concat(),
+    )
+}
+
+/// What analysis shows, beside what was seen; a mark if more was seen, which overheads may do.
+fn bound(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
+    let bounds = &told.run.bounds;
+    let Some(bound) = bounds.get(index).copied().flatten() else {
+        return match bounds.is_empty() {
+            true => String::new(),
+            false => cell("–"),
+        };
+    };
+    let longest = counted.response.as_ref().map_or(0, |seen| seen.max_ns);
+    let mark = if longest > bound.response.as_ns() {
+        "! "
+    } else {
+        ""
+    };
+    format!(
+        "<td class=\"n\" title=\"by {}\">{mark}{}</td>",
+        escape::html(bound.by),
+        time(bound.response.as_ns())
     )
 }
 

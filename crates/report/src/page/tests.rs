@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::misses::Rank;
-use crate::run::Provenance;
+use crate::run::{Bound, Provenance};
 use crate::story::{self, Story};
 
 fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String {
@@ -27,6 +27,7 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
                 Rank::Deadline
             }),
             packing: None,
+            bounds: Vec::new(),
             provenance: Provenance {
                 version: "0.1.0".into(),
                 policy: policy.into(),
@@ -50,6 +51,32 @@ fn fig_1() -> String {
         100,
         &Limits::default(),
     )
+}
+
+#[test]
+fn bounds_stand_beside_what_was_seen() {
+    let story = story::fig_1_strong();
+    let summary = story.summary(100);
+    let bounds = story.set.tasks.iter().enumerate().map(|(index, task)| {
+        (index > 0).then_some(Bound {
+            response: task.deadline,
+            by: "gel",
+        })
+    });
+    let run = Run {
+        set: &story.set,
+        records: &story.records,
+        summary: &summary,
+        rank: Some(Rank::Priority),
+        packing: None,
+        bounds: bounds.collect(),
+        provenance: Provenance::default(),
+    };
+    let page = html(&[run], &Limits::default());
+    let known = story.set.tasks.len() - 1;
+    assert_eq!(page.matches("title=\"by gel\"").count(), known);
+    assert_eq!(page.matches("class=\"bound run0\"").count(), known);
+    assert!(!fig_1().contains("class=\"bound"), "nothing is known there");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 //!
 //! A miss is marked with `!`, in colour as well, so that nothing is lost without colour.
 
+mod bounds;
 mod grid;
 mod side_by_side;
 mod tables;
 
+pub use bounds::bounds;
 pub use side_by_side::{agreement, side_by_side};
 pub use tables::{comparison, packing, table};
 

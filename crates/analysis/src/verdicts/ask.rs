@@ -1,0 +1,104 @@
+//! How tests are asked that are not asked as they are.
+
+use shiftwork_model::{CpuSet, Span};
+
+use super::case::{Case, Shape, density, utilization};
+use super::catalogue::Shown;
+use crate::admission::Order;
+use crate::affinity::Groups;
+use crate::exact::whole;
+use crate::packing::{Heuristic, Onto, pack};
+use crate::uniprocessor::{fp_rta, qpa};
+use crate::{Outcome, Steps, Witness};
+
+/// Whether the demand fits. Where affinities differ, a task with a deadline before the end of its period
+/// is one with the deadline as its period that comes less often.
+pub(super) fn ask_fit(case: &Case, _: &mut Steps) -> Shown {
+    let rate = match case.is_global() {
+        true => utilization,
+        false => density,
+    };
+    let fits = |groups: Groups| groups.shortage(whole()).0.is_none();
+    // Any task alone must fit, too: a job runs on one CPU at a time.
+    let each = |member| rate(member).is_some_and(|rate| !rate.exceeds_one());
+    match case.members.iter().all(each) && case.groups(rate).is_some_and(fits) {
+        true => Shown::Pass(None),
+        false => Shown::Fail(None),
+    }
+}
+
+/// Under EDF on one CPU whoever passes is done by its deadline.
+pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
+    let Shape::One(cpu) = case.shape else {
+        return Shown::Fail(None);
+    };
+    match qpa(&case.tasks, whole(), steps) {
+        Outcome::Pass(()) => Shown::Pass(None),
+        Outcome::StepLimit => Shown::StepLimit,
+        Outcome::Fail(overfull) => Shown::Fail(Some(Witness::Interval {
+            cpu,
+            length: overfull.length,
+            demand: overfull.demand,
+        })),
+    }
+}
+
+pub(super) fn ask_fp_rta(case: &Case, steps: &mut Steps) -> Shown {
+    let Shape::One(cpu) = case.shape else {
+        return Shown::Fail(None);
+    };
+    match fp_rta(&case.ranked, whole(), steps) {
+        Outcome::Pass(()) => Shown::Pass(None),
+        Outcome::StepLimit => Shown::StepLimit,
+        Outcome::Fail(late) => {
+            let late_one = &case.members[late.place];
+            // Equals are taken to be more urgent both ways, which is safe and not exact.
+            let is_exact = case.priorities_differ();
+            Shown::Fail(is_exact.then_some(Witness::Late {
+                task: late_one.id,
+                cpu,
+                response: late.response,
+                deadline: late_one.deadline,
+            }))
+        }
+    }
+}
+
+/// One of the heuristics, by its place among all of them.
+pub(super) fn ask_packing<const HEURISTIC: usize, const BY_PRIORITY: bool>(
+    case: &Case,
+    steps: &mut Steps,
+) -> Shown {
+    let singles: Vec<CpuSet> = case.cpus.iter().map(CpuSet::single).collect();
+    let onto = Onto {
+        groups: &singles,
+        order: match BY_PRIORITY {
+            true => Order::FixedPriority,
+            false => Order::Edf,
+        },
+        supply: whole(),
+    };
+    match pack(&case.bound(), &onto, Heuristic::ALL[HEURISTIC], steps) {
+        Outcome::Pass(_) => Shown::Pass(None),
+        Outcome::Fail(_) => Shown::Fail(None),
+        Outcome::StepLimit => Shown::StepLimit,
+    }
+}
+
+/// A test that shows no more than that it passes.
+pub(super) fn without_bounds<Failure>(outcome: Outcome<Failure>) -> Shown {
+    match outcome {
+        Outcome::Pass(()) => Shown::Pass(None),
+        Outcome::Fail(_) => Shown::Fail(None),
+        Outcome::StepLimit => Shown::StepLimit,
+    }
+}
+
+/// A test whose proof is a bound on each response time.
+pub(super) fn with_bounds<Failure>(outcome: Outcome<Failure, Vec<Span>>) -> Shown {
+    match outcome {
+        Outcome::Pass(bounds) => Shown::Pass(Some(bounds)),
+        Outcome::Fail(_) => Shown::Fail(None),
+        Outcome::StepLimit => Shown::StepLimit,
+    }
+}

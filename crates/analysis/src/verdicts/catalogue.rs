@@ -1,0 +1,430 @@
+//! The one table of tests: what each is called, of what it speaks, and how it is asked.
+//!
+//! A new test is one file elsewhere in this crate and one entry here. Within a criterion the entries are
+//! in the order of their cost, so that the first that passes is the cheapest.
+
+use shiftwork_model::Span;
+
+use super::ask::{ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, without_bounds};
+use super::case::{Case, Deadlines, Shape};
+use super::policy::Rule;
+use crate::affinity::{Rounding, laminar_tardiness, reduction_edf, reduction_fp, speedup, spl};
+use crate::exact::{beside, whole};
+use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
+use crate::global_fp::{bertogna_cirinei, guan};
+use crate::pfair::{pfair, pfair_responses};
+use crate::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use crate::{Steps, Witness};
+
+/// What is asked of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Criterion {
+    /// All deadlines are met.
+    Hard,
+    /// Tardiness is bounded.
+    Soft,
+}
+
+impl Criterion {
+    /// The name in JSON: `hard` or `soft`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hard => "hard",
+            Self::Soft => "soft",
+        }
+    }
+}
+
+/// What a test has shown.
+pub(super) enum Shown {
+    /// It passes; with bounds on the response times, in the order of the tasks, if it has any.
+    Pass(Option<Vec<Span>>),
+    /// It fails; with what shows that no test can pass, if the test is exact here.
+    Fail(Option<Witness>),
+    /// It gave up.
+    StepLimit,
+}
+
+/// How a test is asked.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    /// About each part on its own, with the CPUs to which the policy binds the tasks.
+    Parts(fn(&Case, &mut Steps) -> Shown),
+    /// About all tasks at once, with the CPUs that they ask for.
+    Whole(fn(&Case, &mut Steps) -> Shown),
+    /// The same, and a pass shows what could be done, not what this policy does.
+    Aside(fn(&Case, &mut Steps) -> Shown),
+}
+
+/// One published test.
+#[derive(Clone, Copy)]
+pub struct Test {
+    /// The name in JSON and tables.
+    pub name: &'static str,
+    /// What a pass shows.
+    pub criterion: Criterion,
+    /// The most general deadlines that it takes.
+    pub deadlines: Deadlines,
+    /// When a failure shows that some job is late, in words; `None` if never.
+    pub exact: Option<&'static str>,
+    /// Where it comes from.
+    pub source: &'static str,
+    speaks_of: fn(Rule) -> bool,
+    takes: fn(Rule, &Case) -> bool,
+    pub(super) asked: Asked,
+}
+
+impl Test {
+    /// Whether the test says anything about policies of this rule.
+    pub fn speaks_of(&self, rule: Rule) -> bool {
+        (self.speaks_of)(rule)
+    }
+
+    /// Whether the tasks are within its domain.
+    pub(super) fn takes(&self, rule: Rule, case: &Case) -> bool {
+        case.deadlines <= self.deadlines && (self.takes)(rule, case)
+    }
+}
+
+/// All tests.
+pub const TESTS: &[Test] = &[
+    Test {
+        name: "qpa",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Arbitrary,
+        exact: Some("one CPU"),
+        source: "Zhang, Burns, IEEE Transactions on Computers 58(9), 2009",
+        speaks_of: Rule::is_edf,
+        takes: on_one_cpu,
+        asked: Asked::Parts(ask_qpa),
+    },
+    Test {
+        name: "fp-rta",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Arbitrary,
+        exact: Some("one CPU, distinct priorities"),
+        source: "Joseph, Pandya, The Computer Journal 29(5), 1986; Lehoczky, RTSS 1990",
+        speaks_of: Rule::is_fp,
+        takes: on_one_cpu,
+        asked: Asked::Parts(ask_fp_rta),
+    },
+    Test {
+        source: "Goossens, Funk, Baruah, Real-Time Systems 25, 2003",
+        ..global_edf("gfb", |case, steps| {
+            without_bounds(gfb(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        source: "Baruah, Baker, Real-Time Systems 41, 2009",
+        ..global_edf("load", |case, steps| {
+            without_bounds(load(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        source: "Baker, RTSS 2003",
+        ..global_edf("bak", |case, steps| {
+            without_bounds(bak(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        deadlines: Deadlines::Constrained,
+        source: "Bertogna, Cirinei, Lipari, ECRTS 2005",
+        ..global_edf("bcl", |case, steps| {
+            without_bounds(bcl(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        deadlines: Deadlines::Constrained,
+        source: "Bertogna, Cirinei, Lipari, IEEE TPDS 20(4), 2009",
+        ..global_edf("bcli", |case, steps| {
+            with_bounds(bcli(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        source: "Baruah, RTSS 2007",
+        ..global_edf("bar", |case, steps| {
+            without_bounds(bar(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        deadlines: Deadlines::Constrained,
+        source: "Bertogna, Cirinei, RTSS 2007",
+        ..global_edf("rta", |case, steps| {
+            with_bounds(rta(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        source: "Baruah, Bonifaci, Marchetti-Spaccamela, Stiller, Real-Time Systems 46, 2010",
+        ..global_edf("ffdbf", |case, steps| {
+            without_bounds(ffdbf(&case.tasks, case.cpus.len(), steps))
+        })
+    },
+    Test {
+        name: "bc",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Constrained,
+        exact: None,
+        source: "Bertogna, Cirinei, RTSS 2007",
+        speaks_of: |rule| rule.is_fp() && !rule.is_partitioned(),
+        takes: globally,
+        asked: Asked::Parts(|case, steps| {
+            with_bounds(bertogna_cirinei(&case.ranked, case.cpus.len(), steps))
+        }),
+    },
+    Test {
+        name: "guan",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Constrained,
+        exact: None,
+        source: "Guan, Stigge, Yi, Yu, RTSS 2009",
+        speaks_of: Rule::is_fp,
+        takes: globally,
+        asked: Asked::Parts(|case, steps| with_bounds(guan(&case.ranked, case.cpus.len(), steps))),
+    },
+    Test {
+        name: "speedup",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Constrained,
+        exact: None,
+        source: "Bonifaci, Brandenburg, D'Angelo, Marchetti-Spaccamela, ECRTS 2016, Theorem IV.8",
+        speaks_of: |rule| rule.is_edf() && rule.shifts(),
+        takes: |_, case| case.has_two_levels(),
+        asked: Asked::Parts(|case, steps| without_bounds(speedup(&case.placed, steps))),
+    },
+    Test {
+        name: "reduction",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Constrained,
+        exact: None,
+        source: "Gujarati, Cerqueira, Brandenburg, Real-Time Systems 51(4), 2015",
+        speaks_of: |rule| rule.is_fp() && rule.is_by_affinity(),
+        takes: any,
+        asked: Asked::Parts(|case, steps| with_bounds(reduction_fp(&case.bound(), whole(), steps))),
+    },
+    Test {
+        name: "reduction",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Constrained,
+        exact: None,
+        source: "Gujarati, Cerqueira, Brandenburg, Real-Time Systems 51(4), 2015",
+        speaks_of: |rule| rule.is_edf() && rule.is_by_affinity(),
+        takes: any,
+        asked: Asked::Parts(|case, steps| with_bounds(reduction_edf(&case.placed, whole(), steps))),
+    },
+    pfair_test(Criterion::Hard, is_aligned_pfair, |case, steps| {
+        without_bounds(pfair(
+            &case.tasks,
+            case.cpus.len(),
+            &case.quanta(false),
+            steps,
+        ))
+    }),
+    pfair_test(Criterion::Hard, is_staggered_pfair, |case, steps| {
+        without_bounds(pfair(
+            &case.tasks,
+            case.cpus.len(),
+            &case.quanta(true),
+            steps,
+        ))
+    }),
+    packing("ff", is_partitioned_edf, ask_packing::<0, false>),
+    packing("bf", is_partitioned_edf, ask_packing::<1, false>),
+    packing("wf", is_partitioned_edf, ask_packing::<2, false>),
+    packing("ffd", is_partitioned_edf, ask_packing::<3, false>),
+    packing("bfd", is_partitioned_edf, ask_packing::<4, false>),
+    packing("wfd", is_partitioned_edf, ask_packing::<5, false>),
+    packing("ff", is_partitioned_fp, ask_packing::<0, true>),
+    packing("bf", is_partitioned_fp, ask_packing::<1, true>),
+    packing("wf", is_partitioned_fp, ask_packing::<2, true>),
+    packing("ffd", is_partitioned_fp, ask_packing::<3, true>),
+    packing("bfd", is_partitioned_fp, ask_packing::<4, true>),
+    packing("wfd", is_partitioned_fp, ask_packing::<5, true>),
+    Test {
+        name: "laminar",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "Bonifaci et al., ECRTS 2016; Erickson, Devi, Baruah, ECRTS 2010",
+        speaks_of: |rule| rule.is_edf() || rule.is_fp(),
+        takes: |rule, case| case.shape != Shape::Overlapping && fitting_is_enough(rule, case),
+        asked: Asked::Parts(ask_fit),
+    },
+    Test {
+        name: "flow",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "Baruah, Brandenburg, RTSS 2013; Tang, Anderson, Abeni, RTNS 2021",
+        speaks_of: |rule| rule.is_edf() && rule.shifts(),
+        takes: fitting_is_enough,
+        asked: Asked::Parts(ask_fit),
+    },
+    Test {
+        name: "spl",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Implicit,
+        exact: None,
+        source: "Tang, Anderson, Abeni, RTNS 2021, conditions (1) and (2)",
+        speaks_of: |rule| rule == Rule::SemiPartitioned,
+        takes: any,
+        asked: Asked::Whole(|case, steps| {
+            let terms = (beside(case.terms.reserve), Rounding::Exact);
+            without_bounds(spl(&case.placed, &case.cpus, terms, steps))
+        }),
+    },
+    Test {
+        name: "devi-anderson",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Implicit,
+        exact: None,
+        source: "Devi, Anderson, RTSS 2005",
+        speaks_of: Rule::is_edf,
+        takes: globally,
+        asked: Asked::Parts(|case, steps| {
+            with_bounds(devi_anderson(&case.tasks, case.cpus.len(), steps))
+        }),
+    },
+    Test {
+        name: "devi-anderson",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Implicit,
+        exact: None,
+        source: "Devi, Anderson, RTSS 2005, non-preemptive",
+        speaks_of: |rule| rule == Rule::NonPreemptive,
+        takes: globally,
+        asked: Asked::Parts(|case, steps| {
+            with_bounds(devi_anderson_non_preemptive(
+                &case.tasks,
+                case.cpus.len(),
+                steps,
+            ))
+        }),
+    },
+    Test {
+        name: "gel",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "Erickson, Anderson, ECRTS 2012",
+        speaks_of: Rule::is_edf,
+        takes: globally,
+        asked: Asked::Parts(|case, steps| with_bounds(gel(&case.tasks, case.cpus.len(), steps))),
+    },
+    Test {
+        name: "laminar-tardiness",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "docs/theory/laminar-tardiness.md, not refereed",
+        speaks_of: |rule| rule.is_edf() && rule.shifts(),
+        takes: |_, case| case.shape != Shape::Overlapping,
+        asked: Asked::Parts(|case, steps| with_bounds(laminar_tardiness(&case.placed, steps))),
+    },
+    pfair_test(Criterion::Soft, is_aligned_pfair, |case, steps| {
+        with_bounds(pfair_responses(
+            &case.tasks,
+            case.cpus.len(),
+            &case.quanta(false),
+            steps,
+        ))
+    }),
+    pfair_test(Criterion::Soft, is_staggered_pfair, |case, steps| {
+        with_bounds(pfair_responses(
+            &case.tasks,
+            case.cpus.len(),
+            &case.quanta(true),
+            steps,
+        ))
+    }),
+];
+
+/// Whether there are quanta enough.
+const fn pfair_test(
+    criterion: Criterion,
+    speaks_of: fn(Rule) -> bool,
+    ask: fn(&Case, &mut Steps) -> Shown,
+) -> Test {
+    Test {
+        name: "pfair",
+        criterion,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "Srinivasan, Anderson, STOC 2002; Holman, Anderson, Journal of Embedded Computing 1(4), 2005",
+        speaks_of,
+        takes: globally,
+        asked: Asked::Whole(ask),
+    }
+}
+
+fn is_aligned_pfair(rule: Rule) -> bool {
+    rule == Rule::Pfair { staggered: false }
+}
+
+fn is_staggered_pfair(rule: Rule) -> bool {
+    rule == Rule::Pfair { staggered: true }
+}
+
+/// A test of global EDF for arbitrary deadlines.
+const fn global_edf(name: &'static str, ask: fn(&Case, &mut Steps) -> Shown) -> Test {
+    Test {
+        name,
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "",
+        speaks_of: |rule| rule.is_edf() && !rule.is_partitioned(),
+        takes: globally,
+        asked: Asked::Parts(ask),
+    }
+}
+
+/// Whether a heuristic finds a CPU for every task; policies bind tasks in their own way.
+const fn packing(
+    name: &'static str,
+    speaks_of: fn(Rule) -> bool,
+    ask: fn(&Case, &mut Steps) -> Shown,
+) -> Test {
+    Test {
+        name,
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "Johnson, MIT 1973; Baruah, Fisher, RTSS 2005",
+        speaks_of,
+        takes: any,
+        asked: Asked::Aside(ask),
+    }
+}
+
+fn is_partitioned_edf(rule: Rule) -> bool {
+    rule.is_partitioned() && rule.is_edf()
+}
+
+fn is_partitioned_fp(rule: Rule) -> bool {
+    rule.is_partitioned() && rule.is_fp()
+}
+
+fn globally(_: Rule, case: &Case) -> bool {
+    case.is_global()
+}
+
+fn any(_: Rule, _: &Case) -> bool {
+    true
+}
+
+fn on_one_cpu(_: Rule, case: &Case) -> bool {
+    matches!(case.shape, Shape::One(_))
+}
+
+/// Whether tardiness is bounded as soon as the demand fits: on one CPU under any order, since it is done
+/// with everything by the end of a busy period; under global EDF; and under the strong invariant if no
+/// deadline is beyond its period.
+fn fitting_is_enough(rule: Rule, case: &Case) -> bool {
+    match case.shape {
+        Shape::One(_) => true,
+        Shape::Uniform => rule.is_edf(),
+        Shape::Nested | Shape::Overlapping => {
+            rule.is_edf() && rule.shifts() && case.deadlines <= Deadlines::Constrained
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What the parts together show.
+
+use shiftwork_model::Span;
+
+use super::case::{Case, Member};
+use super::catalogue::Criterion;
+use super::ground::Ground;
+use super::{Answer, Best, Bounds, Judgement, PolicyAnalysis};
+use crate::Witness;
+
+/// Keeps bounds on the response times of a part.
+pub(super) fn keep(found: &mut PolicyAnalysis, test: &'static str, case: &Case, bounds: &[Span]) {
+    let count = found.best.len();
+    let place = match found.bounds.iter().position(|known| known.test == test) {
+        Some(place) => place,
+        None => {
+            found.bounds.push(Bounds {
+                test,
+                responses: vec![None; count],
+            });
+            found.bounds.len() - 1
+        }
+    };
+    for (member, &response) in case.members.iter().zip(bounds) {
+        let index = member.id.index();
+        found.bounds[place].responses[index] = Some(response);
+        improve(&mut found.best[index], response, test);
+    }
+}
+
+fn improve(best: &mut Option<Best>, response: Span, by: &'static str) {
+    if best.is_none_or(|known| response < known.response) {
+        *best = Some(Best { response, by });
+    }
+}
+
+/// Bounds on response times that are within the deadlines show these, whatever they were meant for.
+fn in_time(ground: &Ground, best: &[Option<Best>]) -> Option<&'static str> {
+    let by = |member: &Member| {
+        let known = best[member.id.index()].as_ref()?;
+        (known.response <= member.deadline).then_some(known.by)
+    };
+    let by: Option<Vec<&'static str>> = ground.case.members.iter().map(by).collect();
+    by?.first().copied()
+}
+
+/// What the parts together show.
+pub(super) fn conclude(found: &mut PolicyAnalysis, grounds: &mut [Ground]) {
+    for ground in grounds.iter_mut() {
+        if !ground.is_shown(Criterion::Hard) {
+            ground.note_in_time(in_time(ground, &found.best));
+        }
+    }
+    for criterion in [Criterion::Hard, Criterion::Soft] {
+        let by: Option<Vec<&'static str>> =
+            grounds.iter().map(|ground| ground.by(criterion)).collect();
+        let judgement = judgement(found, criterion);
+        if let Some(mut by) = by {
+            by.sort_unstable();
+            by.dedup();
+            judgement.answer = Answer::Schedulable;
+            judgement.by = by;
+        }
+    }
+    for ground in grounds {
+        if let Some(by) = ground.by(Criterion::Hard) {
+            for member in &ground.case.members {
+                improve(&mut found.best[member.id.index()], member.deadline, by);
+            }
+        }
+        if let Some((by, witness)) = &ground.refuted {
+            refute(&mut found.hard, by, Some(witness.clone()));
+        }
+    }
+}
+
+pub(super) fn refute(judgement: &mut Judgement, by: &'static str, witness: Option<Witness>) {
+    if judgement.answer == Answer::Unschedulable {
+        return;
+    }
+    judgement.answer = Answer::Unschedulable;
+    judgement.by = vec![by];
+    judgement.witness = witness;
+}
+
+pub(super) const fn undecided() -> Judgement {
+    Judgement {
+        answer: Answer::Unknown,
+        by: Vec::new(),
+        witness: None,
+        tests: Vec::new(),
+    }
+}
+
+pub(super) const fn judgement(found: &mut PolicyAnalysis, criterion: Criterion) -> &mut Judgement {
+    match criterion {
+        Criterion::Hard => &mut found.hard,
+        Criterion::Soft => &mut found.soft,
+    }
+}

@@ -1,0 +1,78 @@
+//! What is found out about one part of a task set.
+
+use super::case::{Case, utilization};
+use super::catalogue::{Criterion, Test};
+use crate::Witness;
+use crate::affinity::Groups;
+use crate::exact::whole;
+
+/// What is found out about one part, or about the whole.
+pub(super) struct Ground {
+    pub case: Case,
+    /// What a test that passes for this part shows: by criterion, the first.
+    shown: [Option<&'static str>; 2],
+    /// What proves that this part misses deadlines.
+    pub refuted: Option<(&'static str, Witness)>,
+    /// That a test may take here.
+    pub steps: u64,
+}
+
+impl Ground {
+    /// Nothing is known yet.
+    pub const fn new(case: Case, steps: u64) -> Self {
+        Self {
+            case,
+            shown: [None; 2],
+            refuted: None,
+            steps,
+        }
+    }
+
+    /// Notes that a test passes.
+    pub fn note(&mut self, test: &Test) {
+        let [hard, soft] = &mut self.shown;
+        let shown = match test.criterion {
+            Criterion::Hard => hard,
+            Criterion::Soft => soft,
+        };
+        shown.get_or_insert(test.name);
+    }
+
+    /// Notes the test whose bounds show that all deadlines are met, if there is one.
+    pub fn note_in_time(&mut self, by: Option<&'static str>) {
+        self.shown[0] = self.shown[0].or(by);
+    }
+
+    /// Whether the criterion is shown here.
+    pub fn is_shown(&self, criterion: Criterion) -> bool {
+        self.by(criterion).is_some()
+    }
+
+    /// Who meets all deadlines is never tardy.
+    pub fn by(&self, criterion: Criterion) -> Option<&'static str> {
+        let [hard, soft] = self.shown;
+        match criterion {
+            Criterion::Hard => hard,
+            Criterion::Soft => soft.or(hard),
+        }
+    }
+}
+
+/// Tasks that need more than the CPUs to which they are bound, if any.
+pub(super) fn overload(grounds: &[Ground]) -> Option<Witness> {
+    grounds.iter().find_map(|ground| {
+        let alone = ground.case.members.iter().find_map(|member| {
+            let needed = utilization(member).filter(|rate| rate.exceeds_one())?;
+            Some(Witness::Alone {
+                task: member.id,
+                needed,
+            })
+        });
+        let crowd = || {
+            let groups: Groups = ground.case.groups(utilization)?;
+            let (crowd, _) = groups.shortage(whole());
+            crowd.map(|crowd| groups.witness(&crowd, whole()))
+        };
+        alone.or_else(crowd)
+    })
+}

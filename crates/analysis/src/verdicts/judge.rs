@@ -1,0 +1,303 @@
+//! Asks every test about every part, and draws the conclusions.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{Arrival, CpuSet, Span, Task, TaskId, TaskSet};
+
+use super::case::{Case, CaseTerms, Member};
+use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
+use super::conclude::{conclude, judgement, keep, refute, undecided};
+use super::ground::{Ground, overload};
+use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
+use crate::affinity::parts::{Part, parts};
+use crate::affinity::{Feasibility, Feasible, feasibility};
+use crate::exact::Rate;
+use crate::{Demand, Steps, Witness};
+
+/// The quantum of quantum-driven policies where a task set names none.
+pub(super) const QUANTUM: Span = Span::from_ms(1);
+
+/// All that is known of a task set under these policies. `steps` is how much each test may do for each
+/// policy, shared evenly among the parts; the answer depends on it and on nothing else.
+///
+/// Demand that does not fit decides before any test is asked: those that apply then fail.
+///
+/// # Assumes
+/// Sporadic tasks, independent, and no overheads; what else a task set says is told by
+/// [`left_out`](super::left_out).
+///
+/// # Cost
+/// That of the tests; the same question is asked once, whatever the number of policies to which it is
+/// one.
+pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis {
+    let mut utilization = Demand::default();
+    for rate in set
+        .tasks
+        .iter()
+        .filter_map(|task| Rate::new(task.cost, task.period))
+    {
+        utilization.add(rate);
+    }
+    let feasibility = feasibility(set);
+    let mut inquiry = Inquiry::new(set, steps);
+    let policies = candidates
+        .iter()
+        .map(|candidate| inquiry.policy(candidate, &feasibility, None))
+        .collect();
+    Analysis {
+        utilization,
+        feasibility,
+        policies,
+    }
+}
+
+/// Whether the policy is shown to meet the criterion; tests are asked only until that is known.
+pub(super) fn is_shown(
+    set: &TaskSet,
+    candidate: &Candidate,
+    criterion: Criterion,
+    steps: u64,
+) -> bool {
+    let feasibility = feasibility(set);
+    let mut inquiry = Inquiry::new(set, steps);
+    let found = inquiry.policy(candidate, &feasibility, Some(criterion));
+    found.judgement(criterion).answer == Answer::Schedulable
+}
+
+/// What a question is remembered by: the test, its steps, and about what it was asked.
+type Question = (usize, u64, CpuSet, Vec<Member>);
+
+/// A task set under examination.
+struct Inquiry<'a> {
+    set: &'a TaskSet,
+    steps: u64,
+    known: BTreeMap<Question, Shown>,
+}
+
+impl<'a> Inquiry<'a> {
+    const fn new(set: &'a TaskSet, steps: u64) -> Self {
+        Self {
+            set,
+            steps,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// All tests that speak of the policy; with `only` a criterion, until it is shown.
+    fn policy(
+        &mut self,
+        candidate: &Candidate,
+        feasibility: &Feasibility,
+        only: Option<Criterion>,
+    ) -> PolicyAnalysis {
+        let mut found = PolicyAnalysis {
+            policy: candidate.policy.clone(),
+            rule: candidate.rule,
+            refusal: candidate.bound.as_ref().err().cloned(),
+            hard: undecided(),
+            soft: undecided(),
+            bounds: Vec::new(),
+            best: vec![None; self.set.tasks.len()],
+        };
+        match &candidate.bound {
+            Ok(bound) => {
+                let bound: Vec<CpuSet> = bound.iter().map(|affinity| *affinity.cpus()).collect();
+                self.bound(&bound, feasibility, only, &mut found);
+            }
+            Err(_) => {
+                let listed = TESTS.iter().filter(|test| test.speaks_of(candidate.rule));
+                for test in listed {
+                    let tests = &mut judgement(&mut found, test.criterion).tests;
+                    tests.push((test.name, Found::NotApplicable));
+                }
+            }
+        }
+        self.hopeless(&mut found, feasibility);
+        found
+    }
+
+    /// The same where the policy takes the tasks and binds them to these CPUs.
+    fn bound(
+        &mut self,
+        bound: &[CpuSet],
+        feasibility: &Feasibility,
+        only: Option<Criterion>,
+        found: &mut PolicyAnalysis,
+    ) {
+        let mut grounds = self.grounds(bound);
+        let mut whole = self.whole();
+        let overload = overload(&grounds);
+        for (place, test) in in_order(only) {
+            if only.is_some_and(|wanted| grounds.iter().all(|ground| ground.is_shown(wanted))) {
+                break;
+            }
+            if !test.speaks_of(found.rule) {
+                continue;
+            }
+            let infeasible = feasibility.verdict == Feasible::No;
+            let lost = overload.is_some() || (infeasible && test.criterion == Criterion::Hard);
+            let verdict = match test.asked {
+                Asked::Parts(_) => self.ask_parts((place, lost), &mut grounds, found),
+                Asked::Whole(_) => {
+                    let verdict = self.ask((place, lost), &mut whole, found);
+                    if verdict == Found::Pass {
+                        grounds.iter_mut().for_each(|ground| ground.note(test));
+                    }
+                    verdict
+                }
+                Asked::Aside(_) => self.ask((place, lost), &mut whole, found),
+            };
+            let tests = &mut judgement(found, test.criterion).tests;
+            tests.push((test.name, verdict));
+        }
+        conclude(found, &mut grounds);
+        if let Some(witness) = overload {
+            refute(&mut found.hard, "feasibility", Some(witness.clone()));
+            refute(&mut found.soft, "feasibility", Some(witness));
+        }
+    }
+
+    /// What no scheduler can do, no policy can.
+    fn hopeless(&self, found: &mut PolicyAnalysis, feasibility: &Feasibility) {
+        if feasibility.verdict != Feasible::No {
+            return;
+        }
+        refute(&mut found.hard, "feasibility", feasibility.witness.clone());
+        let by_load = match &feasibility.witness {
+            // By its density a task may be too much for its deadline, and yet only late.
+            Some(Witness::Alone { task, .. }) => {
+                let task = &self.set.tasks[task.index()];
+                task.cost > task.period
+            }
+            Some(_) => true,
+            None => false,
+        };
+        if by_load {
+            refute(&mut found.soft, "feasibility", feasibility.witness.clone());
+        }
+    }
+
+    /// The parts of the tasks where the policy binds them.
+    fn grounds(&self, bound: &[CpuSet]) -> Vec<Ground> {
+        let members = self.members(bound);
+        let cpus: Vec<CpuSet> = members.iter().map(|member| member.cpus).collect();
+        let parts = parts(&cpus);
+        let steps = self.steps / (parts.len().max(1) as u64);
+        let ground = |part: Part| {
+            let of_part: Vec<Member> = part.members.iter().map(|&place| members[place]).collect();
+            Ground::new(Case::new(of_part, part.cpus, self.terms()), steps)
+        };
+        parts.into_iter().map(ground).collect()
+    }
+
+    /// All tasks with the CPUs that they ask for.
+    fn whole(&self) -> Ground {
+        let cpus: Vec<CpuSet> = self
+            .set
+            .tasks
+            .iter()
+            .map(|task| *task.affinity.cpus())
+            .collect();
+        let members = self.members(&cpus);
+        let case = Case::new(members, self.set.platform.all(), self.terms());
+        Ground::new(case, self.steps)
+    }
+
+    fn terms(&self) -> CaseTerms {
+        let scheduler = &self.set.scheduler;
+        let quantum = scheduler.quantum.filter(|quantum| !quantum.is_zero());
+        let quantum = quantum.unwrap_or(QUANTUM);
+        let is_aligned = |task: &Task| {
+            let offset = task.offset.as_ns();
+            task.arrival == Arrival::Periodic && offset.is_multiple_of(quantum.as_ns())
+        };
+        CaseTerms {
+            quantum,
+            aligned: self.set.tasks.iter().all(is_aligned),
+            reserve: scheduler.reserve,
+        }
+    }
+
+    fn members(&self, bound: &[CpuSet]) -> Vec<Member> {
+        let priorities = self.set.priorities();
+        let all = self.set.platform.all();
+        let member = |(id, task): (TaskId, &Task)| {
+            let cpus = bound.get(id.index()).unwrap_or(task.affinity.cpus());
+            Member {
+                id,
+                cost: task.cost,
+                period: task.period,
+                deadline: task.deadline,
+                priority: priorities[id.index()],
+                cpus: *cpus & all,
+            }
+        };
+        self.set.iter().map(member).collect()
+    }
+
+    /// Asks the test at this place about every part; if all is lost, it fails where it applies.
+    fn ask_parts(
+        &mut self,
+        (place, lost): (usize, bool),
+        grounds: &mut [Ground],
+        found: &mut PolicyAnalysis,
+    ) -> Found {
+        let all: Vec<Found> = grounds
+            .iter_mut()
+            .map(|ground| self.ask((place, lost), ground, found))
+            .collect();
+        let any = |wanted| all.contains(&wanted);
+        let worst = [Found::NotApplicable, Found::Fail, Found::StepLimit];
+        worst
+            .into_iter()
+            .find(|&one| any(one))
+            .unwrap_or(Found::Pass)
+    }
+
+    /// Asks a test about one part, and notes what follows.
+    fn ask(
+        &mut self,
+        (place, lost): (usize, bool),
+        ground: &mut Ground,
+        found: &mut PolicyAnalysis,
+    ) -> Found {
+        let test = &TESTS[place];
+        if !test.takes(found.rule, &ground.case) {
+            return Found::NotApplicable;
+        }
+        if lost {
+            return Found::Fail;
+        }
+        let (Asked::Parts(run) | Asked::Whole(run) | Asked::Aside(run)) = test.asked;
+        let case = &ground.case;
+        let question = (place, ground.steps, case.cpus, case.members.clone());
+        let shown = self
+            .known
+            .entry(question)
+            .or_insert_with(|| run(case, &mut Steps::at_most(ground.steps)));
+        match shown {
+            Shown::StepLimit => Found::StepLimit,
+            Shown::Fail(witness) => {
+                if let Some(witness) = witness {
+                    ground.refuted = Some((test.name, witness.clone()));
+                }
+                Found::Fail
+            }
+            Shown::Pass(bounds) => {
+                if let Some(bounds) = bounds {
+                    keep(found, test.name, &ground.case, bounds);
+                }
+                ground.note(test);
+                Found::Pass
+            }
+        }
+    }
+}
+
+/// The tests with their places; if a criterion is wanted, those that are for it come first. The others
+/// may show it, too: who meets all deadlines is never tardy, and bounds may be within deadlines.
+fn in_order(only: Option<Criterion>) -> Vec<(usize, &'static Test)> {
+    let mut order: Vec<(usize, &Test)> = TESTS.iter().enumerate().collect();
+    order.sort_by_key(|(_, test)| only.is_some_and(|wanted| test.criterion != wanted));
+    order
+}

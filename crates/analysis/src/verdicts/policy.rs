@@ -1,0 +1,141 @@
+//! What a policy is to a test.
+
+use shiftwork_model::{CpuSet, Share, TaskSet};
+
+use super::Criterion;
+use crate::admission::{Order, Placement, Terms};
+
+/// By what rule a policy schedules, as far as tests care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Jobs are ranked and placed, and preempted at any time.
+    Preemptive(Order, Placement),
+    /// Global EDF; a job that runs goes on to its end.
+    NonPreemptive,
+    /// SCHED_DEADLINE with repaired migrations: each task on one CPU or on all of them.
+    SemiPartitioned,
+    /// PD2: in quanta that begin on all CPUs together, or staggered.
+    Pfair {
+        /// Whether the quanta of each CPU begin a little after those of the one before.
+        staggered: bool,
+    },
+}
+
+/// Every kind of policy of which a test speaks, by the name that DESIGN and `shiftwork policies` use.
+/// Baselines and builds of the same rule (`strong-edf-kernel`) have the verdicts of theirs.
+pub const POLICIES: [&str; 16] = [
+    "p-edf",
+    "p-fp",
+    "c-edf",
+    "c-fp",
+    "g-edf",
+    "g-fp",
+    "np-g-edf",
+    "weak-edf",
+    "weak-fp",
+    "strong-edf",
+    "strong-fp",
+    "hpa-edf",
+    "hpa-fp",
+    "dl-sp",
+    "pd2",
+    "s-pd2",
+];
+
+impl Rule {
+    /// The rule of the policy with this name, in any case; `None` for those of which no test speaks.
+    pub fn of_policy(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "np-g-edf" => Some(Self::NonPreemptive),
+            "dl-sp" => Some(Self::SemiPartitioned),
+            "pd2" => Some(Self::Pfair { staggered: false }),
+            "s-pd2" => Some(Self::Pfair { staggered: true }),
+            other => Terms::of_policy(other, Share::DEFAULT_RESERVE)
+                .map(|terms| Self::Preemptive(terms.order, terms.placement)),
+        }
+    }
+
+    /// What the policy is for: all deadlines where it can promise them, bounded tardiness where its
+    /// admission promises no more than that.
+    pub const fn promise(self) -> Criterion {
+        match self {
+            Self::Preemptive(Order::FixedPriority, _)
+            | Self::Preemptive(Order::Edf, Placement::Partitioned | Placement::Weak)
+            | Self::Pfair { .. } => Criterion::Hard,
+            Self::Preemptive(Order::Edf, _) | Self::NonPreemptive | Self::SemiPartitioned => {
+                Criterion::Soft
+            }
+        }
+    }
+
+    pub(super) fn is_edf(self) -> bool {
+        matches!(self, Self::Preemptive(Order::Edf, _))
+    }
+
+    pub(super) fn is_fp(self) -> bool {
+        matches!(self, Self::Preemptive(Order::FixedPriority, _))
+    }
+
+    pub(super) fn is_partitioned(self) -> bool {
+        matches!(self, Self::Preemptive(_, Placement::Partitioned))
+    }
+
+    /// Whether affinities may differ within a part.
+    pub(super) fn is_by_affinity(self) -> bool {
+        let Self::Preemptive(_, placement) = self else {
+            return false;
+        };
+        matches!(
+            placement,
+            Placement::Weak | Placement::Strong | Placement::Hierarchical
+        )
+    }
+
+    /// Whether running jobs are moved where that makes room.
+    pub(super) fn shifts(self) -> bool {
+        let Self::Preemptive(_, placement) = self else {
+            return false;
+        };
+        matches!(placement, Placement::Strong | Placement::Hierarchical)
+    }
+
+    /// Why a rule that `policies` does not list cannot schedule these affinities, if it cannot; those that
+    /// it lists say so themselves.
+    pub fn refusal(self, policy: &str, set: &TaskSet) -> Option<String> {
+        let all = set.platform.all();
+        let (fits, takes): (fn(&CpuSet, &CpuSet) -> bool, &str) = match self {
+            Self::Pfair { .. } => (|cpus, all| cpus == all, "schedules over all of them"),
+            Self::SemiPartitioned => (
+                |cpus, all| cpus == all || cpus.len() == 1,
+                "takes one CPU or all of them",
+            ),
+            Self::Preemptive(..) | Self::NonPreemptive => return None,
+        };
+        let outside = set.tasks.iter().find(|task| {
+            let cpus = *task.affinity.cpus() & all;
+            !fits(&cpus, &all)
+        })?;
+        Some(format!(
+            "{policy}: task {} may use only CPUs {{{}}}, and this policy {takes}; `hpa-edf` takes \
+             nested affinities, `strong-edf` any",
+            outside.name, outside.affinity
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_policy_has_a_rule_and_others_by_name() {
+        for name in POLICIES {
+            assert!(Rule::of_policy(name).is_some(), "{name}");
+        }
+        assert_eq!(
+            Rule::of_policy("Strong-EDF-kernel"),
+            Rule::of_policy("strong-edf")
+        );
+        assert_eq!(Rule::of_policy("cem"), None);
+    }
+}

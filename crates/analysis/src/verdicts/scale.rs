@@ -1,0 +1,202 @@
+//! By how much costs may grow, or must shrink, until a policy is just shown to schedule a task set.
+
+use std::fmt;
+
+use shiftwork_model::{Span, TaskSet};
+
+use super::judge::{QUANTUM, is_shown};
+use super::{Candidate, Criterion};
+
+/// A factor on costs, a fraction in lowest terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factor {
+    numerator: u128,
+    denominator: u128,
+}
+
+/// Factors are found to this part of one.
+const RESOLUTION: u128 = 1_000_000;
+
+/// Written as `18/17`, or `2`.
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.denominator {
+            1 => write!(f, "{}", self.numerator),
+            _ => write!(f, "{}/{}", self.numerator, self.denominator),
+        }
+    }
+}
+
+impl Factor {
+    fn new(numerator: u128, denominator: u128) -> Self {
+        let common = gcd(numerator, denominator).max(1);
+        Self {
+            numerator: numerator / common,
+            denominator: denominator / common,
+        }
+    }
+
+    /// With three decimal places, rounded down.
+    pub fn to_decimal(self) -> String {
+        let thousandths = self.numerator * 1_000 / self.denominator;
+        format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
+    }
+}
+
+const fn gcd(a: u128, b: u128) -> u128 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}
+
+/// The largest factor on all costs with which the policy is shown to meet the criterion. `candidate`
+/// says where the policy binds the tasks of the set that it is given, which may depend on their costs.
+/// `None` if no factor of a millionth or more is shown.
+///
+/// The factor is found to a millionth; of the fractions between the last that passes and the first that
+/// fails the simplest is tried too, so that a limit such as 18/17 is found exactly. Where a test passes, fails and passes again as costs grow (as first fit may), one of the
+/// places where it turns is found.
+///
+/// # Cost
+/// About 20 + log2(factor) times that of the tests until one passes.
+pub fn largest_factor(
+    set: &TaskSet,
+    candidate: &mut dyn FnMut(&TaskSet) -> Candidate,
+    criterion: Criterion,
+    steps: u64,
+) -> Option<Factor> {
+    let mut passes = |factor: Factor| {
+        let scaled = scaled(set, factor)?;
+        is_shown(&scaled, &candidate(&scaled), criterion, steps).then_some(())
+    };
+    let (mut low, mut high) = (0, beyond(set)?);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match passes(Factor::new(middle, RESOLUTION)) {
+            Some(()) => low = middle,
+            None => high = middle,
+        }
+    }
+    if low == 0 {
+        return None;
+    }
+    let found = Factor::new(low, RESOLUTION);
+    let simplest = simplest(low, high);
+    match passes(simplest) {
+        Some(()) => Some(simplest),
+        None => Some(found),
+    }
+}
+
+/// A multiple of the resolution with which some task needs more than a CPU; `None` without tasks.
+fn beyond(set: &TaskSet) -> Option<u128> {
+    let most = |task: &shiftwork_model::Task| {
+        let (cost, period) = (task.cost.as_ns().max(1), task.period.as_ns());
+        u128::from(period) * RESOLUTION / u128::from(cost) + 1
+    };
+    set.tasks.iter().map(most).min()
+}
+
+/// The set with these costs: exactly, with all times counted in parts of a nanosecond, as many as the
+/// denominator says; where that is too long for a span, with costs rounded up to nanoseconds, so that
+/// what is shown of it holds for the exact product. `None` if one is then too long.
+fn scaled(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
+    in_parts(set, factor).or_else(|| rounded_up(set, factor))
+}
+
+fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
+    let mut scaled = set.clone();
+    let quantum = set.scheduler.quantum.filter(|quantum| !quantum.is_zero());
+    scaled.scheduler.quantum = Some(times(quantum.unwrap_or(QUANTUM), factor.denominator)?);
+    for task in &mut scaled.tasks {
+        task.cost = times(task.cost, factor.numerator)?;
+        for time in [&mut task.period, &mut task.deadline, &mut task.offset] {
+            *time = times(*time, factor.denominator)?;
+        }
+    }
+    Some(scaled)
+}
+
+/// `None` if it is longer than the longest span that a file can name.
+fn times(span: Span, by: u128) -> Option<Span> {
+    let product = u128::from(span.as_ns()).checked_mul(by)?;
+    let product = u64::try_from(product).ok().map(Span::from_ns);
+    product.filter(|&product| product <= Span::MAX)
+}
+
+fn rounded_up(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
+    let mut scaled = set.clone();
+    for task in &mut scaled.tasks {
+        let product = u128::from(task.cost.as_ns()).checked_mul(factor.numerator)?;
+        let cost = product.div_ceil(factor.denominator).max(1);
+        task.cost = Span::from_ns(u64::try_from(cost).ok()?);
+    }
+    Some(scaled)
+}
+
+/// The fraction with the smallest denominator in [low, high) of the resolution, by descent in the tree of
+/// Stern and Brocot; `high` is above `low`.
+fn simplest(low: u128, high: u128) -> Factor {
+    // Continued fractions: take whole parts off both ends until they differ.
+    fn between(low: (u128, u128), high: (u128, u128)) -> (u128, u128) {
+        let whole = low.0.div_ceil(low.1);
+        // An integer in the interval is the simplest.
+        if whole * high.1 < high.0 {
+            return (whole, 1);
+        }
+        let part = low.0 / low.1;
+        // Neither end is whole here, and both have this whole part: turn the rests over, which swaps them.
+        let low_rest = (low.0 - part * low.1, low.1);
+        let high_rest = (high.0 - part * high.1, high.1);
+        let (n, d) = between_closed_above((high_rest.1, high_rest.0), (low_rest.1, low_rest.0));
+        (part * n + d, n)
+    }
+    // The same in (low, high].
+    fn between_closed_above(low: (u128, u128), high: (u128, u128)) -> (u128, u128) {
+        let whole = low.0 / low.1 + 1;
+        if whole * high.1 <= high.0 {
+            return (whole, 1);
+        }
+        let part = low.0 / low.1;
+        let low_rest = (low.0 - part * low.1, low.1);
+        let high_rest = (high.0 - part * high.1, high.1);
+        if low_rest.0 == 0 {
+            // Everything just above a whole number: 1/n for the least n that is small enough.
+            let n = high_rest.1.div_ceil(high_rest.0);
+            return (part * n + 1, n);
+        }
+        let (n, d) = between((high_rest.1, high_rest.0), (low_rest.1, low_rest.0));
+        (part * n + d, n)
+    }
+    let (numerator, denominator) = between((low, RESOLUTION), (high, RESOLUTION));
+    Factor::new(numerator, denominator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_simplest_fraction_is_that_of_trying_every_denominator() {
+        let near = [
+            0, 1, 2, 333_333, 499_999, 500_000, 666_666, 707_106, 999_999, 1_000_000,
+        ];
+        let far = [1_058_823, 1_414_213, 2_000_000, 3_141_592, 17_999_999];
+        for low in near.into_iter().chain(far) {
+            let found = simplest(low, low + 1);
+            let (n, d) = (found.numerator, found.denominator);
+            assert!(
+                low * d <= n * RESOLUTION && n * RESOLUTION < (low + 1) * d,
+                "{low}: {found}"
+            );
+            let smaller = (1..d).find(|&d| {
+                let n = (low * d).div_ceil(RESOLUTION);
+                n * RESOLUTION < (low + 1) * d
+            });
+            assert_eq!(smaller, None, "{low}: {found}");
+        }
+        assert_eq!(simplest(1_058_823, 1_058_824).to_string(), "18/17");
+        assert_eq!(Factor::new(18, 17).to_decimal(), "1.058");
+    }
+}

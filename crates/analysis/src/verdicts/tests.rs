@@ -1,0 +1,374 @@
+use std::collections::BTreeSet;
+
+use shiftwork_model::{Affinity, CpuSet, RandomStream, Span, Task, TaskSet, pack};
+
+use super::*;
+use crate::affinity::Feasible;
+
+const STEPS: u64 = 20_000_000;
+
+/// Cost, period, deadline in milliseconds, and CPUs.
+type Line = (u64, u64, u64, &'static str);
+
+fn set(cpus: usize, lines: &[Line]) -> TaskSet {
+    let task = |(index, &(cost, period, deadline, list)): (usize, &Line)| {
+        let affinity = Affinity::new(list.parse().unwrap()).unwrap();
+        let [cost, period, deadline] = [cost, period, deadline].map(Span::from_ms);
+        Task {
+            deadline,
+            ..Task::periodic(&format!("t{}", index + 1), cost, period, affinity)
+        }
+    };
+    TaskSet::new("", cpus, lines.iter().enumerate().map(task).collect())
+}
+
+/// Three tasks of which two CPUs can run only two at a time: U = 2.
+fn three_of_two_thirds() -> TaskSet {
+    set(2, &[(2, 3, 3, "0-1"); 3])
+}
+
+/// Example 5 of Tang et al. 2021: U = 17/6 on three CPUs.
+fn tang_5() -> TaskSet {
+    let lines = [
+        (2, 6, 6, "0"),
+        (2, 2, 2, "0-2"),
+        (1, 6, 6, "1"),
+        (2, 2, 2, "0-2"),
+        (2, 6, 6, "2"),
+    ];
+    set(3, &lines)
+}
+
+/// Where a policy binds the tasks, as `policy` does it.
+fn candidate(name: &str, set: &TaskSet) -> Candidate {
+    let rule = Rule::of_policy(name).unwrap();
+    let own = || set.tasks.iter().map(|task| task.affinity).collect();
+    let bound = match name {
+        "p-edf" | "p-fp" => {
+            let singles: Vec<CpuSet> = set.platform.all().iter().map(CpuSet::single).collect();
+            let packed = pack(set, &singles).group_of.into_iter();
+            let packed = packed.map(|group| Affinity::new(singles[group.unwrap()]).unwrap());
+            Ok(packed.collect())
+        }
+        _ => match rule.refusal(name, set) {
+            Some(refusal) => Err(refusal),
+            None => Ok(own()),
+        },
+    };
+    Candidate {
+        policy: name.to_owned(),
+        rule,
+        bound,
+    }
+}
+
+fn found(name: &str, set: &TaskSet) -> PolicyAnalysis {
+    let analysis = analyse(set, &[candidate(name, set)], STEPS);
+    analysis.policies.into_iter().next().unwrap()
+}
+
+/// `hard soft`.
+fn answers(name: &str, set: &TaskSet) -> String {
+    let found = found(name, set);
+    format!("{} {}", found.hard.answer.name(), found.soft.answer.name())
+}
+
+fn verdict_of(test: &str, judgement: &Judgement) -> Option<Found> {
+    let mut tests = judgement.tests.iter();
+    tests
+        .find(|(name, _)| *name == test)
+        .map(|&(_, found)| found)
+}
+
+#[test]
+fn no_test_is_asked_twice_about_one_policy() {
+    for policy in POLICIES {
+        let rule = Rule::of_policy(policy).unwrap();
+        let mut seen = BTreeSet::new();
+        for test in TESTS.iter().filter(|test| test.speaks_of(rule)) {
+            assert!(
+                seen.insert((test.name, test.criterion)),
+                "{policy}: {}",
+                test.name
+            );
+        }
+        assert!(!seen.is_empty(), "{policy}");
+    }
+}
+
+#[test]
+fn every_test_has_a_source() {
+    for test in TESTS {
+        assert!(test.source.len() > 8, "{}", test.name);
+    }
+}
+
+#[test]
+fn three_tasks_of_two_thirds_on_two_cpus() {
+    let set = three_of_two_thirds();
+    for (policy, expected) in [
+        ("p-edf", "unschedulable unschedulable"),
+        ("p-fp", "unschedulable unschedulable"),
+        ("g-edf", "unknown schedulable"),
+        ("hpa-edf", "unknown schedulable"),
+        ("weak-edf", "unknown schedulable"),
+        ("g-fp", "unknown unknown"),
+        ("np-g-edf", "unknown schedulable"),
+        ("pd2", "schedulable schedulable"),
+        ("s-pd2", "unknown schedulable"),
+    ] {
+        assert_eq!(answers(policy, &set), expected, "{policy}");
+    }
+}
+
+/// Devi and Anderson's bound is 2 ms of tardiness: x is zero.
+#[test]
+fn bounds_are_those_of_the_papers() {
+    let found = found("g-edf", &three_of_two_thirds());
+    let known = found
+        .bounds
+        .iter()
+        .find(|bounds| bounds.test == "devi-anderson");
+    assert_eq!(known.unwrap().responses, [Some(Span::from_ms(5)); 3]);
+    assert!(
+        found
+            .best
+            .iter()
+            .all(|best| best.unwrap().response <= Span::from_ms(5))
+    );
+}
+
+#[test]
+fn example_5_of_tang_is_for_strong_scheduling() {
+    let set = tang_5();
+    let analysis = analyse(&set, &[candidate("hpa-edf", &set)], STEPS);
+    assert_eq!(fraction(&analysis.utilization).unwrap(), "17/6");
+    assert_eq!(decimal(&analysis.utilization, 3), "2.833");
+    assert_eq!(analysis.feasibility.verdict, Feasible::Yes);
+    for (policy, expected) in [
+        ("hpa-edf", "unknown schedulable"),
+        ("strong-edf", "unknown schedulable"),
+        ("weak-edf", "unknown unknown"),
+        ("dl-sp", "unknown schedulable"),
+        ("pd2", "unknown unknown"),
+        // Two tasks need a whole CPU each, so the rest overloads the third, or they do not fit.
+        ("p-edf", "unschedulable unschedulable"),
+    ] {
+        assert_eq!(answers(policy, &set), expected, "{policy}");
+    }
+    assert_eq!(found("dl-sp", &set).soft.by, ["spl"]);
+    assert!(
+        found("pd2", &set)
+            .refusal
+            .unwrap()
+            .contains("task t1 may use only CPUs {0}")
+    );
+}
+
+#[test]
+fn each_part_may_be_shown_by_another_test() {
+    let lines = [
+        (1, 2, 2, "0"),
+        (1, 2, 2, "0"),
+        (1, 10, 10, "1-2"),
+        (1, 10, 10, "1-2"),
+        (1, 10, 10, "1-2"),
+    ];
+    let found = found("strong-edf", &set(3, &lines));
+    assert_eq!(found.hard.answer, Answer::Schedulable);
+    // On the full CPU only the exact test passes; the others are for several CPUs.
+    assert_eq!(found.hard.by, ["gfb", "qpa"]);
+    assert_eq!(verdict_of("qpa", &found.hard), Some(Found::NotApplicable));
+    assert!(found.best.iter().all(Option::is_some));
+}
+
+#[test]
+fn a_failure_of_an_exact_test_is_a_proof() {
+    let late = set(1, &[(2, 4, 2, "0"), (2, 4, 3, "0")]);
+    let found = found("p-edf", &late);
+    assert_eq!(found.hard.answer, Answer::Unschedulable);
+    assert_eq!(found.hard.by, ["qpa"]);
+    let proof = witness(found.hard.witness.as_ref().unwrap(), Names(&late));
+    assert_eq!(
+        proof,
+        "on CPU 0 jobs that need 4ms may all be released and due within 3ms"
+    );
+    assert_eq!(
+        found.soft.answer,
+        Answer::Schedulable,
+        "one CPU is never far behind"
+    );
+}
+
+#[test]
+fn what_overloads_some_cpus_is_decided_before_any_test() {
+    let crowded = set(2, &[(6, 10, 10, "0"), (5, 10, 10, "0"), (1, 10, 10, "0-1")]);
+    let analysis = analyse(&crowded, &[candidate("strong-edf", &crowded)], 0);
+    assert_eq!(analysis.feasibility.verdict, Feasible::No);
+    let found = &analysis.policies[0];
+    for judgement in [&found.hard, &found.soft] {
+        assert_eq!(judgement.answer, Answer::Unschedulable);
+        assert_eq!(judgement.by, ["feasibility"]);
+        assert!(
+            judgement
+                .tests
+                .iter()
+                .all(|&(_, found)| found != Found::StepLimit)
+        );
+    }
+    let proof = witness(found.hard.witness.as_ref().unwrap(), Names(&crowded));
+    assert_eq!(
+        proof,
+        "tasks `t1` and `t2` need 1.10 of CPU {0}, which is 1.00"
+    );
+}
+
+/// A job that costs more than its deadline allows is always late; how late is bounded.
+#[test]
+fn a_deadline_before_the_cost_is_a_hard_no_and_no_soft_one() {
+    let tight = set(2, &[(3, 5, 2, "0-1"), (1, 5, 5, "0-1")]);
+    assert_eq!(answers("g-edf", &tight), "unschedulable schedulable");
+}
+
+#[test]
+fn no_tasks_meet_all_deadlines() {
+    for policy in POLICIES {
+        let found = found(policy, &set(2, &[]));
+        assert_eq!(found.hard.answer, Answer::Schedulable, "{policy}");
+        assert_eq!(found.soft.answer, Answer::Schedulable, "{policy}");
+    }
+}
+
+#[test]
+fn without_steps_nothing_is_claimed_that_needs_some() {
+    let set = set(2, &[(1, 10, 9, "0-1"), (1, 10, 8, "0-1"), (1, 7, 7, "0-1")]);
+    let analysis = analyse(&set, &[candidate("g-edf", &set)], 0);
+    let found = &analysis.policies[0];
+    assert_eq!(found.hard.answer, Answer::Unknown);
+    assert_eq!(verdict_of("rta", &found.hard), Some(Found::StepLimit));
+}
+
+/// Random sets on a few CPUs, with deadlines of all kinds.
+fn random(stream: &mut RandomStream) -> TaskSet {
+    let cpus = 1 + stream.below(3) as usize;
+    let task = |stream: &mut RandomStream| {
+        let period = 2 + stream.below(9);
+        let cost = 1 + stream.below(period);
+        let deadline = match stream.below(3) {
+            0 => period,
+            1 => cost + stream.below(period - cost + 1),
+            _ => cost + stream.below(2 * period),
+        };
+        let mut mask: CpuSet = CpuSet::EMPTY;
+        for cpu in CpuSet::first(cpus).iter() {
+            if stream.below(2) == 0 {
+                mask = mask | CpuSet::single(cpu);
+            }
+        }
+        let affinity = Affinity::new(mask).or(Affinity::new(CpuSet::first(cpus)));
+        let [cost, period, deadline] = [cost, period, deadline].map(Span::from_ms);
+        Task {
+            deadline,
+            ..Task::periodic("t", cost, period, affinity.unwrap())
+        }
+    };
+    let count = 1 + stream.below(5);
+    let tasks = (0..count).map(|_| task(stream)).collect();
+    TaskSet::new("", cpus, tasks)
+}
+
+#[test]
+fn verdicts_do_not_contradict_each_other() {
+    let seeds = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 5_000,
+        None => 120,
+    };
+    for seed in 0..seeds {
+        let set = random(&mut RandomStream::new(seed, 71, 0));
+        let candidates: Vec<Candidate> =
+            POLICIES.iter().map(|name| candidate(name, &set)).collect();
+        let together = analyse(&set, &candidates, STEPS);
+        for (candidate, found) in candidates.iter().zip(&together.policies) {
+            let context = format!("seed {seed}, {}", candidate.policy);
+            let (hard, soft) = (found.hard.answer, found.soft.answer);
+            if hard == Answer::Schedulable {
+                assert_eq!(soft, Answer::Schedulable, "{context}");
+                assert_ne!(together.feasibility.verdict, Feasible::No, "{context}");
+                let deadlines = set.tasks.iter().map(|task| task.deadline);
+                let best = found.best.iter().map(|best| best.unwrap().response);
+                assert!(
+                    best.zip(deadlines).all(|(best, due)| best <= due),
+                    "{context}"
+                );
+            }
+            if soft == Answer::Unschedulable {
+                assert_eq!(hard, Answer::Unschedulable, "{context}");
+            }
+            let proven = hard == Answer::Unschedulable;
+            assert_eq!(found.hard.witness.is_some(), proven, "{context}");
+            // What is known of one policy does not depend on which others are asked about.
+            let alone = analyse(&set, std::slice::from_ref(candidate), STEPS);
+            assert_eq!(&alone.policies[0], found, "{context}");
+            for criterion in [Criterion::Hard, Criterion::Soft] {
+                let shown = judge::is_shown(&set, candidate, criterion, STEPS);
+                let known = found.judgement(criterion).answer == Answer::Schedulable;
+                assert_eq!(shown, known, "{context}, {criterion:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn costs_may_grow_until_a_sum_is_full() {
+    let factor = |name: &str, set: &TaskSet, criterion| {
+        let mut bind = |set: &TaskSet| candidate(name, set);
+        largest_factor(set, &mut bind, criterion, STEPS).map(|factor| factor.to_string())
+    };
+    let fits = |text: &str| Some(text.to_owned());
+    let uneven = set(
+        3,
+        &[
+            (2, 6, 6, "0"),
+            (1, 2, 2, "0-2"),
+            (1, 6, 6, "1"),
+            (1, 2, 2, "0-2"),
+        ],
+    );
+    // t2 and t4 fill a CPU each at a factor of 2, and all together 3 CPUs at 2.
+    assert_eq!(factor("strong-edf", &uneven, Criterion::Soft), fits("2"));
+    let one = set(1, &[(1, 3, 3, "0"), (1, 4, 4, "0")]);
+    assert_eq!(factor("p-edf", &one, Criterion::Hard), fits("12/7"));
+    assert_eq!(factor("p-edf", &set(1, &[]), Criterion::Hard), None);
+    let tang = tang_5();
+    assert_eq!(
+        factor("strong-edf", &tang, Criterion::Soft),
+        fits("1"),
+        "two have a whole CPU"
+    );
+    let thirds = three_of_two_thirds();
+    assert_eq!(
+        factor("pd2", &thirds, Criterion::Hard),
+        fits("1"),
+        "costs are whole quanta"
+    );
+    let full = set(1, &[(4, 3, 3, "0")]);
+    assert_eq!(
+        factor("p-edf", &full, Criterion::Hard),
+        fits("3/4"),
+        "less than it has"
+    );
+}
+
+#[test]
+fn what_no_test_takes_into_account_is_told() {
+    use shiftwork_model::{Phase, Work};
+    let mut set = set(1, &[(2, 10, 10, "0"), (2, 10, 10, "0"), (2, 10, 10, "0")]);
+    let [run, sleep] = [Phase::Run(Span::from_ms(1)), Phase::Sleep(Span::from_ms(1))];
+    set.tasks[0].work = Work::Phases(vec![run, sleep, run]);
+    set.tasks[1].work = Work::Uniform(Span::from_ms(1), Span::from_ms(3));
+    let told = [
+        "task `t1` suspends itself within a job",
+        "jobs of task `t2` may run for 3ms, longer than its cost of 2ms",
+    ];
+    assert_eq!(left_out(&set), told);
+}

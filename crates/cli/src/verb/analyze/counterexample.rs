@@ -1,0 +1,100 @@
+//! Where no test decides, a simulation may: a job that is late there shows that not all deadlines are met.
+
+use shiftwork_analysis::verdicts::{Analysis, Answer};
+use shiftwork_model::{Arrival, Instant, OnOverrun, Span, Task, TaskSet, Work};
+use shiftwork_policy::registry::Entry;
+use shiftwork_sim::{Options, Simulation};
+use shiftwork_trace::Counters;
+
+use crate::catalogue;
+
+/// So many jobs are simulated under one policy.
+const JOBS_MAX: u128 = 5_000;
+
+/// Looks for missed deadlines under every policy of which nothing is known, and notes those that are
+/// found; returns the policies with what was seen.
+///
+/// All tasks release together and then every period, and every job takes its whole cost. Sporadic tasks
+/// may do so, whatever else the task set says.
+pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
+    let strict = strictest(set);
+    let mut examples = Vec::new();
+    for found in &mut analysis.policies {
+        if found.hard.answer != Answer::Unknown || found.refusal.is_some() {
+            continue;
+        }
+        let entry = catalogue::find(&found.policy).ok();
+        if let Some(words) = entry.and_then(|entry| late(&strict, entry)) {
+            found.hard.answer = Answer::Unschedulable;
+            found.hard.by = vec!["simulation"];
+            examples.push((found.policy.clone(), words));
+        }
+    }
+    examples
+}
+
+/// The same tasks, as demanding as they may be from the start.
+fn strictest(set: &TaskSet) -> TaskSet {
+    let demanding = |task: &Task| Task {
+        offset: Span::ZERO,
+        arrival: Arrival::Periodic,
+        work: Work::Cost,
+        on_overrun: OnOverrun::Continue,
+        ..task.clone()
+    };
+    TaskSet {
+        tasks: set.tasks.iter().map(demanding).collect(),
+        actions: Vec::new(),
+        ..set.clone()
+    }
+}
+
+/// What a simulation shows of missed deadlines; `None` if there are none.
+fn late(set: &TaskSet, entry: &Entry) -> Option<String> {
+    let policy = entry.build(set).ok()?;
+    let horizon = horizon(set);
+    let options = Options {
+        seed: 1,
+        horizon: Instant::ZERO + horizon,
+        overheads: None,
+        reserve_server: false,
+    };
+    let mut counters = Counters::new(set, set.platform.cpus);
+    Simulation::new(set, policy, entry.order, options).run(&mut counters);
+    let summary = counters.finish(Instant::ZERO + horizon);
+    let worst = summary.tasks.iter().filter(|task| task.misses > 0);
+    let worst = worst.max_by_key(|task| task.misses)?;
+    Some(format!(
+        "simulated for {horizon} with all tasks released together, task `{}` misses {} of {} deadlines",
+        worst.name, worst.misses, worst.jobs
+    ))
+}
+
+/// How long to simulate: until the schedule would repeat if nothing were left over, or so many jobs.
+fn horizon(set: &TaskSet) -> Span {
+    let longest = set.tasks.iter().map(|task| task.deadline.as_ns()).max();
+    // Jobs in 2^64 ns.
+    let jobs = set
+        .tasks
+        .iter()
+        .map(|task| (1u128 << 64) / u128::from(task.period.as_ns().max(1)));
+    let enough = (JOBS_MAX << 64) / jobs.sum::<u128>().max(1);
+    let repeats = set.tasks.iter().try_fold(1u128, |common, task| {
+        let period = u128::from(task.period.as_ns().max(1));
+        let multiple = common / gcd(common, period) * period;
+        (multiple < enough).then_some(multiple)
+    });
+    let enough = match repeats {
+        Some(repeats) => repeats + u128::from(longest.unwrap_or(0)),
+        None => enough,
+    };
+    let enough = u64::try_from(enough).unwrap_or(u64::MAX);
+    Span::from_ns(enough.min(Span::MAX.as_ns() / 4))
+}
+
+const fn gcd(a: u128, b: u128) -> u128 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}

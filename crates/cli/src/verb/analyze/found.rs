@@ -1,0 +1,270 @@
+//! Everything that `analyze` finds out, and the answer.
+
+use shiftwork_analysis::admission::{Claim, Decision, Terms, admit, claims};
+use shiftwork_analysis::affinity::Bound;
+use shiftwork_analysis::packing::{Assignment, assign};
+use shiftwork_analysis::verdicts::{
+    Analysis, Answer as Known, Criterion, Factor, PolicyAnalysis, analyse, largest_factor,
+};
+use shiftwork_analysis::{Ranked, Sporadic, Steps};
+use shiftwork_model::TaskSet;
+
+use super::candidate::{self, Named, candidate};
+use super::counterexample;
+use crate::args::{AnalyzeArgs, CriterionName};
+use crate::failure::{Answer, Failure};
+
+/// What admission says under one policy.
+pub struct Admission {
+    /// The policy.
+    pub policy: String,
+    /// `None`: the policy does not take the task set, or no condition is known under which it guarantees
+    /// anything.
+    pub decision: Option<Decision>,
+    /// Why the policy does not take the task set, if so.
+    pub refusal: Option<String>,
+}
+
+impl Admission {
+    /// For people.
+    pub fn reason(&self) -> &str {
+        match (&self.decision, &self.refusal) {
+            (Some(decision), _) => &decision.reason,
+            (None, Some(refusal)) => refusal,
+            (None, None) => "no condition is known under which this policy guarantees anything",
+        }
+    }
+}
+
+/// By how much costs may grow under one policy.
+pub struct Scale {
+    /// The policy.
+    pub policy: String,
+    /// What is to stay so.
+    pub criterion: Criterion,
+    /// `None` if it is not so with any factor.
+    pub factor: Option<Factor>,
+    /// Whether the policy does not take the task set.
+    pub is_refused: bool,
+}
+
+/// Affinities for all tasks.
+pub struct Proposal {
+    /// The policy.
+    pub policy: String,
+    /// `None` if none were found.
+    pub assignment: Option<Assignment>,
+    /// Whether some task gets CPUs that its file does not give it.
+    pub is_wider: bool,
+}
+
+/// Everything that is known.
+pub struct Findings {
+    /// Verdicts and bounds, policy by policy.
+    pub analysis: Analysis,
+    /// The policies that the user asks about, in lower case; the first names the admission. Empty if
+    /// neither the command line nor the file names one.
+    pub chosen: Vec<String>,
+    /// Under the first of them, otherwise under `strong-edf`, which takes any affinities.
+    pub admission: Admission,
+    /// What is asked, if the command line says.
+    pub criterion: Option<Criterion>,
+    /// If asked for, of the policies in the order of `analysis`.
+    pub scales: Option<Vec<Scale>>,
+    /// By policy, missed deadlines that a simulation shows where no test decides.
+    pub examples: Vec<(String, String)>,
+    /// If asked for, under the policy of the admission.
+    pub proposal: Option<Proposal>,
+}
+
+/// Where no policy is named.
+const TAKES_ANY: &str = "strong-edf";
+
+impl Findings {
+    /// Asks the analysis.
+    ///
+    /// # Errors
+    /// If a policy is named that does not exist.
+    pub fn of(args: &AnalyzeArgs, set: &TaskSet) -> Result<Self, Failure> {
+        let of_file = set.scheduler.policy.iter();
+        let names: Vec<&String> = match args.policies.is_empty() {
+            true => of_file.collect(),
+            false => args.policies.iter().collect(),
+        };
+        let mut chosen: Vec<Named> = Vec::new();
+        for name in names {
+            let named = candidate::named(name)?;
+            if !chosen.contains(&named) {
+                chosen.push(named);
+            }
+        }
+        let mut looked_at = match args.policies.is_empty() {
+            true => candidate::all(),
+            false => Vec::new(),
+        };
+        let further = chosen.iter().filter(|named| !looked_at.contains(named));
+        let further: Vec<Named> = further.cloned().collect();
+        looked_at.extend(further);
+        let candidates: Vec<_> = looked_at
+            .iter()
+            .map(|named| candidate(named, set))
+            .collect();
+        let criterion = args.criterion.map(|name| match name {
+            CriterionName::Hard => Criterion::Hard,
+            CriterionName::Soft => Criterion::Soft,
+        });
+        let mut analysis = analyse(set, &candidates, args.max_steps);
+        let examples = counterexample::search(set, &mut analysis);
+        let scales = args.scale.then(|| scales(args, set, &looked_at, criterion));
+        let first = match chosen.first() {
+            Some(named) => named.clone(),
+            None => candidate::named(TAKES_ANY)?,
+        };
+        let proposal = match args.assign {
+            true => Some(proposal(&first, set, args.max_steps)?),
+            false => None,
+        };
+        Ok(Self {
+            analysis,
+            examples,
+            proposal,
+            admission: admission(&first, set),
+            chosen: chosen.into_iter().map(|named| named.name).collect(),
+            criterion,
+            scales,
+        })
+    }
+
+    /// The policies that the user asks about.
+    pub fn asked(&self) -> impl Iterator<Item = &PolicyAnalysis> {
+        let policies = self.analysis.policies.iter();
+        policies.filter(|found| self.chosen.contains(&found.policy))
+    }
+
+    /// The missed deadlines that a simulation shows under a policy, in words.
+    pub fn example(&self, found: &PolicyAnalysis) -> Option<&str> {
+        let mut examples = self.examples.iter();
+        let example = examples.find(|(policy, _)| *policy == found.policy);
+        example.map(|(_, words)| words.as_str())
+    }
+
+    /// What a policy is asked for: what the command line says, otherwise what the policy promises.
+    pub fn wanted(&self, found: &PolicyAnalysis) -> Criterion {
+        self.criterion.unwrap_or_else(|| found.rule.promise())
+    }
+
+    /// Whether all policies that are asked about do what is wanted of them; if none is named, whether any
+    /// policy does.
+    pub fn known(&self) -> Known {
+        let answers = |asked: &mut dyn Iterator<Item = &PolicyAnalysis>| -> Vec<Known> {
+            asked
+                .map(|found| found.judgement(self.wanted(found)).answer)
+                .collect()
+        };
+        if self.chosen.is_empty() {
+            return any(&answers(&mut self.analysis.policies.iter()));
+        }
+        every(&answers(&mut self.asked()))
+    }
+
+    /// The same as the end of the command.
+    pub fn answer(&self) -> Answer {
+        match self.known() {
+            Known::Schedulable => Answer::Yes,
+            Known::Unschedulable => Answer::No,
+            Known::Unknown => Answer::Undecided,
+        }
+    }
+}
+
+fn every(answers: &[Known]) -> Known {
+    let is = |wanted| answers.contains(&wanted);
+    match (is(Known::Unschedulable), is(Known::Unknown)) {
+        (true, _) => Known::Unschedulable,
+        (false, true) => Known::Unknown,
+        (false, false) => Known::Schedulable,
+    }
+}
+
+fn any(answers: &[Known]) -> Known {
+    let is = |wanted| answers.contains(&wanted);
+    match (is(Known::Schedulable), is(Known::Unknown)) {
+        (true, _) => Known::Schedulable,
+        (false, true) => Known::Unknown,
+        (false, false) => Known::Unschedulable,
+    }
+}
+
+fn admission(named: &Named, set: &TaskSet) -> Admission {
+    let terms = Terms::of_policy(&named.name, set.scheduler.reserve);
+    let candidate = candidate(named, set);
+    let bound = candidate.bound.as_ref();
+    let decision = terms
+        .zip(bound.ok())
+        .map(|(terms, bound)| admit(set, bound, terms));
+    Admission {
+        policy: candidate.policy,
+        decision,
+        refusal: candidate.bound.err(),
+    }
+}
+
+/// Proposes affinities within those of the file; if there are none, any.
+///
+/// # Errors
+/// If nothing is known of the policy.
+fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, Failure> {
+    let terms = Terms::of_policy(&named.name, set.scheduler.reserve).ok_or_else(|| {
+        Failure::input(format_args!(
+            "affinities cannot be proposed for {}; `strong-edf` and `p-edf` are among those for which \
+             they can",
+            named.name
+        ))
+    })?;
+    let all = set.platform.all();
+    let claims = claims(set, &[]);
+    let tasks = |widen: bool| -> Vec<Bound> {
+        let bound = |claim: &Claim| Bound {
+            ranked: Ranked {
+                task: Sporadic {
+                    cost: claim.cost,
+                    period: claim.period,
+                    deadline: claim.deadline,
+                },
+                priority: claim.priority,
+            },
+            cpus: if widen { all } else { claim.cpus },
+        };
+        claims.iter().map(bound).collect()
+    };
+    let search = |widen| assign(&tasks(widen), &all, terms, &mut Steps::at_most(steps));
+    let within = search(false);
+    let (assignment, is_wider) = match within {
+        Some(found) => (Some(found), false),
+        None => (search(true), true),
+    };
+    Ok(Proposal {
+        policy: named.name.clone(),
+        is_wider: is_wider && assignment.is_some(),
+        assignment,
+    })
+}
+
+fn scales(
+    args: &AnalyzeArgs,
+    set: &TaskSet,
+    looked_at: &[Named],
+    criterion: Option<Criterion>,
+) -> Vec<Scale> {
+    let scale = |named: &Named| {
+        let criterion = criterion.unwrap_or_else(|| named.rule.promise());
+        let mut of = |set: &TaskSet| candidate(named, set);
+        Scale {
+            policy: named.name.clone(),
+            criterion,
+            is_refused: of(set).bound.is_err(),
+            factor: largest_factor(set, &mut of, criterion, args.max_steps),
+        }
+    };
+    looked_at.iter().map(scale).collect()
+}

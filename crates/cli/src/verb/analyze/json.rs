@@ -1,0 +1,350 @@
+//! What `analyze --json` prints.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shiftwork_analysis::admission::{Guarantee, Verdict};
+use shiftwork_analysis::verdicts::{
+    Criterion, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, left_out, witness,
+};
+use shiftwork_model::{Span, Task, TaskSet};
+
+use super::found::{Admission, Findings, Proposal};
+use crate::json::SCHEMA_VERSION;
+
+/// What `analyze --json` prints.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnalyzeOutput {
+    schema_version: u64,
+    /// The name of the task set.
+    name: String,
+    /// CPUs of the platform.
+    cpus: u64,
+    /// The sum of all C/T as a reduced fraction; as a decimal, rounded down, if the fraction would have
+    /// hundreds of digits.
+    utilization: String,
+    /// `global`, `partitioned`, `bi-level`, `clustered`, `laminar` or `arbitrary`.
+    affinity_kind: String,
+    feasible: FeasibleOutput,
+    admission: AdmissionOutput,
+    /// Two for each policy, hard and soft.
+    verdicts: Vec<VerdictOutput>,
+    /// Bounds on response times, one entry for each policy and test that shows some.
+    bounds: Vec<BoundsOutput>,
+    /// For each policy the least of all bounds.
+    best: Vec<BestOutput>,
+    answer: AnswerOutput,
+    /// What the task set says and no test takes into account, for people.
+    left_out: Vec<String>,
+    /// With `--scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scale: Option<Vec<ScaleOutput>>,
+    /// With `--assign`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    assignment: Option<AssignmentOutput>,
+}
+
+/// Whether any scheduler meets all deadlines.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FeasibleOutput {
+    /// `yes`, `no` or `unknown`.
+    verdict: String,
+    /// `flow`, `laminar`, `flow-density`, `laminar-density` or `task`.
+    by: String,
+    /// Who needs more than there is, for people; null unless the verdict is `no`.
+    witness: Option<String>,
+}
+
+/// What admission says, the reserve included.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AdmissionOutput {
+    /// The policy.
+    policy: String,
+    /// `admitted` or `refused`.
+    verdict: String,
+    /// `hard`, `bounded-tardiness`, `share` or `none`.
+    guarantee: String,
+    /// For people.
+    reason: String,
+}
+
+/// What is known of one criterion under one policy.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct VerdictOutput {
+    policy: String,
+    /// `hard` (all deadlines are met) or `soft` (tardiness is bounded).
+    criterion: String,
+    /// `schedulable`, `unschedulable` or `unknown`.
+    verdict: String,
+    /// The tests that decide, the cheapest of each part; `feasibility` if the demand does not fit,
+    /// `simulation` if a simulated job is late.
+    by: Vec<String>,
+    /// Of an unschedulable set: what proves it, for people.
+    witness: Option<String>,
+    /// Why the policy does not take the task set; null if it does.
+    refusal: Option<String>,
+    /// Every test that speaks of the policy and the criterion.
+    tests: Vec<TestOutput>,
+}
+
+/// What one test found.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TestOutput {
+    test: String,
+    /// `pass`, `fail`, `not-applicable` or `step-limit`.
+    verdict: String,
+}
+
+/// What one test shows of response times.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BoundsOutput {
+    policy: String,
+    test: String,
+    /// The tasks of which it shows something.
+    tasks: Vec<BoundOutput>,
+}
+
+/// What one test shows of one task.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BoundOutput {
+    name: String,
+    /// No job finishes later after its deadline.
+    tardiness_ns: u64,
+    /// No job takes longer from its release.
+    response_ns: u64,
+    /// What is left to the deadline at least.
+    slack_ns: u64,
+}
+
+/// The best bounds under one policy.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BestOutput {
+    policy: String,
+    /// Those of which anything is known.
+    tasks: Vec<BestBoundOutput>,
+}
+
+/// The best bound of one task.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BestBoundOutput {
+    name: String,
+    tardiness_ns: u64,
+    response_ns: u64,
+    slack_ns: u64,
+    /// The test that shows it.
+    by: String,
+}
+
+/// What the exit status says.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerOutput {
+    /// The policies that are asked about; empty if none is named: then any of those listed will do.
+    policies: Vec<String>,
+    /// `hard` or `soft` if the command line says so; null: what each policy promises.
+    criterion: Option<String>,
+    /// `schedulable`, `unschedulable` or `unknown`.
+    verdict: String,
+}
+
+/// By how much all costs may grow under one policy.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ScaleOutput {
+    policy: String,
+    /// What stays so: `hard` or `soft`.
+    criterion: String,
+    /// A reduced fraction, to a millionth or exact; null if it is not so with any factor.
+    factor: Option<String>,
+}
+
+/// Affinities that are proposed.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AssignmentOutput {
+    policy: String,
+    /// What the policy promises with them: `hard` or `bounded-tardiness`; null if none were found.
+    guarantee: Option<String>,
+    /// Whether some task gets CPUs that its file does not give it.
+    wider: bool,
+    /// Empty if none were found.
+    tasks: Vec<AssignedOutput>,
+}
+
+/// The affinity that is proposed for one task.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AssignedOutput {
+    name: String,
+    /// A list of CPUs, as task-set files take it.
+    affinity: String,
+}
+
+/// Everything that was found out.
+pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
+    let analysis = &findings.analysis;
+    let names = Names(set);
+    let feasibility = &analysis.feasibility;
+    let utilization = &analysis.utilization;
+    AnalyzeOutput {
+        schema_version: SCHEMA_VERSION,
+        name: set.name.clone(),
+        cpus: set.platform.cpus as u64,
+        utilization: fraction(utilization).unwrap_or_else(|| decimal(utilization, 12)),
+        affinity_kind: set.affinity_kind().name().to_owned(),
+        feasible: FeasibleOutput {
+            verdict: feasibility.verdict.name().to_owned(),
+            by: feasibility.by.to_owned(),
+            witness: feasibility.witness.as_ref().map(|it| witness(it, names)),
+        },
+        admission: admission(&findings.admission),
+        verdicts: analysis
+            .policies
+            .iter()
+            .flat_map(|found| verdicts(found, findings, names))
+            .collect(),
+        bounds: analysis
+            .policies
+            .iter()
+            .flat_map(|found| bounds(set, found))
+            .collect(),
+        best: analysis
+            .policies
+            .iter()
+            .map(|found| best(set, found))
+            .collect(),
+        answer: AnswerOutput {
+            policies: findings.chosen.clone(),
+            criterion: findings.criterion.map(|one| one.name().to_owned()),
+            verdict: findings.known().name().to_owned(),
+        },
+        left_out: left_out(set),
+        scale: findings.scales.as_ref().map(|scales| {
+            let scale = scales.iter().map(|scale| ScaleOutput {
+                policy: scale.policy.clone(),
+                criterion: scale.criterion.name().to_owned(),
+                factor: scale.factor.map(|factor| factor.to_string()),
+            });
+            scale.collect()
+        }),
+        assignment: findings
+            .proposal
+            .as_ref()
+            .map(|proposal| assignment(set, proposal)),
+    }
+}
+
+fn admission(admission: &Admission) -> AdmissionOutput {
+    let (verdict, guarantee) = match &admission.decision {
+        Some(decision) => (decision.verdict, decision.guarantee),
+        None => (Verdict::Refused, Guarantee::None),
+    };
+    AdmissionOutput {
+        policy: admission.policy.clone(),
+        verdict: verdict.name().to_owned(),
+        guarantee: guarantee.name().to_owned(),
+        reason: admission.reason().to_owned(),
+    }
+}
+
+fn verdicts(found: &PolicyAnalysis, findings: &Findings, names: Names<'_>) -> [VerdictOutput; 2] {
+    let example = |criterion| {
+        findings
+            .example(found)
+            .filter(|_| criterion == Criterion::Hard)
+    };
+    [Criterion::Hard, Criterion::Soft].map(|criterion| {
+        let Judgement {
+            answer,
+            by,
+            witness: proof,
+            tests,
+        } = found.judgement(criterion);
+        let test = |&(test, found): &(&str, Found)| TestOutput {
+            test: test.to_owned(),
+            verdict: found.name().to_owned(),
+        };
+        VerdictOutput {
+            policy: found.policy.clone(),
+            criterion: criterion.name().to_owned(),
+            verdict: answer.name().to_owned(),
+            by: by.iter().map(|&by| by.to_owned()).collect(),
+            witness: match proof {
+                Some(proof) => Some(witness(proof, names)),
+                None => example(criterion).map(str::to_owned),
+            },
+            refusal: found.refusal.clone(),
+            tests: tests.iter().map(test).collect(),
+        }
+    })
+}
+
+fn bounds(set: &TaskSet, found: &PolicyAnalysis) -> Vec<BoundsOutput> {
+    let of_test = |bounds: &shiftwork_analysis::verdicts::Bounds| {
+        let tasks = set.tasks.iter().zip(&bounds.responses);
+        let tasks = tasks.filter_map(|(task, &response)| Some(bound(task, response?)));
+        BoundsOutput {
+            policy: found.policy.clone(),
+            test: bounds.test.to_owned(),
+            tasks: tasks.collect(),
+        }
+    };
+    found.bounds.iter().map(of_test).collect()
+}
+
+fn bound(task: &Task, response: Span) -> BoundOutput {
+    BoundOutput {
+        name: task.name.clone(),
+        tardiness_ns: less(response, task.deadline),
+        response_ns: response.as_ns(),
+        slack_ns: less(task.deadline, response),
+    }
+}
+
+fn best(set: &TaskSet, found: &PolicyAnalysis) -> BestOutput {
+    let tasks = set.tasks.iter().zip(&found.best);
+    let tasks = tasks.filter_map(|(task, best)| {
+        let best = best.as_ref()?;
+        Some(BestBoundOutput {
+            name: task.name.clone(),
+            tardiness_ns: less(best.response, task.deadline),
+            response_ns: best.response.as_ns(),
+            slack_ns: less(task.deadline, best.response),
+            by: best.by.to_owned(),
+        })
+    });
+    BestOutput {
+        policy: found.policy.clone(),
+        tasks: tasks.collect(),
+    }
+}
+
+fn assignment(set: &TaskSet, proposal: &Proposal) -> AssignmentOutput {
+    let found = proposal.assignment.as_ref();
+    let cpus = found.map_or(&[][..], |found| &found.cpus);
+    let tasks = set.tasks.iter().zip(cpus);
+    AssignmentOutput {
+        policy: proposal.policy.clone(),
+        guarantee: found.map(|found| found.guarantee.name().to_owned()),
+        wider: proposal.is_wider,
+        tasks: tasks
+            .map(|(task, cpus)| AssignedOutput {
+                name: task.name.clone(),
+                affinity: cpus.to_string(),
+            })
+            .collect(),
+    }
+}
+
+/// How much longer one is than the other; zero if it is not.
+const fn less(one: Span, other: Span) -> u64 {
+    one.as_ns().saturating_sub(other.as_ns())
+}

@@ -1,0 +1,300 @@
+//! What `analyze` tells people.
+
+use shiftwork_analysis::admission::Guarantee;
+use shiftwork_analysis::affinity::Feasible;
+use shiftwork_analysis::verdicts::{
+    Answer, Criterion, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, witness,
+};
+use shiftwork_model::TaskSet;
+use shiftwork_report::Bound;
+
+use super::found::{Admission, Findings, Proposal, Scale};
+use crate::failure::Failure;
+use crate::output::{Console, columns};
+use crate::verb::shown::colour;
+
+/// Everything, from the whole to the single task.
+pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {
+    console.line(title(set, findings))?;
+    console.line(feasible(set, findings))?;
+    console.line(admission(&findings.admission))?;
+    console.line("")?;
+    console.text(&table(findings))?;
+    for line in remarks(set, findings) {
+        console.line(line)?;
+    }
+    for found in findings.asked() {
+        console.line("")?;
+        tests(set, found, console)?;
+    }
+    if let Some(scales) = &findings.scales {
+        console.line("")?;
+        console.text(&scaled(scales))?;
+    }
+    if let Some(proposal) = &findings.proposal {
+        console.line("")?;
+        console.text(&proposed(set, proposal))?;
+    }
+    console.line("")?;
+    console.line(conclusion(findings))
+}
+
+/// `rover: 3 CPUs, 6 tasks, utilization 5/3 (1.66), arbitrary affinities`.
+fn title(set: &TaskSet, findings: &Findings) -> String {
+    let name = match set.name.as_str() {
+        "" => String::new(),
+        name => format!("{name}: "),
+    };
+    let utilization = &findings.analysis.utilization;
+    let rounded = decimal(utilization, 3);
+    let utilization = match fraction(utilization) {
+        Some(fraction) => format!("{fraction} ({rounded})"),
+        None => rounded,
+    };
+    format!(
+        "{name}{}, {}, utilization {utilization}, {} affinities",
+        plural(set.platform.cpus, "CPU"),
+        plural(set.tasks.len(), "task"),
+        set.affinity_kind()
+    )
+}
+
+fn plural(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
+fn feasible(set: &TaskSet, findings: &Findings) -> String {
+    let feasibility = &findings.analysis.feasibility;
+    let by = feasibility.by;
+    match (feasibility.verdict, &feasibility.witness) {
+        (Feasible::Yes, _) => format!("feasible: yes, by {by}: some scheduler meets all deadlines"),
+        (Feasible::No, Some(proof)) => {
+            format!("feasible: no, by {by}: {}", witness(proof, Names(set)))
+        }
+        (Feasible::No, None) => format!("feasible: no, by {by}"),
+        (Feasible::Unknown, _) => format!(
+            "feasible: unknown: the utilizations fit, and by their deadlines ({by}) the tasks do not"
+        ),
+    }
+}
+
+fn admission(admission: &Admission) -> String {
+    let verdict = match &admission.decision {
+        Some(decision) => format!(
+            "{}, guarantee {}",
+            decision.verdict.name(),
+            decision.guarantee
+        ),
+        None => "refused".to_owned(),
+    };
+    format!(
+        "admission under {}: {verdict}: {}",
+        admission.policy,
+        admission.reason()
+    )
+}
+
+/// A line for each policy.
+fn table(findings: &Findings) -> String {
+    let mut rows = vec![vec![
+        "policy".to_owned(),
+        "all deadlines met".to_owned(),
+        "tardiness bounded".to_owned(),
+    ]];
+    for found in &findings.analysis.policies {
+        let refused = found.refusal.is_some();
+        rows.push(vec![
+            found.policy.clone(),
+            verdict(&found.hard, refused),
+            verdict(&found.soft, refused),
+        ]);
+    }
+    columns(&rows)
+}
+
+/// `yes, by gfb`.
+fn verdict(judgement: &Judgement, refused: bool) -> String {
+    let by = judgement.by.join(" and ");
+    match judgement.answer {
+        Answer::Schedulable => format!("yes, by {by}"),
+        _ if refused => "-".to_owned(),
+        Answer::Unschedulable => format!("no, by {by}"),
+        Answer::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// What `-` means, and what proves that policies miss deadlines.
+fn remarks(set: &TaskSet, findings: &Findings) -> Vec<String> {
+    let policies = &findings.analysis.policies;
+    let mut lines = Vec::new();
+    // What no policy can do was said above.
+    let known = findings.analysis.feasibility.witness.as_ref();
+    let mut proven: Vec<(String, Vec<&str>)> = Vec::new();
+    for found in policies {
+        let proof = found.hard.witness.as_ref().or(found.soft.witness.as_ref());
+        let Some(proof) = proof.filter(|proof| Some(*proof) != known) else {
+            continue;
+        };
+        let words = witness(proof, Names(set));
+        match proven.iter_mut().find(|(other, _)| *other == words) {
+            Some((_, whom)) => whom.push(&found.policy),
+            None => proven.push((words, vec![&found.policy])),
+        }
+    }
+    for (words, whom) in proven {
+        lines.push(format!("{}: {words}", whom.join(", ")));
+    }
+    for (policy, example) in &findings.examples {
+        lines.push(format!("{policy}: {example}"));
+    }
+    if policies.iter().any(|found| found.refusal.is_some()) {
+        lines.push("-: the policy does not take these affinities".to_owned());
+    }
+    lines
+}
+
+/// What every test says of one policy, and of every task the best that is known.
+fn tests(set: &TaskSet, found: &PolicyAnalysis, console: &mut Console) -> Result<(), Failure> {
+    if let Some(refusal) = &found.refusal {
+        return console.line(refusal);
+    }
+    console.line(format!("tests for {}:", found.policy))?;
+    console.text(&columns(&listed(found)))?;
+    if found.best.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let bounds: Vec<Option<Bound>> = found
+        .best
+        .iter()
+        .map(|best| {
+            best.map(|best| Bound {
+                response: best.response,
+                by: best.by,
+            })
+        })
+        .collect();
+    console.line("")?;
+    console.text(&shiftwork_report::bounds(set, &bounds, colour(console)))
+}
+
+/// The tests of both criteria, by what they found.
+fn listed(found: &PolicyAnalysis) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (criterion, meaning) in [
+        (Criterion::Hard, "  all deadlines met"),
+        (Criterion::Soft, "  tardiness bounded"),
+    ] {
+        let tests = &found.judgement(criterion).tests;
+        let mut meaning = meaning;
+        for one in [
+            Found::Pass,
+            Found::Fail,
+            Found::StepLimit,
+            Found::NotApplicable,
+        ] {
+            let names = tests.iter().filter(|(_, found)| *found == one);
+            let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+            if !names.is_empty() {
+                rows.push(vec![
+                    meaning.to_owned(),
+                    in_words(one).to_owned(),
+                    names.join(" "),
+                ]);
+                meaning = "";
+            }
+        }
+    }
+    rows
+}
+
+const fn in_words(found: Found) -> &'static str {
+    match found {
+        Found::Pass => "pass",
+        Found::Fail => "fail",
+        Found::NotApplicable => "not applicable",
+        Found::StepLimit => "gave up (--max-steps)",
+    }
+}
+
+fn scaled(scales: &[Scale]) -> String {
+    let mut rows = vec![vec![
+        "policy".to_owned(),
+        "costs may grow by".to_owned(),
+        "and still".to_owned(),
+    ]];
+    for scale in scales.iter().filter(|scale| !scale.is_refused) {
+        let factor = match scale.factor {
+            Some(factor) => format!("{} ({factor})", factor.to_decimal()),
+            None => "-".to_owned(),
+        };
+        rows.push(vec![
+            scale.policy.clone(),
+            factor,
+            meaning(scale.criterion).to_owned(),
+        ]);
+    }
+    columns(&rows)
+}
+
+const fn meaning(criterion: Criterion) -> &'static str {
+    match criterion {
+        Criterion::Hard => "all deadlines are met",
+        Criterion::Soft => "tardiness is bounded",
+    }
+}
+
+/// The proposal as a piece of a task-set file.
+fn proposed(set: &TaskSet, proposal: &Proposal) -> String {
+    let policy = &proposal.policy;
+    let Some(assignment) = &proposal.assignment else {
+        return format!("no affinities were found that {policy} could promise anything for\n");
+    };
+    let promise = match assignment.guarantee {
+        Guarantee::Hard => "all deadlines are met",
+        Guarantee::BoundedTardiness => "tardiness is bounded",
+        Guarantee::Share => "every task gets its utilization",
+        Guarantee::None => "nothing is promised",
+    };
+    let mut text = format!("# With these affinities {promise} under {policy}");
+    if proposal.is_wider {
+        text.push_str("; some are wider than the file's, within which none were found");
+    }
+    text.push_str(".\n");
+    for (task, cpus) in set.tasks.iter().zip(&assignment.cpus) {
+        text.push_str(&format!(
+            "[[task]]\nname = {}\naffinity = \"{cpus}\"\n",
+            serde_json::Value::from(task.name.as_str())
+        ));
+    }
+    text
+}
+
+/// What the exit status says.
+fn conclusion(findings: &Findings) -> String {
+    let answer = |answer| match answer {
+        Answer::Schedulable => "yes",
+        Answer::Unschedulable => "no",
+        Answer::Unknown => "unknown",
+    };
+    if findings.chosen.is_empty() {
+        let known = answer(findings.known());
+        return match findings.criterion {
+            Some(criterion) => format!("under some policy {}: {known}", meaning(criterion)),
+            None => format!("some policy does what it promises: {known}"),
+        };
+    }
+    let lines = findings.asked().map(|found| {
+        let wanted = findings.wanted(found);
+        let judgement = found.judgement(wanted);
+        let by = match judgement.by.as_slice() {
+            [] => String::new(),
+            by => format!(", by {}", by.join(" and ")),
+        };
+        let known = answer(judgement.answer);
+        format!("{}: {}: {known}{by}", found.policy, meaning(wanted))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,82 @@
+//! What analysis shows of every task.
+
+use shiftwork_model::{Span, TaskSet};
+
+use super::Colour;
+use super::grid::{Align, Cell, Grid, Tone};
+use super::tables::{column, time};
+use crate::run::Bound;
+
+/// Bounds on response times, one row per task: how late a job may be, and what is left to its deadline.
+/// Times are rounded to four digits, bounds upwards and slack downwards.
+pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String {
+    let mut grid = Grid::new(vec![
+        column("", "task", Align::Left),
+        column("", "cost", Align::Right),
+        column("", "period", Align::Right),
+        column("", "deadline", Align::Right),
+        column("", "CPUs", Align::Left),
+        column("at most", "response", Align::Right),
+        column("at most", "tardiness", Align::Right),
+        column("at least", "slack", Align::Right),
+        column("", "by", Align::Left),
+    ]);
+    for (index, task) in set.tasks.iter().enumerate() {
+        let mut cells = vec![
+            Cell::new(&task.name),
+            Cell::new(time(task.cost.as_ns())),
+            Cell::new(time(task.period.as_ns())),
+            Cell::new(time(task.deadline.as_ns())),
+            Cell::new(task.affinity.to_string()),
+        ];
+        match bounds.get(index).and_then(Option::as_ref) {
+            Some(bound) => cells.extend(known(bound, task.deadline)),
+            None => cells.extend([(); 4].map(|()| Cell::toned("-", Tone::Faint))),
+        }
+        grid.row(cells);
+    }
+    grid.render(colour)
+}
+
+fn known(bound: &Bound, deadline: Span) -> [Cell; 4] {
+    let (response, deadline) = (bound.response.as_ns(), deadline.as_ns());
+    let tardiness = response.saturating_sub(deadline);
+    let tone = match tardiness {
+        0 => Tone::Plain,
+        _ => Tone::Strong,
+    };
+    [
+        Cell::new(time(up(response))),
+        Cell::toned(time(up(tardiness)), tone),
+        Cell::new(time(down(deadline.saturating_sub(response)))),
+        Cell::new(bound.by),
+    ]
+}
+
+/// Four digits of a number are shown; so that rounding to the nearest does not change it any more.
+fn down(ns: u64) -> u64 {
+    let unit = unit(ns);
+    ns / unit * unit
+}
+
+fn up(ns: u64) -> u64 {
+    let unit = unit(ns);
+    ns.div_ceil(unit).saturating_mul(unit)
+}
+
+fn unit(ns: u64) -> u64 {
+    10u64.pow(ns.checked_ilog10().unwrap_or(0).saturating_sub(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_rounded_to_the_safe_side() {
+        assert_eq!((down(12_345_678), up(12_345_678)), (12_340_000, 12_350_000));
+        assert_eq!((down(999), up(999)), (999, 999));
+        assert_eq!((down(0), up(0)), (0, 0));
+        assert_eq!(up(u64::MAX), u64::MAX);
+    }
+}
