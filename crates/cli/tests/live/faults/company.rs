@@ -40,7 +40,7 @@ pub fn five_hundred() -> Result<(), String> {
     };
     let tasks: Vec<String> = (0..TASKS).map(task).collect();
     let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
-    let ended = Live::start(&file(&tasks), &["--for", "1500ms"])?
+    let ended = Live::start(&file(&tasks), &["--for", "4s"])?
         .end()?
         .well()?;
     all_is_well()?;
