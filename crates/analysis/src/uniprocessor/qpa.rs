@@ -118,9 +118,11 @@ fn linear_bound(tasks: &[Sporadic], supply: Share) -> Linear {
             return Linear::Overloaded;
         };
         used.add(rate);
-        // Products of two spans, so they fit.
-        before += (period.saturating_sub(deadline) * task.cost_ns()).div_ceil(period);
-        beyond += deadline.saturating_sub(period) * task.cost_ns() / period;
+        // Products of two spans fit. Sums that do not are of tasks that are too much anyway.
+        let more = (period.saturating_sub(deadline) * task.cost_ns()).div_ceil(period);
+        let less = deadline.saturating_sub(period) * task.cost_ns() / period;
+        before = before.saturating_add(more);
+        beyond = beyond.saturating_add(less);
     }
     if !fit([&used], 1, supply) {
         return Linear::Overloaded;
