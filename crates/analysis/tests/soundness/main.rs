@@ -1,0 +1,81 @@
+//! Nothing that a test claims is contradicted by a schedule.
+//!
+//! Random systems of all shapes of affinities and kinds of deadlines are made as demanding as one of
+//! the tests allows; then every claim about them is attacked: synchronous and shifted periodic
+//! releases, random gaps, jobs that finish early, carry-in just before a victim, and a greedy search
+//! over release times and execution times. Start reading at `campaign.rs`; a test joins by its line in
+//! `claims.rs`. With `SHIFTWORK_LONG` set, 100,000 systems.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod campaign;
+mod claims;
+mod judge;
+mod non_preemptive;
+mod refusals;
+mod system;
+mod verdicts;
+
+use campaign::{Effort, Tally, challenge};
+use claims::CLAIMS;
+
+/// How many systems, and how hard each is attacked.
+fn size() -> (u64, Effort) {
+    match std::env::var_os("SHIFTWORK_LONG") {
+        None => (
+            1_500,
+            Effort {
+                rounds: 1,
+                climbs: 8,
+            },
+        ),
+        Some(_) => (
+            100_000,
+            Effort {
+                rounds: 2,
+                climbs: 40,
+            },
+        ),
+    }
+}
+
+#[test]
+fn no_claim_is_refuted() {
+    let (systems, effort) = size();
+    let mut tally = Tally::default();
+    for seed in 0..systems {
+        if seed % 10_000 == 9_999 {
+            println!("{} systems, {} runs", seed + 1, tally.runs);
+        }
+        if let Err(refuted) = challenge(seed, effort, &mut tally) {
+            panic!("seed {seed}: {refuted}");
+        }
+    }
+    println!("{tally:#?}");
+    for claim in CLAIMS {
+        let made = tally.claims_of(claim.name);
+        assert!(made as u64 > systems / 100, "{}: {made} claims", claim.name);
+    }
+}
+
+#[test]
+fn every_refusal_is_justified() {
+    let mut seen = refusals::Seen::default();
+    let systems = match std::env::var_os("SHIFTWORK_LONG") {
+        None => 300,
+        Some(_) => 100_000,
+    };
+    for seed in 0..systems {
+        refusals::check(seed, &mut seen);
+    }
+    println!("{seen:?}");
+    let refusals::Seen {
+        alone: _,
+        crowds,
+        late,
+        misses,
+    } = seen;
+    for count in [crowds, late, misses] {
+        assert!(count as u64 > systems / 20, "{seen:?}");
+    }
+}
