@@ -121,6 +121,7 @@ pub const TESTS: &[Test] = &[
         })
     },
     Test {
+        deadlines: Deadlines::Constrained,
         source: "Baker, RTSS 2003",
         ..global_edf("bak", |case, steps| {
             without_bounds(bak(&case.tasks, case.cpus.len(), steps))
@@ -141,6 +142,7 @@ pub const TESTS: &[Test] = &[
         })
     },
     Test {
+        deadlines: Deadlines::Constrained,
         source: "Baruah, RTSS 2007",
         ..global_edf("bar", |case, steps| {
             without_bounds(bar(&case.tasks, case.cpus.len(), steps))
