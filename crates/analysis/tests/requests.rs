@@ -495,7 +495,7 @@ fn every_sequence(cpu: &OneCpu, depth: usize, told: &mut Vec<String>) -> usize {
                 cpu.request(task, request);
             }
             told.push(format!("{} T{task} {request:?}", cpu.now));
-            if depth % 2 == 0 {
+            if depth.is_multiple_of(2) {
                 cpu.replenish();
             } else {
                 assert_eq!(cpu.run(), None, "{told:?}");

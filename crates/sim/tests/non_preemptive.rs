@@ -23,8 +23,8 @@ fn by_definition(set: &TaskSet, horizon: u64) -> Vec<Vec<u64>> {
     let mut ready: Vec<Rank> = Vec::new();
     let mut cpus: Vec<Option<(usize, u64)>> = vec![None; set.platform.cpus];
     for now in 0..=horizon {
-        for cpu in 0..cpus.len() {
-            let Some((task, until)) = cpus[cpu] else {
+        for cpu in &mut cpus {
+            let Some((task, until)) = *cpu else {
                 continue;
             };
             if until > now {
@@ -36,7 +36,7 @@ fn by_definition(set: &TaskSet, horizon: u64) -> Vec<Vec<u64>> {
             if next * tasks[task].1 < now {
                 ready.push(((next + 1) * tasks[task].1, now, task));
             }
-            cpus[cpu] = take(&mut ready, &tasks, now);
+            *cpu = take(&mut ready, &tasks, now);
         }
         for (task, &(_, period)) in tasks.iter().enumerate() {
             let is_first = finished[task].len() as u64 * period == now;
