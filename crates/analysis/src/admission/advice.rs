@@ -11,10 +11,14 @@ use crate::affinity::laminar::Tree;
 use crate::exact::Rate;
 use crate::{Steps, Witness};
 
-/// The largest cost below that of the claim which is accepted; `None` if there is none.
+/// What all trials for one advice may take together, which is far less than a decision may: whoever is
+/// refused does not wait for it.
+pub(super) const STEPS: Steps = Steps::at_most(50_000);
+
+/// The largest cost below that of the claim which is accepted; `None` if none is known.
 ///
-/// `accepts` says whether a claim like it is, `None` if that took too long. It is asked up to 64 times,
-/// and taken to accept all that is less than what it accepts.
+/// `accepts` says whether a claim like it is, `None` if that took too long: then it is the largest that was
+/// accepted until then. It is asked up to 64 times, and taken to accept all that is less than what it accepts.
 pub(super) fn largest_cost(
     claim: &Claim,
     mut accepts: impl FnMut(&Claim) -> Option<bool>,
@@ -24,9 +28,10 @@ pub(super) fn largest_cost(
     while too_much - fits > 1 {
         let middle = fits + (too_much - fits) / 2;
         trial.cost = Span::from_ns(middle);
-        match accepts(&trial)? {
-            true => fits = middle,
-            false => too_much = middle,
+        match accepts(&trial) {
+            Some(true) => fits = middle,
+            Some(false) => too_much = middle,
+            None => break,
         }
     }
     (fits > 0).then(|| Span::from_ns(fits))
@@ -121,8 +126,7 @@ pub(super) fn on_set(
     let task = judgement.last_of_the_crowd(claims, &all)?;
     let place = claims.iter().position(|claim| claim.task == task)?;
     let others: Vec<&Claim> = claims.iter().filter(|claim| claim.task != task).collect();
-    // All trials together may take as long as one decision.
-    let mut steps = Steps::ordinary();
+    let mut steps = STEPS;
     let mut accepts = |trial: &Claim| {
         let mut counted = Counted::all(claims);
         counted.claims[place] = trial;

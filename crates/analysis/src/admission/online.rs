@@ -278,7 +278,8 @@ impl Admitted {
         let entry = self.entries.get(&task).ok_or_else(|| unknown(task))?;
         let mut claim = entry.claim.clone();
         claim.cpus = cpus;
-        match self.consider(&claim) {
+        // It has happened, and others wait: nothing is proposed instead.
+        match self.answer(&claim) {
             Ok(promise) => {
                 self.grant(claim, promise, until);
                 Ok(promise)

@@ -2,7 +2,7 @@
 
 use shiftwork_model::{Instant, TaskId};
 
-use super::super::advice::{candidates, first_accepted, largest_cost};
+use super::super::advice::{STEPS, candidates, first_accepted, largest_cost};
 use super::super::books::Line;
 use super::super::decide::{Counted, Judgement, judge};
 use super::super::lingering::{FORMER_MAX, Former, Stay, is_linear};
@@ -25,6 +25,15 @@ impl Admitted {
     /// # Errors
     /// Why it would be refused.
     pub fn consider(&mut self, claim: &Claim) -> Result<Guarantee, Box<Refusal>> {
+        let mut answer = self.answer(claim);
+        if let Err(refusal) = &mut answer {
+            self.advise(claim, refusal);
+        }
+        answer
+    }
+
+    /// The same, and nothing is proposed instead.
+    pub(super) fn answer(&mut self, claim: &Claim) -> Result<Guarantee, Box<Refusal>> {
         self.check_former(claim)?;
         match self.weigh(claim, &mut Steps::ordinary()) {
             Ok(promise) => Ok(promise),
@@ -106,26 +115,31 @@ impl Admitted {
         Err(Box::new(Against { judgement, broken }))
     }
 
-    /// In words what speaks against something, and what would be granted instead.
-    pub(super) fn explain(&mut self, claim: &Claim, against: Against) -> Refusal {
+    /// In words what speaks against something.
+    pub(super) fn explain(&self, claim: &Claim, against: Against) -> Refusal {
         let mut reason = self.reason(&against, &self.counted(Some(claim), true));
         let again = self.again(claim);
         if let Some((former, _)) = &again {
             reason.push_str(former);
         }
-        let mut steps = Steps::ordinary();
+        Refusal {
+            reason,
+            witness: against.judgement.witness,
+            again: again.map(|(_, until)| until),
+        }
+    }
+
+    /// Adds what would be granted instead.
+    fn advise(&mut self, claim: &Claim, refusal: &mut Refusal) {
+        let mut steps = STEPS;
         let cost = largest_cost(claim, |trial| self.accepts(trial, &mut steps));
         let others = self.entries.values().filter_map(Entry::held);
         let others: Vec<&Claim> = others.filter(|other| other.task != claim.task).collect();
         let wider = candidates(claim, &others, &[], &self.online, self.terms);
         let wider = first_accepted(claim, &wider, |trial| self.accepts(trial, &mut steps));
         if cost.is_some() || wider.is_some() {
-            reason.push_str(&words::advice(claim, cost, wider.as_ref()));
-        }
-        Refusal {
-            reason,
-            witness: against.judgement.witness,
-            again: again.map(|(_, until)| until),
+            let advice = words::advice(claim, cost, wider.as_ref());
+            refusal.reason.push_str(&advice);
         }
     }
 

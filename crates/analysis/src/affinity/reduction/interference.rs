@@ -37,10 +37,15 @@ impl Interferer {
 
     /// The most that it runs in an interval of this length, at most [`Span::MAX`].
     pub(super) const fn work_in(&self, length: u64) -> u64 {
+        self.work_and_rise(length).0
+    }
+
+    /// The same, and for how much longer an interval it grows as fast as the interval.
+    const fn work_and_rise(&self, length: u64) -> (u64, u64) {
         let reach = length + (self.response - self.cost);
         let (jobs, rest) = (reach / self.period, reach % self.period);
         let carried_out = if rest < self.cost { rest } else { self.cost };
-        jobs * self.cost + carried_out
+        (jobs * self.cost + carried_out, self.cost - carried_out)
     }
 
     /// The most that its jobs with deadlines up to `until` run from 0 on, if one of its deadlines is
@@ -57,7 +62,8 @@ impl Interferer {
 /// While the task waits, all the CPUs run others. So with x = R - C the bound is the least x with
 /// x >= floor(sum of min(W_i, x + 1) / cpus). As the work W_i in R grows with R, the least x for the
 /// work at a smaller R is still too small or just right: the search goes on from there, rather than
-/// by single nanoseconds.
+/// by single nanoseconds. Where the terms of as many others as CPUs grow as fast as R, what is too
+/// small stays so until one of them stops.
 pub(super) fn response_among(
     cost: u64,
     limit: u64,
@@ -66,17 +72,27 @@ pub(super) fn response_among(
     steps: &mut Steps,
 ) -> Option<u64> {
     let mut works = vec![0; others.len()];
+    let mut rises = vec![0; others.len()];
     let mut response = cost;
     while response <= limit {
         steps.take(others.len() + 1)?;
-        for (work, other) in works.iter_mut().zip(others) {
-            *work = other.task.work_in(response).min(other.most);
+        for ((work, rise), other) in works.iter_mut().zip(&mut rises).zip(others) {
+            let (all, more) = other.task.work_and_rise(response);
+            *work = all.min(other.most);
+            let uncounted = work.saturating_sub(response - cost + 1);
+            *rise = more.min(other.most - *work) + uncounted;
         }
         if holds(cost, response, &works, cpus) {
             break;
         }
         works.sort_unstable();
         let next = u128::from(cost) + least_delay(&works, cpus);
+        rises.sort_unstable();
+        let together = rises
+            .len()
+            .checked_sub(cpus)
+            .map_or(0, |place| rises[place]);
+        let next = next.max(u128::from(response) + u128::from(together) + 1);
         response = u64::try_from(next).unwrap_or(u64::MAX);
     }
     Some(response)

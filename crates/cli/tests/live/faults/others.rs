@@ -96,7 +96,7 @@ pub(super) fn beside_the_restless(machine: &[&str]) -> Result<Answers, String> {
         &restless,
     ];
     let tasks = file(&tasks.map(String::as_str));
-    let ended = Live::start_on(machine, &tasks, &["--for", "500ms"])?
+    let ended = Live::start_on(machine, &tasks, &["--for", "1s"])?
         .end()?
         .well()?;
     never_late(&ended, &["calm", "full"])?;
