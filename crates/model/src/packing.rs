@@ -182,7 +182,9 @@ impl<'a> Choices<'a> {
         /// Beyond so many affinities back, finding out anew is no slower than searching.
         const LOOKS: usize = 8;
         let known = self.masks.iter().rev().take(LOOKS);
-        match known.clone().position(|mask| *mask == cpus) {
+        // Often it is the very same set, of many words.
+        let is_it = |mask: &CpuSet| core::ptr::eq(mask, cpus) || mask == cpus;
+        match known.copied().position(is_it) {
             Some(back) => self.masks.len() - 1 - back,
             None => {
                 self.masks.push(cpus);
