@@ -86,6 +86,13 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// That of one task.
+    pub(crate) fn of(rate: Rate) -> Self {
+        let mut demand = Self::default();
+        demand.add(rate);
+        demand
+    }
+
     /// Adds a task.
     pub fn add(&mut self, rate: Rate) {
         self.units = self.units.saturating_add(rate.units());

@@ -22,6 +22,7 @@ mod exact;
 mod filter;
 pub mod global_edf;
 pub mod global_fp;
+mod names;
 pub mod packing;
 pub mod pfair;
 pub mod response;

@@ -7,7 +7,8 @@ use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId};
 
 use super::{Claim, Guarantee, Order, Terms};
 use crate::Witness;
-use crate::exact::{Decimal as _, Demand, Rate, Supplied, beside, side_by_side, whole};
+use crate::exact::{Decimal as _, Demand, Supplied, beside, side_by_side, whole};
+use crate::names::{list, quoted};
 
 /// Why some tasks get less than a hard guarantee.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +31,6 @@ pub(super) enum Note {
     Dense(Vec<TaskId>),
 }
 
-/// So many names are written out.
-const NAMES: usize = 8;
-
 /// Names by task, made when a sentence is.
 struct Names<'a>(BTreeMap<TaskId, &'a str>);
 
@@ -43,25 +41,12 @@ impl<'a> Names<'a> {
     }
 
     fn of(&self, task: TaskId) -> String {
-        match self.0.get(&task) {
-            Some(name) => format!("`{name}`"),
-            None => format!("{task:?}"),
-        }
+        quoted(task, self.0.get(&task).copied())
     }
 
-    /// `task a`, `tasks a, b and c`, or the first few and how many more.
+    /// See [`list`].
     fn list(&self, tasks: &[TaskId]) -> String {
-        let shown: Vec<String> = tasks
-            .iter()
-            .take(NAMES)
-            .map(|&task| self.of(task))
-            .collect();
-        match (shown.as_slice(), tasks.len().saturating_sub(NAMES)) {
-            ([], _) => "no task".to_owned(),
-            ([only], 0) => format!("task {only}"),
-            ([first @ .., last], 0) => format!("tasks {} and {last}", first.join(", ")),
-            (_, more) => format!("tasks {} and {more} more", shown.join(", ")),
-        }
+        list(tasks, |task| self.of(task))
     }
 }
 
@@ -94,7 +79,7 @@ pub(super) fn refused(witness: &Witness, claims: &[&Claim], terms: Terms) -> Str
             "task {} needs {} CPUs, and a job runs on one CPU at a time; lower its cost to its \
              period or less",
             names.of(*task),
-            side_by_side(&alone(*needed), &Supplied(1, whole())).0
+            side_by_side(&Demand::of(*needed), &Supplied(1, whole())).0
         ),
         Witness::Nowhere { task } => format!(
             "no CPU that task {} may use is online; widen its affinity",
@@ -142,12 +127,6 @@ pub(super) fn refused(witness: &Witness, claims: &[&Claim], terms: Terms) -> Str
             beside_reserve(terms.reserve)
         ),
     }
-}
-
-fn alone(rate: Rate) -> Demand {
-    let mut demand = Demand::default();
-    demand.add(rate);
-    demand
 }
 
 fn beside_reserve(reserve: Share) -> String {

@@ -2,11 +2,9 @@
 
 use shiftwork_model::{TaskId, TaskSet};
 
+use crate::Witness;
 use crate::exact::{Decimal as _, Demand, Supplied, common_multiple, side_by_side, whole};
-use crate::{Rate, Witness};
-
-/// So many names are written out.
-const NAMES: usize = 8;
+use crate::names::{list, quoted};
 
 /// Fractions with more digits than this below the line are no use to anybody.
 const FRACTION_BITS: u64 = 1024;
@@ -28,25 +26,13 @@ pub struct Names<'a>(pub &'a TaskSet);
 
 impl Names<'_> {
     fn of(&self, task: TaskId) -> String {
-        match self.0.tasks.get(task.index()) {
-            Some(task) => format!("`{}`", task.name),
-            None => format!("{task:?}"),
-        }
+        let known = self.0.tasks.get(task.index());
+        quoted(task, known.map(|task| task.name.as_str()))
     }
 
-    /// `task a`, `tasks a, b and c`, or the first few and how many more.
+    /// See [`list`].
     fn list(&self, tasks: &[TaskId]) -> String {
-        let shown: Vec<String> = tasks
-            .iter()
-            .take(NAMES)
-            .map(|&task| self.of(task))
-            .collect();
-        match (shown.as_slice(), tasks.len().saturating_sub(NAMES)) {
-            ([], _) => "no task".to_owned(),
-            ([only], 0) => format!("task {only}"),
-            ([first @ .., last], 0) => format!("tasks {} and {last}", first.join(", ")),
-            (_, more) => format!("tasks {} and {more} more", shown.join(", ")),
-        }
+        list(tasks, |task| self.of(task))
     }
 }
 
@@ -60,7 +46,7 @@ pub fn witness(witness: &Witness, names: Names<'_>) -> String {
         Witness::Alone { task, needed } => format!(
             "task {} needs {} CPUs, and a job runs on one at a time",
             names.of(*task),
-            side_by_side(&alone(*needed), &Supplied(1, whole())).0
+            side_by_side(&Demand::of(*needed), &Supplied(1, whole())).0
         ),
         Witness::Nowhere { task } => format!(
             "the platform has no CPU that task {} may use",
@@ -108,10 +94,4 @@ pub fn witness(witness: &Witness, names: Names<'_>) -> String {
             names.of(*task)
         ),
     }
-}
-
-fn alone(rate: Rate) -> Demand {
-    let mut demand = Demand::default();
-    demand.add(rate);
-    demand
 }
