@@ -1,12 +1,18 @@
 //! The programs in the kernel: loading them, calling them, and reading the memory that is shared with
-//! them. What the words mean is for `kernel/` to know.
+//! them. What the words mean is for `kernel/` to know. `ears.rs` is how threads hear the programs, `log.rs`
+//! what is said while they are loaded.
+
+mod ears;
+mod log;
+
+pub(crate) use ears::{Alarm, Hearing, Reports};
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::rc::Rc;
@@ -14,13 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{
-    AsRawLibbpf, Link, MapCore, MapHandle, PrintLevel, RingBuffer, RingBufferBuilder, libbpf_sys,
-};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapHandle, RingBuffer, libbpf_sys};
+use rustix::event::{EventfdFlags, eventfd};
 use shiftwork_kernel_core::Core;
 
-use super::clock::{monotonic_ns, pause, timespec};
+use ears::{ring, wait_for};
+use log::{LOG_VARIABLE, capture_log, telling_line};
 
 #[allow(
     unsafe_code,
@@ -129,133 +134,6 @@ pub(crate) struct Loaded {
     events: Rc<RefCell<Vec<u8>>>,
     /// The files that keep it all alive, in a folder of their own.
     pins: Vec<PathBuf>,
-}
-
-/// What wakes the thread that calls `tick`.
-#[derive(Clone, Debug)]
-pub(crate) struct Alarm {
-    map: Arc<MapHandle>,
-    bell: Arc<OwnedFd>,
-}
-
-impl Alarm {
-    /// Makes whoever listens return at once.
-    pub(crate) fn ring(&self) {
-        // It fails only where the bell has been rung 2^64 times already.
-        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
-    }
-
-    /// The ear, for one thread.
-    ///
-    /// # Errors
-    /// What libbpf said.
-    pub(crate) fn listen(&self) -> io::Result<Listener> {
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&*self.map, |_| 0).map_err(io::Error::other)?;
-        Ok(Listener {
-            ring: builder.build().map_err(io::Error::other)?,
-            bell: Arc::clone(&self.bell),
-        })
-    }
-}
-
-/// The ring of events, before some thread makes it its own.
-#[derive(Clone, Debug)]
-pub(crate) struct Reports {
-    map: Arc<MapHandle>,
-    bell: Arc<OwnedFd>,
-}
-
-impl Reports {
-    /// Makes whoever hears return from waiting at once.
-    pub(crate) fn ring(&self) {
-        // It fails only where the bell has been rung 2^64 times already.
-        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
-    }
-
-    /// The ear, for one thread.
-    ///
-    /// # Errors
-    /// What libbpf said.
-    pub(crate) fn hear(&self) -> io::Result<Hearing> {
-        let events = Rc::new(RefCell::new(Vec::with_capacity(HEARD_BYTES)));
-        let ring = ring(&*self.map, Rc::clone(&events)).map_err(io::Error::other)?;
-        Ok(Hearing {
-            ring,
-            events,
-            bell: Arc::clone(&self.bell),
-        })
-    }
-}
-
-/// Room for a thousand events between two looks: no more is allocated unless there are more.
-const HEARD_BYTES: usize = 24 << 10;
-
-/// Hears [`Reports`]. Looking takes no system call.
-pub(crate) struct Hearing {
-    ring: RingBuffer<'static>,
-    events: Rc<RefCell<Vec<u8>>>,
-    bell: Arc<OwnedFd>,
-}
-
-impl Hearing {
-    /// Calls `take` with the events since the last call, one after the other, as bytes.
-    ///
-    /// # Errors
-    /// What libbpf said.
-    pub(crate) fn take(&mut self, take: impl FnOnce(&[u8])) -> io::Result<()> {
-        self.ring.consume().map_err(io::Error::other)?;
-        let mut events = self.events.borrow_mut();
-        take(&events);
-        events.clear();
-        Ok(())
-    }
-
-    /// Whether there is nothing to take. It fetches what there is.
-    pub(crate) fn is_empty(&self) -> bool {
-        // What libbpf says of a failure, it says again to whoever takes.
-        let _ = self.ring.consume();
-        self.events.borrow().is_empty()
-    }
-
-    /// Returns at this instant of the monotonic clock, with a report, or when the bell rings.
-    pub(crate) fn wait_until(&self, at_ns: u64) {
-        wait_for(&[&self.ring], &[&self.bell], at_ns);
-        let mut count = [0; 8];
-        // Nobody may have rung.
-        let _ = rustix::io::read(&*self.bell, &mut count);
-    }
-}
-
-/// Hears an [`Alarm`].
-pub(crate) struct Listener {
-    ring: RingBuffer<'static>,
-    bell: Arc<OwnedFd>,
-}
-
-impl Listener {
-    /// Returns at this instant of the monotonic clock, or when the alarm goes off.
-    pub(crate) fn wait_until(&self, at_ns: u64) {
-        wait_for(&[&self.ring], &[&self.bell], at_ns);
-        // What was said does not matter, only that something was.
-        let _ = self.ring.consume();
-    }
-}
-
-/// Returns at this instant of the monotonic clock, or when one of these has something to say.
-fn wait_for(rings: &[&RingBuffer<'static>], bells: &[&OwnedFd], at_ns: u64) {
-    let timeout = timespec(at_ns.saturating_sub(monotonic_ns()));
-    let rings = rings.iter().map(|ring| {
-        let ring = ring.epoll_fd();
-        #[expect(unsafe_code, reason = "libbpf gives a number")]
-        // SAFETY: the ring keeps its descriptor open for as long as it is borrowed here.
-        let ring = unsafe { BorrowedFd::borrow_raw(ring) };
-        PollFd::from_borrowed_fd(ring, PollFlags::IN)
-    });
-    let bells = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN));
-    let mut ears: Vec<PollFd<'_>> = rings.chain(bells).collect();
-    // A signal only makes it return early.
-    let _ = poll(&mut ears, Some(&timeout));
 }
 
 /// Why the scheduler is not loaded any more.
@@ -573,17 +451,6 @@ fn associate(skel: &BpfSkel<'_>) {
     }
 }
 
-/// The trace's ring, emptied into `events`.
-fn ring(map: &dyn MapCore, events: Rc<RefCell<Vec<u8>>>) -> libbpf_rs::Result<RingBuffer<'static>> {
-    let mut builder = RingBufferBuilder::new();
-    builder.add(map, move |bytes| {
-        events.borrow_mut().extend_from_slice(bytes);
-        pause();
-        0
-    })?;
-    builder.build()
-}
-
 /// The text up to the first zero.
 fn text(bytes: &[i8]) -> String {
     let bytes: Vec<u8> = bytes
@@ -592,79 +459,4 @@ fn text(bytes: &[i8]) -> String {
         .take_while(|&byte| byte != 0)
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Set, it makes an error show what libbpf and the verifier wrote, line by line.
-const LOG_VARIABLE: &str = "SHIFTWORK_VERIFIER_LOG";
-
-/// The line of a log that says why: what the verifier said last before it counted, or else what libbpf
-/// said first. `None` if the log is empty.
-fn telling_line(log: &str) -> Option<&str> {
-    let lines: Vec<&str> = log.lines().map(str::trim).collect();
-    let is_said = |line: &&str| !line.is_empty() && !line.starts_with("--");
-    let count = lines
-        .iter()
-        .rposition(|line| line.starts_with("processed "));
-    let verdict = count.and_then(|count| lines[..count].iter().copied().rfind(is_said));
-    let line = verdict.or_else(|| lines.iter().copied().find(is_said))?;
-    Some(line.strip_prefix("libbpf: ").unwrap_or(line))
-}
-
-/// What libbpf prints while it exists.
-struct Log;
-
-static LOG: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
-
-/// So much of the end of the log is kept.
-const LOG_MAX: usize = 4000;
-
-fn capture_log() -> Log {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
-        if let Ok(mut log) = LOG.lock() {
-            log.push_str(&line);
-            let excess = log.len().saturating_sub(LOG_MAX);
-            let cut = (excess..log.len()).find(|&at| log.is_char_boundary(at));
-            log.drain(..cut.unwrap_or(0));
-        }
-    })));
-    Log
-}
-
-impl Log {
-    fn take(&self) -> String {
-        LOG.lock()
-            .map(|mut log| std::mem::take(&mut *log))
-            .unwrap_or_default()
-    }
-}
-
-impl Drop for Log {
-    fn drop(&mut self) {
-        libbpf_rs::set_print(None);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::telling_line;
-
-    #[test]
-    fn of_a_long_log_the_verdict_is_told() {
-        let log = "libbpf: prog 'tick': BPF program load failed: -EINVAL\n\
-                   libbpf: prog 'tick': -- BEGIN PROG LOAD LOG --\n\
-                   0: R1=ctx() R10=fp0\n12: (85) call bpf_nothing#77\n\
-                   calling kernel function bpf_nothing is not allowed\n\
-                   processed 13 insns (limit 1000000) max_states_per_insn 0\n\
-                   -- END PROG LOAD LOG --\nlibbpf: failed to load object 'bpf'\n";
-        let verdict = "calling kernel function bpf_nothing is not allowed";
-        assert_eq!(telling_line(log), Some(verdict));
-    }
-
-    #[test]
-    fn without_a_verdict_what_was_said_first_is_told() {
-        let log = "libbpf: kernel does not know struct sched_ext_ops\nlibbpf: failed to load\n";
-        let first = "kernel does not know struct sched_ext_ops";
-        assert_eq!(telling_line(log), Some(first));
-        assert_eq!(telling_line("\n"), None);
-    }
 }

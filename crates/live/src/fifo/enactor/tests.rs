@@ -1,209 +1,10 @@
-use std::io;
+mod stand;
 
-use rustix::thread::Pid;
-use shiftwork_model::{CpuId, OnOverrun, Priority, Span};
+use stand::*;
 
 use super::*;
 use crate::event::Kind;
 use crate::fifo::seat::State;
-use crate::sys::thread::Class;
-
-/// The numbers of the made-up threads begin here: no thread of this process has any like that.
-const THREADS: i32 = 2_000_000_000;
-
-/// A kernel that is made up: it does what it is told and writes that down.
-#[derive(Debug, Default)]
-struct Fake {
-    now_ns: u64,
-    /// By thread: what it has run, where it is bound, on which level; 0 is an ordinary thread.
-    ran_ns: [u64; 4],
-    cpu: [Option<CpuSet>; 4],
-    level: [u8; 4],
-    /// Instead of doing what it is told, about this thread.
-    says: Option<(usize, i32)>,
-    calls: Vec<String>,
-}
-
-impl Fake {
-    fn answer(&self, thread: Pid) -> io::Result<usize> {
-        let index = (thread.as_raw_nonzero().get() - THREADS) as usize;
-        match self.says {
-            Some((about, error)) if about == index => Err(io::Error::from_raw_os_error(error)),
-            _ => Ok(index),
-        }
-    }
-}
-
-impl Hands for Fake {
-    fn now_ns(&mut self) -> u64 {
-        self.now_ns
-    }
-
-    fn ran_ns(&mut self, thread: Pid) -> io::Result<u64> {
-        Ok(self.ran_ns[self.answer(thread)?])
-    }
-
-    fn bind(&mut self, thread: Pid, cpus: &CpuSet) -> io::Result<()> {
-        let index = self.answer(thread)?;
-        self.cpu[index] = Some(*cpus);
-        self.calls.push(format!("bind {} {cpus}", name(index)));
-        Ok(())
-    }
-
-    fn set_class(&mut self, thread: Pid, class: Class) -> io::Result<()> {
-        let index = self.answer(thread)?;
-        self.level[index] = match class {
-            Class::Ordinary => 0,
-            Class::Fifo(level) => level,
-        };
-        let level = self.level[index];
-        self.calls.push(format!("level {} {level}", name(index)));
-        Ok(())
-    }
-
-    fn block(&mut self, post: usize, is_blocked: bool) {
-        self.calls.push(format!("block {post} {is_blocked}"));
-    }
-}
-
-fn name(task: usize) -> String {
-    ["a", "b", "c", "d"][task].to_owned()
-}
-
-fn cpus(list: &[usize]) -> CpuSet {
-    list.iter().copied().map(CpuId::from_index).collect()
-}
-
-/// A machine of CPUs 0 and 1, with four tasks that may use both.
-struct Stand {
-    fifo: Fifo<Fake>,
-    stays: [u32; 4],
-    stops: [u32; 4],
-}
-
-impl Stand {
-    fn new() -> Self {
-        let (floor, ears) = Floor::new(&cpus(&[0, 1]), 4);
-        let names = (0..4).map(name).collect();
-        Self {
-            fifo: Fifo::new(Arc::new(floor), Fake::default(), ears, names),
-            stays: [0; 4],
-            stops: [0; 4],
-        }
-    }
-
-    /// With a task for each of these CPUs, where it is, and nothing to tell of that.
-    fn with(starts: &[usize]) -> Self {
-        let mut stand = Self::new();
-        for (task, &start) in starts.iter().enumerate() {
-            assert_eq!(stand.admit(task, start).unwrap(), Some(true));
-        }
-        stand.forget();
-        stand
-    }
-
-    /// What was until now is not asked for.
-    fn forget(&mut self) {
-        self.calls();
-        self.reports();
-    }
-
-    fn parameters(task: usize, start: usize) -> Parameters {
-        Parameters {
-            thread: Pid::from_raw(THREADS + task as i32).unwrap(),
-            cpus: cpus(&[0, 1]),
-            cost: Span::from_ms(1),
-            period: Span::from_ms(10),
-            deadline: Span::from_ms(10),
-            on_overrun: OnOverrun::Continue,
-            priority: Priority::new(1).unwrap(),
-            follows: true,
-            start: Some(CpuId::from_index(start)),
-        }
-    }
-
-    fn admit(&mut self, task: usize, start: usize) -> Result<Option<bool>, LiveError> {
-        let of = Self::parameters(task, start);
-        let admitted = self.fifo.admit(TaskId::from_index(task), &of)?;
-        self.stays[task] += u32::from(admitted.is_some());
-        self.stops[task] = 0;
-        Ok(admitted)
-    }
-
-    fn dismiss(&mut self, task: usize) {
-        self.fifo.dismiss(TaskId::from_index(task)).unwrap();
-    }
-
-    /// Fills slots with tasks, as an agent that knows all of their stops.
-    fn assign(&mut self, slots: &[(usize, Option<usize>)]) {
-        let slots: Vec<_> = slots
-            .iter()
-            .map(|&(cpu, task)| Slot {
-                cpu: CpuId::from_index(cpu),
-                task: task.map(TaskId::from_index),
-                stops: task.map_or(0, |task| self.stops[task]),
-            })
-            .collect();
-        self.fifo.assign(&slots).unwrap();
-    }
-
-    fn tell(&mut self, task: usize, kind: Kind, cpu: usize, value: u64) {
-        let event = Event {
-            at: self.fifo.board.hands.now_ns,
-            value,
-            task: self.stays[task],
-            cpu: Some(cpu as u16),
-            kind,
-        };
-        self.fifo.board.hear(task, event);
-    }
-
-    /// The thread goes on where it is.
-    fn goes_on(&mut self, task: usize, cpu: usize) {
-        assert_eq!(self.state(task), State::Open);
-        let ran_ns = self.fifo.board.hands.ran_ns[task];
-        self.tell(task, Kind::Running, cpu, ran_ns);
-    }
-
-    /// The thread stops by itself.
-    fn stops(&mut self, task: usize, cpu: usize, kind: Kind, value: u64) {
-        self.fifo.floor.seats[task].close(kind, value);
-        let ran_ns = self.fifo.board.hands.ran_ns[task];
-        self.tell(task, Kind::Stopped, cpu, ran_ns);
-        self.tell(task, kind, cpu, value);
-        self.stops[task] += 1;
-    }
-
-    /// So much time passes, in which these run.
-    fn pass(&mut self, ns: u64, running: &[usize]) {
-        self.fifo.board.hands.now_ns += ns;
-        for &task in running {
-            self.fifo.board.hands.ran_ns[task] += ns;
-        }
-    }
-
-    fn state(&self, task: usize) -> State {
-        self.fifo.floor.seats[task].state()
-    }
-
-    /// What the kernel was told since the last call.
-    fn calls(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.fifo.board.hands.calls)
-    }
-
-    /// What was reported since the last call, as `INSTANT KIND TASK CPU VALUE`.
-    fn reports(&mut self) -> Vec<String> {
-        let mut reports = Vec::new();
-        self.fifo.take_reports(&mut reports).unwrap();
-        let text = |event: &Event| {
-            let task = event.task.checked_sub(1);
-            let task = task.map_or(String::from("-"), |task| name(task as usize));
-            let cpu = event.cpu.map_or(String::from("-"), |cpu| cpu.to_string());
-            format!("{} {:?} {task} {cpu} {}", event.at, event.kind, event.value)
-        };
-        reports.iter().map(text).collect()
-    }
-}
 
 #[test]
 fn a_job_is_let_out_and_tells_of_itself() {
@@ -377,16 +178,9 @@ fn a_run_that_is_heard_of_late_is_told_as_it_was() {
         stand.assign(&[(0, Some(0))]);
         stand.reports();
         stand.pass(5, &[]);
-        let went_on = Event {
-            at: 5,
-            value: 0,
-            task: 1,
-            cpu: Some(0),
-            kind: Kind::Running,
-        };
         stand.pass(3, &[0]);
         stand.assign(slots);
-        stand.fifo.board.hear(0, went_on);
+        stand.fifo.board.hear(0, went_on(5));
         let mut reports = stand.reports();
         // What happened at one instant may be told in any order.
         let mut expected: Vec<_> = expected.iter().map(|&text| text.to_owned()).collect();
@@ -401,13 +195,6 @@ fn who_is_held_before_it_can_say_that_it_runs_has_two_runs() {
     let mut stand = Stand::with(&[0, 0]);
     stand.assign(&[(0, Some(0))]);
     stand.pass(5, &[]);
-    let went_on = Event {
-        at: 5,
-        value: 0,
-        task: 1,
-        cpu: Some(0),
-        kind: Kind::Running,
-    };
     stand.pass(3, &[0]);
     stand.assign(&[(0, Some(1))]);
     stand.goes_on(1, 0);
@@ -415,7 +202,7 @@ fn who_is_held_before_it_can_say_that_it_runs_has_two_runs() {
     stand.stops(1, 0, Kind::NextJob, 100);
     stand.assign(&[(0, Some(0))]);
     stand.pass(1, &[0]);
-    stand.fifo.board.hear(0, went_on);
+    stand.fifo.board.hear(0, went_on(5));
     let reports = stand.reports();
     let of_it: Vec<_> = reports
         .iter()
