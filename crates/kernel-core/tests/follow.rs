@@ -8,7 +8,7 @@
 mod oracle;
 
 use shiftwork_kernel_core::{Core, Order, TaskNumber, TaskState};
-use shiftwork_machine::{Admission, Server, ServerParameters, Spent};
+use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
 use shiftwork_model::{CpuId, CpuSet, Instant, Priority, RandomStream, Span, TaskId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Simulated {
     fn end_timer(&mut self) {
         match self.stage {
             Stage::Throttled(until) => {
-                let deadline = self.server.replenish();
+                let deadline = self.server.replenish(Instant::ZERO);
                 self.go_on(Admission::Replenished(deadline), until);
             }
             Stage::Unreleased(release) => self.begin(release, release, release),
@@ -202,7 +202,7 @@ impl Beside {
             let mask = 1 + random.below((1 << cpus) - 1);
             let priority = 1 + random.below(4) as u32;
             let task = Simulated {
-                server: Server::new(parameters(random, unit)),
+                server: Server::new(parameters(random, unit), ServerRule::Releases),
                 parameters: parameters(random, unit),
                 is_enforced: random.below(5) > 0,
                 stage: Stage::Blocked,

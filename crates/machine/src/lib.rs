@@ -15,6 +15,6 @@ mod work;
 
 pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
-pub use server::{Admission, Server, ServerParameters, Spent};
+pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
 pub use timeline::Timeline;
 pub use work::{Stretch, WorkSource, may_be_throttled};

@@ -1,6 +1,6 @@
 //! The budget server of a task: how long its jobs may run in a period, and by which deadline.
 
-use shiftwork_model::{Instant, Span};
+use shiftwork_model::{Instant, Lagging, Span};
 
 /// What a server enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,23 +13,37 @@ pub struct ServerParameters {
     pub deadline: Span,
 }
 
-/// A hard constant-bandwidth server that follows the task's own releases.
+/// By what a server keeps time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerRule {
+    /// By the releases of its task: as long as no job runs for longer than the budget, each is scheduled
+    /// by its own deadline exactly. A release at or after the end of the server's period starts a new
+    /// one, and a suspension changes nothing. Only after an overrun does the server fall behind the
+    /// releases, and its deadlines hold instead of theirs.
+    Releases,
+    /// By when its task wakes, as Linux's `SCHED_DEADLINE` does, which knows nothing of jobs: whoever
+    /// wakes keeps what is left of the budget, and its deadline, if that is no more than its bandwidth
+    /// allows until then, and else gets a new period that starts with the wake-up. A task that has
+    /// finished a job and has another one pending gives up what is left (`sched_yield`).
+    Linux(Lagging),
+}
+
+/// A hard constant-bandwidth server.
 ///
-/// As long as no job runs for longer than the budget, each job is scheduled by its own deadline
-/// exactly: a release at or after the end of the server's period starts a new one. Only after an
-/// overrun does the server fall behind the releases, and its deadlines hold instead of theirs.
+/// A machine that stops a job late overdraws the budget. Budgets to come pay that back, unless a period
+/// begins with a release or a wake-up. Time never goes back.
 ///
-/// A machine that stops a job late overdraws the budget. Budgets to come pay that back, unless the
-/// next job begins a period of its own. Time never goes back.
-///
-/// `sw_next_job` of the kernel core follows the same rule; its tests drive both in lockstep.
+/// `sw_next_job` of the kernel core follows the rule of releases; its tests drive both in lockstep.
 ///
 /// # Source
 /// L. Abeni, G. Buttazzo, "Integrating Multimedia Applications in Hard Real-Time Systems", RTSS 1998,
-/// with the hard reservation of Linux's `SCHED_DEADLINE` (a spent budget waits for the next period).
+/// with the hard reservation of Linux's `SCHED_DEADLINE` (a spent budget waits for the next period). Its
+/// other rule is Fig. 1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021; for deadlines before the end of the
+/// period `update_dl_entity`, `update_dl_revised_wakeup` and `dl_check_constrained_dl` of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
     parameters: ServerParameters,
+    rule: ServerRule,
     /// When its period ends, whatever parameters change until then; `None` before the first job.
     end: Option<Instant>,
     left: Span,
@@ -60,9 +74,10 @@ pub enum Spent {
 
 impl Server {
     /// A server that has not served any job.
-    pub const fn new(parameters: ServerParameters) -> Self {
+    pub const fn new(parameters: ServerParameters, rule: ServerRule) -> Self {
         Self {
             parameters,
+            rule,
             end: None,
             left: Span::ZERO,
             overdrawn: Span::ZERO,
@@ -70,16 +85,21 @@ impl Server {
         }
     }
 
-    /// A job, released at `release` and the first of its task that is not finished, begins.
+    /// A job, released at `release` and the first of its task that is not finished, begins. Its task did
+    /// not run until now: the one before it was finished earlier, or by a suspension that is over.
     ///
     /// `parameters` are those of the job; they take effect with it, but a period that goes on ends when
-    /// it would have ended.
+    /// it would have ended. Under Linux's rule they are not looked at: there
+    /// [`set_parameters`](Self::set_parameters) changes them.
     pub fn begin(
         &mut self,
         release: Instant,
         now: Instant,
         parameters: ServerParameters,
     ) -> Admission {
+        if let ServerRule::Linux(_) = self.rule {
+            return self.wake(now);
+        }
         self.parameters = parameters;
         if self.end.is_none_or(|end| release >= end) {
             self.overdrawn = Span::ZERO;
@@ -90,15 +110,87 @@ impl Server {
         self.resume(now)
     }
 
-    /// The job that began wants to go on after a suspension: budget and deadline are kept.
+    /// The same for a job that was pending when the one before it was finished, which is now.
+    pub fn succeed(
+        &mut self,
+        release: Instant,
+        now: Instant,
+        parameters: ServerParameters,
+    ) -> Admission {
+        if self.rule == ServerRule::Releases {
+            return self.begin(release, now, parameters);
+        }
+        self.left = Span::ZERO;
+        self.when_spent(now)
+    }
+
+    /// From the next period on these hold. What is left of a budget, and when its period ends, stay.
+    pub fn set_parameters(&mut self, parameters: ServerParameters) {
+        self.parameters = parameters;
+    }
+
+    /// The job that began wants to go on after a suspension: budget and deadline are kept, as far as the
+    /// rule allows.
     pub fn resume(&mut self, now: Instant) -> Admission {
+        if let ServerRule::Linux(_) = self.rule {
+            let before = self.end;
+            return match self.wake(now) {
+                Admission::Ready(deadline) if self.end != before => {
+                    Admission::Replenished(deadline)
+                }
+                admission => admission,
+            };
+        }
         if !self.left.is_zero() {
             return Admission::Ready(self.deadline);
         }
+        self.when_spent(now)
+    }
+
+    fn when_spent(&mut self, now: Instant) -> Admission {
         match self.spent(now) {
             Spent::Throttled(until) => Admission::Throttled(until),
             Spent::Replenished(deadline) => Admission::Replenished(deadline),
         }
+    }
+
+    /// Linux's rule for a task that wakes.
+    fn wake(&mut self, now: Instant) -> Admission {
+        let Some(end) = self.end else {
+            return Admission::Ready(self.renew(now));
+        };
+        let ServerParameters {
+            cost,
+            period,
+            deadline,
+        } = self.parameters;
+        if now >= self.deadline {
+            // Whoever slept beyond a deadline that comes before the end of the period waits for that.
+            if deadline < period && now < end {
+                self.left = Span::ZERO;
+                return Admission::Throttled(end);
+            }
+            return Admission::Ready(self.renew(now));
+        }
+        let until = self.deadline.late_since(now);
+        let allowed = u128::from(cost.as_ns()) * u128::from(until.as_ns());
+        if u128::from(self.left.as_ns()) * u128::from(deadline.as_ns()) > allowed {
+            if deadline >= period {
+                return Admission::Ready(self.renew(now));
+            }
+            let less = allowed / u128::from(deadline.as_ns().max(1));
+            self.left = Span::from_ns(u64::try_from(less).unwrap_or(u64::MAX));
+        }
+        if self.left.is_zero() {
+            return self.when_spent(now);
+        }
+        Admission::Ready(self.deadline)
+    }
+
+    /// A period begins now, whatever was before; returns its deadline.
+    pub fn renew(&mut self, now: Instant) -> Instant {
+        self.overdrawn = Span::ZERO;
+        self.start(now)
     }
 
     /// How long the job may still run before its budget is used up.
@@ -139,12 +231,13 @@ impl Server {
         if now < end {
             return Spent::Throttled(end);
         }
-        Spent::Replenished(self.replenish())
+        Spent::Replenished(self.replenish(now))
     }
 
     /// Starts the period after the present one with a full budget, and returns its deadline. If the
-    /// last one was overdrawn it is less, and by the deadline of the first period that has any.
-    pub fn replenish(&mut self) -> Instant {
+    /// last one was overdrawn it is less, and by the deadline of the first period that has any. A
+    /// server that lags behind its own deadlines by more may be told to start from `now`.
+    pub fn replenish(&mut self, now: Instant) -> Instant {
         let mut start = self
             .end
             .expect("a budget is replenished after a job used it");
@@ -156,6 +249,9 @@ impl Server {
         self.overdrawn = Span::ZERO;
         self.start(start);
         self.left = self.left.saturating_sub(owed);
+        if self.rule == ServerRule::Linux(Lagging::Reset) && self.deadline < now {
+            return self.start(now);
+        }
         self.deadline
     }
 
@@ -186,7 +282,7 @@ mod tests {
     #[test]
     fn a_well_behaved_task_is_scheduled_by_its_own_deadlines() {
         let parameters = parameters(2, 10, 7);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         for (release, begins) in [(3, 3), (13, 15), (24, 24), (34, 60)] {
             let admission = server.begin(AT(release), AT(begins), parameters);
             assert_eq!(admission, Admission::Ready(AT(release + 7)));
@@ -197,28 +293,28 @@ mod tests {
     #[test]
     fn an_overrun_waits_for_the_next_period_and_postpones_the_jobs_after_it() {
         let parameters = parameters(1, 4, 4);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         assert_eq!(
             server.begin(AT(0), AT(0), parameters),
             Admission::Ready(AT(4))
         );
         server.consume(NS(1));
         assert_eq!(server.spent(AT(1)), Spent::Throttled(AT(4)));
-        assert_eq!(server.replenish(), AT(8));
+        assert_eq!(server.replenish(AT(0)), AT(8));
         server.consume(NS(1));
         // The first job is finished at 5 with its second budget; the job of instant 4 has none.
         assert_eq!(
             server.begin(AT(4), AT(5), parameters),
             Admission::Throttled(AT(8))
         );
-        assert_eq!(server.replenish(), AT(12));
+        assert_eq!(server.replenish(AT(0)), AT(12));
         assert_eq!(server.left(), NS(1));
     }
 
     #[test]
     fn a_late_job_is_replenished_at_once() {
         let parameters = parameters(1, 4, 4);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
         server.consume(NS(1));
         assert_eq!(server.spent(AT(4)), Spent::Replenished(AT(8)));
@@ -228,11 +324,11 @@ mod tests {
     #[test]
     fn what_an_overrun_left_of_the_budget_is_kept_with_its_deadline() {
         let parameters = parameters(2, 4, 4);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
         server.consume(NS(2));
         server.spent(AT(2));
-        server.replenish();
+        server.replenish(AT(0));
         server.consume(NS(1));
         assert_eq!(
             server.begin(AT(4), AT(5), parameters),
@@ -244,11 +340,11 @@ mod tests {
     #[test]
     fn what_is_left_never_exceeds_a_lowered_cost() {
         let before = parameters(5, 4, 4);
-        let mut server = Server::new(before);
+        let mut server = Server::new(before, ServerRule::Releases);
         server.begin(AT(0), AT(0), before);
         server.consume(NS(5));
         server.spent(AT(2));
-        server.replenish();
+        server.replenish(AT(0));
         server.consume(NS(1));
         let admission = server.begin(AT(4), AT(5), parameters(2, 4, 4));
         assert_eq!((admission, server.left()), (Admission::Ready(AT(8)), NS(2)));
@@ -257,21 +353,21 @@ mod tests {
     #[test]
     fn an_overdrawn_budget_is_paid_back_by_the_next() {
         let parameters = parameters(3, 10, 10);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
         server.consume(NS(4));
         server.consume(NS(3));
         assert_eq!((server.left(), server.overdrawn()), (NS(0), NS(4)));
         assert_eq!(server.spent(AT(7)), Spent::Throttled(AT(10)));
         // One period pays 3 of 4, the one after it the last.
-        assert_eq!(server.replenish(), AT(30));
+        assert_eq!(server.replenish(AT(0)), AT(30));
         assert_eq!((server.left(), server.overdrawn()), (NS(2), NS(0)));
     }
 
     #[test]
     fn a_job_with_a_period_of_its_own_owes_nothing() {
         let parameters = parameters(3, 10, 10);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
         server.consume(NS(5));
         server.begin(AT(10), AT(10), parameters);
@@ -281,21 +377,21 @@ mod tests {
     #[test]
     fn a_period_that_goes_on_ends_when_it_would_have_ended() {
         let before = parameters(2, 10, 10);
-        let mut server = Server::new(before);
+        let mut server = Server::new(before, ServerRule::Releases);
         server.begin(AT(0), AT(0), before);
         server.consume(NS(2));
         server.spent(AT(2));
-        server.replenish();
+        server.replenish(AT(0));
         server.consume(NS(2));
         let admission = server.begin(AT(11), AT(12), parameters(1, 4, 4));
         assert_eq!(admission, Admission::Throttled(AT(20)));
-        assert_eq!(server.replenish(), AT(24));
+        assert_eq!(server.replenish(AT(0)), AT(24));
     }
 
     #[test]
     fn a_suspension_keeps_budget_and_deadline() {
         let parameters = parameters(2, 10, 10);
-        let mut server = Server::new(parameters);
+        let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
         server.consume(NS(1));
         assert_eq!(server.resume(AT(8)), Admission::Ready(AT(10)));

@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod affinity;
 mod cpu;
+mod linux;
 mod overheads;
 mod packing;
 mod random;
@@ -24,6 +25,7 @@ mod utilization;
 
 pub use affinity::{Affinity, AffinityKind, first_overlap};
 pub use cpu::{CPUS_MAX, CpuId, CpuSet, ParseCpuSetError};
+pub use linux::{Lagging, Repairs};
 pub use overheads::{LinearCost, Overheads};
 pub use packing::{Fit, Heuristic, Packing, Parcel, groups_within, pack, pack_by};
 pub use random::RandomStream;

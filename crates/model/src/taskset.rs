@@ -7,6 +7,7 @@ use core::fmt;
 
 use crate::affinity::{Affinity, AffinityKind};
 use crate::cpu::{CpuId, CpuSet};
+use crate::linux::{Lagging, Repairs};
 use crate::task::{Priority, Task, TaskId};
 use crate::time::{Instant, Span};
 
@@ -148,6 +149,10 @@ pub struct SchedulerOptions {
     pub quantum: Option<Span>,
     /// Path of the overhead file, relative to the task-set file.
     pub overheads: Option<String>,
+    /// Which repairs `dl-sp` has; `None`: all. `dl-linux` has none.
+    pub repairs: Option<Repairs>,
+    /// What the `dl-*` policies do about a server that lags.
+    pub lagging: Lagging,
 }
 
 impl Default for SchedulerOptions {
@@ -158,6 +163,8 @@ impl Default for SchedulerOptions {
             reserve_server: false,
             quantum: None,
             overheads: None,
+            repairs: None,
+            lagging: Lagging::Grid,
         }
     }
 }

@@ -48,6 +48,35 @@ pub enum PolicyError {
         /// The clusters.
         clusters: Vec<CpuSet>,
     },
+    /// A deadline after the end of its period, which Linux does not take.
+    LateDeadline {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+    },
+    /// An affinity that no cpuset covers.
+    NotInCluster {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+        /// Its affinity.
+        affinity: Box<Affinity>,
+        /// The clusters.
+        clusters: Vec<CpuSet>,
+    },
+    /// An affinity that is neither one CPU nor a whole cluster.
+    NotSemiPartitioned {
+        /// The policy.
+        policy: &'static str,
+        /// The task.
+        task: String,
+        /// Its affinity.
+        affinity: Box<Affinity>,
+        /// The cluster that it lies in.
+        cluster: CpuSet,
+    },
     /// An affinity names a CPU that the platform does not have.
     NoSuchCpu {
         /// The task.
@@ -126,6 +155,36 @@ impl fmt::Display for PolicyError {
                     .try_for_each(|cluster| write!(f, " {{{cluster}}}"))?;
                 write!(f, " are the clusters")
             }
+            Self::LateDeadline { policy, task } => write!(
+                f,
+                "{policy}: the deadline of task {task} is after its period, which SCHED_DEADLINE does not take; \
+                 `deadline` may be at most `period`"
+            ),
+            Self::NotInCluster {
+                policy,
+                task,
+                affinity,
+                clusters,
+            } => {
+                write!(
+                    f,
+                    "{policy}: the affinity {{{affinity}}} of task {task} lies in no cluster (cpuset); it must \
+                     be within one of"
+                )?;
+                clusters
+                    .iter()
+                    .try_for_each(|cluster| write!(f, " {{{cluster}}}"))
+            }
+            Self::NotSemiPartitioned {
+                policy,
+                task,
+                affinity,
+                cluster,
+            } => write!(
+                f,
+                "{policy}: task {task} may use CPUs {{{affinity}}}; it must be bound to one CPU, or free to \
+                 use its whole cluster {{{cluster}}}; `hpa-edf` takes nested affinities, `strong-edf` any"
+            ),
             Self::NoSuchCpu { task, cpu, cpus } => write!(
                 f,
                 "task {task} may use CPU {cpu}, but the platform has CPUs 0 to {}",

@@ -23,4 +23,5 @@ mod tournament;
 
 pub use error::PolicyError;
 pub use order::{Edf, FixedPriority, JobOrder};
-pub use policy::{Event, Policy, Switch, Switches};
+pub use placement::{PushPull, Ties};
+pub use policy::{AsLinux, Event, Policy, Switch, Switches};

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, Instant, Job, Priority, Task, TaskId};
+use shiftwork_model::{Affinity, CpuId, Instant, Job, Lagging, Priority, Repairs, Task, TaskId};
 
 use crate::error::PolicyError;
 
@@ -51,6 +51,16 @@ pub struct Switch {
 /// Where a policy puts its decisions: at most one switch per CPU and event.
 pub type Switches = Vec<Switch>;
 
+/// How machines are to do what `SCHED_DEADLINE` does outside of its run queues: what servers do is in
+/// `shiftwork_machine::Server`, what becomes of requests in `shiftwork_machine::Cpusets`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsLinux {
+    /// What differs from Linux.
+    pub repairs: Repairs,
+    /// What is done about servers that lag.
+    pub lagging: Lagging,
+}
+
 /// Decides which job each CPU should run. Knows no clock, no thread, no kernel: machines do.
 ///
 /// Events that contradict what the policy knows (waking a ready task, blocking one that is not
@@ -70,12 +80,27 @@ pub trait Policy: Send {
         false
     }
 
+    /// Everything that happens at this instant has been told. A policy whose CPUs decide one by one
+    /// decides now at the latest, so that jobs which end together are all gone before anybody looks.
+    fn end_instant(&mut self, _out: &mut Switches) {}
+
     /// The job `cpu` should run now; a live machine may still be on its way there.
     fn assigned(&self, cpu: CpuId) -> Option<TaskId>;
 
     /// Whether the event can be applied. Only changes of affinity, entering and the like can be
     /// refused; the error says why and what would be accepted.
     fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError>;
+
+    /// The CPU in whose run queue the task's job waits or runs, or will when it becomes ready; `None` if
+    /// the policy has no queue for each CPU, or does not know the task.
+    fn queue_of(&self, _task: TaskId) -> Option<CpuId> {
+        None
+    }
+
+    /// If machines are to treat budgets and requests as Linux's `SCHED_DEADLINE` does: how exactly.
+    fn as_linux(&self) -> Option<AsLinux> {
+        None
+    }
 
     /// For each task (by index) where the policy has bound it, `None` if this policy binds none:
     /// the packing of partitioned and clustered policies, to be shown to people.

@@ -4,15 +4,15 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use shiftwork_model::{CpuSet, TaskSet};
+use shiftwork_model::{CpuSet, Repairs, TaskSet};
 
 use crate::error::PolicyError;
 use crate::order::{Edf, FixedPriority, JobOrder};
 use crate::placement::{
-    Assigner, Ecrts16, Emsoft21, Hierarchical, Queued, Strong, Weak, clustered, global,
-    non_preemptive_global, partitioned,
+    Assigner, Ecrts16, Emsoft21, Hierarchical, PushPull, Queued, Strong, Ties, Weak, clustered,
+    global, non_preemptive_global, partitioned,
 };
-use crate::policy::Policy;
+use crate::policy::{AsLinux, Policy};
 
 /// Which invariant a policy keeps; checkers judge its traces by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub enum Invariant {
     Packed,
     /// No ready job waits while one of its CPUs is idle; running jobs are never preempted.
     NonPreemptive,
+    /// No ready job waits while one of its CPUs is idle; who runs among the ready ones follows from what
+    /// was pushed and pulled, and when.
+    PushPull,
 }
 
 /// By what a policy ranks jobs; checkers judge its traces by it.
@@ -234,6 +237,24 @@ pub const POLICIES: &[Entry] = &[
         invariant: Invariant::Strong,
         build: |_, set| emsoft21(set),
     },
+    Entry {
+        name: "dl-linux",
+        summary: "SCHED_DEADLINE: run queues, push and pull, constant-bandwidth servers, as Linux does it",
+        source: "Linux; Tang et al., RTNS 2021",
+        domain: "affinities within clusters (cpusets), deadlines up to the period",
+        order: OrderName::Edf,
+        invariant: Invariant::PushPull,
+        build: |name, set| push_pull(name, set, Repairs::NONE),
+    },
+    Entry {
+        name: "dl-sp",
+        summary: "SCHED_DEADLINE with the four repairs for semi-partitioned affinities",
+        source: "Tang et al., RTNS 2021",
+        domain: "each task on one CPU or on all of its cluster, deadlines up to the period",
+        order: OrderName::Edf,
+        invariant: Invariant::PushPull,
+        build: |name, set| push_pull(name, set, set.scheduler.repairs.unwrap_or(Repairs::ALL)),
+    },
 ];
 
 /// The policy with this name, in any case.
@@ -289,4 +310,12 @@ fn emsoft21(set: &TaskSet) -> Built {
     } else {
         Ok(Box::new(Emsoft21::<CpuSet>::new(set)?))
     }
+}
+
+fn push_pull(name: &'static str, set: &TaskSet, repairs: Repairs) -> Built {
+    let rules = AsLinux {
+        repairs,
+        lagging: set.scheduler.lagging,
+    };
+    Ok(Box::new(PushPull::new(name, set, rules, Ties::Fifo)?))
 }

@@ -1,6 +1,6 @@
 //! Timed changes of the task set.
 
-use shiftwork_machine::Server;
+use shiftwork_machine::{Server, ServerRule};
 use shiftwork_model::{
     Affinity, Change, CpuId, Happening, Instant, Priority, Recorder, Span, TaskId, TaskSet,
 };
@@ -101,9 +101,9 @@ impl<R: Recorder> Engine<'_, R> {
         self.record(now, Happening::Entered { task: id });
         self.tell(Event::Enter(id, &task), None);
         self.tasks[id.index()].stage = Stage::Idle;
-        let attributes = self.tasks[id.index()].attributes;
+        let (attributes, rule) = (self.tasks[id.index()].attributes, self.rule);
         let plan = &mut self.plans[id.index()];
-        plan.server = plan.server.map(|_| Server::new(attributes));
+        plan.server = plan.server.map(|_| Server::new(attributes, rule));
         plan.pattern.restart(&task, now);
         self.releases.set(id.index(), plan.pattern.next());
         Ok(())
@@ -143,6 +143,11 @@ impl<R: Recorder> Engine<'_, R> {
         plan.task.period = attributes.period;
         plan.task.deadline = attributes.deadline;
         plan.history.push((state.released + 1, attributes));
+        if self.rule != ServerRule::Releases
+            && let Some(server) = &mut plan.server
+        {
+            server.set_parameters(attributes);
+        }
         let (cost, period, deadline) = (attributes.cost, attributes.period, attributes.deadline);
         self.record(
             now,
@@ -166,9 +171,33 @@ impl<R: Recorder> Engine<'_, R> {
             },
         );
         if self.is_present(id) {
+            self.renew_if_displaced(now, id, to);
             self.tell(Event::SetAffinity(id, to), None);
         }
         Ok(())
+    }
+
+    /// Linux gives a ready task that has to leave its run queue, and whose deadline is over, a new period
+    /// that starts now (`enqueue_task_dl`), as if it had slept.
+    fn renew_if_displaced(&mut self, now: Instant, id: TaskId, to: &Affinity) {
+        let state = &mut self.tasks[id.index()];
+        let is_late = state.stage == Stage::Ready && state.deadline <= now;
+        let stays = |cpu: CpuId| to.cpus().contains(cpu);
+        if self.rule == ServerRule::Releases
+            || !is_late
+            || self.queue_of(id).is_none_or(stays)
+            || self.arrivals.contains(&id)
+        {
+            return;
+        }
+        self.charge_so_far(now, id);
+        let Some(server) = &mut self.plans[id.index()].server else {
+            return;
+        };
+        let deadline = server.renew(now);
+        self.tasks[id.index()].deadline = deadline;
+        self.record_replenished(now, id);
+        self.tell(Event::SetDeadline(id, deadline), None);
     }
 
     fn set_priority(&mut self, now: Instant, id: TaskId, to: Priority) -> Result<(), String> {

@@ -87,7 +87,7 @@ impl<R: Recorder> Engine<'_, R> {
         taken
     }
 
-    fn release(&mut self, now: Instant, id: TaskId) {
+    pub(crate) fn release(&mut self, now: Instant, id: TaskId) {
         let state = &mut self.tasks[id.index()];
         state.released += 1;
         let job = JobId {
@@ -113,7 +113,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.charge_release(now, id);
         }
         if is_first {
-            self.begin(now, id, now);
+            self.begin(now, id, now, false);
         }
     }
 

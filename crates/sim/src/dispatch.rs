@@ -56,6 +56,18 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
+    /// Charges the task for what it has run until now, if it runs, and leaves it running.
+    pub(crate) fn charge_so_far(&mut self, now: Instant, id: TaskId) {
+        let Some(cpu) = self.tasks[id.index()].cpu else {
+            return;
+        };
+        let state = &mut self.cpus[cpu.index()];
+        let undone = state.stop.late_since(now.max(state.free_at));
+        let ran = state.granted.saturating_sub(undone);
+        state.granted = undone;
+        self.consume(id, ran);
+    }
+
     /// Lets the CPU run what the policy wants.
     #[inline(always)]
     fn occupy(&mut self, now: Instant, cpu: CpuId) {

@@ -1,9 +1,9 @@
 //! The loop over instants, and the machine's state as a whole.
 
-use shiftwork_machine::{Outcome, Workload};
+use shiftwork_machine::{Outcome, ServerRule, Workload};
 use shiftwork_model::{CpuId, Happening, Instant, Job, Recorder, TaskId, TaskSet};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_policy::{Event, Policy, Switches};
+use shiftwork_policy::{AsLinux, Event, Policy, Switches};
 
 use crate::actions::Actions;
 use crate::costs::Costs;
@@ -22,6 +22,8 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) recorder: &'a mut R,
     policy: Box<dyn Policy>,
     pub(crate) order: OrderName,
+    /// By what servers keep time.
+    pub(crate) rule: ServerRule,
     horizon: Instant,
     events: u64,
     pub(crate) tasks: Vec<TaskState>,
@@ -49,10 +51,14 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let Workload { set, policy, order } = workload;
         let priorities = set.priorities();
         let cpu_count = set.platform.cpus;
+        let rule = match policy.as_linux() {
+            Some(AsLinux { lagging, .. }) => ServerRule::Linux(lagging),
+            None => ServerRule::Releases,
+        };
         let mut releases = Timeline::new(set.tasks.len(), options.horizon);
         let (mut tasks, mut plans) = (Vec::new(), Vec::new());
         for (id, _) in set.iter() {
-            let (state, plan) = initial(set, id, priorities[id.index()], options.seed);
+            let (state, plan) = initial(set, id, priorities[id.index()], rule, options.seed);
             if state.stage != Stage::Absent {
                 releases.set(id.index(), plan.pattern.next());
             }
@@ -64,6 +70,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             recorder,
             policy,
             order,
+            rule,
             horizon: options.horizon,
             events: 0,
             releases,
@@ -136,6 +143,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.rare_instant(now);
         }
         self.arrive(now);
+        if self.rule != ServerRule::Releases {
+            self.end_instant();
+        }
         self.commit(now);
     }
 
@@ -162,6 +172,14 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
         self.note_switches(cause);
+    }
+
+    /// Tells the policy that it knows all of this instant.
+    #[inline(never)]
+    fn end_instant(&mut self) {
+        self.switches.clear();
+        self.policy.end_instant(&mut self.switches);
+        self.note_switches(None);
     }
 
     /// The same about a job that follows one of its task at once, if the policy wants to hear of both
@@ -193,6 +211,11 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.policy
             .accepts(event)
             .map_err(|reason| reason.to_string())
+    }
+
+    /// The CPU in whose run queue the policy has the task's job.
+    pub(crate) fn queue_of(&self, id: TaskId) -> Option<CpuId> {
+        self.policy.queue_of(id)
     }
 
     /// What the CPU runs may change at this instant.

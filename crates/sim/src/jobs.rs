@@ -1,7 +1,7 @@
 //! The life of a job, except for becoming ready: it begins, runs out of budget, suspends itself,
 //! finishes, and its successor begins.
 
-use shiftwork_machine::{Admission, Spent};
+use shiftwork_machine::{Admission, ServerRule, Spent};
 use shiftwork_model::{
     Arrival, CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, Span, TaskId,
 };
@@ -19,9 +19,10 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The next job of the task, released at `release`, is the first unfinished one from now on.
+    /// The next job of the task, released at `release`, is the first unfinished one from now on. It
+    /// `follows` if the task ran the one before it until now.
     #[inline]
-    pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
         let state = &mut self.tasks[id.index()];
         state.number += 1;
         state.release = release;
@@ -32,12 +33,12 @@ impl<R: Recorder> Engine<'_, R> {
             state.stage = Stage::Ready;
             self.arrivals.push(id);
         } else {
-            self.begin_general(now, id, release);
+            self.begin_general(now, id, release, follows);
         }
     }
 
     #[inline(never)]
-    fn begin_general(&mut self, now: Instant, id: TaskId, release: Instant) {
+    fn begin_general(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
         let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
         let attributes = plan.attributes_of(state.number);
@@ -48,19 +49,21 @@ impl<R: Recorder> Engine<'_, R> {
         if state.remaining.is_zero() && self.sleep_after_stretch(id).is_some() {
             self.suspend(now, id);
         } else {
-            self.make_ready(now, id);
+            self.make_ready(now, id, follows);
         }
     }
 
-    /// The job wants to run from now on: it becomes ready if its budget allows.
+    /// The job wants to run from now on: it becomes ready if its budget allows. See
+    /// [`begin`](Self::begin) for `follows`.
     #[inline(never)]
-    pub(crate) fn make_ready(&mut self, now: Instant, id: TaskId) {
+    pub(crate) fn make_ready(&mut self, now: Instant, id: TaskId, follows: bool) {
         let plan = &mut self.plans[id.index()];
         let state = &mut self.tasks[id.index()];
         let attributes = plan.attributes_of(state.number);
         let admission = match &mut plan.server {
             None => Admission::Ready(state.deadline),
             Some(server) if plan.admitted => server.resume(now),
+            Some(server) if follows => server.succeed(state.release, now, attributes),
             Some(server) => server.begin(state.release, now, attributes),
         };
         plan.admitted = true;
@@ -139,6 +142,10 @@ impl<R: Recorder> Engine<'_, R> {
     fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
         self.record(now, Happening::Completed { job });
+        if self.rule != ServerRule::Releases && self.plans[id.index()].pattern.next() == now {
+            // To Linux a task that has the next job at once has not slept.
+            self.release(now, id);
+        }
         let state = &mut self.tasks[id.index()];
         if state.number == state.released {
             state.stage = Stage::Idle;
@@ -154,7 +161,7 @@ impl<R: Recorder> Engine<'_, R> {
         if state.number == state.released {
             state.stage = Stage::Idle;
         } else {
-            self.begin_successor(now, id);
+            self.begin_successor(now, id, false);
         }
     }
 
@@ -162,7 +169,7 @@ impl<R: Recorder> Engine<'_, R> {
     #[inline(never)]
     fn succeed(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let others = self.arrivals.len();
-        self.begin_successor(now, id);
+        self.begin_successor(now, id, true);
         let is_ready = self.arrivals.len() > others;
         if is_ready && self.tell_successor(now, id, cpu) {
             self.arrivals.pop();
@@ -173,7 +180,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// The next pending job begins. Its release is computed again.
     #[inline(never)]
-    fn begin_successor(&mut self, now: Instant, id: TaskId) {
+    fn begin_successor(&mut self, now: Instant, id: TaskId, follows: bool) {
         let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
         let release = if matches!(plan.task.arrival, Arrival::Periodic) {
@@ -184,7 +191,7 @@ impl<R: Recorder> Engine<'_, R> {
             plan.lagging.advance(&plan.task, period);
             release
         };
-        self.begin(now, id, release);
+        self.begin(now, id, release, follows);
     }
 
     /// The budget is used up, the job is not finished.
@@ -204,7 +211,16 @@ impl<R: Recorder> Engine<'_, R> {
             Spent::Replenished(deadline) => {
                 self.tasks[id.index()].deadline = deadline;
                 self.record_replenished(now, id);
-                self.tell(Event::SetDeadline(id, deadline), Some(cpu));
+                if self.rule == ServerRule::Releases {
+                    self.tell(Event::SetDeadline(id, deadline), Some(cpu));
+                } else if self.tell_successor(now, id, cpu) {
+                    // It goes on where it is, or waits there.
+                } else {
+                    let reason = NotReadyReason::Throttled;
+                    self.record(now, Happening::NotReady { job, reason });
+                    self.tell(Event::BudgetSpent(id), Some(cpu));
+                    self.arrivals.push(id);
+                }
             }
         }
     }
@@ -269,9 +285,9 @@ impl<R: Recorder> Engine<'_, R> {
         if state.stage == Stage::Suspended {
             plan.stretch += 1;
             state.remaining = plan.work.stretches()[plan.stretch].run;
-            self.make_ready(now, id);
+            self.make_ready(now, id, false);
         } else if let Some(server) = &mut plan.server {
-            state.deadline = server.replenish();
+            state.deadline = server.replenish(now);
             state.stage = Stage::Ready;
             self.record_replenished(now, id);
             self.arrivals.push(id);

@@ -1,6 +1,8 @@
 //! What the simulated machine knows of each task and each CPU.
 
-use shiftwork_machine::{ReleasePattern, Server, ServerParameters, WorkSource, may_be_throttled};
+use shiftwork_machine::{
+    ReleasePattern, Server, ServerParameters, ServerRule, WorkSource, may_be_throttled,
+};
 use shiftwork_model::{
     Arrival, Change, CpuId, Instant, JobId, Priority, Span, Task, TaskId, TaskSet,
 };
@@ -115,14 +117,20 @@ pub(crate) fn initial(
     set: &TaskSet,
     id: TaskId,
     priority: Priority,
+    rule: ServerRule,
     seed: u64,
 ) -> (TaskState, Plan) {
     let task = &set.tasks[id.index()];
     let absent = set.enters_later(id);
     let pattern = ReleasePattern::new(task, id, seed, Instant::ZERO);
     let work = WorkSource::new(task, id, seed);
-    let enforced = may_be_throttled(set, id);
-    let plain = matches!(task.arrival, Arrival::Periodic) && work.is_cost() && !is_changed(set, id);
+    // Linux gives everybody a server, also those who never need one to be held back.
+    let is_linux = rule != ServerRule::Releases;
+    let enforced = is_linux || may_be_throttled(set, id);
+    let plain = !is_linux
+        && matches!(task.arrival, Arrival::Periodic)
+        && work.is_cost()
+        && !is_changed(set, id);
     let state = TaskState {
         number: 0,
         released: 0,
@@ -142,7 +150,7 @@ pub(crate) fn initial(
         pattern,
         work,
         stretch: 0,
-        server: enforced.then(|| Server::new(attributes(task))),
+        server: enforced.then(|| Server::new(attributes(task), rule)),
         admitted: false,
         history: vec![(0, attributes(task))],
         last_cpu: task.start_cpu,

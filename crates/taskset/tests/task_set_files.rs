@@ -366,14 +366,25 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
         any::<bool>(),
         prop::option::of(positive()),
         prop::option::of(".{1,8}"),
+        prop::option::of(prop::sample::subsequence(Repairs::NAMES.to_vec(), 0..=4)),
+        prop::sample::select(vec![Lagging::Grid, Lagging::Reset]),
     )
         .prop_map(
-            |(policy, reserve, reserve_server, quantum, overheads)| SchedulerOptions {
-                policy,
-                reserve,
-                reserve_server,
-                quantum,
-                overheads,
+            |(policy, reserve, reserve_server, quantum, overheads, repairs, lagging)| {
+                SchedulerOptions {
+                    policy,
+                    reserve,
+                    reserve_server,
+                    quantum,
+                    overheads,
+                    repairs: repairs.map(|names| {
+                        let all = names
+                            .iter()
+                            .try_fold(Repairs::NONE, |all, name| all.with(name));
+                        all.expect("these are names")
+                    }),
+                    lagging,
+                }
             },
         );
     let tasks = prop::collection::vec(task(), 1..5);

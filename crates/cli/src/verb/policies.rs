@@ -48,6 +48,7 @@ impl From<&Entry> for PolicyOutput {
                 Invariant::Strong => "strong",
                 Invariant::Packed => "packed",
                 Invariant::NonPreemptive => "non-preemptive",
+                Invariant::PushPull => "push and pull",
             },
             source: entry.source,
         }

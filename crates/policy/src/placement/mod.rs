@@ -16,6 +16,7 @@ mod laminar;
 mod least_urgent;
 mod mask;
 mod partitioned;
+mod push_pull;
 mod strong;
 mod weak;
 
@@ -25,6 +26,7 @@ pub use emsoft21::Emsoft21;
 pub(crate) use global::{global, non_preemptive_global};
 pub use hierarchical::Hierarchical;
 pub(crate) use partitioned::partitioned;
+pub use push_pull::{PushPull, Ties};
 pub use strong::Strong;
 pub use weak::Weak;
 
@@ -33,7 +35,7 @@ use alloc::vec::Vec;
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
 
 use crate::error::PolicyError;
-use crate::policy::{Event, Policy, Switches};
+use crate::policy::{AsLinux, Event, Policy, Switches};
 use crate::ready::{Status, TaskTable};
 
 /// What can happen to a placement. `out` gets the switches in the order in which they are made; a
@@ -57,6 +59,19 @@ pub(crate) trait Placement: Send {
     /// See [`Policy::succeed`]; a job of the task is ready.
     fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
         false
+    }
+
+    /// See [`Policy::end_instant`].
+    fn end_instant(&mut self, _out: &mut Switches) {}
+
+    /// See [`Policy::queue_of`].
+    fn queue_of(&self, _task: TaskId) -> Option<CpuId> {
+        None
+    }
+
+    /// See [`Policy::as_linux`].
+    fn as_linux(&self) -> Option<AsLinux> {
+        None
     }
 
     /// The ready job of `job.task` is to be ranked by the deadline and priority of `job`.
@@ -126,8 +141,20 @@ impl<P: Placement> Policy for P {
             && Placement::succeed(self, next, out)
     }
 
+    fn end_instant(&mut self, out: &mut Switches) {
+        Placement::end_instant(self, out);
+    }
+
     fn assigned(&self, cpu: CpuId) -> Option<TaskId> {
         self.runner(cpu)
+    }
+
+    fn queue_of(&self, task: TaskId) -> Option<CpuId> {
+        Placement::queue_of(self, task)
+    }
+
+    fn as_linux(&self) -> Option<AsLinux> {
+        Placement::as_linux(self)
     }
 
     fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError> {

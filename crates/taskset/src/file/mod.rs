@@ -8,7 +8,9 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use shiftwork_model::{Action, Platform, SchedulerOptions, Task, TaskId, TaskSet};
+use shiftwork_model::{
+    Action, Lagging, Platform, Repairs, SchedulerOptions, Task, TaskId, TaskSet,
+};
 
 use crate::cpus::Names;
 use crate::error::TasksetError;
@@ -115,6 +117,8 @@ fn read_scheduler(value: &Value<'_>) -> Result<SchedulerOptions, TasksetError> {
         "reserve-server",
         "quantum",
         "overheads",
+        "repairs",
+        "lagging",
     ];
     let mut table = value.table(&keys, "a table [scheduler]")?;
     table.rename("[scheduler]".to_string());
@@ -133,7 +137,24 @@ fn read_scheduler(value: &Value<'_>) -> Result<SchedulerOptions, TasksetError> {
             .unwrap_or(default.reserve_server),
         quantum: table.map("quantum", Value::positive_span)?,
         overheads: text("overheads", "the path of an overhead file")?,
+        repairs: table.map("repairs", read_repairs)?,
+        lagging: table
+            .map("lagging", |value| {
+                value.word(&[("grid", Lagging::Grid), ("reset", Lagging::Reset)])
+            })?
+            .unwrap_or(default.lagging),
     })
+}
+
+/// Reads `repairs`, a list of names.
+fn read_repairs(value: &Value<'_>) -> Result<Repairs, TasksetError> {
+    let names = Repairs::NAMES.map(|name| (name, name));
+    value
+        .list("a list of names")?
+        .iter()
+        .try_fold(Repairs::NONE, |repairs, item| {
+            Ok(repairs.with(item.word(&names)?).unwrap_or(repairs))
+        })
 }
 
 /// Reads every `[[task]]`.

@@ -126,6 +126,13 @@ fn write_scheduler(out: &mut String, scheduler: &SchedulerOptions) {
     if let Some(path) = &scheduler.overheads {
         line(out, "overheads", &quoted(path));
     }
+    if let Some(repairs) = scheduler.repairs {
+        let names: Vec<&str> = repairs.names().collect();
+        line(out, "repairs", &list(&names, |name| quoted(name)));
+    }
+    if scheduler.lagging != default.lagging {
+        line(out, "lagging", &quoted(scheduler.lagging.name()));
+    }
 }
 
 /// The affinity by its name if it has one, as a list otherwise.

@@ -33,7 +33,7 @@ impl Trust {
     /// What to trust in a measured run of such a policy.
     pub fn of(facts: &Facts) -> Self {
         match facts.invariant {
-            Invariant::NonPreemptive => Self::Occupied,
+            Invariant::NonPreemptive | Invariant::PushPull => Self::Occupied,
             Invariant::Weak | Invariant::Strong | Invariant::Packed => Self::Blocked,
         }
     }

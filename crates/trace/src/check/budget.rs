@@ -2,12 +2,12 @@
 //!
 //! A job begins with at most the cost that its task had when the job was released; under a server
 //! it may begin with less, which the records do not say. Tasks whose overruns are not throttled
-//! have no budget.
+//! have no budget. Nor is anything said of the servers of SCHED_DEADLINE.
 
 use shiftwork_model::{Happening, Instant, OnOverrun, Span, TaskSet};
 
-use super::Findings;
 use super::state::State;
+use super::{Facts, Findings, Invariant};
 
 /// What every task may still execute.
 #[derive(Clone, Debug)]
@@ -30,9 +30,11 @@ struct Budget {
 }
 
 impl Budgets {
-    pub fn new(set: &TaskSet) -> Self {
+    pub fn new(set: &TaskSet, facts: &Facts) -> Self {
+        // Servers that know nothing of jobs have other budgets than those, and the records do not say all.
+        let follow_jobs = facts.invariant != Invariant::PushPull;
         let budgets = set.tasks.iter().map(|task| Budget {
-            enforced: task.on_overrun == OnOverrun::Throttle,
+            enforced: follow_jobs && task.on_overrun == OnOverrun::Throttle,
             released: 0,
             costs: vec![(1, task.cost)],
             job: 0,

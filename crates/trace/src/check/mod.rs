@@ -58,6 +58,9 @@ pub enum Invariant {
     /// No ready job waits while one of its CPUs is idle; running jobs are never preempted, and the
     /// most urgent waiting job comes next.
     NonPreemptive,
+    /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). Who runs among the ready ones
+    /// depends on what was pushed and pulled; so nothing is said of that.
+    PushPull,
 }
 
 /// By what a policy ranks jobs.
@@ -137,7 +140,7 @@ impl Checker {
         let mut state = State::new(set);
         Self {
             survey: Survey::new(&facts, &mut state),
-            budgets: Budgets::new(set),
+            budgets: Budgets::new(set, &facts),
             facts,
             state,
             found: Findings::default(),

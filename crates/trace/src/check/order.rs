@@ -8,6 +8,9 @@ use super::{Facts, Findings, Invariant, Order};
 
 /// Judges the instant that is over.
 pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut Findings) {
+    if facts.invariant == Invariant::PushPull {
+        return;
+    }
     if facts.invariant == Invariant::NonPreemptive {
         judge_preemptions(state, found);
         judge_starts(facts.order, state, found);

@@ -1,6 +1,6 @@
 //! What an agent knows of a task.
 
-use shiftwork_machine::{Admission, Server, ServerParameters, Spent};
+use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
 use shiftwork_model::{Instant, OnOverrun, Priority, Span};
 
 use crate::machine::Parameters;
@@ -127,7 +127,7 @@ impl Actor {
             (OnOverrun::Signal, _) => Budget::Warned(cost),
             // A period that goes on ends when it would have ended.
             (_, Budget::Enforced(server)) => Budget::Enforced(server),
-            _ => Budget::Enforced(Server::new(self.parameters)),
+            _ => Budget::Enforced(Server::new(self.parameters, ServerRule::Releases)),
         };
     }
 

@@ -159,7 +159,7 @@ impl Decider {
                 let Budget::Enforced(server) = &mut actor.budget else {
                     return;
                 };
-                let deadline = server.replenish();
+                let deadline = server.replenish(now);
                 self.tell_replenished(id, deadline);
                 self.make_ready(deadline, due, id);
             }
