@@ -33,8 +33,10 @@ pub enum Ties {
 /// - *Pull*: before a CPU decides what to run, it takes from every other CPU the earliest waiting job that
 ///   may run here, if that is earlier than all it has.
 /// - A job that is replenished late stays where it runs, and if it stays the earliest nobody decides
-///   anything; [`no_bypass`](shiftwork_model::Repairs::no_bypass) makes it a job that ends and becomes
-///   ready again.
+///   anything; [`no_bypass`](shiftwork_model::Repairs::no_bypass) makes it a job that becomes ready there
+///   anew, so that its CPU pushes.
+/// - Of jobs that end or are replenished at one instant all leave their queues first; then their CPUs
+///   decide, the earliest deadline first.
 ///
 /// O(m + n) per step, for m CPUs and n jobs in the queues that are looked at; a chain of pushes is at most
 /// m long, since each of them preempts a later job.
@@ -54,8 +56,9 @@ pub struct PushPull {
     homes: Vec<CpuId>,
     queues: Vec<RunQueue>,
     online: CpuSet,
-    /// The CPUs where something ended or was replenished at this instant.
-    undecided: CpuSet,
+    /// The jobs that ended or were replenished at this instant where they ran, and where that was. The
+    /// earliest is looked at first.
+    undecided: Vec<Undecided>,
     /// Ready jobs that may run nowhere.
     stranded: Vec<TaskId>,
     /// How many jobs were put into queues so far.
@@ -104,6 +107,16 @@ impl RunQueue {
     }
 }
 
+/// A CPU where a job ended, or was replenished. The earliest decides first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Undecided {
+    deadline: Instant,
+    task: TaskId,
+    cpu: CpuId,
+    /// Whether the job became ready there, so that its CPU pushes.
+    woken: bool,
+}
+
 /// So many units are one CPU, or a capacity of one.
 const UNITS: u64 = 1 << 20;
 
@@ -133,7 +146,7 @@ impl PushPull {
             homes: Vec::with_capacity(set.tasks.len()),
             queues: (0..cpus).map(|_| queue()).collect(),
             online: set.platform.all(),
-            undecided: CpuSet::EMPTY,
+            undecided: Vec::with_capacity(cpus),
             stranded: Vec::with_capacity(set.tasks.len()),
             enqueued: 0,
             capacities: set.platform.capacities.iter().map(units).collect(),
@@ -204,14 +217,22 @@ impl PushPull {
 
     /// Lets the CPUs decide where jobs have ended, or were replenished and are not the first any more.
     fn decide_all(&mut self) {
-        while let Some(cpu) = self.undecided.lowest() {
+        loop {
+            let jobs = self.undecided.iter().enumerate();
+            let first = jobs.min_by_key(|(_, undecided)| **undecided);
+            let Some((at, &Undecided { cpu, woken, .. })) = first else {
+                return;
+            };
+            self.undecided.swap_remove(at);
+            if woken {
+                self.push(cpu);
+            }
             self.decide(cpu);
         }
     }
 
     /// Lets the CPU run the first of its queue, after it has pulled; pushes whom that preempts.
     fn decide(&mut self, cpu: CpuId) {
-        self.undecided.remove(cpu);
         if !self.online.contains(cpu) {
             return;
         }
@@ -422,7 +443,12 @@ impl Placement for PushPull {
         self.tasks.get_mut(task).status = Status::NotReady;
         self.stranded.retain(|other| *other != task);
         if self.dequeue(task) {
-            self.undecided.insert(self.homes[task.index()]);
+            self.undecided.push(Undecided {
+                deadline: self.tasks.get(task).job.deadline,
+                task,
+                cpu: self.homes[task.index()],
+                woken: false,
+            });
         }
     }
 
@@ -432,29 +458,37 @@ impl Placement for PushPull {
     }
 
     fn succeed(&mut self, next: Job, out: &mut Switches) -> bool {
-        if self.rules.repairs.no_bypass {
-            return false;
-        }
         let task = next.task;
         let cpu = self.homes[task.index()];
         if self.tasks.status(task) != Status::Assigned(cpu) {
             return false;
         }
         self.tasks.get_mut(task).set_job(next);
-        self.queues[cpu.index()]
-            .ready
-            .retain(|ready| ready.task != task);
+        let woken = self.rules.repairs.no_bypass;
+        if woken {
+            self.dequeue(task);
+            self.tasks.get_mut(task).status = Status::Backlogged;
+        } else {
+            self.queues[cpu.index()]
+                .ready
+                .retain(|ready| ready.task != task);
+        }
         self.enqueued += 1;
-        let goes_on = self.ties == Ties::Running && next.deadline > next.ready;
+        let goes_on = self.ties == Ties::Running && !woken && next.deadline > next.ready;
         let turn = if goes_on {
             -self.enqueued
         } else {
             self.enqueued
         };
         self.enqueue_as(task, cpu, turn);
-        if self.queues[cpu.index()].first().map(|first| first.task) != Some(task) {
+        if woken || self.queues[cpu.index()].first().map(|first| first.task) != Some(task) {
             // Otherwise nobody decides anything, and nothing is pulled.
-            self.undecided.insert(cpu);
+            self.undecided.push(Undecided {
+                deadline: next.deadline,
+                task,
+                cpu,
+                woken,
+            });
         }
         out.push(Switch {
             cpu,

@@ -1,0 +1,8 @@
+//! What papers publish, computed again.
+//!
+//! This crate owns the reproductions: the inputs of the papers' examples and evaluations, what they expect,
+//! and the pages that put ours beside theirs. It must never contain scheduling or analysis: what is shown is
+//! what the other crates do.
+
+pub mod schedule;
+pub mod tang_2021;
