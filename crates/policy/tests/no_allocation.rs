@@ -17,6 +17,7 @@ fn task_set(cpus: usize, policy: &Entry, random: &mut RandomStream) -> TaskSet {
     let widths = match policy.name.trim_start_matches("np-").as_bytes()[0] {
         b'g' => vec![cpus],
         b'c' => vec![cpus / 2],
+        b'd' => vec![cpus / 2, 1],
         _ => vec![cpus, cpus / 2, 1],
     };
     for index in 0..5 * cpus {
@@ -67,7 +68,12 @@ fn play(
     let mut switches = 0;
     for (number, event) in events.iter().enumerate() {
         out.clear();
-        let counted = allocation_counter::measure(|| policy.on_event(*event, out));
+        let counted = allocation_counter::measure(|| {
+            policy.on_event(*event, out);
+            switches += out.len();
+            out.clear();
+            policy.end_instant(out);
+        });
         allocated_by(number, counted.count_total);
         switches += out.len();
     }

@@ -149,9 +149,20 @@ impl<R: Recorder> Engine<'_, R> {
         let state = &mut self.tasks[id.index()];
         if state.number == state.released {
             state.stage = Stage::Idle;
-            self.tell(Event::Complete(id), Some(cpu));
+            self.tell(self.end_of_job(id), Some(cpu));
         } else {
             self.succeed(now, id, cpu);
+        }
+    }
+
+    /// How the policy is told that the task's job is finished: to Linux, which knows nothing of jobs, a
+    /// task that has used up its budget by then is throttled, and does not sleep.
+    fn end_of_job(&self, id: TaskId) -> Event<'static> {
+        let server = self.plans[id.index()].server.as_ref();
+        let is_spent = server.is_some_and(|server| server.left().is_zero());
+        match self.rule {
+            ServerRule::Linux(_) if is_spent => Event::BudgetSpent(id),
+            _ => Event::Complete(id),
         }
     }
 
@@ -174,7 +185,7 @@ impl<R: Recorder> Engine<'_, R> {
         if is_ready && self.tell_successor(now, id, cpu) {
             self.arrivals.pop();
         } else {
-            self.tell(Event::Complete(id), Some(cpu));
+            self.tell(self.end_of_job(id), Some(cpu));
         }
     }
 

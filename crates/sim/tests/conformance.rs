@@ -102,12 +102,22 @@ fn random_set(seed: u64) -> TaskSet {
     set
 }
 
+/// Deadlines up to the period.
+fn as_linux_takes_it(set: &mut TaskSet) {
+    for task in &mut set.tasks {
+        task.deadline = task.deadline.min(task.period);
+    }
+}
+
 #[test]
 fn the_checkers_find_nothing_wrong_under_any_policy() {
     for entry in registry::POLICIES {
         let mut runs = 0;
         for seed in 1..=150 {
-            let set = random_set(seed);
+            let mut set = random_set(seed);
+            if entry.invariant == Invariant::PushPull {
+                as_linux_takes_it(&mut set);
+            }
             if entry.build(&set).is_err() {
                 continue;
             }

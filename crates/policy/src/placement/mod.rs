@@ -56,6 +56,12 @@ pub(crate) trait Placement: Send {
     /// The ready job of a task is ready no more. At most one switch per CPU.
     fn depart(&mut self, task: TaskId, out: &mut Switches);
 
+    /// The same, because its budget is used up.
+    #[inline]
+    fn throttle(&mut self, task: TaskId, out: &mut Switches) {
+        self.depart(task, out);
+    }
+
     /// See [`Policy::succeed`]; a job of the task is ready.
     fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
         false
@@ -120,9 +126,14 @@ impl<P: Placement> Policy for P {
                     self.arrive(job, out);
                 }
             }
-            Event::Block(task) | Event::Complete(task) | Event::BudgetSpent(task) => {
+            Event::Block(task) | Event::Complete(task) => {
                 if self.tasks().status(task) != Status::NotReady {
                     self.depart(task, out);
+                }
+            }
+            Event::BudgetSpent(task) => {
+                if self.tasks().status(task) != Status::NotReady {
+                    self.throttle(task, out);
                 }
             }
             Event::Tick(_) => {}

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Share, Task, TaskId, TaskSet};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Share, Span, Task, TaskId, TaskSet};
 
 use super::{Placement, check_cpus};
 use crate::error::PolicyError;
@@ -24,10 +24,12 @@ pub enum Ties {
 ///
 /// A job waits and runs in the run queue of one CPU. The *deadline of a CPU* is the earliest in its queue.
 /// A job that becomes ready is put into the queue where its task was last; then its CPU pushes, and only
-/// then the earliest job of the queue runs.
+/// then the earliest job of the queue runs. One that has slept, not one that was throttled, may be put into
+/// another queue at once (`select_task_rq_dl`).
 ///
 /// - *Push*: of the waiting jobs that may run elsewhere, the earliest moves to a CPU with an empty queue,
-///   else to the CPU with the latest deadline, if that is later than its own. After a preemption likewise.
+///   else to the CPU with the latest deadline, if that is later than its own, unless it preempts one here
+///   that can move. After a preemption likewise.
 ///   Linux counts the pushed job itself in the deadline of the pushing CPU, which then never seems to be
 ///   the latest; [`push_without_itself`](shiftwork_model::Repairs::push_without_itself) does not.
 /// - *Pull*: before a CPU decides what to run, it takes from every other CPU the earliest waiting job that
@@ -54,6 +56,11 @@ pub struct PushPull {
     densities: Vec<u64>,
     /// By task: the CPU in whose queue its job is, was, or will be.
     homes: Vec<CpuId>,
+    /// By task: whether its budget was used up when it was ready last, so that a timer makes it ready,
+    /// unless it sleeps for longer.
+    throttled: Vec<bool>,
+    /// By task: from a deadline to the end of the period.
+    gaps: Vec<Span>,
     queues: Vec<RunQueue>,
     online: CpuSet,
     /// The jobs that ended or were replenished at this instant where they ran, and where that was. The
@@ -144,6 +151,8 @@ impl PushPull {
             masks: Vec::with_capacity(set.tasks.len()),
             densities: Vec::with_capacity(set.tasks.len()),
             homes: Vec::with_capacity(set.tasks.len()),
+            throttled: Vec::with_capacity(set.tasks.len()),
+            gaps: Vec::with_capacity(set.tasks.len()),
             queues: (0..cpus).map(|_| queue()).collect(),
             online: set.platform.all(),
             undecided: Vec::with_capacity(cpus),
@@ -280,58 +289,83 @@ impl PushPull {
 
     /// Moves waiting jobs to CPUs where they run at once, the earliest first, until one has to stay.
     fn push(&mut self, cpu: CpuId) {
-        loop {
-            let queue = &self.queues[cpu.index()];
-            let elsewhere = |ready: &Ready| {
-                let mask = self.masks[ready.task.index()] & self.online;
-                mask.len() > 1 || !mask.contains(cpu)
-            };
-            let Some(found) = queue
-                .waiting()
-                .find(elsewhere)
-                .filter(|_| queue.ready.len() > 1)
-            else {
-                return;
-            };
-            match self.target(cpu, found) {
-                Some(target) if target != cpu => {
-                    self.queues[cpu.index()]
-                        .ready
-                        .retain(|ready| ready.task != found.task);
-                    self.enqueue(found.task, target);
-                    self.decide(target);
-                }
-                _ => return,
-            }
+        while let Some((job, target)) = self.next_push(cpu) {
+            self.queues[cpu.index()]
+                .ready
+                .retain(|ready| ready.task != job);
+            self.enqueue(job, target);
+            self.decide(target);
         }
     }
 
-    /// Where a waiting job is pushed to: what `cpudl_find` looks up.
-    fn target(&self, from: CpuId, job: Ready) -> Option<CpuId> {
-        let allowed = self.masks[job.task.index()] & self.online;
+    /// The earliest waiting job that may run elsewhere, and where, if there is a better CPU for it.
+    fn next_push(&self, cpu: CpuId) -> Option<(TaskId, CpuId)> {
+        let queue = &self.queues[cpu.index()];
+        if queue.ready.len() < 2 {
+            return None;
+        }
+        let job = queue.waiting().find(|ready| self.is_movable(ready.task))?;
+        if let Some(running) = queue.running
+            && job.deadline < self.tasks.get(running).job.deadline
+            && self.is_movable(running)
+        {
+            // It preempts, and whoever it preempts is pushed.
+            return None;
+        }
+        let counted = !self.rules.repairs.push_without_itself;
+        let target = self.target(cpu, job.task, job.deadline, counted)?;
+        (target != cpu).then_some((job.task, target))
+    }
+
+    /// Whether the task may use more than one CPU.
+    fn is_movable(&self, task: TaskId) -> bool {
+        (self.masks[task.index()] & self.online).len() > 1
+    }
+
+    /// A free CPU for the job, else the one with the latest deadline, if that is later than `deadline`:
+    /// what `find_later_rq` looks up. Whether the job itself is `counted` where it waits.
+    fn target(&self, from: CpuId, task: TaskId, deadline: Instant, counted: bool) -> Option<CpuId> {
+        let allowed = self.masks[task.index()] & self.online;
         let deadline_of = |cpu: CpuId| {
             let queue = &self.queues[cpu.index()];
-            let first = if self.rules.repairs.push_without_itself {
-                queue.first_but(job.task)
-            } else {
+            let first = if counted {
                 queue.first()
+            } else {
+                queue.first_but(task)
             };
             first.map(|first| first.deadline)
         };
         let free = allowed.iter().filter(|&cpu| deadline_of(cpu).is_none());
-        if let Some(cpu) = self.best_free(free, from, job.task) {
+        if let Some(cpu) = self.best_free(free, from, task) {
             return Some(cpu);
         }
         let latest = allowed.iter().filter_map(deadline_of).max()?;
-        if latest <= job.deadline {
+        if latest <= deadline {
             return None;
         }
-        self.prefer(
-            allowed
-                .iter()
-                .filter(|&cpu| deadline_of(cpu) == Some(latest)),
-            from,
-        )
+        let are_latest = |&cpu: &CpuId| deadline_of(cpu) == Some(latest);
+        self.prefer(allowed.iter().filter(are_latest), from)
+    }
+
+    /// A task that has slept and is bound to preempt nobody who could move, or nobody at all, wakes on a
+    /// better CPU. What counts is the deadline that it had, which is seldom the one that it gets.
+    fn wake_elsewhere(&mut self, task: TaskId) {
+        let home = self.homes[task.index()];
+        let deadline = self.tasks.get(task).job.deadline;
+        let Some(running) = self.queues[home.index()].running else {
+            return;
+        };
+        let preempts = deadline < self.tasks.get(running).job.deadline;
+        let stays = preempts && self.masks[running.index()].len() > 1;
+        if stays || self.masks[task.index()].len() < 2 {
+            return;
+        }
+        if let Some(target) = self.target(home, task, deadline, false) {
+            let first = self.queues[target.index()].first();
+            if first.is_none_or(|first| deadline < first.deadline) {
+                self.homes[task.index()] = target;
+            }
+        }
     }
 
     /// The CPU itself if it is among them, else the lowest.
@@ -432,11 +466,21 @@ impl Placement for PushPull {
 
     fn arrive(&mut self, job: Job, out: &mut Switches) {
         self.decide_all();
+        let index = job.task.index();
+        let end = self.tasks.get(job.task).job.deadline + self.gaps[index];
+        if !core::mem::take(&mut self.throttled[index]) || job.ready > end {
+            self.wake_elsewhere(job.task);
+        }
         let entry = self.tasks.get_mut(job.task);
         entry.set_job(job);
         entry.status = Status::Backlogged;
         self.settle(job.task);
         self.report(out);
+    }
+
+    fn throttle(&mut self, task: TaskId, out: &mut Switches) {
+        self.throttled[task.index()] = true;
+        self.depart(task, out);
     }
 
     fn depart(&mut self, task: TaskId, _: &mut Switches) {
@@ -548,8 +592,12 @@ impl Placement for PushPull {
             self.homes.push(home);
             self.masks.push(cpus);
             self.densities.push(density);
+            self.throttled.push(false);
+            self.gaps.push(Span::ZERO);
         }
         self.homes[id.index()] = home;
+        self.throttled[id.index()] = false;
+        self.gaps[id.index()] = task.period.saturating_sub(task.deadline);
         self.masks[id.index()] = cpus;
         self.densities[id.index()] = density;
         let room = self.tasks.len();

@@ -174,7 +174,7 @@ impl Checker {
             self.budgets.judge(state, found);
             self.survey.look(state, found);
             order::judge(&self.facts, state, &self.survey, found);
-            work_conservation::judge(state, &self.survey, found);
+            work_conservation::judge(&self.facts, state, &self.survey, found);
         }
         state.close();
     }

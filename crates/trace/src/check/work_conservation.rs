@@ -1,12 +1,16 @@
 //! No CPU is idle while a ready job waits that could get it: directly, or under the strong
-//! invariant over a chain of shifts.
+//! invariant over a chain of shifts. SCHED_DEADLINE promises it only where all tasks that may use several
+//! CPUs may use the same ones: of the waiting jobs of a CPU it pushes the earliest or none.
 
-use super::Findings;
 use super::reach::Survey;
 use super::state::State;
+use super::{Facts, Findings, Invariant};
 
 /// Judges the instant that is over.
-pub(super) fn judge(state: &State, survey: &Survey, found: &mut Findings) {
+pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut Findings) {
+    if facts.invariant == Invariant::PushPull && !is_semi_partitioned(state) {
+        return;
+    }
     for front in survey.fronts() {
         if let Some(cpu) = front.idle {
             found.add(state.now(), || {
@@ -17,6 +21,17 @@ pub(super) fn judge(state: &State, survey: &Survey, found: &mut Findings) {
             });
         }
     }
+}
+
+/// Whether each task may use one CPU, or all those that any other may use that is not bound to one.
+fn is_semi_partitioned(state: &State) -> bool {
+    let mut wide = state
+        .tasks
+        .iter()
+        .map(|task| &task.affinity)
+        .filter(|cpus| cpus.len() > 1);
+    let first = wide.next();
+    wide.all(|cpus| Some(cpus) == first)
 }
 
 #[cfg(test)]
