@@ -9,10 +9,10 @@ mod missed;
 #[cfg(test)]
 mod tests;
 
-use shiftwork_machine::Timeline;
+use shiftwork_machine::{ServerRule, Timeline};
 use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Priority, Span, Task, TaskId};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_policy::{Event as PolicyEvent, Policy, Switches};
+use shiftwork_policy::{AsLinux, Event as PolicyEvent, Policy, Switches};
 
 use super::enactor::Slot;
 use crate::Plan;
@@ -45,6 +45,8 @@ pub(super) struct Decider {
     places: Vec<Place>,
     /// By what the policy ranks jobs.
     order: OrderName,
+    /// By what servers keep time.
+    rule: ServerRule,
     /// Of the CPUs: budgets to be looked at; after them of the tasks: releases and replenishments.
     timers: Timeline,
     /// What becomes ready at one instant, while it is gathered.
@@ -65,9 +67,13 @@ impl Decider {
     pub(super) fn new(plan: &Plan<'_>, policy: Box<dyn Policy>, base_ns: u64, span: Span) -> Self {
         let (set, cpus) = (plan.set, &plan.cpus);
         let priorities = set.priorities();
+        let rule = match policy.as_linux() {
+            Some(AsLinux { lagging, .. }) => ServerRule::Linux(lagging),
+            None => ServerRule::Releases,
+        };
         let actors = set
             .iter()
-            .map(|(id, _)| Actor::new(priorities[id.index()], !set.enters_later(id)));
+            .map(|(id, _)| Actor::new(priorities[id.index()], !set.enters_later(id), rule));
         let place = |&cpu| Place {
             cpu,
             slot: None,
@@ -80,6 +86,7 @@ impl Decider {
             policy,
             tasks: set.tasks.clone(),
             order: plan.order,
+            rule,
             timers: Timeline::new(cpus.len() + actors.len(), Instant::ZERO + span),
             arrivals: Vec::with_capacity(actors.len()),
             gathers: false,
@@ -192,6 +199,9 @@ impl Decider {
 
     /// The slots that changed since the last call, and the earliest thing that made one change.
     pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Option<u64> {
+        self.switches.clear();
+        self.policy.end_instant(&mut self.switches);
+        self.note_switches();
         let mut first = None;
         for index in 0..self.places.len() {
             let Some(cause) = self.places[index].cause.take() else {
@@ -458,7 +468,14 @@ impl Decider {
         let event = PolicyEvent::SetAffinity(id, &affinity);
         if self.policy.accepts(&event).is_ok() {
             self.tasks[id.index()].affinity = affinity;
-            self.apply(event);
+            let home = self.policy.queue_of(id);
+            if home.is_some_and(|home| !affinity.cpus().contains(home))
+                && let Some(deadline) = self.actors[id.index()].renew_if_late(self.cause)
+            {
+                self.tell_replenished(id, deadline);
+                self.apply(PolicyEvent::SetDeadline(id, deadline));
+            }
+            self.apply(PolicyEvent::SetAffinity(id, &affinity));
         }
     }
 }

@@ -49,6 +49,11 @@ pub(super) struct Actor {
     /// Of jobs to come; the cost is what may be used.
     pub(super) parameters: ServerParameters,
     pub(super) budget: Budget,
+    /// By what its server keeps time.
+    rule: ServerRule,
+    /// Under Linux's rule, by how much it may overdraw a budget before anything is done: what other
+    /// servers have as a part of the budget would change what bandwidth a task has that wakes.
+    grace: Span,
     /// Where it runs, since when, and how much of that has been charged already.
     pub(super) running: Option<Running>,
     /// For how long it ran since it takes part, by what was told.
@@ -72,7 +77,7 @@ pub(super) struct Running {
 }
 
 impl Actor {
-    pub(super) fn new(priority: Priority, is_known: bool) -> Self {
+    pub(super) fn new(priority: Priority, is_known: bool, rule: ServerRule) -> Self {
         let nothing = ServerParameters {
             cost: Span::ZERO,
             period: Span::ZERO,
@@ -89,6 +94,8 @@ impl Actor {
             priority,
             parameters: nothing,
             budget: Budget::None,
+            rule,
+            grace: Span::ZERO,
             running: None,
             ran: Span::ZERO,
             stops: 0,
@@ -116,6 +123,9 @@ impl Actor {
 
     /// What holds for the jobs to come.
     pub(super) fn set_parameters(&mut self, of: &Parameters) {
+        if let ServerRule::Linux(_) = self.rule {
+            return self.set_parameters_as_linux(of);
+        }
         let cost = of.budget();
         self.parameters = ServerParameters {
             cost,
@@ -131,11 +141,28 @@ impl Actor {
         };
     }
 
-    /// A job that was released then begins now.
-    pub(super) fn begin(&mut self, release: Instant, now: Instant) -> Admission {
+    /// Linux holds everybody to the budget, and lets changes count from the next one on.
+    fn set_parameters_as_linux(&mut self, of: &Parameters) {
+        self.parameters = ServerParameters {
+            cost: of.cost,
+            period: of.period,
+            deadline: of.deadline,
+        };
+        self.grace = of.budget().saturating_sub(of.cost);
+        match &mut self.budget {
+            Budget::Enforced(server) => server.set_parameters(self.parameters),
+            Budget::None | Budget::Warned(_) => {
+                self.budget = Budget::Enforced(Server::new(self.parameters, self.rule));
+            }
+        }
+    }
+
+    /// A job that was released then begins now; it `follows` if the one before it has just ended.
+    pub(super) fn begin(&mut self, release: Instant, now: Instant, follows: bool) -> Admission {
         self.release = release;
         let parameters = self.parameters;
         match &mut self.budget {
+            Budget::Enforced(server) if follows => server.succeed(release, now, parameters),
             Budget::Enforced(server) => server.begin(release, now, parameters),
             Budget::Warned(left) => {
                 *left = parameters.cost;
@@ -156,7 +183,9 @@ impl Actor {
     /// How long it may run before something has to be done; `None`: for ever.
     pub(super) fn left(&self) -> Option<Span> {
         match &self.budget {
-            Budget::Enforced(server) => Some(server.left()),
+            Budget::Enforced(server) => {
+                Some(server.left() + self.grace.saturating_sub(server.overdrawn()))
+            }
             Budget::Warned(left) => (!left.is_zero()).then_some(*left),
             Budget::None => None,
         }
@@ -204,9 +233,36 @@ impl Actor {
 
     /// The budget is used up and the job is not finished; `None` where nobody is held back.
     pub(super) fn spent(&mut self, now: Instant) -> Option<Spent> {
+        let is_spent = self.left().is_some_and(Span::is_zero);
         match &mut self.budget {
-            Budget::Enforced(server) if server.left().is_zero() => Some(server.spent(now)),
+            Budget::Enforced(server) if is_spent => Some(server.spent(now)),
             _ => None,
+        }
+    }
+
+    /// Whether a job that ends now has used up its budget, so that Linux throttles its task.
+    pub(super) fn ends_throttled(&mut self, now: Instant) -> bool {
+        if self.rule == ServerRule::Releases {
+            return false;
+        }
+        self.charge_until(now);
+        matches!(&self.budget, Budget::Enforced(server) if server.left().is_zero())
+    }
+
+    /// A job that has to leave its run queue after its deadline gets a new period from Linux, which starts
+    /// now; its deadline. `None` under other rules, or if it is not late.
+    pub(super) fn renew_if_late(&mut self, now: Instant) -> Option<Instant> {
+        let is_late = self.stage == Stage::Ready && self.deadline <= now;
+        if self.rule == ServerRule::Releases || !is_late {
+            return None;
+        }
+        self.charge_until(now);
+        match &mut self.budget {
+            Budget::Enforced(server) => {
+                self.deadline = server.renew(now);
+                Some(self.deadline)
+            }
+            Budget::Warned(_) | Budget::None => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The life of a job, as an agent follows it: it is released, begins, may run or has to wait for its budget,
 //! sleeps, wakes up, is finished.
 
-use shiftwork_machine::{Admission, Spent};
+use shiftwork_machine::{Admission, ServerRule, Spent};
 use shiftwork_model::{Instant, Job, Span, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
 
@@ -12,8 +12,17 @@ use crate::event::{Event, Kind};
 impl Decider {
     pub(super) fn complete(&mut self, id: TaskId) {
         if self.finish(id) {
-            self.apply(PolicyEvent::Complete(id));
+            self.tell_end(id);
         }
+    }
+
+    /// Tells the policy that the job which was ready is finished.
+    fn tell_end(&mut self, id: TaskId) {
+        let event = match self.actors[id.index()].ends_throttled(self.cause) {
+            true => PolicyEvent::BudgetSpent(id),
+            false => PolicyEvent::Complete(id),
+        };
+        self.apply(event);
     }
 
     /// The job is finished, if there is one; whether the policy has still to hear of that.
@@ -30,14 +39,15 @@ impl Decider {
         let was_ready = self.finish(id);
         let (others, gathers) = (self.arrivals.len(), self.gathers);
         self.gathers = true;
-        self.begin(now, release, now, id);
+        let admission = self.actors[id.index()].begin(release, now, was_ready);
+        self.go_on(admission, now, id);
         self.gathers = gathers;
         let next = match self.arrivals.len() > others {
             true => self.arrivals.pop(),
             false => None,
         };
         if was_ready && !next.is_some_and(|next| self.offer(next)) {
-            self.apply(PolicyEvent::Complete(id));
+            self.tell_end(id);
         } else if was_ready {
             return;
         }
@@ -59,7 +69,7 @@ impl Decider {
 
     /// The job that was released then begins, and has been ready since.
     pub(super) fn begin(&mut self, now: Instant, release: Instant, ready: Instant, id: TaskId) {
-        let admission = self.actors[id.index()].begin(release, now);
+        let admission = self.actors[id.index()].begin(release, now, false);
         self.go_on(admission, ready, id);
     }
 
@@ -223,7 +233,21 @@ impl Decider {
             Some(Spent::Replenished(deadline)) => {
                 self.actors[id.index()].deadline = deadline;
                 self.tell_replenished(id, deadline);
-                self.apply(PolicyEvent::SetDeadline(id, deadline));
+                if self.rule == ServerRule::Releases {
+                    self.apply(PolicyEvent::SetDeadline(id, deadline));
+                    return;
+                }
+                let actor = &self.actors[id.index()];
+                let next = Job {
+                    task: id,
+                    ready: now,
+                    deadline,
+                    priority: actor.priority,
+                };
+                if !self.offer(next) {
+                    self.apply(PolicyEvent::BudgetSpent(id));
+                    self.becomes_ready(next);
+                }
             }
         }
     }

@@ -144,7 +144,7 @@ fn assert_same<T: PartialEq + std::fmt::Debug>(
 
 /// Runs the set both ways. `None` if the policy does not take it; else whether it was compared to the end.
 fn compare(entry: &Entry, seed: u64, flavour: Flavour) -> Option<bool> {
-    let set = random_set(seed, flavour);
+    let set = random_set(entry, seed, flavour);
     compare_set(entry, &set, flavour, (seed, Habits::of(seed)))
 }
 
@@ -239,7 +239,7 @@ fn of_simultaneous_releases_the_most_urgent_comes_first() {
     };
     for entry in policies() {
         for seed in seeds(40) {
-            let mut set = random_set(seed, flavour);
+            let mut set = random_set(entry, seed, flavour);
             for task in &mut set.tasks {
                 (task.work, task.offset) = (Work::Cost, Span::ZERO);
                 task.arrival = Arrival::Periodic;
@@ -262,7 +262,7 @@ fn nothing_is_allocated_where_decisions_are_made() {
     };
     for entry in policies() {
         for seed in seeds(5) {
-            let set = random_set(seed, flavour);
+            let set = random_set(entry, seed, flavour);
             if entry.build(&set).is_err() {
                 continue;
             }

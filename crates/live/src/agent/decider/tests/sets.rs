@@ -5,6 +5,8 @@ use shiftwork_model::{
     RandomStream, Span, Task, TaskId, TaskSet, Work,
 };
 
+use shiftwork_policy::registry::{Entry, Invariant};
+
 /// How long the runs are.
 pub(super) const HORIZON: Instant = Instant::from_ns(40_000_000);
 
@@ -31,8 +33,23 @@ struct Maker {
     affinities: Vec<Affinity>,
 }
 
-/// The set of this seed. Its affinities are, by turns, global, nested, single CPUs, clusters and arbitrary.
-pub(super) fn random_set(seed: u64, flavour: Flavour) -> TaskSet {
+/// The set of this seed, as the policy takes it if it is one of those with Linux's servers: deadlines up to
+/// the period, and affinities that are one CPU or all.
+pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet {
+    let mut set = any_set(seed, flavour);
+    if entry.invariant == Invariant::PushPull {
+        let all = Affinity::new(set.platform.all());
+        for task in &mut set.tasks {
+            task.deadline = task.deadline.min(task.period);
+            let wide = all.filter(|_| task.affinity.cpus().len() > 1);
+            task.affinity = wide.unwrap_or(task.affinity);
+        }
+    }
+    set
+}
+
+/// Its affinities are, by turns, global, nested, single CPUs, clusters and arbitrary.
+fn any_set(seed: u64, flavour: Flavour) -> TaskSet {
     let mut random = RandomStream::new(seed, 11, flavour.grid_ns);
     let cpus = 1 + random.below(4) as usize;
     let affinities = affinities(seed % 5, cpus, &mut random);

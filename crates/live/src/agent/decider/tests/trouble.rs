@@ -65,7 +65,7 @@ fn decisions_on_old_knowledge_do_no_harm() {
     ] {
         for entry in policies() {
             for seed in seeds(12) {
-                let set = random_set(seed, flavour);
+                let set = random_set(entry, seed, flavour);
                 if entry.build(&set).is_ok() {
                     run_out(entry, &set, seed, late(seed));
                 }
@@ -84,7 +84,7 @@ fn changes_in_the_midst_of_old_knowledge_do_no_harm() {
     };
     for entry in policies() {
         for seed in seeds(20) {
-            let set = random_set(seed, flavour);
+            let set = random_set(entry, seed, flavour);
             if entry.build(&set).is_ok() && !super::same::is_any_refused(entry, &set, seed) {
                 let habits = Habits::of(seed);
                 let world = World::new(entry, &set, seed, habits, BTreeSet::new());
@@ -114,7 +114,7 @@ fn lost_reports_lose_no_jobs() {
         };
         for entry in policies() {
             for seed in seeds(12) {
-                let set = random_set(seed, flavour);
+                let set = random_set(entry, seed, flavour);
                 if entry.build(&set).is_ok() {
                     run_out(entry, &set, seed, losing(seed, delay(seed / 3)));
                 }
@@ -147,7 +147,7 @@ fn after_lost_reports_the_right_jobs_run_again() {
     for entry in policies() {
         let mut synced = 0;
         for seed in seeds(20) {
-            let set = random_set(seed, LIGHT);
+            let set = random_set(entry, seed, LIGHT);
             if entry.build(&set).is_err() {
                 continue;
             }

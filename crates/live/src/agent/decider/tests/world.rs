@@ -9,7 +9,7 @@ mod threads;
 use std::collections::{BTreeSet, VecDeque};
 
 use rustix::thread::Pid;
-use shiftwork_machine::may_be_throttled;
+use shiftwork_machine::{ServerRule, may_be_throttled};
 use shiftwork_model::{
     Affinity, Change, CpuId, CpuSet, Instant, OnOverrun, Priority, RandomStream, Record, Span,
     TaskId, TaskSet,
@@ -317,13 +317,20 @@ impl<'a> World<'a> {
     fn parameters(&self, id: TaskId) -> Parameters {
         let task = &self.set.tasks[id.index()];
         let [cost, period, deadline] = self.attributes[id.index()];
+        let is_linux = self.decider.rule != ServerRule::Releases;
         Parameters {
             thread: Pid::from_raw(1).unwrap(),
             cpus: on_machine(self.bound[id.index()].cpus()),
-            cost: cost.saturating_sub(GRACE),
+            cost: if is_linux {
+                cost
+            } else {
+                cost.saturating_sub(GRACE)
+            },
             period,
             deadline,
             on_overrun: match task.on_overrun {
+                // Linux's servers hold everybody to the budget; like this without any grace.
+                _ if is_linux => OnOverrun::Continue,
                 OnOverrun::Throttle if !may_be_throttled(self.set, id) => OnOverrun::Continue,
                 other => other,
             },
