@@ -203,6 +203,26 @@ impl Server {
         self.end
     }
 
+    /// The zero-lag time: when a server that ran all the time with its bandwidth would have used as much of its
+    /// budget as this one has, rounded up. Whoever leaves before that had more than its share so far. `None` before the first
+    /// job.
+    ///
+    /// # Source
+    /// `task_non_contending` of Linux: the deadline minus what is left x T / C.
+    pub fn zero_lag(&self) -> Option<Instant> {
+        self.end?;
+        let ServerParameters { cost, period, .. } = self.parameters;
+        let cost = u128::from(cost.as_ns().max(1));
+        let work = |span: Span| u128::from(span.as_ns()) * u128::from(period.as_ns());
+        let time = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
+        let before = self
+            .deadline
+            .as_ns()
+            .saturating_sub(time(work(self.left) / cost));
+        let after = time(work(self.overdrawn).div_ceil(cost));
+        Some(Instant::from_ns(before) + Span::from_ns(after))
+    }
+
     /// The budget of one period.
     pub const fn budget(&self) -> Span {
         self.parameters.cost
@@ -386,6 +406,23 @@ mod tests {
         let admission = server.begin(AT(11), AT(12), parameters(1, 4, 4));
         assert_eq!(admission, Admission::Throttled(AT(20)));
         assert_eq!(server.replenish(AT(0)), AT(24));
+    }
+
+    #[test]
+    fn the_zero_lag_time_is_where_the_bandwidth_makes_up_for_what_was_used() {
+        let parameters = parameters(3, 10, 10);
+        let mut server = Server::new(parameters, ServerRule::Releases);
+        assert_eq!(server.zero_lag(), None);
+        server.begin(AT(5), AT(5), parameters);
+        assert_eq!(server.zero_lag(), Some(AT(5)));
+        server.consume(NS(1));
+        // 15 - 2 x 10 / 3, rounded up.
+        assert_eq!(server.zero_lag(), Some(AT(9)));
+        server.consume(NS(2));
+        assert_eq!(server.zero_lag(), Some(AT(15)));
+        // One more than its budget: 10 / 3 later, rounded up.
+        server.consume(NS(1));
+        assert_eq!(server.zero_lag(), Some(AT(19)));
     }
 
     #[test]
