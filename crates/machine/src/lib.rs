@@ -5,14 +5,16 @@
 //! run anything (machines do).
 //!
 //! Start reading at [`Machine`]; then [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
-//! [`Timeline`] is for those who wait for many instants.
+//! [`Timeline`] is for those who wait for many instants; [`Cpusets`] is how Linux answers requests.
 
+mod cpusets;
 mod machine;
 mod release;
 mod server;
 mod timeline;
 mod work;
 
+pub use cpusets::{Bandwidth, Cpusets, Place, RequestRefused};
 pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
