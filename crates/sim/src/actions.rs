@@ -1,12 +1,13 @@
 //! Timed changes of the task set.
 
-use shiftwork_machine::{Server, ServerRule};
+use shiftwork_machine::{Cpusets, Server, ServerParameters, ServerRule};
 use shiftwork_model::{
     Affinity, Change, CpuId, Happening, Instant, Priority, Recorder, Span, TaskId, TaskSet,
 };
-use shiftwork_policy::Event;
+use shiftwork_policy::{AsLinux, Event};
 
 use crate::engine::Engine;
+use crate::requests::Granted;
 use crate::state::Stage;
 
 /// How far the timed changes are, and what CPUs they took away.
@@ -15,16 +16,19 @@ pub(crate) struct Actions {
     order: Vec<usize>,
     done: usize,
     offline: Vec<bool>,
+    /// Who grants them, under the policies that do as Linux does.
+    pub(crate) cpusets: Option<Cpusets>,
 }
 
 impl Actions {
-    pub(crate) fn new(set: &TaskSet) -> Self {
+    pub(crate) fn new(set: &TaskSet, as_linux: Option<AsLinux>) -> Self {
         let mut order: Vec<usize> = (0..set.actions.len()).collect();
         order.sort_by_key(|&index| set.actions[index].at);
         Self {
             order,
             done: 0,
             offline: vec![false; set.platform.cpus],
+            cpusets: as_linux.map(|rules| Cpusets::new(set, rules.repairs)),
         }
     }
 
@@ -54,6 +58,15 @@ impl<R: Recorder> Engine<'_, R> {
     }
 
     fn change(&mut self, now: Instant, change: &Change) -> Result<(), String> {
+        match self.ask(now, change)? {
+            Granted::AsAsked => self.carry_out(now, change),
+            Granted::Affinities(affinities) => affinities
+                .iter()
+                .try_for_each(|(task, affinity)| self.set_affinity(now, *task, affinity)),
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, change: &Change) -> Result<(), String> {
         match change {
             Change::Enter(task) => self.enter(now, *task),
             Change::Leave(task) => self.leave(now, *task),
@@ -133,11 +146,8 @@ impl<R: Recorder> Engine<'_, R> {
     /// The jobs that are pending keep what they were released with.
     fn set_attributes(&mut self, now: Instant, id: TaskId, changed: [Option<Span>; 3]) {
         let state = &mut self.tasks[id.index()];
-        let attributes = &mut state.attributes;
-        attributes.cost = changed[0].unwrap_or(attributes.cost);
-        attributes.period = changed[1].unwrap_or(attributes.period);
-        attributes.deadline = changed[2].unwrap_or(attributes.deadline);
-        let attributes = *attributes;
+        let attributes = changed_attributes(state.attributes, changed);
+        state.attributes = attributes;
         let plan = &mut self.plans[id.index()];
         plan.task.cost = attributes.cost;
         plan.task.period = attributes.period;
@@ -246,5 +256,17 @@ impl<R: Recorder> Engine<'_, R> {
             self.tell(event, None);
         }
         Ok(())
+    }
+}
+
+/// The attributes with those that are named in place of the old ones.
+pub(crate) fn changed_attributes(
+    old: ServerParameters,
+    [cost, period, deadline]: [Option<Span>; 3],
+) -> ServerParameters {
+    ServerParameters {
+        cost: cost.unwrap_or(old.cost),
+        period: period.unwrap_or(old.period),
+        deadline: deadline.unwrap_or(old.deadline),
     }
 }

@@ -51,7 +51,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let Workload { set, policy, order } = workload;
         let priorities = set.priorities();
         let cpu_count = set.platform.cpus;
-        let rule = match policy.as_linux() {
+        let as_linux = policy.as_linux();
+        let rule = match as_linux {
             Some(AsLinux { lagging, .. }) => ServerRule::Linux(lagging),
             None => ServerRule::Releases,
         };
@@ -82,7 +83,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             cpus: vec![CpuState::default(); cpu_count],
             stops: Timeline::new(cpu_count, options.horizon),
             rare: Instant::NEVER,
-            actions: Actions::new(set),
+            actions: Actions::new(set, as_linux),
             costs: Costs::new(set, options.overheads.as_ref()),
             reserve: options
                 .reserve_server

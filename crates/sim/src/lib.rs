@@ -12,6 +12,7 @@ mod costs;
 mod dispatch;
 mod engine;
 mod jobs;
+mod requests;
 mod reserve;
 mod simulation;
 mod state;

@@ -1,0 +1,83 @@
+//! Asking Linux's cpusets, under the policies that do as Linux does.
+
+use shiftwork_machine::RequestRefused;
+use shiftwork_model::{Affinity, Change, Instant, Recorder, TaskId};
+
+use crate::actions::changed_attributes;
+use crate::engine::Engine;
+
+/// What is to be done after a request was granted.
+pub(crate) enum Granted {
+    /// What was asked.
+    AsAsked,
+    /// These tasks have these affinities from now on.
+    Affinities(Vec<(TaskId, Affinity)>),
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Asks for the change where somebody has to grant it; the error says why not. Under other policies,
+    /// and for changes of priorities, which Linux's deadlines do not know, everything is as asked.
+    pub(crate) fn ask(&mut self, now: Instant, change: &Change) -> Result<Granted, String> {
+        if self.actions.cpusets.is_none() {
+            return Ok(Granted::AsAsked);
+        }
+        let until = match change {
+            Change::Leave(task) => self.zero_lag(now, *task),
+            _ => now,
+        };
+        self.ask_cpusets(now, change, until)
+            .map_err(|refused| refused.to_string())
+    }
+
+    /// `until`: when what leaves counts no more.
+    fn ask_cpusets(
+        &mut self,
+        now: Instant,
+        change: &Change,
+        until: Instant,
+    ) -> Result<Granted, RequestRefused> {
+        let Some(cpusets) = &mut self.actions.cpusets else {
+            return Ok(Granted::AsAsked);
+        };
+        cpusets.advance(now);
+        match change {
+            Change::Enter(task) => cpusets.enter(*task)?,
+            Change::Leave(task) => cpusets.leave(*task, until)?,
+            Change::SetAttributes {
+                task,
+                cost,
+                period,
+                deadline,
+            } => {
+                let old = self.tasks[task.index()].attributes;
+                let new = changed_attributes(old, [*cost, *period, *deadline]);
+                cpusets.set_attributes(*task, new)?;
+            }
+            Change::SetAffinity(task, to) => {
+                let cut = cpusets.set_affinity(*task, to)?;
+                return Ok(Granted::Affinities(vec![(*task, cut)]));
+            }
+            Change::Move(task, cluster) => {
+                let whole = cpusets.move_to(*task, *cluster)?;
+                return Ok(Granted::Affinities(vec![(*task, whole)]));
+            }
+            Change::SetClusters(clusters) => {
+                return cpusets.set_clusters(clusters).map(Granted::Affinities);
+            }
+            Change::SetReserve(reserve) => cpusets.set_reserve(*reserve)?,
+            Change::CpuOffline(cpu) => cpusets.cpu_offline(*cpu)?,
+            Change::CpuOnline(cpu) => cpusets.cpu_online(*cpu)?,
+            Change::SetPriority(..) => {}
+        }
+        Ok(Granted::AsAsked)
+    }
+
+    /// Until when the task's server counts if it leaves now.
+    fn zero_lag(&mut self, now: Instant, id: TaskId) -> Instant {
+        self.charge_so_far(now, id);
+        let server = self.plans[id.index()].server.as_ref();
+        server
+            .and_then(shiftwork_machine::Server::zero_lag)
+            .unwrap_or(now)
+    }
+}
