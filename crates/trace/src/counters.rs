@@ -228,6 +228,7 @@ impl TaskCounters {
             preemptions: self.preemptions,
             migrations: self.migrations,
             shifts: self.shifts,
+            inversions: None,
         }
     }
 }
@@ -456,6 +457,7 @@ mod tests {
             preemptions: 0,
             migrations: 0,
             shifts: 0,
+            inversions: None,
         }
     }
 

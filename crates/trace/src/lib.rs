@@ -11,6 +11,7 @@ pub mod agreement;
 mod backlog;
 pub mod check;
 mod counters;
+mod inversions;
 mod job_table;
 pub mod perfetto;
 mod running;
@@ -20,6 +21,9 @@ mod summary;
 mod testing;
 
 pub use counters::Counters;
+pub use inversions::{
+    Inversion, InversionCounts, InversionStatistics, InversionSummary, Inversions, Kind as InversionKind,
+};
 pub use job_table::{JOB_TABLE_HEADER, JobTable};
 pub use statistics::SpanStatistics;
 pub use summary::{RunSummary, SCHEMA_VERSION, TaskSummary};

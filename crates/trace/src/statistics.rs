@@ -29,6 +29,11 @@ impl Total {
         self.max_ns = self.max_ns.max(span.as_ns());
     }
 
+    /// The sum; as much as fits.
+    pub fn sum_ns(&self) -> u64 {
+        u64::try_from(self.sum_ns).unwrap_or(u64::MAX)
+    }
+
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
@@ -67,6 +72,11 @@ impl Distribution {
         self.counts
             .get_or_insert_with(Box::default)
             .add(span.as_ns());
+    }
+
+    /// The sum of all spans; as much as fits.
+    pub fn sum_ns(&self) -> u64 {
+        self.total.sum_ns()
     }
 
     /// Of `count` spans, which is how many were added; `None` if there was none.

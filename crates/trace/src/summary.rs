@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use shiftwork_model::Instant;
 
+use crate::inversions::{InversionCounts, InversionSummary};
 use crate::statistics::SpanStatistics;
 
 /// Version of the JSON that [`RunSummary::to_json`] gives; it changes when a key changes its
@@ -32,6 +33,8 @@ pub struct TaskSummary {
     pub migrations: u64,
     /// How often a job ran before and after an instant, on different CPUs.
     pub shifts: u64,
+    /// When its jobs waited and should not have; `None` if nobody looked for that.
+    pub inversions: Option<InversionCounts>,
 }
 
 /// What a run comes down to. The counts are the sums over the tasks.
@@ -53,6 +56,8 @@ pub struct RunSummary {
     pub migrations: u64,
     /// Shifts.
     pub shifts: u64,
+    /// When jobs waited that should not have; `None` if nobody looked for that.
+    pub inversions: Option<InversionCounts>,
     /// Each task, in the order of the task set.
     pub tasks: Vec<TaskSummary>,
 }
@@ -69,14 +74,24 @@ impl RunSummary {
             preemptions: sum(|task| task.preemptions),
             migrations: sum(|task| task.migrations),
             shifts: sum(|task| task.shifts),
+            inversions: None,
             tasks,
         }
+    }
+
+    /// With the inversions of the same run.
+    pub fn with_inversions(mut self, found: &InversionSummary) -> Self {
+        self.inversions = Some(found.run);
+        for (task, found) in self.tasks.iter_mut().zip(&found.tasks) {
+            task.inversions = Some(*found);
+        }
+        self
     }
 
     /// The summary under the keys of `simulate --json` and `run --json`. `events` is the number of
     /// events that the policy took.
     pub fn to_json(&self, policy: &str, events: u64) -> Value {
-        json!({
+        let mut value = json!({
             "schema_version": SCHEMA_VERSION,
             "policy": policy,
             "cpus": self.cpus,
@@ -89,13 +104,15 @@ impl RunSummary {
             "migrations": self.migrations,
             "shifts": self.shifts,
             "tasks": self.tasks.iter().map(TaskSummary::to_json).collect::<Vec<_>>(),
-        })
+        });
+        add(&mut value, self.inversions);
+        value
     }
 }
 
 impl TaskSummary {
     fn to_json(&self) -> Value {
-        json!({
+        let mut value = json!({
             "name": self.name,
             "jobs": self.jobs,
             "completed": self.completed,
@@ -113,6 +130,15 @@ impl TaskSummary {
             "preemptions": self.preemptions,
             "migrations": self.migrations,
             "shifts": self.shifts,
-        })
+        });
+        add(&mut value, self.inversions);
+        value
+    }
+}
+
+/// The key is absent if nobody looked for inversions.
+fn add(value: &mut Value, inversions: Option<InversionCounts>) {
+    if let Some(inversions) = inversions {
+        value["inversions"] = inversions.to_json();
     }
 }

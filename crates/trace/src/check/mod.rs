@@ -12,8 +12,8 @@ mod away;
 mod budget;
 mod one_cpu;
 mod order;
-mod reach;
-mod state;
+pub(crate) mod reach;
+pub(crate) mod state;
 #[cfg(test)]
 mod testing;
 mod work_conservation;

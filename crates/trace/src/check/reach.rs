@@ -9,10 +9,10 @@ const WORDS: usize = CPUS_MAX / 64;
 
 /// How urgent a job is; the smaller key is the more urgent one. Ties are left open: only a strictly
 /// more urgent waiting job is wronged.
-pub(super) type Key = u64;
+pub(crate) type Key = u64;
 
 /// The key of the ready job of a task.
-pub(super) fn key(order: Order, task: &TaskState) -> Key {
+pub(crate) fn key(order: Order, task: &TaskState) -> Key {
     match order {
         Order::Edf => task.deadline.as_ns(),
         Order::FixedPriority => u64::from(task.priority.number()),
@@ -24,10 +24,8 @@ pub(super) fn key(order: Order, task: &TaskState) -> Key {
 pub(super) struct Front {
     pub waiting: TaskId,
     pub key: Key,
-    /// A CPU that it could get without stopping anyone.
-    pub idle: Option<CpuId>,
-    /// The least urgent job that would have to stop for it.
-    pub least_urgent: Option<(Key, TaskId, CpuId)>,
+    /// What it could get: an idle CPU, or one whose job would have to stop for it.
+    pub reach: Reach,
 }
 
 /// Looks, after each instant, at the most urgent waiting job of each mask.
@@ -36,6 +34,10 @@ pub(super) struct Front {
 /// reaches all CPUs of the job running there: that job could shift. A waiting job that is more
 /// urgent than one on a CPU it reaches, or that reaches an idle CPU, is wronged (Bonifaci et al.
 /// 2016, Def. II.2; the definition's alternating path is such a chain).
+///
+/// CPUs that a more urgent waiting job reached before are left out for the others, and what lies beyond
+/// them: whoever runs there is either no less urgent than that job, hence than the others, or makes a
+/// violation that is told of that job.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
     order: Order,
@@ -100,8 +102,11 @@ impl Survey {
         }
         self.fronts.clear();
         self.find_waiting(state);
+        if self.waiting.is_empty() {
+            return;
+        }
         let available = state.available();
-        let (idle, threshold) = self.extremes(state, &available);
+        let (idle, threshold) = extremes(self.order, state, &available);
         // Most instants end here: nobody is idle, and nobody who runs is less urgent.
         let Self {
             best,
@@ -122,9 +127,13 @@ impl Survey {
         let mut urgent = std::mem::take(&mut self.urgent);
         for &(key, waiting, mask) in &urgent {
             reached.add(&state.masks[mask]);
-            let front = self.explore(state, &mut reached, (key, waiting));
-            if front.idle.is_some() || front.least_urgent.is_some_and(|(least, ..)| key < least) {
-                self.fronts.push(front);
+            let reach = Reach::explore(self.order, self.shifts, state, &mut reached);
+            if reach.is_open_to(key) {
+                self.fronts.push(Front {
+                    waiting,
+                    key,
+                    reach,
+                });
             }
         }
         urgent.clear();
@@ -153,58 +162,6 @@ impl Survey {
                 }
             }
         }
-    }
-
-    /// Whether some CPU is idle, and the key of the least urgent running job.
-    fn extremes(&self, state: &State, available: &CpuSet) -> (bool, Key) {
-        if self.waiting.is_empty() {
-            return (false, 0);
-        }
-        let mut threshold = 0;
-        for cpu in available.iter() {
-            match state
-                .on(cpu)
-                .and_then(|job| state.tasks.get(job.task.index()))
-            {
-                Some(task) => threshold = threshold.max(key(self.order, task)),
-                None => return (true, Key::MAX),
-            }
-        }
-        (false, threshold)
-    }
-
-    /// Follows every chain of shifts from the CPUs just reached.
-    ///
-    /// CPUs that a more urgent waiting job reached before are left out, and what lies beyond them:
-    /// whoever runs there is either no less urgent than that job, hence than this one, or makes a
-    /// violation that is told of that job.
-    fn explore(
-        &self,
-        state: &State,
-        reached: &mut Reached,
-        (key, waiting): (Key, TaskId),
-    ) -> Front {
-        let mut front = Front {
-            waiting,
-            key,
-            idle: None,
-            least_urgent: None,
-        };
-        while let Some(cpu) = reached.next() {
-            let Some(job) = state.on(cpu) else {
-                front.idle = front.idle.or(Some(cpu));
-                continue;
-            };
-            let Some(task) = state.tasks.get(job.task.index()) else {
-                continue;
-            };
-            let candidate = (self::key(self.order, task), job.task, cpu);
-            front.least_urgent = front.least_urgent.max(Some(candidate));
-            if self.shifts {
-                reached.add(&state.masks[task.mask]);
-            }
-        }
-        front
     }
 }
 
@@ -259,9 +216,62 @@ impl Packing {
     }
 }
 
+/// Whether some of these CPUs is idle, and the key of the least urgent job that runs on them.
+pub(crate) fn extremes(order: Order, state: &State, available: &CpuSet) -> (bool, Key) {
+    let mut threshold = 0;
+    for cpu in available.iter() {
+        match state
+            .on(cpu)
+            .and_then(|job| state.tasks.get(job.task.index()))
+        {
+            Some(task) => threshold = threshold.max(key(order, task)),
+            None => return (true, Key::MAX),
+        }
+    }
+    (false, threshold)
+}
+
+/// What is to be had on CPUs that were reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reach {
+    /// The first that is idle.
+    pub idle: Option<CpuId>,
+    /// The least urgent job that runs on one of them, and where.
+    pub least_urgent: Option<(Key, TaskId, CpuId)>,
+}
+
+impl Reach {
+    /// Looks at the CPUs just reached; if jobs may `shift`, at those too to which they lead over any
+    /// chain of shifts.
+    pub fn explore(order: Order, shifts: bool, state: &State, reached: &mut Reached) -> Self {
+        let mut reach = Self::default();
+        while let Some(cpu) = reached.next() {
+            let Some(job) = state.on(cpu) else {
+                reach.idle = reach.idle.or(Some(cpu));
+                continue;
+            };
+            let Some(task) = state.tasks.get(job.task.index()) else {
+                continue;
+            };
+            let candidate = (key(order, task), job.task, cpu);
+            reach.least_urgent = reach.least_urgent.max(Some(candidate));
+            if shifts {
+                reached.add(&state.masks[task.mask]);
+            }
+        }
+        reach
+    }
+
+    /// Whether a waiting job of this key could get one of the CPUs: one that is idle or runs a less
+    /// urgent job.
+    pub fn is_open_to(&self, key: Key) -> bool {
+        self.idle.is_some() || self.least_urgent.is_some_and(|(least, ..)| key < least)
+    }
+}
+
 /// A set of CPUs that grows while it is walked, each CPU once. Works on as many words as the
 /// machine has, which is what makes small machines fast.
-struct Reached {
+pub(crate) struct Reached {
     words: usize,
     /// CPUs that may still be added.
     unseen: [u64; WORDS],
@@ -269,7 +279,7 @@ struct Reached {
 }
 
 impl Reached {
-    fn new(cpus: usize, available: &CpuSet) -> Self {
+    pub fn new(cpus: usize, available: &CpuSet) -> Self {
         Self {
             words: cpus.div_ceil(64),
             unseen: *available.words(),
@@ -277,7 +287,7 @@ impl Reached {
         }
     }
 
-    fn add(&mut self, cpus: &CpuSet) {
+    pub fn add(&mut self, cpus: &CpuSet) {
         for word in 0..self.words {
             let fresh = cpus.words()[word] & self.unseen[word];
             self.unseen[word] &= !fresh;

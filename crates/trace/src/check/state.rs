@@ -6,7 +6,7 @@ use crate::running::{Change, Running};
 
 /// What is known of a task.
 #[derive(Clone, Debug)]
-pub(super) struct TaskState {
+pub(crate) struct TaskState {
     pub name: String,
     pub affinity: CpuSet,
     /// The affinity's place among the distinct masks.
@@ -36,7 +36,7 @@ impl TaskState {
 ///
 /// Invariant: `ready` lists exactly the tasks that have a ready job, each at its `position`.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     now: Instant,
     changed: bool,
     running: Running,

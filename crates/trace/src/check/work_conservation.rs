@@ -12,7 +12,7 @@ pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut F
         return;
     }
     for front in survey.fronts() {
-        if let Some(cpu) = front.idle {
+        if let Some(cpu) = front.reach.idle {
             found.add(state.now(), || {
                 format!(
                     "CPU {cpu} is idle, and {} waits for it",

@@ -1,0 +1,300 @@
+//! Priority inversions: who waits while a less urgent job runs, or a CPU is idle, that could make room.
+
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use tally::{InversionCounts, InversionStatistics, InversionSummary};
+
+use shiftwork_model::{CpuSet, Happening, Instant, JobId, Recorder, Span, TaskId, TaskSet};
+
+use crate::check::Order;
+use crate::check::reach::{Key, Reach, Reached, extremes, key};
+use crate::check::state::State;
+use tally::Tally;
+
+/// What would have to happen for the waiting job to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nobody has to move: a CPU of its own affinity is idle or runs a less urgent job. The weak
+    /// invariant is violated (Bonifaci et al. 2016, Def. II.1).
+    Direct,
+    /// Running jobs would have to shift, until a CPU is reached that is idle or runs a less urgent job.
+    /// Only the strong invariant is violated (Def. II.2). Tang et al. call this an affinity-related
+    /// priority inversion (ARPI).
+    AffinityRelated,
+}
+
+/// A stretch of time in which a ready job waits although the strong invariant would let it run.
+///
+/// It ends when the job runs, is finished or not ready any more, when the CPUs that it could get are
+/// taken by others as urgent, and when it becomes one of the other [`Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inversion {
+    /// The job that waits.
+    pub job: JobId,
+    /// Since when.
+    pub from: Instant,
+    /// Until when; later than `from`.
+    pub to: Instant,
+    /// What would have helped.
+    pub kind: Kind,
+    /// At the beginning, the job on a CPU of the waiting one's affinity that stood in the way: a less
+    /// urgent one, otherwise one that could have shifted; on the lowest CPU for which that is so. `None`
+    /// if a CPU was idle.
+    pub in_the_way: Option<JobId>,
+}
+
+impl Inversion {
+    /// How long it lasted; never zero.
+    pub fn length(&self) -> Span {
+        self.to.late_since(self.from)
+    }
+}
+
+/// Finds the inversions of a run, from its records alone.
+///
+/// Who is more urgent goes by what jobs are *scheduled* by: under `dl-*` the deadlines of servers. Ties
+/// are no inversions. Jobs wait and run as of whole instants, so what is put right at the instant at
+/// which it arises is none either. CPUs that are offline, or that background work has, could not be got.
+///
+/// # Cost
+/// Per instant at which something changed, a step per ready job if any job waits; where one may be wronged,
+/// also a step per CPU for each distinct affinity of waiting jobs. Memory grows with tasks and CPUs, not
+/// with the length of the run.
+#[derive(Clone, Debug)]
+pub struct Inversions<F = fn(&Inversion)> {
+    order: Order,
+    state: State,
+    /// How many CPUs run something.
+    busy: usize,
+    /// Per mask what was reached at which instant.
+    reached: Vec<Option<(Instant, Room)>>,
+    /// By task the inversion that goes on.
+    open: Vec<Option<Open>>,
+    /// The tasks for which one does.
+    listed: Vec<TaskId>,
+    run: Tally,
+    tasks: Vec<Tally>,
+    tell: F,
+}
+
+/// An inversion that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    job: JobId,
+    from: Instant,
+    kind: Kind,
+    in_the_way: Option<JobId>,
+    /// When it was last found.
+    seen: Instant,
+}
+
+/// What jobs that wait for some mask could get.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    directly: Reach,
+    by_shifts: Reach,
+}
+
+impl Room {
+    fn of(order: Order, state: &State, available: &CpuSet, mask: &CpuSet) -> Self {
+        let explore = |shifts| {
+            let mut reached = Reached::new(state.cpus(), available);
+            reached.add(mask);
+            Reach::explore(order, shifts, state, &mut reached)
+        };
+        let directly = explore(false);
+        let by_shifts = match directly.idle {
+            Some(_) => directly,
+            None => explore(true),
+        };
+        Self {
+            directly,
+            by_shifts,
+        }
+    }
+
+    fn kind(&self, key: Key) -> Option<Kind> {
+        if self.directly.is_open_to(key) {
+            Some(Kind::Direct)
+        } else if self.by_shifts.is_open_to(key) {
+            Some(Kind::AffinityRelated)
+        } else {
+            None
+        }
+    }
+}
+
+impl Inversions {
+    /// None found yet, for a run of this task set under a policy that ranks jobs by `order`.
+    pub fn new(set: &TaskSet, order: Order) -> Self {
+        Self::telling(set, order, |_| {})
+    }
+}
+
+impl<F: FnMut(&Inversion)> Inversions<F> {
+    /// The same, and each inversion is told to `tell` when it ends.
+    pub fn telling(set: &TaskSet, order: Order, tell: F) -> Self {
+        Self {
+            order,
+            state: State::new(set),
+            busy: 0,
+            reached: Vec::new(),
+            open: vec![None; set.tasks.len()],
+            listed: Vec::with_capacity(set.tasks.len()),
+            run: Tally::default(),
+            tasks: vec![Tally::default(); set.tasks.len()],
+            tell,
+        }
+    }
+
+    /// The run ends at `horizon`, and so do the inversions that go on.
+    pub fn finish(mut self, horizon: Instant) -> InversionSummary {
+        if self.state.now() < horizon {
+            self.judge();
+        }
+        for at in 0..self.listed.len() {
+            self.close(self.listed[at], horizon);
+        }
+        InversionSummary {
+            run: self.run.counts(),
+            tasks: self.tasks.iter().map(Tally::counts).collect(),
+        }
+    }
+
+    /// Looks at the state after the instant that is over.
+    fn judge(&mut self) {
+        if !self.state.is_changed() {
+            return;
+        }
+        for change in self.state.changes() {
+            self.busy += usize::from(change.after.is_some());
+            self.busy -= usize::from(change.before.is_some());
+        }
+        self.state.settle();
+        self.state.close();
+        // Whoever runs is ready; if no more are ready than run, nobody waits.
+        if self.state.ready.len() > self.busy {
+            self.find();
+        }
+        self.close_others();
+    }
+
+    /// Finds everybody who waits and should not.
+    fn find(&mut self) {
+        let available = self.state.available();
+        let (idle, threshold) = extremes(self.order, &self.state, &available);
+        self.reached.resize(self.state.masks.len(), None);
+        for at in 0..self.state.ready.len() {
+            let id = self.state.ready[at];
+            let task = &self.state.tasks[id.index()];
+            let key = key(self.order, task);
+            if !task.waits() || !(idle || key < threshold) {
+                continue;
+            }
+            let mask = task.mask;
+            if let Some(kind) = self.room(mask, &available).kind(key) {
+                self.note(id, kind, &available);
+            }
+        }
+    }
+
+    /// What jobs that wait for this mask could get now.
+    fn room(&mut self, mask: usize, available: &CpuSet) -> Room {
+        let now = self.state.now();
+        if let Some((at, room)) = self.reached[mask]
+            && at == now
+        {
+            return room;
+        }
+        let room = Room::of(self.order, &self.state, available, &self.state.masks[mask]);
+        self.reached[mask] = Some((now, room));
+        room
+    }
+
+    /// The task's ready job waits now, and should not.
+    fn note(&mut self, id: TaskId, kind: Kind, available: &CpuSet) {
+        let seen = self.state.now();
+        let Some(number) = self.state.tasks[id.index()].ready else {
+            return;
+        };
+        let job = JobId { task: id, number };
+        match &mut self.open[id.index()] {
+            Some(open) if open.job == job && open.kind == kind => {
+                open.seen = seen;
+                return;
+            }
+            Some(_) => self.close(id, seen),
+            None => self.listed.push(id),
+        }
+        self.open[id.index()] = Some(Open {
+            job,
+            from: seen,
+            kind,
+            in_the_way: self.in_the_way(id, kind, available),
+            seen,
+        });
+    }
+
+    /// See [`Inversion::in_the_way`].
+    fn in_the_way(&self, id: TaskId, kind: Kind, available: &CpuSet) -> Option<JobId> {
+        let state = &self.state;
+        let waiting = &state.tasks[id.index()];
+        let key = key(self.order, waiting);
+        let own = waiting.affinity & *available;
+        let mut blockers = own.iter().map(|cpu| (cpu, state.on(cpu)));
+        let makes_room = |job: JobId, cpu| {
+            let mut reached = Reached::new(state.cpus(), available);
+            match (kind, state.tasks.get(job.task.index())) {
+                (Kind::Direct, _) | (_, None) => reached.add(&CpuSet::single(cpu)),
+                (Kind::AffinityRelated, Some(task)) => reached.add(&task.affinity),
+            }
+            let shifts = kind == Kind::AffinityRelated;
+            Reach::explore(self.order, shifts, state, &mut reached).is_open_to(key)
+        };
+        let found = blockers.find(|&(cpu, job)| job.is_none_or(|job| makes_room(job, cpu)));
+        found.and_then(|(_, job)| job)
+    }
+
+    /// Ends the inversions that were not found at this instant.
+    fn close_others(&mut self) {
+        let now = self.state.now();
+        let mut at = 0;
+        while let Some(&id) = self.listed.get(at) {
+            if self.open[id.index()].is_some_and(|open| open.seen < now) {
+                self.close(id, now);
+                self.listed.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// The task's inversion, if one goes on, ended at `to`.
+    fn close(&mut self, id: TaskId, to: Instant) {
+        let Some(open) = self.open[id.index()].take() else {
+            return;
+        };
+        let inversion = Inversion {
+            job: open.job,
+            from: open.from,
+            to,
+            kind: open.kind,
+            in_the_way: open.in_the_way,
+        };
+        self.run.add(open.kind, inversion.length());
+        self.tasks[id.index()].add(open.kind, inversion.length());
+        (self.tell)(&inversion);
+    }
+}
+
+impl<F: FnMut(&Inversion)> Recorder for Inversions<F> {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        if at != self.state.now() {
+            self.judge();
+            self.state.advance(at);
+        }
+        self.state.take(what);
+    }
+}

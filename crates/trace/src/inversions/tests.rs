@@ -1,0 +1,291 @@
+use super::*;
+use crate::testing::{Story, at, cpu, job, noise, random_run, set};
+use shiftwork_model::{NotReadyReason, RandomStream};
+
+/// Everything that was told, and the summary.
+fn found(set: &TaskSet, story: &Story, horizon: u64) -> (Vec<Inversion>, InversionSummary) {
+    let mut told = Vec::new();
+    let mut inversions = Inversions::telling(set, Order::Edf, |one| told.push(*one));
+    story.play(&mut inversions);
+    let summary = inversions.finish(at(horizon));
+    (told, summary)
+}
+
+fn inversion(
+    waits: (usize, u64),
+    between: (u64, u64),
+    kind: Kind,
+    in_the_way: Option<(usize, u64)>,
+) -> Inversion {
+    Inversion {
+        job: job(waits.0, waits.1),
+        from: at(between.0),
+        to: at(between.1),
+        kind,
+        in_the_way: in_the_way.map(|(task, number)| job(task, number)),
+    }
+}
+
+/// Task 0 is bound to CPU 0, task 2 to CPU 1, and task 1 may use both.
+fn bound_and_free() -> TaskSet {
+    set(2, &[("bound", "0"), ("free", "0-1"), ("later", "1")])
+}
+
+/// The free task runs where the bound one waits, beside a later job.
+fn shift_would_help() -> Story {
+    Story::default()
+        .at(0)
+        .release(1, 1, 20)
+        .switch(0, Some((1, 1)))
+        .release(2, 1, 90)
+        .switch(1, Some((2, 1)))
+        .at(3)
+        .release(0, 1, 30)
+}
+
+#[test]
+fn whoever_waits_for_a_job_that_could_shift_suffers_an_affinity_related_inversion() {
+    let story = shift_would_help()
+        .at(10)
+        .complete(1, 1)
+        .switch(0, Some((0, 1)));
+    let (told, summary) = found(&bound_and_free(), &story, 50);
+    let expected = inversion((0, 1), (3, 10), Kind::AffinityRelated, Some((1, 1)));
+    assert_eq!(told, [expected]);
+    let counts = InversionStatistics {
+        count: 1,
+        total_ns: 7,
+        p99_ns: Some(7),
+        longest_ns: Some(7),
+    };
+    assert_eq!(summary.run.affinity_related, counts);
+    assert_eq!(summary.run.direct.count, 0);
+    assert_eq!(summary.tasks[0].all, counts);
+    assert_eq!(summary.tasks[1].all.count + summary.tasks[2].all.count, 0);
+}
+
+#[test]
+fn a_shift_to_a_more_urgent_job_would_not_help() {
+    let story = Story::default()
+        .at(0)
+        .release(1, 1, 20)
+        .switch(0, Some((1, 1)))
+        .release(2, 1, 30)
+        .switch(1, Some((2, 1)))
+        .at(3)
+        .release(0, 1, 30);
+    assert_eq!(found(&bound_and_free(), &story, 50).0, []);
+}
+
+#[test]
+fn a_less_urgent_job_on_an_own_cpu_is_a_direct_inversion() {
+    let story = Story::default()
+        .at(0)
+        .release(1, 1, 40)
+        .switch(0, Some((1, 1)))
+        .at(3)
+        .release(0, 1, 30)
+        .at(5)
+        .switch(0, Some((0, 1)));
+    let (told, summary) = found(&bound_and_free(), &story, 50);
+    let late = inversion((0, 1), (3, 5), Kind::Direct, Some((1, 1)));
+    let idle = inversion((1, 1), (5, 50), Kind::Direct, None);
+    assert_eq!(told, [late, idle]);
+    assert_eq!((summary.run.all.count, summary.run.direct.count), (2, 2));
+    assert_eq!(summary.run.all.total_ns, 47);
+}
+
+#[test]
+fn an_idle_cpu_at_the_end_of_a_chain_is_as_good_as_a_later_job() {
+    let set = set(3, &[("a", "0-1"), ("b", "1-2"), ("c", "0")]);
+    let story = Story::default()
+        .at(1)
+        .release(0, 1, 9)
+        .switch(0, Some((0, 1)))
+        .release(1, 1, 9)
+        .switch(1, Some((1, 1)))
+        .release(2, 1, 90)
+        .at(4)
+        .complete(0, 1)
+        .switch(0, Some((2, 1)));
+    let expected = inversion((2, 1), (1, 4), Kind::AffinityRelated, Some((0, 1)));
+    assert_eq!(found(&set, &story, 9).0, [expected]);
+}
+
+#[test]
+fn deadlines_are_those_that_jobs_are_scheduled_by() {
+    let story = shift_would_help()
+        .at(6)
+        .tell(Happening::Replenished {
+            task: TaskId::from_index(0),
+            budget: Span::from_ns(1),
+            deadline: at(95),
+        })
+        .at(8)
+        .tell(Happening::Replenished {
+            task: TaskId::from_index(2),
+            budget: Span::from_ns(1),
+            deadline: at(96),
+        })
+        .at(9)
+        .not_ready(0, 1, NotReadyReason::Throttled);
+    let arpi = |from, to| inversion((0, 1), (from, to), Kind::AffinityRelated, Some((1, 1)));
+    assert_eq!(
+        found(&bound_and_free(), &story, 50).0,
+        [arpi(3, 6), arpi(8, 9)]
+    );
+}
+
+#[test]
+fn an_inversion_that_changes_its_kind_ends_and_another_begins() {
+    let story = shift_would_help()
+        .at(5)
+        .complete(1, 1)
+        .switch(0, None)
+        .at(7)
+        .switch(0, Some((0, 1)));
+    let first = inversion((0, 1), (3, 5), Kind::AffinityRelated, Some((1, 1)));
+    let second = inversion((0, 1), (5, 7), Kind::Direct, None);
+    assert_eq!(found(&bound_and_free(), &story, 50).0, [first, second]);
+}
+
+#[test]
+fn what_is_put_right_within_an_instant_does_not_count() {
+    let story = shift_would_help()
+        .switch(1, Some((1, 1)))
+        .switch(0, Some((0, 1)));
+    let (told, summary) = found(&bound_and_free(), &story, 20);
+    assert_eq!((told.len(), summary.run.all.count), (0, 0));
+    assert_eq!(summary.run.all.longest_ns, None);
+}
+
+#[test]
+fn an_inversion_lasts_to_the_horizon_at_most() {
+    let arpi = |to| inversion((0, 1), (3, to), Kind::AffinityRelated, Some((1, 1)));
+    let story = shift_would_help();
+    assert_eq!(found(&bound_and_free(), &story, 8).0, [arpi(8)]);
+    assert_eq!(found(&bound_and_free(), &story, 3).0, []);
+    let finished = story.at(8).complete(1, 1);
+    assert_eq!(found(&bound_and_free(), &finished, 8).0, [arpi(8)]);
+}
+
+#[test]
+fn a_cpu_that_is_away_cannot_be_got() {
+    for gone in [
+        Happening::CpuOffline { cpu: cpu(1) },
+        Happening::BackgroundStarted { cpu: cpu(1) },
+    ] {
+        let story = Story::default()
+            .at(0)
+            .tell(gone)
+            .release(1, 1, 20)
+            .switch(0, Some((1, 1)))
+            .release(0, 1, 30);
+        assert_eq!(found(&bound_and_free(), &story, 9).0, []);
+    }
+}
+
+#[test]
+fn inversions_are_where_the_definitions_say_in_any_run() {
+    for seed in 1..=400 {
+        let mut random = RandomStream::new(seed, 7, 0);
+        let masks = ["0", "1", "2", "0-1", "1-2", "0,2", "0-2"];
+        let names = ["a", "b", "c", "d"];
+        let tasks = names.map(|name| (name, masks[random.below(masks.len() as u64) as usize]));
+        let set = set(3, &tasks);
+        let mut story = random_run(&mut random, 4, 3, 120);
+        for record in &mut story.records {
+            if let Happening::Ready { deadline, .. } = &mut record.what {
+                *deadline = at(random.below(6));
+            }
+        }
+        let horizon = story.records.last().map_or(1, |last| last.at.as_ns() + 1);
+        let (told, summary) = found(&set, &story, horizon);
+        let sum: u64 = told.iter().map(|one| one.length().as_ns()).sum();
+        assert_eq!(summary.run.all.total_ns, sum, "seed {seed}");
+        for now in 0..horizon {
+            let mut inverted: Vec<_> = told
+                .iter()
+                .filter(|one| one.from <= at(now) && at(now) < one.to)
+                .map(|one| (one.job, one.kind))
+                .collect();
+            inverted.sort_by_key(|&(job, _)| job.task);
+            let expected = plain::inverted(&set, &story, at(now));
+            assert_eq!(inverted, expected, "seed {seed}, at {now}");
+        }
+    }
+}
+
+#[test]
+fn nonsense_never_panics() {
+    for seed in 1..=300 {
+        let mut random = RandomStream::new(seed, 0, 0);
+        let set = set(4, &[("a", "0"), ("b", "0-1"), ("c", "2-3")]);
+        let mut story = Story::default();
+        story.records = noise(&mut random, 5, 9, 400);
+        let (told, summary) = found(&set, &story, u64::MAX);
+        assert_eq!(told.len() as u64, summary.run.all.count, "seed {seed}");
+    }
+}
+
+/// The definitions executed word by word.
+mod plain {
+    use super::*;
+
+    /// Who waits after this instant and should not, by task.
+    pub fn inverted(set: &TaskSet, story: &Story, now: Instant) -> Vec<(JobId, Kind)> {
+        let cpus = set.platform.cpus;
+        let mut ready = vec![None; set.tasks.len()];
+        let mut runs = vec![None; cpus];
+        for record in story.records.iter().take_while(|record| record.at <= now) {
+            match record.what {
+                Happening::Ready { job, deadline, .. } => {
+                    ready[job.task.index()] = Some((job, deadline));
+                }
+                Happening::NotReady { job, .. } | Happening::Completed { job } => {
+                    ready[job.task.index()] = None;
+                }
+                Happening::Left { task } => ready[task.index()] = None,
+                Happening::Switched { cpu, to, .. } => runs[cpu.index()] = to,
+                _ => {}
+            }
+        }
+        let may_use = |task: TaskId, on: usize| set.tasks[task.index()].affinity.cpus().contains(cpu(on));
+        let waiting = ready
+            .iter()
+            .flatten()
+            .filter(|(job, _)| !runs.contains(&Some(*job)));
+        let judged = waiting.filter_map(|&(job, deadline)| {
+            let is_free = |on: usize| match runs[on] {
+                None => true,
+                Some(other) => deadlines(story, now, other) > deadline,
+            };
+            let own: Vec<usize> = (0..cpus).filter(|&on| may_use(job.task, on)).collect();
+            let mut reached = own.clone();
+            // As many rounds as a chain can have steps.
+            for _ in 0..cpus {
+                let jobs: Vec<JobId> = reached.iter().filter_map(|&on| runs[on]).collect();
+                let leads_to = |on: &usize| jobs.iter().any(|job| may_use(job.task, *on));
+                reached.extend((0..cpus).filter(leads_to));
+            }
+            if own.iter().any(|&on| is_free(on)) {
+                Some((job, Kind::Direct))
+            } else if reached.iter().any(|&on| is_free(on)) {
+                Some((job, Kind::AffinityRelated))
+            } else {
+                None
+            }
+        });
+        judged.collect()
+    }
+
+    /// By which deadline the task of this job was last scheduled.
+    fn deadlines(story: &Story, now: Instant, of: JobId) -> Instant {
+        let told = story.records.iter().rev().filter(|record| record.at <= now);
+        let mut ready = told.filter_map(|record| match record.what {
+            Happening::Ready { job, deadline, .. } if job.task == of.task => Some(deadline),
+            _ => None,
+        });
+        ready.next().unwrap_or(Instant::NEVER)
+    }
+}
