@@ -129,6 +129,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         self.accepts(&Event::Leave(id))?;
         self.record(now, Happening::Left { task: id });
+        self.note_leaving(now, id);
         self.tell(Event::Leave(id), None);
         let state = &mut self.tasks[id.index()];
         state.stage = Stage::Absent;

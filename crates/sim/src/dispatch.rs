@@ -47,12 +47,21 @@ impl<R: Recorder> Engine<'_, R> {
         }
         task.cpu = None;
         task.interrupted = true;
-        let undone = state.stop.late_since(now.max(state.free_at));
-        let ran = state.granted.saturating_sub(undone);
         if task.kind == Kind::Plain {
-            task.remaining -= ran;
+            let undone = state.stop.late_since(now.max(state.free_at));
+            task.remaining -= state.granted.saturating_sub(undone);
         } else {
-            self.consume(job.task, ran);
+            self.set_aside(now, cpu, job.task);
+        }
+    }
+
+    /// Charges the task for what it has run on the CPU, which it leaves.
+    #[inline(never)]
+    fn set_aside(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
+        let done = self.take_done(now, cpu);
+        self.consume(id, done);
+        if let Some(speeds) = &mut self.speeds {
+            speeds.put_aside(id, self.cpus[cpu.index()].begun);
         }
     }
 
@@ -61,11 +70,8 @@ impl<R: Recorder> Engine<'_, R> {
         let Some(cpu) = self.tasks[id.index()].cpu else {
             return;
         };
-        let state = &mut self.cpus[cpu.index()];
-        let undone = state.stop.late_since(now.max(state.free_at));
-        let ran = state.granted.saturating_sub(undone);
-        state.granted = undone;
-        self.consume(id, ran);
+        let done = self.take_done(now, cpu);
+        self.consume(id, done);
     }
 
     /// Lets the CPU run what the policy wants.
@@ -139,14 +145,16 @@ impl<R: Recorder> Engine<'_, R> {
         let state = &mut self.tasks[id.index()];
         state.cpu = Some(cpu);
         let mut granted = state.remaining;
-        if state.kind == Kind::General
-            && let Some(server) = &self.plans[id.index()].server
-        {
-            granted = granted.min(server.left());
+        let mut lasts = granted;
+        if state.kind == Kind::General {
+            if let Some(server) = &self.plans[id.index()].server {
+                granted = granted.min(server.left());
+            }
+            lasts = self.lasts(cpu, id, granted);
         }
         let on = &mut self.cpus[cpu.index()];
         on.granted = granted;
-        on.stop = now.max(on.free_at) + granted;
+        on.stop = now.max(on.free_at) + lasts;
         self.stops.set(cpu.index(), on.stop);
     }
 }

@@ -9,6 +9,7 @@ use crate::actions::Actions;
 use crate::costs::Costs;
 use crate::reserve::Reserve;
 use crate::simulation::Options;
+use crate::speed::Speeds;
 use crate::state::{CpuState, Plan, Stage, TaskState, initial};
 use shiftwork_machine::Timeline;
 
@@ -20,7 +21,7 @@ use shiftwork_machine::Timeline;
 pub(crate) struct Engine<'a, R> {
     pub(crate) set: &'a TaskSet,
     pub(crate) recorder: &'a mut R,
-    policy: Box<dyn Policy>,
+    pub(crate) policy: Box<dyn Policy>,
     pub(crate) order: OrderName,
     /// By what servers keep time.
     pub(crate) rule: ServerRule,
@@ -32,11 +33,13 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) releases: Timeline,
     pub(crate) timers: Timeline,
     pub(crate) stops: Timeline,
-    /// The earliest of the actions, the ticks and the reserve's timers.
+    /// The earliest of the actions, the ticks, the reserve's timers and the ends of activity.
     rare: Instant,
     pub(crate) actions: Actions,
     pub(crate) costs: Option<Costs>,
     pub(crate) reserve: Option<Reserve>,
+    /// `None` if every CPU is always at full speed.
+    pub(crate) speeds: Option<Speeds>,
     /// Tasks whose job becomes ready at the present instant.
     pub(crate) arrivals: Vec<TaskId>,
     /// Tasks whose timer ends at the present instant, unless that finishes their job.
@@ -66,6 +69,13 @@ impl<'a, R: Recorder> Engine<'a, R> {
             tasks.push(state);
             plans.push(plan);
         }
+        let speeds = Speeds::new(set, policy.as_ref(), &tasks);
+        let mut cpus = vec![CpuState::default(); cpu_count];
+        if let Some(speeds) = &speeds {
+            for (index, cpu) in cpus.iter_mut().enumerate() {
+                cpu.speed = speeds.capacity(CpuId::from_index(index));
+            }
+        }
         let mut engine = Self {
             set,
             recorder,
@@ -80,7 +90,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             waking: Vec::with_capacity(tasks.len()),
             tasks,
             plans,
-            cpus: vec![CpuState::default(); cpu_count],
+            cpus,
             stops: Timeline::new(cpu_count, options.horizon),
             rare: Instant::NEVER,
             actions: Actions::new(set, as_linux),
@@ -88,6 +98,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             reserve: options
                 .reserve_server
                 .then(|| Reserve::new(set, options.horizon)),
+            speeds,
             touched: Vec::with_capacity(cpu_count),
             switches: Switches::with_capacity(cpu_count),
         };
@@ -146,6 +157,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.arrive(now);
         if self.rule != ServerRule::Releases {
             self.end_instant();
+            if self.speeds.is_some() {
+                self.follow_load(now);
+            }
         }
         self.commit(now);
     }
@@ -164,7 +178,13 @@ impl<'a, R: Recorder> Engine<'a, R> {
     pub(crate) fn plan_rare(&mut self) {
         let ticks = self.costs.as_ref().map_or(Instant::NEVER, Costs::next_tick);
         let reserve = self.reserve.as_ref().map_or(Instant::NEVER, Reserve::next);
-        self.rare = self.actions.next(self.set).min(ticks).min(reserve);
+        let speeds = self.speeds.as_ref().map_or(Instant::NEVER, Speeds::next);
+        self.rare = self
+            .actions
+            .next(self.set)
+            .min(ticks)
+            .min(reserve)
+            .min(speeds);
     }
 
     /// Tells the policy what happened and notes which CPUs it may concern.

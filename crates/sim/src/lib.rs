@@ -4,7 +4,8 @@
 //! (policies do), count or judge (the trace crate does), read a clock or start a thread.
 //!
 //! Start reading at [`Simulation`], then `engine.rs`, whose `instant` has the
-//! order of things at one instant; `jobs.rs` is the life of a job, `dispatch.rs` what CPUs do.
+//! order of things at one instant; `jobs.rs` is the life of a job, `dispatch.rs` what CPUs do, `speed.rs` how
+//! fast.
 
 mod actions;
 mod arrivals;
@@ -15,6 +16,7 @@ mod jobs;
 mod requests;
 mod reserve;
 mod simulation;
+mod speed;
 mod state;
 
 pub use shiftwork_machine::{Machine, Outcome, Workload};

@@ -7,6 +7,8 @@ use shiftwork_model::{
     Arrival, Change, CpuId, Instant, JobId, Priority, Span, Task, TaskId, TaskSet,
 };
 
+use crate::speed::{Begun, Speed};
+
 /// Where the first unfinished job of a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -95,8 +97,12 @@ pub(crate) struct CpuState {
     pub(crate) assigned: Option<TaskId>,
     /// When that job will have done what it was granted; never once it has. Zero before the first.
     pub(crate) stop: Instant,
-    /// How much work the job was given when it started here.
+    /// How much work the job was given when it started here, less what it was charged for since.
     pub(crate) granted: Span,
+    /// How much of that work the CPU does in a nanosecond; it is always full for plain tasks.
+    pub(crate) speed: Speed,
+    /// What the job had done of the first nanosecond of that work.
+    pub(crate) begun: Begun,
     /// Until when scheduling itself keeps it busy.
     pub(crate) free_at: Instant,
     /// Whether the present instant may change what it runs.

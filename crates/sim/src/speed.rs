@@ -1,0 +1,365 @@
+//! How fast CPUs are: their capacities, and frequencies that follow the load (GRUB-PA).
+//!
+//! Only the policies that do as Linux's `SCHED_DEADLINE` does have CPUs that are not at full speed. On a
+//! CPU at half speed a job does half a nanosecond of its work in a nanosecond, and uses up half a
+//! nanosecond of its budget: costs are given for full speed (`dl_scaled_delta_exec`).
+//!
+//! - *Capacity*: the file's `capacities` say how fast each CPU can be.
+//! - *GRUB-PA* (`frequency = "grub-pa"`): a CPU is as fast as the tasks that are active in its run queue
+//!   need together, the sum of their C/T (`running_bw`), and no faster than its capacity. A task is active
+//!   from when it wakes until its 0-lag time after it blocked, which is d - q T/C for a server with budget q
+//!   left and deadline d. A throttled task is active, also one that is to begin its next job so. Who is
+//!   pushed or pulled counts where they now are. A task that leaves counts until its 0-lag time, as if it had
+//!   blocked. Entering alone makes no task active: its first release does.
+//!
+//! Speeds are found after each whole instant, before CPUs switch. C/T is rounded up to units of 2^-20, so
+//! that a task that is alone is never late for rounding's sake; the kernel rounds down. Frequencies change
+//! at once and in steps as small as those units; governors with few steps, delays or margins are not modelled.
+//!
+//! *What is lost.* Work is counted in units of 2^-20 ns. A job that is stopped by others, or whose CPU
+//! changes its speed, keeps the part of a nanosecond that it has done, wherever it goes on; the budget in
+//! force when that nanosecond is finished pays for it. Only where a stretch of work or a budget ends inside a nanosecond, its CPU does no more until the end of that
+//! nanosecond. So the CPU time of a job, weighed by speed, is its work and less than a nanosecond for each
+//! such end.
+//!
+//! M-GRUB (`SCHED_FLAG_RECLAIM`), which lets tasks use what others leave, is not modelled: it is
+//! incompatible with GRUB-PA and frequency scaling, Tang et al. leave it out for that reason, and it has not
+//! been proven to keep tardiness bounded.
+//!
+//! # Source
+//! C. Scordino, L. Abeni, J. Lelli, "Energy-Aware Real-Time Scheduling in the Linux Kernel", SAC 2018;
+//! `kernel/sched/deadline.c` of Linux (`task_contending`, `task_non_contending`) and `cpufreq_schedutil.c`,
+//! as told in Section 3.1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021. Both together, as in Linux: the
+//! sum of C/T is compared with the capacity, not multiplied by it.
+
+use shiftwork_machine::{Server, ServerParameters};
+use shiftwork_model::{CpuId, Frequency, Instant, Recorder, Share, Span, TaskId, TaskSet};
+use shiftwork_policy::Policy;
+
+use crate::engine::Engine;
+use crate::state::{Plan, Stage, TaskState};
+
+/// Work in a nanosecond, in units of 2^-20 ns. Never zero, never beyond full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Speed(u32);
+
+/// Part of a nanosecond of work that is done, in units of 2^-20 ns; less than a whole one.
+pub(crate) type Begun = u32;
+
+/// So many bits of a unit are behind the point.
+const BITS: u32 = 20;
+
+/// A job that takes longer than this, 146 years, is taken to take as long: the sum with any instant of a run
+/// stays below never.
+const LONGEST: u64 = Span::MAX.as_ns();
+
+impl Default for Speed {
+    fn default() -> Self {
+        Self::FULL
+    }
+}
+
+impl Speed {
+    pub(crate) const FULL: Self = Self(1 << BITS);
+
+    /// As fast as `units` of 2^-20 say, at least a unit, and at most `limit`.
+    fn of(units: u64, limit: Self) -> Self {
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        Self(units.clamp(1, limit.0))
+    }
+
+    /// The capacity, rounded down.
+    fn of_capacity(capacity: Share) -> Self {
+        let units = (u64::from(capacity.billionths()) << BITS) / u64::from(Share::WHOLE);
+        Self::of(units, Self::FULL)
+    }
+
+    /// How long a CPU takes for `work` of which a part is done: until the end of the nanosecond in which
+    /// it is finished.
+    pub(crate) fn lasts(self, work: Span, begun: Begun) -> Span {
+        let units = (u128::from(work.as_ns()) << BITS).saturating_sub(begun.into());
+        let ns = units.div_ceil(self.0.into());
+        Span::from_ns(u64::try_from(ns).map_or(LONGEST, |ns| ns.min(LONGEST)))
+    }
+
+    /// How much of `work`, of which a part was done when this began, is done once it would only last
+    /// `undone` longer.
+    fn done(self, work: Span, begun: Begun, undone: Span) -> (Span, Begun) {
+        let ran = self.lasts(work, begun).saturating_sub(undone);
+        let units = u128::from(ran.as_ns()) * u128::from(self.0) + u128::from(begun);
+        let whole = units >> BITS;
+        if whole >= u128::from(work.as_ns()) {
+            return (work, 0);
+        }
+        let part = units - (whole << BITS);
+        (Span::from_ns(whole as u64), part as Begun)
+    }
+}
+
+/// What is known of speeds, in runs in which they matter.
+pub(crate) struct Speeds {
+    /// By CPU: how fast it can be.
+    capacities: Vec<Speed>,
+    /// Whether frequencies follow the load.
+    are_scaled: bool,
+    /// By CPU: what its active tasks need together, in units of 2^-20.
+    active: Vec<u64>,
+    tasks: Vec<Activity>,
+    /// When the next task stops to be active by itself.
+    next: Instant,
+}
+
+/// What a task needs of the CPU in whose run queue it is.
+struct Activity {
+    /// Of these is the bandwidth.
+    attributes: ServerParameters,
+    /// C/T in units of 2^-20, rounded up.
+    bandwidth: u64,
+    /// The server's deadline, as of the last time that the task was ready.
+    deadline: Instant,
+    /// Until when the task is active: never ending while it is ready or throttled.
+    until: Instant,
+    /// Work done of the first nanosecond that is left of the job, while it does not run.
+    begun: Begun,
+}
+
+impl Speeds {
+    /// `None` if every CPU is always at full speed, or the policy models nothing else.
+    pub(crate) fn new(set: &TaskSet, policy: &dyn Policy, tasks: &[TaskState]) -> Option<Self> {
+        let platform = &set.platform;
+        let are_scaled = platform.frequency == Frequency::GrubPa;
+        let mut capacities: Vec<Speed> = platform
+            .capacities
+            .iter()
+            .map(|&capacity| Speed::of_capacity(capacity))
+            .collect();
+        capacities.resize(platform.cpus, Speed::FULL);
+        let is_slow = capacities.iter().any(|&capacity| capacity < Speed::FULL);
+        if policy.as_linux().is_none() || !(are_scaled || is_slow) {
+            return None;
+        }
+        let activity = |state: &TaskState| Activity {
+            attributes: state.attributes,
+            bandwidth: bandwidth(&state.attributes),
+            deadline: Instant::ZERO,
+            until: Instant::ZERO,
+            begun: 0,
+        };
+        Some(Self {
+            active: vec![0; capacities.len()],
+            capacities,
+            are_scaled,
+            tasks: tasks.iter().map(activity).collect(),
+            next: Instant::NEVER,
+        })
+    }
+
+    /// When speeds may change although nothing else happens.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// How fast the CPU is at first, and always if frequencies do not follow the load.
+    pub(crate) fn capacity(&self, cpu: CpuId) -> Speed {
+        self.capacities[cpu.index()]
+    }
+
+    /// The job of the task starts on a CPU: what it has begun is the CPU's from now on.
+    pub(crate) fn take_begun(&mut self, id: TaskId) -> Begun {
+        core::mem::take(&mut self.tasks[id.index()].begun)
+    }
+
+    /// The job of the task was stopped by others, with that done of a nanosecond.
+    pub(crate) fn put_aside(&mut self, id: TaskId, begun: Begun) {
+        self.tasks[id.index()].begun = begun;
+    }
+
+    /// Adds up what is active where, after everything of this instant. One step per task.
+    fn add_up(&mut self, now: Instant, tasks: &[TaskState], plans: &[Plan], policy: &dyn Policy) {
+        self.active.fill(0);
+        self.next = Instant::NEVER;
+        for (index, activity) in self.tasks.iter_mut().enumerate() {
+            activity.follow(&tasks[index], plans[index].server.as_ref());
+            if activity.until <= now {
+                continue;
+            }
+            self.next = self.next.min(activity.until);
+            if let Some(cpu) = policy.queue_of(TaskId::from_index(index)) {
+                self.active[cpu.index()] += activity.bandwidth;
+            }
+        }
+    }
+}
+
+impl Activity {
+    /// Takes over what became of the task at this instant.
+    fn follow(&mut self, state: &TaskState, server: Option<&Server>) {
+        if self.attributes != state.attributes {
+            self.attributes = state.attributes;
+            self.bandwidth = bandwidth(&state.attributes);
+        }
+        match state.stage {
+            Stage::Ready => {
+                self.deadline = state.deadline;
+                self.until = Instant::NEVER;
+            }
+            Stage::Throttled => self.until = Instant::NEVER,
+            Stage::Idle | Stage::Suspended | Stage::Absent => {
+                if self.until == Instant::NEVER {
+                    self.until = self.zero_lag(server.map_or(Span::ZERO, Server::left));
+                }
+            }
+        }
+    }
+
+    /// When a task that blocks with so much budget left could run again at its bandwidth without getting
+    /// more than that: d - q T/C.
+    fn zero_lag(&self, left: Span) -> Instant {
+        let cost = u128::from(self.attributes.cost.as_ns().max(1));
+        let ns = u128::from(left.as_ns()) * u128::from(self.attributes.period.as_ns()) / cost;
+        let ns = u64::try_from(ns).unwrap_or(u64::MAX);
+        Instant::from_ns(self.deadline.as_ns().saturating_sub(ns))
+    }
+}
+
+/// C/T in units of 2^-20, rounded up.
+fn bandwidth(attributes: &ServerParameters) -> u64 {
+    let period = u128::from(attributes.period.as_ns().max(1));
+    let units = (u128::from(attributes.cost.as_ns()) << BITS).div_ceil(period);
+    // A task may ask for any number of CPUs, in vain.
+    u64::try_from(units).map_or(1 << 40, |units| units.min(1 << 40))
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Sets every CPU to the speed that follows from this instant, of which nothing but the switches of
+    /// CPUs is still to come.
+    #[inline(never)]
+    pub(crate) fn follow_load(&mut self, now: Instant) {
+        let Some(speeds) = self.speeds.as_mut().filter(|speeds| speeds.are_scaled) else {
+            return;
+        };
+        let next = speeds.next;
+        speeds.add_up(now, &self.tasks, &self.plans, self.policy.as_ref());
+        let is_other = speeds.next != next;
+        for index in 0..self.cpus.len() {
+            let Some(speeds) = &self.speeds else { return };
+            let speed = Speed::of(speeds.active[index], speeds.capacities[index]);
+            if speed != self.cpus[index].speed {
+                self.change_speed(now, CpuId::from_index(index), speed);
+            }
+        }
+        if is_other {
+            self.plan_rare();
+        }
+    }
+
+    /// The CPU has this speed from now on. The job that it runs is charged at the old one, and stops when
+    /// the new one says.
+    fn change_speed(&mut self, now: Instant, cpu: CpuId, speed: Speed) {
+        let state = &self.cpus[cpu.index()];
+        let is_here = |id: &TaskId| self.tasks[id.index()].cpu == Some(cpu);
+        let running = state.running.map(|job| job.task).filter(is_here);
+        if let Some(id) = running {
+            self.charge_so_far(now, id);
+        }
+        let state = &mut self.cpus[cpu.index()];
+        state.speed = speed;
+        if running.is_some() {
+            state.stop = now.max(state.free_at) + speed.lasts(state.granted, state.begun);
+            self.stops.set(cpu.index(), state.stop);
+        }
+    }
+
+    /// How much work the CPU's job has done of what it was granted and not yet charged for. From now on it
+    /// is granted that much less.
+    pub(crate) fn take_done(&mut self, now: Instant, cpu: CpuId) -> Span {
+        let state = &mut self.cpus[cpu.index()];
+        let undone = state.stop.late_since(now.max(state.free_at));
+        let done = if self.speeds.is_none() {
+            state.granted.saturating_sub(undone)
+        } else {
+            let done;
+            (done, state.begun) = state.speed.done(state.granted, state.begun, undone);
+            done
+        };
+        state.granted -= done;
+        done
+    }
+
+    /// How long the CPU will take for what the task's job is granted there.
+    pub(crate) fn lasts(&mut self, cpu: CpuId, id: TaskId, granted: Span) -> Span {
+        let Some(speeds) = &mut self.speeds else {
+            return granted;
+        };
+        let state = &mut self.cpus[cpu.index()];
+        state.begun = speeds.take_begun(id);
+        state.speed.lasts(granted, state.begun)
+    }
+
+    /// The task is about to leave. What is left of its budget says how long it counts from now on, and what
+    /// it has begun is nobody's.
+    pub(crate) fn note_leaving(&mut self, now: Instant, id: TaskId) {
+        if self.speeds.is_none() {
+            return;
+        }
+        self.charge_so_far(now, id);
+        if let Some(speeds) = &mut self.speeds {
+            speeds.put_aside(id, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shiftwork_model::RandomStream;
+
+    const NS: fn(u64) -> Span = Span::from_ns;
+
+    #[test]
+    fn a_slower_cpu_takes_longer_until_the_end_of_a_nanosecond() {
+        let half = Speed::of(1 << 19, Speed::FULL);
+        assert_eq!(half.lasts(NS(10), 0), NS(20));
+        assert_eq!(Speed::FULL.lasts(NS(10), 0), NS(10));
+        assert_eq!(Speed::of(3 << 18, Speed::FULL).lasts(NS(10), 0), NS(14));
+        // Half of the first nanosecond is done already.
+        assert_eq!(half.lasts(NS(10), 1 << 19), NS(19));
+        assert_eq!(Speed::of(0, Speed::FULL).lasts(Span::MAX, 0), Span::MAX);
+    }
+
+    #[test]
+    fn speeds_are_never_zero_and_never_beyond_their_limit() {
+        let half = Speed::of(1 << 19, Speed::FULL);
+        assert_eq!(Speed::of(0, half), Speed(1));
+        assert_eq!(Speed::of(u64::MAX, half), half);
+        let least = Share::from_billionths(1).unwrap();
+        assert_eq!(Speed::of_capacity(least), Speed(1));
+    }
+
+    #[test]
+    fn work_that_is_stopped_anywhere_at_any_speed_is_neither_lost_nor_made_up() {
+        let mut random = RandomStream::new(1, 0, 0);
+        for run in 0..2_000 {
+            let work = NS(1 + random.below(5_000));
+            let (mut left, mut begun) = (work, 0);
+            // In units of 2^-20 ns: what the CPUs did.
+            let mut units = 0;
+            while !left.is_zero() {
+                let speed = Speed::of(1 + random.below(1 << BITS), Speed::FULL);
+                let lasts = speed.lasts(left, begun);
+                let ran = NS(1 + random.below(lasts.as_ns()));
+                let done;
+                (done, begun) = speed.done(left, begun, lasts - ran);
+                left -= done;
+                units += u64::from(speed.0) * ran.as_ns();
+                let counted = ((work - left).as_ns() << BITS) + u64::from(begun);
+                if left.is_zero() {
+                    let beyond = units - counted;
+                    assert!(beyond < u64::from(speed.0), "run {run}: {beyond} lost");
+                } else {
+                    assert_eq!(units, counted, "run {run}, {left} left");
+                }
+            }
+        }
+    }
+}
