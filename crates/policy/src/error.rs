@@ -75,7 +75,7 @@ pub enum PolicyError {
         /// Its affinity.
         affinity: Box<Affinity>,
         /// The cluster that it lies in.
-        cluster: CpuSet,
+        cluster: Box<CpuSet>,
     },
     /// An affinity names a CPU that the platform does not have.
     NoSuchCpu {

@@ -22,7 +22,8 @@ mod testing;
 
 pub use counters::Counters;
 pub use inversions::{
-    Inversion, InversionCounts, InversionStatistics, InversionSummary, Inversions, Kind as InversionKind,
+    Inversion, InversionCounts, InversionStatistics, InversionSummary, Inversions,
+    Kind as InversionKind,
 };
 pub use job_table::{JOB_TABLE_HEADER, JobTable};
 pub use statistics::SpanStatistics;

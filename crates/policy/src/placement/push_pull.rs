@@ -1,5 +1,6 @@
 //! SCHED_DEADLINE's placement: a run queue per CPU, and tasks pushed and pulled between them.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Share, Span, Task, TaskId, TaskSet};
@@ -428,7 +429,7 @@ fn check_domain(
         return Err(PolicyError::NotInCluster {
             policy: name,
             task: task.name.clone(),
-            affinity: alloc::boxed::Box::new(task.affinity),
+            affinity: Box::new(task.affinity),
             clusters: clusters.to_vec(),
         });
     };
@@ -436,8 +437,8 @@ fn check_domain(
         return Err(PolicyError::NotSemiPartitioned {
             policy: name,
             task: task.name.clone(),
-            affinity: alloc::boxed::Box::new(task.affinity),
-            cluster: *cluster,
+            affinity: Box::new(task.affinity),
+            cluster: Box::new(*cluster),
         });
     }
     Ok(())

@@ -17,7 +17,10 @@ pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut F
         return;
     }
     for front in survey.fronts() {
-        let Some((least, task, cpu)) = front.reach.least_urgent.filter(|&(least, ..)| front.key < least)
+        let Some((least, task, cpu)) = front
+            .reach
+            .least_urgent
+            .filter(|&(least, ..)| front.key < least)
         else {
             continue;
         };

@@ -250,7 +250,8 @@ mod plain {
                 _ => {}
             }
         }
-        let may_use = |task: TaskId, on: usize| set.tasks[task.index()].affinity.cpus().contains(cpu(on));
+        let may_use =
+            |task: TaskId, on: usize| set.tasks[task.index()].affinity.cpus().contains(cpu(on));
         let waiting = ready
             .iter()
             .flatten()
