@@ -239,6 +239,11 @@ impl Server {
         self.overdrawn
     }
 
+    /// So much of what was used beyond the budget need not be paid back.
+    pub fn forgive(&mut self, grace: Span) {
+        self.overdrawn = self.overdrawn.saturating_sub(grace);
+    }
+
     /// Makes room for work that no budget pays for, such as refilling caches.
     pub fn extend(&mut self, more: Span) {
         self.left += more;

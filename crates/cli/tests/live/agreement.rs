@@ -33,7 +33,8 @@ pub fn under_fixed_priorities() -> Result<(), String> {
 pub fn of_an_agent() -> Result<(), String> {
     agree(Shape::Laminar, "hpa-edf", "agent", 1..4)?;
     agree(Shape::Arbitrary, "strong-edf", "agent", 1..4)?;
-    agree(Shape::Arbitrary, "strong-fp", "agent", 1_001..1_003)
+    agree(Shape::Arbitrary, "strong-fp", "agent", 1_001..1_003)?;
+    agree(Shape::BiLevel, "dl-sp", "agent", 1..4)
 }
 
 /// The same where fixed priorities carry out what the agent decides.

@@ -162,7 +162,10 @@ impl Actor {
         self.release = release;
         let parameters = self.parameters;
         match &mut self.budget {
-            Budget::Enforced(server) if follows => server.succeed(release, now, parameters),
+            Budget::Enforced(server) if follows => {
+                server.forgive(self.grace);
+                server.succeed(release, now, parameters)
+            }
             Budget::Enforced(server) => server.begin(release, now, parameters),
             Budget::Warned(left) => {
                 *left = parameters.cost;

@@ -69,6 +69,11 @@ impl Decider {
 
     /// The job that was released then begins, and has been ready since.
     pub(super) fn begin(&mut self, now: Instant, release: Instant, ready: Instant, id: TaskId) {
+        // To Linux a task wakes when it is released, however late that is heard.
+        let now = match self.rule {
+            ServerRule::Linux(_) => ready,
+            ServerRule::Releases => now,
+        };
         let admission = self.actors[id.index()].begin(release, now, false);
         self.go_on(admission, ready, id);
     }
