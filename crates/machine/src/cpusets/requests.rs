@@ -155,11 +155,7 @@ impl Cpusets {
             self.suffices(place, self.limit(&cpus))?;
         }
         self.clusters = clusters.to_vec();
-        for former in &mut self.former {
-            if changed.contains(&former.cluster) {
-                former.bound_to = None;
-            }
-        }
+        self.unbind_former(|former| changed.contains(&former.cluster));
         let mut told = Vec::new();
         for (index, member) in self.members.iter_mut().enumerate() {
             if changed.contains(&member.cluster)
@@ -189,7 +185,7 @@ impl Cpusets {
         Ok(())
     }
 
-    /// The CPU goes offline.
+    /// The CPU goes offline. What was bound to it and left counts in its cluster only.
     ///
     /// # Errors
     /// If there is no such CPU, if it is offline, if its cluster would be too small for its tasks or have no CPU left for
@@ -216,6 +212,7 @@ impl Cpusets {
             self.suffices(place, self.limit(&rest))?;
         }
         self.online.remove(cpu);
+        self.unbind_former(|former| former.bound_to == Some(cpu));
         Ok(())
     }
 
@@ -231,6 +228,15 @@ impl Cpusets {
         }
         self.online.insert(cpu);
         Ok(())
+    }
+
+    /// What these had counts in their clusters only.
+    fn unbind_former(&mut self, which: impl Fn(&Former) -> bool) {
+        for former in &mut self.former {
+            if which(former) {
+                former.bound_to = None;
+            }
+        }
     }
 
     /// The CPUs of a cluster, also as an affinity.

@@ -485,3 +485,18 @@ fn a_cpu_goes_only_if_the_rest_suffices() {
     cpusets.cpu_offline(cpu(3)).unwrap();
     assert_eq!(*cpusets.online(), cpus("0-1"));
 }
+
+#[test]
+fn what_left_is_not_bound_to_a_cpu_that_is_gone() {
+    let set = set(&["0-2", "3"], &[(9, 10, "1"), (5, 10, "1")]);
+    let mut cpusets = Cpusets::new(&set, SP);
+    leave(&mut cpusets, 1);
+    cpusets.leave(id(0), Instant::from_ns(9)).unwrap();
+    cpusets.cpu_offline(cpu(1)).unwrap();
+    // Enough on two CPUs, but it would not be on one that were to come back.
+    cpusets.set_reserve(share(500_000_000)).unwrap();
+    cpusets.cpu_online(cpu(1)).unwrap();
+    assert_eq!(cpusets.taken_of_cpu(cpu(1)).to_string(), "0");
+    assert_eq!(cpusets.taken_of_cluster(0).to_string(), "0.8999996");
+    cpusets.enter(id(1)).unwrap();
+}
