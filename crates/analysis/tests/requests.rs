@@ -40,7 +40,15 @@ impl Model {
     }
 }
 
-fn random_claim(task: TaskId, partitioned: bool, stream: &mut RandomStream) -> Claim {
+/// Which affinities are asked for.
+#[derive(Clone, Copy)]
+enum Masks {
+    One,
+    OneOrAll,
+    Any,
+}
+
+fn random_claim(task: TaskId, masks: Masks, stream: &mut RandomStream) -> Claim {
     let period = [4, 5, 6, 8, 10, 12][stream.below(6) as usize];
     let cost = 1 + stream.below(period * 2 / 3);
     Claim {
@@ -50,14 +58,17 @@ fn random_claim(task: TaskId, partitioned: bool, stream: &mut RandomStream) -> C
         period: Span::from_ns(period),
         deadline: Span::from_ns(cost + stream.below(period - cost + 1)),
         priority: Priority::new(1 + stream.below(9) as u32).unwrap(),
-        cpus: random_cpus(partitioned, stream),
+        cpus: random_cpus(masks, stream),
     }
 }
 
-fn random_cpus(partitioned: bool, stream: &mut RandomStream) -> CpuSet {
-    match partitioned {
-        true => CpuSet::single(CpuId::from_index(stream.below(CPUS as u64) as usize)),
-        false => CpuSet::from_bits(1 + stream.below((1 << CPUS) - 1)),
+fn random_cpus(masks: Masks, stream: &mut RandomStream) -> CpuSet {
+    match masks {
+        Masks::OneOrAll if stream.below(2) == 0 => CpuSet::first(CPUS),
+        Masks::One | Masks::OneOrAll => {
+            CpuSet::single(CpuId::from_index(stream.below(CPUS as u64) as usize))
+        }
+        Masks::Any => CpuSet::from_bits(1 + stream.below((1 << CPUS) - 1)),
     }
 }
 
@@ -66,7 +77,7 @@ fn random_cpus(partitioned: bool, stream: &mut RandomStream) -> CpuSet {
 fn step(
     model: &mut Model,
     admitted: &mut Admitted,
-    partitioned: bool,
+    masks: Masks,
     stream: &mut RandomStream,
 ) -> (Option<TaskId>, bool) {
     let task = TaskId::from_index(stream.below(TASKS as u64) as usize);
@@ -76,7 +87,7 @@ fn step(
     let until = now + Span::from_ns(stream.below(12));
     match stream.below(8) {
         0..=2 => {
-            let claim = random_claim(task, partitioned, stream);
+            let claim = random_claim(task, masks, stream);
             if admitted.enter(claim.clone()).is_ok() {
                 model.claims.insert(task, claim);
             }
@@ -86,7 +97,7 @@ fn step(
             model.claims.remove(&task);
         }
         4 | 5 => {
-            let cpus = random_cpus(partitioned, stream);
+            let cpus = random_cpus(masks, stream);
             let answer = admitted.request_affinity(task, cpus, until);
             // Granted or not, this is its affinity now.
             if let Some(claim) = model.claims.get_mut(&task) {
@@ -127,8 +138,13 @@ fn requests_never_overcommit_and_never_cost_others() {
         "strong-edf",
         "strong-fp",
         "weak-edf",
+        "dl-sp",
     ] {
-        let partitioned = policy.starts_with("p-");
+        let masks = match policy {
+            "p-edf" | "p-fp" => Masks::One,
+            "dl-sp" => Masks::OneOrAll,
+            _ => Masks::Any,
+        };
         let (mut crowded, mut without) = (0, 0);
         for seed in 0..60 {
             let mut stream = RandomStream::new(seed, 36, 0);
@@ -145,8 +161,7 @@ fn requests_never_overcommit_and_never_cost_others() {
             };
             for number in 0..120 {
                 let before = promises(&admitted);
-                let (asked, cpus_changed) =
-                    step(&mut model, &mut admitted, partitioned, &mut stream);
+                let (asked, cpus_changed) = step(&mut model, &mut admitted, masks, &mut stream);
                 let after = promises(&admitted);
                 let context = format!("{policy}, seed {seed}, step {number}");
                 assert!(model.fits(&admitted), "{context}: {:?}", model.claims);

@@ -4,7 +4,11 @@
 
 use shiftwork_analysis::affinity::{Groups, Rounding, TooMuch, flow, spl};
 use shiftwork_analysis::{Outcome, Placed, Rate, Sporadic, Steps};
-use shiftwork_model::{CpuId, CpuSet, RandomStream, Share, Span, TaskId};
+use shiftwork_machine::Cpusets;
+use shiftwork_model::{
+    Action, Affinity, Change, CpuId, CpuSet, Instant, RandomStream, Repairs, Share, Span, Task,
+    TaskId, TaskSet,
+};
 
 /// Cost, period, and the one CPU to which the task is bound, if it is.
 type Plain = (u64, u64, Option<usize>);
@@ -136,6 +140,66 @@ fn the_kernels_rounding_is_that_of_the_kernel() {
         apart[0] > 50,
         "the kernel lets in what is too much: {apart:?}"
     );
+}
+
+/// Whether all may enter, one after the other, where requests are answered as Linux does.
+fn all_may_enter(tasks: &[Plain], cpus: usize, reserve: u32, repairs: Repairs) -> bool {
+    let task = |(index, &(cost, period, cpu)): (usize, &Plain)| {
+        let all = Affinity::new(CpuSet::first(cpus)).unwrap();
+        let affinity = cpu.map_or(all, |cpu| Affinity::pinned(CpuId::from_index(cpu)));
+        let [cost, period] = [cost, period].map(Span::from_ns);
+        Task::periodic(&format!("T{index}"), cost, period, affinity)
+    };
+    let mut set = TaskSet::new("", cpus, tasks.iter().enumerate().map(task).collect());
+    set.scheduler.reserve = share(reserve);
+    let enter = |index| Action {
+        at: Instant::ZERO,
+        change: Change::Enter(TaskId::from_index(index)),
+    };
+    set.actions = (0..tasks.len()).map(enter).collect();
+    let mut cpusets = Cpusets::new(&set, repairs);
+    (0..tasks.len()).all(|index| cpusets.enter(TaskId::from_index(index)).is_ok())
+}
+
+#[test]
+fn requests_one_by_one_are_answered_as_the_conditions_say_of_all() {
+    let mut answers = [0; 2];
+    for seed in 0..2_000 {
+        let mut stream = RandomStream::new(seed, 44, 2);
+        let cpus = 1 + stream.below(3) as usize;
+        let reserve = [50_000_000, 0, 123_456_789][stream.below(3) as usize];
+        let limit = Share::WHOLE - reserve;
+        // Fill the limit with parts of about a tenth, and then one more or one less at random.
+        let parts = (cpus * 10) as u64 - stream.below(2);
+        let mut tasks: Vec<Plain> = (0..parts)
+            .map(|part| {
+                let period = 1_000_000 + stream.below(9_000_000);
+                let tenth =
+                    (u128::from(period) * u128::from(limit)) / u128::from(Share::WHOLE) / 10;
+                // In some sets everybody is bound, so that every single CPU is at its limit.
+                let bound = seed % 3 == 0 || stream.below(2) == 0;
+                let cpu = bound.then_some(part as usize % cpus);
+                (tenth as u64 + stream.below(3) - 1, period, cpu)
+            })
+            .collect();
+        tasks[0].0 += stream.below(3) * stream.below(100);
+        let expected = decide(&tasks, cpus, limit, Rounding::Kernel) == Outcome::Pass(());
+        let found = all_may_enter(&tasks, cpus, reserve, Repairs::ALL);
+        assert_eq!(
+            found, expected,
+            "seed {seed}, {cpus} CPUs, limit {limit}: {tasks:?}"
+        );
+        answers[usize::from(expected)] += 1;
+        // Without the repair everybody has the whole cluster, and condition (1) is all.
+        tasks.iter_mut().for_each(|task| task.2 = None);
+        let expected = decide(&tasks, cpus, limit, Rounding::Kernel) == Outcome::Pass(());
+        let found = all_may_enter(&tasks, cpus, reserve, Repairs::NONE);
+        assert_eq!(
+            found, expected,
+            "seed {seed}, {cpus} CPUs, limit {limit}: {tasks:?}"
+        );
+    }
+    assert!(answers[0] > 200 && answers[1] > 200, "{answers:?}");
 }
 
 #[test]
