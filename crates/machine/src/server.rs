@@ -203,9 +203,9 @@ impl Server {
         self.end
     }
 
-    /// The zero-lag time: when a server that ran all the time with its bandwidth would have used as much of its
-    /// budget as this one has, rounded up. Whoever leaves before that had more than its share so far. `None` before the first
-    /// job.
+    /// The zero-lag time: when a server that ran all the time with its bandwidth would have used as much of
+    /// its budget as this one has, rounded up. Whoever leaves before that had more than its share so far.
+    /// `None` before the first job.
     ///
     /// # Source
     /// `task_non_contending` of Linux: the deadline minus what is left x T / C.

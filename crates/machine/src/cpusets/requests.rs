@@ -188,8 +188,8 @@ impl Cpusets {
     /// The CPU goes offline. What was bound to it and left counts in its cluster only.
     ///
     /// # Errors
-    /// If there is no such CPU, if it is offline, if its cluster would be too small for its tasks or have no CPU left for
-    /// them, and with [`admission`](shiftwork_model::Repairs::admission) if a task is bound to it.
+    /// If there is no such CPU, if it is offline, if its cluster would be too small for its tasks or have no CPU
+    /// left for them, and with [`admission`](shiftwork_model::Repairs::admission) if a task is bound to it.
     pub fn cpu_offline(&mut self, cpu: CpuId) -> Answer<()> {
         self.check_cpu(cpu)?;
         if !self.online.contains(cpu) {
