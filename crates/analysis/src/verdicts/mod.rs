@@ -171,7 +171,7 @@ pub struct Analysis {
 /// those of the set without it. Tests take tasks as sporadic: released a period or more apart, from any
 /// time on, and never longer than their cost.
 pub fn left_out(set: &TaskSet) -> Vec<String> {
-    use shiftwork_model::{Change, Phase};
+    use shiftwork_model::{Change, Frequency, Phase, Share};
     let mut found = Vec::new();
     for task in &set.tasks {
         let name = &task.name;
@@ -208,9 +208,12 @@ pub fn left_out(set: &TaskSet) -> Vec<String> {
         1 => found.push("a timed change".to_owned()),
         some => found.push(format!("{some} timed changes")),
     }
-    let capacities = &set.platform.capacities;
-    if capacities.windows(2).any(|pair| pair[0] != pair[1]) {
-        found.push("CPUs of different speed".to_owned());
+    let is_slow = |capacity: &Share| capacity.billionths() < Share::WHOLE;
+    if set.platform.capacities.iter().any(is_slow) {
+        found.push("CPUs that are not at full speed".to_owned());
+    }
+    if set.platform.frequency == Frequency::GrubPa {
+        found.push("frequencies that follow the load".to_owned());
     }
     found
 }

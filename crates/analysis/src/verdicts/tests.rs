@@ -361,7 +361,7 @@ fn costs_may_grow_until_a_sum_is_full() {
 
 #[test]
 fn what_no_test_takes_into_account_is_told() {
-    use shiftwork_model::{Phase, Work};
+    use shiftwork_model::{Frequency, Phase, Share, Work};
     let mut set = set(1, &[(2, 10, 10, "0"), (2, 10, 10, "0"), (2, 10, 10, "0")]);
     let [run, sleep] = [Phase::Run(Span::from_ms(1)), Phase::Sleep(Span::from_ms(1))];
     set.tasks[0].work = Work::Phases(vec![run, sleep, run]);
@@ -369,6 +369,10 @@ fn what_no_test_takes_into_account_is_told() {
     let told = [
         "task `t1` suspends itself within a job",
         "jobs of task `t2` may run for 3ms, longer than its cost of 2ms",
+        "CPUs that are not at full speed",
+        "frequencies that follow the load",
     ];
+    set.platform.capacities = vec![Share::from_billionths(500_000_000).unwrap()];
+    set.platform.frequency = Frequency::GrubPa;
     assert_eq!(left_out(&set), told);
 }
