@@ -50,8 +50,20 @@ pub fn is_random(set: &TaskSet) -> bool {
         .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
 }
 
-/// The file format says more than the policies so far model.
-pub fn note_what_is_ignored(input: &Input, set: &TaskSet, console: &Console) {
+/// Whether the simulator models speeds of CPUs under the policy, as `capacities` and `frequency` give
+/// them: where it does as `SCHED_DEADLINE` does.
+pub fn models_speed(entry: &Entry) -> bool {
+    let nothing = TaskSet::new("", 1, Vec::new());
+    entry
+        .build(&nothing)
+        .is_ok_and(|policy| policy.as_linux().is_some())
+}
+
+/// The file format says more than most policies model: names what these, policies or machines, ignore.
+pub fn note_what_is_ignored(input: &Input, set: &TaskSet, by: &[&str], console: &Console) {
+    if by.is_empty() {
+        return;
+    }
     let platform = &set.platform;
     let slow = platform
         .capacities
@@ -63,8 +75,9 @@ pub fn note_what_is_ignored(input: &Input, set: &TaskSet, console: &Console) {
     ] {
         if is_used {
             console.note(format!(
-                "note: {}: no policy models `{key}`; every CPU runs at full speed",
-                input.path
+                "note: {}: `{key}` is not modelled by {}; every CPU is taken to be at full speed there",
+                input.path,
+                by.join(", ")
             ));
         }
     }

@@ -8,6 +8,7 @@ use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
+use crate::verb::chosen;
 
 /// What `policies --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -31,7 +32,12 @@ struct PolicyOutput {
     invariant: &'static str,
     /// Where it comes from.
     source: &'static str,
+    /// Which keys of `[platform]` the simulator models under this policy and ignores under others.
+    models: &'static [&'static str],
 }
+
+/// What says how fast CPUs are.
+const SPEED: &[&str] = &["capacities", "frequency"];
 
 impl From<&Entry> for PolicyOutput {
     fn from(entry: &Entry) -> Self {
@@ -51,6 +57,11 @@ impl From<&Entry> for PolicyOutput {
                 Invariant::PushPull => "push and pull",
             },
             source: entry.source,
+            models: if chosen::models_speed(entry) {
+                SPEED
+            } else {
+                &[]
+            },
         }
     }
 }
@@ -74,6 +85,10 @@ pub fn run(console: &mut Console) -> Result<Answer, Failure> {
         console.line(format!("{:width$}  {}", policy.name, policy.summary))?;
         console.line(format!("{:width$}  takes: {}", "", policy.domain))?;
         console.line(format!("{:width$}  source: {}", "", policy.source))?;
+        if !policy.models.is_empty() {
+            let models = policy.models.join(", ");
+            console.line(format!("{:width$}  models: {models}", ""))?;
+        }
     }
     Ok(Answer::Yes)
 }

@@ -54,7 +54,6 @@ fn bound(set: &TaskSet, policy: &dyn Policy) -> Vec<Affinity> {
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
-    chosen::note_what_is_ignored(&input, &set, console);
     let names: Vec<String> = args.policy.iter().cloned().collect();
     // One name, one entry.
     let entry = chosen::policies(&names, &input, &set)?[0];
@@ -68,6 +67,13 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         return Ok(Answer::No);
     }
     let (chosen, why) = choice::choose(args.machine, entry, &set)?;
+    let machine = format!("the {} machine", chosen.name());
+    let ignoring: &[&str] = match (chosen, chosen::models_speed(entry)) {
+        (Chosen::Sim, true) => &[],
+        (_, true) => &[&machine],
+        (_, false) => &[entry.name],
+    };
+    chosen::note_what_is_ignored(&input, &set, ignoring, console);
     let start = Start {
         args,
         recording: Recording {

@@ -20,7 +20,6 @@ use crate::verb::watch::Watch;
 pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
-    chosen::note_what_is_ignored(&input, &set, console);
     let recording = Recording {
         args: &args.recording,
         input: &input,
@@ -32,6 +31,10 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     };
     // Refusals come before the first long simulation.
     let jobs = jobs(args, &recording)?;
+    let entries = jobs.iter().map(|job| job.entry);
+    let ignoring = entries.filter(|entry| !chosen::models_speed(entry));
+    let names: Vec<&str> = ignoring.map(|entry| entry.name).collect();
+    chosen::note_what_is_ignored(&input, &set, &names, console);
     let mut watch = Watch::new(console, recording.wanted());
     let mut finished = Vec::new();
     for job in jobs {
