@@ -177,6 +177,10 @@ pub struct SimulateArgs {
     /// Give background work that has waited for a second its reserve, as a live machine does.
     #[arg(long)]
     pub reserve_server: bool,
+    /// Look for priority inversions: jobs that wait for less urgent ones, or for idle CPUs. Without being
+    /// asked, this is done under `dl-*`, for several policies, and with `--report`.
+    #[arg(long)]
+    pub inversions: bool,
 }
 
 /// Options of every verb that runs a task set, simulated or not.

@@ -39,6 +39,9 @@ pub struct RunOutput {
     migrations: u64,
     /// How often a job ran before and after an instant, on different CPUs.
     shifts: u64,
+    /// When jobs waited that the strong invariant would let run; absent if nobody looked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    inversions: Option<InversionsOutput>,
     tasks: Vec<TaskOutput>,
     /// True if the run was stopped (Ctrl-C) before the time that was asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,6 +222,40 @@ struct TaskOutput {
     preemptions: u64,
     migrations: u64,
     shifts: u64,
+    /// When its jobs waited that the strong invariant would let run; absent if nobody looked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    inversions: Option<InversionsOutput>,
+}
+
+/// Priority inversions: stretches of time in which a ready job waits although the strong invariant would let
+/// it run. Each is of one kind.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InversionsOutput {
+    count: u64,
+    /// The sum of their lengths.
+    total_ns: u64,
+    /// To three digits; null if there are none.
+    p99_ns: Option<u64>,
+    /// Null if there are none.
+    longest_ns: Option<u64>,
+    /// Those in which a CPU that the job may use is idle or runs a less urgent job.
+    direct: InversionKindOutput,
+    /// Those in which running jobs would have to shift.
+    affinity_related: InversionKindOutput,
+}
+
+/// Priority inversions of one kind.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InversionKindOutput {
+    count: u64,
+    /// The sum of their lengths.
+    total_ns: u64,
+    /// To three digits; null if there are none.
+    p99_ns: Option<u64>,
+    /// Null if there are none.
+    longest_ns: Option<u64>,
 }
 
 /// Response times of a task, in nanoseconds.

@@ -10,6 +10,9 @@ use crate::backlog::{Backlog, Pending, Run};
 pub const JOB_TABLE_HEADER: &str =
     "task,job,release_ns,deadline_ns,start_ns,finish_ns,response_ns,tardiness_ns";
 
+/// The column that [`JobTable::with_server_deadlines`] adds, at the end.
+pub const SERVER_DEADLINE_COLUMN: &str = "server_deadline_ns";
+
 /// Rows are handed to the writer in pieces of about this many bytes.
 const CHUNK_BYTES: usize = 1 << 16;
 
@@ -28,6 +31,8 @@ pub struct JobTable<W: Write> {
     failed: Option<io::Error>,
     tasks: Vec<TaskRows>,
     dropped: Vec<Unfinished>,
+    /// Whether rows end with the deadline of the server.
+    server_deadlines: bool,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +42,8 @@ struct TaskRows {
     backlog: Backlog,
     /// When the oldest pending job first ran.
     start: Option<Instant>,
+    /// The deadline by which the task was last scheduled.
+    server_deadline: Option<Instant>,
     /// On how many CPUs the oldest pending job is, in the midst of an instant perhaps on two.
     cpus: usize,
 }
@@ -69,6 +76,8 @@ impl<W: Write> Recorder for JobTable<W> {
                     task.enter_cpu(at);
                 }
             }
+            Happening::Ready { job, deadline, .. } => self.schedule(job.task, deadline),
+            Happening::Replenished { task, deadline, .. } => self.schedule(task, deadline),
             Happening::Completed { job } => self.complete(job, at),
             Happening::Left { task } => self.drop_jobs(task),
             _ => {}
@@ -89,7 +98,17 @@ impl<W: Write> JobTable<W> {
             failed: None,
             tasks: tasks.collect(),
             dropped: Vec::new(),
+            server_deadlines: false,
         }
+    }
+
+    /// Adds [`SERVER_DEADLINE_COLUMN`]: the deadline by which the job was scheduled when it finished, that
+    /// of its server, where servers do not follow the releases. Empty for unfinished jobs. Before the
+    /// first record only.
+    pub fn with_server_deadlines(mut self) -> Self {
+        self.server_deadlines = true;
+        self.rows = format!("{JOB_TABLE_HEADER},{SERVER_DEADLINE_COLUMN}\n").into_bytes();
+        self
     }
 
     /// The run ends at `horizon`: writes the jobs that are not finished, and everything held back.
@@ -121,6 +140,12 @@ impl<W: Write> JobTable<W> {
         let task = self.tasks.get_mut(job.task.index())?;
         let oldest = task.backlog.front()?;
         (oldest.number == job.number).then_some(task)
+    }
+
+    fn schedule(&mut self, id: TaskId, deadline: Instant) {
+        if let Some(task) = self.tasks.get_mut(id.index()) {
+            task.server_deadline = Some(deadline);
+        }
     }
 
     fn complete(&mut self, id: JobId, at: Instant) {
@@ -156,7 +181,12 @@ impl<W: Write> JobTable<W> {
         finish: Option<Instant>,
     ) {
         let rows = &mut self.rows;
-        rows.extend_from_slice(self.tasks[task.index()].name.as_bytes());
+        let TaskRows {
+            name,
+            server_deadline,
+            ..
+        } = &self.tasks[task.index()];
+        rows.extend_from_slice(name.as_bytes());
         let fields = [
             Some(job.number),
             Some(job.release.as_ns()),
@@ -166,7 +196,9 @@ impl<W: Write> JobTable<W> {
             finish.map(|at| at.late_since(job.release).as_ns()),
             finish.map(|at| at.late_since(job.deadline).as_ns()),
         ];
-        for field in fields {
+        let server_deadline = finish.and(*server_deadline).map(Instant::as_ns);
+        let server_deadline = self.server_deadlines.then_some(server_deadline);
+        for field in fields.into_iter().chain(server_deadline) {
             rows.push(b',');
             if let Some(number) = field {
                 write!(rows, "{number}").expect("writing to memory does not fail");
@@ -305,6 +337,34 @@ mod tests {
     fn jobs_released_at_the_horizon_are_not_listed() {
         let story = Story::default().at(20).release(0, 1, 30);
         assert!(rows(&two_tasks(), &story, 20).is_empty());
+    }
+
+    #[test]
+    fn the_deadline_of_the_server_comes_last_where_it_is_asked_for() {
+        let replenished = |deadline| Happening::Replenished {
+            task: TaskId::from_index(0),
+            budget: shiftwork_model::Span::from_ns(1),
+            deadline: at(deadline),
+        };
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .at(12)
+            .tell(replenished(20))
+            .at(13)
+            .complete(0, 1)
+            .tell(replenished(30))
+            .release(0, 2, 20);
+        let mut table = JobTable::new(&two_tasks(), Vec::new()).with_server_deadlines();
+        story.play(&mut table);
+        let text = String::from_utf8(table.finish(at(15)).unwrap()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let header = format!("{JOB_TABLE_HEADER},server_deadline_ns");
+        assert_eq!(
+            lines,
+            [header.as_str(), "a,1,0,10,0,13,13,3,20", "a,2,13,20,,,,,"]
+        );
     }
 
     #[test]

@@ -25,6 +25,6 @@ pub use inversions::{
     Inversion, InversionCounts, InversionStatistics, InversionSummary, Inversions,
     Kind as InversionKind,
 };
-pub use job_table::{JOB_TABLE_HEADER, JobTable};
+pub use job_table::{JOB_TABLE_HEADER, JobTable, SERVER_DEADLINE_COLUMN};
 pub use statistics::SpanStatistics;
 pub use summary::{RunSummary, SCHEMA_VERSION, TaskSummary};

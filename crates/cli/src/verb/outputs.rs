@@ -6,9 +6,9 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, Span, TaskSet};
-use shiftwork_policy::registry::{Entry, OrderName};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
-use shiftwork_trace::{Counters, JobTable, RunSummary, perfetto};
+use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
 
 use super::analyze;
 use super::chosen::is_random;
@@ -37,6 +37,8 @@ pub struct Recording<'a> {
     pub options: String,
     /// Whether scheduling itself takes simulated time.
     pub has_overheads: bool,
+    /// Whether priority inversions are asked for.
+    pub inversions: bool,
 }
 
 impl Recording<'_> {
@@ -80,6 +82,15 @@ impl Recording<'_> {
             "shiftwork {} {} --policy {} --for {} --seed {}{}",
             self.verb, self.input.path, entry.name, self.args.horizon, self.args.seed, self.options
         )
+    }
+
+    /// Whether priority inversions are looked for. That may take several times as long as the simulation,
+    /// so it is done where they are shown side by side or on a page, where they are to be expected, and on
+    /// request.
+    fn looks_for_inversions(&self, entry: &Entry, several: bool) -> bool {
+        let expected = entry.invariant == Invariant::PushPull;
+        let shown = several || self.args.report.is_some();
+        self.machine == "sim" && (self.inversions || shown || expected)
     }
 
     /// What analysis shows of the response times in this run; overheads are in no bound.
@@ -133,6 +144,7 @@ pub struct Finished {
 /// Everything that takes the records of one run.
 pub struct Outputs {
     counters: Counters,
+    inversions: Option<Inversions>,
     jobs: Option<(PathBuf, JobTable<ToFile>)>,
     trace: Option<(PathBuf, perfetto::Writer<ToFile>)>,
     records: Option<Vec<Record>>,
@@ -145,6 +157,7 @@ const REFUSED_MAX: usize = 10;
 impl Recorder for Outputs {
     fn record(&mut self, at: Instant, what: &Happening) {
         self.counters.record(at, what);
+        self.inversions.record(at, what);
         if let Happening::Refused { action, reason } = what
             && self.refused.len() < REFUSED_MAX
         {
@@ -177,6 +190,11 @@ impl Outputs {
             Some(file) => {
                 let path = path(file);
                 let table = JobTable::new(set, create(&path)?);
+                // Elsewhere a server follows the releases.
+                let table = match entry.invariant {
+                    Invariant::PushPull => table.with_server_deadlines(),
+                    _ => table,
+                };
                 Some((path, table))
             }
             None => None,
@@ -201,6 +219,9 @@ impl Outputs {
         };
         Ok(Self {
             counters: Counters::new(set, set.platform.cpus),
+            inversions: recording
+                .looks_for_inversions(entry, several)
+                .then(|| Inversions::new(set, order(entry))),
             jobs,
             trace,
             records: args.report.is_some().then(Vec::new),
@@ -229,15 +250,27 @@ impl Outputs {
             let flushed = writer.finish(horizon).and_then(|mut file| file.flush());
             flushed.err().map(|error| failed(&path, &error))
         });
+        let mut summary = self.counters.finish(horizon);
+        if let Some(inversions) = self.inversions {
+            summary = summary.with_inversions(&inversions.finish(horizon));
+        }
         Finished {
             entry,
             packing,
-            summary: self.counters.finish(horizon),
+            summary,
             events,
             refused: self.refused,
             failure: jobs.or(trace),
             records: self.records,
         }
+    }
+}
+
+/// By what a policy ranks jobs, in the words of the checkers.
+pub fn order(entry: &Entry) -> check::Order {
+    match entry.order {
+        OrderName::Edf => check::Order::Edf,
+        OrderName::FixedPriority => check::Order::FixedPriority,
     }
 }
 

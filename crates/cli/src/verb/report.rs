@@ -5,10 +5,10 @@ use std::fs;
 use shiftwork_model::{Affinity, Instant, Recorder, TaskSet};
 use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
-use shiftwork_trace::{Counters, RunSummary};
+use shiftwork_trace::{Counters, Inversions, RunSummary};
 
 use super::analyze;
-use super::outputs::rank;
+use super::outputs::{order, rank};
 use crate::args::ReportArgs;
 use crate::catalogue;
 use crate::failure::{Answer, Failure};
@@ -92,12 +92,18 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
             .last()
             .map_or(Instant::ZERO, |record| record.at)
     });
-    let mut counters = Counters::new(&set, file.cpus);
-    for record in &file.records {
-        counters.record(record.at, &record.what);
-    }
     // A newer release may have policies that this one does not know; the page then says less.
     let entry = catalogue::find(&file.provenance.policy).ok();
+    let mut counters = Counters::new(&set, file.cpus);
+    let mut inversions = entry.map(|entry| Inversions::new(&set, order(entry)));
+    for record in &file.records {
+        counters.record(record.at, &record.what);
+        inversions.record(record.at, &record.what);
+    }
+    let mut summary = counters.finish(horizon);
+    if let Some(inversions) = inversions {
+        summary = summary.with_inversions(&inversions.finish(horizon));
+    }
     let packing = entry.and_then(|entry| entry.build(&set).ok()?.packing());
     let policy = &file.provenance.policy;
     // A page is to be quick, and the trace does not say whether the machine took time to schedule.
@@ -108,7 +114,7 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     Ok(Traced {
         path,
         bounds,
-        summary: counters.finish(horizon),
+        summary,
         rank: entry.map(rank),
         packing,
         set,

@@ -84,6 +84,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
             verb: "run",
             options: options(args),
             has_overheads: false,
+            inversions: false,
         },
         entry,
         policy,

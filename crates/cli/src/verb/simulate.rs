@@ -28,6 +28,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         verb: "simulate",
         options: options(args),
         has_overheads: args.overheads.is_some() || set.scheduler.overheads.is_some(),
+        inversions: args.inversions,
     };
     // Refusals come before the first long simulation.
     let jobs = jobs(args, &recording)?;

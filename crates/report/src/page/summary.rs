@@ -32,7 +32,7 @@ fn card(told: &Told<'_>) -> String {
     } else {
         0.0
     };
-    let figures = [
+    let mut figures = vec![
         ("jobs", units::count(summary.jobs)),
         ("unfinished", units::count(unfinished)),
         ("preemptions", units::count(summary.preemptions)),
@@ -40,6 +40,12 @@ fn card(told: &Told<'_>) -> String {
         ("of them shifts", units::count(summary.shifts)),
         ("CPUs busy", format!("{busy:.1}%")),
     ];
+    if let Some(found) = summary.inversions {
+        figures.push(("priority inversions", units::count(found.all.count)));
+        if let Some(longest) = found.all.longest_ns {
+            figures.push(("longest inversion", time(longest)));
+        }
+    }
     let figures: Vec<String> = figures
         .iter()
         .map(|(name, value)| format!("<div><dt>{name}</dt><dd>{value}</dd></div>"))

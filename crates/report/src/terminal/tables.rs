@@ -105,8 +105,10 @@ fn row(task: &Task, counted: &TaskSummary, constrained: bool) -> Vec<Cell> {
 /// A run whose summary has fewer tasks leaves its cells empty.
 pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -> String {
     let mut columns = vec![column("", "task", Align::Left)];
+    let inverted = runs.iter().any(|(_, summary)| summary.inversions.is_some());
     for (policy, _) in runs {
-        for title in ["missed", "mean", "p99", "max"] {
+        let titles = ["missed", "mean", "p99", "max"].into_iter();
+        for title in titles.chain(inverted.then_some("inverted")) {
             columns.push(column(&printable(policy), title, Align::Right));
         }
     }
@@ -114,20 +116,24 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
     for (index, task) in set.tasks.iter().enumerate() {
         let mut cells = vec![Cell::new(&task.name)];
         for (_, summary) in runs {
-            cells.extend(compared(summary.tasks.get(index)));
+            let task = summary.tasks.get(index);
+            cells.extend(compared(task));
+            cells.extend(inverted.then(|| longest_inversion(task)));
         }
         grid.row(cells);
     }
     grid.rule();
-    for row in totals(runs, 3) {
+    for row in totals(runs, if inverted { 4 } else { 3 }) {
         grid.row(row);
     }
-    let note = "mean, p99 and max are response times; ! marks missed deadlines";
-    format!(
-        "{}{}\n",
-        grid.render(colour),
-        paint(note, Tone::Faint, colour)
-    )
+    let mut notes = vec!["mean, p99 and max are response times; ! marks missed deadlines"];
+    if inverted {
+        notes.push("inverted: longest wait for a less urgent job or an idle CPU that shifts would have ended");
+    }
+    let notes = notes
+        .iter()
+        .map(|note| format!("{}\n", paint(note, Tone::Faint, colour)));
+    grid.render(colour) + &notes.collect::<String>()
 }
 
 /// What whole runs count, one row for each counter: its name, and for each run a cell and so many
@@ -153,7 +159,20 @@ pub(super) fn totals(runs: &[(&str, &RunSummary)], empty: usize) -> Vec<Vec<Cell
         }
         cells
     };
-    totals.into_iter().map(row).collect()
+    let inversions = |summary: &RunSummary| summary.inversions.map_or(0, |found| found.all.count);
+    let inverted = runs
+        .iter()
+        .any(|(_, summary)| summary.inversions.is_some())
+        .then_some(("inversions", inversions as fn(&RunSummary) -> u64));
+    totals.into_iter().chain(inverted).map(row).collect()
+}
+
+/// The longest inversion of the task's jobs; empty if nobody looked for that.
+fn longest_inversion(counted: Option<&TaskSummary>) -> Cell {
+    match counted.and_then(|task| task.inversions) {
+        Some(found) => maybe(Some(found.all.longest_ns.unwrap_or(0))),
+        None => Cell::default(),
+    }
 }
 
 fn compared(counted: Option<&TaskSummary>) -> [Cell; 4] {
@@ -242,8 +261,14 @@ fn verdict(summary: &RunSummary, colour: Colour) -> String {
         misses => (format!("{} missed !", count(misses, "deadline")), Tone::Bad),
     };
     let missed = paint(&missed, tone, colour);
+    let inversions = summary.inversions.map_or(String::new(), |found| {
+        let longest = found.all.longest_ns;
+        let longest = longest.map(|longest| format!(" (longest {})", time(longest)));
+        let counted = count(found.all.count, "priority inversion");
+        format!(", {counted}{}", longest.unwrap_or_default())
+    });
     format!(
-        "{jobs}, {} finished, {missed}; {}, {}, {}",
+        "{jobs}, {} finished, {missed}; {}, {}, {}{inversions}",
         summary.completed,
         count(summary.preemptions, "preemption"),
         count(summary.migrations, "migration"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use shiftwork_live::Overheads;
 use shiftwork_model::{Record, Span};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_policy::registry::{Entry, Invariant};
 use shiftwork_report::side_by_side;
 use shiftwork_trace::agreement::{Agreement, Basis, ReactionStatistics, Reactions, compare};
 use shiftwork_trace::{Counters, RunSummary, check};
@@ -11,7 +11,7 @@ use shiftwork_trace::{Counters, RunSummary, check};
 use super::simulation;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::verb::outputs::{Finished, Recording};
+use crate::verb::outputs::{Finished, Recording, order};
 use crate::verb::shown;
 
 /// What a live run tells beyond its records. All absent if it was simulated.
@@ -224,10 +224,7 @@ fn facts(run: &Finished) -> check::Facts {
             Invariant::NonPreemptive => check::Invariant::NonPreemptive,
             Invariant::PushPull => check::Invariant::PushPull,
         },
-        order: match run.entry.order {
-            OrderName::Edf => check::Order::Edf,
-            OrderName::FixedPriority => check::Order::FixedPriority,
-        },
+        order: order(run.entry),
         packing: run.packing.clone(),
         immediate: false,
     }

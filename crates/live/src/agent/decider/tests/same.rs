@@ -272,3 +272,18 @@ fn nothing_is_allocated_where_decisions_are_made() {
         }
     }
 }
+#[test]
+fn zz_show() {
+    let flavour = Flavour { has_changes: true, has_budgets: true, ..PLAIN };
+    let entry = policies().find(|e| e.name == "dl-linux").unwrap();
+    let set = random_set(entry, 32, flavour);
+    println!("{}", set.iter().map(|(i, t)| format!("{i:?} {t:?}\n")).collect::<String>());
+    println!("{:?}", set.actions);
+    let simulated = simulate(entry, &set, 32);
+    let mut world = World::new(entry, &set, 32, Habits::of(32), refused(&simulated));
+    world.run();
+    for (n, r) in [("live", &world.records), ("sim", &simulated)] {
+        println!("{n}");
+        for r in r.iter().filter(|r| r.at.as_ns() < 21_300_000) { println!("{r:?}"); }
+    }
+}
