@@ -348,17 +348,25 @@ impl PushPull {
         self.prefer(allowed.iter().filter(are_latest), from)
     }
 
-    /// A task that has slept and is bound to preempt nobody who could move, or nobody at all, wakes on a
-    /// better CPU. What counts is the deadline that it had, which is seldom the one that it gets.
+    /// Whether the CPU alone could do what the task may ask for.
+    fn is_fast_enough(&self, cpu: CpuId, task: TaskId) -> bool {
+        let capacity = self.capacities.get(cpu.index());
+        capacity.is_none_or(|&capacity| self.densities[task.index()] <= capacity)
+    }
+
+    /// A task that has slept and would preempt nobody who can move, or nobody at all, or whose CPU is too
+    /// slow for it, wakes on a better CPU. What counts is the deadline that it had, which is seldom the
+    /// one that it gets.
     fn wake_elsewhere(&mut self, task: TaskId) {
         let home = self.homes[task.index()];
         let deadline = self.tasks.get(task).job.deadline;
-        let Some(running) = self.queues[home.index()].running else {
-            return;
+        let is_kept_out = |running: TaskId| {
+            let preempts = deadline < self.tasks.get(running).job.deadline;
+            !preempts || self.masks[running.index()].len() < 2
         };
-        let preempts = deadline < self.tasks.get(running).job.deadline;
-        let stays = preempts && self.masks[running.index()].len() > 1;
-        if stays || self.masks[task.index()].len() < 2 {
+        let running = self.queues[home.index()].running;
+        let leaves = running.is_some_and(is_kept_out) || !self.is_fast_enough(home, task);
+        if !leaves || self.masks[task.index()].len() < 2 {
             return;
         }
         if let Some(target) = self.target(home, task, deadline, false) {
@@ -386,7 +394,7 @@ impl PushPull {
         }
         let capacity = |cpu: CpuId| self.capacities[cpu.index()];
         free.min_by_key(|&cpu| {
-            let fits = self.densities[task.index()] <= capacity(cpu);
+            let fits = self.is_fast_enough(cpu, task);
             let too_slow = if fits { 0 } else { UNITS - capacity(cpu) };
             (!fits, too_slow, cpu != from, cpu)
         })

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shiftwork_model::{
-    Arrival, Happening, Instant, JobId, NotReadyReason, Record, Recorder, Span, TaskSet, Work,
+    Arrival, Change, Happening, Instant, JobId, NotReadyReason, Record, Recorder, Span, TaskSet,
+    Work,
 };
 use shiftwork_policy::registry::{Entry, Invariant};
 use shiftwork_sim::{Options, Simulation};
@@ -156,6 +157,14 @@ fn compare_set(
 ) -> Option<bool> {
     entry.build(set).ok()?;
     let simulated = simulate(entry, set, seed);
+    let no_attributes = |action: &usize| {
+        let change = &set.actions[*action].change;
+        matches!(change, Change::SetAttributes { .. })
+    };
+    if refused(&simulated).iter().any(no_attributes) {
+        // Here threads take their parameters from the file.
+        return None;
+    }
     let mut world = World::new(entry, set, seed, habits, refused(&simulated));
     world.run();
     let until = world.differs_from.min(HORIZON);
@@ -270,20 +279,5 @@ fn nothing_is_allocated_where_decisions_are_made() {
             world.run();
             assert_eq!(world.allocated, 0, "{}", world.name);
         }
-    }
-}
-#[test]
-fn zz_show() {
-    let flavour = Flavour { has_changes: true, has_budgets: true, ..PLAIN };
-    let entry = policies().find(|e| e.name == "dl-linux").unwrap();
-    let set = random_set(entry, 32, flavour);
-    println!("{}", set.iter().map(|(i, t)| format!("{i:?} {t:?}\n")).collect::<String>());
-    println!("{:?}", set.actions);
-    let simulated = simulate(entry, &set, 32);
-    let mut world = World::new(entry, &set, 32, Habits::of(32), refused(&simulated));
-    world.run();
-    for (n, r) in [("live", &world.records), ("sim", &simulated)] {
-        println!("{n}");
-        for r in r.iter().filter(|r| r.at.as_ns() < 21_300_000) { println!("{r:?}"); }
     }
 }
