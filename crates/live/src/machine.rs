@@ -109,7 +109,7 @@ impl Parameters {
 
 /// A job that is exactly as long as its budget also has to be switched to and to say that it is
 /// finished. So much more than the cost is granted before a budget counts as used up.
-const fn grace(cost: Span) -> Span {
+pub(crate) const fn grace(cost: Span) -> Span {
     const LEAST: Span = Span::from_us(20);
     let hundredth = Span::from_ns(cost.as_ns() / 100);
     if hundredth.as_ns() > LEAST.as_ns() {

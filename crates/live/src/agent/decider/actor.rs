@@ -3,7 +3,7 @@
 use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
 use shiftwork_model::{Instant, OnOverrun, Priority, Span};
 
-use crate::machine::Parameters;
+use crate::machine::{Parameters, grace};
 
 /// Where the first unfinished job of a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +51,11 @@ pub(super) struct Actor {
     pub(super) budget: Budget,
     /// By what its server keeps time.
     rule: ServerRule,
-    /// Under Linux's rule, by how much it may overdraw a budget before anything is done: what other
-    /// servers have as a part of the budget would change what bandwidth a task has that wakes.
-    grace: Span,
+    /// Under Linux's rule, by how much it may overdraw a budget before anything is done; `None` if nothing
+    /// ever is. What other servers have as a part of the budget would change the bandwidth of a task that wakes.
+    grace: Option<Span>,
+    /// What grace goes with a cost.
+    pub(super) tolerance: fn(Span) -> Span,
     /// Where it runs, since when, and how much of that has been charged already.
     pub(super) running: Option<Running>,
     /// For how long it ran since it takes part, by what was told.
@@ -95,7 +97,8 @@ impl Actor {
             parameters: nothing,
             budget: Budget::None,
             rule,
-            grace: Span::ZERO,
+            grace: None,
+            tolerance: grace,
             running: None,
             ran: Span::ZERO,
             stops: 0,
@@ -141,14 +144,18 @@ impl Actor {
         };
     }
 
-    /// Linux holds everybody to the budget, and lets changes count from the next one on.
+    /// Linux lets changes count from the next budget on. Whoever is not to be throttled has a server too,
+    /// for its deadlines.
     fn set_parameters_as_linux(&mut self, of: &Parameters) {
         self.parameters = ServerParameters {
             cost: of.cost,
             period: of.period,
             deadline: of.deadline,
         };
-        self.grace = of.budget().saturating_sub(of.cost);
+        self.grace = match of.on_overrun {
+            OnOverrun::Continue => None,
+            OnOverrun::Throttle | OnOverrun::Signal => Some((self.tolerance)(of.cost)),
+        };
         match &mut self.budget {
             Budget::Enforced(server) => server.set_parameters(self.parameters),
             Budget::None | Budget::Warned(_) => {
@@ -163,7 +170,7 @@ impl Actor {
         let parameters = self.parameters;
         match &mut self.budget {
             Budget::Enforced(server) if follows => {
-                server.forgive(self.grace);
+                server.forgive(self.grace.unwrap_or(Span::MAX));
                 server.succeed(release, now, parameters)
             }
             Budget::Enforced(server) => server.begin(release, now, parameters),
@@ -186,9 +193,10 @@ impl Actor {
     /// How long it may run before something has to be done; `None`: for ever.
     pub(super) fn left(&self) -> Option<Span> {
         match &self.budget {
-            Budget::Enforced(server) => {
-                Some(server.left() + self.grace.saturating_sub(server.overdrawn()))
-            }
+            Budget::Enforced(server) if self.rule == ServerRule::Releases => Some(server.left()),
+            Budget::Enforced(server) => self
+                .grace
+                .map(|grace| server.left() + grace.saturating_sub(server.overdrawn())),
             Budget::Warned(left) => (!left.is_zero()).then_some(*left),
             Budget::None => None,
         }

@@ -199,7 +199,7 @@ impl<'a> World<'a> {
             set,
             habits,
             trouble: None,
-            decider: Decider::new(&plan, policy, BASE_NS, span),
+            decider: Decider::new(&plan, policy, BASE_NS, span).without_grace(),
             story,
             records: Vec::new(),
             threads: set.iter().map(thread).collect(),
@@ -329,8 +329,8 @@ impl<'a> World<'a> {
             period,
             deadline,
             on_overrun: match task.on_overrun {
-                // Linux's servers hold everybody to the budget; like this without any grace.
-                _ if is_linux => OnOverrun::Continue,
+                // Linux's servers hold everybody to the budget.
+                _ if is_linux => OnOverrun::Throttle,
                 OnOverrun::Throttle if !may_be_throttled(self.set, id) => OnOverrun::Continue,
                 other => other,
             },
