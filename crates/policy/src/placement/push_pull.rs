@@ -25,14 +25,15 @@ pub enum Ties {
 ///
 /// A job waits and runs in the run queue of one CPU. The *deadline of a CPU* is the earliest in its queue.
 /// A job that becomes ready is put into the queue where its task was last; then its CPU pushes, and only
-/// then the earliest job of the queue runs. One that has slept, not one that was throttled, may be put into
-/// another queue at once (`select_task_rq_dl`).
+/// then the earliest job of the queue runs. One that has slept, not one that was throttled, Linux may put
+/// into another queue at once (`select_task_rq_dl`), which the paper leaves out.
 ///
 /// - *Push*: of the waiting jobs that may run elsewhere, the earliest moves to a CPU with an empty queue,
-///   else to the CPU with the latest deadline, if that is later than its own, unless it preempts one here
-///   that can move. After a preemption likewise.
+///   else to the CPU with the latest deadline, if that is later than its own. Whenever a CPU starts to run
+///   another job likewise.
 ///   Linux counts the pushed job itself in the deadline of the pushing CPU, which then never seems to be
-///   the latest; [`push_without_itself`](shiftwork_model::Repairs::push_without_itself) does not.
+///   the latest, and does not push who preempts one here that can move. With
+///   [`push_without_itself`](shiftwork_model::Repairs::push_without_itself) a push finds the latest of all.
 /// - *Pull*: before a CPU decides what to run, it takes from every other CPU the earliest waiting job that
 ///   may run here, if that is earlier than all it has.
 /// - A job that is replenished late stays where it runs, and if it stays the earliest nobody decides
@@ -227,17 +228,29 @@ impl PushPull {
 
     /// Lets the CPUs decide where jobs have ended, or were replenished and are not the first any more.
     fn decide_all(&mut self) {
+        self.push_woken();
         loop {
             let jobs = self.undecided.iter().enumerate();
             let first = jobs.min_by_key(|(_, undecided)| **undecided);
-            let Some((at, &Undecided { cpu, woken, .. })) = first else {
+            let Some((at, &Undecided { cpu, .. })) = first else {
                 return;
             };
             self.undecided.swap_remove(at);
-            if woken {
-                self.push(cpu);
-            }
             self.decide(cpu);
+        }
+    }
+
+    /// Whoever became ready where it ran is pushed before anybody decides, and pulls it.
+    fn push_woken(&mut self) {
+        loop {
+            let woken = self
+                .undecided
+                .iter_mut()
+                .filter(|undecided| undecided.woken);
+            let Some(first) = woken.min() else { return };
+            first.woken = false;
+            let cpu = first.cpu;
+            self.push(cpu);
         }
     }
 
@@ -262,7 +275,7 @@ impl PushPull {
             entry.status = Status::Assigned(cpu);
             entry.last_cpu = Some(cpu);
         }
-        if before.is_some() {
+        if next.is_some() {
             self.push(cpu);
         }
     }
@@ -307,6 +320,7 @@ impl PushPull {
         }
         let job = queue.waiting().find(|ready| self.is_movable(ready.task))?;
         if let Some(running) = queue.running
+            && !self.rules.repairs.push_without_itself
             && job.deadline < self.tasks.get(running).job.deadline
             && self.is_movable(running)
         {
@@ -358,6 +372,9 @@ impl PushPull {
     /// slow for it, wakes on a better CPU. What counts is the deadline that it had, which is seldom the
     /// one that it gets.
     fn wake_elsewhere(&mut self, task: TaskId) {
+        if self.rules.repairs.push_without_itself {
+            return;
+        }
         let home = self.homes[task.index()];
         let deadline = self.tasks.get(task).job.deadline;
         let is_kept_out = |running: TaskId| {
