@@ -40,12 +40,14 @@ const MACHINES: &[Machine] = &[
         label: "",
         accel: Accel::Icount,
         kernel: || KernelChoice::Newest,
-        groups: &[Group::Latency],
+        groups: &[Group::Latency, Group::Deadline],
         slowness: 30,
         only_long: false,
     },
     without_sched_ext("", || KernelChoice::Release("6.12".to_owned()), false),
     without_sched_ext("_on_6_1", || KernelChoice::Release("6.1".to_owned()), true),
+    other_deadline("_on_6_12", || KernelChoice::Release("6.12".to_owned())),
+    other_deadline("_on_an_older_kernel", || KernelChoice::Older(1)),
     other_kernel("_on_rt", || KernelChoice::Rt),
     other_kernel("_on_an_older_kernel", || KernelChoice::Older(1)),
     other_kernel("_on_a_still_older_kernel", || KernelChoice::Older(2)),
@@ -63,6 +65,17 @@ const fn without_sched_ext(
         groups: &[Group::Fifo],
         slowness: 30,
         only_long,
+    }
+}
+
+const fn other_deadline(label: &'static str, kernel: fn() -> KernelChoice) -> Machine {
+    Machine {
+        label,
+        accel: Accel::Icount,
+        kernel,
+        groups: &[Group::Deadline],
+        slowness: 30,
+        only_long: true,
     }
 }
 

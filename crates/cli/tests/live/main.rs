@@ -13,6 +13,7 @@ mod budgets;
 mod command;
 #[path = "../common/mod.rs"]
 mod common;
+mod deadline;
 mod doctor;
 mod dubey;
 mod emulator;
@@ -81,6 +82,28 @@ const TESTS: &[Test] = &[
         "table_1_of_dubey_et_al_holds_live",
         Group::Latency,
         dubey::t3_starts_at_once_and_t4_waits,
+    ),
+    Test::new(
+        "sched_deadline_in_clusters_switches_as_its_model",
+        Group::Deadline,
+        deadline::clusters_switch_as_their_model,
+    )
+    .within(120),
+    Test::new(
+        "sched_deadline_with_affinities_switches_as_its_model",
+        Group::Deadline,
+        deadline::affinities_switch_as_their_model,
+    )
+    .within(240),
+    Test::new(
+        "random_sets_leave_sched_deadline_nothing_open",
+        Group::Host,
+        deadline::random_sets_leave_nothing_open,
+    ),
+    Test::new(
+        "a_trace_of_switches_is_read",
+        Group::Host,
+        deadline::ftrace::is_read,
     ),
     Test::new(
         "sched_deadline_is_late_where_strong_edf_is_not",
@@ -374,6 +397,8 @@ pub enum Group {
     /// A kernel without sched_ext, with a clock that counts instructions; with `SHIFTWORK_LONG` an older one
     /// as well.
     Fifo,
+    /// As `Latency`, and with `SHIFTWORK_LONG` on older kernels as well, with or without sched_ext.
+    Deadline,
     /// The other kernels: one with `PREEMPT_RT`, and two older ones. Only with `SHIFTWORK_LONG`.
     Kernels,
 }

@@ -8,17 +8,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
-use std::time::Duration;
 
-use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_setaffinity};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::ClockId;
 use shiftwork_model::{Affinity, Happening, Record, Span, Task, TaskSet, Work};
-use thread_priority::{
-    DeadlineFlags, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy,
-};
 
 use crate::command::{THREE_CPUS, run_with_trace};
+use crate::deadline::work::{bind, burn, enter, now_ns, sleep_until};
 
 /// The unit of the example.
 const UNIT: Span = Span::from_ms(10);
@@ -126,27 +121,16 @@ fn deadline_thread(
     (name, cost, period, cpus): (&str, u64, u64, &str),
     origin_ns: u64,
 ) -> Result<Vec<i64>, String> {
-    let mut allowed = CpuSet::new();
-    let file: shiftwork_model::CpuSet = cpus.parse().unwrap();
-    file.iter().for_each(|cpu| allowed.set(cpu.index() + 1));
-    sched_setaffinity(None, &allowed).map_err(|error| format!("{name}: {error}"))?;
-    let units = |units: u64| Duration::from_nanos(UNIT.as_ns() * units);
-    let server = ThreadPriority::Deadline {
-        runtime: units(cost),
-        deadline: units(period),
-        period: units(period),
-        flags: DeadlineFlags::empty(),
-    };
-    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Deadline);
-    // The calling thread: here the crate takes the kernel's numbers of threads, not those of pthreads.
-    set_thread_priority_and_policy(0, server, policy)
-        .map_err(|error| format!("{name}: {error}"))?;
+    let is_refused = |error| format!("{name}: {error}");
+    bind(&cpus.parse().unwrap(), 1).map_err(is_refused)?;
+    let units = |units: u64| Span::from_ns(UNIT.as_ns() * units);
+    enter(units(cost), units(period), units(period)).map_err(is_refused)?;
     let (mut lateness, period_ns) = (Vec::new(), UNIT.as_ns() * period);
     let end_ns = origin_ns + HORIZON.as_ns();
     let mut release_ns = origin_ns;
     while release_ns < end_ns {
         sleep_until(release_ns);
-        burn(work(cost).as_ns());
+        burn(work(cost));
         let finish_ns = now_ns(ClockId::Monotonic);
         lateness.push(finish_ns as i64 - (release_ns + period_ns) as i64);
         if finish_ns >= end_ns {
@@ -155,33 +139,4 @@ fn deadline_thread(
         release_ns += period_ns;
     }
     Ok(lateness)
-}
-
-fn now_ns(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-fn sleep_until(at_ns: u64) {
-    let at = Timespec {
-        tv_sec: (at_ns / 1_000_000_000) as i64,
-        tv_nsec: (at_ns % 1_000_000_000) as i64,
-    };
-    while clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() {}
-}
-
-/// Computes for so much of the thread's own time.
-fn burn(span_ns: u64) {
-    let end_ns = now_ns(ClockId::ThreadCPUTime) + span_ns;
-    loop {
-        let left_ns = end_ns.saturating_sub(now_ns(ClockId::ThreadCPUTime));
-        if left_ns == 0 {
-            return;
-        }
-        // Own time is never faster than this, which needs no system call.
-        let then_ns = now_ns(ClockId::Monotonic) + left_ns;
-        while now_ns(ClockId::Monotonic) < then_ns {
-            std::hint::spin_loop();
-        }
-    }
 }

@@ -1,0 +1,145 @@
+//! The kernel's own trace of its switches, on and off, and read.
+
+use std::fs;
+
+/// Where the kernel keeps its trace.
+const ROOT: &str = "/sys/kernel/tracing";
+/// Room for each CPU: about 100 bytes an event.
+const BUFFER_KIB: &str = "4096";
+/// The kernel shows `SCHED_DEADLINE` as this priority; nobody else has a negative one.
+const ONLY_DEADLINE: &str = "prev_prio < 0 || next_prio < 0";
+
+/// A CPU changed to another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// By the monotonic clock, to the microsecond.
+    pub at_ns: u64,
+    /// The CPU of the machine.
+    pub cpu: usize,
+    /// The thread that ran.
+    pub from: u32,
+    /// The thread that runs.
+    pub to: u32,
+}
+
+/// Begins to trace switches from and to `SCHED_DEADLINE` threads. What was traced before is gone.
+///
+/// # Errors
+/// If the kernel cannot.
+pub fn begin() -> Result<(), String> {
+    write("tracing_on", "0")?;
+    write("trace_clock", "mono")?;
+    write("buffer_size_kb", BUFFER_KIB)?;
+    write("events/sched/sched_switch/filter", ONLY_DEADLINE)?;
+    write("events/sched/sched_switch/enable", "1")?;
+    write("trace", "")?;
+    write("tracing_on", "1")
+}
+
+/// Ends it and reads all switches since [`begin`], by time.
+///
+/// # Errors
+/// If the trace cannot be read, or something of it was lost.
+pub fn end() -> Result<Vec<Switch>, String> {
+    write("tracing_on", "0")?;
+    write("events/sched/sched_switch/enable", "0")?;
+    let path = format!("{ROOT}/trace");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    read(&text)
+}
+
+fn write(file: &str, text: &str) -> Result<(), String> {
+    let path = format!("{ROOT}/{file}");
+    fs::write(&path, text).map_err(|error| format!("{path}: {error}"))
+}
+
+/// The switches of a trace in the kernel's text form, by time. Other events are left out.
+///
+/// # Errors
+/// A line that should be a switch and cannot be read, or events that were overwritten.
+pub fn read(text: &str) -> Result<Vec<Switch>, String> {
+    let mut switches = Vec::new();
+    for line in text.lines() {
+        if let Some(lost) = line.strip_prefix("# entries-in-buffer/entries-written: ") {
+            let counts = lost.split_whitespace().next().unwrap_or_default();
+            match counts.split_once('/') {
+                Some((kept, written)) if kept == written => {}
+                _ => return Err(format!("events were lost: {line}")),
+            }
+        }
+        if line.starts_with('#') || !line.contains(": sched_switch: ") {
+            continue;
+        }
+        let switch = switch(line).ok_or_else(|| format!("no switch: {line}"))?;
+        switches.push(switch);
+    }
+    switches.sort_by_key(|switch| switch.at_ns);
+    Ok(switches)
+}
+
+/// ` NAME-PID [CPU] FLAGS SECONDS.MICROSECONDS: sched_switch: KEY=VALUE… ==> KEY=VALUE…`, where names may
+/// have spaces and brackets of their own.
+fn switch(line: &str) -> Option<Switch> {
+    let (head, fields) = line.split_once(": sched_switch: ")?;
+    let (head, time) = head.rsplit_once(' ')?;
+    let (seconds, micros) = time.split_once('.')?;
+    let seconds: u64 = seconds.parse().ok()?;
+    let micros: u64 = (micros.len() == 6).then(|| micros.parse().ok())??;
+    let cpu = head.rsplit_once('[')?.1.split_once(']')?.0;
+    let (before, after) = fields.rsplit_once(" ==> ")?;
+    let number = |fields: &str, key: &str| {
+        let value = fields.rsplit_once(key)?.1;
+        value.split(' ').next()?.parse().ok()
+    };
+    Some(Switch {
+        at_ns: (seconds * 1_000_000 + micros) * 1_000,
+        cpu: cpu.parse().ok()?,
+        from: number(before, " prev_pid=")?,
+        to: number(after, " next_pid=")?,
+    })
+}
+
+/// A trace written by hand, with what names may look like.
+const SAMPLE: &str = "\
+# tracer: nop
+#
+# entries-in-buffer/entries-written: 3/3   #P:4
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+          <idle>-0       [002] d..2.    12.000250: sched_switch: prev_comm=swapper/2 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=T 1 ==> x next_pid=71 next_prio=-1
+       T 1 [9] x-71      [001] d.h2.    12.000001: sched_wakeup: comm=T2 pid=72 prio=-1 target_cpu=001
+       T 1 [9] x-71      [002] d..2.    11.999999: sched_switch: prev_comm=T 1 ==> x prev_pid=71 prev_prio=-1 prev_state=S ==> next_comm=a next_pid=5 next_pid=6 next_prio=120
+";
+
+/// The sample is read as it is meant, and what is broken is refused.
+pub fn is_read() -> Result<(), String> {
+    let expected = [
+        Switch {
+            at_ns: 11_999_999_000,
+            cpu: 2,
+            from: 71,
+            to: 6,
+        },
+        Switch {
+            at_ns: 12_000_250_000,
+            cpu: 2,
+            from: 0,
+            to: 71,
+        },
+    ];
+    let found = read(SAMPLE)?;
+    if found != expected {
+        return Err(format!("{found:?}"));
+    }
+    for (whole, broken) in [
+        ("3/3", "3/4"),
+        ("prev_pid=0", "prev_pid="),
+        ("[002]", "002"),
+        ("12.000250", "12"),
+    ] {
+        if let Ok(found) = read(&SAMPLE.replace(whole, broken)) {
+            return Err(format!("{broken} is taken for {found:?}"));
+        }
+    }
+    Ok(())
+}
