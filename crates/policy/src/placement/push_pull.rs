@@ -65,6 +65,8 @@ pub struct PushPull {
     gaps: Vec<Span>,
     queues: Vec<RunQueue>,
     online: CpuSet,
+    /// The root domains: CPUs of different ones know nothing of each other.
+    domains: Vec<CpuSet>,
     /// The jobs that ended or were replenished at this instant where they ran, and where that was. The
     /// earliest is looked at first.
     undecided: Vec<Undecided>,
@@ -157,6 +159,7 @@ impl PushPull {
             gaps: Vec::with_capacity(set.tasks.len()),
             queues: (0..cpus).map(|_| queue()).collect(),
             online: set.platform.all(),
+            domains: set.platform.clusters_or_one(),
             undecided: Vec::with_capacity(cpus),
             stranded: Vec::with_capacity(set.tasks.len()),
             enqueued: 0,
@@ -312,12 +315,27 @@ impl PushPull {
         }
     }
 
+    /// The same for one job, even if it is the only one here.
+    fn push_even_alone(&mut self, cpu: CpuId) {
+        if let Some((job, target)) = self.pushed_from(cpu) {
+            self.queues[cpu.index()]
+                .ready
+                .retain(|ready| ready.task != job);
+            self.enqueue(job, target);
+            self.decide(target);
+        }
+    }
+
     /// The earliest waiting job that may run elsewhere, and where, if there is a better CPU for it.
     fn next_push(&self, cpu: CpuId) -> Option<(TaskId, CpuId)> {
-        let queue = &self.queues[cpu.index()];
-        if queue.ready.len() < 2 {
-            return None;
+        match self.queues[cpu.index()].ready.len() {
+            0 | 1 => None,
+            _ => self.pushed_from(cpu),
         }
+    }
+
+    fn pushed_from(&self, cpu: CpuId) -> Option<(TaskId, CpuId)> {
+        let queue = &self.queues[cpu.index()];
         let job = queue.waiting().find(|ready| self.is_movable(ready.task))?;
         if let Some(running) = queue.running
             && !self.rules.repairs.push_without_itself
@@ -354,7 +372,13 @@ impl PushPull {
         if let Some(cpu) = self.best_free(free, from, task) {
             return Some(cpu);
         }
-        let latest = allowed.iter().filter_map(deadline_of).max()?;
+        // The heap of the whole root domain knows one CPU with the latest deadline; if the task may not use
+        // that one, `cpudl_find` looks no further.
+        let domain = self.domains.iter().find(|domain| domain.contains(from))?;
+        let latest = (*domain & self.online)
+            .iter()
+            .filter_map(deadline_of)
+            .max()?;
         if latest <= deadline {
             return None;
         }
@@ -418,7 +442,7 @@ impl PushPull {
     }
 
     /// A ready job without a queue goes to the one of its task, or to the lowest CPU that it may use.
-    fn settle(&mut self, task: TaskId) {
+    fn settle(&mut self, task: TaskId, has_slept: bool) {
         let allowed = self.masks[task.index()] & self.online;
         let home = self.homes[task.index()];
         let home = if allowed.contains(home) {
@@ -430,7 +454,16 @@ impl PushPull {
             return;
         };
         self.enqueue(task, home);
-        self.push(home);
+        let queue = &self.queues[home.index()];
+        let is_first = queue.first().is_some_and(|first| first.task == task);
+        // Whoever wakes and preempts is not pushed, even if nobody else here can move (`task_woken_dl`); whom a
+        // timer makes ready is (`dl_task_timer`).
+        if !has_slept {
+            // Since Linux 6.7 even one that is alone there.
+            self.push_even_alone(home);
+        } else if !is_first {
+            self.push(home);
+        }
         self.decide(home);
     }
 }
@@ -494,13 +527,14 @@ impl Placement for PushPull {
         self.decide_all();
         let index = job.task.index();
         let end = self.tasks.get(job.task).job.deadline + self.gaps[index];
-        if !core::mem::take(&mut self.throttled[index]) || job.ready > end {
+        let has_slept = !core::mem::take(&mut self.throttled[index]) || job.ready > end;
+        if has_slept {
             self.wake_elsewhere(job.task);
         }
         let entry = self.tasks.get_mut(job.task);
         entry.set_job(job);
         entry.status = Status::Backlogged;
-        self.settle(job.task);
+        self.settle(job.task, has_slept);
         self.report(out);
     }
 
@@ -596,7 +630,7 @@ impl Placement for PushPull {
             self.stranded.retain(|other| *other != task);
             let ran = !is_stranded && self.dequeue(task);
             self.tasks.get_mut(task).status = Status::Backlogged;
-            self.settle(task);
+            self.settle(task, true);
             if ran {
                 self.decide(home);
             }
@@ -642,7 +676,7 @@ impl Placement for PushPull {
         let homeless = core::mem::take(&mut queue.ready);
         for ready in &homeless {
             self.tasks.get_mut(ready.task).status = Status::Backlogged;
-            self.settle(ready.task);
+            self.settle(ready.task, true);
         }
         // The allocation is kept, so that later events need none.
         self.queues[cpu.index()].ready = homeless;
@@ -654,7 +688,7 @@ impl Placement for PushPull {
         self.decide_all();
         self.online.insert(cpu);
         for task in core::mem::take(&mut self.stranded) {
-            self.settle(task);
+            self.settle(task, true);
         }
         self.decide(cpu);
         self.report(out);
