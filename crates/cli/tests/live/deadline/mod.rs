@@ -73,7 +73,7 @@ fn is_determined(set: &TaskSet, end: Instant) -> bool {
 /// Of each kind seeds of task sets whose schedule is determined. Only the first of each without
 /// `SHIFTWORK_LONG`.
 const SEEDS: [(Kind, [u64; 10]); 3] = [
-    (Kind::Clustered, [3, 4, 5, 7, 8, 9, 10, 13, 16, 17]),
+    (Kind::Clustered, [4, 5, 7, 8, 9, 10, 13, 16, 17, 18]),
     (
         Kind::SemiPartitioned,
         [2, 9, 29, 32, 39, 41, 47, 62, 75, 84],
@@ -94,15 +94,19 @@ fn random_sets(kind: Kind) -> impl Iterator<Item = TaskSet> {
 
 /// The seeds are of task sets that leave the kernel no choice, and that it admits.
 pub fn random_sets_leave_nothing_open() -> Result<(), String> {
+    let mut others = Vec::new();
     for (kind, seeds) in SEEDS {
         for seed in seeds {
             let set = sets::random(kind, seed);
             if !is_determined(&set, HORIZON) || kind == Kind::Clustered && !is_admitted(&set) {
-                return Err(format!("{} is none of those", set.name));
+                others.push(set.name);
             }
         }
     }
-    Ok(())
+    match others.is_empty() {
+        true => Ok(()),
+        false => Err(format!("none of those: {others:?}")),
+    }
 }
 
 /// Whether the tasks of each cluster need at most 95% of it.

@@ -30,8 +30,9 @@ const AFTERWARDS_NS: u64 = 20_000_000;
 /// # Errors
 /// If it refuses.
 pub fn prepare(is_limited: bool) -> Result<(), String> {
-    write(LIMIT, if is_limited { "950000" } else { "-1" })?;
+    // The kernel goes on counting threads that are gone for a while, and then refuses another limit.
     thread::sleep(SETTLING);
+    write(LIMIT, if is_limited { "950000" } else { "-1" })?;
     bind(&CpuSet::first(1), 0)?;
     // Else a CPU decides at its next tick only that a budget is used up. Kernels that do not know the
     // word do it anyway or never.
