@@ -4,5 +4,10 @@
 //! and the pages that put ours beside theirs. It must never contain scheduling or analysis: what is shown is
 //! what the other crates do.
 
+pub mod figure;
+pub mod measure;
+pub mod page;
+pub mod plot;
 pub mod schedule;
+mod svg;
 pub mod tang_2021;

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Recorder, Span, TaskId, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::{self, OrderName};
 use shiftwork_sim::{Options, Simulation};
+use shiftwork_trace::check::Order;
+use shiftwork_trace::{Counters, Inversions, RunSummary};
+
+use crate::measure::Measure;
 
 /// A job that ran on a CPU without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +163,47 @@ impl Schedule {
         of_task.fold(Span::ZERO, |sum, of| {
             sum + of.end.min(until).late_since(of.start)
         })
+    }
+
+    /// The largest tardiness of all finished jobs; nothing if none finished.
+    pub fn worst(&self) -> Span {
+        let late = self.fates.values().filter_map(Fate::tardiness);
+        late.max().unwrap_or(Span::ZERO)
+    }
+
+    /// What was refused, and why, in the order in which it was asked for.
+    pub fn refusals(&self) -> Vec<(Instant, &str)> {
+        let of = |record| match record {
+            &Record {
+                at,
+                what: Happening::Refused { ref reason, .. },
+            } => Some((at, &**reason)),
+            _ => None,
+        };
+        self.records.iter().filter_map(of).collect()
+    }
+
+    /// Counts of the run, with the inversions of deadlines in it.
+    pub fn summary(&self, set: &TaskSet) -> RunSummary {
+        let counters = Counters::new(set, self.cpus);
+        let mut recorder = (counters, Inversions::new(set, Order::Edf));
+        self.tell(&mut recorder);
+        let (counters, inversions) = recorder;
+        let found = inversions.finish(self.horizon);
+        counters.finish(self.horizon).with_inversions(&found)
+    }
+
+    /// What evaluations count of the run.
+    pub fn measure(&self, set: &TaskSet) -> Measure {
+        let mut measure = Measure::new(set);
+        self.tell(&mut measure);
+        measure
+    }
+
+    fn tell(&self, recorder: &mut impl Recorder) {
+        for Record { at, what } in &self.records {
+            recorder.record(*at, what);
+        }
     }
 
     /// Each CPU as a line, a character for each `unit`: the task's number from 1, `-` for idle. Of
