@@ -7,6 +7,7 @@
 pub mod figure;
 pub mod measure;
 pub mod page;
+pub mod pages;
 pub mod plot;
 pub mod schedule;
 mod svg;

@@ -4,7 +4,7 @@
 
 use shiftwork_model::{Instant, Repairs, Span, TaskId, TaskSet};
 use shiftwork_papers::schedule::Schedule;
-use shiftwork_papers::tang_2021::{example, simulate};
+use shiftwork_papers::tang_2021::{all_but, example, lateness_by_occurrence, simulate};
 use shiftwork_policy::Ties;
 
 const T1: TaskId = TaskId::from_index(0);
@@ -76,16 +76,11 @@ fn example_4_is_late_once_where_the_others_are_strictly_periodic() {
     assert!(tardiness_ms(&run, T3).iter().all(|late| *late == 26));
 }
 
-/// Occurrence k, from 1, is at the release of the k-th job of t3; what t2 and t4 have been late until the
-/// next one.
-fn after_each_occurrence(set: &TaskSet, run: &Schedule, count: usize) -> Vec<(u64, u64)> {
-    let releases: Vec<Instant> = run.of_task(T3).map(|fate| fate.release).collect();
-    assert_eq!(set.tasks[2].name, "t3");
-    let worst = |task, occurrence: usize| {
-        let release = releases[occurrence] + Span::from_ms(1);
-        run.worst_of_releases_before(task, release).as_ns() / 1_000_000
-    };
-    (0..count).map(|k| (worst(T2, k), worst(T4, k))).collect()
+/// What t2 and t4 have been late after each occurrence, in ms.
+fn after_each_occurrence(run: &Schedule) -> Vec<(u64, u64)> {
+    let pairs = lateness_by_occurrence(run).into_iter();
+    let in_ms = pairs.map(|pair| pair.map(|late| late.as_ns() / 1_000_000));
+    in_ms.map(|[t2, t4]| (t2, t4)).collect()
 }
 
 const FIRST_TEN: [(u64, u64); 10] = [
@@ -105,7 +100,7 @@ const FIRST_TEN: [(u64, u64); 10] = [
 fn example_5_lateness_grows_by_two_with_every_second_occurrence() {
     let set = example("example-5").unwrap();
     let run = run(&set, "dl-linux", 4_100);
-    let lateness = after_each_occurrence(&set, &run, 60);
+    let lateness = after_each_occurrence(&run);
     assert_eq!(lateness[..10], FIRST_TEN);
     assert_eq!(lateness[59], (60, 60));
     let release = run.of_task(T3).nth(59).unwrap().release;
@@ -137,7 +132,7 @@ fn example_5_is_never_late_with_the_repairs_and_where_running_jobs_shift() {
 fn example_5_as_the_paper_draws_it() {
     let set = example("example-5-paper").unwrap();
     let run = simulate(&set, Repairs::NONE, Ties::Running, at(4_100)).unwrap();
-    let lateness = after_each_occurrence(&set, &run, 60);
+    let lateness = after_each_occurrence(&run);
     assert_eq!(lateness[..10], FIRST_TEN);
     assert_eq!(lateness[59], (60, 60));
     let worst = |task| run.worst_of_releases_before(task, at(3_962));
@@ -207,4 +202,58 @@ fn example_7_a_task_that_changes_its_affinity_never_runs() {
     };
     let repaired = simulate(&set, repairs, Ties::Running, at(40)).unwrap();
     assert_eq!(slots(&repaired, 4), ["2211".to_owned(), "--22".to_owned()]);
+}
+
+#[test]
+fn example_8_waits_for_the_job_that_may_move_and_no_longer() {
+    let set = example("example-8").unwrap();
+    let longest = |policy| {
+        let found = run(&set, policy, 40).summary(&set).inversions.unwrap();
+        found.affinity_related.longest_ns
+    };
+    assert_eq!(
+        slots(&run(&set, "dl-sp", 40), 18),
+        ["222222111--111--22", "333333332222223333"]
+    );
+    assert_eq!(longest("dl-sp"), Some(5_000_000));
+    assert_eq!(longest("strong-edf"), None);
+}
+
+#[test]
+fn under_linux_example_5_moves_only_where_a_bound_task_takes_the_cpu() {
+    let set = example("example-5").unwrap();
+    let run = run(&set, "dl-linux", 4_100);
+    let takes = |cpu, at| {
+        let mut others = run
+            .stretches
+            .iter()
+            .filter(|of| (of.cpu, of.start) == (cpu, at));
+        others.any(|of| [T1, T3, T5].contains(&of.job.task))
+    };
+    for task in [T2, T4] {
+        let of_task: Vec<_> = run
+            .stretches
+            .iter()
+            .filter(|of| of.job.task == task)
+            .collect();
+        let moves = of_task.windows(2).filter(|pair| pair[0].cpu != pair[1].cpu);
+        let mut count = 0;
+        for pair in moves {
+            assert!(takes(pair[0].cpu, pair[0].end), "{pair:?}");
+            count += 1;
+        }
+        assert_eq!(count, 60, "{task:?}");
+    }
+}
+
+#[test]
+fn an_overload_of_one_cpu_is_let_in_without_the_repaired_admission() {
+    let set = example("section-4-3").unwrap();
+    let repaired = run(&set, "dl-sp", 2_000);
+    assert_eq!(repaired.refusals().len(), 1);
+    assert_eq!(repaired.worst(), Span::ZERO);
+    let repairs = all_but("admission").unwrap();
+    let run = simulate(&set, repairs, Ties::Fifo, at(2_000)).unwrap();
+    assert_eq!(run.refusals(), []);
+    assert!(run.worst() >= Span::from_ms(300));
 }
