@@ -8,6 +8,7 @@
 #   make test-live   only the live tests: on a real kernel, in an emulator that is fetched once
 #   make test-long   all of them, with much larger random counts and on more kernels
 #   make bench       nanoseconds and instructions per event, simulation speed
+#   make papers      compute again what papers publish, and write docs/papers; two minutes
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
 
@@ -19,7 +20,7 @@ SHIFTWORK := $(TARGET)/release/shiftwork
 # Where rustup puts cargo.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: setup build demo test test-live test-long bench lint man clean
+.PHONY: setup build demo test test-live test-long bench papers lint man clean
 
 setup:
 	@.ci/setup
@@ -47,6 +48,10 @@ test-long:
 bench:
 	@.ci/setup --quiet
 	@.ci/bench
+
+papers:
+	@.ci/setup --quiet
+	$(CARGO) run --release --locked -p shiftwork-papers -- docs/papers
 
 lint:
 	@.ci/test lint

@@ -31,6 +31,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("queue", &[]),
     ("trace", &["model"]),
     ("report", &["analysis", "model", "trace"]),
+    (
+        "papers",
+        &[
+            "analysis", "model", "policy", "report", "sim", "taskset", "trace",
+        ],
+    ),
     ("emulator", &["btf"]),
     ("cli", EVERYBODY),
 ];
