@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, Instant, Job, Lagging, Priority, Repairs, Task, TaskId};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Instant, Job, Lagging, Priority, Repairs, Task, TaskId,
+};
 
 use crate::error::PolicyError;
 
@@ -31,6 +33,8 @@ pub enum Event<'a> {
     Enter(TaskId, &'a Task),
     /// A task takes no part any more; its ready job is gone.
     Leave(TaskId),
+    /// The clusters (cpusets) are these from now on, disjoint. Who may use what is told by itself.
+    SetClusters(&'a [CpuSet]),
     /// The CPU is gone; who ran there is still ready. Whoever has no CPU left waits.
     CpuOffline(CpuId),
     /// The CPU is back.

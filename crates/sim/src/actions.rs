@@ -60,9 +60,14 @@ impl<R: Recorder> Engine<'_, R> {
     fn change(&mut self, now: Instant, change: &Change) -> Result<(), String> {
         match self.ask(now, change)? {
             Granted::AsAsked => self.carry_out(now, change),
-            Granted::Affinities(affinities) => affinities
-                .iter()
-                .try_for_each(|(task, affinity)| self.set_affinity(now, *task, affinity)),
+            Granted::Affinities(affinities) => {
+                if let Change::SetClusters(clusters) = change {
+                    self.tell(Event::SetClusters(clusters), None);
+                }
+                affinities
+                    .iter()
+                    .try_for_each(|(task, affinity)| self.set_affinity(now, *task, affinity))
+            }
         }
     }
 

@@ -92,6 +92,9 @@ pub(crate) trait Placement: Send {
     /// The task takes no part any more. It has no ready job.
     fn leave(&mut self, _task: TaskId) {}
 
+    /// The clusters are these from now on.
+    fn set_clusters(&mut self, _clusters: &[CpuSet]) {}
+
     /// The CPU, which was online, is gone.
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches);
 
@@ -220,6 +223,7 @@ fn apply_change<P: Placement>(placement: &mut P, change: Event<'_>, out: &mut Sw
             }
             placement.leave(task);
         }
+        Event::SetClusters(clusters) => placement.set_clusters(clusters),
         Event::CpuOffline(cpu) if placement.is_online(cpu) => placement.cpu_offline(cpu, out),
         Event::CpuOnline(cpu) if !placement.is_online(cpu) => placement.cpu_online(cpu, out),
         _ => {}

@@ -461,7 +461,7 @@ impl PushPull {
         if !has_slept {
             // Since Linux 6.7 even one that is alone there.
             self.push_even_alone(home);
-        } else if !is_first {
+        } else if !is_first || self.rules.repairs.push_without_itself {
             self.push(home);
         }
         self.decide(home);
@@ -666,6 +666,11 @@ impl Placement for PushPull {
         }
         self.stranded
             .reserve(room.saturating_sub(self.stranded.len()));
+    }
+
+    fn set_clusters(&mut self, clusters: &[CpuSet]) {
+        self.domains.clear();
+        self.domains.extend_from_slice(clusters);
     }
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
