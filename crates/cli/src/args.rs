@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use shiftwork_model::{CpuSet, Span};
+use shiftwork_model::{CpuSet, Lagging, Repairs, Span};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.
 ///
@@ -181,6 +182,14 @@ pub struct SimulateArgs {
     /// asked, this is done under `dl-*`, for several policies, and with `--report`.
     #[arg(long)]
     pub inversions: bool,
+    /// Which of the four repairs of Tang et al. dl-sp has, instead of the file's; without either, all.
+    /// dl-linux never has any, and other policies know none.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = repair_names())]
+    pub repairs: Vec<String>,
+    /// The deadline of a server that is replenished over a period late, instead of the file's: the next
+    /// of its own, or one counted from now, as Linux has it. Only for dl-linux and dl-sp.
+    #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(Lagging::NAMES))]
+    pub lagging: Option<String>,
 }
 
 /// Options of every verb that runs a task set, simulated or not.
@@ -471,6 +480,13 @@ pub fn span(text: &str) -> Result<Span, String> {
         .map(Span::from_ns)
         .filter(|&span| span <= Span::MAX)
         .ok_or_else(|| format!("`{text}` is too long; the longest span is about 146 years"))
+}
+
+/// What `--repairs` takes beside the names of repairs: that there are none.
+pub const NO_REPAIRS: &str = "none";
+
+fn repair_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Repairs::NAMES.into_iter().chain([NO_REPAIRS]))
 }
 
 /// Reads the CPUs of a list like `0-3,7`, at least one.

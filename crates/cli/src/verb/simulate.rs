@@ -1,13 +1,13 @@
 //! `shiftwork simulate`: what each policy makes of a task set, exactly.
 
-use shiftwork_model::{Instant, Overheads, TaskSet};
+use shiftwork_model::{Instant, Lagging, Overheads, Repairs, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::comparison;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::{self, OverheadFile, Use};
 
-use crate::args::{OverheadsUse, SimulateArgs};
+use crate::args::{NO_REPAIRS, OverheadsUse, SimulateArgs};
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
@@ -19,7 +19,8 @@ use crate::verb::watch::Watch;
 /// Simulates the task set under every policy that is asked for, and shows what came of it.
 pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
-    let set = input::task_set(&input, console)?;
+    let mut set = input::task_set(&input, console)?;
+    do_as_asked(args, &mut set)?;
     let recording = Recording {
         args: &args.recording,
         input: &input,
@@ -32,6 +33,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     };
     // Refusals come before the first long simulation.
     let jobs = jobs(args, &recording)?;
+    refuse_rules_of_nobody(args, &set, &jobs)?;
     let entries = jobs.iter().map(|job| job.entry);
     let ignoring = entries.filter(|entry| !chosen::models_speed(entry));
     let names: Vec<&str> = ignoring.map(|entry| entry.name).collect();
@@ -56,6 +58,48 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     Ok(shown::answer(console, &recording, &finished))
 }
 
+/// What the command line says of how Linux is to be copied goes before what the file says.
+fn do_as_asked(args: &SimulateArgs, set: &mut TaskSet) -> Result<(), Failure> {
+    let repairs = match &args.repairs[..] {
+        [] => None,
+        [only] if only == NO_REPAIRS => Some(Repairs::NONE),
+        names => Some(repairs(names)?),
+    };
+    set.scheduler.repairs = repairs.or(set.scheduler.repairs);
+    let lagging = args.lagging.as_deref().and_then(Lagging::find);
+    set.scheduler.lagging = lagging.unwrap_or(set.scheduler.lagging);
+    Ok(())
+}
+
+fn repairs(names: &[String]) -> Result<Repairs, Failure> {
+    let all = names
+        .iter()
+        .try_fold(Repairs::NONE, |repairs, name| repairs.with(name));
+    all.ok_or_else(|| {
+        Failure::input(format_args!(
+            "--repairs names `{NO_REPAIRS}` beside others; write `{NO_REPAIRS}` alone, or some of {}",
+            Repairs::NAMES.join(",")
+        ))
+    })
+}
+
+/// An option that changes nothing about any policy is a mistake: who gives it expects something else.
+fn refuse_rules_of_nobody(args: &SimulateArgs, set: &TaskSet, jobs: &[Job]) -> Result<(), Failure> {
+    let rules = || jobs.iter().filter_map(|job| job.policy.as_linux());
+    if args.lagging.is_some() && rules().next().is_none() {
+        return Err(Failure::input(
+            "--lagging is for dl-linux and dl-sp; simulate one of them (--policy dl-linux)",
+        ));
+    }
+    let wanted = set.scheduler.repairs;
+    if !args.repairs.is_empty() && !rules().any(|rules| Some(rules.repairs) == wanted) {
+        return Err(Failure::input(
+            "--repairs is for dl-sp; simulate it (--policy dl-sp), since dl-linux never has any repairs",
+        ));
+    }
+    Ok(())
+}
+
 /// What a page says of how to make it again.
 fn options(args: &SimulateArgs) -> String {
     let mut options = String::new();
@@ -64,6 +108,12 @@ fn options(args: &SimulateArgs) -> String {
     }
     if args.reserve_server {
         options.push_str(" --reserve-server");
+    }
+    if !args.repairs.is_empty() {
+        options.push_str(&format!(" --repairs {}", args.repairs.join(",")));
+    }
+    if let Some(lagging) = &args.lagging {
+        options.push_str(&format!(" --lagging {lagging}"));
     }
     options
 }
