@@ -239,7 +239,7 @@ pub const POLICIES: &[Entry] = &[
     },
     Entry {
         name: "dl-linux",
-        summary: "SCHED_DEADLINE: run queues, push and pull, constant-bandwidth servers, as Linux does it",
+        summary: "SCHED_DEADLINE as Linux does it: run queues, push and pull, constant-bandwidth servers; no guarantee",
         source: "Linux; Tang et al., RTNS 2021",
         domain: "affinities within clusters (cpusets), deadlines up to the period",
         order: OrderName::Edf,
@@ -250,7 +250,8 @@ pub const POLICIES: &[Entry] = &[
         name: "dl-sp",
         summary: "SCHED_DEADLINE with the four repairs for semi-partitioned affinities",
         source: "Tang et al., RTNS 2021",
-        domain: "each task on one CPU or on all of its cluster, deadlines up to the period",
+        domain: "each task on one CPU or on all of its cluster, deadlines up to the period; without the repair \
+                 `admission` any affinities within clusters",
         order: OrderName::Edf,
         invariant: Invariant::PushPull,
         build: |name, set| push_pull(name, set, set.scheduler.repairs.unwrap_or(Repairs::ALL)),

@@ -14,6 +14,8 @@ pub enum Rule {
     NonPreemptive,
     /// SCHED_DEADLINE with repaired migrations: each task on one CPU or on all of them.
     SemiPartitioned,
+    /// SCHED_DEADLINE as Linux has it, of which no test speaks: only what holds of every scheduler does.
+    AsLinux,
     /// PD2: in quanta that begin on all CPUs together, or staggered.
     Pfair {
         /// Whether the quanta of each CPU begin a little after those of the one before.
@@ -43,11 +45,12 @@ pub const POLICIES: [&str; 16] = [
 ];
 
 impl Rule {
-    /// The rule of the policy with this name, in any case; `None` for those of which no test speaks.
+    /// The rule of the policy with this name, in any case; `None` for those of which nothing is known.
     pub fn of_policy(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "np-g-edf" => Some(Self::NonPreemptive),
             "dl-sp" => Some(Self::SemiPartitioned),
+            "dl-linux" => Some(Self::AsLinux),
             "pd2" => Some(Self::Pfair { staggered: false }),
             "s-pd2" => Some(Self::Pfair { staggered: true }),
             other => Terms::of_policy(other, Share::DEFAULT_RESERVE)
@@ -62,9 +65,10 @@ impl Rule {
             Self::Preemptive(Order::FixedPriority, _)
             | Self::Preemptive(Order::Edf, Placement::Partitioned | Placement::Weak)
             | Self::Pfair { .. } => Criterion::Hard,
-            Self::Preemptive(Order::Edf, _) | Self::NonPreemptive | Self::SemiPartitioned => {
-                Criterion::Soft
-            }
+            Self::Preemptive(Order::Edf, _)
+            | Self::NonPreemptive
+            | Self::SemiPartitioned
+            | Self::AsLinux => Criterion::Soft,
         }
     }
 
@@ -109,7 +113,7 @@ impl Rule {
                 |cpus, all| cpus == all || cpus.len() == 1,
                 "takes one CPU or all of them",
             ),
-            Self::Preemptive(..) | Self::NonPreemptive => return None,
+            Self::Preemptive(..) | Self::NonPreemptive | Self::AsLinux => return None,
         };
         let outside = set.tasks.iter().find(|task| {
             let cpus = *task.affinity.cpus() & all;
@@ -137,5 +141,8 @@ mod tests {
             Rule::of_policy("strong-edf")
         );
         assert_eq!(Rule::of_policy("cem"), None);
+        // Something is known of it, and no test speaks of it.
+        assert_eq!(Rule::of_policy("DL-Linux"), Some(Rule::AsLinux));
+        assert!(!POLICIES.contains(&"dl-linux"));
     }
 }

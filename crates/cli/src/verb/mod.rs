@@ -14,4 +14,5 @@ pub mod scenario;
 pub mod schema;
 mod shown;
 pub mod simulate;
+mod unconditional;
 mod watch;

@@ -8,7 +8,7 @@ use shiftwork_report::Bound;
 use crate::catalogue;
 use crate::failure::Failure;
 
-/// A policy of which tests speak, by its name in lower case.
+/// A policy of which something is known, by its name in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Named {
 /// The policy with this name, in any case; some are known to tests and to nobody else.
 ///
 /// # Errors
-/// If there is no such policy, or no test speaks of it.
+/// If there is no such policy, or nothing is known of it.
 pub fn named(name: &str) -> Result<Named, Failure> {
     let known = POLICIES
         .iter()

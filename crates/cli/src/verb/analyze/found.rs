@@ -13,6 +13,7 @@ use super::candidate::{self, Named, candidate};
 use super::counterexample;
 use crate::args::{AnalyzeArgs, CriterionName};
 use crate::failure::{Answer, Failure};
+use crate::verb::unconditional::why_nothing_is_guaranteed;
 
 /// What admission says under one policy.
 pub struct Admission {
@@ -31,7 +32,7 @@ impl Admission {
         match (&self.decision, &self.refusal) {
             (Some(decision), _) => &decision.reason,
             (None, Some(refusal)) => refusal,
-            (None, None) => "no condition is known under which this policy guarantees anything",
+            (None, None) => why_nothing_is_guaranteed(&self.policy),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::found::{Admission, Findings, Proposal, Scale};
 use crate::failure::Failure;
 use crate::output::{Console, columns};
 use crate::verb::shown::colour;
+use crate::verb::unconditional::why_nothing_is_guaranteed;
 
 /// Everything, from the whole to the single task.
 pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {
@@ -161,8 +162,13 @@ fn tests(set: &TaskSet, found: &PolicyAnalysis, console: &mut Console) -> Result
     if let Some(refusal) = &found.refusal {
         return console.line(refusal);
     }
+    let listed = listed(found);
+    if listed.is_empty() {
+        let why = why_nothing_is_guaranteed(&found.policy);
+        return console.line(format!("no test speaks of {}: {why}", found.policy));
+    }
     console.line(format!("tests for {}:", found.policy))?;
-    console.text(&columns(&listed(found)))?;
+    console.text(&columns(&listed))?;
     if found.best.iter().all(Option::is_none) {
         return Ok(());
     }

@@ -8,9 +8,12 @@ use shiftwork_policy::registry::Entry;
 use crate::failure::Failure;
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
+use crate::verb::unconditional::why_nothing_is_guaranteed;
 
 /// What admission says of a task set under a policy.
 pub struct Admission {
+    /// Under which policy.
+    policy: &'static str,
     /// `None` for a policy of which no condition is known.
     decision: Option<Decision>,
 }
@@ -20,6 +23,7 @@ impl Admission {
     pub fn of(entry: &Entry, set: &TaskSet, bound: &[Affinity]) -> Self {
         let terms = Terms::of_policy(entry.name, set.scheduler.reserve);
         Self {
+            policy: entry.name,
             decision: terms.map(|terms| admit(set, bound, terms)),
         }
     }
@@ -54,7 +58,7 @@ impl Admission {
     fn reason(&self) -> &str {
         match &self.decision {
             Some(decision) => &decision.reason,
-            None => "no condition is known under which this policy guarantees anything",
+            None => why_nothing_is_guaranteed(self.policy),
         }
     }
 

@@ -36,9 +36,11 @@ impl Chosen {
 /// Whether the machine that was asked for can run the policy.
 ///
 /// # Errors
-/// If it is the kernel, which does not decide by every policy.
+/// If it is the kernel, which does not decide by every policy; or if nobody chose, and the policy is
+/// the one that Linux has anyway.
 pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
     match wanted {
+        MachineName::Auto | MachineName::Kernel if entry.name == OF_LINUX => Err(of_linux()),
         MachineName::Kernel if !runs_in_kernel(entry.name) => Err(not_in_kernel(entry)),
         _ => Ok(()),
     }
@@ -100,6 +102,19 @@ fn best(
             ))),
         },
     }
+}
+
+/// The policy that copies what Linux does by itself.
+const OF_LINUX: &str = "dl-linux";
+
+/// Whoever names Linux's own policy expects Linux's own scheduler: a copy of it would be slower, and its
+/// figures would be taken for Linux's.
+fn of_linux() -> Failure {
+    Failure::input(format_args!(
+        "policy {OF_LINUX} is what Linux does by itself: start each task under SCHED_DEADLINE (`chrt -d -T \
+         RUNTIME_NS -P PERIOD_NS 0 COMMAND`); `--machine sim` simulates it, `--policy dl-sp` runs it with its \
+         repairs, and `--machine agent --best-effort` runs a copy of it to compare with"
+    ))
 }
 
 fn not_in_kernel(entry: &Entry) -> Failure {
@@ -194,5 +209,18 @@ mod tests {
         );
         let refused = check(MachineName::Kernel, named("weak-edf")).unwrap_err();
         assert!(refused.render(false).contains("--machine agent"));
+    }
+
+    #[test]
+    fn what_linux_does_by_itself_is_copied_only_on_request() {
+        for wanted in [MachineName::Auto, MachineName::Kernel] {
+            let refused = check(wanted, named("dl-linux")).unwrap_err();
+            assert!(refused.render(false).contains("chrt -d"), "{refused:?}");
+            assert_eq!(refused.status(), 2);
+        }
+        for wanted in [MachineName::Agent, MachineName::Fifo, MachineName::Sim] {
+            assert_eq!(check(wanted, named("dl-linux")), Ok(()));
+        }
+        assert_eq!(check(MachineName::Auto, named("dl-sp")), Ok(()));
     }
 }
