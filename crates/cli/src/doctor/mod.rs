@@ -8,6 +8,7 @@ mod ability;
 mod cpus;
 mod kernel;
 mod privileges;
+mod sched_deadline;
 #[cfg(test)]
 mod tests;
 mod virtualization;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use shiftwork_live::host::{Obstacle, System};
 
 pub use ability::Ability;
+pub use sched_deadline::{SchedDeadline, SchedDeadlineOutput};
 
 /// How good something is for real-time scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -115,7 +117,8 @@ const CHECKS: &[Check] = &[
     privileges::rtprio,
 ];
 
-/// Looks at everything.
-pub fn examine(system: &System) -> Vec<Finding> {
-    CHECKS.iter().map(|check| check(system)).collect()
+/// Looks at everything; what there is to know of SCHED_DEADLINE was looked for already.
+pub fn examine(system: &System, deadline: &SchedDeadline) -> Vec<Finding> {
+    let checked = CHECKS.iter().map(|check| check(system));
+    checked.chain(deadline.findings()).collect()
 }

@@ -2,8 +2,12 @@
 
 use super::*;
 
+fn examined(system: &System) -> Vec<Finding> {
+    examine(system, &SchedDeadline::of(system))
+}
+
 fn finding(system: &System, name: &str) -> Finding {
-    examine(system)
+    examined(system)
         .into_iter()
         .find(|finding| finding.name == name)
         .unwrap()
@@ -11,8 +15,8 @@ fn finding(system: &System, name: &str) -> Finding {
 
 #[test]
 fn a_machine_that_says_nothing_is_examined_without_a_panic_and_claims_nothing_good() {
-    let findings = examine(&System::of([("", ""); 0]));
-    assert_eq!(findings.len(), CHECKS.len());
+    let findings = examined(&System::of([("", ""); 0]));
+    assert_eq!(findings.len(), CHECKS.len() + 5);
     // The clock is asked of the kernel itself, not of a file.
     let good: Vec<_> = findings
         .iter()
@@ -33,7 +37,7 @@ fn whatever_is_not_good_has_a_remedy() {
             ("/sys/kernel/debug/sched/features", ""),
         ]),
     ];
-    for finding in machines.iter().flat_map(examine) {
+    for finding in machines.iter().flat_map(examined) {
         let must = matches!(finding.verdict, Verdict::Poor | Verdict::Missing);
         assert_eq!(finding.remedy.is_some(), must, "{finding:?}");
     }
@@ -53,7 +57,7 @@ fn what_is_missing_is_exactly_what_run_refuses_for() {
     for chosen in 0_usize..1 << files.len() {
         let chosen = (0..files.len()).filter(|index| chosen >> index & 1 == 1);
         let system = System::of(chosen.map(|index| files[index]));
-        let mut missing: Vec<String> = examine(&system)
+        let mut missing: Vec<String> = examined(&system)
             .into_iter()
             .filter(|finding| finding.verdict == Verdict::Missing)
             .map(|finding| finding.found)

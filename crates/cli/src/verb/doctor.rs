@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_live::host::System;
 
-use crate::doctor::{Ability, Finding, Verdict, examine};
+use crate::doctor::{Ability, Finding, SchedDeadline, SchedDeadlineOutput, Verdict, examine};
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
@@ -14,6 +14,8 @@ use crate::output::{Console, columns};
 pub struct DoctorOutput {
     schema_version: u64,
     findings: Vec<Finding>,
+    /// Who runs under SCHED_DEADLINE now.
+    sched_deadline: SchedDeadlineOutput,
     #[serde(flatten)]
     ability: Ability,
 }
@@ -21,12 +23,14 @@ pub struct DoctorOutput {
 /// Examines this machine.
 pub fn run(console: &mut Console) -> Result<Answer, Failure> {
     let system = System::this();
-    let findings = examine(&system);
+    let deadline = SchedDeadline::of(&system);
+    let findings = examine(&system, &deadline);
     let ability = Ability::of(&system);
     if console.json {
         console.json_line(&DoctorOutput {
             schema_version: SCHEMA_VERSION,
             findings,
+            sched_deadline: deadline.output(),
             ability,
         })?;
         return Ok(Answer::Yes);

@@ -5,6 +5,7 @@
 //! does before it loads anything. `shiftwork doctor` shows the same facts and says the same words.
 
 pub mod bandwidth;
+pub mod deadline;
 pub mod kernel;
 mod obstacle;
 pub mod privileges;
@@ -12,6 +13,7 @@ pub mod sched_ext;
 pub mod system;
 
 pub use bandwidth::{DeadlineServer, RealTimeLimit, Served, deadline_servers, real_time_limit};
+pub use deadline::{DeadlineThread, DeadlineThreads, Reservation, deadline_threads};
 pub use kernel::is_real_time;
 pub use obstacle::{Obstacle, obstacle_to_fifo, obstacle_to_pinning, obstacles};
 pub use sched_ext::WATCHDOG_MAX;

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use rustix::thread::Pid;
 use shiftwork_model::{CpuId, CpuSet};
+
+use super::Reservation;
+use crate::sys;
 
 /// More caches than any CPU has.
 const CACHES_MAX: usize = 16;
@@ -14,12 +18,17 @@ const CACHES_MAX: usize = 16;
 pub struct System {
     /// The files of a machine that is made up, by path; `None`: this machine's.
     made_up: Option<BTreeMap<String, Vec<u8>>>,
+    /// What the threads of a machine that is made up have reserved, by their numbers.
+    reservations: BTreeMap<i32, Reservation>,
 }
 
 impl System {
     /// The machine this program runs on.
     pub const fn this() -> Self {
-        Self { made_up: None }
+        Self {
+            made_up: None,
+            reservations: BTreeMap::new(),
+        }
     }
 
     /// A machine of which nothing is known but these files, each with its path from `/` on.
@@ -28,6 +37,23 @@ impl System {
         let files = files.map(|(path, content)| (path.to_owned(), content.into()));
         Self {
             made_up: Some(files.collect()),
+            reservations: BTreeMap::new(),
+        }
+    }
+
+    /// The same machine, if it is made up, with a thread that has reserved so much.
+    #[must_use]
+    pub fn with_reservation(mut self, thread: i32, reservation: Reservation) -> Self {
+        self.reservations.insert(thread, reservation);
+        self
+    }
+
+    /// What a thread has reserved, all zero where it is not under SCHED_DEADLINE; `None` if there is no such
+    /// thread or the kernel does not let this process ask.
+    pub fn reservation(&self, thread: i32) -> Option<Reservation> {
+        match &self.made_up {
+            Some(_) => self.reservations.get(&thread).copied(),
+            None => sys::thread::reservation(Pid::from_raw(thread)?).ok(),
         }
     }
 

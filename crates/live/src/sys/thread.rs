@@ -7,7 +7,9 @@ use rustix::thread::{
     CpuSet as RawCpuSet, Pid, gettid, sched_getcpu, sched_setaffinity, sched_yield,
     set_current_timer_slack,
 };
-use shiftwork_model::{CpuId, CpuSet};
+use shiftwork_model::{CpuId, CpuSet, Span};
+
+use crate::host::Reservation;
 
 /// The number of the calling thread.
 pub(crate) fn own_id() -> Pid {
@@ -94,6 +96,54 @@ pub(crate) fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
     }
 }
 
+/// What the thread has reserved under SCHED_DEADLINE; all zero if it is scheduled by another class.
+///
+/// # Errors
+/// If there is no such thread, or without the privilege.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(crate) fn reservation(thread: Pid) -> io::Result<Reservation> {
+    let mut found = libc::sched_attr {
+        size: 0,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // 48 bytes: the first version of the structure, which every kernel can fill.
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: the pointer is to a live local, the call is told its size and writes no more than that, and
+    // keeps nothing of it.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getattr,
+            thread.as_raw_nonzero().get(),
+            &raw mut found,
+            size,
+            0,
+        )
+    };
+    match failed {
+        0 if found.sched_policy == DEADLINE => Ok(Reservation {
+            runtime: Span::from_ns(found.sched_runtime),
+            deadline: Span::from_ns(found.sched_deadline),
+            period: Span::from_ns(found.sched_period),
+        }),
+        // Others have no such parameters: newer kernels tell the length of a slice in their place.
+        0 => Ok(Reservation {
+            runtime: Span::ZERO,
+            deadline: Span::ZERO,
+            period: Span::ZERO,
+        }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// `SCHED_DEADLINE` as the kernel numbers it.
+const DEADLINE: u32 = 6;
+
 /// The timers of the calling thread go off when they are due, not up to 50 us later, as the kernel
 /// allows itself otherwise.
 ///
@@ -129,6 +179,13 @@ mod tests {
     fn a_process_knows_its_own_threads() {
         assert!(is_ours(own_id()));
         assert!(!is_ours(Pid::from_raw(i32::MAX).unwrap()));
+    }
+
+    #[test]
+    fn a_thread_that_was_given_no_reservation_has_none_and_nobody_has_none_at_all() {
+        let own = reservation(own_id()).unwrap();
+        assert!(own.runtime.is_zero() && own.period.is_zero(), "{own:?}");
+        assert!(reservation(Pid::from_raw(i32::MAX).unwrap()).is_err());
     }
 
     #[test]
