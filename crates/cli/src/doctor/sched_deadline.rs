@@ -187,8 +187,14 @@ impl SchedDeadline {
                  `shiftwork run --policy dl-sp` (docs/sched-deadline.md)",
             );
         }
-        if threads.iter().any(|thread| thread.cpus.is_none()) {
-            return Finding::unknown(NAME, "affinities cannot be read");
+        let hidden = threads.iter().filter(|thread| is_hidden(thread)).count();
+        if hidden > 0 {
+            return Finding::unknown(
+                NAME,
+                format!(
+                    "where {hidden} of the threads may run, or what they reserve, is not to be seen"
+                ),
+            );
         }
         let text = match threads.len() {
             0 => "no thread is under SCHED_DEADLINE",
@@ -270,6 +276,11 @@ impl SchedDeadline {
              CPUs that are alike, by an exclusive cpuset (docs/sched-deadline.md)",
         )
     }
+}
+
+/// Whether something about the thread could not be read, so that nothing good can be said of it.
+fn is_hidden(thread: &DeadlineThread) -> bool {
+    thread.cpus.is_none() || thread.reservation.is_none()
 }
 
 /// Runtime by period, in units of [`WHOLE`]; `None` for a period of zero.
@@ -444,6 +455,23 @@ mod tests {
         // In a cpuset of its own a thread has all that it may have, and CPUs that are away count for nobody.
         let fits = affinities(&[("2", "2", 20), ("0-3", "0-7", 20)]);
         assert_eq!(fits.verdict, Verdict::Good, "{fits:?}");
+    }
+
+    #[test]
+    fn threads_of_which_something_is_hidden_are_not_called_good() {
+        let zeros = "0 ".repeat(36);
+        let stat = format!("7 (control) S 1 {zeros}6 0\n");
+        let files = [
+            ("/proc/7/task/7/stat", stat.as_str()),
+            ("/proc/7/task/7/status", "Cpus_allowed_list:\t0-3\n"),
+            ONLINE,
+        ];
+        let finding = finding(&System::of(files), "dl-affinities");
+        assert_eq!(finding.verdict, Verdict::Unknown);
+        assert_eq!(
+            finding.found,
+            "where 1 of the threads may run, or what they reserve, is not to be seen"
+        );
     }
 
     #[test]
