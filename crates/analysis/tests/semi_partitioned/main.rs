@@ -14,8 +14,7 @@
 //! the largest of more and more random jobs is far slower. Growth slower than that is not found out.
 //!
 //! *Inversions.* Each affinity-related one (see `shiftwork_trace::Inversions`) begins with a migrating job in
-//! the way. By Example 8 it ends with that job. Where several jobs end or wake at one instant another migrating
-//! job can take its place; such chains, and direct inversions, must be rare.
+//! the way, and by Example 8 it ends with that job. So none may outlast its cost, and none may be direct.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
