@@ -18,6 +18,7 @@ use shiftwork_model::{Instant, Span, Task, TaskSet};
 use self::cpusets::Halves;
 use self::schedule::{Difference, Schedule};
 use self::sets::Kind;
+use self::work::NOT_ADMITTED;
 use crate::common::run as simulate;
 use crate::long;
 
@@ -144,8 +145,11 @@ pub fn affinities_switch_as_their_model() -> Result<(), String> {
     all_agree(&sets, FIRST)
 }
 
+/// Kernels before 7 go on counting threads that are gone, and then have no room for some of the sets, each of
+/// which they admit alone: those are told, and more than half have to be compared.
 fn all_agree(sets: &[TaskSet], first: usize) -> Result<(), String> {
     let mut different = Vec::new();
+    let mut left_out = 0;
     for set in sets {
         // A busy host disturbs even a clock that counts instructions, seldom at the same place twice.
         let agreed = agree(set, first).or_else(|why| {
@@ -153,9 +157,17 @@ fn all_agree(sets: &[TaskSet], first: usize) -> Result<(), String> {
             agree(set, first)
         });
         if let Err(why) = agreed {
+            if why.contains(NOT_ADMITTED) && is_admitted(set) {
+                println!("LEFT OUT, {}: {why}", set.name);
+                left_out += 1;
+                continue;
+            }
             println!("{why}\n{}", shiftwork_taskset::write(set));
             different.push(set.name.clone());
         }
+    }
+    if 2 * left_out >= sets.len() {
+        return Err(format!("{left_out} of {} are not admitted", sets.len()));
     }
     match different.is_empty() {
         true => Ok(()),

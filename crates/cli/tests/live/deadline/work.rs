@@ -11,6 +11,9 @@ use thread_priority::{
     set_thread_priority_and_policy,
 };
 
+/// How the error begins if the kernel has no room for a thread.
+pub const NOT_ADMITTED: &str = "it is not admitted";
+
 /// So far the calling thread computes without looking whether others want to: an emulator that does one
 /// CPU after the other goes on to the next when a thread pauses, and that takes it longer than this.
 const STRIDE_NS: u64 = 5_000;
@@ -39,7 +42,8 @@ pub fn enter(cost: Span, deadline: Span, period: Span) -> Result<(), String> {
     };
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Deadline);
     // The calling thread: here the crate takes the kernel's numbers of threads, not those of pthreads.
-    set_thread_priority_and_policy(0, server, policy).map_err(|error| error.to_string())
+    set_thread_priority_and_policy(0, server, policy)
+        .map_err(|error| format!("{NOT_ADMITTED}: {error}"))
 }
 
 /// What a clock says, in nanoseconds.
