@@ -217,6 +217,19 @@ impl PushPull {
         self.homes[task.index()] = cpu;
     }
 
+    /// The waiting job is the last of its deadline in another queue from now on.
+    fn move_to(&mut self, task: TaskId, cpu: CpuId) {
+        let home = self.homes[task.index()];
+        self.remove(task, home);
+        self.enqueue(task, cpu);
+    }
+
+    fn remove(&mut self, task: TaskId, cpu: CpuId) {
+        self.queues[cpu.index()]
+            .ready
+            .retain(|ready| ready.task != task);
+    }
+
     /// Takes the job out of its queue; whether it ran.
     fn dequeue(&mut self, task: TaskId) -> bool {
         let home = self.homes[task.index()];
@@ -298,8 +311,7 @@ impl PushPull {
             let is_earlier =
                 |found: &&Ready| here.is_none_or(|here| found.deadline < here.deadline);
             if let Some(task) = found.filter(is_earlier).map(|found| found.task) {
-                self.queues[other].ready.retain(|ready| ready.task != task);
-                self.enqueue(task, cpu);
+                self.move_to(task, cpu);
             }
         }
     }
@@ -307,10 +319,7 @@ impl PushPull {
     /// Moves waiting jobs to CPUs where they run at once, the earliest first, until one has to stay.
     fn push(&mut self, cpu: CpuId) {
         while let Some((job, target)) = self.next_push(cpu) {
-            self.queues[cpu.index()]
-                .ready
-                .retain(|ready| ready.task != job);
-            self.enqueue(job, target);
+            self.move_to(job, target);
             self.decide(target);
         }
     }
@@ -318,10 +327,7 @@ impl PushPull {
     /// The same for one job, even if it is the only one here.
     fn push_even_alone(&mut self, cpu: CpuId) {
         if let Some((job, target)) = self.pushed_from(cpu) {
-            self.queues[cpu.index()]
-                .ready
-                .retain(|ready| ready.task != job);
-            self.enqueue(job, target);
+            self.move_to(job, target);
             self.decide(target);
         }
     }
@@ -573,9 +579,7 @@ impl Placement for PushPull {
             self.dequeue(task);
             self.tasks.get_mut(task).status = Status::Backlogged;
         } else {
-            self.queues[cpu.index()]
-                .ready
-                .retain(|ready| ready.task != task);
+            self.remove(task, cpu);
         }
         self.enqueued += 1;
         let goes_on = self.ties == Ties::Running && !woken && next.deadline > next.ready;
