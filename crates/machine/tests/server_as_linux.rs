@@ -1,0 +1,511 @@
+//! The server of Linux's rule: every edge of Fig. 1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021, also with
+//! deadlines before the end of the period, and random walks against Linux's own arithmetic.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
+use shiftwork_model::{Instant, Lagging, RandomStream, Span};
+
+const AT: fn(u64) -> Instant = Instant::from_ns;
+const NS: fn(u64) -> Span = Span::from_ns;
+const BOTH: [Lagging; 2] = [Lagging::Grid, Lagging::Reset];
+
+fn parameters(cost: u64, period: u64, deadline: u64) -> ServerParameters {
+    ServerParameters {
+        cost: NS(cost),
+        period: NS(period),
+        deadline: NS(deadline),
+    }
+}
+
+/// The deadline is the end of the period.
+const IMPLICIT: (u64, u64, u64) = (4, 10, 10);
+/// It is before that.
+const CONSTRAINED: (u64, u64, u64) = (3, 10, 6);
+
+/// A server with these cost, period and deadline, whose task has entered at 0 and run for `ran`.
+fn after((cost, period, deadline): (u64, u64, u64), lagging: Lagging, ran: u64) -> Server {
+    let parameters = parameters(cost, period, deadline);
+    let mut server = Server::new(parameters, ServerRule::Linux(lagging));
+    let admission = server.begin(AT(0), AT(0), parameters);
+    assert_eq!(admission, Admission::Ready(AT(deadline)));
+    server.consume(NS(ran));
+    server
+}
+
+/// What is left of its budget, and the end of its period.
+fn rest(server: &Server) -> (u64, u64) {
+    (server.left().as_ns(), server.end().unwrap().as_ns())
+}
+
+fn wake(server: &mut Server, now: u64) -> Admission {
+    // Neither the release nor the parameters of the job count.
+    server.begin(AT(0), AT(now), parameters(1, 1, 1))
+}
+
+fn succeed(server: &mut Server, now: u64) -> Admission {
+    server.succeed(AT(0), AT(now), parameters(1, 1, 1))
+}
+
+#[test]
+fn whoever_enters_has_a_full_budget_and_a_deadline_counted_from_then() {
+    for lagging in BOTH {
+        let parameters = parameters(3, 10, 6);
+        let mut server = Server::new(parameters, ServerRule::Linux(lagging));
+        assert_eq!(server.end(), None);
+        assert_eq!(wake(&mut server, 7), Admission::Ready(AT(13)));
+        assert_eq!(rest(&server), (3, 17));
+    }
+}
+
+#[test]
+fn whoever_wakes_at_the_deadline_or_after_it_gets_a_period_that_begins_then() {
+    for lagging in BOTH {
+        for (ran, now) in [(0, 10), (2, 10), (4, 10), (2, 11), (4, 37)] {
+            let mut server = after(IMPLICIT, lagging, ran);
+            assert_eq!(wake(&mut server, now), Admission::Ready(AT(now + 10)));
+            assert_eq!(rest(&server), (4, now + 10));
+
+            let mut server = after(IMPLICIT, lagging, ran);
+            let resumed = server.resume(AT(now));
+            assert_eq!(resumed, Admission::Replenished(AT(now + 10)));
+            assert_eq!(rest(&server), (4, now + 10));
+        }
+    }
+}
+
+#[test]
+fn whoever_wakes_before_the_deadline_keeps_what_the_bandwidth_allows() {
+    for lagging in BOTH {
+        // Half of the budget lasts for half of the period.
+        for now in [2, 4, 5] {
+            let mut server = after(IMPLICIT, lagging, 2);
+            assert_eq!(wake(&mut server, now), Admission::Ready(AT(10)));
+            assert_eq!(rest(&server), (2, 10));
+            assert_eq!(server.resume(AT(now)), Admission::Ready(AT(10)));
+            assert_eq!(rest(&server), (2, 10));
+        }
+        for now in [6, 9] {
+            let mut server = after(IMPLICIT, lagging, 2);
+            assert_eq!(wake(&mut server, now), Admission::Ready(AT(now + 10)));
+            assert_eq!(rest(&server), (4, now + 10));
+            let mut server = after(IMPLICIT, lagging, 2);
+            let resumed = server.resume(AT(now));
+            assert_eq!(resumed, Admission::Replenished(AT(now + 10)));
+        }
+    }
+}
+
+#[test]
+fn whoever_wakes_with_nothing_left_waits_for_the_end_of_the_period() {
+    for lagging in BOTH {
+        for (ran, deadline, left) in [(4, 20, 4), (5, 20, 3)] {
+            let mut server = after(IMPLICIT, lagging, ran);
+            assert_eq!(wake(&mut server, 7), Admission::Throttled(AT(10)));
+            assert_eq!(server.replenish(AT(10)), AT(deadline));
+            assert_eq!(rest(&server), (left, 20));
+        }
+    }
+}
+
+#[test]
+fn with_a_deadline_before_the_end_of_the_period_the_budget_shrinks_and_the_deadline_stays() {
+    for lagging in BOTH {
+        // By its density, 3 in 6, the 2 that are left last for 4.
+        for (now, left) in [(1, 2), (2, 2), (3, 1), (4, 1)] {
+            let mut server = after(CONSTRAINED, lagging, 1);
+            assert_eq!(wake(&mut server, now), Admission::Ready(AT(6)), "at {now}");
+            assert_eq!(rest(&server), (left, 10), "at {now}");
+            assert_eq!(server.resume(AT(now)), Admission::Ready(AT(6)));
+        }
+        let mut server = after(CONSTRAINED, lagging, 1);
+        assert_eq!(wake(&mut server, 5), Admission::Throttled(AT(10)));
+        assert_eq!(server.replenish(AT(10)), AT(16));
+        assert_eq!(rest(&server), (3, 20));
+    }
+}
+
+#[test]
+fn whoever_wakes_between_the_deadline_and_the_end_of_the_period_waits_for_that() {
+    for lagging in BOTH {
+        for now in [6, 9] {
+            let mut server = after(CONSTRAINED, lagging, 1);
+            assert_eq!(wake(&mut server, now), Admission::Throttled(AT(10)));
+            assert_eq!(rest(&server), (0, 10));
+            assert_eq!(server.replenish(AT(10)), AT(16));
+            assert_eq!(rest(&server), (3, 20));
+        }
+        for now in [10, 12] {
+            let mut server = after(CONSTRAINED, lagging, 1);
+            assert_eq!(wake(&mut server, now), Admission::Ready(AT(now + 6)));
+            assert_eq!(rest(&server), (3, now + 10));
+        }
+        // What was used beyond the budget is not forgotten meanwhile.
+        let mut server = after(CONSTRAINED, lagging, 4);
+        assert_eq!(wake(&mut server, 8), Admission::Throttled(AT(10)));
+        assert_eq!(server.replenish(AT(10)), AT(16));
+        assert_eq!(rest(&server), (2, 20));
+    }
+}
+
+#[test]
+fn a_job_that_succeeds_another_waits_for_the_next_period_and_gives_up_what_is_left() {
+    for lagging in BOTH {
+        for (shape, now) in [
+            (IMPLICIT, 3),
+            (IMPLICIT, 9),
+            (CONSTRAINED, 2),
+            (CONSTRAINED, 8),
+        ] {
+            let (cost, _, deadline) = shape;
+            let mut server = after(shape, lagging, 2);
+            assert_eq!(succeed(&mut server, now), Admission::Throttled(AT(10)));
+            assert_eq!(rest(&server), (0, 10));
+            assert_eq!(server.replenish(AT(10)), AT(10 + deadline));
+            assert_eq!(rest(&server), (cost, 20));
+        }
+        let mut server = after(IMPLICIT, lagging, 5);
+        assert_eq!(succeed(&mut server, 6), Admission::Throttled(AT(10)));
+        assert_eq!(server.replenish(AT(10)), AT(20));
+        assert_eq!(rest(&server), (3, 20), "the debt is kept");
+    }
+}
+
+#[test]
+fn a_job_that_succeeds_a_tardy_one_goes_on_with_the_period_after_the_present_one() {
+    for lagging in BOTH {
+        for now in [10, 13, 20] {
+            let mut server = after(IMPLICIT, lagging, 3);
+            let admission = succeed(&mut server, now);
+            assert_eq!(admission, Admission::Replenished(AT(20)));
+            assert_eq!(rest(&server), (4, 20));
+        }
+        for now in [10, 16] {
+            let mut server = after(CONSTRAINED, lagging, 3);
+            let admission = succeed(&mut server, now);
+            assert_eq!(admission, Admission::Replenished(AT(16)));
+            assert_eq!(rest(&server), (3, 20));
+        }
+    }
+}
+
+#[test]
+fn a_spent_budget_waits_for_the_end_of_the_period_unless_that_is_over() {
+    for lagging in BOTH {
+        let mut server = after(IMPLICIT, lagging, 4);
+        assert_eq!(server.spent(AT(9)), Spent::Throttled(AT(10)));
+        assert_eq!(server.spent(AT(10)), Spent::Replenished(AT(20)));
+        assert_eq!(rest(&server), (4, 20));
+        // Between its deadline and the end of the period a task waits too.
+        let mut server = after(CONSTRAINED, lagging, 3);
+        assert_eq!(server.spent(AT(8)), Spent::Throttled(AT(10)));
+        assert_eq!(server.spent(AT(11)), Spent::Replenished(AT(16)));
+    }
+}
+
+#[test]
+fn what_was_used_beyond_the_budget_is_paid_back_period_by_period() {
+    for lagging in BOTH {
+        for (beyond, periods, left) in [
+            (0, 1, 4),
+            (1, 1, 3),
+            (3, 1, 1),
+            (4, 2, 4),
+            (5, 2, 3),
+            (7, 2, 1),
+            (8, 3, 4),
+        ] {
+            let mut server = after(IMPLICIT, lagging, 4 + beyond);
+            assert_eq!(server.overdrawn(), NS(beyond));
+            let end = 10 + 10 * periods;
+            assert_eq!(server.replenish(AT(10)), AT(end), "{beyond} too much");
+            assert_eq!(rest(&server), (left, end), "{beyond} too much");
+            assert_eq!(server.overdrawn(), Span::ZERO);
+        }
+    }
+}
+
+#[test]
+fn whoever_lags_by_more_than_a_period_starts_anew_only_if_told_to() {
+    let late = |lagging, ran, now| {
+        let mut server = after(IMPLICIT, lagging, ran);
+        let spent = server.spent(AT(now));
+        (spent, rest(&server))
+    };
+    for lagging in BOTH {
+        // A deadline that is due now is not over yet.
+        let expected = (Spent::Replenished(AT(20)), (4, 20));
+        assert_eq!(late(lagging, 4, 20), expected);
+        // The debt postpones it far enough.
+        let expected = (Spent::Replenished(AT(30)), (3, 30));
+        assert_eq!(late(lagging, 9, 30), expected);
+    }
+    let expected = (Spent::Replenished(AT(20)), (4, 20));
+    assert_eq!(late(Lagging::Grid, 4, 21), expected);
+    let expected = (Spent::Replenished(AT(31)), (4, 31));
+    assert_eq!(late(Lagging::Reset, 4, 21), expected);
+    // Then nothing is owed any more.
+    let expected = (Spent::Replenished(AT(20)), (3, 20));
+    assert_eq!(late(Lagging::Grid, 5, 21), expected);
+    let expected = (Spent::Replenished(AT(31)), (4, 31));
+    assert_eq!(late(Lagging::Reset, 5, 21), expected);
+    // The deadline counts, not the end of the period.
+    let mut server = after(CONSTRAINED, Lagging::Reset, 3);
+    assert_eq!(server.replenish(AT(17)), AT(23));
+    assert_eq!(rest(&server), (3, 27));
+}
+
+#[test]
+fn other_parameters_hold_from_the_next_replenishment_on() {
+    for lagging in BOTH {
+        let mut server = after(IMPLICIT, lagging, 1);
+        server.set_parameters(parameters(2, 5, 5));
+        assert_eq!(rest(&server), (3, 10));
+        server.consume(NS(3));
+        assert_eq!(server.spent(AT(6)), Spent::Throttled(AT(10)));
+        assert_eq!(server.replenish(AT(10)), AT(15));
+        assert_eq!(rest(&server), (2, 15));
+        // A task that wakes is judged by the bandwidth that it has now: 3 are left for 6.
+        for (cost, deadline, left) in [(6, 10, 3), (5, 10, 3), (4, 14, 4)] {
+            let mut server = after(IMPLICIT, lagging, 1);
+            server.set_parameters(parameters(cost, 10, 10));
+            assert_eq!(wake(&mut server, 4), Admission::Ready(AT(deadline)));
+            assert_eq!(rest(&server), (left, deadline));
+        }
+    }
+}
+
+#[test]
+fn the_zero_lag_time_follows_the_bandwidth_and_the_deadline() {
+    for lagging in BOTH {
+        for (ran, zero_lag) in [(0, 0), (1, 3), (2, 5), (3, 8), (4, 10), (5, 13), (8, 20)] {
+            let server = after(IMPLICIT, lagging, ran);
+            assert_eq!(server.zero_lag(), Some(AT(zero_lag)), "after {ran}");
+        }
+        // It is counted by the period, also where the deadline is before its end.
+        for (ran, zero_lag) in [(0, 0), (2, 3), (3, 6), (4, 10)] {
+            let server = after(CONSTRAINED, lagging, ran);
+            assert_eq!(server.zero_lag(), Some(AT(zero_lag)), "after {ran}");
+        }
+    }
+    let server = Server::new(parameters(4, 10, 10), ServerRule::Linux(Lagging::Grid));
+    assert_eq!(server.zero_lag(), None);
+}
+
+/// The same as Linux computes it: a budget below zero is a debt.
+#[derive(Clone, Copy, Debug)]
+struct Entity {
+    cost: i128,
+    period: i128,
+    relative_deadline: i128,
+    lagging: Lagging,
+    runtime: i128,
+    deadline: i128,
+    /// When the period ends that has this deadline.
+    next_period: i128,
+}
+
+/// What a task may do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Eligible {
+    /// It runs by this deadline.
+    By(i128),
+    /// It waits for a timer that rings then.
+    From(i128),
+}
+
+impl Entity {
+    fn new(parameters: ServerParameters, lagging: Lagging, now: i128) -> Self {
+        let mut entity = Self {
+            cost: 0,
+            period: 0,
+            relative_deadline: 0,
+            lagging,
+            runtime: 0,
+            deadline: 0,
+            next_period: 0,
+        };
+        entity.set(parameters);
+        entity.renew(now);
+        entity
+    }
+
+    fn set(&mut self, parameters: ServerParameters) {
+        self.cost = parameters.cost.as_ns().into();
+        self.period = parameters.period.as_ns().into();
+        self.relative_deadline = parameters.deadline.as_ns().into();
+    }
+
+    fn renew(&mut self, now: i128) {
+        self.runtime = self.cost;
+        self.deadline = now + self.relative_deadline;
+        self.next_period = now + self.period;
+    }
+
+    /// `replenish_dl_entity`, with the end of the period as it was when the period began: Linux computes it anew
+    /// from the parameters that it has by now, which differs where a deadline is before that end.
+    fn replenish(&mut self, now: i128) {
+        self.deadline = self.next_period + self.relative_deadline;
+        self.runtime += self.cost;
+        while self.runtime <= 0 {
+            self.deadline += self.period;
+            self.runtime += self.cost;
+        }
+        self.next_period = self.deadline - self.relative_deadline + self.period;
+        if self.lagging == Lagging::Reset && self.deadline < now {
+            self.renew(now);
+        }
+    }
+
+    /// `update_curr_dl`, when nothing is left.
+    fn throttle(&mut self, now: i128) -> Eligible {
+        if now < self.next_period {
+            return Eligible::From(self.next_period);
+        }
+        self.replenish(now);
+        Eligible::By(self.deadline)
+    }
+
+    /// `yield_task_dl`.
+    fn give_up(&mut self, now: i128) -> Eligible {
+        self.runtime = self.runtime.min(0);
+        self.throttle(now)
+    }
+
+    /// `enqueue_dl_entity` with a wake-up.
+    fn wake(&mut self, now: i128) -> Eligible {
+        let is_constrained = self.relative_deadline < self.period;
+        if is_constrained && self.deadline <= now && now < self.next_period {
+            return self.give_up(now);
+        }
+        let laxity = self.deadline - now;
+        if laxity <= 0 {
+            self.renew(now);
+        } else if self.runtime * self.relative_deadline > self.cost * laxity {
+            if is_constrained {
+                self.runtime = self.cost * laxity / self.relative_deadline;
+            } else {
+                self.renew(now);
+            }
+        }
+        if self.runtime <= 0 {
+            return self.throttle(now);
+        }
+        Eligible::By(self.deadline)
+    }
+
+    /// `task_non_contending`, rounded up; time begins at 0.
+    fn zero_lag(&self) -> i128 {
+        let ahead = (self.runtime * self.period).div_euclid(self.cost);
+        (self.deadline - ahead).max(0)
+    }
+}
+
+fn of_admission(admission: Admission) -> Eligible {
+    match admission {
+        Admission::Ready(deadline) | Admission::Replenished(deadline) => by(deadline),
+        Admission::Throttled(until) => Eligible::From(until.as_ns().into()),
+    }
+}
+
+fn of_spent(spent: Spent) -> Eligible {
+    match spent {
+        Spent::Replenished(deadline) => by(deadline),
+        Spent::Throttled(until) => Eligible::From(until.as_ns().into()),
+    }
+}
+
+fn by(deadline: Instant) -> Eligible {
+    Eligible::By(deadline.as_ns().into())
+}
+
+fn random_parameters(random: &mut RandomStream) -> ServerParameters {
+    let period = 2 + random.below(20);
+    let deadline = match random.below(2) {
+        0 => period,
+        _ => 1 + random.below(period),
+    };
+    parameters(1 + random.below(deadline), period, deadline)
+}
+
+/// A task that runs, sleeps, yields, is late, and overruns; returns how often it was throttled.
+fn walk(seed: u64, lagging: Lagging) -> u64 {
+    let mut random = RandomStream::new(seed, 0, 0);
+    let first = random_parameters(&mut random);
+    let mut now = random.below(30);
+    let mut server = Server::new(first, ServerRule::Linux(lagging));
+    let mut entity = Entity::new(first, lagging, now.into());
+    let mut found = of_admission(server.begin(AT(now), AT(now), first));
+    let mut expected = Eligible::By(entity.deadline);
+    let mut throttled = 0;
+    for step in 0..200 {
+        let overdrawn = server.overdrawn().as_ns();
+        let runtime = i128::from(server.left().as_ns()) - i128::from(overdrawn);
+        let end = server.end().map(|end| end.as_ns().into());
+        let zero_lag = server.zero_lag().map(|at| at.as_ns().into());
+        assert_eq!(
+            (found, runtime, end, zero_lag),
+            (
+                expected,
+                entity.runtime,
+                Some(entity.next_period),
+                Some(entity.zero_lag())
+            ),
+            "seed {seed}, step {step}, {lagging:?}, at {now}: {entity:?}"
+        );
+        if random.below(12) == 0 {
+            let other = random_parameters(&mut random);
+            server.set_parameters(other);
+            entity.set(other);
+        }
+        if let Eligible::From(until) = expected {
+            throttled += 1;
+            // The timer may ring late.
+            now = now.max(u64::try_from(until).unwrap()) + random.below(3) * random.below(15);
+            found = by(server.replenish(AT(now)));
+            entity.replenish(now.into());
+            expected = Eligible::By(entity.deadline);
+            continue;
+        }
+        // It waits for a CPU, and runs for as long as it has a budget, for less, or for more.
+        let left = server.left().as_ns();
+        let ran = match random.below(4) {
+            0 => random.below(left + 1),
+            1 => left + random.below(3) * random.below(20),
+            _ => left,
+        };
+        now += ran + random.below(2) * random.below(25);
+        server.consume(NS(ran));
+        entity.runtime -= i128::from(ran);
+        (found, expected) = match random.below(4) {
+            0 => {
+                let succeeded = server.succeed(AT(now), AT(now), first);
+                (of_admission(succeeded), entity.give_up(now.into()))
+            }
+            1 if entity.runtime <= 0 => {
+                (of_spent(server.spent(AT(now))), entity.throttle(now.into()))
+            }
+            sleep => {
+                now += random.below(2) * random.below(20);
+                let admission = match sleep {
+                    2 => server.resume(AT(now)),
+                    _ => server.begin(AT(now), AT(now), first),
+                };
+                (of_admission(admission), entity.wake(now.into()))
+            }
+        };
+    }
+    throttled
+}
+
+#[test]
+fn whatever_a_task_does_its_server_has_the_budget_and_the_deadline_that_linux_gives_it() {
+    let seeds = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 100_000,
+        None => 3_000,
+    };
+    for lagging in BOTH {
+        let throttled: u64 = (1..=seeds).map(|seed| walk(seed, lagging)).sum();
+        assert!(throttled > 20 * seeds, "{throttled}");
+    }
+}
