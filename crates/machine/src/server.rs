@@ -124,7 +124,8 @@ impl Server {
         self.when_spent(now)
     }
 
-    /// From the next period on these hold. What is left of a budget, and when its period ends, stay.
+    /// These hold from the next replenishment on, and where a wake-up is judged at once. What is left of a
+    /// budget, and when its period ends, stay.
     pub fn set_parameters(&mut self, parameters: ServerParameters) {
         self.parameters = parameters;
     }

@@ -67,10 +67,7 @@ impl PushPull {
             return;
         }
         if let Some(target) = self.target(home, task, deadline, false) {
-            let first = self.queues[target.index()].first();
-            if first.is_none_or(|first| deadline < first.deadline) {
-                self.homes[task.index()] = target;
-            }
+            self.homes[task.index()] = target;
         }
     }
 
