@@ -44,10 +44,25 @@ const MACHINES: &[Machine] = &[
         slowness: 30,
         only_long: false,
     },
+    Machine {
+        label: "",
+        accel: Accel::Icount,
+        kernel: || KernelChoice::Newest,
+        groups: &[Group::Clusters],
+        slowness: 30,
+        only_long: false,
+    },
     without_sched_ext("", || KernelChoice::Release("6.12".to_owned()), false),
     without_sched_ext("_on_6_1", || KernelChoice::Release("6.1".to_owned()), true),
-    other_deadline("_on_6_12", || KernelChoice::Release("6.12".to_owned())),
-    other_deadline("_on_an_older_kernel", || KernelChoice::Older(1)),
+    other_deadline("_on_6_12", &[Group::Deadline], || {
+        KernelChoice::Release("6.12".to_owned())
+    }),
+    other_deadline("_on_6_12", &[Group::Clusters], || {
+        KernelChoice::Release("6.12".to_owned())
+    }),
+    other_deadline("_on_an_older_kernel", &[Group::Deadline], || {
+        KernelChoice::Older(1)
+    }),
     other_kernel("_on_rt", || KernelChoice::Rt),
     other_kernel("_on_an_older_kernel", || KernelChoice::Older(1)),
     other_kernel("_on_a_still_older_kernel", || KernelChoice::Older(2)),
@@ -68,12 +83,16 @@ const fn without_sched_ext(
     }
 }
 
-const fn other_deadline(label: &'static str, kernel: fn() -> KernelChoice) -> Machine {
+const fn other_deadline(
+    label: &'static str,
+    groups: &'static [Group],
+    kernel: fn() -> KernelChoice,
+) -> Machine {
     Machine {
         label,
         accel: Accel::Icount,
         kernel,
-        groups: &[Group::Deadline],
+        groups,
         slowness: 30,
         only_long: true,
     }

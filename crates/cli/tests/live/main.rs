@@ -85,7 +85,7 @@ const TESTS: &[Test] = &[
     ),
     Test::new(
         "sched_deadline_in_clusters_switches_as_its_model",
-        Group::Deadline,
+        Group::Clusters,
         deadline::clusters_switch_as_their_model,
     )
     .within(120),
@@ -399,6 +399,9 @@ pub enum Group {
     Fifo,
     /// As `Latency`, and with `SHIFTWORK_LONG` on older kernels as well, with or without sched_ext.
     Deadline,
+    /// The same in a boot of its own: kernels go on counting SCHED_DEADLINE threads that are gone, and then refuse
+    /// another limit.
+    Clusters,
     /// The other kernels: one with `PREEMPT_RT`, and two older ones. Only with `SHIFTWORK_LONG`.
     Kernels,
 }
