@@ -35,7 +35,8 @@ impl PushPull {
         }
     }
 
-    /// Lets the CPU run the first of its queue, after it has pulled; pushes whom that preempts.
+    /// Lets the CPU run the first of its queue, after it has pulled; if that is another
+    /// one, it pushes who waits.
     pub(super) fn decide(&mut self, cpu: CpuId) {
         if !self.online.contains(cpu) {
             return;

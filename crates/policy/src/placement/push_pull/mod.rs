@@ -328,9 +328,14 @@ impl Placement for PushPull {
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
         self.decide_all();
         self.online.insert(cpu);
-        for task in core::mem::take(&mut self.stranded) {
+        let mut waiting = core::mem::take(&mut self.stranded);
+        for &task in &waiting {
             self.settle(task, true);
         }
+        // The allocation is kept, so that later events need none.
+        waiting.clear();
+        waiting.append(&mut self.stranded);
+        self.stranded = waiting;
         self.decide(cpu);
         self.report(out);
     }
