@@ -33,6 +33,12 @@ pub struct Overheads {
     pub tick: LinearCost,
     /// Until a CPU that was told to reschedule does so.
     pub ipi: LinearCost,
+    /// How long inserting a job keeps (a part of) the ready queue locked, or inserting all that are
+    /// released together where queues can be merged. Beside [`release`](Self::release).
+    pub enqueue: LinearCost,
+    /// How long taking out the most urgent job keeps (a part of) the ready queue locked. Beside
+    /// [`schedule`](Self::schedule).
+    pub dequeue: LinearCost,
     /// Refilling caches when a preempted job goes on where it was. Empty: nothing.
     pub preemption: Vec<LinearCost>,
     /// Refilling caches after a migration, by cache distance from 1 up; the last entry serves all

@@ -32,12 +32,14 @@ impl OverheadFile {
     }
 }
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 9] = [
     "release",
     "schedule",
     "switch",
     "tick",
     "ipi",
+    "enqueue",
+    "dequeue",
     "preemption",
     "migration",
 ];
@@ -84,6 +86,8 @@ fn read_overheads(value: &Value<'_>) -> Result<Overheads, TasksetError> {
         switch: cost("switch")?,
         tick: cost("tick")?,
         ipi: cost("ipi")?,
+        enqueue: cost("enqueue")?,
+        dequeue: cost("dequeue")?,
         preemption: by_distance("preemption")?,
         migration: by_distance("migration")?,
     })
