@@ -145,7 +145,11 @@ impl KernelPolicy {
             Event::Leave(task) => core.leave(number(task)?),
             Event::CpuOffline(cpu) if self.has(cpu) => self.core.cpu_leave(cpu),
             Event::CpuOnline(cpu) if self.has(cpu) => self.core.cpu_join(cpu),
-            Event::SetClusters(_) | Event::CpuOffline(_) | Event::CpuOnline(_) | Event::Tick(_) => {
+            Event::SetClusters(_)
+            | Event::CpuOffline(_)
+            | Event::CpuOnline(_)
+            | Event::Tick { .. }
+            | Event::Released(_) => {
                 return None;
             }
         })

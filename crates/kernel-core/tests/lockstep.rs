@@ -138,7 +138,7 @@ impl Pair {
                 deadline,
                 priority: self.priorities[index],
             }),
-            _ => Event::Tick(cpu),
+            _ => Event::Tick { cpu, quantum: 0 },
         };
         self.tell(event, replay)
     }

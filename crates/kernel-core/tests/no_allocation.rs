@@ -50,7 +50,7 @@ fn no_event_allocates() {
                 9..16 => Event::Complete(task),
                 16 => Event::Block(task),
                 17 => Event::BudgetSpent(task),
-                18 => Event::Tick(cpu),
+                18 => Event::Tick { cpu, quantum: 0 },
                 _ => Event::Wake(Job {
                     task,
                     ready: Instant::from_ns(now),

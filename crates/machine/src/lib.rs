@@ -5,12 +5,13 @@
 //! run anything (machines do).
 //!
 //! Start reading at [`Machine`]; then [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
-//! [`Timeline`] is for those who wait for many instants; [`Cpusets`] is how Linux answers requests.
+//! [`Timeline`] is for those who wait for many instants, [`Ticks`] for quanta; [`Cpusets`] is how Linux answers requests.
 
 mod cpusets;
 mod machine;
 mod release;
 mod server;
+mod ticks;
 mod timeline;
 mod work;
 
@@ -18,5 +19,6 @@ pub use cpusets::{Bandwidth, Cpusets, Place, RequestRefused};
 pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
+pub use ticks::Ticks;
 pub use timeline::Timeline;
 pub use work::{Stretch, WorkSource, may_be_throttled};

@@ -145,7 +145,8 @@ pub struct SchedulerOptions {
     pub reserve: Share,
     /// Whether background work that has waited a second gets `reserve` of it, when simulated.
     pub reserve_server: bool,
-    /// Tick period, for quantum-driven policies and for tick overheads.
+    /// Tick period, for quantum-driven policies and for tick overheads; see
+    /// [`quantum_or_default`](Self::quantum_or_default).
     pub quantum: Option<Span>,
     /// Path of the overhead file, relative to the task-set file.
     pub overheads: Option<String>,
@@ -153,6 +154,17 @@ pub struct SchedulerOptions {
     pub repairs: Option<Repairs>,
     /// What the `dl-*` policies do about a server that lags.
     pub lagging: Lagging,
+}
+
+impl SchedulerOptions {
+    /// The quantum where none is named, or none that is any.
+    pub const QUANTUM: Span = Span::from_ms(1);
+
+    /// The quantum of quantum-driven policies: the one that is named, or a millisecond; never zero.
+    pub fn quantum_or_default(&self) -> Span {
+        let named = self.quantum.filter(|quantum| !quantum.is_zero());
+        named.unwrap_or(Self::QUANTUM)
+    }
 }
 
 impl Default for SchedulerOptions {

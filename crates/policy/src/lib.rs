@@ -24,4 +24,4 @@ mod tournament;
 pub use error::PolicyError;
 pub use order::{Edf, FixedPriority, JobOrder};
 pub use placement::{PushPull, Ties};
-pub use policy::{AsLinux, Event, Policy, Switch, Switches};
+pub use policy::{AsLinux, Event, Policy, Quanta, Switch, Switches};

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Job, Lagging, Priority, Repairs, Task, TaskId,
+    Affinity, CpuId, CpuSet, Instant, Job, Lagging, Priority, Repairs, Span, Task, TaskId,
 };
 
 use crate::error::PolicyError;
@@ -20,8 +20,17 @@ pub enum Event<'a> {
     Complete(TaskId),
     /// The task's job has used up its budget and is not ready until it wakes again.
     BudgetSpent(TaskId),
-    /// A quantum boundary on a CPU. Event-driven policies ignore it.
-    Tick(CpuId),
+    /// The quantum of this number begins on the CPU; see [`Policy::quanta`]. A machine that was late may
+    /// leave numbers out.
+    Tick {
+        /// The CPU.
+        cpu: CpuId,
+        /// How many quanta have begun there before, whether or not they were told.
+        quantum: u64,
+    },
+    /// A job was released while the one before it is not finished; it becomes ready, and
+    /// [`Wake`](Self::Wake) is told, when that is. For policies that have to know before.
+    Released(Job),
     /// The task may use other CPUs from now on. One event: the scheduled set of the new affinity,
     /// placed with the fewest shifts from what is assigned now.
     SetAffinity(TaskId, &'a Affinity),
@@ -54,6 +63,16 @@ pub struct Switch {
 
 /// Where a policy puts its decisions: at most one switch per CPU and event.
 pub type Switches = Vec<Switch>;
+
+/// When the quanta of a policy begin that decides at their boundaries: number `n` begins on a CPU at
+/// `n` lengths and the CPU's phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quanta {
+    /// How long each is; never zero.
+    pub length: Span,
+    /// For each CPU how late its quanta begin, less than a length. All zero: they are aligned.
+    pub phases: Vec<Span>,
+}
 
 /// How machines are to do what `SCHED_DEADLINE` does outside of its run queues: what servers do is in
 /// `shiftwork_machine::Server`, what becomes of requests in `shiftwork_machine::Cpusets`.
@@ -98,6 +117,13 @@ pub trait Policy: Send {
     /// The CPU in whose run queue the task's job waits or runs, or will when it becomes ready; `None` if
     /// the policy has no queue for each CPU, or does not know the task.
     fn queue_of(&self, _task: TaskId) -> Option<CpuId> {
+        None
+    }
+
+    /// When machines are to tell [`Event::Tick`]; then they tell [`Event::Released`] as well, and
+    /// [`end_instant`](Self::end_instant) after all events of an instant. `None`: the policy decides at
+    /// events alone.
+    fn quanta(&self) -> Option<Quanta> {
         None
     }
 

@@ -55,7 +55,10 @@ fn event(
         4 | 5 => Event::Complete(task),
         6 => Event::Block(task),
         7 => Event::BudgetSpent(task),
-        _ => Event::Tick(CpuId::from_index(random.below(cpus as u64) as usize)),
+        _ => Event::Tick {
+            cpu: CpuId::from_index(random.below(cpus as u64) as usize),
+            quantum: 0,
+        },
     }
 }
 

@@ -114,7 +114,23 @@ impl<R: Recorder> Engine<'_, R> {
         }
         if is_first {
             self.begin(now, id, now, false);
+        } else if self.in_quanta {
+            self.tell_released(now, id);
         }
+    }
+
+    /// Tells the policy of a job that has to wait for the one before it.
+    #[inline(never)]
+    fn tell_released(&mut self, now: Instant, id: TaskId) {
+        let state = &self.tasks[id.index()];
+        let job = Job {
+            task: id,
+            ready: now,
+            deadline: now + state.attributes.deadline,
+            priority: state.priority,
+        };
+        let cause = self.home(id);
+        self.tell(Event::Released(job), cause);
     }
 
     /// Steps to the release after the present one, which is not the same as a period later for all.

@@ -3,14 +3,13 @@
 //! - `release`: stolen from the CPU on which the released task last ran (CPU 0 if it never did);
 //! - `schedule`: from each CPU that switches, before the switch; `switch`: each time it switches to
 //!   a job; `ipi`: if the event that caused the switch happened on another CPU;
-//! - `tick`: from every CPU, each quantum (1 ms if the file names none);
+//! - `tick`: from every CPU, each quantum;
 //! - `preemption`, `migration`: lengthen a job that others interrupted, when it goes on.
 //!
 //! Stolen time delays whatever the CPU runs; what runs is recorded as decided, so a job that was
 //! switched to may still wait for its CPU to be done with overheads. No budget pays for overheads.
 
 use shiftwork_model::{CpuId, CpuSet, Instant, Overheads, Recorder, Span, TaskId, TaskSet};
-use shiftwork_policy::Event;
 
 use crate::engine::Engine;
 
@@ -28,21 +27,12 @@ pub(crate) struct Costs {
     outside: Span,
     /// For each CPU where the last event happened that may make it switch.
     causes: Vec<Option<CpuId>>,
-    quantum: Span,
-    /// Whether the policy is told of ticks: if the file asks for a quantum.
-    tells_ticks: bool,
-    next_tick: Instant,
 }
 
 impl Costs {
-    /// `None` if nothing costs anything and nothing ticks.
+    /// `None` if nothing costs anything.
     pub(crate) fn new(set: &TaskSet, overheads: Option<&Overheads>) -> Option<Self> {
-        let quantum = set.scheduler.quantum.filter(|quantum| !quantum.is_zero());
-        if overheads.is_none() && quantum.is_none() {
-            return None;
-        }
-        let free = Overheads::default();
-        let costs = overheads.unwrap_or(&free);
+        let costs = overheads?;
         let tasks = set.tasks.len();
         let mut groups = set.platform.caches.clone();
         groups.sort_by_key(CpuSet::len);
@@ -52,8 +42,6 @@ impl Costs {
         let inside = groups
             .iter()
             .map(|group| (*group, costs.cache_cost(rank(group), tasks)));
-        let ticks = quantum.is_some() || !costs.tick.at(tasks).is_zero();
-        let quantum_or_default = quantum.unwrap_or(Span::from_ms(1));
         Some(Self {
             release: costs.release.at(tasks),
             schedule: costs.schedule.at(tasks),
@@ -64,18 +52,12 @@ impl Costs {
             inside: inside.collect(),
             outside: costs.cache_cost(1 + sizes.len(), tasks),
             causes: vec![None; set.platform.cpus],
-            quantum: quantum_or_default,
-            tells_ticks: quantum.is_some(),
-            next_tick: if ticks {
-                Instant::ZERO + quantum_or_default
-            } else {
-                Instant::NEVER
-            },
         })
     }
 
-    pub(crate) fn next_tick(&self) -> Instant {
-        self.next_tick
+    /// What a tick costs the CPU.
+    pub(crate) fn tick(&self) -> Span {
+        self.tick
     }
 
     /// The event that happened on `cause` may make `cpu` switch.
@@ -142,24 +124,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Every CPU handles its tick, if one is due.
-    pub(crate) fn tick(&mut self, now: Instant) {
-        let Some(costs) = &mut self.costs else { return };
-        if costs.next_tick != now {
-            return;
-        }
-        costs.next_tick += costs.quantum;
-        let (span, tells) = (costs.tick, costs.tells_ticks);
-        for cpu in (0..self.cpus.len()).map(CpuId::from_index) {
-            self.steal(now, cpu, span);
-            if tells {
-                self.tell(Event::Tick(cpu), Some(cpu));
-            }
-        }
-    }
-
     /// The CPU is busy with scheduling for `span`; its job waits.
-    fn steal(&mut self, now: Instant, cpu: CpuId, span: Span) {
+    pub(crate) fn steal(&mut self, now: Instant, cpu: CpuId, span: Span) {
         let state = &mut self.cpus[cpu.index()];
         state.free_at = state.free_at.max(now) + span;
         let runs_on = |task: TaskId| self.tasks[task.index()].cpu == Some(cpu);

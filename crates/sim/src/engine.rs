@@ -11,7 +11,8 @@ use crate::reserve::Reserve;
 use crate::simulation::Options;
 use crate::speed::Speeds;
 use crate::state::{CpuState, Plan, Stage, TaskState, initial};
-use shiftwork_machine::Timeline;
+use crate::ticks::ticks;
+use shiftwork_machine::{Ticks, Timeline};
 
 /// A run in progress.
 ///
@@ -38,6 +39,10 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) actions: Actions,
     pub(crate) costs: Option<Costs>,
     pub(crate) reserve: Option<Reserve>,
+    /// `None` if nothing ever ticks.
+    pub(crate) ticks: Option<Ticks>,
+    /// Whether the policy decides at ticks.
+    pub(crate) in_quanta: bool,
     /// `None` if every CPU is always at full speed.
     pub(crate) speeds: Option<Speeds>,
     /// Tasks whose job becomes ready at the present instant.
@@ -76,7 +81,11 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 cpu.speed = speeds.capacity(CpuId::from_index(index));
             }
         }
+        let costs = Costs::new(set, options.overheads.as_ref());
         let mut engine = Self {
+            ticks: ticks(set, policy.as_ref(), costs.as_ref()),
+            in_quanta: policy.quanta().is_some(),
+            costs,
             set,
             recorder,
             policy,
@@ -94,7 +103,6 @@ impl<'a, R: Recorder> Engine<'a, R> {
             stops: Timeline::new(cpu_count, options.horizon),
             rare: Instant::NEVER,
             actions: Actions::new(set, as_linux),
-            costs: Costs::new(set, options.overheads.as_ref()),
             reserve: options
                 .reserve_server
                 .then(|| Reserve::new(set, options.horizon)),
@@ -155,7 +163,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.rare_instant(now);
         }
         self.arrive(now);
-        if self.rule != ServerRule::Releases {
+        if self.rule != ServerRule::Releases || self.in_quanta {
             self.end_instant();
             if self.speeds.is_some() {
                 self.follow_load(now);
@@ -176,7 +184,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     /// Finds the next rare instant anew.
     #[inline(never)]
     pub(crate) fn plan_rare(&mut self) {
-        let ticks = self.costs.as_ref().map_or(Instant::NEVER, Costs::next_tick);
+        let ticks = self.ticks.as_ref().map_or(Instant::NEVER, Ticks::next);
         let reserve = self.reserve.as_ref().map_or(Instant::NEVER, Reserve::next);
         let speeds = self.speeds.as_ref().map_or(Instant::NEVER, Speeds::next);
         self.rare = self

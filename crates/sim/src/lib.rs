@@ -18,6 +18,7 @@ mod reserve;
 mod simulation;
 mod speed;
 mod state;
+mod ticks;
 
 pub use shiftwork_machine::{Machine, Outcome, Workload};
 pub use simulation::{Options, SimulatedMachine, Simulation};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Arrival, CpuSet, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{Arrival, CpuSet, Task, TaskId, TaskSet};
 
 use super::case::{Case, CaseTerms, Member};
 use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
@@ -13,9 +13,6 @@ use crate::affinity::parts::{Part, parts};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
 use crate::{Demand, Steps, Witness};
-
-/// The quantum of quantum-driven policies where a task set names none.
-pub(super) const QUANTUM: Span = Span::from_ms(1);
 
 /// All that is known of a task set under these policies. `steps` is how much each test may do for each
 /// policy, shared evenly among the parts; the answer depends on it and on nothing else.
@@ -205,8 +202,7 @@ impl<'a> Inquiry<'a> {
 
     fn terms(&self) -> CaseTerms {
         let scheduler = &self.set.scheduler;
-        let quantum = scheduler.quantum.filter(|quantum| !quantum.is_zero());
-        let quantum = quantum.unwrap_or(QUANTUM);
+        let quantum = scheduler.quantum_or_default();
         let is_aligned = |task: &Task| {
             let offset = task.offset.as_ns();
             task.arrival == Arrival::Periodic && offset.is_multiple_of(quantum.as_ns())

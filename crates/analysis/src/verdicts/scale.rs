@@ -4,7 +4,7 @@ use std::fmt;
 
 use shiftwork_model::{Span, TaskSet};
 
-use super::judge::{QUANTUM, is_shown};
+use super::judge::is_shown;
 use super::{Candidate, Criterion};
 
 /// A factor on costs, a fraction in lowest terms.
@@ -107,8 +107,8 @@ fn scaled(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
 
 fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     let mut scaled = set.clone();
-    let quantum = set.scheduler.quantum.filter(|quantum| !quantum.is_zero());
-    scaled.scheduler.quantum = Some(times(quantum.unwrap_or(QUANTUM), factor.denominator)?);
+    let quantum = set.scheduler.quantum_or_default();
+    scaled.scheduler.quantum = Some(times(quantum, factor.denominator)?);
     for task in &mut scaled.tasks {
         task.cost = times(task.cost, factor.numerator)?;
         for time in [&mut task.period, &mut task.deadline, &mut task.offset] {

@@ -139,7 +139,7 @@ impl<P: Placement> Policy for P {
                     self.throttle(task, out);
                 }
             }
-            Event::Tick(_) => {}
+            Event::Tick { .. } | Event::Released(_) => {}
             change => {
                 let first = out.len();
                 apply_change(self, change, out);

@@ -1,0 +1,35 @@
+//! Ticks: the quanta of policies that decide at their boundaries, and what ticks cost.
+
+use shiftwork_machine::Ticks;
+use shiftwork_model::{Instant, Recorder, Span, TaskSet};
+use shiftwork_policy::{Event, Policy, Quanta};
+
+use crate::costs::Costs;
+use crate::engine::Engine;
+
+/// The ticks of a run, if there are any: those of the policy's quanta; for others those that cost
+/// something, at the same instant on all CPUs, the first of them after one quantum.
+pub(crate) fn ticks(set: &TaskSet, policy: &dyn Policy, costs: Option<&Costs>) -> Option<Ticks> {
+    if let Some(quanta) = policy.quanta() {
+        return Some(Ticks::new(&quanta, 0));
+    }
+    let quanta = Quanta {
+        length: set.scheduler.quantum_or_default(),
+        phases: vec![Span::ZERO; set.platform.cpus],
+    };
+    let cost = costs.map_or(Span::ZERO, Costs::tick);
+    (!cost.is_zero()).then(|| Ticks::new(&quanta, 1))
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// Every CPU that is due handles its tick.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        let cost = self.costs.as_ref().map_or(Span::ZERO, Costs::tick);
+        while let Some((cpu, quantum)) = self.ticks.as_mut().and_then(|ticks| ticks.take(now)) {
+            self.steal(now, cpu, cost);
+            if self.in_quanta {
+                self.tell(Event::Tick { cpu, quantum }, Some(cpu));
+            }
+        }
+    }
+}
