@@ -29,6 +29,8 @@ pub enum Invariant {
     /// No ready job waits while one of its CPUs is idle; who runs among the ready ones follows from what
     /// was pushed and pulled, and when.
     PushPull,
+    /// Who runs is decided at quantum boundaries only: between them CPUs may be idle while jobs wait.
+    Quanta,
 }
 
 /// By what a policy ranks jobs; checkers judge its traces by it.

@@ -54,6 +54,7 @@ impl From<&Entry> for PolicyOutput {
                 Invariant::Strong => "strong",
                 Invariant::Packed => "packed",
                 Invariant::NonPreemptive => "non-preemptive",
+                Invariant::Quanta => "at quanta",
                 Invariant::PushPull => "push and pull",
             },
             source: entry.source,

@@ -59,6 +59,7 @@ pub fn facts(entry: &Entry, packing: Option<Vec<shiftwork_model::Affinity>>) -> 
             Invariant::Strong => check::Invariant::Strong,
             Invariant::Packed => check::Invariant::Packed,
             Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+            Invariant::Quanta => check::Invariant::Quanta,
             Invariant::PushPull => check::Invariant::PushPull,
         },
         order: match entry.order {

@@ -21,7 +21,7 @@ pub(super) struct Gap {
 /// Which waiting is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Whatever the run does: it is the reference.
+    /// Whatever the run does: it is the reference, or nothing is known of who should run.
     All,
     /// While every CPU that the job may use is away or runs a job at least as urgent.
     Blocked,
@@ -33,6 +33,7 @@ impl Trust {
     /// What to trust in a measured run of such a policy.
     pub fn of(facts: &Facts) -> Self {
         match facts.invariant {
+            Invariant::Quanta => Self::All,
             Invariant::NonPreemptive | Invariant::PushPull => Self::Occupied,
             Invariant::Weak | Invariant::Strong | Invariant::Packed => Self::Blocked,
         }

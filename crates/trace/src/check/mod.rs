@@ -61,6 +61,9 @@ pub enum Invariant {
     /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). Who runs among the ready ones
     /// depends on what was pushed and pulled; so nothing is said of that.
     PushPull,
+    /// Who runs is decided at quantum boundaries only. CPUs may be idle while jobs wait, for the next
+    /// boundary or for their windows; so nothing is said of who runs.
+    Quanta,
 }
 
 /// By what a policy ranks jobs.

@@ -8,7 +8,7 @@ use super::{Facts, Findings, Invariant, Order};
 
 /// Judges the instant that is over.
 pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut Findings) {
-    if facts.invariant == Invariant::PushPull {
+    if matches!(facts.invariant, Invariant::PushPull | Invariant::Quanta) {
         return;
     }
     if facts.invariant == Invariant::NonPreemptive {

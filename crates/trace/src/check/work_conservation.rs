@@ -8,8 +8,10 @@ use super::{Facts, Findings, Invariant};
 
 /// Judges the instant that is over.
 pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut Findings) {
-    if facts.invariant == Invariant::PushPull && !is_semi_partitioned(state) {
-        return;
+    match facts.invariant {
+        Invariant::Quanta => return,
+        Invariant::PushPull if !is_semi_partitioned(state) => return,
+        _ => {}
     }
     for front in survey.fronts() {
         if let Some(cpu) = front.reach.idle {

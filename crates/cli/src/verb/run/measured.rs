@@ -222,6 +222,7 @@ fn facts(run: &Finished) -> check::Facts {
             Invariant::Strong => check::Invariant::Strong,
             Invariant::Packed => check::Invariant::Packed,
             Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+            Invariant::Quanta => check::Invariant::Quanta,
             Invariant::PushPull => check::Invariant::PushPull,
         },
         order: order(run.entry),

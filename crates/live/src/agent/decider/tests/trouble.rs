@@ -130,6 +130,7 @@ fn facts(entry: &Entry, set: &TaskSet) -> Facts {
             Invariant::Strong => check::Invariant::Strong,
             Invariant::Packed => check::Invariant::Packed,
             Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+            Invariant::Quanta => check::Invariant::Quanta,
             Invariant::PushPull => check::Invariant::PushPull,
         },
         order: match entry.order {
