@@ -4,6 +4,8 @@
 //! and the pages that put ours beside theirs. It must never contain scheduling or analysis: what is shown is
 //! what the other crates do.
 
+pub mod bonifaci_2016;
+mod chapter;
 pub mod figure;
 pub mod measure;
 pub mod page;

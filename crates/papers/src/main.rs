@@ -1,16 +1,17 @@
-//! `shiftwork-papers [DIR]`: computes again what papers publish, and writes a page about each into DIR, which
-//! is docs/papers unless named.
+//! `shiftwork-papers [DIR [LIVE]]`: computes again what papers publish, and writes a page about each into DIR, which
+//! is docs/papers unless named. LIVE is a file with what the live tests printed of overheads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use shiftwork_papers::pages;
 
 fn main() -> ExitCode {
-    let folder = std::env::args_os()
-        .nth(1)
-        .map_or_else(|| PathBuf::from("docs/papers"), PathBuf::from);
-    match write(&folder) {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let folder = arguments
+        .next()
+        .unwrap_or_else(|| PathBuf::from("docs/papers"));
+    match write(&folder, arguments.next().as_deref()) {
         Ok(count) => {
             println!("{count} files in {}", folder.display());
             ExitCode::SUCCESS
@@ -22,8 +23,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn write(folder: &std::path::Path) -> Result<usize, String> {
-    let mut all = pages::quick()?;
+fn write(folder: &Path, live: Option<&Path>) -> Result<usize, String> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let live = live.map(read).transpose()?;
+    // What is measured comes first, while nothing else has warmed anything up.
+    let mut all = pages::measured(live.as_deref())?;
+    all.extend(pages::quick()?);
     all.extend(pages::slow()?);
     for page in &all {
         page.write(folder)

@@ -1,7 +1,9 @@
 //! All pages of all papers.
 
+use shiftwork_model::Span;
+
 use crate::page::Page;
-use crate::tang_2021;
+use crate::{bonifaci_2016, tang_2021};
 
 /// Pages that are computed in seconds; a test compares them with what the repository has.
 ///
@@ -17,4 +19,12 @@ pub fn quick() -> Result<Vec<Page>, String> {
 /// In words, if a task set cannot be drawn or run.
 pub fn slow() -> Result<Vec<Page>, String> {
     tang_2021::evaluation_page::pages()
+}
+
+/// Pages with figures that are measured, others each time. `live` is what the live tests printed, if they ran.
+///
+/// # Errors
+/// In words, if a task set cannot be drawn or run, or if `live` is not what those tests print.
+pub fn measured(live: Option<&str>) -> Result<Vec<Page>, String> {
+    bonifaci_2016::overheads_page::pages(Span::from_s(10), live)
 }

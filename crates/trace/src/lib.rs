@@ -26,5 +26,5 @@ pub use inversions::{
     Kind as InversionKind,
 };
 pub use job_table::{JOB_TABLE_HEADER, JobTable, SERVER_DEADLINE_COLUMN};
-pub use statistics::SpanStatistics;
+pub use statistics::{Distribution, SpanStatistics};
 pub use summary::{RunSummary, SCHEMA_VERSION, TaskSummary};

@@ -46,9 +46,9 @@ impl Total {
     }
 }
 
-/// Spans of which the 99th percentile to three digits will be asked for.
+/// Spans of which percentiles to three digits will be asked for, in constant memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Distribution {
+pub struct Distribution {
     total: Total,
     min_ns: u64,
     counts: Option<Box<Counts>>,
@@ -65,6 +65,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
+    /// Adds one.
     #[inline]
     pub fn add(&mut self, span: Span) {
         self.total.add(span);
@@ -77,6 +78,16 @@ impl Distribution {
     /// The sum of all spans; as much as fits.
     pub fn sum_ns(&self) -> u64 {
         self.total.sum_ns()
+    }
+
+    /// The mean of `count` spans, which is how many were added, rounded to the nearest nanosecond; zero of none.
+    pub fn mean_ns(&self, count: u64) -> u64 {
+        self.total.mean_ns(count)
+    }
+
+    /// The longest; zero of none.
+    pub const fn max_ns(&self) -> u64 {
+        self.total.max_ns()
     }
 
     /// Of `count` spans, which is how many were added; `None` if there was none.

@@ -24,6 +24,7 @@ mod kernel;
 mod kernels;
 mod latency;
 mod outputs;
+mod overheads;
 mod policies;
 mod privileges;
 mod progress;
@@ -148,6 +149,12 @@ const TESTS: &[Test] = &[
         latency::an_agent_reacts_in_microseconds,
     )
     .within(120),
+    Test::new(
+        "overheads_under_an_agent_are_those_of_its_policy",
+        Group::Latency,
+        overheads::are_those_of_the_policy,
+    )
+    .within(180),
     Test::new(
         "a_shift_takes_microseconds",
         Group::Latency,

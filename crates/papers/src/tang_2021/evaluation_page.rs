@@ -1,7 +1,8 @@
 //! The page about Section 6.
 
-use super::chapter::{Chapter, FOLDER, ms};
+use super::FOLDER;
 use super::evaluation::{CPUS, LENGTH, Outcome, POLICIES, SETS, TASKS, run, set, using};
+use crate::chapter::{Chapter, ms};
 use crate::page::{Claim, Page, claims, table};
 use crate::plot::{Axes, Bars, histogram};
 use shiftwork_model::{Span, TaskSet};
@@ -62,7 +63,7 @@ pub fn pages() -> Result<Vec<Page>, String> {
             sums
         })
     });
-    let mut page = Chapter::default();
+    let mut page = Chapter::new(FOLDER);
     page.say(HEAD);
     page.say("## What the paper says");
     page.say(&claims(&compared(&sums)));
@@ -104,12 +105,7 @@ pub fn pages() -> Result<Vec<Page>, String> {
         &["tasks", "set", "migrating", &late, &moves, &mean],
         &lines,
     ));
-    let mut pages = page.figures;
-    pages.push(Page {
-        path: format!("{FOLDER}/evaluation.md"),
-        text: page.text.trim_end().to_owned() + "\n",
-    });
-    Ok(pages)
+    Ok(page.into_pages("evaluation"))
 }
 
 /// The line of one set in the last table, as it is on the page.

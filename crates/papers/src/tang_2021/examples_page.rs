@@ -1,7 +1,8 @@
 //! The page about Sections 3 to 5.
 
-use super::chapter::{Chapter, FOLDER};
+use super::FOLDER;
 use super::{examples, repairs};
+use crate::chapter::Chapter;
 use crate::page::Page;
 
 const HEAD: &str = "\
@@ -27,7 +28,7 @@ lateness.
 /// # Errors
 /// In words, if an example cannot be read or run.
 pub fn pages() -> Result<Vec<Page>, String> {
-    let mut page = Chapter::default();
+    let mut page = Chapter::new(FOLDER);
     page.say(HEAD);
     page.say("## The examples");
     for chapter in examples::all()? {
@@ -36,10 +37,5 @@ pub fn pages() -> Result<Vec<Page>, String> {
     page.append(repairs::defects()?);
     page.append(repairs::left_out()?);
     page.append(repairs::compared()?);
-    let mut pages = page.figures;
-    pages.push(Page {
-        path: format!("{FOLDER}/README.md"),
-        text: page.text.trim_end().to_owned() + "\n",
-    });
-    Ok(pages)
+    Ok(page.into_pages("README"))
 }

@@ -4,7 +4,6 @@
 //! `examples/` and `repairs.rs` are its Sections 3 and 4, example by example; `examples_page.rs` is the page about those,
 //! `evaluation.rs` and `evaluation_page.rs` are Section 6.
 
-mod chapter;
 pub mod evaluation;
 pub mod evaluation_page;
 mod examples;
@@ -18,6 +17,9 @@ use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{AsLinux, PushPull, Ties};
 
 use crate::schedule::Schedule;
+
+/// The folder of this paper's pages.
+const FOLDER: &str = "tang-2021";
 
 /// The policies that are compared: Linux, the repaired Linux, and two that shift running jobs.
 pub const POLICIES: [&str; 4] = ["dl-linux", "dl-sp", "strong-edf", "hpa-edf"];

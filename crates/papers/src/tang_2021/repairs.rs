@@ -3,8 +3,9 @@
 use shiftwork_model::{Repairs, Span, TaskId, TaskSet};
 use shiftwork_policy::Ties;
 
-use super::chapter::{Chapter, at, ms};
+use super::FOLDER;
 use super::{POLICIES, all_but, example, simulate};
+use crate::chapter::{Chapter, at, ms};
 use crate::page::table;
 use crate::schedule::Schedule;
 
@@ -81,7 +82,7 @@ pub(super) fn left_out() -> Result<Chapter, String> {
         }
         rows.push(row);
     }
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "## Each repair left out alone\n\n\
          `repairs = [...]` under `[scheduler]` of a task-set file chooses those that `dl-sp` has. In milliseconds:",
@@ -104,7 +105,7 @@ pub(super) fn left_out() -> Result<Chapter, String> {
 
 /// Defects 1 to 3 and observations 1 and 2.
 pub(super) fn defects() -> Result<Chapter, String> {
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "## Defects and observations\n\n\
          | | what breaks | shown by | what mitigates it | shiftwork |\n\
@@ -166,7 +167,7 @@ pub(super) fn compared() -> Result<Chapter, String> {
             rows.push(compare(&set, name, policy, length)?);
         }
     }
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "## The examples under four policies\n\n\
          With the ties of Linux for `dl-*`, and those of shiftwork for the others: the earlier release, then the lower \

@@ -3,16 +3,17 @@
 use shiftwork_model::{Frequency, Instant, Span};
 
 use super::{T1, T2, T3, T4, T5, after, first, run, run_finish};
+use crate::chapter::{Chapter, at, list, ms};
 use crate::page::{Claim, claims, table};
 use crate::schedule::Schedule;
-use crate::tang_2021::chapter::{Chapter, at, list, ms};
+use crate::tang_2021::FOLDER;
 use crate::tang_2021::example;
 
 /// Example 1.
 pub(super) fn dynamic_tasks() -> Result<Chapter, String> {
     let set = example("example-1")?;
     let [linux, repaired] = [run(&set, "dl-linux", 1_900)?, run(&set, "dl-sp", 1_900)?];
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 1 (Fig. 2): tasks that take turns with a large budget\n\n\
          Two tasks on one CPU ask for 94 of 100 ms around each of their replenishments, and for 1 ms otherwise. \
@@ -74,7 +75,7 @@ pub(super) fn frequencies() -> Result<Chapter, String> {
     let scaled = run(&set, "dl-linux", LENGTH_MS)?;
     set.platform.frequency = Frequency::Fixed;
     let fixed = run(&set, "dl-linux", LENGTH_MS)?;
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 2: frequencies that follow the load\n\n\
          Under GRUB-PA a CPU is as fast as the tasks in its run queue need together. With three tasks of 63 in \
@@ -148,7 +149,7 @@ pub(super) fn between_cpusets() -> Result<Chapter, String> {
     let mut stays = set.clone();
     stays.actions.clear();
     let stayed = run(&stays, "dl-linux", 1_000)?;
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 3 (Fig. 3): a move to another cpuset\n\n\
          At 92 ms t4 moves to the cpuset of CPU 0 with the deadline and the budget that it has, and makes t5 late, \
@@ -194,7 +195,7 @@ pub(super) fn suspensions() -> Result<Chapter, String> {
         run(&set, "dl-linux", 1_200)?,
         run(&periodic, "dl-linux", 1_200)?,
     ];
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 4 (Fig. 4): suspensions make periods longer\n\n\
          Each job of t3 ends with a sleep of a microsecond. The first one is late, so that its server's deadline is \

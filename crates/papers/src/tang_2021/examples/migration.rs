@@ -4,15 +4,16 @@ use shiftwork_model::{Lagging, Repairs, Span};
 use shiftwork_policy::Ties;
 
 use super::{T1, T2, T3, T4, after, run, run_finish, where_it_ran};
+use crate::chapter::{Chapter, at, list, ms};
 use crate::page::{Claim, claims, table};
 use crate::plot::{Axes, Curve, curves};
 use crate::schedule::Schedule;
-use crate::tang_2021::chapter::{Chapter, at, list, ms};
+use crate::tang_2021::FOLDER;
 use crate::tang_2021::{example, lateness_by_occurrence, simulate};
 
 /// Example 5.
 pub(super) fn bypassing() -> Result<Chapter, String> {
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 5 (Figs. 5 and 6): bypassing the throttled state\n\n\
          A job that ends late is followed by the next one of its task at once and on the same CPU, although that keeps a \
@@ -31,7 +32,7 @@ fn as_the_paper_draws_it() -> Result<Chapter, String> {
     let linux = simulate(&set, Repairs::NONE, Ties::Running, at(4_100))?;
     let repaired = simulate(&set, Repairs::ALL, Ties::Running, at(4_100))?;
     let late = lateness_by_occurrence(&linux);
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "**As the paper draws it.** Its ties: a job that is replenished goes on against an equal deadline, unless its \
          new deadline is due already.",
@@ -83,7 +84,7 @@ fn as_linux_breaks_ties() -> Result<Chapter, String> {
     let linux = run(&set, "dl-linux", 4_100)?;
     let lagging = run(&reset, "dl-linux", 4_100)?;
     let late = lateness_by_occurrence(&linux);
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "**With the ties of Linux**: of equal deadlines whoever was queued first, and a job that is replenished is \
          queued anew. The releases are others, the lateness is the same. Policies that shift running jobs are \
@@ -160,7 +161,7 @@ fn curve(name: String, late: impl Iterator<Item = Span>, is_dashed: bool) -> Cur
 /// Fig. 6.
 fn traces() -> Result<Chapter, String> {
     let set = example("example-5")?;
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "**Fig. 6** has the traces of such a workload: with the patch a migrating task tries to migrate whenever a job \
          of it ends, without it the task stays where it is unless it is preempted.",
@@ -208,7 +209,7 @@ fn traces() -> Result<Chapter, String> {
 pub(super) fn pushing() -> Result<Chapter, String> {
     let set = example("example-6")?;
     let [linux, repaired] = [run(&set, "dl-linux", 70)?, run(&set, "dl-sp", 70)?];
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 6 (Fig. 7): pushing to the CPU with the latest deadline\n\n\
          At 10 ms t3 wakes on CPU 0. Linux counts it already when it compares the deadlines of the CPUs, so that its own \
@@ -267,7 +268,7 @@ pub(super) fn dynamic_affinities() -> Result<Chapter, String> {
         ..Repairs::NONE
     };
     let refused = simulate(&set, unchanged, Ties::Running, at(40))?;
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 7 (Fig. 8): a task that follows another from CPU to CPU\n\n\
          Whenever t1 could preempt t2 and t2 gives way to the other CPU, t1 asks for that one. It is late, and so the change \
@@ -322,7 +323,7 @@ pub(super) fn dynamic_affinities() -> Result<Chapter, String> {
 pub(super) fn transient_inversion() -> Result<Chapter, String> {
     let set = example("example-8")?;
     let [repaired, strong] = [run(&set, "dl-sp", 40)?, run(&set, "strong-edf", 40)?];
-    let mut chapter = Chapter::default();
+    let mut chapter = Chapter::new(FOLDER);
     chapter.say(
         "### Example 8: inversions that pass\n\n\
          t1 waits for t2, which may move, while t3 runs, which is due later than t1: an affinity-related priority \

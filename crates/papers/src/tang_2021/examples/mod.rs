@@ -5,7 +5,7 @@ mod migration;
 
 use shiftwork_model::{CpuId, Instant, TaskId, TaskSet};
 
-use super::chapter::{Chapter, at, list, ms};
+use crate::chapter::{Chapter, at, list, ms};
 use crate::schedule::{Schedule, Stretch};
 
 const T1: TaskId = TaskId::from_index(0);

@@ -1,4 +1,4 @@
-//! A part of the page, with its figures.
+//! A part of a page, with its figures.
 
 use std::ops::Range;
 
@@ -8,17 +8,25 @@ use crate::figure;
 use crate::page::Page;
 use crate::schedule::Schedule;
 
-/// The folder of this paper's pages.
-pub(super) const FOLDER: &str = "tang-2021";
-
 /// Markdown, and the pictures that it shows.
-#[derive(Debug, Default)]
-pub(super) struct Chapter {
+#[derive(Debug)]
+pub(crate) struct Chapter {
     pub text: String,
     pub figures: Vec<Page>,
+    /// Where the pictures are, from the folder of all papers.
+    folder: &'static str,
 }
 
 impl Chapter {
+    /// An empty one of a page in this folder.
+    pub fn new(folder: &'static str) -> Self {
+        Self {
+            text: String::new(),
+            figures: Vec::new(),
+            folder,
+        }
+    }
+
     /// A paragraph, a table or a heading.
     pub fn say(&mut self, text: &str) {
         self.text += text.trim_end();
@@ -29,7 +37,7 @@ impl Chapter {
     pub fn show(&mut self, name: &str, title: &str, svg: String) {
         self.say(&format!("![{title}]({name}.svg)"));
         self.figures.push(Page {
-            path: format!("{FOLDER}/{name}.svg"),
+            path: format!("{}/{name}.svg", self.folder),
             text: svg,
         });
     }
@@ -41,6 +49,16 @@ impl Chapter {
         self.show(name, title, figure::schedule(set, run, title, window));
     }
 
+    /// A page of this name with all that is here, and the files of its pictures.
+    pub fn into_pages(self, name: &str) -> Vec<Page> {
+        let mut pages = self.figures;
+        pages.push(Page {
+            path: format!("{}/{name}.md", self.folder),
+            text: self.text.trim_end().to_owned() + "\n",
+        });
+        pages
+    }
+
     /// This one, then the other.
     pub fn append(&mut self, other: Self) {
         self.text += &other.text;
@@ -49,19 +67,19 @@ impl Chapter {
 }
 
 /// So many milliseconds into a run.
-pub(super) fn at(ms: u64) -> Instant {
+pub(crate) fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_ms(ms)
 }
 
 /// Milliseconds, with as many places as they need.
-pub(super) fn ms(span: Span) -> String {
+pub(crate) fn ms(span: Span) -> String {
     let (whole, rest) = (span.as_ns() / 1_000_000, span.as_ns() % 1_000_000);
     let text = format!("{whole}.{rest:06}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Several, as a list.
-pub(super) fn list(spans: impl IntoIterator<Item = Span>) -> String {
+pub(crate) fn list(spans: impl IntoIterator<Item = Span>) -> String {
     let texts: Vec<String> = spans.into_iter().map(ms).collect();
     texts.join(", ")
 }
