@@ -81,7 +81,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
                 cpu.speed = speeds.capacity(CpuId::from_index(index));
             }
         }
-        let costs = Costs::new(set, options.overheads.as_ref());
+        let costs = Costs::new(set, policy.as_ref(), options.overheads.as_ref());
         let mut engine = Self {
             ticks: ticks(set, policy.as_ref(), costs.as_ref()),
             in_quanta: policy.quanta().is_some(),

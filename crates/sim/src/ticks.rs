@@ -17,16 +17,16 @@ pub(crate) fn ticks(set: &TaskSet, policy: &dyn Policy, costs: Option<&Costs>) -
         length: set.scheduler.quantum_or_default(),
         phases: vec![Span::ZERO; set.platform.cpus],
     };
-    let cost = costs.map_or(Span::ZERO, Costs::tick);
-    (!cost.is_zero()).then(|| Ticks::new(&quanta, 1))
+    let ticks = costs.is_some_and(Costs::has_ticks);
+    ticks.then(|| Ticks::new(&quanta, 1))
 }
 
 impl<R: Recorder> Engine<'_, R> {
     /// Every CPU that is due handles its tick.
     pub(crate) fn tick(&mut self, now: Instant) {
-        let cost = self.costs.as_ref().map_or(Span::ZERO, Costs::tick);
         while let Some((cpu, quantum)) = self.ticks.as_mut().and_then(|ticks| ticks.take(now)) {
-            self.steal(now, cpu, cost);
+            let cost = self.costs.as_ref().map(|costs| costs.tick(cpu));
+            self.steal(now, cpu, cost.unwrap_or(Span::ZERO));
             if self.in_quanta {
                 self.tell(Event::Tick { cpu, quantum }, Some(cpu));
             }

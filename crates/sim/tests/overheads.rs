@@ -4,7 +4,7 @@
 mod common;
 
 use common::{NS, finishes, options, set, simulate};
-use shiftwork_model::{LinearCost, Overheads, TaskSet};
+use shiftwork_model::{Affinity, LinearCost, Overheads, TaskSet};
 
 fn cost(base: u64) -> LinearCost {
     LinearCost {
@@ -109,6 +109,43 @@ fn a_job_that_goes_on_elsewhere_refills_by_distance() {
     };
     assert_eq!(finish(&["0,1"]), 13);
     assert_eq!(finish(&["0", "1"]), 19);
+}
+
+#[test]
+fn a_partitioned_scheduler_handles_its_own_tasks_on_its_own_cpu() {
+    // T0 is bound to CPU 1, and T1 and T2 to CPU 0; nothing of T0 happens on CPU 0.
+    let mut set = set(2, &[(10, 100), (20, 100), (30, 100)]);
+    for (task, cpus) in set.tasks.iter_mut().zip(["1", "0", "0"]) {
+        task.affinity = Affinity::new(cpus.parse().unwrap()).unwrap();
+    }
+    let release = LinearCost {
+        base: NS(1),
+        per_task: NS(2),
+    };
+    let mut options = options(200);
+    options.overheads = Some(Overheads {
+        release,
+        ipi: cost(7),
+        ..Overheads::default()
+    });
+    let records = simulate(&set, "p-edf", options).0;
+    assert_eq!(finishes(&records, 0), [13, 113]);
+    assert_eq!(finishes(&records, 1), [30, 130]);
+    assert_eq!(finishes(&records, 2), [60, 160]);
+}
+
+#[test]
+fn a_decision_revised_in_time_does_not_delay_the_more_urgent_job() {
+    // At 2 CPU 0 still switches to T0; it then switches to T1 alone, and only afterwards to T0.
+    let mut set = set(1, &[(10, 100), (10, 100)]);
+    set.tasks[1].offset = NS(2);
+    set.tasks[1].deadline = NS(50);
+    let overheads = Overheads {
+        switch: cost(5),
+        ..Overheads::default()
+    };
+    assert_eq!(finishes_with(&set, overheads.clone(), 1), [17, 117]);
+    assert_eq!(finishes_with(&set, overheads, 0), [32, 132]);
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! What scheduling costs: a simple model, in which overheads steal time from CPUs.
+//!
+//! - `release`: stolen from the CPU on which the released task last ran (the lowest of its CPUs if it
+//!   never did);
+//! - `schedule`: from each CPU that switches, before the switch; `switch`: each time it switches to
+//!   a job; `ipi`: it begins so much later if the event that caused the switch happened on another CPU;
+//! - `tick`: from every CPU, each quantum;
+//! - `preemption`, `migration`: lengthen a job that others interrupted, when it goes on.
+//!
+//! Costs that grow with the tasks count those that are bound to the same CPU or cluster under policies
+//! that pack tasks, and all under others.
+//!
+//! Stolen time delays whatever the CPU runs; what runs is recorded as decided, so a job that was
+//! switched to may still wait for its CPU to be done with overheads. A switch that is revised before it
+//! is done is not finished first: no job waits for that of another. No budget pays for overheads.
+
+mod backlog;
+mod prices;
+
+use shiftwork_model::{CpuId, CpuSet, Instant, Overheads, Recorder, Span, TaskId, TaskSet};
+use shiftwork_policy::Policy;
+
+use crate::engine::Engine;
+use backlog::Backlog;
+use prices::{Prices, on_each_cpu};
+
+/// The costs of this run, and the ticks.
+pub(crate) struct Costs {
+    prices: Vec<Prices>,
+    /// For each CPU the place of its prices.
+    place: Vec<usize>,
+    backlogs: Vec<Backlog>,
+    /// For each CPU where the last event happened that may make it switch.
+    causes: Vec<Option<CpuId>>,
+    /// By task, where it is before it ever ran.
+    homes: Vec<Option<CpuId>>,
+}
+
+impl Costs {
+    /// `None` if nothing costs anything.
+    pub(crate) fn new(
+        set: &TaskSet,
+        policy: &dyn Policy,
+        overheads: Option<&Overheads>,
+    ) -> Option<Self> {
+        let costs = overheads?;
+        // Where tasks come, go and move, nobody is bound for good.
+        let packing = policy.packing().filter(|_| set.actions.is_empty());
+        let packing: Option<Vec<CpuSet>> =
+            packing.map(|bound| bound.iter().map(|affinity| *affinity.cpus()).collect());
+        let tasks = set.tasks.len();
+        let (prices, place) = on_each_cpu(costs, &set.platform, tasks, packing.as_deref());
+        let home = |(id, task): (TaskId, &shiftwork_model::Task)| {
+            let bound = packing.as_ref().map(|bound| bound[id.index()]);
+            (bound.unwrap_or(*task.affinity.cpus()) & set.platform.all()).lowest()
+        };
+        Some(Self {
+            prices,
+            place,
+            backlogs: vec![Backlog::default(); set.platform.cpus],
+            causes: vec![None; set.platform.cpus],
+            homes: set.iter().map(home).collect(),
+        })
+    }
+
+    /// Whether ticks cost anything on any CPU.
+    pub(crate) fn has_ticks(&self) -> bool {
+        self.prices.iter().any(|prices| !prices.tick.is_zero())
+    }
+
+    /// What a tick costs the CPU.
+    pub(crate) fn tick(&self, cpu: CpuId) -> Span {
+        self.on(cpu).tick
+    }
+
+    /// The event that happened on `cause` may make `cpu` switch.
+    pub(crate) fn blame(&mut self, cpu: CpuId, cause: Option<CpuId>) {
+        self.causes[cpu.index()] = cause;
+    }
+
+    fn on(&self, cpu: CpuId) -> &Prices {
+        &self.prices[self.place[cpu.index()]]
+    }
+}
+
+impl<R: Recorder> Engine<'_, R> {
+    /// The CPU that handles events of the task; `None` if nothing costs anything.
+    pub(crate) fn home(&self, id: TaskId) -> Option<CpuId> {
+        let costs = self.costs.as_ref()?;
+        self.plans[id.index()].last_cpu.or(costs.homes[id.index()])
+    }
+
+    #[inline(never)]
+    pub(crate) fn charge_release(&mut self, now: Instant, id: TaskId) {
+        let (Some(costs), Some(cpu)) = (&self.costs, self.home(id)) else {
+            return;
+        };
+        let span = costs.on(cpu).release;
+        self.steal(now, cpu, span);
+    }
+
+    #[inline(never)]
+    pub(crate) fn charge_switch(&mut self, now: Instant, cpu: CpuId, to_a_job: bool) {
+        let Some(costs) = &mut self.costs else { return };
+        let prices = costs.on(cpu);
+        let mut span = prices.schedule;
+        if to_a_job {
+            span += prices.switch;
+        }
+        let is_told = costs.causes[cpu.index()].is_some_and(|cause| cause != cpu);
+        let latency = if is_told { prices.ipi } else { Span::ZERO };
+        self.cpus[cpu.index()].free_at = costs.backlogs[cpu.index()].decide(now, latency, span);
+    }
+
+    /// Lengthens an interrupted job that goes on, and remembers where it runs.
+    #[inline(never)]
+    pub(crate) fn charge_caches(&mut self, cpu: CpuId, id: TaskId) {
+        let Some(costs) = &self.costs else { return };
+        let plan = &mut self.plans[id.index()];
+        let state = &mut self.tasks[id.index()];
+        let last = plan.last_cpu.replace(cpu);
+        if !core::mem::take(&mut state.interrupted) {
+            return;
+        }
+        let refill = costs.on(cpu).refill(last.unwrap_or(cpu), cpu);
+        state.remaining += refill;
+        if let Some(server) = &mut plan.server {
+            server.extend(refill);
+        }
+    }
+
+    /// The CPU is interrupted for `span`; its job waits.
+    pub(crate) fn steal(&mut self, now: Instant, cpu: CpuId, span: Span) {
+        let Some(costs) = &mut self.costs else { return };
+        let state = &mut self.cpus[cpu.index()];
+        let before = state.free_at.max(now);
+        let after = costs.backlogs[cpu.index()].interrupt(now, span, state.free_at);
+        state.free_at = after;
+        let runs_on = |task: TaskId| self.tasks[task.index()].cpu == Some(cpu);
+        if state.running.is_some_and(|job| runs_on(job.task)) {
+            state.stop += after.late_since(before);
+            self.stops.set(cpu.index(), state.stop);
+        }
+    }
+}
