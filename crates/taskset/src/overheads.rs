@@ -1,10 +1,12 @@
 //! Overhead files: what scheduling costs, per policy and use.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use shiftwork_model::{LinearCost, Overheads};
 
 use crate::error::TasksetError;
+use crate::file::write::{key, line, quoted};
 use crate::tree::{Table, Value, parse};
 
 /// What overheads are for.
@@ -74,6 +76,57 @@ pub fn read(text: &str) -> Result<OverheadFile, TasksetError> {
         name: name.unwrap_or_default().to_string(),
         tables,
     })
+}
+
+/// The overheads as a file of which [`read`] makes the same. Costs that are nothing are left out.
+pub fn write(file: &OverheadFile) -> String {
+    let mut out = String::new();
+    if !file.name.is_empty() {
+        line(&mut out, "name", &quoted(&file.name));
+    }
+    for ((purpose, policy), overheads) in &file.tables {
+        let purpose = match purpose {
+            Use::Worst => "worst",
+            Use::Average => "average",
+        };
+        writeln!(out, "\n[{purpose}.{}]", key(policy)).expect("a string takes any text");
+        write_overheads(&mut out, overheads);
+    }
+    out
+}
+
+fn write_overheads(out: &mut String, of: &Overheads) {
+    let [release, schedule, switch, tick, ipi, enqueue, dequeue, ..] = KEYS;
+    for (key, cost) in [
+        (release, of.release),
+        (schedule, of.schedule),
+        (switch, of.switch),
+        (tick, of.tick),
+        (ipi, of.ipi),
+        (enqueue, of.enqueue),
+        (dequeue, of.dequeue),
+    ] {
+        if cost != LinearCost::default() {
+            line(out, key, &cost_text(&cost));
+        }
+    }
+    let [.., preemption, migration] = KEYS;
+    for (key, costs) in [(preemption, &of.preemption), (migration, &of.migration)] {
+        if !costs.is_empty() {
+            let items: Vec<String> = costs.iter().map(cost_text).collect();
+            line(out, key, &format!("[{}]", items.join(", ")));
+        }
+    }
+}
+
+fn cost_text(cost: &LinearCost) -> String {
+    match cost.per_task.is_zero() {
+        true => format!("\"{}\"", cost.base),
+        false => format!(
+            "{{ base = \"{}\", per-task = \"{}\" }}",
+            cost.base, cost.per_task
+        ),
+    }
 }
 
 fn read_overheads(value: &Value<'_>) -> Result<Overheads, TasksetError> {

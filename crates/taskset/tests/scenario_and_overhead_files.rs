@@ -1,8 +1,10 @@
 //! Scenario and overhead files: what they mean.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use shiftwork_model::{Affinity, CpuId, Instant, LinearCost, Priority, Span, TaskId};
-use shiftwork_taskset::overheads::{self, Use};
+use shiftwork_model::{
+    Affinity, CpuId, Instant, LinearCost, Overheads, Priority, RandomStream, Span, TaskId,
+};
+use shiftwork_taskset::overheads::{self, OverheadFile, Use};
 use shiftwork_taskset::scenario::{self, Expectation, StepEvent};
 
 #[test]
@@ -58,4 +60,46 @@ fn overheads_are_constant_or_linear_and_by_cache_distance() {
         file.find(Use::Average, "P-EDF").unwrap().preemption,
         [cost(1_000, 0)]
     );
+}
+
+#[test]
+fn overheads_that_are_written_are_read_as_they_were() {
+    for seed in 1..=500 {
+        let file = any_overheads(seed);
+        let text = overheads::write(&file);
+        let read = overheads::read(&text).map_err(|error| error.to_string());
+        assert_eq!(read, Ok(file), "seed {seed}:\n{text}");
+    }
+}
+
+/// Files with every kind of cost, of which a third is nothing.
+fn any_overheads(seed: u64) -> OverheadFile {
+    let mut random = RandomStream::new(seed, 0, 0);
+    let mut below = move |bound: u64| random.below(bound);
+    let mut file = OverheadFile {
+        name: ["", "a \"machine\"", "\u{7}\n\\"][below(3) as usize].to_owned(),
+        ..OverheadFile::default()
+    };
+    for policy in ["g-edf", "a policy", "[worst.x]", ""] {
+        for purpose in [Use::Worst, Use::Average] {
+            let mut span = || Span::from_ns([0, 17, 4_000, 55_200, 2_000_000][below(5) as usize]);
+            let mut cost = || LinearCost {
+                base: span(),
+                per_task: span(),
+            };
+            let overheads = Overheads {
+                release: cost(),
+                schedule: cost(),
+                switch: cost(),
+                tick: cost(),
+                ipi: cost(),
+                enqueue: cost(),
+                dequeue: cost(),
+                preemption: (0..seed % 2).map(|_| cost()).collect(),
+                migration: (0..seed % 4).map(|_| cost()).collect(),
+            };
+            file.tables.insert((purpose, policy.to_owned()), overheads);
+        }
+    }
+    file
 }

@@ -3,7 +3,7 @@
 mod action;
 mod platform;
 mod task;
-mod write;
+pub(crate) mod write;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -46,7 +46,8 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-fn line(out: &mut String, key: &str, value: &str) {
+/// Adds a key with its value, which is written already.
+pub(crate) fn line(out: &mut String, key: &str, value: &str) {
     writeln!(out, "{key} = {value}").expect("a string takes any text");
 }
 
@@ -69,7 +70,7 @@ fn cpu_lists(sets: &[CpuSet]) -> String {
 }
 
 /// A key that needs no quotes, or one with quotes.
-fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     match !name.is_empty() && name.bytes().all(bare) {
         true => name.to_string(),
