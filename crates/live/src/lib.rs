@@ -19,6 +19,7 @@ mod machine;
 mod overheads;
 mod plan;
 mod prepare;
+pub mod probe;
 mod run;
 mod story;
 mod sync;

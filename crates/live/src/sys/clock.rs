@@ -6,12 +6,12 @@ use rustix::thread::{Pid, clock_nanosleep_absolute};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The monotonic clock, in nanoseconds. BPF reads the same clock.
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
 /// How long the calling thread has run since it began, in nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
+pub fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn pause() {
 ///
 /// # Errors
 /// If the kernel refuses to sleep, which it does only for instants that it cannot represent.
-pub(crate) fn sleep_until(at_ns: u64) -> io::Result<()> {
+pub fn sleep_until(at_ns: u64) -> io::Result<()> {
     let at = timespec(at_ns);
     loop {
         match clock_nanosleep_absolute(ClockId::Monotonic, &at) {

@@ -33,7 +33,7 @@ pub(crate) fn is_ours(thread: Pid) -> bool {
 ///
 /// # Errors
 /// If there is no such thread, if it is somebody else's, or if none of the CPUs is online.
-pub(crate) fn set_affinity(thread: Option<Pid>, cpus: &CpuSet) -> io::Result<()> {
+pub fn set_affinity(thread: Option<Pid>, cpus: &CpuSet) -> io::Result<()> {
     Ok(sched_setaffinity(thread, &raw(cpus))?)
 }
 
@@ -59,9 +59,11 @@ fn raw(cpus: &CpuSet) -> RawCpuSet {
 
 /// By whom a thread is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     /// As everybody is, unless told otherwise.
     Ordinary,
+    /// When nobody else wants the CPU, and not at once then if somebody just has.
+    Idle,
     /// By a fixed priority, 1 to 99 the most urgent, above all ordinary threads.
     Fifo(u8),
 }
@@ -71,6 +73,7 @@ impl Class {
     const fn raw(self) -> (i32, i32) {
         match self {
             Self::Ordinary => (libc::SCHED_OTHER, 0),
+            Self::Idle => (libc::SCHED_IDLE, 0),
             Self::Fifo(priority) => (libc::SCHED_FIFO, priority as i32),
         }
     }
@@ -81,7 +84,7 @@ impl Class {
 /// # Errors
 /// If there is no such thread, or without the privilege.
 #[expect(unsafe_code, reason = "rustix does not have it")]
-pub(crate) fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
+pub fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
     let (policy, priority) = class.raw();
     let parameters = libc::sched_param {
         sched_priority: priority,
@@ -149,7 +152,7 @@ const DEADLINE: u32 = 6;
 ///
 /// # Errors
 /// On a kernel that has no such thing.
-pub(crate) fn set_exact_timers() -> io::Result<()> {
+pub fn set_exact_timers() -> io::Result<()> {
     Ok(set_current_timer_slack(NonZeroU64::new(1))?)
 }
 

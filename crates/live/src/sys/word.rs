@@ -10,20 +10,21 @@ use super::clock::{monotonic_ns, timespec};
 
 /// A number that only its owner changes and that others wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Word(AtomicU32);
+pub struct Word(AtomicU32);
 
 impl Word {
-    pub(crate) const fn new(value: u32) -> Self {
+    /// A word with this value.
+    pub const fn new(value: u32) -> Self {
         Self(AtomicU32::new(value))
     }
 
     /// What was written before the value is seen with it.
-    pub(crate) fn get(&self) -> u32 {
+    pub fn get(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
     /// Changes the value and wakes all who wait.
-    pub(crate) fn set(&self, value: u32) {
+    pub fn set(&self, value: u32) {
         self.0.store(value, Ordering::Release);
         self.wake();
     }
@@ -31,7 +32,7 @@ impl Word {
     /// Changes the value if it is `from`, and says whether it was. Wakes nobody.
     ///
     /// A word may have several owners if all of them change it only in this way.
-    pub(crate) fn change(&self, from: u32, to: u32) -> bool {
+    pub fn change(&self, from: u32, to: u32) -> bool {
         let exchanged = self
             .0
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
@@ -39,13 +40,13 @@ impl Word {
     }
 
     /// Wakes all who wait, so that they see a change.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         // It fails only for a word at an odd address or of memory that is gone; this one is ours.
         let _ = futex::wake(&self.0, Flags::PRIVATE, i32::MAX as u32);
     }
 
     /// Returns once the value is not `value`.
-    pub(crate) fn wait_while(&self, value: u32) {
+    pub fn wait_while(&self, value: u32) {
         while self.get() == value {
             // A signal, or a change in between: the loop looks again.
             let _ = futex::wait(&self.0, Flags::PRIVATE, value, None);
@@ -53,7 +54,7 @@ impl Word {
     }
 
     /// Returns at this instant of the monotonic clock, or once the value is not `value`.
-    pub(crate) fn wait_until(&self, value: u32, at_ns: u64) {
+    pub fn wait_until(&self, value: u32, at_ns: u64) {
         let at = timespec(at_ns);
         while self.get() == value && monotonic_ns() < at_ns {
             // A timeout is what is waited for; a signal, or a change in between: the loop looks again.

@@ -55,7 +55,7 @@ impl Hands for Fake {
     fn set_class(&mut self, thread: Pid, class: Class) -> io::Result<()> {
         let index = self.answer(thread)?;
         self.level[index] = match class {
-            Class::Ordinary => 0,
+            Class::Ordinary | Class::Idle => 0,
             Class::Fifo(level) => level,
         };
         let level = self.level[index];
