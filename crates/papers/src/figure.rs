@@ -6,7 +6,7 @@ use std::ops::Range;
 use shiftwork_model::{Instant, TaskId, TaskSet};
 
 use crate::schedule::Schedule;
-use crate::svg::{COLOURS, Svg, step};
+use shiftwork_report::svg::{COLOURS, Svg, step};
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 108.0;

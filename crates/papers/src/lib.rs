@@ -10,7 +10,5 @@ pub mod figure;
 pub mod measure;
 pub mod page;
 pub mod pages;
-pub mod plot;
 pub mod schedule;
-mod svg;
 pub mod tang_2021;

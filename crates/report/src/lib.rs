@@ -1,4 +1,4 @@
-//! What people see of a run: tables for the terminal, and one self-contained HTML page.
+//! What people see of a run: tables for the terminal, and one self-contained HTML page. Plots of anything.
 //!
 //! This crate turns records ([`shiftwork_model::Record`]) and their summary
 //! ([`shiftwork_trace::RunSummary`]) into text. It must never contain scheduling, nor judge whether
@@ -11,7 +11,9 @@
 
 mod misses;
 mod page;
+pub mod plot;
 mod run;
+pub mod svg;
 mod terminal;
 mod timeline;
 mod units;

@@ -4,8 +4,8 @@ use super::FOLDER;
 use super::evaluation::{CPUS, LENGTH, Outcome, POLICIES, SETS, TASKS, run, set, using};
 use crate::chapter::{Chapter, ms};
 use crate::page::{Claim, Page, claims, table};
-use crate::plot::{Axes, Bars, histogram};
 use shiftwork_model::{Span, TaskSet};
+use shiftwork_report::plot::{Axes, Bars, histogram};
 
 const HEAD: &str = "\
 <!-- Written by `make papers`; changes here are lost. -->

@@ -6,10 +6,10 @@ use shiftwork_policy::Ties;
 use super::{T1, T2, T3, T4, after, run, run_finish, where_it_ran};
 use crate::chapter::{Chapter, at, list, ms};
 use crate::page::{Claim, claims, table};
-use crate::plot::{Axes, Curve, curves};
 use crate::schedule::Schedule;
 use crate::tang_2021::FOLDER;
 use crate::tang_2021::{example, lateness_by_occurrence, simulate};
+use shiftwork_report::plot::{Axes, Curve, curves};
 
 /// Example 5.
 pub(super) fn bypassing() -> Result<Chapter, String> {
