@@ -9,8 +9,8 @@
 //! Start reading at [`verdicts`], which asks everything about a task set, or at [`admission`], which
 //! `run` asks before it starts anything. What they ask is one file per published test: in `affinity/`
 //! (does the demand fit the CPUs, and what follows under affinities?), `uniprocessor/`, `packing/`,
-//! `global_edf/`, `global_fp/`, `response/` (how late at most?) and `pfair`. `exact` and `filter` are
-//! the arithmetic.
+//! `global_edf/`, `global_fp/`, `response/` (how late at most?) and `pfair`. [`overheads`] says what they
+//! are asked about where scheduling is not free. `exact` and `filter` are the arithmetic.
 //!
 //! The *supply* of a CPU is the share of it that real-time tasks may have, 1 without a reserve. A
 //! test with a supply below 1 treats every CPU as slower by that factor; the published test is the
@@ -23,6 +23,7 @@ mod filter;
 pub mod global_edf;
 pub mod global_fp;
 mod names;
+pub mod overheads;
 pub mod packing;
 pub mod pfair;
 pub mod response;

@@ -4,7 +4,7 @@
 //! what is lost to quanta: costs are rounded up and periods down, a job that comes within a quantum
 //! waits for the next, and staggered quanta end later on some CPUs than on others.
 
-use shiftwork_model::Span;
+use shiftwork_model::{Arrival, Span, Task, TaskSet};
 
 use crate::response::{as_spans, cpus_needed};
 use crate::{NotShown, Outcome, Sporadic, Steps};
@@ -19,6 +19,35 @@ pub struct Quanta {
     /// Whether all jobs are released where quanta begin: periodic tasks with a period of whole quanta,
     /// started so. A task with another period is treated as if it were not.
     pub aligned: bool,
+}
+
+impl Quanta {
+    /// As the task set says, or of a millisecond.
+    pub fn of(set: &TaskSet, staggered: bool) -> Self {
+        let quantum = set.scheduler.quantum_or_default();
+        let is_aligned = |task: &Task| {
+            let offset = task.offset.as_ns();
+            task.arrival == Arrival::Periodic && offset.is_multiple_of(quantum.as_ns())
+        };
+        Self {
+            quantum,
+            staggered,
+            aligned: set.tasks.iter().all(is_aligned),
+        }
+    }
+
+    /// Whether releases of a task with this period are seen at once.
+    pub(crate) const fn sees_at_once(&self, period: Span) -> bool {
+        let quantum = self.quantum.as_ns();
+        self.aligned && quantum > 0 && period.as_ns().is_multiple_of(quantum)
+    }
+
+    /// How much later a quantum begins on the last of so many CPUs than on the first, in nanoseconds,
+    /// rounded up: (m - 1) / m of it where they are staggered.
+    pub fn stagger_latency_ns(&self, cpus: usize) -> u128 {
+        let parts = u128::from(self.staggered) * (cpus as u128).saturating_sub(1);
+        (parts * u128::from(self.quantum.as_ns())).div_ceil(cpus.max(1) as u128)
+    }
 }
 
 /// Whether PD2, or S-PD2, meets all deadlines; the first task that is too much if not.
@@ -84,20 +113,14 @@ pub fn pfair_responses(
     let quantum = u128::from(quanta.quantum.as_ns());
     let bounds = tasks.iter().zip(&quantized).map(|(task, quantized)| {
         // A release is at least a nanosecond after the beginning of the quantum that it misses.
-        let unseen = u128::from(!is_aligned(task, quanta)) * quantum.saturating_sub(1);
-        let parts = u128::from(quanta.staggered) * (cpus as u128).saturating_sub(1) * quantum;
-        quantized.period_ns() * quantum + unseen + parts.div_ceil(cpus.max(1) as u128)
+        let is_unseen = !quanta.sees_at_once(task.period);
+        let unseen = u128::from(is_unseen) * quantum.saturating_sub(1);
+        quantized.period_ns() * quantum + unseen + quanta.stagger_latency_ns(cpus)
     });
     match cpus_needed(&quantized, cpus).and_then(|_| as_spans(bounds)) {
         Ok(bounds) => Outcome::Pass(bounds),
         Err(not_shown) => Outcome::Fail(not_shown),
     }
-}
-
-/// Whether a release is seen at once.
-const fn is_aligned(task: &Sporadic, quanta: &Quanta) -> bool {
-    let quantum = quanta.quantum.as_ns();
-    quanta.aligned && quantum > 0 && task.period.as_ns().is_multiple_of(quantum)
 }
 
 /// What counts as the period of a task.
@@ -129,7 +152,7 @@ fn in_quanta(task: &Sporadic, cpus: usize, quanta: &Quanta, window: Window) -> S
         false => [0, 0],
         true => {
             // In parts of a quantum, as many as there are CPUs.
-            let unseen = u128::from(!is_aligned(task, quanta)) * parts;
+            let unseen = u128::from(!quanta.sees_at_once(task.period)) * parts;
             let late = u128::from(quanta.staggered) * (parts - 1);
             let lost = (unseen + late).saturating_mul(quantum);
             let deadline = (parts * task.deadline_ns()).saturating_sub(lost) / (parts * quantum);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Arrival, CpuSet, Task, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, Task, TaskId, TaskSet};
 
 use super::case::{Case, CaseTerms, Member};
 use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
@@ -12,6 +12,7 @@ use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
 use crate::affinity::parts::{Part, parts};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
+use crate::pfair::Quanta;
 use crate::{Demand, Steps, Witness};
 
 /// All that is known of a task set under these policies. `steps` is how much each test may do for each
@@ -201,16 +202,11 @@ impl<'a> Inquiry<'a> {
     }
 
     fn terms(&self) -> CaseTerms {
-        let scheduler = &self.set.scheduler;
-        let quantum = scheduler.quantum_or_default();
-        let is_aligned = |task: &Task| {
-            let offset = task.offset.as_ns();
-            task.arrival == Arrival::Periodic && offset.is_multiple_of(quantum.as_ns())
-        };
+        let quanta = Quanta::of(self.set, false);
         CaseTerms {
-            quantum,
-            aligned: self.set.tasks.iter().all(is_aligned),
-            reserve: scheduler.reserve,
+            quantum: quanta.quantum,
+            aligned: quanta.aligned,
+            reserve: self.set.scheduler.reserve,
         }
     }
 

@@ -5,6 +5,8 @@
 //! *parts*: CPUs and tasks that no task connects with any others. A test passes if it passes for every
 //! part. A criterion is shown if every part is shown by some test, perhaps each by another.
 //!
+//! Where scheduling costs something ([`analyse_under`]), tests are asked about tasks that pay for it.
+//!
 //! "No" needs a proof: demand that does not fit, or the failure of an exact test. Everything else that
 //! is not shown is unknown.
 
@@ -18,6 +20,7 @@ mod policy;
 mod scale;
 #[cfg(test)]
 mod tests;
+mod under;
 mod words;
 
 pub use case::Deadlines;
@@ -25,6 +28,7 @@ pub use catalogue::{Criterion, TESTS, Test};
 pub use judge::analyse;
 pub use policy::{POLICIES, Rule};
 pub use scale::{Factor, largest_factor};
+pub use under::{Account, Charged, Price, Table, analyse_under};
 pub use words::{Names, decimal, fraction, witness};
 
 use shiftwork_model::{Affinity, Span, TaskSet, Work};

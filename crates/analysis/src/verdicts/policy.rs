@@ -84,6 +84,14 @@ impl Rule {
         matches!(self, Self::Preemptive(_, Placement::Partitioned))
     }
 
+    /// Whether each part has a scheduler of its own.
+    pub(crate) const fn is_packed(self) -> bool {
+        matches!(
+            self,
+            Self::Preemptive(_, Placement::Partitioned | Placement::Clustered)
+        )
+    }
+
     /// Whether affinities may differ within a part.
     pub(super) fn is_by_affinity(self) -> bool {
         let Self::Preemptive(_, placement) = self else {
@@ -96,7 +104,7 @@ impl Rule {
     }
 
     /// Whether running jobs are moved where that makes room.
-    pub(super) fn shifts(self) -> bool {
+    pub(crate) const fn shifts(self) -> bool {
         let Self::Preemptive(_, placement) = self else {
             return false;
         };

@@ -6,6 +6,7 @@ use shiftwork_model::{Span, TaskSet};
 
 use super::judge::is_shown;
 use super::{Candidate, Criterion};
+use crate::pfair::Quanta;
 
 /// A factor on costs, a fraction in lowest terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +108,7 @@ fn scaled(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
 
 fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     let mut scaled = set.clone();
-    let quantum = set.scheduler.quantum_or_default();
+    let quantum = Quanta::of(set, false).quantum;
     scaled.scheduler.quantum = Some(times(quantum, factor.denominator)?);
     for task in &mut scaled.tasks {
         task.cost = times(task.cost, factor.numerator)?;

@@ -1,0 +1,79 @@
+//! What the overheads are on the CPUs of one part.
+
+use shiftwork_model::{CpuSet, Overheads, Platform, Span, TaskSet};
+
+use super::{Interrupts, Structure};
+use crate::affinity::parts::Part;
+use crate::pfair::Quanta;
+use crate::verdicts::Rule;
+
+/// The overheads of one part, in nanoseconds.
+pub(super) struct Charges {
+    /// Where its tasks run.
+    pub cpus: CpuSet,
+    pub dedicated: bool,
+    /// Handling a release, with the wait for the queue.
+    pub release: u128,
+    /// Deciding, with the wait for the queue, and switching.
+    pub switch: u128,
+    pub tick: u128,
+    /// Zero on one CPU.
+    pub ipi: u128,
+    /// The most that refilling caches takes.
+    pub refill: u128,
+    /// The period of ticks; above zero.
+    pub quantum: Span,
+}
+
+impl Charges {
+    pub fn new(
+        set: &TaskSet,
+        (rule, structure): (Rule, &Structure),
+        part: &Part,
+        overheads: &Overheads,
+    ) -> Self {
+        let tasks = match rule.is_packed() {
+            true => part.members.len(),
+            false => set.tasks.len(),
+        };
+        let dedicated = structure.interrupts == Interrupts::Dedicated;
+        let interrupted = part.cpus.lowest().filter(|_| dedicated);
+        let cpus = interrupted.map_or(part.cpus, |cpu| part.cpus - CpuSet::single(cpu));
+        let at = |cost: &shiftwork_model::LinearCost| u128::from(cost.at(tasks).as_ns());
+        let (enqueue, dequeue) = (at(&overheads.enqueue), at(&overheads.dequeue));
+        let others = part.cpus.len().saturating_sub(1) as u128;
+        let wait = others * enqueue.max(dequeue);
+        let quantum = structure.quantum.map(|quanta| quanta.quantum);
+        // Whoever is alone is never preempted; but quanta may pause anybody.
+        let is_undisturbed = part.members.len() < 2 && quantum.is_none();
+        Self {
+            dedicated,
+            release: at(&overheads.release) + enqueue + wait,
+            switch: at(&overheads.schedule) + dequeue + wait + at(&overheads.switch),
+            tick: at(&overheads.tick),
+            ipi: match part.cpus.len() {
+                1 => 0,
+                _ => at(&overheads.ipi),
+            },
+            refill: match is_undisturbed {
+                true => 0,
+                false => refill(overheads, &set.platform, &cpus, tasks),
+            },
+            quantum: quantum.unwrap_or_else(|| Quanta::of(set, false).quantum),
+            cpus,
+        }
+    }
+}
+
+/// The largest refill of a job that goes on on one of these CPUs where it left another, or the same.
+fn refill(overheads: &Overheads, platform: &Platform, cpus: &CpuSet, tasks: usize) -> u128 {
+    let cost = |distance| overheads.cache_cost(distance, tasks).as_ns();
+    let pairs = cpus
+        .iter()
+        .flat_map(|a| cpus.iter().filter(move |&b| a < b).map(move |b| (a, b)));
+    let mut distances: Vec<usize> = pairs.map(|(a, b)| platform.cache_distance(a, b)).collect();
+    distances.sort_unstable();
+    distances.dedup();
+    let migrations = distances.into_iter().map(cost);
+    u128::from(migrations.fold(cost(0), u64::max))
+}

@@ -1,0 +1,225 @@
+//! Overheads in schedulability tests: a task set is turned into one that costs more and comes more
+//! often, and if a test passes for that one on a machine that schedules for free, it holds for the task set
+//! on the real machine.
+//!
+//! [`inflate`] is *preemption-centric*: each job pays for the preemption that it causes. An overhead file
+//! names no release latency (the time until an interrupt is taken); it counts as zero, and where a
+//! machine has any it belongs into `release`.
+//!
+//! # Event-driven
+//! With n tasks on the m CPUs of a part, Q the period of ticks, and for these n tasks tck, rel, sch, cxs
+//! and ipi the costs of a tick, a release, a decision, a switch and a remote rescheduling, and cpd the
+//! largest of the cache refills that are possible:
+//!
+//! > u = tck / Q + sum of rel / T_i, p = (tck + n rel) / (1 - u),
+//! > C' = (C + 2 (sch + cxs) + cpd) / (1 - u) + 2 p + ipi
+//!
+//! - sch + cxs, twice: the job is switched to when it comes, and when it is done another one is.
+//! - cpd: that other one refills its caches. Zero for a task alone in its part; on one CPU only
+//!   `preemption` is possible, on several also `migration` between any two of them.
+//! - u: interrupts of all releases may come on any CPU of the part, ticks come on all.
+//! - p, twice: of each interrupt source one more may fall into either of the two stretches that are
+//!   paid for.
+//! - ipi: only where there are several CPUs.
+//! - A job that is never preempted does not preempt either: C' = (C + sch + cxs) / (1 - u) + p + ipi under
+//!   non-preemptive policies.
+//! - With a dedicated CPU for interrupts tasks have the other m - 1, releases cost them nothing on the
+//!   way, and each job waits for its own: rel is added to C', and is zero in u and p. Jobs that are released
+//!   together are taken to be handled by one interrupt.
+//!
+//! # Quantum-driven
+//! Each quantum begins with a tick, a decision, a switch and a refill, and the other tasks may release
+//! in it; so of Q remains
+//!
+//! > Q_eff = Q - tck - sch - cxs - cpd - sum over others of rel ceil(Q / T_j)
+//!
+//! (no releases with a dedicated CPU), and C' = ceil(C / Q_eff) Q. A job that comes within a quantum is seen
+//! when the next begins, after its release was handled: T and D are less by Q + rel; not for periodic tasks
+//! that come where quanta begin. Where quanta are staggered, they are less by (m - 1) / m of Q. What is
+//! left is rounded down to whole quanta. [`pfair`](crate::pfair::pfair) knows quanta itself: for it only rel is
+//! taken off, and nothing is charged twice.
+//!
+//! # Queues
+//! Whoever inserts or takes out a job may have to wait until all other m - 1 CPUs have done the same once
+//! (a lock in the order of requests): rel is `release` + `enqueue` and sch is `schedule` + `dequeue`, each with
+//! m - 1 times the longer of both.
+//!
+//! # Assumes
+//! Jobs keep their priorities; a job comes to another CPU only after it was preempted. So there is no
+//! accounting for policies that shift running jobs (strong invariant, SCHED_DEADLINE).
+//!
+//! # Source
+//! B. Brandenburg, "Scheduling and Locking in Multiprocessor Real-Time Operating Systems", PhD thesis,
+//! University of North Carolina, 2011, chapter 3. The library that came with it, SchedCAT, calls its
+//! staggering latency with the two arguments exchanged: with Q = 1000 us on 32 CPUs it charges 31.97 us
+//! ((Q - 1) / Q of m) where 968.75 us ((m - 1) / m of Q) are meant.
+
+mod charges;
+mod events;
+mod quanta;
+
+use shiftwork_model::{CpuSet, Overheads, Span, TaskSet};
+
+use crate::Sporadic;
+use crate::affinity::parts::parts;
+use crate::pfair::Quanta;
+use crate::verdicts::Rule;
+use charges::Charges;
+
+/// Who handles releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupts {
+    /// Any CPU.
+    Global,
+    /// The lowest CPU of a part, which runs no jobs.
+    Dedicated,
+}
+
+/// How a scheduler is built, as far as its overheads are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// `None`: it decides whenever something happens; otherwise where quanta begin.
+    pub quantum: Option<Quanta>,
+    /// Who handles releases.
+    pub interrupts: Interrupts,
+}
+
+impl Structure {
+    /// That of policies by this rule, for this task set: Pfair goes by quanta, all others by events, and
+    /// interrupts come everywhere.
+    pub fn of(rule: Rule, set: &TaskSet) -> Self {
+        Self {
+            quantum: match rule {
+                Rule::Pfair { staggered } => Some(Quanta::of(set, staggered)),
+                _ => None,
+            },
+            interrupts: Interrupts::Global,
+        }
+    }
+}
+
+/// Why a task cannot bear the overheads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Interrupts alone take all of a CPU.
+    Interrupts,
+    /// A quantum is over before its overheads are.
+    Quantum,
+    /// Nothing is left of the period or the deadline until the release is seen.
+    Window,
+    /// The only CPU is dedicated to interrupts.
+    NoCpu,
+    /// The cost is more than the period or the deadline; tardiness may still be bounded.
+    Density,
+}
+
+impl Obstacle {
+    /// In words, to follow the name of the task.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Interrupts => "interrupts alone take all of a CPU",
+            Self::Quantum => "a quantum is over before its overheads are",
+            Self::Window => "nothing is left of its period or deadline when its release is seen",
+            Self::NoCpu => "its only CPU is dedicated to interrupts",
+            Self::Density => "it costs more than its period or deadline",
+        }
+    }
+}
+
+/// What a task is to tests once overheads are charged to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inflated {
+    /// The task that stands for it on a machine that schedules for free; `None` if there is none.
+    pub task: Option<Sporadic>,
+    /// How much later than the real release that of the stand-in is at most: a bound on its response times
+    /// is one of the task if this is added.
+    pub delay: Span,
+    /// Where it runs.
+    pub cpus: CpuSet,
+    /// Why it cannot meet deadlines, if that is known already.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// The task set with these overheads under policies of this rule and structure, task by task, bound to
+/// these CPUs; `None` if no accounting is known, since the policy shifts running jobs.
+///
+/// Exact, rounded up to nanoseconds; more of any overhead never makes a cost less or a period longer.
+///
+/// # Assumes
+/// What [`overheads`](self) says; sporadic tasks.
+///
+/// # Cost
+/// O(n) for n tasks and O(m²) for the distances between m CPUs, as long as costs need not be rounded where
+/// they are whole.
+pub fn inflate(
+    set: &TaskSet,
+    (rule, structure): (Rule, &Structure),
+    bound: &[CpuSet],
+    overheads: &Overheads,
+) -> Option<Vec<Inflated>> {
+    if !is_accountable(rule) {
+        return None;
+    }
+    let mut inflated: Vec<Option<Inflated>> = vec![None; set.tasks.len()];
+    for part in parts(bound) {
+        let charges = Charges::new(set, (rule, structure), &part, overheads);
+        let of_part: Vec<Inflated> = match &structure.quantum {
+            None => events::inflate(set, rule, &part, &charges),
+            Some(quanta) => quanta::inflate(set, (rule, quanta), &part, &charges),
+        };
+        for (&place, one) in part.members.iter().zip(of_part) {
+            inflated[place] = Some(one);
+        }
+    }
+    inflated.into_iter().collect()
+}
+
+/// Whether jobs come to another CPU only after they were preempted.
+pub const fn is_accountable(rule: Rule) -> bool {
+    match rule {
+        Rule::Preemptive(..) => !rule.shifts(),
+        Rule::NonPreemptive | Rule::Pfair { .. } => true,
+        Rule::SemiPartitioned | Rule::AsLinux => false,
+    }
+}
+
+impl Inflated {
+    /// Nothing stands for the task.
+    const fn none(cpus: CpuSet, obstacle: Obstacle) -> Self {
+        Self {
+            task: None,
+            delay: Span::ZERO,
+            cpus,
+            obstacle: Some(obstacle),
+        }
+    }
+
+    /// `times`: cost, period and deadline in nanoseconds.
+    fn new(cpus: CpuSet, delay: u128, times: [u128; 3]) -> Self {
+        let [cost, period, deadline] = times;
+        if period == 0 || deadline == 0 {
+            return Self::none(cpus, Obstacle::Window);
+        }
+        let [Some(cost), Some(period), Some(deadline), Some(delay)] =
+            [cost, period, deadline, delay].map(span)
+        else {
+            return Self::none(cpus, Obstacle::Density);
+        };
+        Self {
+            task: Some(Sporadic {
+                cost,
+                period,
+                deadline,
+            }),
+            delay,
+            cpus,
+            obstacle: (cost > period || cost > deadline).then_some(Obstacle::Density),
+        }
+    }
+}
+
+/// `None` if it is longer than the longest span that a file may name.
+fn span(ns: u128) -> Option<Span> {
+    let span = u64::try_from(ns).ok().map(Span::from_ns);
+    span.filter(|&span| span <= Span::MAX)
+}

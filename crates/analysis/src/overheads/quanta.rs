@@ -1,0 +1,58 @@
+//! Schedulers that decide where quanta begin.
+
+use shiftwork_model::TaskSet;
+
+use super::charges::Charges;
+use super::{Inflated, Obstacle};
+use crate::affinity::parts::Part;
+use crate::pfair::Quanta;
+use crate::verdicts::Rule;
+
+/// The tasks of the part, in its order. What the tests of Pfair charge themselves is left to them.
+pub(super) fn inflate(
+    set: &TaskSet,
+    (rule, quanta): (Rule, &Quanta),
+    part: &Part,
+    charges: &Charges,
+) -> Vec<Inflated> {
+    let quantum = u128::from(quanta.quantum.as_ns());
+    let releases = |place: usize| match charges.dedicated {
+        true => 0,
+        false => {
+            charges.release * quantum.div_ceil(u128::from(set.tasks[place].period.as_ns().max(1)))
+        }
+    };
+    let of_all: u128 = part.members.iter().map(|&place| releases(place)).sum();
+    let is_pfair = matches!(rule, Rule::Pfair { .. });
+    let staggering = match is_pfair {
+        true => 0,
+        false => quanta.stagger_latency_ns(charges.cpus.len()),
+    };
+    let inflated = |&place: &usize| {
+        let task = &set.tasks[place];
+        if charges.cpus.is_empty() {
+            return Inflated::none(charges.cpus, Obstacle::NoCpu);
+        }
+        let lost = charges.tick + charges.switch + charges.refill + of_all - releases(place);
+        let Some(left) = quantum.checked_sub(lost).filter(|&left| left > 0) else {
+            return Inflated::none(charges.cpus, Obstacle::Quantum);
+        };
+        let cost = u128::from(task.cost.as_ns()).div_ceil(left) * quantum;
+        let unseen = match (quanta.sees_at_once(task.period), is_pfair) {
+            (true, _) => 0,
+            (false, true) => charges.release,
+            (false, false) => charges.release + quantum,
+        };
+        let delay = unseen + staggering;
+        let window = |span: shiftwork_model::Span| {
+            let left = u128::from(span.as_ns()).saturating_sub(delay);
+            match is_pfair {
+                true => left,
+                false => left - left % quantum,
+            }
+        };
+        let times = [cost, window(task.period), window(task.deadline)];
+        Inflated::new(charges.cpus, delay, times)
+    };
+    part.members.iter().map(inflated).collect()
+}

@@ -1,0 +1,286 @@
+//! Verdicts where scheduling is not free: tests are asked about task sets to which overheads are charged.
+//!
+//! What is shown of such a set holds for the real one. What is not shown of it proves nothing, since every
+//! job is charged for the worst; a "no" is that of the set without overheads, which it remains with them.
+
+use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
+
+use super::catalogue::{Asked, TESTS};
+use super::judge::analyse;
+use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
+use crate::overheads::{Inflated, Structure, inflate};
+
+/// What scheduling costs under one policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// How the scheduler is built.
+    pub structure: Structure,
+    /// The worst that was measured, for hard verdicts.
+    pub worst: Option<Overheads>,
+    /// The average, for soft verdicts; if there is none, the worst does.
+    pub average: Option<Overheads>,
+}
+
+/// Which overheads a verdict takes into account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// The worst that was measured.
+    Worst,
+    /// The average.
+    Average,
+}
+
+impl Table {
+    /// The name in JSON and overhead files: `worst` or `average`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Worst => "worst",
+            Self::Average => "average",
+        }
+    }
+}
+
+/// What was charged for one verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charged {
+    /// From which overheads.
+    pub table: Table,
+    /// What each task is then.
+    pub inflated: Vec<Inflated>,
+}
+
+/// What was charged under one policy; `None` where a verdict is one without overheads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// For the hard verdict, and for the response times that hard tests show.
+    pub hard: Option<Charged>,
+    /// For the soft verdict, and for the response times that soft tests show.
+    pub soft: Option<Charged>,
+    /// For the best that is known of each task: the worst overheads if there are any, as the average
+    /// bounds nothing.
+    pub best: Option<Table>,
+}
+
+impl Account {
+    /// What was charged for this verdict.
+    pub const fn of(&self, criterion: Criterion) -> Option<&Charged> {
+        match criterion {
+            Criterion::Hard => self.hard.as_ref(),
+            Criterion::Soft => self.soft.as_ref(),
+        }
+    }
+}
+
+/// As [`analyse`], with overheads for those policies that have a price, and what was charged, policy by
+/// policy. Hard verdicts take the worst overheads into account and soft ones the average; feasibility
+/// speaks of schedulers that cost nothing.
+///
+/// Bounds are those of the task set as it is: from the real release on. Heuristics that would pack tasks
+/// in other ways are not asked under overheads, since what is charged depends on the packing.
+///
+/// # Assumes
+/// As [`analyse`] and [`inflate`].
+///
+/// # Cost
+/// At most three times that of [`analyse`].
+pub fn analyse_under(
+    set: &TaskSet,
+    candidates: &[(Candidate, Option<Price>)],
+    steps: u64,
+) -> (Analysis, Vec<Account>) {
+    let free: Vec<Candidate> = candidates.iter().map(|(free, _)| free.clone()).collect();
+    let mut analysis = analyse(set, &free, steps);
+    let mut accounts = Vec::new();
+    for (found, (candidate, price)) in analysis.policies.iter_mut().zip(candidates) {
+        let priced = price.as_ref().zip(candidate.bound.as_ref().ok());
+        let account = priced.map(|(price, bound)| {
+            let charge = |table| charge(set, candidate, bound, price, table);
+            let question = Question {
+                set,
+                candidate,
+                steps,
+            };
+            question.settle(found, [Table::Worst, Table::Average].map(charge))
+        });
+        accounts.push(account.unwrap_or_default());
+    }
+    (analysis, accounts)
+}
+
+/// The tasks with these overheads charged to them; `None` if there are none or no accounting is known.
+fn charge(
+    set: &TaskSet,
+    candidate: &Candidate,
+    bound: &[Affinity],
+    price: &Price,
+    table: Table,
+) -> Option<Charged> {
+    let overheads = match table {
+        Table::Worst => price.worst.as_ref(),
+        Table::Average => price.average.as_ref(),
+    };
+    let all = set.platform.all();
+    let bound: Vec<_> = bound
+        .iter()
+        .map(|affinity| *affinity.cpus() & all)
+        .collect();
+    let inflated = inflate(set, (candidate.rule, &price.structure), &bound, overheads?)?;
+    Some(Charged { table, inflated })
+}
+
+/// One policy.
+struct Question<'a> {
+    set: &'a TaskSet,
+    candidate: &'a Candidate,
+    steps: u64,
+}
+
+impl Question<'_> {
+    /// Puts what is known under overheads, worst and average, in the place of what is known without.
+    fn settle(&self, found: &mut PolicyAnalysis, charged: [Option<Charged>; 2]) -> Account {
+        let [worst, average] = charged.map(|charged| {
+            let known = charged.as_ref().map(|charged| self.ask(found, charged));
+            charged.zip(known)
+        });
+        // Whoever bounds tardiness under the worst overheads does so under others.
+        let (hard, soft) = (worst.clone(), average.clone().or(worst.clone()));
+        let best = worst.or(average);
+        if hard.is_some() || soft.is_some() {
+            let keeps = |table: &Option<(Charged, PolicyAnalysis)>, criterion| {
+                let known = match table {
+                    Some((_, known)) => known,
+                    None => &*found,
+                };
+                let bounds = known.bounds.iter();
+                bounds
+                    .filter(|bounds| is_for(bounds.test, criterion))
+                    .cloned()
+                    .collect::<Vec<_>>()
+            };
+            let mut bounds = keeps(&hard, Criterion::Hard);
+            bounds.extend(keeps(&soft, Criterion::Soft));
+            found.bounds = bounds;
+        }
+        if let Some((_, known)) = &hard {
+            replace(&mut found.hard, &known.hard);
+        }
+        if let Some((_, known)) = &soft {
+            replace(&mut found.soft, &known.soft);
+        }
+        if let Some((_, known)) = &best {
+            found.best.clone_from(&known.best);
+        }
+        Account {
+            best: best.map(|(charged, _)| charged.table),
+            hard: hard.map(|(charged, _)| charged),
+            soft: soft.map(|(charged, _)| charged),
+        }
+    }
+
+    /// What is known of the tasks with this charged to them, their bounds counted from real releases.
+    fn ask(&self, free: &PolicyAnalysis, charged: &Charged) -> PolicyAnalysis {
+        let mut known = match self.stand_in(&charged.inflated) {
+            Some((set, candidate)) => {
+                let analysis = analyse(&set, &[candidate], self.steps);
+                analysis.policies.into_iter().next()
+            }
+            None => None,
+        }
+        .unwrap_or_else(|| failed(free));
+        for judgement in [&mut known.hard, &mut known.soft] {
+            for (test, found) in &mut judgement.tests {
+                if is_aside(test) {
+                    *found = Found::NotApplicable;
+                }
+            }
+        }
+        let delays = charged.inflated.iter().map(|inflated| inflated.delay);
+        for (place, delay) in delays.enumerate() {
+            let later = |response: &mut Span| *response = (*response + delay).min(Span::MAX);
+            for bounds in &mut known.bounds {
+                bounds.responses[place].iter_mut().for_each(later);
+            }
+            let best = known.best[place].iter_mut();
+            best.for_each(|best| later(&mut best.response));
+        }
+        known
+    }
+
+    /// The task set that stands for the real one on a machine that schedules for free; `None` if there is
+    /// none.
+    fn stand_in(&self, inflated: &[Inflated]) -> Option<(TaskSet, Candidate)> {
+        let mut set = self.set.clone();
+        let mut bound = Vec::new();
+        // Those who name no priority have one by deadline, which is to stay as it is.
+        let priorities = self.set.priorities();
+        for ((task, priority), inflated) in set.tasks.iter_mut().zip(priorities).zip(inflated) {
+            let parameters = inflated.task?;
+            task.cost = parameters.cost;
+            task.period = parameters.period;
+            task.deadline = parameters.deadline;
+            task.priority = Some(priority);
+            bound.push(Affinity::new(inflated.cpus)?);
+        }
+        let candidate = Candidate {
+            bound: Ok(bound),
+            ..self.candidate.clone()
+        };
+        Some((set, candidate))
+    }
+}
+
+/// Every test that is asked fails where nothing can stand for the tasks.
+fn failed(free: &PolicyAnalysis) -> PolicyAnalysis {
+    let mut failed = free.clone();
+    for judgement in [&mut failed.hard, &mut failed.soft] {
+        judgement.answer = Answer::Unknown;
+        judgement.by.clear();
+        judgement.witness = None;
+        for (_, found) in &mut judgement.tests {
+            if *found != Found::NotApplicable {
+                *found = Found::Fail;
+            }
+        }
+    }
+    failed.bounds.clear();
+    failed.best.fill(None);
+    failed
+}
+
+/// What is shown under overheads counts; a "no" is only one if it is one without them.
+fn replace(free: &mut Judgement, known: &Judgement) {
+    free.tests.clone_from(&known.tests);
+    if free.answer == Answer::Unschedulable {
+        return;
+    }
+    free.witness = None;
+    match known.answer {
+        Answer::Schedulable => {
+            free.answer = Answer::Schedulable;
+            free.by.clone_from(&known.by);
+        }
+        Answer::Unschedulable | Answer::Unknown => {
+            free.answer = Answer::Unknown;
+            free.by.clear();
+        }
+    }
+}
+
+/// Of tests by one name for both criteria the soft one has the bounds.
+fn is_for(test: &str, criterion: Criterion) -> bool {
+    let has = |criterion| {
+        TESTS
+            .iter()
+            .any(|one| one.name == test && one.criterion == criterion)
+    };
+    match criterion {
+        Criterion::Hard => !has(Criterion::Soft),
+        Criterion::Soft => has(Criterion::Soft),
+    }
+}
+
+fn is_aside(test: &str) -> bool {
+    TESTS
+        .iter()
+        .any(|one| one.name == test && matches!(one.asked, Asked::Aside(_)))
+}
