@@ -24,16 +24,13 @@ pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges)
     };
     let inflated = |&place: &usize| {
         let task = &set.tasks[place];
-        if charges.cpus.is_empty() {
-            return Inflated::none(charges.cpus, Obstacle::NoCpu);
-        }
         let work = u128::from(task.cost.as_ns()) + own;
         match interrupts.stretch(work) {
-            None => Inflated::none(charges.cpus, Obstacle::Interrupts),
+            None => Inflated::none(Obstacle::Interrupts),
             Some(cost) => {
                 let [period, deadline] =
                     [task.period, task.deadline].map(|span| u128::from(span.as_ns()));
-                Inflated::new(charges.cpus, 0, [cost + beside, period, deadline])
+                Inflated::new(0, [cost + beside, period, deadline])
             }
         }
     };

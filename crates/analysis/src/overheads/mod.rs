@@ -45,8 +45,11 @@
 //! m - 1 times the longer of both.
 //!
 //! # Assumes
-//! Jobs keep their priorities; a job comes to another CPU only after it was preempted. So there is no
-//! accounting for policies that shift running jobs (strong invariant, SCHED_DEADLINE).
+//! Jobs keep their priorities, and a job goes on elsewhere only after all CPUs of its part were taken by more
+//! urgent ones; whoever is done with one of these has paid for it. So there is no accounting where
+//! the affinities in a part differ, nor for SCHED_DEADLINE: there a job is moved aside by one that need
+//! not be more urgent (strong invariant), or to a CPU that was free all the time (weak invariant), and pays
+//! for that itself.
 //!
 //! # Source
 //! B. Brandenburg, "Scheduling and Locking in Multiprocessor Real-Time Operating Systems", PhD thesis,
@@ -141,7 +144,7 @@ pub struct Inflated {
 }
 
 /// The task set with these overheads under policies of this rule and structure, task by task, bound to
-/// these CPUs; `None` if no accounting is known, since the policy shifts running jobs.
+/// these CPUs; `None` if no accounting is known: under `dl-*`, and where affinities in a part differ.
 ///
 /// Exact, rounded up to nanoseconds; more of any overhead never makes a cost less or a period longer.
 ///
@@ -157,53 +160,53 @@ pub fn inflate(
     bound: &[CpuSet],
     overheads: &Overheads,
 ) -> Option<Vec<Inflated>> {
-    if !is_accountable(rule) {
+    if matches!(rule, Rule::SemiPartitioned | Rule::AsLinux) {
         return None;
     }
     let mut inflated: Vec<Option<Inflated>> = vec![None; set.tasks.len()];
     for part in parts(bound) {
+        if part.members.iter().any(|&place| bound[place] != part.cpus) {
+            return None;
+        }
         let charges = Charges::new(set, (rule, structure), &part, overheads);
         let of_part: Vec<Inflated> = match &structure.quantum {
             None => events::inflate(set, rule, &part, &charges),
             Some(quanta) => quanta::inflate(set, (rule, quanta), &part, &charges),
         };
         for (&place, one) in part.members.iter().zip(of_part) {
-            inflated[place] = Some(one);
+            inflated[place] = Some(match charges.cpus.is_empty() {
+                true => Inflated::none(Obstacle::NoCpu),
+                false => Inflated {
+                    cpus: charges.cpus,
+                    ..one
+                },
+            });
         }
     }
     inflated.into_iter().collect()
 }
 
-/// Whether jobs come to another CPU only after they were preempted.
-pub const fn is_accountable(rule: Rule) -> bool {
-    match rule {
-        Rule::Preemptive(..) => !rule.shifts(),
-        Rule::NonPreemptive | Rule::Pfair { .. } => true,
-        Rule::SemiPartitioned | Rule::AsLinux => false,
-    }
-}
-
 impl Inflated {
     /// Nothing stands for the task.
-    const fn none(cpus: CpuSet, obstacle: Obstacle) -> Self {
+    const fn none(obstacle: Obstacle) -> Self {
         Self {
             task: None,
             delay: Span::ZERO,
-            cpus,
+            cpus: CpuSet::EMPTY,
             obstacle: Some(obstacle),
         }
     }
 
-    /// `times`: cost, period and deadline in nanoseconds.
-    fn new(cpus: CpuSet, delay: u128, times: [u128; 3]) -> Self {
+    /// `times`: cost, period and deadline in nanoseconds. Where the task runs is not said yet.
+    fn new(delay: u128, times: [u128; 3]) -> Self {
         let [cost, period, deadline] = times;
         if period == 0 || deadline == 0 {
-            return Self::none(cpus, Obstacle::Window);
+            return Self::none(Obstacle::Window);
         }
         let [Some(cost), Some(period), Some(deadline), Some(delay)] =
             [cost, period, deadline, delay].map(span)
         else {
-            return Self::none(cpus, Obstacle::Density);
+            return Self::none(Obstacle::Density);
         };
         Self {
             task: Some(Sporadic {
@@ -212,7 +215,7 @@ impl Inflated {
                 deadline,
             }),
             delay,
-            cpus,
+            cpus: CpuSet::EMPTY,
             obstacle: (cost > period || cost > deadline).then_some(Obstacle::Density),
         }
     }

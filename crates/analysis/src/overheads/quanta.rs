@@ -30,12 +30,9 @@ pub(super) fn inflate(
     };
     let inflated = |&place: &usize| {
         let task = &set.tasks[place];
-        if charges.cpus.is_empty() {
-            return Inflated::none(charges.cpus, Obstacle::NoCpu);
-        }
         let lost = charges.tick + charges.switch + charges.refill + of_all - releases(place);
         let Some(left) = quantum.checked_sub(lost).filter(|&left| left > 0) else {
-            return Inflated::none(charges.cpus, Obstacle::Quantum);
+            return Inflated::none(Obstacle::Quantum);
         };
         let cost = u128::from(task.cost.as_ns()).div_ceil(left) * quantum;
         let unseen = match (quanta.sees_at_once(task.period), is_pfair) {
@@ -52,7 +49,7 @@ pub(super) fn inflate(
             }
         };
         let times = [cost, window(task.period), window(task.deadline)];
-        Inflated::new(charges.cpus, delay, times)
+        Inflated::new(delay, times)
     };
     part.members.iter().map(inflated).collect()
 }
