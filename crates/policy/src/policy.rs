@@ -7,6 +7,7 @@ use shiftwork_model::{
 };
 
 use crate::error::PolicyError;
+use crate::structure::Structure;
 
 /// Something that happened and may change what should run.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +125,11 @@ pub trait Policy: Send {
     /// [`end_instant`](Self::end_instant) after all events of an instant. `None`: the policy decides at
     /// events alone.
     fn quanta(&self) -> Option<Quanta> {
+        None
+    }
+
+    /// How the implementation that the policy stands for is built; `None`: nothing is known of that.
+    fn structure(&self) -> Option<Structure> {
         None
     }
 

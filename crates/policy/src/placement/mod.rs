@@ -35,8 +35,9 @@ use alloc::vec::Vec;
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
 
 use crate::error::PolicyError;
-use crate::policy::{AsLinux, Event, Policy, Switches};
+use crate::policy::{AsLinux, Event, Policy, Quanta, Switches};
 use crate::ready::{Status, TaskTable};
+use crate::structure::Structure;
 
 /// What can happen to a placement. `out` gets the switches in the order in which they are made; a
 /// CPU may appear several times where more than one job arrives or departs.
@@ -67,11 +68,24 @@ pub(crate) trait Placement: Send {
         false
     }
 
+    /// A quantum begins on the CPU, if [`Placement::quanta`] says so.
+    fn tick(&mut self, _cpu: CpuId) {}
+
     /// See [`Policy::end_instant`].
     fn end_instant(&mut self, _out: &mut Switches) {}
 
     /// See [`Policy::queue_of`].
     fn queue_of(&self, _task: TaskId) -> Option<CpuId> {
+        None
+    }
+
+    /// See [`Policy::quanta`].
+    fn quanta(&self) -> Option<Quanta> {
+        None
+    }
+
+    /// See [`Policy::structure`].
+    fn structure(&self) -> Option<Structure> {
         None
     }
 
@@ -139,7 +153,8 @@ impl<P: Placement> Policy for P {
                     self.throttle(task, out);
                 }
             }
-            Event::Tick { .. } | Event::Released(_) => {}
+            Event::Tick { cpu, .. } => self.tick(cpu),
+            Event::Released(_) => {}
             change => {
                 let first = out.len();
                 apply_change(self, change, out);
@@ -165,6 +180,14 @@ impl<P: Placement> Policy for P {
 
     fn queue_of(&self, task: TaskId) -> Option<CpuId> {
         Placement::queue_of(self, task)
+    }
+
+    fn quanta(&self) -> Option<Quanta> {
+        Placement::quanta(self)
+    }
+
+    fn structure(&self) -> Option<Structure> {
+        Placement::structure(self)
     }
 
     fn as_linux(&self) -> Option<AsLinux> {
