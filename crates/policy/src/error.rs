@@ -37,6 +37,13 @@ pub enum PolicyError {
         /// Its affinity.
         affinity: Box<Affinity>,
     },
+    /// A CPU is dedicated to interrupts, and there is no other.
+    NoCpuLeft {
+        /// The policy.
+        policy: &'static str,
+        /// The CPU.
+        cpu: CpuId,
+    },
     /// A clustered policy, and a task whose affinity is no union of clusters.
     NotClustered {
         /// The policy.
@@ -139,6 +146,11 @@ impl fmt::Display for PolicyError {
                 "{policy}: task {task} may use only CPUs {{{affinity}}}, and this policy schedules over \
                  all of them; `hpa-{order}` takes nested affinities, `strong-{order}` any",
                 order = if policy.contains("fp") { "fp" } else { "edf" },
+            ),
+            Self::NoCpuLeft { policy, cpu } => write!(
+                f,
+                "{policy}: CPU {cpu} is dedicated to interrupts and runs no jobs, and the platform has no other; \
+                 it needs two CPUs, `CEm` takes any number"
             ),
             Self::NotClustered {
                 policy,

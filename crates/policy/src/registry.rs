@@ -1,6 +1,8 @@
 //! The one table of policy names. The command line, the conformance suite and the documentation
 //! all iterate it.
 
+mod variants;
+
 use alloc::boxed::Box;
 use alloc::string::String;
 
@@ -48,7 +50,7 @@ pub type Built = Result<Box<dyn Policy>, PolicyError>;
 /// One policy: its name, and what people and checkers need to know of it.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// The name, in lower case.
+    /// The name, as it is published; [`find`] takes it in any case.
     pub name: &'static str,
     /// What it is, in a line.
     pub summary: &'static str,
@@ -258,6 +260,15 @@ pub const POLICIES: &[Entry] = &[
         invariant: Invariant::PushPull,
         build: |name, set| push_pull(name, set, set.scheduler.repairs.unwrap_or(Repairs::ALL)),
     },
+    variants::CE_M,
+    variants::CQ_M,
+    variants::S_CQ_M,
+    variants::HE_M,
+    variants::FE_M,
+    variants::CE_1,
+    variants::CQ_1,
+    variants::S_CQ_1,
+    variants::FE_1,
 ];
 
 /// The policy with this name, in any case.

@@ -14,8 +14,9 @@ fn task_set(cpus: usize, policy: &Entry, random: &mut RandomStream) -> TaskSet {
     let mut set = TaskSet::new("test", cpus, Vec::new());
     set.platform.clusters = vec![range(0, cpus / 2), range(cpus / 2, cpus - cpus / 2)];
     set.platform.caches = set.platform.clusters.clone();
+    let is_global = policy.domain.starts_with("every task may use every CPU");
     let widths = match policy.name.trim_start_matches("np-").as_bytes()[0] {
-        b'g' => vec![cpus],
+        _ if is_global => vec![cpus],
         b'c' => vec![cpus / 2],
         b'd' => vec![cpus / 2, 1],
         _ => vec![cpus, cpus / 2, 1],

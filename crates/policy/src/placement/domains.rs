@@ -12,6 +12,7 @@ use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
+use crate::structure::Structure;
 
 /// Whether an arriving job may take the CPU of a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +70,11 @@ pub struct Domains<O: JobOrder> {
     runners: Vec<Option<TaskId>>,
     online: CpuSet,
     mates: CacheMates,
+    structure: Option<Structure>,
 }
 
 impl<O: JobOrder> Domains<O> {
-    /// `groups` are disjoint and cover all CPUs.
+    /// `groups` are disjoint; CPUs of no group run no jobs.
     ///
     /// # Errors
     /// If an affinity is no union of groups.
@@ -104,6 +106,7 @@ impl<O: JobOrder> Domains<O> {
             runners: alloc::vec![None; platform.cpus],
             online: platform.all(),
             mates: CacheMates::new(platform),
+            structure: None,
         };
         for (id, task) in set.iter() {
             policy.accepts_affinity(id, &task.name, &task.affinity)?;
@@ -114,6 +117,18 @@ impl<O: JobOrder> Domains<O> {
             policy.bind(id, group, task.start_cpu);
         }
         Ok(policy)
+    }
+
+    /// The same, as an implementation of this structure.
+    pub(crate) fn built_as(mut self, structure: Structure) -> Self {
+        self.structure = Some(structure);
+        self
+    }
+
+    /// The CPUs that run jobs.
+    fn served(&self) -> CpuSet {
+        let groups = self.groups.iter();
+        groups.fold(CpuSet::EMPTY, |served, group| served | *group)
     }
 
     /// A task whose new affinity holds its group stays there, any other goes to the first group of
@@ -333,6 +348,9 @@ impl<O: JobOrder> Placement for Domains<O> {
     /// The CPU is gone; its job waits, or takes the place of the least urgent one.
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.remove(cpu);
+        if !self.served().contains(cpu) {
+            return;
+        }
         let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
         match self.runners[cpu.index()] {
             None => {
@@ -350,6 +368,9 @@ impl<O: JobOrder> Placement for Domains<O> {
     /// The CPU is back, for whoever waits.
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.insert(cpu);
+        if !self.served().contains(cpu) {
+            return;
+        }
         let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
         domain.idle.insert(cpu);
         domain.idle_count += 1;
@@ -372,7 +393,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         let covered = groups_within(&self.groups, affinity)
             .into_iter()
             .fold(CpuSet::EMPTY, |covered, group| covered | self.groups[group]);
-        if covered == *affinity.cpus() {
+        if !covered.is_empty() && covered == *affinity.cpus() & self.served() {
             return Ok(());
         }
         let (policy, task, affinity) = (self.name, name.into(), Box::new(*affinity));
@@ -392,16 +413,21 @@ impl<O: JobOrder> Placement for Domains<O> {
         })
     }
 
+    fn structure(&self) -> Option<Structure> {
+        self.structure
+    }
+
     /// One group of all CPUs is no packing.
     fn packed(&self) -> Option<Vec<Affinity>> {
         let group = |&domain: &u16| Affinity::new(self.groups[usize::from(domain)]);
-        (self.groups.len() > 1).then(|| self.domain_of.iter().filter_map(group).collect())
+        let is_one_of_all = self.groups[0].len() == self.runners.len();
+        (!is_one_of_all).then(|| self.domain_of.iter().filter_map(group).collect())
     }
 }
 
 /// The last-used CPU if it is idle, else an idle one that shares a cache with it, else the lowest.
 #[inline]
-fn choose_idle(idle: &CpuSet, last_cpu: Option<CpuId>, mates: &CacheMates) -> CpuId {
+pub(super) fn choose_idle(idle: &CpuSet, last_cpu: Option<CpuId>, mates: &CacheMates) -> CpuId {
     if let Some(last) = last_cpu {
         if idle.contains(last) {
             return last;

@@ -17,7 +17,9 @@ mod least_urgent;
 mod mask;
 mod partitioned;
 mod push_pull;
+mod quanta;
 mod strong;
+mod structured;
 mod weak;
 
 pub(crate) use clustered::clustered;
@@ -27,7 +29,9 @@ pub(crate) use global::{global, non_preemptive_global};
 pub use hierarchical::Hierarchical;
 pub(crate) use partitioned::partitioned;
 pub use push_pull::{PushPull, Ties};
+pub(crate) use quanta::{Alignment, InQuanta};
 pub use strong::Strong;
+pub(crate) use structured::structured_global;
 pub use weak::Weak;
 
 use alloc::vec::Vec;
