@@ -136,6 +136,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.record(now, Happening::Left { task: id });
         self.note_leaving(now, id);
         self.tell(Event::Leave(id), None);
+        self.forget_queued(id);
         let state = &mut self.tasks[id.index()];
         state.stage = Stage::Absent;
         state.number = state.released;

@@ -10,6 +10,7 @@ use crate::state::{Kind, Stage};
 impl<R: Recorder> Engine<'_, R> {
     /// All arrivals of this instant, after everything else of it.
     pub(crate) fn arrive(&mut self, now: Instant) {
+        let successors = self.arrivals.len();
         while self.releases.first() == now {
             let id = TaskId::from_index(self.releases.first_place());
             self.release(now, id);
@@ -18,6 +19,9 @@ impl<R: Recorder> Engine<'_, R> {
             self.wake(now, self.waking[at]);
         }
         self.waking.clear();
+        if self.is_structured() {
+            self.charge_arrivals(now, successors);
+        }
         if self.arrivals.len() > 1 {
             self.sort_arrivals();
         }
@@ -46,7 +50,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     fn arrive_ready(&mut self, now: Instant, id: TaskId) {
         let job = self.record_ready(now, id);
-        let cause = self.home(id);
+        let cause = self.cause(id);
         self.tell(Event::Wake(job), cause);
     }
 

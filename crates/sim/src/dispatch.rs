@@ -30,6 +30,9 @@ impl<R: Recorder> Engine<'_, R> {
         for at in 0..self.touched.len() {
             self.vacate(now, self.touched[at]);
         }
+        if self.is_structured() {
+            self.sort_by_begin(now);
+        }
         for at in 0..self.touched.len() {
             self.occupy(now, self.touched[at]);
         }
@@ -125,7 +128,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.note_busy(now, cpu, from.is_some(), to.is_some());
         }
         if self.costs.is_some() {
-            self.charge_switch(now, cpu, to.is_some());
+            self.charge_switch(now, cpu, (from, to));
         }
     }
 

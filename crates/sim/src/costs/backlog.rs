@@ -15,6 +15,11 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
+    /// When the interrupts so far are handled; `at` if that is later.
+    pub(crate) fn after_interrupts(&self, at: Instant) -> Instant {
+        self.interrupts_end.max(at)
+    }
+
     /// An interrupt takes `span`. The CPU, which would have been free for jobs from `free_at` on, is so
     /// from the instant that is returned.
     pub(crate) fn interrupt(&mut self, now: Instant, span: Span, free_at: Instant) -> Instant {
@@ -36,7 +41,7 @@ impl Backlog {
     }
 
     fn carried_out(&self) -> Instant {
-        self.interrupts_end.max(self.told) + self.dispatch
+        self.after_interrupts(self.told) + self.dispatch
     }
 }
 

@@ -7,22 +7,40 @@
 //! - `tick`: from every CPU, each quantum;
 //! - `preemption`, `migration`: lengthen a job that others interrupted, when it goes on.
 //!
+//! Policies that say how they are built ([`Policy::structure`]) are charged by that as well:
+//!
+//! - all releases of one instant are one interrupt, on the dedicated CPU or on that of the first of them; it
+//!   costs one `release`, and then enqueues those jobs that are ready at once;
+//! - a job whose suspension ends is enqueued likewise; one that waited for the one before it by the CPU of its
+//!   task, when that is finished; a preempted one by the CPU that gave it up, before that schedules;
+//! - a CPU that switches to a job hears of it when that is in the queue (and an `ipi` later, if the event
+//!   happened elsewhere), schedules, takes the job out, and switches; looking at the queue without taking
+//!   anything out is part of `schedule` and `tick`;
+//! - `enqueue` and `dequeue` are how long these operations are beside all that; `contention.rs` says which
+//!   locks they hold, and how CPUs wait for them. At one instant interrupts come first, then CPUs in the order
+//!   in which they begin to schedule, the lower first among equals. A lock stays reserved for a decision that
+//!   is revised.
+//!
 //! Costs that grow with the tasks count those that are bound to the same CPU or cluster under policies
-//! that pack tasks, and all under others.
+//! that pack tasks, and all under others, also if a CPU is dedicated to interrupts.
 //!
 //! Stolen time delays whatever the CPU runs; what runs is recorded as decided, so a job that was
 //! switched to may still wait for its CPU to be done with overheads. A switch that is revised before it
 //! is done is not finished first: no job waits for that of another. No budget pays for overheads.
 
 mod backlog;
+mod contention;
+mod lock;
 mod prices;
+mod structured;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, Overheads, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet};
 use shiftwork_policy::Policy;
 
 use crate::engine::Engine;
 use backlog::Backlog;
 use prices::{Prices, on_each_cpu};
+use structured::Structured;
 
 /// The costs of this run, and the ticks.
 pub(crate) struct Costs {
@@ -34,6 +52,8 @@ pub(crate) struct Costs {
     causes: Vec<Option<CpuId>>,
     /// By task, where it is before it ever ran.
     homes: Vec<Option<CpuId>>,
+    /// `None` if nothing is known of how the scheduler is built.
+    structured: Option<Structured>,
 }
 
 impl Costs {
@@ -44,8 +64,11 @@ impl Costs {
         overheads: Option<&Overheads>,
     ) -> Option<Self> {
         let costs = overheads?;
-        // Where tasks come, go and move, nobody is bound for good.
-        let packing = policy.packing().filter(|_| set.actions.is_empty());
+        let structure = policy.structure();
+        // Where tasks come, go and move, nobody is bound for good; and one scheduler may serve fewer CPUs
+        // than it keeps busy.
+        let is_bound = set.actions.is_empty() && structure.is_none();
+        let packing = policy.packing().filter(|_| is_bound);
         let packing: Option<Vec<CpuSet>> =
             packing.map(|bound| bound.iter().map(|affinity| *affinity.cpus()).collect());
         let tasks = set.tasks.len();
@@ -60,6 +83,7 @@ impl Costs {
             backlogs: vec![Backlog::default(); set.platform.cpus],
             causes: vec![None; set.platform.cpus],
             homes: set.iter().map(home).collect(),
+            structured: structure.map(|structure| Structured::new(set, structure, costs)),
         })
     }
 
@@ -78,12 +102,30 @@ impl Costs {
         self.causes[cpu.index()] = cause;
     }
 
+    /// Until the CPU hears of the latest decision about it.
+    fn latency(&self, cpu: CpuId) -> Span {
+        let is_told = self.causes[cpu.index()].is_some_and(|cause| cause != cpu);
+        if is_told {
+            self.on(cpu).ipi
+        } else {
+            Span::ZERO
+        }
+    }
+
     fn on(&self, cpu: CpuId) -> &Prices {
         &self.prices[self.place[cpu.index()]]
     }
 }
 
 impl<R: Recorder> Engine<'_, R> {
+    /// The CPU on which the task's job became ready; `None` if nothing costs anything.
+    pub(crate) fn cause(&self, id: TaskId) -> Option<CpuId> {
+        let structured = self.costs.as_ref()?.structured.as_ref();
+        structured
+            .and_then(|it| it.enqueued_by(id))
+            .or_else(|| self.home(id))
+    }
+
     /// The CPU that handles events of the task; `None` if nothing costs anything.
     pub(crate) fn home(&self, id: TaskId) -> Option<CpuId> {
         let costs = self.costs.as_ref()?;
@@ -95,21 +137,40 @@ impl<R: Recorder> Engine<'_, R> {
         let (Some(costs), Some(cpu)) = (&self.costs, self.home(id)) else {
             return;
         };
+        if costs.structured.is_some() {
+            return self.interrupt(now, id);
+        }
         let span = costs.on(cpu).release;
         self.steal(now, cpu, span);
     }
 
     #[inline(never)]
-    pub(crate) fn charge_switch(&mut self, now: Instant, cpu: CpuId, to_a_job: bool) {
+    pub(crate) fn charge_switch(
+        &mut self,
+        now: Instant,
+        cpu: CpuId,
+        (from, to): (Option<JobId>, Option<JobId>),
+    ) {
+        let (latency, span) = if self.is_structured() {
+            self.structured_switch(now, cpu, (from, to))
+        } else {
+            self.plain_switch(cpu, to.is_some())
+        };
         let Some(costs) = &mut self.costs else { return };
+        self.cpus[cpu.index()].free_at = costs.backlogs[cpu.index()].decide(now, latency, span);
+    }
+
+    /// The latency until the CPU hears of a switch, and how long carrying it out takes.
+    fn plain_switch(&self, cpu: CpuId, to_a_job: bool) -> (Span, Span) {
+        let Some(costs) = &self.costs else {
+            return (Span::ZERO, Span::ZERO);
+        };
         let prices = costs.on(cpu);
         let mut span = prices.schedule;
         if to_a_job {
             span += prices.switch;
         }
-        let is_told = costs.causes[cpu.index()].is_some_and(|cause| cause != cpu);
-        let latency = if is_told { prices.ipi } else { Span::ZERO };
-        self.cpus[cpu.index()].free_at = costs.backlogs[cpu.index()].decide(now, latency, span);
+        (costs.latency(cpu), span)
     }
 
     /// Lengthens an interrupted job that goes on, and remembers where it runs.

@@ -1,0 +1,184 @@
+//! What the structure of an implementation costs, computed by hand.
+#![allow(clippy::unwrap_used, reason = "to test")]
+
+mod common;
+
+use common::{NS, finishes, options, set, simulate};
+use shiftwork_model::{LinearCost, Overheads, TaskSet};
+use shiftwork_policy::registry;
+
+const VARIANTS: [&str; 9] = [
+    "CEm", "CQm", "S-CQm", "HEm", "FEm", "CE1", "CQ1", "S-CQ1", "FE1",
+];
+
+fn cost(base: u64) -> LinearCost {
+    LinearCost {
+        base: NS(base),
+        per_task: NS(0),
+    }
+}
+
+/// So much for a release, and to enqueue and dequeue.
+fn queue(release: u64, enqueue: u64, dequeue: u64) -> Overheads {
+    Overheads {
+        release: cost(release),
+        enqueue: cost(enqueue),
+        dequeue: cost(dequeue),
+        ..Overheads::default()
+    }
+}
+
+/// When the first jobs of all tasks finish.
+fn first(set: &TaskSet, policy: &str, overheads: &Overheads) -> Vec<u64> {
+    let mut options = options(100);
+    options.overheads = Some(overheads.clone());
+    let (records, _) = simulate(set, policy, options);
+    let finish = |task| finishes(&records, task)[0];
+    (0..set.tasks.len()).map(finish).collect()
+}
+
+#[test]
+fn under_one_lock_one_after_the_other_takes_its_job() {
+    let two = set(2, &[(10, 100), (10, 100)]);
+    // CPU 0 is interrupted until 1 and enqueues both jobs until 3; CPU 0 takes one until 6, CPU 1 until 9.
+    assert_eq!(first(&two, "CEm", &queue(1, 2, 3)), [16, 19]);
+    let all = Overheads {
+        schedule: cost(4),
+        switch: cost(1),
+        ipi: cost(5),
+        ..queue(1, 2, 3)
+    };
+    // CPU 0: schedules until 7, takes until 10, switches until 11. CPU 1 is told at 8: 12, 15, 16.
+    assert_eq!(first(&two, "CEm", &all), [21, 26]);
+}
+
+#[test]
+fn a_cpu_that_is_early_takes_the_lock_before_one_that_is_late() {
+    // Told at 3, CPU 0 takes until 6; CPU 1 hears of it at 5 and waits for it.
+    let late = Overheads {
+        ipi: cost(2),
+        ..queue(1, 2, 3)
+    };
+    let two = set(2, &[(10, 100), (10, 100)]);
+    assert_eq!(first(&two, "CEm", &late), [16, 19]);
+    let later = Overheads {
+        ipi: cost(4),
+        ..queue(1, 2, 3)
+    };
+    assert_eq!(first(&two, "CEm", &later), [16, 20]);
+}
+
+#[test]
+fn a_fine_grained_queue_inserts_one_by_one_and_is_passed_in_a_row() {
+    let two = set(2, &[(10, 100), (10, 100)]);
+    // Two levels. CPU 0 inserts until 5 and until 9, and takes until 15; CPU 1 may pass the root at 12.
+    assert_eq!(first(&two, "FEm", &queue(1, 4, 6)), [25, 28]);
+    assert_eq!(first(&two, "CEm", &queue(1, 4, 6)), [21, 27]);
+    // With one task there is one level.
+    assert_eq!(first(&set(2, &[(10, 100)]), "FEm", &queue(1, 4, 6)), [21]);
+}
+
+#[test]
+fn a_dedicated_cpu_is_interrupted_and_nobody_else() {
+    let mut three = set(3, &[(10, 100), (10, 100), (9, 100)]);
+    three.tasks[2].offset = NS(12);
+    let ipi = Overheads {
+        ipi: cost(5),
+        ..queue(1, 2, 3)
+    };
+    // Enqueued on CPU 0 until 3, known to CPUs 1 and 2 at 8, which take until 11 and 14. The third is
+    // enqueued until 15 while both run; CPU 1 takes it at 21.
+    assert_eq!(first(&three, "CE1", &ipi), [21, 24, 33]);
+    // Of three CPUs that are interrupted, CPU 0 handles the third job until 15: it delays the first.
+    let mut one = set(1, &[(10, 100), (9, 100)]);
+    one.tasks[1].offset = NS(12);
+    assert_eq!(first(&one, "CEm", &queue(1, 2, 3)), [19, 31]);
+}
+
+#[test]
+fn a_preempted_job_is_enqueued_again_by_its_cpu() {
+    let mut one = set(1, &[(10, 100), (2, 100)]);
+    one.tasks[1].offset = NS(4);
+    one.tasks[1].deadline = NS(5);
+    for policy in ["CEm", "HEm"] {
+        // T0 runs from 2 to 4; enqueued until 5, T0 again until 6, T1 taken until 7; T0 taken until 10.
+        assert_eq!(first(&one, policy, &queue(0, 1, 1)), [18, 9], "{policy}");
+    }
+}
+
+#[test]
+fn a_job_that_waited_for_the_one_before_it_is_enqueued_when_that_is_finished() {
+    let mut options = options(30);
+    options.overheads = Some(queue(1, 1, 1));
+    // Job 1 runs from 3, is interrupted at 8, and ends at 14; job 2 runs from 16, interrupted then and at 24.
+    let (records, _) = simulate(&set(1, &[(10, 8)]), "CEm", options);
+    assert_eq!(finishes(&records, 0), [14, 28]);
+}
+
+#[test]
+fn aligned_quanta_contend_and_staggered_ones_do_not() {
+    let mut two = set(2, &[(10, 100), (10, 100)]);
+    two.scheduler.quantum = Some(NS(50));
+    let overheads = Overheads {
+        tick: cost(1),
+        ..queue(0, 0, 3)
+    };
+    assert_eq!(first(&two, "CQm", &overheads), [14, 17]);
+    // CPU 1 begins its quantum at 25.
+    assert_eq!(first(&two, "S-CQm", &overheads), [14, 39]);
+}
+
+#[test]
+fn tasks_count_all_wherever_they_run() {
+    let two = set(3, &[(10, 100), (10, 100)]);
+    let overheads = Overheads {
+        release: LinearCost {
+            base: NS(0),
+            per_task: NS(2),
+        },
+        ..Overheads::default()
+    };
+    assert_eq!(first(&two, "CE1", &overheads), [14, 14]);
+}
+
+#[test]
+fn whatever_it_costs_runs_end() {
+    for policy in VARIANTS {
+        let mut set = set(3, &[(1, 2), (1, 2), (1, 3)]);
+        set.scheduler.quantum = Some(NS(2));
+        let mut options = options(50_000);
+        options.overheads = Some(Overheads {
+            tick: cost(1),
+            schedule: cost(3),
+            ..queue(5, 7, 9)
+        });
+        simulate(&set, policy, options);
+    }
+}
+
+#[test]
+fn overheads_of_nothing_change_nothing() {
+    for policy in VARIANTS {
+        let mut set = set(3, &[(2, 3), (2, 3), (2, 4), (3, 7), (1, 5)]);
+        set.scheduler.quantum = Some(NS(2));
+        let mut free = options(400);
+        free.overheads = Some(Overheads::default());
+        let sorted = |options| {
+            let (mut records, _) = simulate(&set, policy, options);
+            // CPUs that switch at one instant do so in any order.
+            records.sort_by_key(|record| (record.at, format!("{record:?}")));
+            records
+        };
+        assert_eq!(sorted(free), sorted(options(400)), "{policy}");
+    }
+}
+
+#[test]
+fn every_structure_has_its_policy() {
+    for policy in VARIANTS {
+        let entry = registry::find(&policy.to_lowercase()).unwrap();
+        assert_eq!(entry.name, policy);
+        let built = entry.build(&set(2, &[(1, 2)])).unwrap();
+        assert!(built.structure().is_some(), "{policy}");
+    }
+}
