@@ -18,8 +18,21 @@ mod terminal;
 mod timeline;
 mod units;
 
+/// A length of time in nanoseconds in the largest unit that keeps it at least 1, with at most four significant
+/// digits, in plain letters (`us`).
+pub fn span(ns: u64) -> String {
+    units::span(ns, units::Script::Ascii)
+}
+
+/// The same of a difference, which may be negative.
+pub fn signed_span(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", span(ns.unsigned_abs()))
+}
+
 pub use misses::Rank;
-pub use page::html;
+pub use page::escape::html as escape;
+pub use page::{document, html};
 pub use run::{Bound, Limits, Provenance, Run};
 pub use terminal::{Colour, Heading, agreement, bounds, comparison, packing, side_by_side, table};
 

@@ -55,14 +55,56 @@ pub fn curves(title: &str, axes: Axes<'_>, curves: &[Curve]) -> String {
         );
     }
     for (index, curve) in curves.iter().enumerate() {
-        let mut words = String::new();
-        for &(x, y) in &curve.points {
-            let command = if words.is_empty() { 'M' } else { 'L' };
-            words += &format!("{command}{:.1} {:.1}", across(x), up(y, y_max));
+        let place = |&(x, y): &(u64, u64)| (across(x), up(y, y_max));
+        let places: Vec<(f64, f64)> = curve.points.iter().map(place).collect();
+        plot.curve(index, curve.is_dashed, &places);
+    }
+    plot.svg.finish(title, WIDTH, HEIGHT)
+}
+
+/// Curves over one another on axes on which each step multiplies: for what spans many orders of magnitude.
+/// Points that are not above zero have no place there and are left out. Across, each x that occurs is
+/// labelled; up, each power of ten.
+pub fn magnitudes(
+    title: &str,
+    axes: Axes<'_>,
+    [x_label, y_label]: [fn(u64) -> String; 2],
+    curves: &[Curve],
+) -> String {
+    let points = || {
+        let all = curves.iter().flat_map(|curve| curve.points.iter().copied());
+        all.filter(|&(x, y)| x > 0 && y > 0)
+    };
+    let mut plot = Plot::new(title, axes, curves.iter().map(|curve| curve.name.as_str()));
+    let mut xs: Vec<u64> = points().map(|(x, _)| x).collect();
+    xs.sort_unstable();
+    xs.dedup();
+    if let (Some(&x_min), Some(&x_max)) = (xs.first(), xs.last()) {
+        let lowest = points().map(|(_, y)| y.ilog10()).min().unwrap_or(0);
+        let highest = points().map(|(_, y)| (y - 1).checked_ilog10().map_or(0, |log| log + 1));
+        let highest = highest.max().unwrap_or(0).max(lowest + 1);
+        let share =
+            |value: u64, from: f64, to: f64| ((value as f64).ln() - from) / (to - from).max(1e-9);
+        let across = |x: u64| {
+            let at = share(x, (x_min as f64).ln(), (x_max as f64).ln());
+            LEFT + at * (WIDTH - LEFT - RIGHT - 20.0)
+        };
+        let power = |log: u32| 10_u64.saturating_pow(log);
+        let [low, high] = [lowest, highest].map(|log| (power(log) as f64).ln());
+        let up = |y: u64| HEIGHT - BOTTOM - share(y, low, high) * (HEIGHT - BOTTOM - TOP);
+        for log in lowest..=highest {
+            let class = if log == lowest { "axis" } else { "grid" };
+            plot.level(class, up(power(log)), &y_label(power(log)));
         }
-        let dash = if curve.is_dashed { " dash" } else { "" };
-        plot.svg
-            .path(&format!("curve s{}{dash}", index % COLOURS), &words);
+        for &x in &xs {
+            let place = (across(x), HEIGHT - BOTTOM + 16.0);
+            plot.svg.text("small mid", place, &x_label(x));
+        }
+        for (index, curve) in curves.iter().enumerate() {
+            let shown = curve.points.iter().filter(|&&(x, y)| x > 0 && y > 0);
+            let places: Vec<(f64, f64)> = shown.map(|&(x, y)| (across(x), up(y))).collect();
+            plot.curve(index, curve.is_dashed, &places);
+        }
     }
     plot.svg.finish(title, WIDTH, HEIGHT)
 }
@@ -124,9 +166,74 @@ impl Plot {
         for level in (0..=highest).step_by(step(highest, 4) as usize) {
             let y = up(level, highest);
             let class = if level == 0 { "axis" } else { "grid" };
-            self.svg.line(class, (LEFT, y), (WIDTH - RIGHT, y));
-            self.svg
-                .text("small end", (LEFT - 6.0, y + 3.5), &text(level));
+            self.level(class, y, &text(level));
+        }
+    }
+
+    /// A line across, with what it means.
+    fn level(&mut self, class: &str, y: f64, text: &str) {
+        self.svg.line(class, (LEFT, y), (WIDTH - RIGHT, y));
+        self.svg.text("small end", (LEFT - 6.0, y + 3.5), text);
+    }
+
+    /// A curve through these places.
+    fn curve(&mut self, index: usize, is_dashed: bool, places: &[(f64, f64)]) {
+        let mut words = String::new();
+        for (x, y) in places {
+            let command = if words.is_empty() { 'M' } else { 'L' };
+            words += &format!("{command}{x:.1} {y:.1}");
+        }
+        let dash = if is_dashed { " dash" } else { "" };
+        let class = format!("curve s{}{dash}", index % COLOURS);
+        self.svg.path(&class, &words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AXES: Axes<'_> = Axes { x: "x", y: "y" };
+
+    fn curve(points: &[(u64, u64)]) -> Curve {
+        Curve {
+            name: String::from("one"),
+            points: points.to_vec(),
+            is_dashed: false,
+        }
+    }
+
+    #[test]
+    fn equal_factors_are_equally_far_apart() {
+        let picture = magnitudes(
+            "t",
+            AXES,
+            [|x| format!("{x} B"), |y| format!("{y} ns")],
+            &[curve(&[(4, 100), (16, 1_000), (64, 10_000), (256, 0)])],
+        );
+        let middle = LEFT + (WIDTH - LEFT - RIGHT - 20.0) / 2.0;
+        let half = f64::midpoint(TOP, HEIGHT - BOTTOM);
+        assert!(
+            picture.contains(&format!("L{middle:.1} {half:.1}")),
+            "{picture}"
+        );
+        assert!(picture.contains(">16 B<") && picture.contains(">1000 ns<"));
+        assert!(!picture.contains("256"), "nothing has no place");
+    }
+
+    #[test]
+    fn plots_of_nothing_and_of_one_point_are_pictures() {
+        for points in [&[][..], &[(7, 0)], &[(1, 1)], &[(u64::MAX, u64::MAX)]] {
+            let picture = magnitudes(
+                "t",
+                AXES,
+                [|x| x.to_string(), |y| y.to_string()],
+                &[curve(points)],
+            );
+            assert!(
+                picture.ends_with("</svg>\n") && !picture.contains("NaN"),
+                "{points:?}"
+            );
         }
     }
 }

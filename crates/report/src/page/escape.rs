@@ -1,7 +1,7 @@
 //! Text from files, made safe for the two places of a page where it can stand.
 
-/// For element content and quoted attribute values.
-pub(super) fn html(text: &str) -> String {
+/// Text for element content and quoted attribute values of HTML: it cannot leave its place there.
+pub fn html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

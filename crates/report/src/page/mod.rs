@@ -5,7 +5,7 @@
 
 mod data;
 mod distribution;
-mod escape;
+pub(crate) mod escape;
 mod responses;
 mod schedule;
 mod summary;
@@ -63,6 +63,16 @@ pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
     let script = SCRIPTS.concat();
     page += &format!("<script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n");
     page += "</body>\n</html>\n";
+    page
+}
+
+/// A page with this heading and body, which is HTML, in the look of the others. It has no script.
+pub fn document(title: &str, body: &str) -> String {
+    let mut page = head(title);
+    page += &format!(
+        "<header>\n<div><h1>{}</h1></div>\n</header>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        escape::html(title)
+    );
     page
 }
 
