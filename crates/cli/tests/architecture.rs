@@ -37,6 +37,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "analysis", "model", "policy", "report", "sim", "taskset", "trace",
         ],
     ),
+    (
+        "calibrate",
+        &["live", "model", "policy", "report", "taskset"],
+    ),
     ("emulator", &["btf"]),
     ("cli", EVERYBODY),
 ];
@@ -44,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The command line wires everybody together.
 const EVERYBODY: &[&str] = &[
     "analysis",
+    "calibrate",
     "kernel-core",
     "live",
     "machine",

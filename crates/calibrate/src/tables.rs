@@ -1,0 +1,324 @@
+//! From what was measured to overhead files: which quantity goes into which key.
+//!
+//! Inside the kernel, as the simulator has it: `release` and `tick` are what running jobs lose to them;
+//! `schedule` is the policy's decision, a line in the number of tasks; `switch` is between processes, where
+//! that is known; `ipi` is waking somebody on a busy CPU, less the switch that is charged by itself.
+//!
+//! Live, where an agent decides on a CPU of its own: nobody loses anything when a job is released, so `release`
+//! is nothing, and the agent's way to each CPU is all in `schedule` (report, decide, kick), so `ipi` is nothing,
+//! too; ticks are part of what synthetic work counts as its own. `schedule` grows with the tasks as the
+//! policy's decisions do.
+
+use shiftwork_model::{LinearCost, Overheads, Span};
+use shiftwork_taskset::overheads::{OverheadFile, Use};
+
+use crate::fit::linear;
+use crate::measure::distance_name;
+use crate::plan::{Aim, Plan};
+use crate::quantity::{Kind, Quantity};
+use crate::session::Calibration;
+
+/// What deciding takes under a policy, by the number of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyFit {
+    /// The policy's name.
+    pub policy: &'static str,
+    /// For which use.
+    pub purpose: Use,
+    /// The line.
+    pub cost: LinearCost,
+}
+
+const USES: [Use; 2] = [Use::Worst, Use::Average];
+
+/// The overheads of all policies of the plan that were measured, for both uses. `working_set` says which
+/// delays of preemptions and migrations go in, in bytes: those of the nearest size that was measured; `None`:
+/// none, as for jobs that touch no memory.
+pub fn tables(
+    plan: &Plan,
+    done: &Calibration,
+    working_set: Option<u64>,
+    name: &str,
+) -> OverheadFile {
+    let mut file = OverheadFile {
+        name: name.to_owned(),
+        ..OverheadFile::default()
+    };
+    let all = fits(plan, done);
+    let live = plan.policies.first().map(|entry| entry.name);
+    for fit in &all {
+        let figures = Figures {
+            done,
+            purpose: fit.purpose,
+        };
+        let of_live = all
+            .iter()
+            .find(|other| Some(other.policy) == live && other.purpose == fit.purpose);
+        let mut overheads = match plan.aim {
+            Aim::InKernel => figures.in_kernel(fit.cost),
+            Aim::Fifo(_) | Aim::Agent(_) => {
+                figures.live(fit.cost, of_live.map(|it| it.cost).unwrap_or_default())
+            }
+        };
+        if let Some(bytes) = working_set {
+            figures.add_caches(&mut overheads, bytes);
+        }
+        file.tables
+            .insert((fit.purpose, fit.policy.to_owned()), overheads);
+    }
+    file
+}
+
+/// What deciding takes under each policy of the plan whose decisions were measured.
+pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
+    let of = |policy: &'static str, purpose| {
+        let figures = Figures { done, purpose };
+        let points: Vec<(usize, i64)> = done
+            .measured
+            .keys()
+            .filter(|quantity| quantity.kind == Kind::Decide && quantity.variant == policy)
+            .filter_map(|&quantity| Some((quantity.at as usize, figures.of(quantity)?)))
+            .collect();
+        linear(&points).map(|cost| PolicyFit {
+            policy,
+            purpose,
+            cost,
+        })
+    };
+    let policies = plan.policies.iter().map(|entry| entry.name);
+    policies
+        .flat_map(|policy| {
+            USES.into_iter()
+                .filter_map(move |purpose| of(policy, purpose))
+        })
+        .collect()
+}
+
+/// What was measured, for one use: the worst that is no outlier, or the mean.
+#[derive(Clone, Copy)]
+struct Figures<'a> {
+    done: &'a Calibration,
+    purpose: Use,
+}
+
+impl Figures<'_> {
+    fn of(&self, quantity: Quantity) -> Option<i64> {
+        let summary = self.done.measured.get(&quantity)?.summary()?;
+        Some(match self.purpose {
+            Use::Worst => summary.worst,
+            Use::Average => summary.mean.value,
+        })
+    }
+
+    /// Nothing if it was not measured; that is noted elsewhere.
+    fn sole(&self, kind: Kind) -> i64 {
+        self.of(Quantity::of(kind)).unwrap_or(0)
+    }
+
+    fn switch(&self) -> i64 {
+        let processes = self.of(Quantity::of(Kind::SwitchProcesses));
+        processes.unwrap_or_else(|| self.sole(Kind::SwitchThreads))
+    }
+
+    fn in_kernel(&self, decide: LinearCost) -> Overheads {
+        Overheads {
+            release: constant(self.sole(Kind::Release)),
+            schedule: decide,
+            switch: constant(self.switch()),
+            tick: constant(self.sole(Kind::Tick)),
+            // Both were measured between threads.
+            ipi: constant(self.sole(Kind::IpiBusy) - self.sole(Kind::SwitchThreads)),
+            ..Overheads::default()
+        }
+    }
+
+    /// `of_live` are the decisions of the policy that live runs were made under: what the others take more or
+    /// less than it is what their runs would.
+    fn live(&self, decide: LinearCost, of_live: LinearCost) -> Overheads {
+        let way = [Kind::LiveReport, Kind::LiveDecide, Kind::LiveKick];
+        let way: i64 = way.into_iter().map(|kind| self.sole(kind)).sum();
+        let decided = of_live.at(self.done.live_tasks).as_ns() as i64;
+        let base = way - decided + decide.base.as_ns() as i64;
+        Overheads {
+            schedule: LinearCost {
+                base: span(base),
+                per_task: decide.per_task,
+            },
+            switch: constant(self.sole(Kind::LiveSwitch) + self.sole(Kind::LiveExcess)),
+            ..Overheads::default()
+        }
+    }
+
+    fn add_caches(&self, to: &mut Overheads, bytes: u64) {
+        let nearest = |kind, variant| {
+            let sizes = self.done.measured.keys();
+            let sizes = sizes.filter(|other| other.kind == kind && other.variant == variant);
+            let quantity = sizes.min_by_key(|other| other.at.abs_diff(bytes))?;
+            self.of(*quantity).map(constant)
+        };
+        to.preemption = nearest(Kind::Preemption, "").into_iter().collect();
+        let by_distance: Vec<Option<LinearCost>> = (1..=6)
+            .map(|distance| nearest(Kind::Migration, distance_name(distance)))
+            .collect();
+        to.migration = without_gaps(&by_distance);
+    }
+}
+
+/// A distance that was not measured is taken for the next farther one, or else the next nearer one, which
+/// serves all that is farther.
+fn without_gaps(by_distance: &[Option<LinearCost>]) -> Vec<LinearCost> {
+    let farthest = by_distance.iter().rposition(Option::is_some);
+    let known = farthest.map_or(&[][..], |farthest| &by_distance[..=farthest]);
+    let cost = |index: usize| known[index..].iter().flatten().next().copied();
+    (0..known.len()).filter_map(cost).collect()
+}
+
+fn span(ns: i64) -> Span {
+    Span::from_ns(u64::try_from(ns).unwrap_or(0))
+}
+
+/// A cost that is the same for any number of tasks; a difference below zero is noise around nothing.
+fn constant(ns: i64) -> LinearCost {
+    LinearCost {
+        base: span(ns),
+        per_task: Span::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shiftwork_live::Attention;
+    use shiftwork_model::CpuSet;
+    use shiftwork_policy::registry::find;
+
+    use super::*;
+    use crate::statistics::Batches;
+
+    /// Two samples each, so that the worst (10 more) and the mean differ.
+    fn calibration(of: &[(Kind, &'static str, u64, i64)]) -> Calibration {
+        let mut done = Calibration {
+            live_tasks: 3,
+            ..Calibration::default()
+        };
+        for &(kind, variant, at, mean) in of {
+            let mut batches = Batches::default();
+            batches.push(vec![mean - 10, mean + 10]);
+            done.measured
+                .insert(Quantity { kind, variant, at }, batches);
+        }
+        done
+    }
+
+    fn plan(aim: Aim) -> Plan {
+        let entry = |name| find(name).expect("it is in the registry");
+        Plan {
+            cpus: CpuSet::first(2),
+            aim,
+            parts: Vec::new(),
+            policies: vec![entry("g-edf"), entry("p-fp")],
+            rounds: 1,
+            budget: Span::from_s(1),
+            largest_set: None,
+        }
+    }
+
+    const DECIDE: [(Kind, &str, u64, i64); 4] = [
+        (Kind::Decide, "g-edf", 4, 140),
+        (Kind::Decide, "g-edf", 8, 180),
+        (Kind::Decide, "p-fp", 4, 1_060),
+        (Kind::Decide, "p-fp", 8, 1_100),
+    ];
+
+    fn average(
+        aim: Aim,
+        more: &[(Kind, &'static str, u64, i64)],
+        set: Option<u64>,
+        policy: &str,
+    ) -> Overheads {
+        let done = calibration(&[&DECIDE[..], more].concat());
+        let file = tables(&plan(aim), &done, set, "x");
+        file.find(Use::Average, policy)
+            .cloned()
+            .expect("it was measured")
+    }
+
+    #[test]
+    fn inside_the_kernel_each_part_has_its_key() {
+        let more = [
+            (Kind::Release, "", 0, 900),
+            (Kind::Tick, "", 0, 700),
+            (Kind::SwitchThreads, "", 0, 1_500),
+            (Kind::SwitchProcesses, "", 0, 2_000),
+            (Kind::IpiBusy, "", 0, 4_000),
+        ];
+        let found = average(Aim::InKernel, &more, None, "g-edf");
+        let wanted = Overheads {
+            release: constant(900),
+            schedule: LinearCost {
+                base: Span::from_ns(100),
+                per_task: Span::from_ns(10),
+            },
+            switch: constant(2_000),
+            tick: constant(700),
+            ipi: constant(2_500),
+            ..Overheads::default()
+        };
+        assert_eq!(found, wanted);
+        let done = calibration(&more);
+        let figures = Figures {
+            done: &done,
+            purpose: Use::Worst,
+        };
+        assert_eq!(figures.in_kernel(LinearCost::default()).tick, constant(710));
+    }
+
+    #[test]
+    fn live_policies_differ_by_what_they_decide() {
+        let more = [
+            (Kind::LiveReport, "", 0, 5_000),
+            (Kind::LiveDecide, "", 0, 2_000),
+            (Kind::LiveKick, "", 0, 3_000),
+            (Kind::LiveSwitch, "", 0, 8_000),
+            (Kind::LiveExcess, "", 0, -1_000),
+        ];
+        let aim = Aim::Fifo(Attention::Dedicated);
+        let [own, other] = ["g-edf", "p-fp"].map(|policy| average(aim, &more, None, policy));
+        // With as many tasks as were run live it is what was measured live.
+        assert_eq!(own.schedule.at(3), Span::from_ns(10_000));
+        assert_eq!(other.schedule.at(3), Span::from_ns(10_920));
+        assert_eq!(
+            (own.switch, own.release, own.ipi),
+            (constant(7_000), constant(0), constant(0))
+        );
+        // A job that runs shorter than its work does not make switches negative.
+        let less = [(Kind::LiveExcess, "", 0, -9_000)];
+        assert_eq!(average(aim, &less, None, "g-edf").switch, constant(0));
+    }
+
+    #[test]
+    fn the_working_set_that_is_nearest_goes_in() {
+        let more = [
+            (Kind::Preemption, "", 4_096, 50),
+            (Kind::Preemption, "", 65_536, 400),
+            (Kind::Migration, "distance-2", 65_536, 800),
+            (Kind::Migration, "distance-3", 65_536, 900),
+        ];
+        let found = average(Aim::InKernel, &more, Some(60_000), "p-fp");
+        assert_eq!(found.preemption, [constant(400)]);
+        assert_eq!(found.migration, [800, 800, 900].map(constant));
+        let none = average(Aim::InKernel, &more, None, "p-fp");
+        assert!(none.preemption.is_empty() && none.migration.is_empty());
+        assert_eq!(
+            average(Aim::InKernel, &more, Some(1), "p-fp").preemption,
+            [constant(50)]
+        );
+    }
+
+    #[test]
+    fn policies_that_were_not_measured_have_no_table() {
+        let done = calibration(&DECIDE[..2]);
+        let file = tables(&plan(Aim::InKernel), &done, None, "x");
+        assert!(file.find(Use::Worst, "g-edf").is_some());
+        assert!(file.find(Use::Worst, "p-fp").is_none());
+    }
+}
