@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 
 use shiftwork_model::{CpuId, Instant, Job, Priority, TaskId};
 
-use crate::order::JobOrder;
+use crate::order::Ranking;
 
 /// Where the job of a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,12 +119,12 @@ impl HeapPositions {
 /// Backlogged jobs, the most urgent on top: a heap of four children per node, whose entries know
 /// their place so that any of them can be taken out. A task's job is in at most one heap.
 #[derive(Clone, Debug)]
-pub struct Backlog<O: JobOrder> {
+pub struct Backlog<O: Ranking> {
     keys: Vec<O::Key>,
     order: PhantomData<O>,
 }
 
-impl<O: JobOrder> Default for Backlog<O> {
+impl<O: Ranking> Default for Backlog<O> {
     fn default() -> Self {
         Self {
             keys: Vec::new(),
@@ -133,13 +133,13 @@ impl<O: JobOrder> Default for Backlog<O> {
     }
 }
 
-impl<O: JobOrder> Backlog<O> {
+impl<O: Ranking> Backlog<O> {
     /// Makes room, so that up to `jobs` jobs can be pushed without allocation.
     pub fn reserve(&mut self, jobs: usize) {
         self.keys.reserve(jobs.saturating_sub(self.keys.len()));
     }
 
-    /// The most urgent job's key, [`JobOrder::LAST`] if there is none.
+    /// The most urgent job's key, [`Ranking::LAST`] if there is none.
     #[inline]
     pub fn top(&self) -> O::Key {
         self.keys.first().copied().unwrap_or(O::LAST)
@@ -224,7 +224,7 @@ mod tests {
             let mut heap = Backlog::<Edf>::default();
             let mut positions = HeapPositions::default();
             positions.enter(TaskId::from_index(29));
-            let mut plain: Vec<<Edf as JobOrder>::Key> = Vec::new();
+            let mut plain: Vec<<Edf as Ranking>::Key> = Vec::new();
             for step in 0..300 {
                 let task = TaskId::from_index(random.below(30) as usize);
                 match plain.iter().position(|key| key.2 == task) {

@@ -1,22 +1,24 @@
 use shiftwork_model::{Instant, Job, Priority, TaskId};
 
-use super::JobOrder;
+use super::{JobOrder, Ranking};
 
 /// Smaller priority number first; equal priorities by becoming ready, then by task.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedPriority;
 
-impl JobOrder for FixedPriority {
+impl Ranking for FixedPriority {
     type Key = (Priority, Instant, TaskId);
 
     const FIRST: Self::Key = (Priority::MOST_URGENT, Instant::ZERO, TaskId::from_index(0));
     const LAST: Self::Key = (Priority::LEAST_URGENT, Instant::NEVER, TaskId::LAST);
 
-    fn key(job: &Job) -> Self::Key {
-        (job.priority, job.ready, job.task)
-    }
-
     fn task(key: &Self::Key) -> TaskId {
         key.2
+    }
+}
+
+impl JobOrder for FixedPriority {
+    fn key(job: &Job) -> Self::Key {
+        (job.priority, job.ready, job.task)
     }
 }

@@ -10,21 +10,24 @@ use core::fmt::Debug;
 
 use shiftwork_model::{Job, TaskId};
 
-/// Ranks jobs; the smaller key is the more important one. Ties must be broken: the keys of two
-/// different tasks are never equal.
-pub trait JobOrder: Send {
-    /// What jobs are compared by.
+/// How what waits is compared; the smaller key is the more important one. Ties must be broken: the keys
+/// of two different tasks are never equal.
+pub trait Ranking: Send {
+    /// What is compared.
     type Key: Send + Ord + Copy + Debug;
 
-    /// Precedes every job's key: nobody is the least urgent.
+    /// Precedes every key: nobody is the least urgent.
     const FIRST: Self::Key;
 
-    /// Follows every job's key: nobody is the most urgent.
+    /// Follows every key: nobody is the most urgent.
     const LAST: Self::Key;
 
+    /// The task that this is the key of.
+    fn task(key: &Self::Key) -> TaskId;
+}
+
+/// Ranks jobs.
+pub trait JobOrder: Ranking {
     /// The job's key.
     fn key(job: &Job) -> Self::Key;
-
-    /// The task whose job has this key.
-    fn task(key: &Self::Key) -> TaskId;
 }

@@ -7,7 +7,7 @@ use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet};
 use super::mask::{Mask, cpus};
 use super::{Placement, check_cpus};
 use crate::error::PolicyError;
-use crate::order::{FixedPriority, JobOrder};
+use crate::order::{FixedPriority, JobOrder, Ranking};
 use crate::policy::{Switch, Switches};
 use crate::ready::{Status, TaskTable};
 
@@ -38,7 +38,7 @@ pub struct Emsoft21<M> {
     to_preempt: Vec<CpuId>,
 }
 
-type Key = <FixedPriority as JobOrder>::Key;
+type Key = <FixedPriority as Ranking>::Key;
 
 impl<M: Mask> Emsoft21<M> {
     /// All tasks known, no job ready.

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 
 use shiftwork_model::{Priority, TaskId};
 
-use crate::order::{Edf, FixedPriority, JobOrder};
+use crate::order::{Edf, FixedPriority, JobOrder, Ranking};
 use crate::ready::{Backlog, HeapPositions};
 
 /// What the queues of all affinities share, by task: a job is in at most one queue.
@@ -76,20 +76,20 @@ impl Queue<Edf> for HeapQueue {
         self.heap.reserve(self.joined);
     }
 
-    fn insert(&mut self, key: <Edf as JobOrder>::Key, links: &mut HeapPositions) {
+    fn insert(&mut self, key: <Edf as Ranking>::Key, links: &mut HeapPositions) {
         self.heap.push(key, links);
     }
 
-    fn delete(&mut self, key: <Edf as JobOrder>::Key, links: &mut HeapPositions) {
+    fn delete(&mut self, key: <Edf as Ranking>::Key, links: &mut HeapPositions) {
         self.heap.remove(Edf::task(&key), links);
     }
 
-    fn find_max(&self, _: &HeapPositions) -> Option<<Edf as JobOrder>::Key> {
+    fn find_max(&self, _: &HeapPositions) -> Option<<Edf as Ranking>::Key> {
         (!self.heap.is_empty()).then(|| self.heap.top())
     }
 }
 
-type FixedKey = <FixedPriority as JobOrder>::Key;
+type FixedKey = <FixedPriority as Ranking>::Key;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
