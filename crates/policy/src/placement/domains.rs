@@ -125,22 +125,10 @@ impl<O: JobOrder> Domains<O> {
         self
     }
 
-    /// The CPUs that run jobs.
-    fn served(&self) -> CpuSet {
-        let groups = self.groups.iter();
-        groups.fold(CpuSet::EMPTY, |served, group| served | *group)
-    }
-
-    /// A task whose new affinity holds its group stays there, any other goes to the first group of
-    /// its affinity.
     fn group_for(&self, task: TaskId, affinity: &Affinity) -> usize {
-        let candidates = groups_within(&self.groups, affinity);
         let known = task.index() < self.tasks.len();
-        known
-            .then(|| usize::from(self.domain_of[task.index()]))
-            .filter(|group| candidates.contains(group))
-            .or(candidates.first().copied())
-            .expect("the affinity was accepted")
+        let group = known.then(|| usize::from(self.domain_of[task.index()]));
+        group_for(&self.groups, group, affinity)
     }
 
     /// Binds a task without a ready job to a domain.
@@ -390,27 +378,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
         check_cpus(self.runners.len(), name, affinity)?;
-        let covered = groups_within(&self.groups, affinity)
-            .into_iter()
-            .fold(CpuSet::EMPTY, |covered, group| covered | self.groups[group]);
-        if !covered.is_empty() && covered == *affinity.cpus() & self.served() {
-            return Ok(());
-        }
-        let (policy, task, affinity) = (self.name, name.into(), Box::new(*affinity));
-        if self.groups.len() == 1 {
-            return Err(PolicyError::NotGlobal {
-                policy,
-                task,
-                affinity,
-            });
-        }
-        let clusters = self.groups.clone();
-        Err(PolicyError::NotClustered {
-            policy,
-            task,
-            affinity,
-            clusters,
-        })
+        check_union(self.name, &self.groups, name, affinity)
     }
 
     fn structure(&self) -> Option<Structure> {
@@ -423,6 +391,49 @@ impl<O: JobOrder> Placement for Domains<O> {
         let is_one_of_all = self.groups[0].len() == self.runners.len();
         (!is_one_of_all).then(|| self.domain_of.iter().filter_map(group).collect())
     }
+}
+
+/// A task whose new affinity holds its present group stays there, any other goes to the first group of its
+/// affinity, which is a union of groups.
+pub(super) fn group_for(groups: &[CpuSet], present: Option<usize>, affinity: &Affinity) -> usize {
+    let candidates = groups_within(groups, affinity);
+    present
+        .filter(|group| candidates.contains(group))
+        .or(candidates.first().copied())
+        .expect("the affinity was accepted")
+}
+
+/// Whether the affinity of the task with this name is a union of groups, and perhaps of CPUs of no group, which
+/// run no jobs.
+pub(super) fn check_union(
+    policy: &'static str,
+    groups: &[CpuSet],
+    name: &str,
+    affinity: &Affinity,
+) -> Result<(), PolicyError> {
+    let covered = groups_within(groups, affinity)
+        .into_iter()
+        .fold(CpuSet::EMPTY, |covered, group| covered | groups[group]);
+    let served = groups
+        .iter()
+        .fold(CpuSet::EMPTY, |served, group| served | *group);
+    if !covered.is_empty() && covered == *affinity.cpus() & served {
+        return Ok(());
+    }
+    let (task, affinity) = (name.into(), Box::new(*affinity));
+    if groups.len() == 1 {
+        return Err(PolicyError::NotGlobal {
+            policy,
+            task,
+            affinity,
+        });
+    }
+    Err(PolicyError::NotClustered {
+        policy,
+        task,
+        affinity,
+        clusters: groups.to_vec(),
+    })
 }
 
 /// The last-used CPU if it is idle, else an idle one that shares a cache with it, else the lowest.
