@@ -4,7 +4,7 @@
 //! what is lost to quanta: costs are rounded up and periods down, a job that comes within a quantum
 //! waits for the next, and staggered quanta end later on some CPUs than on others.
 
-use shiftwork_model::{Arrival, Span, Task, TaskSet};
+use shiftwork_model::{Slots, Span, TaskSet, Weight, WindowSource};
 
 use crate::response::{as_spans, cpus_needed};
 use crate::{NotShown, Outcome, Sporadic, Steps};
@@ -24,22 +24,19 @@ pub struct Quanta {
 impl Quanta {
     /// As the task set says, or of a millisecond.
     pub fn of(set: &TaskSet, staggered: bool) -> Self {
-        let quantum = set.scheduler.quantum_or_default();
-        let is_aligned = |task: &Task| {
-            let offset = task.offset.as_ns();
-            task.arrival == Arrival::Periodic && offset.is_multiple_of(quantum.as_ns())
-        };
+        let Slots {
+            quantum, aligned, ..
+        } = Slots::of(set, 1);
         Self {
             quantum,
             staggered,
-            aligned: set.tasks.iter().all(is_aligned),
+            aligned,
         }
     }
 
     /// Whether releases of a task with this period are seen at once.
     pub(crate) const fn sees_at_once(&self, period: Span) -> bool {
-        let quantum = self.quantum.as_ns();
-        self.aligned && quantum > 0 && period.as_ns().is_multiple_of(quantum)
+        slots(self, 1).sees_at_once(period)
     }
 
     /// How much later a quantum begins on the last of so many CPUs than on the first, in nanoseconds,
@@ -81,7 +78,10 @@ pub fn pfair(
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
-    match cpus_needed(&all_in_quanta(tasks, cpus, quanta, Window::Deadline), cpus) {
+    match cpus_needed(
+        &all_in_quanta(tasks, cpus, quanta, WindowSource::Deadline),
+        cpus,
+    ) {
         Ok(_) => Outcome::Pass(()),
         Err(not_shown) => Outcome::Fail(not_shown),
     }
@@ -109,12 +109,12 @@ pub fn pfair_responses(
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
-    let quantized = all_in_quanta(tasks, cpus, quanta, Window::Period);
+    let quantized = all_in_quanta(tasks, cpus, quanta, WindowSource::Period);
     let quantum = u128::from(quanta.quantum.as_ns());
     let bounds = tasks.iter().zip(&quantized).map(|(task, quantized)| {
         // A release is at least a nanosecond after the beginning of the quantum that it misses.
-        let is_unseen = !quanta.sees_at_once(task.period);
-        let unseen = u128::from(is_unseen) * quantum.saturating_sub(1);
+        let at_once = quanta.sees_at_once(task.period);
+        let unseen = u128::from(!at_once) * quantum.saturating_sub(1);
         quantized.period_ns() * quantum + unseen + quanta.stagger_latency_ns(cpus)
     });
     match cpus_needed(&quantized, cpus).and_then(|_| as_spans(bounds)) {
@@ -123,14 +123,13 @@ pub fn pfair_responses(
     }
 }
 
-/// What counts as the period of a task.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Window {
-    /// The period.
-    Period,
-    /// What is left of the deadline when a release is seen late and a quantum ends late, if that is
-    /// less.
-    Deadline,
+/// How time is divided, as tasks see it.
+const fn slots(quanta: &Quanta, cpus: usize) -> Slots {
+    Slots {
+        quantum: quanta.quantum,
+        staggered_over: if quanta.staggered { cpus } else { 1 },
+        aligned: quanta.aligned,
+    }
 }
 
 /// All tasks as they are in quanta.
@@ -138,34 +137,23 @@ fn all_in_quanta(
     tasks: &[Sporadic],
     cpus: usize,
     quanta: &Quanta,
-    window: Window,
+    source: WindowSource,
 ) -> Vec<Sporadic> {
-    let in_quanta = |task| in_quanta(task, cpus, quanta, window);
+    let slots = slots(quanta, cpus);
+    let in_quanta = |task| in_quanta(task, &slots, source);
     tasks.iter().map(in_quanta).collect()
 }
 
 /// The task as it is in quanta, with an implicit deadline; one that no test shows if there is none.
-fn in_quanta(task: &Sporadic, cpus: usize, quanta: &Quanta, window: Window) -> Sporadic {
-    let (quantum, parts) = (u128::from(quanta.quantum.as_ns()), cpus as u128);
-    let possible = quantum > 0 && parts > 0 && task.is_possible();
-    let [cost, period] = match possible {
-        false => [0, 0],
-        true => {
-            // In parts of a quantum, as many as there are CPUs.
-            let unseen = u128::from(!quanta.sees_at_once(task.period)) * parts;
-            let late = u128::from(quanta.staggered) * (parts - 1);
-            let lost = (unseen + late).saturating_mul(quantum);
-            let deadline = (parts * task.deadline_ns()).saturating_sub(lost) / (parts * quantum);
-            let period = task.period_ns() / quantum;
-            let period = match window {
-                Window::Period => period,
-                Window::Deadline => period.min(deadline),
-            };
-            [task.cost_ns().div_ceil(quantum), period]
-        }
+fn in_quanta(task: &Sporadic, slots: &Slots, source: WindowSource) -> Sporadic {
+    let weight = match task.is_possible() {
+        false => Weight {
+            quanta: 0,
+            slots: 0,
+        },
+        true => slots.weight([task.cost, task.period, task.deadline], source),
     };
-    // Both are at most the nanoseconds that they were.
-    let [cost, period] = [cost, period].map(|quanta| Span::from_ns(quanta as u64));
+    let [cost, period] = [weight.quanta, weight.slots].map(Span::from_ns);
     Sporadic {
         cost,
         period,

@@ -148,6 +148,9 @@ pub struct SchedulerOptions {
     /// Tick period, for quantum-driven policies and for tick overheads; see
     /// [`quantum_or_default`](Self::quantum_or_default).
     pub quantum: Option<Span>,
+    /// Whether under Pfair policies a job may run as soon as it is released, and not only within its
+    /// windows (ERfair).
+    pub early_release: bool,
     /// Path of the overhead file, relative to the task-set file.
     pub overheads: Option<String>,
     /// Which repairs `dl-sp` has; `None`: all. `dl-linux` has none.
@@ -174,6 +177,7 @@ impl Default for SchedulerOptions {
             reserve: Share::DEFAULT_RESERVE,
             reserve_server: false,
             quantum: None,
+            early_release: false,
             overheads: None,
             repairs: None,
             lagging: Lagging::Grid,

@@ -365,17 +365,28 @@ fn task_set() -> impl Strategy<Value = TaskSet> {
         share(0),
         any::<bool>(),
         prop::option::of(positive()),
+        any::<bool>(),
         prop::option::of(".{1,8}"),
         prop::option::of(prop::sample::subsequence(Repairs::NAMES.to_vec(), 0..=4)),
         prop::sample::select(vec![Lagging::Grid, Lagging::Reset]),
     )
         .prop_map(
-            |(policy, reserve, reserve_server, quantum, overheads, repairs, lagging)| {
+            |(
+                policy,
+                reserve,
+                reserve_server,
+                quantum,
+                early_release,
+                overheads,
+                repairs,
+                lagging,
+            )| {
                 SchedulerOptions {
                     policy,
                     reserve,
                     reserve_server,
                     quantum,
+                    early_release,
                     overheads,
                     repairs: repairs.map(|names| {
                         let all = names

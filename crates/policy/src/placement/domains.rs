@@ -336,7 +336,7 @@ impl<O: JobOrder> Placement for Domains<O> {
     /// The CPU is gone; its job waits, or takes the place of the least urgent one.
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.remove(cpu);
-        if !self.served().contains(cpu) {
+        if !served_by(&self.groups).contains(cpu) {
             return;
         }
         let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
@@ -356,7 +356,7 @@ impl<O: JobOrder> Placement for Domains<O> {
     /// The CPU is back, for whoever waits.
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.insert(cpu);
-        if !self.served().contains(cpu) {
+        if !served_by(&self.groups).contains(cpu) {
             return;
         }
         let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
@@ -403,6 +403,12 @@ pub(super) fn group_for(groups: &[CpuSet], present: Option<usize>, affinity: &Af
         .expect("the affinity was accepted")
 }
 
+/// The CPUs that run jobs.
+fn served_by(groups: &[CpuSet]) -> CpuSet {
+    let groups = groups.iter();
+    groups.fold(CpuSet::EMPTY, |served, group| served | *group)
+}
+
 /// Whether the affinity of the task with this name is a union of groups, and perhaps of CPUs of no group, which
 /// run no jobs.
 pub(super) fn check_union(
@@ -414,10 +420,7 @@ pub(super) fn check_union(
     let covered = groups_within(groups, affinity)
         .into_iter()
         .fold(CpuSet::EMPTY, |covered, group| covered | groups[group]);
-    let served = groups
-        .iter()
-        .fold(CpuSet::EMPTY, |served, group| served | *group);
-    if !covered.is_empty() && covered == *affinity.cpus() & served {
+    if !covered.is_empty() && covered == *affinity.cpus() & served_by(groups) {
         return Ok(());
     }
     let (task, affinity) = (name.into(), Box::new(*affinity));

@@ -116,6 +116,7 @@ fn read_scheduler(value: &Value<'_>) -> Result<SchedulerOptions, TasksetError> {
         "reserve",
         "reserve-server",
         "quantum",
+        "early-release",
         "overheads",
         "repairs",
         "lagging",
@@ -136,6 +137,9 @@ fn read_scheduler(value: &Value<'_>) -> Result<SchedulerOptions, TasksetError> {
             .map("reserve-server", Value::boolean)?
             .unwrap_or(default.reserve_server),
         quantum: table.map("quantum", Value::positive_span)?,
+        early_release: table
+            .map("early-release", Value::boolean)?
+            .unwrap_or(default.early_release),
         overheads: text("overheads", "the path of an overhead file")?,
         repairs: table.map("repairs", read_repairs)?,
         lagging: table

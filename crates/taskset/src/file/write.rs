@@ -124,6 +124,9 @@ fn write_scheduler(out: &mut String, scheduler: &SchedulerOptions) {
     if let Some(quantum) = scheduler.quantum {
         line(out, "quantum", &span(quantum));
     }
+    if scheduler.early_release {
+        line(out, "early-release", "true");
+    }
     if let Some(path) = &scheduler.overheads {
         line(out, "overheads", &quoted(path));
     }
