@@ -149,7 +149,8 @@ impl KernelPolicy {
             | Event::CpuOffline(_)
             | Event::CpuOnline(_)
             | Event::Tick { .. }
-            | Event::Released(_) => {
+            | Event::Released(_)
+            | Event::SetAttributes(..) => {
                 return None;
             }
         })

@@ -37,6 +37,9 @@ pub enum Event<'a> {
     SetAffinity(TaskId, &'a Affinity),
     /// The task has another fixed priority from now on; its ready job too.
     SetPriority(TaskId, Priority),
+    /// The jobs of the task that are released from now on have the cost, the period and the deadline of
+    /// this one.
+    SetAttributes(TaskId, &'a Task),
     /// The task's ready job is to be scheduled by another deadline.
     SetDeadline(TaskId, Instant),
     /// A task takes part from now on. One that the policy was built with may enter too.

@@ -166,6 +166,10 @@ impl<R: Recorder> Engine<'_, R> {
             server.set_parameters(attributes);
         }
         let (cost, period, deadline) = (attributes.cost, attributes.period, attributes.deadline);
+        if self.is_present(id) {
+            let task = self.plans[id.index()].task.clone();
+            self.tell(Event::SetAttributes(id, &task), None);
+        }
         self.record(
             now,
             Happening::AttributesSet {

@@ -67,24 +67,36 @@ pub(crate) trait Placement: Send {
         self.depart(task, out);
     }
 
+    /// The same, because its job suspends itself.
+    #[inline]
+    fn block(&mut self, task: TaskId, out: &mut Switches) {
+        self.depart(task, out);
+    }
+
+    /// A quantum begins on the CPU; see [`Event::Tick`].
+    fn tick(&mut self, _cpu: CpuId, _quantum: u64) {}
+
+    /// A job of a known task has to wait for the one before it; see [`Event::Released`].
+    fn released(&mut self, _job: Job) {}
+
+    /// See [`Policy::quanta`].
+    fn quanta(&self) -> Option<Quanta> {
+        None
+    }
+
+    /// The jobs of a known task that are released from now on are as this one says.
+    fn set_attributes(&mut self, _id: TaskId, _task: &Task) {}
+
     /// See [`Policy::succeed`]; a job of the task is ready.
     fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
         false
     }
-
-    /// A quantum begins on the CPU, if [`Placement::quanta`] says so.
-    fn tick(&mut self, _cpu: CpuId) {}
 
     /// See [`Policy::end_instant`].
     fn end_instant(&mut self, _out: &mut Switches) {}
 
     /// See [`Policy::queue_of`].
     fn queue_of(&self, _task: TaskId) -> Option<CpuId> {
-        None
-    }
-
-    /// See [`Policy::quanta`].
-    fn quanta(&self) -> Option<Quanta> {
         None
     }
 
@@ -147,7 +159,12 @@ impl<P: Placement> Policy for P {
                     self.arrive(job, out);
                 }
             }
-            Event::Block(task) | Event::Complete(task) => {
+            Event::Block(task) => {
+                if self.tasks().status(task) != Status::NotReady {
+                    self.block(task, out);
+                }
+            }
+            Event::Complete(task) => {
                 if self.tasks().status(task) != Status::NotReady {
                     self.depart(task, out);
                 }
@@ -157,8 +174,12 @@ impl<P: Placement> Policy for P {
                     self.throttle(task, out);
                 }
             }
-            Event::Tick { cpu, .. } => self.tick(cpu),
-            Event::Released(_) => {}
+            Event::Tick { cpu, quantum } => self.tick(cpu, quantum),
+            Event::Released(job) => {
+                if job.task.index() < self.tasks().len() {
+                    self.released(job);
+                }
+            }
             change => {
                 let first = out.len();
                 apply_change(self, change, out);
@@ -237,6 +258,9 @@ fn apply_change<P: Placement>(placement: &mut P, change: Event<'_>, out: &mut Sw
                 ..placement.tasks().get(task).job
             };
             placement.rerank(job, out);
+        }
+        Event::SetAttributes(id, task) if known(placement, id) => {
+            placement.set_attributes(id, task);
         }
         Event::Enter(id, task) => {
             if ready(placement, id) {

@@ -234,7 +234,7 @@ impl<O: JobOrder> Placement for InQuanta<O> {
         self.tasks.get_mut(task).status = Status::NotReady;
     }
 
-    fn tick(&mut self, cpu: CpuId) {
+    fn tick(&mut self, cpu: CpuId, _quantum: u64) {
         if self.served.contains(cpu) && self.online.contains(cpu) {
             self.due.insert(cpu);
         }
