@@ -11,8 +11,8 @@ use shiftwork_model::{CpuSet, Repairs, TaskSet};
 use crate::error::PolicyError;
 use crate::order::{Edf, FixedPriority, JobOrder};
 use crate::placement::{
-    Assigner, Ecrts16, Emsoft21, Hierarchical, PushPull, Queued, Strong, Ties, Weak, clustered,
-    global, non_preemptive_global, partitioned,
+    Assigner, Ecrts16, Emsoft21, Hierarchical, Pfair, PushPull, Queued, Stagger, Strong, Ties,
+    Weak, clustered, global, non_preemptive_global, partitioned,
 };
 use crate::policy::{AsLinux, Policy};
 
@@ -260,6 +260,49 @@ pub const POLICIES: &[Entry] = &[
         invariant: Invariant::PushPull,
         build: |name, set| push_pull(name, set, set.scheduler.repairs.unwrap_or(Repairs::ALL)),
     },
+    Entry {
+        name: "pd2",
+        summary: "Pfair: PD2, quanta that begin on all CPUs together",
+        source: "Anderson, Srinivasan, JCSS 2004; Brandenburg et al., RTSS 2008",
+        domain: "every task may use every CPU",
+        order: OrderName::Edf,
+        invariant: Invariant::Quanta,
+        build: |name, set| pfair(name, set, &[set.platform.all()], Stagger::Aligned),
+    },
+    Entry {
+        name: "s-pd2",
+        summary: "Pfair: PD2, staggered quanta",
+        source: "Holman, Anderson, JEC 2005; Brandenburg et al., RTSS 2008",
+        domain: "every task may use every CPU",
+        order: OrderName::Edf,
+        invariant: Invariant::Quanta,
+        build: |name, set| pfair(name, set, &[set.platform.all()], Stagger::Staggered),
+    },
+    Entry {
+        name: "c-pd2",
+        summary: "Pfair within clusters: PD2, aligned quanta",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "every affinity is a union of clusters",
+        order: OrderName::Edf,
+        invariant: Invariant::Quanta,
+        build: |name, set| pfair(name, set, &set.platform.clusters_or_one(), Stagger::Aligned),
+    },
+    Entry {
+        name: "cs-pd2",
+        summary: "Pfair within clusters: PD2, quanta staggered in each",
+        source: "Brandenburg et al., RTSS 2008",
+        domain: "every affinity is a union of clusters",
+        order: OrderName::Edf,
+        invariant: Invariant::Quanta,
+        build: |name, set| {
+            pfair(
+                name,
+                set,
+                &set.platform.clusters_or_one(),
+                Stagger::Staggered,
+            )
+        },
+    },
     variants::CE_M,
     variants::CQ_M,
     variants::S_CQ_M,
@@ -332,4 +375,8 @@ fn push_pull(name: &'static str, set: &TaskSet, repairs: Repairs) -> Built {
         lagging: set.scheduler.lagging,
     };
     Ok(Box::new(PushPull::new(name, set, rules, Ties::Fifo)?))
+}
+
+fn pfair(name: &'static str, set: &TaskSet, groups: &[CpuSet], stagger: Stagger) -> Built {
+    Ok(Box::new(Pfair::new(name, set, groups.to_vec(), stagger)?))
 }

@@ -46,7 +46,7 @@ fn event(
 ) -> Event<'static> {
     let index = random.below(priorities.len() as u64) as usize;
     let task = TaskId::from_index(index);
-    match random.below(9) {
+    match random.below(10) {
         0..4 => Event::Wake(Job {
             task,
             ready: Instant::from_ns(now),
@@ -56,9 +56,15 @@ fn event(
         4 | 5 => Event::Complete(task),
         6 => Event::Block(task),
         7 => Event::BudgetSpent(task),
+        8 => Event::Released(Job {
+            task,
+            ready: Instant::from_ns(now),
+            deadline: Instant::from_ns(now + random.below(50)),
+            priority: priorities[index],
+        }),
         _ => Event::Tick {
             cpu: CpuId::from_index(random.below(cpus as u64) as usize),
-            quantum: 0,
+            quantum: now,
         },
     }
 }

@@ -2,9 +2,11 @@
 
 mod edf;
 mod fixed_priority;
+mod pfair;
 
 pub use edf::Edf;
 pub use fixed_priority::FixedPriority;
+pub(crate) use pfair::{Eligibility, Subtask, SubtaskOrder};
 
 use core::fmt::Debug;
 
