@@ -1,0 +1,100 @@
+//! Who waits for a CPU, most urgent first. One file per way to build it; [`Kind`] lists them.
+
+mod binary;
+mod coarse;
+mod entry;
+mod fine;
+mod hierarchical;
+mod list;
+mod published;
+
+pub use binary::Binary;
+pub use coarse::Coarse;
+pub use fine::Fine;
+pub use hierarchical::Hierarchical;
+pub use list::List;
+pub use published::Published;
+
+use crate::heap::Heap;
+use crate::job::{Job, Key};
+
+/// A priority queue that several CPUs use at once, in strict order.
+///
+/// Each call takes effect at one moment between its start and its end (it is linearizable), and nothing
+/// waits in it while a less urgent job is handed out. `cpu` is the CPU that calls, counted from 0; each
+/// calls for itself. No call allocates.
+pub trait ReadyQueue<K: Key>: Sync {
+    /// Puts a job in.
+    fn insert(&self, cpu: usize, job: Job<K>);
+
+    /// Puts all jobs of the heap in, at one moment.
+    ///
+    /// [`Fine`] cannot: it puts them in one after the other.
+    fn merge(&self, cpu: usize, batch: Heap<K>);
+
+    /// Takes the most urgent job out. `None` if there is none.
+    fn take(&self, cpu: usize) -> Option<Job<K>>;
+
+    /// Takes the most urgent job out if it goes before `limit`: whether to preempt, and by whom, in one.
+    /// `None` if there is no such job.
+    fn take_if_before(&self, cpu: usize, limit: &K) -> Option<Job<K>>;
+}
+
+/// The ready queues that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`List`].
+    List,
+    /// [`Binary`].
+    Binary,
+    /// [`Coarse`].
+    Coarse,
+    /// [`Hierarchical`].
+    Hierarchical,
+    /// [`Fine`].
+    Fine,
+    /// [`Published`].
+    Published,
+}
+
+/// All of them.
+pub const KINDS: [Kind; 6] = [
+    Kind::List,
+    Kind::Binary,
+    Kind::Coarse,
+    Kind::Hierarchical,
+    Kind::Fine,
+    Kind::Published,
+];
+
+impl Kind {
+    /// As it is called in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Binary => "binary",
+            Self::Coarse => "coarse",
+            Self::Hierarchical => "hierarchical",
+            Self::Fine => "fine",
+            Self::Published => "published",
+        }
+    }
+
+    /// An empty queue for the CPUs `0..cpus` and the tasks `0..tasks`, each of which is in it at most once.
+    #[must_use]
+    pub fn build<K: Key + 'static>(
+        self,
+        cpus: usize,
+        tasks: usize,
+    ) -> Box<dyn ReadyQueue<K> + Send> {
+        match self {
+            Self::List => Box::new(List::new()),
+            Self::Binary => Box::new(Binary::new(tasks)),
+            Self::Coarse => Box::new(Coarse::new()),
+            Self::Hierarchical => Box::new(Hierarchical::new(cpus)),
+            Self::Fine => Box::new(Fine::new(tasks)),
+            Self::Published => Box::new(Published::new(tasks)),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! One lock, a flat heap of batches, and its minimum for all to see.
+
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use super::ReadyQueue;
+use super::entry::Entry;
+use crate::heap::Heap;
+use crate::job::{Job, Key};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Lock, Padded};
+
+/// A heap of heaps behind one lock, with a published minimum: the best for this job that we know.
+///
+/// - Most looks at a ready queue find nothing to do: whoever is interrupted asks whether somebody more urgent
+///   waits, and nobody does. The prefix of the most urgent key is published, so that this needs no lock
+///   and, while nothing changes, stays in every CPU's cache.
+/// - Under the lock keys are compared in an array, without following pointers.
+/// - What came together stays together: a merged batch is one entry, with its most urgent key, and remains the
+///   binomial heap that it is. So a merge costs the same as putting one job in, and taking out
+///   O(log n).
+///
+/// ```text
+///   published: 5
+///   entries:   (5, job) (8, batch) ...      a heap in an array
+///                           |
+///                           8  12  9        a binomial heap
+/// ```
+///
+/// What is published is the minimum whenever nobody holds the lock. It is written before the lock is
+/// released; for those who only look, that write is the moment at which a call takes effect.
+#[derive(Debug)]
+pub struct Published<K: Ord> {
+    /// The prefix of the most urgent key, [`NOBODY`] if there is none.
+    first: Padded<AtomicU64>,
+    entries: Padded<Lock<Entries<K>>>,
+}
+
+/// Prefixes of keys are published as less than this.
+const NOBODY: u64 = u64::MAX;
+
+type Entries<K> = BinaryHeap<Entry<K, Waiting<K>>>;
+
+/// Who came together.
+#[derive(Debug)]
+enum Waiting<K> {
+    One(Job<K>),
+    Batch(Heap<K>),
+}
+
+impl<K: Key> Published<K> {
+    /// An empty queue, for any number of CPUs; up to `tasks` jobs do not make it grow.
+    #[must_use]
+    pub fn new(tasks: usize) -> Self {
+        Self {
+            first: Padded(AtomicU64::new(NOBODY)),
+            entries: Padded(Lock::new(BinaryHeap::with_capacity(tasks))),
+        }
+    }
+
+    fn put(&self, entry: Entry<K, Waiting<K>>) {
+        let mut entries = self.entries.0.lock();
+        let before = shown(&entries);
+        entries.push(entry);
+        self.publish(before, &entries);
+    }
+
+    fn take_if(&self, wanted: impl Fn(K) -> bool) -> Option<Job<K>> {
+        let mut entries = self.entries.0.lock();
+        let before = shown(&entries);
+        if !wanted(entries.peek()?.key()) {
+            return None;
+        }
+        let job = take(&mut entries);
+        self.publish(before, &entries);
+        job
+    }
+
+    /// Before the lock is released.
+    fn publish(&self, before: u64, entries: &Entries<K>) {
+        let after = shown(entries);
+        if after != before {
+            // Sequentially consistent, so that of two CPUs that each write and then look at what the
+            // other writes one sees it, whatever else than this queue is written.
+            self.first.0.store(after, Ordering::SeqCst);
+        }
+    }
+}
+
+fn shown<K: Key>(entries: &Entries<K>) -> u64 {
+    entries.peek().map_or(NOBODY, |entry| prefix(entry.key()))
+}
+
+fn prefix<K: Key>(key: K) -> u64 {
+    key.prefix().min(NOBODY - 1)
+}
+
+/// A batch goes on with its next job, or ends.
+fn take<K: Key>(entries: &mut Entries<K>) -> Option<Job<K>> {
+    let mut first = entries.peek_mut()?;
+    if let Waiting::Batch(batch) = &mut first.content {
+        let job = batch.take();
+        if let Some((key, _)) = batch.first() {
+            first.set_key(key);
+            return job;
+        }
+        PeekMut::pop(first);
+        return job;
+    }
+    match PeekMut::pop(first).content {
+        Waiting::One(job) => Some(job),
+        Waiting::Batch(mut batch) => batch.take(),
+    }
+}
+
+impl<K: Key> ReadyQueue<K> for Published<K> {
+    fn insert(&self, _cpu: usize, job: Job<K>) {
+        self.put(Entry::new(job.key(), Waiting::One(job)));
+    }
+
+    fn merge(&self, _cpu: usize, batch: Heap<K>) {
+        if let Some((first, _)) = batch.first() {
+            self.put(Entry::new(first, Waiting::Batch(batch)));
+        }
+    }
+
+    fn take(&self, _cpu: usize) -> Option<Job<K>> {
+        if self.first.0.load(Ordering::SeqCst) == NOBODY {
+            return None;
+        }
+        self.take_if(|_| true)
+    }
+
+    fn take_if_before(&self, _cpu: usize, limit: &K) -> Option<Job<K>> {
+        if self.first.0.load(Ordering::SeqCst) > prefix(*limit) {
+            return None;
+        }
+        self.take_if(|first| first < *limit)
+    }
+}
