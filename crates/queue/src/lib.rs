@@ -15,3 +15,6 @@ mod tournament;
 pub use heap::Heap;
 pub use job::{Job, Key, Rank};
 pub use ready::{KINDS, Kind, ReadyQueue};
+
+#[cfg(test)]
+mod judge;

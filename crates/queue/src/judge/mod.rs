@@ -1,0 +1,23 @@
+//! What the queues are judged by: histories of calls, and whether one queue in strict order explains them.
+
+mod checker;
+#[cfg(loom)]
+mod models;
+mod recorder;
+#[cfg(not(loom))]
+mod threads;
+
+pub(crate) use checker::{Call, Event, explained};
+pub(crate) use recorder::Recorder;
+
+use crate::job::Key;
+
+/// A key of which four share one prefix, so that a prefix sometimes decides and sometimes does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Number(pub(crate) u64);
+
+impl Key for Number {
+    fn prefix(self) -> u64 {
+        self.0 / 4
+    }
+}

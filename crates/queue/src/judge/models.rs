@@ -1,0 +1,154 @@
+//! Every order of what few threads do, as far as the memory model lets them see each other.
+
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicU64;
+
+use super::{Number, Recorder, explained};
+use crate::job::Job;
+use crate::ready::Kind;
+
+/// What a thread calls, one after the other.
+#[derive(Clone, Copy)]
+enum Step {
+    Insert(&'static [u64]),
+    Take,
+    TakeIfBefore(u64),
+}
+
+use Step::{Insert, Take, TakeIfBefore};
+
+/// All orders of these threads' calls, on a queue that holds `keys` at first, have an explanation. Switches
+/// of threads that nothing forces are bounded, for there would be too many.
+fn check(kind: Kind, keys: &'static [u64], threads: &'static [&'static [Step]], switches: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(switches);
+    model.check(move || {
+        let tasks = keys.len() + 4 * threads.len();
+        let queue = Arc::new(kind.build(threads.len(), tasks));
+        for (task, &key) in keys.iter().enumerate() {
+            queue.insert(0, Job::new(Number(key), task as u32));
+        }
+        let clock = Arc::new(AtomicU64::new(0));
+        let run = |cpu: usize| {
+            let (queue, clock) = (Arc::clone(&queue), Arc::clone(&clock));
+            move || {
+                let first = keys.len() + 4 * cpu;
+                let mut recorder = Recorder {
+                    queue: &**queue,
+                    clock: &clock,
+                    cpu,
+                    merges_at_once: kind != Kind::Fine,
+                    hand: (first..first + 4)
+                        .map(|task| Job::new(Number(0), task as u32))
+                        .collect(),
+                    events: Vec::new(),
+                };
+                for &step in threads[cpu] {
+                    match step {
+                        Insert(keys) => recorder.insert(keys),
+                        Take => recorder.take(),
+                        TakeIfBefore(limit) => recorder.take_if_before(limit),
+                    }
+                }
+                recorder.events
+            }
+        };
+        let others: Vec<_> = (1..threads.len())
+            .map(|cpu| loom::thread::spawn(run(cpu)))
+            .collect();
+        let mut events = run(0)();
+        for other in others {
+            events.extend(other.join().unwrap());
+        }
+        // What is left comes out in order, and ends.
+        let mut last = Recorder {
+            queue: &**queue,
+            clock: &clock,
+            cpu: 0,
+            merges_at_once: true,
+            hand: Vec::new(),
+            events,
+        };
+        for _ in 0..=tasks {
+            last.take();
+        }
+        assert!(explained(keys, &last.events), "{:#?}", last.events);
+    });
+}
+
+/// Arrivals that are the most urgent, and others, while jobs are taken.
+fn arrivals(kind: Kind, switches: usize) {
+    check(
+        kind,
+        &[10, 20],
+        &[&[Insert(&[5]), Take], &[Insert(&[15]), TakeIfBefore(12)]],
+        switches,
+    );
+}
+
+/// Releases of several jobs at once, while two CPUs take.
+fn batches(kind: Kind, switches: usize) {
+    check(
+        kind,
+        &[10],
+        &[&[Insert(&[3, 12])], &[Take, TakeIfBefore(11)], &[Take]],
+        switches,
+    );
+}
+
+/// A queue that gets empty and filled again.
+fn empty(kind: Kind, switches: usize) {
+    check(
+        kind,
+        &[],
+        &[&[Insert(&[8]), Take], &[TakeIfBefore(9), Insert(&[2])]],
+        switches,
+    );
+}
+
+#[test]
+fn models_of_the_coarse_queue() {
+    arrivals(Kind::Coarse, 3);
+    batches(Kind::Coarse, 3);
+    empty(Kind::Coarse, 3);
+}
+
+#[test]
+fn models_of_the_queues_with_one_lock() {
+    for kind in [Kind::List, Kind::Binary] {
+        arrivals(kind, 2);
+        batches(kind, 2);
+    }
+}
+
+#[test]
+fn models_of_the_hierarchical_queue() {
+    arrivals(Kind::Hierarchical, 3);
+    batches(Kind::Hierarchical, 2);
+    empty(Kind::Hierarchical, 3);
+}
+
+#[test]
+fn models_of_the_published_queue() {
+    arrivals(Kind::Published, 3);
+    batches(Kind::Published, 3);
+    empty(Kind::Published, 3);
+}
+
+#[test]
+fn models_of_the_fine_queue() {
+    arrivals(Kind::Fine, 2);
+    batches(Kind::Fine, 2);
+    empty(Kind::Fine, 3);
+}
+
+/// Jobs that rise while others are taken to the root from beside and above them.
+#[test]
+fn models_of_rising_jobs_in_the_fine_queue() {
+    check(
+        Kind::Fine,
+        &[1, 40, 50],
+        &[&[Insert(&[2])], &[Take, Take], &[Take]],
+        2,
+    );
+}
