@@ -1,0 +1,44 @@
+//! Nothing allocates once the queue is there and every task has its job.
+
+use shiftwork_queue::{Heap, Job, KINDS, ReadyQueue};
+
+fn calls(queue: &dyn ReadyQueue<u64>, jobs: Vec<Job<u64>>) {
+    let mut batch = Heap::default();
+    for job in jobs {
+        if job.task().is_multiple_of(3) {
+            batch.insert(job);
+        } else {
+            queue.insert(0, job);
+        }
+    }
+    queue.merge(0, batch);
+    let mut taken = 0;
+    for limit in 0..200_u64 {
+        if let Some(mut job) = queue.take_if_before(0, &(limit * 5)) {
+            job.set_key(job.key() + 1_000);
+            queue.insert(0, job);
+        }
+    }
+    while let Some(mut job) = queue.take(0) {
+        job.set_key(0);
+        taken += 1;
+        if taken < 1_000 {
+            job.set_key(taken * 7);
+            queue.insert(0, job);
+        } else {
+            // Dropped elsewhere: giving memory back is no allocation.
+            drop(job);
+        }
+    }
+}
+
+#[test]
+fn no_call_allocates() {
+    for kind in KINDS {
+        let queue = kind.build(2, 100);
+        let jobs = (0..100).map(|task| Job::new(u64::from(task) * 37 % 101, task));
+        let jobs = jobs.collect();
+        let counted = allocation_counter::measure(|| calls(&*queue, jobs));
+        assert_eq!(counted.count_total, 0, "{}", kind.name());
+    }
+}

@@ -1,0 +1,91 @@
+//! How many comparisons of keys calls take: what grows with the logarithm, and what does not.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod counted;
+
+use counted::{Counted, compared, scattered};
+use shiftwork_queue::{Heap, Job, Kind, ReadyQueue};
+
+/// Jobs of the tasks from `first` on.
+fn jobs(first: usize, count: usize) -> impl Iterator<Item = Job<Counted>> {
+    (first..first + count).map(|task| Job::new(scattered(task), task as u32))
+}
+
+fn batch(first: usize, count: usize) -> Heap<Counted> {
+    let mut heap = Heap::default();
+    jobs(first, count).for_each(|job| heap.insert(job));
+    heap
+}
+
+fn filled(kind: Kind, waiting: usize, room: usize) -> Box<dyn ReadyQueue<Counted> + Send> {
+    let queue = kind.build(1, waiting + room);
+    jobs(0, waiting).for_each(|job| queue.insert(0, job));
+    queue
+}
+
+/// Queues that merge, and what they may take in multiples of the logarithm of all jobs: a sum of binary
+/// numbers, and a look at the minimum of each part.
+const MERGING: [(Kind, u64); 3] = [
+    (Kind::Coarse, 1),
+    (Kind::Hierarchical, 4),
+    (Kind::Published, 2),
+];
+
+#[test]
+fn a_merge_of_simultaneous_releases_takes_logarithmic_steps() {
+    for (kind, factor) in MERGING {
+        for waiting in [0, 1, 7, 100, 1_023, 10_000] {
+            for count in [1, 2, 3, 10, 64, 100, 1_000, 1_023] {
+                let queue = filled(kind, waiting, count);
+                let heap = batch(waiting, count);
+                let steps = compared(|| queue.merge(0, heap));
+                let logarithm = u64::from((waiting + count).ilog2()) + 1;
+                assert!(
+                    steps <= factor * logarithm,
+                    "{}: {steps} steps to merge {count} into {waiting}",
+                    kind.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_merge_takes_logarithmic_steps_as_well() {
+    for (kind, _) in MERGING {
+        for count in [1, 10, 1_000, 10_000] {
+            let queue = filled(kind, 1_000, count);
+            queue.merge(0, batch(1_000, count));
+            for left in (1..=1_000 + count).rev() {
+                let mut job = None;
+                let steps = compared(|| job = queue.take(0));
+                assert!(job.is_some());
+                let logarithm = u64::from(left.ilog2()) + 1;
+                assert!(
+                    steps <= 4 * logarithm + 4,
+                    "{}: {steps} steps to take one of {left}",
+                    kind.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_merge_takes_steps_for_each_job() {
+    for kind in [Kind::List, Kind::Binary, Kind::Fine] {
+        let queue = filled(kind, 1_000, 1_000);
+        let heap = batch(1_000, 1_000);
+        let steps = compared(|| queue.merge(0, heap));
+        assert!(steps >= 1_000, "{}: {steps}", kind.name());
+    }
+}
+
+#[test]
+fn a_look_that_finds_nobody_compares_at_most_the_first() {
+    let queue = filled(Kind::Published, 1_000, 0);
+    let limit = Counted(0);
+    let steps = compared(|| assert!(queue.take_if_before(0, &limit).is_none()));
+    assert!(steps <= 1, "{steps}");
+}
