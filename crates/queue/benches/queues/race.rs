@@ -1,0 +1,181 @@
+//! All threads call one queue, for a while.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use shiftwork_queue::{Heap, Job, Rank, ReadyQueue};
+
+/// What each thread does again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Take the most urgent job, put it back with a later deadline.
+    Hold,
+    /// The same, after nine looks that find nothing more urgent than what runs.
+    Look,
+    /// Take eight jobs, put them back as one batch of simultaneous releases.
+    Batch,
+}
+
+pub const MIXES: [Mix; 3] = [Mix::Hold, Mix::Look, Mix::Batch];
+
+impl Mix {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "take, insert",
+            Self::Look => "nine looks in vain, take, insert",
+            Self::Batch => "take eight, merge them",
+        }
+    }
+}
+
+pub struct Race<'a> {
+    pub queue: &'a dyn ReadyQueue<Rank>,
+    pub mix: Mix,
+    pub threads: usize,
+    pub jobs: usize,
+}
+
+/// How long a run is. The best of them counts, for other work on the machine only makes it worse.
+const RUN: Duration = Duration::from_millis(15);
+
+/// How often calls are counted, and how often they are timed.
+const RUNS: usize = 6;
+
+/// How many calls a thread may time in a run.
+const TIMED_MAX: usize = 1 << 18;
+
+impl Race<'_> {
+    /// Some runs count calls, some time each of them; prints a line.
+    pub fn run(&self, name: &str) {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        for task in 0..self.jobs as u32 {
+            self.queue
+                .insert(0, Job::new(self.next(0, task, &mut random), task));
+        }
+        let count = |_| self.all(false).iter().map(|thread| thread.0).sum();
+        let calls: u64 = (0..RUNS).map(count).max().unwrap_or(0);
+        let mut taken_ns = Vec::new();
+        for (_, thread_ns) in (0..RUNS).flat_map(|_| self.all(true)) {
+            taken_ns.extend(thread_ns);
+        }
+        taken_ns.sort_unstable();
+        let at = |share: f64| taken_ns[((taken_ns.len() - 1) as f64 * share) as usize];
+        println!(
+            "| {name} | {} | {:.2} | {} | {} | {} | {:.1} |",
+            self.jobs,
+            calls as f64 / RUN.as_secs_f64() / 1e6,
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            f64::from(at(1.0)) / 1e3,
+        );
+        while self.queue.take(0).is_some() {}
+    }
+
+    /// Calls of each thread, and how long they took if `timed`.
+    fn all(&self, timed: bool) -> Vec<(u64, Vec<u32>)> {
+        let (barrier, over) = (Barrier::new(self.threads + 1), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.threads)
+                .map(|cpu| {
+                    let (barrier, over) = (&barrier, &over);
+                    scope.spawn(move || {
+                        let mut caller = Caller {
+                            race: self,
+                            cpu,
+                            random: Pcg64Mcg::seed_from_u64(cpu as u64 + 2),
+                            calls: 0,
+                            taken_ns: Vec::with_capacity(if timed { TIMED_MAX } else { 0 }),
+                            timed,
+                        };
+                        barrier.wait();
+                        while !over.load(Ordering::Relaxed) {
+                            caller.turn();
+                        }
+                        (caller.calls, caller.taken_ns)
+                    })
+                })
+                .collect();
+            barrier.wait();
+            std::thread::sleep(RUN);
+            over.store(true, Ordering::Relaxed);
+            let threads = threads.into_iter();
+            threads.map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    /// The next job of a task: due within twice the time in which all jobs pass.
+    fn next(&self, now_ns: u64, task: u32, random: &mut Pcg64Mcg) -> Rank {
+        Rank {
+            deadline_ns: now_ns + 1 + random.next_u64() % (2_000 * self.jobs as u64),
+            release_ns: now_ns,
+            task,
+        }
+    }
+}
+
+struct Caller<'a> {
+    race: &'a Race<'a>,
+    cpu: usize,
+    random: Pcg64Mcg,
+    calls: u64,
+    taken_ns: Vec<u32>,
+    timed: bool,
+}
+
+impl Caller<'_> {
+    fn turn(&mut self) {
+        match self.race.mix {
+            Mix::Hold => self.hold(),
+            Mix::Look => {
+                for _ in 0..9 {
+                    // Whoever runs was taken before those that wait: nobody is before the first instant.
+                    let running = Rank {
+                        deadline_ns: 0,
+                        release_ns: 0,
+                        task: 0,
+                    };
+                    self.call(|queue, cpu| queue.take_if_before(cpu, &running));
+                }
+                self.hold();
+            }
+            Mix::Batch => self.batch(),
+        }
+    }
+
+    fn hold(&mut self) {
+        if let Some(mut job) = self.call(|queue, cpu| queue.take(cpu)) {
+            let due_ns = job.key().deadline_ns;
+            job.set_key(self.race.next(due_ns, job.task(), &mut self.random));
+            self.call(|queue, cpu| queue.insert(cpu, job));
+        }
+    }
+
+    fn batch(&mut self) {
+        let mut batch = Heap::default();
+        for _ in 0..8 {
+            let Some(mut job) = self.call(|queue, cpu| queue.take(cpu)) else {
+                break;
+            };
+            let due_ns = job.key().deadline_ns;
+            job.set_key(self.race.next(due_ns, job.task(), &mut self.random));
+            batch.insert(job);
+        }
+        self.call(|queue, cpu| queue.merge(cpu, batch));
+    }
+
+    fn call<R>(&mut self, call: impl FnOnce(&dyn ReadyQueue<Rank>, usize) -> R) -> R {
+        self.calls += 1;
+        if !self.timed || self.taken_ns.len() == TIMED_MAX {
+            return call(self.race.queue, self.cpu);
+        }
+        let start = Instant::now();
+        let result = call(self.race.queue, self.cpu);
+        let taken = start.elapsed().as_nanos();
+        self.taken_ns.push(u32::try_from(taken).unwrap_or(u32::MAX));
+        result
+    }
+}
