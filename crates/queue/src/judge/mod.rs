@@ -2,6 +2,8 @@
 
 mod checker;
 #[cfg(loom)]
+mod decisions;
+#[cfg(loom)]
 mod models;
 mod recorder;
 #[cfg(not(loom))]
