@@ -13,6 +13,7 @@
 mod comparisons;
 #[path = "../../tests/counted/mod.rs"]
 mod counted;
+mod decisions;
 mod published_elsewhere;
 mod race;
 
@@ -31,6 +32,7 @@ fn main() {
     if threads > 1 {
         counts.push(threads);
     }
+    counts.iter().copied().for_each(decisions::table);
     for mix in MIXES {
         for &threads in &counts {
             println!("\n{}, {threads} thread(s) on {cpus} CPU(s)", mix.name());

@@ -40,6 +40,28 @@ pub trait ReadyQueue<K: Key>: Sync {
     fn take_if_before(&self, cpu: usize, limit: &K) -> Option<Job<K>>;
 }
 
+/// One that is chosen at run time.
+impl<K: Key, Q: ReadyQueue<K> + ?Sized> ReadyQueue<K> for Box<Q>
+where
+    Self: Sync,
+{
+    fn insert(&self, cpu: usize, job: Job<K>) {
+        (**self).insert(cpu, job);
+    }
+
+    fn merge(&self, cpu: usize, batch: Heap<K>) {
+        (**self).merge(cpu, batch);
+    }
+
+    fn take(&self, cpu: usize) -> Option<Job<K>> {
+        (**self).take(cpu)
+    }
+
+    fn take_if_before(&self, cpu: usize, limit: &K) -> Option<Job<K>> {
+        (**self).take_if_before(cpu, limit)
+    }
+}
+
 /// The ready queues that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
