@@ -74,12 +74,14 @@ pub struct Terms {
 
 impl Terms {
     /// The terms of the policy with this name (`hpa-edf`, `strong-fp-kernel`); a name is a placement
-    /// and an order, and what follows them does not matter; besides there are `np-g-edf` and `dl-sp`.
-    /// `None` for policies of which nothing is known here, such as `dl-linux`.
+    /// and an order, and what follows them does not matter; besides there are `np-g-edf`, `dl-sp` and
+    /// the event-driven implementations of global EDF (`CEm`). `None` for policies of which nothing is
+    /// known here, such as `dl-linux`.
     pub fn of_policy(name: &str, reserve: Share) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let (order, placement) = match name.as_str() {
             "np-g-edf" => (Order::Edf, Placement::NonPreemptive),
+            "cem" | "hem" | "fem" | "ce1" | "fe1" => (Order::Edf, Placement::Global),
             "dl-sp" => (Order::Edf, Placement::SemiPartitioned),
             name => by_words(name)?,
         };

@@ -16,6 +16,8 @@ pub enum Rule {
     SemiPartitioned,
     /// SCHED_DEADLINE as Linux has it, of which no test speaks: only what holds of every scheduler does.
     AsLinux,
+    /// Global EDF that decides at quantum boundaries, of which no test speaks either.
+    InQuanta,
     /// PD2: in quanta that begin on all CPUs together, or staggered.
     Pfair {
         /// Whether the quanta of each CPU begin a little after those of the one before.
@@ -51,6 +53,7 @@ impl Rule {
             "np-g-edf" => Some(Self::NonPreemptive),
             "dl-sp" => Some(Self::SemiPartitioned),
             "dl-linux" => Some(Self::AsLinux),
+            "cqm" | "s-cqm" | "cq1" | "s-cq1" => Some(Self::InQuanta),
             "pd2" => Some(Self::Pfair { staggered: false }),
             "s-pd2" => Some(Self::Pfair { staggered: true }),
             other => Terms::of_policy(other, Share::DEFAULT_RESERVE)
@@ -68,7 +71,8 @@ impl Rule {
             Self::Preemptive(Order::Edf, _)
             | Self::NonPreemptive
             | Self::SemiPartitioned
-            | Self::AsLinux => Criterion::Soft,
+            | Self::AsLinux
+            | Self::InQuanta => Criterion::Soft,
         }
     }
 
@@ -121,7 +125,9 @@ impl Rule {
                 |cpus, all| cpus == all || cpus.len() == 1,
                 "takes one CPU or all of them",
             ),
-            Self::Preemptive(..) | Self::NonPreemptive | Self::AsLinux => return None,
+            Self::Preemptive(..) | Self::NonPreemptive | Self::AsLinux | Self::InQuanta => {
+                return None;
+            }
         };
         let outside = set.tasks.iter().find(|task| {
             let cpus = *task.affinity.cpus() & all;
@@ -148,9 +154,16 @@ mod tests {
             Rule::of_policy("Strong-EDF-kernel"),
             Rule::of_policy("strong-edf")
         );
-        assert_eq!(Rule::of_policy("cem"), None);
-        // Something is known of it, and no test speaks of it.
+        assert_eq!(Rule::of_policy("rr"), None);
+        // How it is built makes no difference to tests.
+        for name in ["CEm", "HEm", "FEm", "CE1", "FE1"] {
+            assert_eq!(Rule::of_policy(name), Rule::of_policy("g-edf"), "{name}");
+        }
+        // Something is known of these, and no test speaks of them.
         assert_eq!(Rule::of_policy("DL-Linux"), Some(Rule::AsLinux));
         assert!(!POLICIES.contains(&"dl-linux"));
+        for name in ["CQm", "S-CQm", "CQ1", "S-CQ1"] {
+            assert_eq!(Rule::of_policy(name), Some(Rule::InQuanta), "{name}");
+        }
     }
 }

@@ -9,6 +9,10 @@ pub fn why_nothing_is_guaranteed(policy: &str) -> &'static str {
              is (docs/sched-deadline.md says why); `dl-sp` is the same with four repairs, and has a condition \
              under which it is bounded"
         }
+        "CQm" | "S-CQm" | "CQ1" | "S-CQ1" => {
+            "jobs wait for the next quantum to begin, and so does a CPU that is free, of which no condition takes \
+             account; `CEm` and `CE1` decide at once, and have one"
+        }
         _ => "no condition is known under which this policy guarantees anything",
     }
 }

@@ -272,7 +272,7 @@ fn a_policy_s_name_gives_its_terms() {
         (kernel.order, kernel.placement),
         (Order::FixedPriority, Placement::Strong)
     );
-    for unknown in ["np-g-fp", "dl-linux", "pd2", "", "strong"] {
+    for unknown in ["np-g-fp", "dl-linux", "pd2", "CQm", "", "strong"] {
         assert_eq!(
             Terms::of_policy(unknown, Share::DEFAULT_RESERVE),
             None,

@@ -1,7 +1,9 @@
 //! Whether a task set may begin, and what is promised to it.
 
 use serde_json::{Value, json};
-use shiftwork_analysis::admission::{Admitted, Decision, Guarantee, Terms, Verdict, admit, claims};
+use shiftwork_analysis::admission::{
+    Admitted, Decision, Guarantee, Placement, Terms, Verdict, admit, claims,
+};
 use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::registry::Entry;
 
@@ -31,7 +33,12 @@ impl Admission {
     /// Who decides on requests while the run is on; `None` if nothing is guaranteed anyway.
     pub fn online(&self, entry: &Entry, set: &TaskSet, bound: &[Affinity]) -> Option<Admitted> {
         let terms = Terms::of_policy(entry.name, set.scheduler.reserve)?;
-        let begun = Admitted::begin(set.platform.all(), terms, claims(set, bound)).ok();
+        let cpus = match (terms.placement, bound) {
+            // A CPU that is dedicated to interrupts is nobody's.
+            (Placement::Global, [first, ..]) => *first.cpus(),
+            _ => set.platform.all(),
+        };
+        let begun = Admitted::begin(cpus, terms, claims(set, bound)).ok();
         begun
             .filter(|_| self.is_let_in())
             .map(|(admitted, _)| admitted)
