@@ -55,6 +55,8 @@ fn overheads_are_constant_or_linear_and_by_cache_distance() {
     assert_eq!(worst.preemption, [cost(40_000, 0)]);
     assert_eq!(worst.migration, [cost(50_000, 0), cost(90_000, 1_000)]);
     assert_eq!(file.find(Use::Worst, "G-EDF"), Some(worst));
+    assert_eq!(file.find(Use::Worst, "CEm"), Some(worst));
+    assert_eq!(file.find(Use::Worst, "HEm"), None);
     assert_eq!(file.find(Use::Average, "g-edf"), None);
     assert_eq!(
         file.find(Use::Average, "P-EDF").unwrap().preemption,
