@@ -74,6 +74,8 @@ fn a_fine_grained_queue_inserts_one_by_one_and_is_passed_in_a_row() {
     // Two levels. CPU 0 inserts until 5 and until 9, and takes until 15; CPU 1 may pass the root at 12.
     assert_eq!(first(&two, "FEm", &queue(1, 4, 6)), [25, 28]);
     assert_eq!(first(&two, "CEm", &queue(1, 4, 6)), [21, 27]);
+    // Until 3 and until 5; until 8, and from 7 to 10.
+    assert_eq!(first(&two, "FEm", &queue(1, 2, 3)), [18, 20]);
     // With one task there is one level.
     assert_eq!(first(&set(2, &[(10, 100)]), "FEm", &queue(1, 4, 6)), [21]);
 }

@@ -20,7 +20,7 @@ pub struct PoliciesOutput {
 /// One policy of [`PoliciesOutput`].
 #[derive(Debug, Serialize, JsonSchema)]
 struct PolicyOutput {
-    /// The name, in lower case; names are accepted in any case.
+    /// The name, as it is published; names are accepted in any case.
     name: &'static str,
     /// What it is, in a line.
     summary: &'static str,
@@ -28,7 +28,8 @@ struct PolicyOutput {
     domain: &'static str,
     /// By what it ranks jobs: `edf` or `fp`.
     order: &'static str,
-    /// Which invariant it keeps: `weak`, `strong`, `packed` or `non-preemptive`.
+    /// Which invariant it keeps: `weak`, `strong`, `packed`, `non-preemptive`, `at quanta` or
+    /// `push and pull`.
     invariant: &'static str,
     /// Where it comes from.
     source: &'static str,

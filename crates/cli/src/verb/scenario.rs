@@ -112,6 +112,12 @@ impl<'a> Driver<'a> {
             None => catalogue::find(&scenario.policy).map_err(refused)?,
         };
         let policy = entry.build(set).map_err(refused)?;
+        if policy.quanta().is_some() {
+            return Err(Failure::input(format_args!(
+                "{} decides at quantum boundaries, and a scenario has none; `simulate` has them",
+                entry.name
+            )));
+        }
         let tasks = set
             .iter()
             .zip(set.priorities())

@@ -134,13 +134,17 @@ fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Fail
     let several = entries.len() > 1;
     let job = |entry: &'static Entry| {
         let refused = |error| Failure::in_file(&input.path, error);
+        let policy = entry.build(set).map_err(refused)?;
         Ok(Job {
             entry,
-            policy: entry.build(set).map_err(refused)?,
             overheads: match &file {
-                Some((path, file)) => Some(overheads_of(args, path, file, entry.name)?),
+                Some((path, file)) => {
+                    let is_variant = policy.structure().is_some();
+                    Some(overheads_of(args, (path, file), entry.name, is_variant)?)
+                }
                 None => None,
             },
+            policy,
             outputs: Outputs::create(recording, entry, several)?,
         })
     };
@@ -167,9 +171,9 @@ fn overhead_file(
 /// better than any that was measured.
 fn overheads_of(
     args: &SimulateArgs,
-    path: &str,
-    file: &OverheadFile,
+    (path, file): (&str, &OverheadFile),
     policy: &str,
+    is_variant: bool,
 ) -> Result<Overheads, Failure> {
     let (purpose, word) = match args.overheads_use {
         OverheadsUse::Worst => (Use::Worst, "worst"),
@@ -182,10 +186,14 @@ fn overheads_of(
             .filter(|(other, _)| *other == purpose)
             .map(|(_, policy)| policy.as_str())
             .collect();
+        let hint = match is_variant {
+            true => "; of the implementations of g-edf, CEm alone takes its table",
+            false => "",
+        };
         Failure::in_file(
             path,
             format_args!(
-                "has no overheads for {policy}; write a table [{word}.{policy}] (there are: {})",
+                "has no overheads for {policy}; write a table [{word}.{policy}] (there are: {}{hint})",
                 if known.is_empty() {
                     "none".to_owned()
                 } else {
