@@ -88,16 +88,17 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// That of policies by this rule, for this task set: Pfair goes by quanta, all others by events, and
-    /// interrupts come everywhere.
-    pub fn of(rule: Rule, set: &TaskSet) -> Self {
-        Self {
-            quantum: match rule {
-                Rule::Pfair { staggered } => Some(Quanta::of(set, staggered)),
-                _ => None,
-            },
+    /// That of the policy with this name, in any case, for this task set: Pfair goes by quanta, all others
+    /// by events, and interrupts come everywhere. `None` if nothing is known of the policy.
+    pub fn of_policy(name: &str, set: &TaskSet) -> Option<Self> {
+        let quantum = match Rule::of_policy(name)? {
+            Rule::Pfair { staggered } => Some(Quanta::of(set, staggered)),
+            _ => None,
+        };
+        Some(Self {
+            quantum,
             interrupts: Interrupts::Global,
-        }
+        })
     }
 }
 

@@ -69,6 +69,13 @@ impl Account {
             Criterion::Soft => self.soft.as_ref(),
         }
     }
+
+    /// What was charged for the bounds that this test shows.
+    pub fn of_bounds(&self, test: &str) -> Option<&Charged> {
+        let criteria = [Criterion::Hard, Criterion::Soft];
+        let criterion = criteria.into_iter().find(|&one| is_for(test, one))?;
+        self.of(criterion)
+    }
 }
 
 /// As [`analyse`], with overheads for those policies that have a price, and what was charged, policy by

@@ -2,7 +2,7 @@
 
 use shiftwork_analysis::overheads::{Interrupts, Obstacle, Structure, inflate};
 use shiftwork_analysis::pfair::Quanta;
-use shiftwork_analysis::verdicts::Rule;
+use shiftwork_analysis::verdicts::{Price, Rule, analyse_under};
 use shiftwork_model::{Affinity, CpuSet, LinearCost, Overheads, Span, Task, TaskSet};
 
 use crate::{NS, cost, inflated, times};
@@ -231,20 +231,40 @@ fn staggering_delays_by_nearly_a_quantum() {
     // By this much alone does a bound on a response differ between PD2 and S-PD2.
     let mut set = set(32, &[(1_000_000, 4_000_000)]);
     set.scheduler.quantum = Some(Span::from_us(1_000));
-    let response = |policy: &str| {
-        let candidate = crate::candidate(&set, policy);
-        let price = shiftwork_analysis::verdicts::Price {
-            structure: Structure::of(candidate.rule, &set),
-            worst: Some(Overheads::default()),
-            average: None,
-        };
-        let candidates = [(candidate, Some(price))];
-        let (found, _) = shiftwork_analysis::verdicts::analyse_under(&set, &candidates, 1_000_000);
-        let bounds = &found.policies[0].bounds;
-        let pfair = bounds.iter().find(|bounds| bounds.test == "pfair").unwrap();
-        pfair.responses[0].unwrap()
-    };
+    let response = |policy| pfair_response(&set, policy, Overheads::default());
     assert_eq!(response("s-pd2") - response("pd2"), NS(968_750));
+}
+
+/// The bound of Pfair on the response time of the first task under these overheads.
+fn pfair_response(set: &TaskSet, policy: &str, overheads: Overheads) -> Span {
+    let price = Price {
+        structure: Structure::of_policy(policy, set).unwrap(),
+        worst: Some(overheads),
+        average: None,
+    };
+    let candidates = [(crate::candidate(set, policy), Some(price))];
+    let (found, accounts) = analyse_under(set, &candidates, 1_000_000);
+    let bounds = found.policies[0].bounds.iter();
+    let pfair: Vec<_> = bounds.filter(|bounds| bounds.test == "pfair").collect();
+    assert_eq!(pfair.len(), 1);
+    assert!(accounts[0].of_bounds("pfair").is_some());
+    let best = found.policies[0].best[0].unwrap().response;
+    let response = pfair[0].responses[0].unwrap();
+    assert!(best <= response);
+    response
+}
+
+#[test]
+fn bounds_count_from_the_real_release() {
+    // Five quanta of 1000, up to 999 until the next begins, and the release before that.
+    let set = set(2, &[(800, 5_500)]);
+    let free = pfair_response(&set, "pd2", Overheads::default());
+    assert_eq!(free, NS(5_999));
+    let overheads = Overheads {
+        release: cost(20),
+        ..Overheads::default()
+    };
+    assert_eq!(pfair_response(&set, "pd2", overheads), NS(6_019));
 }
 
 /// Under weak affinities T2 of seed 135, the least urgent of three on four CPUs, was moved from a CPU to one
@@ -255,7 +275,7 @@ fn nothing_is_known_where_affinities_overlap_and_differ() {
         let set = set(2, &[(100, 1_000), (100, 1_000), (100, 1_000)]);
         let rule = Rule::of_policy(policy).unwrap();
         let bound = affinities.map(|cpus| cpus.parse().unwrap());
-        let structure = Structure::of(rule, &set);
+        let structure = Structure::of_policy(policy, &set).unwrap();
         inflate(&set, (rule, &structure), &bound, &Overheads::default()).is_some()
     };
     for policy in ["weak-edf", "weak-fp", "strong-edf", "hpa-fp"] {

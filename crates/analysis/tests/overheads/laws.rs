@@ -25,7 +25,7 @@ fn cases() -> impl Iterator<Item = (u64, &'static str, TaskSet, Overheads)> {
 
 fn price(candidate: &Candidate, set: &TaskSet, overheads: &Overheads) -> Price {
     Price {
-        structure: Structure::of(candidate.rule, set),
+        structure: Structure::of_policy(&candidate.policy, set).unwrap(),
         worst: Some(overheads.clone()),
         average: Some(overheads.clone()),
     }

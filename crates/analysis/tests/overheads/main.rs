@@ -50,7 +50,7 @@ fn inflated(
     let candidate = candidate(set, policy);
     let structure = Structure {
         interrupts,
-        ..Structure::of(candidate.rule, set)
+        ..Structure::of_policy(policy, set).unwrap()
     };
     let bound = candidate.bound.unwrap();
     let bound: Vec<CpuSet> = bound.iter().map(|affinity| *affinity.cpus()).collect();

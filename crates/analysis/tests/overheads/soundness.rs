@@ -35,7 +35,7 @@ fn shown(set: &TaskSet, policy: &str, overheads: &Overheads) -> Option<Shown> {
     let candidate = candidate(set, policy);
     candidate.bound.as_ref().ok()?;
     let price = Price {
-        structure: Structure::of(candidate.rule, set),
+        structure: Structure::of_policy(policy, set).unwrap(),
         worst: Some(overheads.clone()),
         average: None,
     };
