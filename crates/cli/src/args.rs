@@ -141,6 +141,10 @@ pub struct AnalyzeArgs {
     /// that the answer is the same on every machine.
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     pub max_steps: u64,
+    /// Overhead file, instead of the one that the task-set file names; `none`: scheduling costs nothing.
+    /// Hard verdicts take the worst overheads into account, soft ones the average.
+    #[arg(long, value_name = "FILE.toml")]
+    pub overheads: Option<String>,
     /// Find the largest factor on all costs under which it stays so, policy by policy.
     #[arg(long)]
     pub scale: bool,
@@ -169,7 +173,7 @@ pub struct SimulateArgs {
     /// What to keep, and for how long.
     #[command(flatten)]
     pub recording: RecordingArgs,
-    /// Overhead file, instead of the one that the task-set file names.
+    /// Overhead file, instead of the one that the task-set file names; `none`: scheduling costs nothing.
     #[arg(long, value_name = "FILE.toml")]
     pub overheads: Option<String>,
     /// Which of the overheads to apply.

@@ -6,6 +6,7 @@ pub mod convert;
 pub mod doctor;
 pub mod generate;
 mod outputs;
+mod overheads;
 pub mod pages;
 pub mod policies;
 pub mod report;

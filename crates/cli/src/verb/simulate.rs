@@ -5,7 +5,7 @@ use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::comparison;
 use shiftwork_sim::{Options, Simulation};
-use shiftwork_taskset::overheads::{self, OverheadFile, Use};
+use shiftwork_taskset::overheads::{OverheadFile, Use};
 
 use crate::args::{NO_REPAIRS, OverheadsUse, SimulateArgs};
 use crate::failure::{Answer, Failure};
@@ -13,6 +13,7 @@ use crate::input::{self, Input};
 use crate::output::Console;
 use crate::verb::chosen;
 use crate::verb::outputs::{Finished, Outputs, Recording};
+use crate::verb::overheads;
 use crate::verb::shown;
 use crate::verb::watch::Watch;
 
@@ -28,7 +29,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         machine: "sim",
         verb: "simulate",
         options: options(args),
-        has_overheads: args.overheads.is_some() || set.scheduler.overheads.is_some(),
+        has_overheads: overheads::path(args.overheads.as_deref(), &input, &set).is_some(),
         inversions: args.inversions,
     };
     // Refusals come before the first long simulation.
@@ -130,7 +131,7 @@ struct Job {
 fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Failure> {
     let Recording { input, set, .. } = *recording;
     let entries = chosen::policies(&args.policies, input, set)?;
-    let file = overhead_file(args, input, set)?;
+    let file = overheads::file(args.overheads.as_deref(), input, set)?;
     let several = entries.len() > 1;
     let job = |entry: &'static Entry| {
         let refused = |error| Failure::in_file(&input.path, error);
@@ -149,22 +150,6 @@ fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Fail
         })
     };
     entries.into_iter().map(job).collect()
-}
-
-/// The overhead file of the command line, otherwise that of the task-set file.
-fn overhead_file(
-    args: &SimulateArgs,
-    input: &Input,
-    set: &TaskSet,
-) -> Result<Option<(String, OverheadFile)>, Failure> {
-    let path = match (&args.overheads, &set.scheduler.overheads) {
-        (Some(path), _) => path.clone(),
-        (None, Some(name)) => input.beside(name),
-        (None, None) => return Ok(None),
-    };
-    let input = Input::read(&path)?;
-    let file = overheads::read(&input.text).map_err(|error| input.refused(&error))?;
-    Ok(Some((input.path, file)))
 }
 
 /// What one policy costs. A policy without a table is refused: silently free scheduling would look

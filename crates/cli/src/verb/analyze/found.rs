@@ -4,13 +4,15 @@ use shiftwork_analysis::admission::{Claim, Decision, Terms, admit, claims};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Assignment, assign};
 use shiftwork_analysis::verdicts::{
-    Analysis, Answer as Known, Criterion, Factor, PolicyAnalysis, analyse, largest_factor,
+    Account, Analysis, Answer as Known, Criterion, Factor, PolicyAnalysis, analyse_under,
+    largest_factor,
 };
 use shiftwork_analysis::{Ranked, Sporadic, Steps};
 use shiftwork_model::TaskSet;
+use shiftwork_taskset::overheads::OverheadFile;
 
 use super::candidate::{self, Named, candidate};
-use super::counterexample;
+use super::{counterexample, priced};
 use crate::args::{AnalyzeArgs, CriterionName};
 use crate::failure::{Answer, Failure};
 use crate::verb::unconditional::why_nothing_is_guaranteed;
@@ -63,6 +65,10 @@ pub struct Proposal {
 pub struct Findings {
     /// Verdicts and bounds, policy by policy.
     pub analysis: Analysis,
+    /// Under which overheads, in the same order.
+    pub accounts: Vec<Account>,
+    /// The overhead file, if there is one, with its path.
+    pub overheads: Option<(String, OverheadFile)>,
     /// The policies that the user asks about, in lower case; the first names the admission. Empty if
     /// neither the command line nor the file names one.
     pub chosen: Vec<String>,
@@ -82,11 +88,15 @@ pub struct Findings {
 const TAKES_ANY: &str = "strong-edf";
 
 impl Findings {
-    /// Asks the analysis.
+    /// Asks the analysis, with the overheads of this file for those policies for which it has some.
     ///
     /// # Errors
     /// If a policy is named that does not exist.
-    pub fn of(args: &AnalyzeArgs, set: &TaskSet) -> Result<Self, Failure> {
+    pub fn of(
+        args: &AnalyzeArgs,
+        set: &TaskSet,
+        overheads: Option<(String, OverheadFile)>,
+    ) -> Result<Self, Failure> {
         let of_file = set.scheduler.policy.iter();
         let names: Vec<&String> = match args.policies.is_empty() {
             true => of_file.collect(),
@@ -106,15 +116,16 @@ impl Findings {
         let further = chosen.iter().filter(|named| !looked_at.contains(named));
         let further: Vec<Named> = further.cloned().collect();
         looked_at.extend(further);
+        let file = overheads.as_ref().map(|(_, file)| file);
         let candidates: Vec<_> = looked_at
             .iter()
-            .map(|named| candidate(named, set))
+            .map(|named| (candidate(named, set), priced::price(named, set, file)))
             .collect();
         let criterion = args.criterion.map(|name| match name {
             CriterionName::Hard => Criterion::Hard,
             CriterionName::Soft => Criterion::Soft,
         });
-        let mut analysis = analyse(set, &candidates, args.max_steps);
+        let (mut analysis, accounts) = analyse_under(set, &candidates, args.max_steps);
         let examples = counterexample::search(set, &mut analysis);
         let scales = args.scale.then(|| scales(args, set, &looked_at, criterion));
         let first = match chosen.first() {
@@ -127,6 +138,8 @@ impl Findings {
         };
         Ok(Self {
             analysis,
+            accounts,
+            overheads,
             examples,
             proposal,
             admission: admission(&first, set),
@@ -140,6 +153,11 @@ impl Findings {
     pub fn asked(&self) -> impl Iterator<Item = &PolicyAnalysis> {
         let policies = self.analysis.policies.iter();
         policies.filter(|found| self.chosen.contains(&found.policy))
+    }
+
+    /// What is known of each policy, and under which overheads.
+    pub fn accounted(&self) -> impl Iterator<Item = (&PolicyAnalysis, &Account)> {
+        self.analysis.policies.iter().zip(&self.accounts)
     }
 
     /// The missed deadlines that a simulation shows under a policy, in words.

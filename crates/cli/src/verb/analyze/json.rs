@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shiftwork_analysis::Sporadic;
 use shiftwork_analysis::admission::{Guarantee, Verdict};
 use shiftwork_analysis::verdicts::{
-    Criterion, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, left_out, witness,
+    Account, Charged, Criterion, Found, Judgement, Names, PolicyAnalysis, Table, decimal, fraction,
+    left_out, witness,
 };
 use shiftwork_model::{Span, Task, TaskSet};
 
@@ -25,6 +27,8 @@ pub struct AnalyzeOutput {
     utilization: String,
     /// `global`, `partitioned`, `bi-level`, `clustered`, `laminar` or `arbitrary`.
     affinity_kind: String,
+    /// The path of the overhead file; null if scheduling is free.
+    overheads: Option<String>,
     feasible: FeasibleOutput,
     admission: AdmissionOutput,
     /// Two for each policy, hard and soft.
@@ -88,6 +92,23 @@ struct VerdictOutput {
     refusal: Option<String>,
     /// Every test that speaks of the policy and the criterion.
     tests: Vec<TestOutput>,
+    /// Which overheads are taken into account: `worst` or `average`; null: none.
+    overheads: Option<String>,
+    /// What tests are asked about with these overheads; null without.
+    inflated: Option<Vec<InflatedOutput>>,
+}
+
+/// What a task is once overheads are charged to it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct InflatedOutput {
+    name: String,
+    /// Null, as the next two, if nothing can stand for the task.
+    cost_ns: Option<u64>,
+    period_ns: Option<u64>,
+    deadline_ns: Option<u64>,
+    /// Why the task cannot meet its deadlines then, for people; null if nothing is in the way.
+    obstacle: Option<String>,
 }
 
 /// What one test found.
@@ -105,6 +126,8 @@ struct TestOutput {
 struct BoundsOutput {
     policy: String,
     test: String,
+    /// Which overheads are taken into account: `worst` or `average`; null: none.
+    overheads: Option<String>,
     /// The tasks of which it shows something.
     tasks: Vec<BoundOutput>,
 }
@@ -127,6 +150,8 @@ struct BoundOutput {
 #[serde(deny_unknown_fields)]
 struct BestOutput {
     policy: String,
+    /// Which overheads are taken into account: `worst` or `average`; null: none.
+    overheads: Option<String>,
     /// Those of which anything is known.
     tasks: Vec<BestBoundOutput>,
 }
@@ -200,26 +225,24 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
         cpus: set.platform.cpus as u64,
         utilization: fraction(utilization).unwrap_or_else(|| decimal(utilization, 12)),
         affinity_kind: set.affinity_kind().name().to_owned(),
+        overheads: findings.overheads.as_ref().map(|(path, _)| path.clone()),
         feasible: FeasibleOutput {
             verdict: feasibility.verdict.name().to_owned(),
             by: feasibility.by.to_owned(),
             witness: feasibility.witness.as_ref().map(|it| witness(it, names)),
         },
         admission: admission(&findings.admission),
-        verdicts: analysis
-            .policies
-            .iter()
-            .flat_map(|found| verdicts(found, findings, names))
+        verdicts: findings
+            .accounted()
+            .flat_map(|(found, account)| verdicts(set, (found, account), findings))
             .collect(),
-        bounds: analysis
-            .policies
-            .iter()
-            .flat_map(|found| bounds(set, found))
+        bounds: findings
+            .accounted()
+            .flat_map(|(found, account)| bounds(set, found, account))
             .collect(),
-        best: analysis
-            .policies
-            .iter()
-            .map(|found| best(set, found))
+        best: findings
+            .accounted()
+            .map(|(found, account)| best(set, found, account))
             .collect(),
         answer: AnswerOutput {
             policies: findings.chosen.clone(),
@@ -255,7 +278,12 @@ fn admission(admission: &Admission) -> AdmissionOutput {
     }
 }
 
-fn verdicts(found: &PolicyAnalysis, findings: &Findings, names: Names<'_>) -> [VerdictOutput; 2] {
+fn verdicts(
+    set: &TaskSet,
+    (found, account): (&PolicyAnalysis, &Account),
+    findings: &Findings,
+) -> [VerdictOutput; 2] {
+    let names = Names(set);
     let example = |criterion| {
         findings
             .example(found)
@@ -283,17 +311,41 @@ fn verdicts(found: &PolicyAnalysis, findings: &Findings, names: Names<'_>) -> [V
             },
             refusal: found.refusal.clone(),
             tests: tests.iter().map(test).collect(),
+            overheads: table(account.of(criterion).map(|charged| charged.table)),
+            inflated: account.of(criterion).map(|charged| inflated(set, charged)),
         }
     })
 }
 
-fn bounds(set: &TaskSet, found: &PolicyAnalysis) -> Vec<BoundsOutput> {
+fn table(table: Option<Table>) -> Option<String> {
+    table.map(|table| table.name().to_owned())
+}
+
+fn inflated(set: &TaskSet, charged: &Charged) -> Vec<InflatedOutput> {
+    let tasks = set.tasks.iter().zip(&charged.inflated);
+    let output = tasks.map(|(task, inflated)| {
+        let ns = |of: fn(&Sporadic) -> Span| inflated.task.map(|task| of(&task).as_ns());
+        InflatedOutput {
+            name: task.name.clone(),
+            cost_ns: ns(|task| task.cost),
+            period_ns: ns(|task| task.period),
+            deadline_ns: ns(|task| task.deadline),
+            obstacle: inflated
+                .obstacle
+                .map(|obstacle| obstacle.words().to_owned()),
+        }
+    });
+    output.collect()
+}
+
+fn bounds(set: &TaskSet, found: &PolicyAnalysis, account: &Account) -> Vec<BoundsOutput> {
     let of_test = |bounds: &shiftwork_analysis::verdicts::Bounds| {
         let tasks = set.tasks.iter().zip(&bounds.responses);
         let tasks = tasks.filter_map(|(task, &response)| Some(bound(task, response?)));
         BoundsOutput {
             policy: found.policy.clone(),
             test: bounds.test.to_owned(),
+            overheads: table(account.of_bounds(bounds.test).map(|charged| charged.table)),
             tasks: tasks.collect(),
         }
     };
@@ -309,7 +361,7 @@ fn bound(task: &Task, response: Span) -> BoundOutput {
     }
 }
 
-fn best(set: &TaskSet, found: &PolicyAnalysis) -> BestOutput {
+fn best(set: &TaskSet, found: &PolicyAnalysis, account: &Account) -> BestOutput {
     let tasks = set.tasks.iter().zip(&found.best);
     let tasks = tasks.filter_map(|(task, best)| {
         let best = best.as_ref()?;
@@ -323,6 +375,7 @@ fn best(set: &TaskSet, found: &PolicyAnalysis) -> BestOutput {
     });
     BestOutput {
         policy: found.policy.clone(),
+        overheads: table(account.best),
         tasks: tasks.collect(),
     }
 }

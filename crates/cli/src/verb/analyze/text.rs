@@ -9,6 +9,7 @@ use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
 
 use super::found::{Admission, Findings, Proposal, Scale};
+use super::priced;
 use crate::failure::Failure;
 use crate::output::{Console, columns};
 use crate::verb::shown::colour;
@@ -24,13 +25,16 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
     for line in remarks(set, findings) {
         console.line(line)?;
     }
+    for line in priced::remarks(set, findings) {
+        console.line(line)?;
+    }
     for found in findings.asked() {
         console.line("")?;
         tests(set, found, console)?;
     }
     if let Some(scales) = &findings.scales {
         console.line("")?;
-        console.text(&scaled(scales))?;
+        console.text(&scaled(scales, findings.overheads.is_some()))?;
     }
     if let Some(proposal) = &findings.proposal {
         console.line("")?;
@@ -225,10 +229,15 @@ const fn in_words(found: Found) -> &'static str {
     }
 }
 
-fn scaled(scales: &[Scale]) -> String {
+/// `priced`: whether the verdicts count overheads, which these factors never do.
+fn scaled(scales: &[Scale], priced: bool) -> String {
+    let growth = match priced {
+        true => "without overheads costs may grow by",
+        false => "costs may grow by",
+    };
     let mut rows = vec![vec![
         "policy".to_owned(),
-        "costs may grow by".to_owned(),
+        growth.to_owned(),
         "and still".to_owned(),
     ]];
     for scale in scales.iter().filter(|scale| !scale.is_refused) {

@@ -1,0 +1,85 @@
+//! Which overheads count under which policy, and how people are told.
+
+use shiftwork_analysis::overheads::{Inflated, Obstacle, Structure};
+use shiftwork_analysis::verdicts::{Account, Criterion, Price, Table};
+use shiftwork_model::TaskSet;
+use shiftwork_taskset::overheads::{OverheadFile, Use};
+
+use super::candidate::Named;
+use super::found::Findings;
+
+/// What the file says of the policy; `None` if it has no table for it.
+pub fn price(named: &Named, set: &TaskSet, file: Option<&OverheadFile>) -> Option<Price> {
+    let file = file?;
+    let of = |purpose| file.find(purpose, &named.name).cloned();
+    let (worst, average) = (of(Use::Worst), of(Use::Average));
+    let structure = Structure::of_policy(&named.name, set)?;
+    (worst.is_some() || average.is_some()).then_some(Price {
+        structure,
+        worst,
+        average,
+    })
+}
+
+/// Lines about the overheads in the table of policies; none without an overhead file.
+pub fn remarks(set: &TaskSet, findings: &Findings) -> Vec<String> {
+    let Some((path, file)) = &findings.overheads else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "with the overheads of {path}: the worst for deadlines, the average for tardiness"
+    )];
+    let has = |purpose: Use, policy: &str| file.find(purpose, policy).is_some();
+    let mut add = |words: &str, whom: &dyn Fn(&str, &Account) -> bool| {
+        let names = findings
+            .accounted()
+            .filter(|(found, account)| found.refusal.is_none() && whom(&found.policy, account))
+            .map(|(found, _)| found.policy.as_str());
+        let names: Vec<&str> = names.collect();
+        if !names.is_empty() {
+            lines.push(format!("{words}: {}", names.join(" ")));
+        }
+    };
+    add(
+        "without overheads, of which the file has none for them",
+        &|policy, _| !has(Use::Worst, policy) && !has(Use::Average, policy),
+    );
+    add(
+        "without overheads, since jobs may be moved aside, which no accounting covers",
+        &|policy, account| {
+            let tables = has(Use::Worst, policy) || has(Use::Average, policy);
+            tables && account.hard.is_none() && account.soft.is_none()
+        },
+    );
+    add(
+        "deadlines without overheads, since the file has no worst ones",
+        &|_, account| account.hard.is_none() && account.soft.is_some(),
+    );
+    add(
+        "tardiness with the worst overheads, since the file has no average",
+        &|_, account| {
+            let table = account.soft.as_ref().map(|charged| charged.table);
+            table == Some(Table::Worst)
+        },
+    );
+    lines.extend(obstacles(set, findings));
+    lines
+}
+
+/// Who cannot bear the worst overheads, the first task of each policy, where nothing can stand for it.
+fn obstacles(set: &TaskSet, findings: &Findings) -> Vec<String> {
+    let line = |(policy, account): (&str, &Account)| {
+        let charged = account.of(Criterion::Hard)?;
+        let (place, obstacle) = first_obstacle(&charged.inflated)?;
+        let name = &set.tasks[place].name;
+        Some(format!("{policy}: task `{name}`: {}", obstacle.words()))
+    };
+    let accounts = findings.accounted();
+    let named = accounts.map(|(found, account)| (found.policy.as_str(), account));
+    named.filter_map(line).collect()
+}
+
+fn first_obstacle(inflated: &[Inflated]) -> Option<(usize, Obstacle)> {
+    let of = |(place, one): (usize, &Inflated)| Some((place, one.obstacle?));
+    inflated.iter().enumerate().find_map(of)
+}
