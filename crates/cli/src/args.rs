@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use shiftwork_calibrate::Part;
 use shiftwork_model::{CpuSet, Lagging, Repairs, Span};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.
@@ -77,6 +78,8 @@ pub enum Verb {
     Generate(GenerateArgs),
     /// Convert rt-app, SimSo or SchedCAT files into task-set files
     Convert(ConvertArgs),
+    /// Measure what scheduling costs on this machine, and write an overhead file
+    Calibrate(CalibrateArgs),
     /// List the policies: what each is, what it takes, where it comes from
     Policies,
     /// Make an HTML report from a trace
@@ -460,6 +463,63 @@ pub enum ConvertFrom {
     Schedcat,
 }
 
+/// Options of `calibrate`.
+///
+/// Exit status: 0 when done; 1 if `--check` finds that the two calibrations differ.
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// Which machine the overheads are to describe.
+    #[arg(short, long, value_name = "MACHINE", default_value = "auto")]
+    pub machine: CalibratedMachine,
+    /// How an agent waits in live runs.
+    #[arg(long, value_name = "HOW", default_value = "dedicated")]
+    pub agent: Attention,
+    /// Policies to write overheads for, instead of all; live runs are made under the first.
+    #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
+    pub policies: Vec<String>,
+    /// CPUs to measure on; default: all that this process may use.
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<CpuSet>,
+    /// The working set whose preemption and migration delays go into the overhead file; 0: none, as for
+    /// synthetic work.
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = size)]
+    pub working_set: u64,
+    /// The largest working set to measure; default: twice the last-level cache, at most 64MiB.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub largest_set: Option<u64>,
+    /// What to measure, instead of all; without `decide` there is nothing to write into an overhead file.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = part_names())]
+    pub measure: Vec<String>,
+    /// How long to measure, about; default: 100 s, or with `--quick` 15 s.
+    #[arg(long = "for", value_name = "SPAN", value_parser = positive_span)]
+    pub budget: Option<Span>,
+    /// Take 15 seconds instead of 100: wider intervals, and working sets to 1MiB.
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the overheads into this file.
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub output: Option<PathBuf>,
+    /// Write an HTML page with distributions and plots.
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Compare with an earlier calibration, of which this is what `--json` printed.
+    #[arg(long, value_name = "FILE.json")]
+    pub check: Option<String>,
+}
+
+/// Which machine overheads are to describe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CalibratedMachine {
+    /// The first of the following that can be measured here: agent, fifo, in-kernel.
+    Auto,
+    /// `run --machine agent`.
+    Agent,
+    /// `run --machine fifo`.
+    Fifo,
+    /// A scheduler inside the kernel, that decides on the CPU that switches.
+    InKernel,
+}
+
 /// Options of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -493,6 +553,10 @@ fn repair_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Repairs::NAMES.into_iter().chain([NO_REPAIRS]))
 }
 
+fn part_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Part::ALL.map(|(_, name)| name))
+}
+
 /// Reads the CPUs of a list like `0-3,7`, at least one.
 pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
     let cpus: CpuSet = text.parse().map_err(|error| format!("{error}"))?;
@@ -502,6 +566,28 @@ pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
         ));
     }
     Ok(cpus)
+}
+
+/// Reads a number of bytes, like `64KiB`.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &text[digits.len()..] {
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        "B" => Some(0),
+        "" if digits == "0" => Some(0),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok();
+    let bytes = number
+        .zip(shift)
+        .and_then(|(number, shift)| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| {
+        format!(
+            "`{text}` is no number of bytes; write it with its unit, like `4KiB` or `1MiB`, or `0`"
+        )
+    })
 }
 
 /// Reads a span of time above zero.
@@ -521,6 +607,25 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_need_a_unit() {
+        let sizes = ["0", "64KiB", "3MiB", "2GiB", "17B"].map(size);
+        assert_eq!(sizes, [0, 64 << 10, 3 << 20, 2 << 30, 17].map(Ok));
+        for text in [
+            "",
+            "64",
+            "64k",
+            "64KB",
+            "KiB",
+            "-1KiB",
+            "99999999999GiB",
+            "1.5MiB",
+            "\u{b5}",
+        ] {
+            assert!(size(text).unwrap_err().contains("like `4KiB`"), "{text}");
+        }
     }
 
     #[test]

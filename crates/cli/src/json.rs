@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 
 pub use crate::verb::analyze::AnalyzeOutput;
+pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::{doctor::DoctorOutput, policies::PoliciesOutput};
 
 /// Version of all outputs; it changes when a key changes its meaning.
@@ -341,6 +342,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("scenario", schema_for!(StepOutput)),
         ("generate", schema_for!(GeneratedOutput)),
         ("convert", schema_for!(ConvertedOutput)),
+        ("calibrate", schema_for!(CalibrateOutput)),
         ("policies", schema_for!(PoliciesOutput)),
         ("report", schema_for!(RunOutput)),
         ("doctor", schema_for!(DoctorOutput)),

@@ -12,6 +12,21 @@ use crate::output::Console;
 /// Policies to choose from where neither the command line nor the file names one.
 const EXAMPLES: &str = "`hpa-edf` takes nested affinities, `strong-edf` any, `g-edf` none";
 
+/// The policies of these names, each once.
+///
+/// # Errors
+/// If there is no such policy.
+pub fn named(names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+    let mut entries: Vec<&'static Entry> = Vec::new();
+    for name in names {
+        let entry = catalogue::find(name).map_err(Failure::input)?;
+        if !entries.iter().any(|other| other.name == entry.name) {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
 /// The policies of the command line, each once, otherwise that of the file.
 ///
 /// # Errors
@@ -21,13 +36,7 @@ pub fn policies(
     input: &Input,
     set: &TaskSet,
 ) -> Result<Vec<&'static Entry>, Failure> {
-    let mut entries: Vec<&'static Entry> = Vec::new();
-    for name in names {
-        let entry = catalogue::find(name).map_err(Failure::input)?;
-        if !entries.iter().any(|other| other.name == entry.name) {
-            entries.push(entry);
-        }
-    }
+    let entries = named(names)?;
     if !entries.is_empty() {
         return Ok(entries);
     }

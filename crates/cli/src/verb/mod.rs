@@ -1,6 +1,7 @@
 //! One file per verb. Each has a `run` that takes the verb's options and the console.
 
 pub mod analyze;
+pub mod calibrate;
 mod chosen;
 pub mod convert;
 pub mod doctor;

@@ -1,0 +1,288 @@
+//! What of a calibration is printed, for people and as JSON.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shiftwork_calibrate::{
+    Aim, Calibration, Interval, Known, Plan, Quantity, Summary, Verdict, compare, fits,
+};
+use shiftwork_report::{signed_span as signed, span};
+use shiftwork_taskset::overheads::Use;
+
+use super::list;
+use crate::failure::Failure;
+use crate::json::SCHEMA_VERSION;
+use crate::output::{Console, columns};
+
+/// What `calibrate --json` prints.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrateOutput {
+    schema_version: u64,
+    /// Which machine the overheads describe: `agent`, `fifo` or `in-kernel`.
+    machine: String,
+    /// On which CPUs it was measured.
+    cpus: Vec<usize>,
+    /// In how many rounds.
+    rounds: usize,
+    /// True if it was stopped (Ctrl-C) before its end; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interrupted: Option<bool>,
+    /// What could not be measured, and what to do about it.
+    notes: Vec<String>,
+    quantities: Vec<QuantityOutput>,
+    /// What policies take to decide, by the number of tasks.
+    fits: Vec<FitOutput>,
+    /// How far it agrees with the earlier calibration of `--check`; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agreement: Option<CalibrationAgreement>,
+}
+
+/// One thing that was measured. Differences may be negative.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct QuantityOutput {
+    /// With the policy or cache distance and what it was measured at.
+    name: String,
+    /// What kind of thing.
+    kind: String,
+    /// A policy or cache distance; null where there is one only.
+    variant: Option<String>,
+    /// A number of tasks (`decide`) or of bytes (`preemption`, `migration`); null elsewhere.
+    at: Option<u64>,
+    samples: usize,
+    /// The largest, which `mean_ns` and `worst_ns` leave out: at most 1%.
+    dropped: usize,
+    /// How many samples found no room on their way, and are counted nowhere else.
+    lost: u64,
+    min_ns: i64,
+    mean_ns: IntervalOutput,
+    median_ns: IntervalOutput,
+    p99_ns: IntervalOutput,
+    worst_ns: i64,
+    max_ns: i64,
+}
+
+/// A value and the ends of its 95% confidence interval, in nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct IntervalOutput {
+    value: i64,
+    low: i64,
+    high: i64,
+}
+
+/// A cost that grows with the number of tasks.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FitOutput {
+    policy: String,
+    /// `worst` or `average`.
+    r#use: String,
+    base_ns: u64,
+    per_task_ns: u64,
+}
+
+/// How far two calibrations agree.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CalibrationAgreement {
+    /// How many quantities both have measured.
+    compared: usize,
+    /// Those whose means have intervals that do not overlap.
+    differing: Vec<DifferenceOutput>,
+}
+
+/// A quantity of which two calibrations say different things.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DifferenceOutput {
+    name: String,
+    before_ns: IntervalOutput,
+    after_ns: IntervalOutput,
+}
+
+impl From<Interval> for IntervalOutput {
+    fn from(Interval { value, low, high }: Interval) -> Self {
+        Self { value, low, high }
+    }
+}
+
+impl From<Verdict> for DifferenceOutput {
+    fn from(it: Verdict) -> Self {
+        Self {
+            name: it.name,
+            before_ns: it.before.into(),
+            after_ns: it.after.into(),
+        }
+    }
+}
+
+impl QuantityOutput {
+    fn new(quantity: &Quantity, lost: u64, it: &Summary) -> Self {
+        Self {
+            name: quantity.to_string(),
+            kind: quantity.kind.name().to_owned(),
+            variant: (!quantity.variant.is_empty()).then(|| quantity.variant.to_owned()),
+            at: (quantity.at > 0).then_some(quantity.at),
+            samples: it.samples,
+            dropped: it.dropped,
+            lost,
+            min_ns: it.min,
+            mean_ns: it.mean.into(),
+            median_ns: it.median.into(),
+            p99_ns: it.p99.into(),
+            worst_ns: it.worst,
+            max_ns: it.max,
+        }
+    }
+
+    fn known(&self) -> Known {
+        let IntervalOutput { value, low, high } = self.mean_ns;
+        Known {
+            name: self.name.clone(),
+            mean: Interval { value, low, high },
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let mean = self.mean_ns;
+        let half = mean
+            .value
+            .abs_diff(mean.low)
+            .max(mean.high.abs_diff(mean.value));
+        vec![
+            self.name.clone(),
+            self.samples.to_string(),
+            signed(mean.value),
+            format!("+- {}", span(half)),
+            signed(self.median_ns.value),
+            signed(self.p99_ns.value),
+            signed(self.worst_ns),
+            signed(self.max_ns),
+        ]
+    }
+}
+
+impl CalibrateOutput {
+    /// What was measured, and how far it agrees with what was measured earlier.
+    pub fn new(plan: &Plan, done: &Calibration, earlier: Option<&Self>) -> Self {
+        let quantities: Vec<QuantityOutput> = done
+            .measured
+            .iter()
+            .filter_map(|(quantity, batches)| {
+                let summary = batches.summary()?;
+                Some(QuantityOutput::new(quantity, batches.lost, &summary))
+            })
+            .collect();
+        let fits = fits(plan, done).into_iter().map(|fit| FitOutput {
+            policy: fit.policy.to_owned(),
+            r#use: match fit.purpose {
+                Use::Worst => String::from("worst"),
+                Use::Average => String::from("average"),
+            },
+            base_ns: fit.cost.base.as_ns(),
+            per_task_ns: fit.cost.per_task.as_ns(),
+        });
+        let agreement = earlier.map(|earlier| agreement(&earlier.quantities, &quantities));
+        Self {
+            schema_version: SCHEMA_VERSION,
+            machine: match plan.aim {
+                Aim::InKernel => String::from("in-kernel"),
+                Aim::Fifo(_) => String::from("fifo"),
+                Aim::Agent(_) => String::from("agent"),
+            },
+            cpus: list(&plan.cpus),
+            rounds: done.rounds,
+            interrupted: done.is_interrupted.then_some(true),
+            notes: done.notes.clone(),
+            quantities,
+            fits: fits.collect(),
+            agreement,
+        }
+    }
+
+    /// Whether nothing differs from the earlier calibration, if there is one.
+    pub fn agrees(&self) -> bool {
+        self.agreement
+            .as_ref()
+            .is_none_or(|it| it.differing.is_empty())
+    }
+
+    /// The same for people.
+    pub fn show(&self, console: &mut Console) -> Result<(), Failure> {
+        let heads = [
+            "", "samples", "mean", "95%", "median", "p99", "worst", "max",
+        ];
+        let mut rows = vec![heads.map(str::to_owned).to_vec()];
+        let is_decide = |it: &&QuantityOutput| it.kind == "decide";
+        let others = self.quantities.iter().filter(|it| !is_decide(it));
+        rows.extend(others.map(QuantityOutput::row));
+        console.text(&columns(&rows))?;
+        console.line("mean and worst are without the top 1%, the others of all samples")?;
+        if !self.fits.is_empty() {
+            console.line("")?;
+            console.text(&columns(&self.fit_rows()))?;
+        }
+        match &self.agreement {
+            Some(agreement) => agreement.show(console),
+            None => Ok(()),
+        }
+    }
+
+    fn fit_rows(&self) -> Vec<Vec<String>> {
+        let heads = ["decide", "average", "per task", "worst", "per task"];
+        let mut rows = vec![heads.map(str::to_owned).to_vec()];
+        for average in self.fits.iter().filter(|fit| fit.r#use == "average") {
+            let mut others = self.fits.iter();
+            let worst = others.find(|fit| fit.policy == average.policy && fit.r#use == "worst");
+            let pair =
+                |fit: &FitOutput| [span(fit.base_ns), format!("+ {}", span(fit.per_task_ns))];
+            let mut row = vec![average.policy.clone()];
+            row.extend(pair(average));
+            row.extend(worst.map(pair).into_iter().flatten());
+            rows.push(row);
+        }
+        rows
+    }
+}
+
+impl CalibrationAgreement {
+    fn show(&self, console: &mut Console) -> Result<(), Failure> {
+        console.line("")?;
+        console.line(format!(
+            "{} of {} means agree with the earlier calibration",
+            self.compared - self.differing.len(),
+            self.compared
+        ))?;
+        let text = |it: IntervalOutput| {
+            format!(
+                "{} ({} .. {})",
+                signed(it.value),
+                signed(it.low),
+                signed(it.high)
+            )
+        };
+        for it in &self.differing {
+            console.line(format!(
+                "! {}: {}, and before {}",
+                it.name,
+                text(it.after_ns),
+                text(it.before_ns)
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+fn agreement(before: &[QuantityOutput], after: &[QuantityOutput]) -> CalibrationAgreement {
+    let known = |all: &[QuantityOutput]| all.iter().map(QuantityOutput::known).collect::<Vec<_>>();
+    let verdicts = compare(&known(before), &known(after));
+    CalibrationAgreement {
+        compared: verdicts.len(),
+        differing: verdicts
+            .into_iter()
+            .filter(|it| !it.agrees)
+            .map(Into::into)
+            .collect(),
+    }
+}
