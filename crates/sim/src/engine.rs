@@ -114,14 +114,14 @@ impl<'a, R: Recorder> Engine<'a, R> {
         engine
     }
 
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(&mut self) -> Outcome {
         self.run_while(|_| true).0
     }
 
     /// Runs to the horizon, or to the first instant at which `go_on` says no, which then is the
     /// horizon; returns it.
     pub(crate) fn run_while(
-        mut self,
+        &mut self,
         mut go_on: impl FnMut(Instant) -> bool,
     ) -> (Outcome, Instant) {
         loop {

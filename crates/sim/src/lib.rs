@@ -20,5 +20,6 @@ mod speed;
 mod state;
 mod ticks;
 
+pub use costs::QueueUse;
 pub use shiftwork_machine::{Machine, Outcome, Workload};
 pub use simulation::{Options, SimulatedMachine, Simulation};

@@ -7,6 +7,7 @@ use shiftwork_model::{Instant, Overheads, Recorder, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::OrderName;
 
+use crate::costs::{Costs, QueueUse};
 use crate::engine::Engine;
 
 /// How to simulate.
@@ -69,6 +70,14 @@ impl<'a> Simulation<'a> {
     /// but what would run afterwards is not part of the run.
     pub fn run<R: Recorder>(self, recorder: &mut R) -> Outcome {
         Engine::new(self.workload, self.options, recorder).run()
+    }
+
+    /// As [`run`](Self::run), and returns what operations on the ready queue took; `None` if the policy says
+    /// nothing of its structure, or nothing costs anything.
+    pub fn run_and_count<R: Recorder>(self, recorder: &mut R) -> (Outcome, Option<QueueUse>) {
+        let mut engine = Engine::new(self.workload, self.options, recorder);
+        let outcome = engine.run();
+        (outcome, engine.costs.as_ref().and_then(Costs::queue_use))
     }
 
     /// As [`run`](Self::run), but asks `go_on` before every instant, and stops at the first for

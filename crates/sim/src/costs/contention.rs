@@ -32,9 +32,24 @@ pub(super) struct Entry {
     key: Option<Key>,
 }
 
+/// What operations on the ready queue took together, from when a CPU began with them until they were over: the waits
+/// for locks, and their own lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueUse {
+    /// How often jobs were enqueued; those that were merged count as once.
+    pub enqueues: u64,
+    /// How long that took.
+    pub enqueueing_ns: u128,
+    /// How often a job was taken out.
+    pub dequeues: u64,
+    /// How long that took.
+    pub dequeueing_ns: u128,
+}
+
 /// The ready queue of all tasks.
 #[derive(Debug)]
 pub(super) struct Contention {
+    pub(super) used: QueueUse,
     enqueue: Span,
     dequeue: Span,
     queue: Queue,
@@ -79,6 +94,7 @@ impl Contention {
             },
         };
         Self {
+            used: QueueUse::default(),
             enqueue: lengths.enqueue,
             dequeue: lengths.dequeue,
             queue,
@@ -125,6 +141,8 @@ impl Contention {
                 }
             }
         };
+        self.used.enqueues += 1;
+        self.used.enqueueing_ns += u128::from(end.late_since(begin).as_ns());
         for &key in keys {
             self.entries[key.1.index()] = Entry {
                 by: Some(cpu),
@@ -148,13 +166,16 @@ impl Contention {
         };
         self.forget(task);
         let length = self.dequeue;
-        match &mut self.queue {
+        let end = match &mut self.queue {
             Queue::Coarse(lock) => hold(&mut [lock], (now, begin), length),
             Queue::Fine { root, levels } => pass(root, *levels, (now, begin), length),
             Queue::Hierarchical { master, locks, .. } => {
                 hold(&mut [master, &mut locks[by.index()]], (now, begin), length)
             }
-        }
+        };
+        self.used.dequeues += 1;
+        self.used.dequeueing_ns += u128::from(end.late_since(begin).as_ns());
+        end
     }
 
     /// The task's job is in no queue any more, if it was in one.
@@ -281,5 +302,12 @@ mod tests {
         // It waits no more.
         assert_eq!(dequeue(&mut queue, 1, 1), 1);
         assert!(queue.merges());
+        let used = QueueUse {
+            enqueues: 1,
+            enqueueing_ns: 4,
+            dequeues: 2,
+            dequeueing_ns: 9 + 15,
+        };
+        assert_eq!(queue.used, used);
     }
 }

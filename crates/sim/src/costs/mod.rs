@@ -39,6 +39,7 @@ use shiftwork_policy::Policy;
 
 use crate::engine::Engine;
 use backlog::Backlog;
+pub use contention::QueueUse;
 use prices::{Prices, on_each_cpu};
 use structured::Structured;
 
@@ -57,6 +58,11 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
+    /// What operations on the ready queue took so far, if it is known how that is built.
+    pub(crate) fn queue_use(&self) -> Option<QueueUse> {
+        self.structured.as_ref().map(Structured::used)
+    }
+
     /// `None` if nothing costs anything.
     pub(crate) fn new(
         set: &TaskSet,

@@ -3,7 +3,7 @@
 use shiftwork_model::{CpuId, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet};
 use shiftwork_policy::{Interrupts, Structure};
 
-use super::contention::{Contention, Entry, Key, Lengths};
+use super::contention::{Contention, Entry, Key, Lengths, QueueUse};
 use crate::engine::Engine;
 use crate::state::Stage;
 
@@ -31,6 +31,11 @@ impl Structured {
             interrupted: None,
             keys: Vec::with_capacity(tasks),
         }
+    }
+
+    /// What the ready queue took so far.
+    pub(super) fn used(&self) -> QueueUse {
+        self.queue.used
     }
 
     /// The CPU that enqueued the task's present job.
