@@ -67,9 +67,12 @@ fn is_no_better(worse: &Inflated, than: &Inflated) -> bool {
     })
 }
 
+/// One of the costs.
+type Field = fn(&mut Overheads) -> &mut LinearCost;
+
 #[test]
 fn more_of_any_overhead_is_never_better() {
-    let more: [(&str, fn(&mut Overheads) -> &mut LinearCost); 10] = [
+    let more: [(&str, Field); 10] = [
         ("release", |it| &mut it.release),
         ("schedule", |it| &mut it.schedule),
         ("switch", |it| &mut it.switch),
