@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use shiftwork_queue::{Bell, Job, Kind, Rank, ReadyQueue, Scheduler, Timer};
+use shiftwork_queue::{Bell, Job, KINDS, Kind, Rank, ReadyQueue, Scheduler, Timer};
 
 use crate::race::percentiles;
 
@@ -106,12 +106,12 @@ fn run(kind: Kind, cpus: usize, tasks: usize) -> Taken {
     all
 }
 
-pub fn table(cpus: usize) {
+pub fn table(cpus: usize, wanted: impl Fn(&str) -> bool) {
     println!("\nwhole scheduler, {cpus} thread(s)");
     println!(
         "| queue | n | call | median ns | p99 | p99.9 | longest us |\n|---|---:|---|---:|---:|---:|---:|"
     );
-    for kind in shiftwork_queue::KINDS {
+    for kind in KINDS.into_iter().filter(|kind| wanted(kind.name())) {
         for tasks in [40, 400] {
             let taken = run(kind, cpus, tasks);
             for (name, taken_ns) in CALLS.iter().zip(taken) {

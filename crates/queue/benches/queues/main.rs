@@ -1,7 +1,8 @@
-//! Ready queues on real threads: calls per second and how long calls take, beside the heap of `std` behind one
+//! Ready queues on real threads: calls per CPU second and how long calls take, beside the heap of `std` behind one
 //! lock and a published concurrent queue.
 //!
-//! `cargo bench -p shiftwork-queue --bench queues -- [THREADS]`; as many threads as there are CPUs if not said.
+//! `cargo bench -p shiftwork-queue --bench queues -- [THREADS] [QUEUE...]`; as many threads as there are CPUs and
+//! all queues if not said.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +25,11 @@ use shiftwork_queue::{KINDS, Rank, ReadyQueue};
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 
 fn main() {
-    let threads = std::env::args().find_map(|word| word.parse().ok());
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let threads = words.iter().find_map(|word| word.parse().ok());
+    let named = |name: &str| words.iter().any(|word| word == name);
+    let any = KINDS.iter().any(|kind| named(kind.name()));
+    let wanted = |name: &str| !any || named(name);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads: usize = threads.unwrap_or(cpus);
     comparisons::table();
@@ -32,16 +37,21 @@ fn main() {
     if threads > 1 {
         counts.push(threads);
     }
-    counts.iter().copied().for_each(decisions::table);
+    for &threads in &counts {
+        decisions::table(threads, wanted);
+    }
     for mix in MIXES {
         for &threads in &counts {
             println!("\n{}, {threads} thread(s) on {cpus} CPU(s)", mix.name());
             println!(
-                "| queue | n | million calls/s | median ns | p99 | p99.9 | longest us |\n\
+                "| queue | n | million calls/CPU s | median ns | p99 | p99.9 | longest us |\n\
                  |---|---:|---:|---:|---:|---:|---:|"
             );
             for jobs in SIZES {
                 for (name, queue) in queues(threads, jobs) {
+                    if !wanted(name) {
+                        continue;
+                    }
                     let race = Race {
                         queue: &*queue,
                         mix,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use rustix::time::{ClockId, clock_gettime};
 use shiftwork_queue::{Heap, Job, Rank, ReadyQueue};
 
 /// What each thread does again and again.
@@ -55,23 +56,31 @@ impl Race<'_> {
             self.queue
                 .insert(0, Job::new(self.next(0, task, &mut random), task));
         }
-        let count = |_| self.all(false).iter().map(|thread| thread.0).sum();
-        let calls: u64 = (0..RUNS).map(count).max().unwrap_or(0);
+        let best = (0..RUNS).map(|_| self.rate()).fold(0.0, f64::max);
         let mut taken_ns = Vec::new();
-        for (_, thread_ns) in (0..RUNS).flat_map(|_| self.all(true)) {
-            taken_ns.extend(thread_ns);
+        for thread in (0..RUNS).flat_map(|_| self.all(true)) {
+            taken_ns.extend(thread.taken_ns);
         }
         println!(
             "| {name} | {} | {:.2} | {} |",
             self.jobs,
-            calls as f64 / RUN.as_secs_f64() / 1e6,
+            best / 1e6,
             percentiles(taken_ns),
         );
         while self.queue.take(0).is_some() {}
     }
 
-    /// Calls of each thread, and how long they took if `timed`.
-    fn all(&self, timed: bool) -> Vec<(u64, Vec<u32>)> {
+    /// Calls per second of CPU time, of one thread among the others: time in which the machine does other
+    /// work does not count, time spent on waiting for a lock does.
+    fn rate(&self) -> f64 {
+        let threads = self.all(false);
+        let calls: u64 = threads.iter().map(|thread| thread.calls).sum();
+        let cpu: Duration = threads.iter().map(|thread| thread.cpu_time).sum();
+        calls as f64 / cpu.as_secs_f64()
+    }
+
+    /// What each thread did; how long its calls took only if `timed`.
+    fn all(&self, timed: bool) -> Vec<Done> {
         let (barrier, over) = (Barrier::new(self.threads + 1), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.threads)
@@ -87,10 +96,15 @@ impl Race<'_> {
                             timed,
                         };
                         barrier.wait();
+                        let before = cpu_time();
                         while !over.load(Ordering::Relaxed) {
                             caller.turn();
                         }
-                        (caller.calls, caller.taken_ns)
+                        Done {
+                            calls: caller.calls,
+                            cpu_time: cpu_time() - before,
+                            taken_ns: caller.taken_ns,
+                        }
                     })
                 })
                 .collect();
@@ -110,6 +124,18 @@ impl Race<'_> {
             task,
         }
     }
+}
+
+struct Done {
+    calls: u64,
+    cpu_time: Duration,
+    taken_ns: Vec<u32>,
+}
+
+/// Of this thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Median, 99 %, 99.9 % in nanoseconds, and the longest in microseconds, as columns.
