@@ -50,7 +50,9 @@ impl<T> Lock<T> {
     /// The model checker knows that whoever waits can only go on once somebody released.
     #[cfg(all(loom, test))]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        self.0.lock().unwrap()
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The model checker's own attempt waits like a lock, and so finds deadlocks that are none: there an
