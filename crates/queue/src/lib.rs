@@ -8,6 +8,22 @@
 //!
 //! Start reading with [`ready::ReadyQueue`], then [`ready::Coarse`], the simplest that is mergeable.
 //! [`job::Job`] says why nothing allocates.
+//!
+//! ```
+//! use shiftwork_queue::{Heap, Job, Rank, ReadyQueue, ready::Published};
+//!
+//! let job = |deadline_ns, task| Job::new(Rank { deadline_ns, release_ns: 0, task }, task);
+//! let ready = Published::new(3);
+//! // CPU 0 makes one job ready, then CPU 1 two that are released together.
+//! ready.insert(0, job(50, 0));
+//! let mut batch = Heap::from(job(30, 1));
+//! batch.insert(job(70, 2));
+//! ready.merge(1, batch);
+//! // CPU 0 runs something due at 40: whoever is due before preempts it, and then nobody.
+//! let running = job(40, 9).key();
+//! assert_eq!(ready.take_if_before(0, &running).map(|job| job.task()), Some(1));
+//! assert!(ready.take_if_before(0, &running).is_none());
+//! ```
 
 pub mod heap;
 pub mod job;

@@ -1,6 +1,6 @@
 //! Nothing allocates once the queue is there and every task has its job.
 
-use shiftwork_queue::{Heap, Job, KINDS, ReadyQueue};
+use shiftwork_queue::{Bell, Heap, Job, KINDS, ReadyQueue, Scheduler, Timer};
 
 fn calls(queue: &dyn ReadyQueue<u64>, jobs: Vec<Job<u64>>) {
     let mut batch = Heap::default();
@@ -40,5 +40,45 @@ fn no_call_allocates() {
         let jobs = jobs.collect();
         let counted = allocation_counter::measure(|| calls(&*queue, jobs));
         assert_eq!(counted.count_total, 0, "{}", kind.name());
+    }
+}
+
+/// Hears nothing, and needs no memory for it.
+struct Deaf;
+
+impl Bell for Deaf {
+    fn ring(&self, _cpu: usize) {}
+}
+
+impl Timer for Deaf {
+    fn arm(&self, _at_ns: u64) {}
+}
+
+#[test]
+fn no_call_of_a_scheduler_allocates() {
+    for kind in KINDS {
+        let scheduler = Scheduler::with(kind.build(3, 30), 3, 30, None);
+        let jobs: Vec<_> = (0..30)
+            .map(|task| Job::new(u64::from(task) * 7 % 31, task))
+            .collect();
+        let mut completed = 0;
+        let counted = allocation_counter::measure(|| {
+            for job in jobs {
+                let at_ns = u64::from(job.task() % 5);
+                scheduler.add(job, at_ns, &Deaf);
+            }
+            for at_ns in 0..500 {
+                scheduler.release(0, at_ns, &Deaf);
+                let cpu = (at_ns % 3) as usize;
+                scheduler.switch(cpu);
+                if let Some(mut job) = scheduler.complete(cpu, &Deaf) {
+                    completed += 1;
+                    job.set_key(job.key() + 31);
+                    scheduler.add(job, at_ns + 1 + at_ns % 7, &Deaf);
+                }
+            }
+        });
+        assert_eq!(counted.count_total, 0, "{}", kind.name());
+        assert!(completed > 400, "{}: {completed}", kind.name());
     }
 }
