@@ -26,4 +26,4 @@ pub use plan::{Aim, Part, Plan};
 pub use quantity::{Kind, Quantity};
 pub use session::{Calibration, calibrate};
 pub use statistics::{Batches, Interval, Summary};
-pub use tables::{PolicyFit, fits, tables};
+pub use tables::{PolicyFit, absent, fits, tables};

@@ -45,6 +45,8 @@ pub struct Summary {
     pub min: i64,
     /// Of those that are not left out; its interval is that of the means of the batches.
     pub mean: Interval,
+    /// The median of the means of the batches: a round in which others took the CPUs does not move it.
+    pub typical: i64,
     /// Of all; the interval supposes no distribution.
     pub median: Interval,
     /// Of all; the interval supposes no distribution. A high end beyond all samples is the largest.
@@ -91,11 +93,32 @@ impl Batches {
             dropped: sorted.len() - kept,
             min,
             mean: self.mean(worst),
+            typical: self.typical(worst),
             median: quantile(&sorted, 0.5),
             p99: quantile(&sorted, 0.99),
             worst,
             max,
         })
+    }
+
+    /// The mean of each batch, of its samples up to `worst`, in the order of the rounds. A batch without such a
+    /// sample has none.
+    pub fn means(&self, worst: i64) -> Vec<i64> {
+        let mean = |batch: &Vec<i64>| {
+            let kept = || batch.iter().filter(|&&ns| ns <= worst);
+            let sum: i128 = kept().map(|&ns| i128::from(ns)).sum();
+            let count = kept().count() as i128;
+            // Between the least and the largest sample, so it fits; half a nanosecond is lost at most.
+            (count > 0).then(|| ((2 * sum + count).div_euclid(2 * count)) as i64)
+        };
+        self.all.iter().filter_map(mean).collect()
+    }
+
+    fn typical(&self, worst: i64) -> i64 {
+        let mut means = self.means(worst);
+        means.sort_unstable();
+        // The two in the middle, or twice the same.
+        i64::midpoint(means[(means.len() - 1) / 2], means[means.len() / 2])
     }
 
     /// Of the samples up to `worst`.
@@ -191,6 +214,19 @@ mod tests {
         assert_eq!(it.mean.value, 100);
         assert_eq!((it.median.value, it.p99.value), (100, 198));
         assert_eq!(batches(&[&[], &[]]).summary(), None);
+    }
+
+    #[test]
+    fn one_round_that_is_unlike_the_others_does_not_move_what_is_typical() {
+        let found = |all: &[&[i64]]| {
+            let it = batches(all).summary().unwrap();
+            (it.typical, it.mean.value)
+        };
+        assert_eq!(found(&[&[10], &[12, 14], &[1_000, 3_000]]), (13, 807));
+        assert_eq!(found(&[&[10], &[20], &[30], &[9_000]]), (25, 2_265));
+        assert_eq!(found(&[&[-7]]), (-7, -7));
+        assert_eq!(found(&[&[4], &[6]]), (5, 5));
+        assert_eq!(batches(&[&[1, 2], &[-1, -2], &[9]]).means(5), [2, -1]);
     }
 
     #[test]

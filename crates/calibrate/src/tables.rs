@@ -31,7 +31,8 @@ pub struct PolicyFit {
 
 const USES: [Use; 2] = [Use::Worst, Use::Average];
 
-/// The overheads of all policies of the plan that were measured, for both uses. `working_set` says which
+/// The overheads of all policies of the plan that were measured, for both uses; none at all if live runs were to
+/// be measured and were not. `working_set` says which
 /// delays of preemptions and migrations go in, in bytes: those of the nearest size that was measured; `None`:
 /// none, as for jobs that touch no memory.
 pub fn tables(
@@ -44,6 +45,10 @@ pub fn tables(
         name: name.to_owned(),
         ..OverheadFile::default()
     };
+    if plan.aim != Aim::InKernel && !absent(plan, done).is_empty() {
+        // Decisions alone would make a live machine look as if it had no other costs.
+        return file;
+    }
     let all = fits(plan, done);
     let live = plan.policies.first().map(|entry| entry.name);
     for fit in &all {
@@ -68,6 +73,31 @@ pub fn tables(
     }
     file
 }
+
+/// What would have to be known for the overheads of the plan's machine and is not: their keys say nothing of
+/// it.
+pub fn absent(plan: &Plan, done: &Calibration) -> Vec<Kind> {
+    let wanted = match plan.aim {
+        Aim::InKernel => vec![
+            Kind::Release,
+            Kind::Tick,
+            Kind::SwitchThreads,
+            Kind::IpiBusy,
+        ],
+        Aim::Fifo(_) | Aim::Agent(_) => LIVE.to_vec(),
+    };
+    let is_absent = |kind: &Kind| !done.measured.contains_key(&Quantity::of(*kind));
+    wanted.into_iter().filter(is_absent).collect()
+}
+
+/// What the overheads of a live machine are made of.
+const LIVE: [Kind; 5] = [
+    Kind::LiveReport,
+    Kind::LiveDecide,
+    Kind::LiveKick,
+    Kind::LiveSwitch,
+    Kind::LiveExcess,
+];
 
 /// What deciding takes under each policy of the plan whose decisions were measured.
 pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
@@ -94,7 +124,7 @@ pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
         .collect()
 }
 
-/// What was measured, for one use: the worst that is no outlier, or the mean.
+/// What was measured, for one use: the worst that is no outlier, or the mean of a typical round.
 #[derive(Clone, Copy)]
 struct Figures<'a> {
     done: &'a Calibration,
@@ -106,7 +136,7 @@ impl Figures<'_> {
         let summary = self.done.measured.get(&quantity)?.summary()?;
         Some(match self.purpose {
             Use::Worst => summary.worst,
-            Use::Average => summary.mean.value,
+            Use::Average => summary.typical,
         })
     }
 
@@ -264,6 +294,11 @@ mod tests {
             ..Overheads::default()
         };
         assert_eq!(found, wanted);
+        let known = calibration(&more[2..]);
+        assert_eq!(
+            absent(&plan(Aim::InKernel), &known),
+            [Kind::Release, Kind::Tick]
+        );
         let done = calibration(&more);
         let figures = Figures {
             done: &done,
@@ -291,8 +326,12 @@ mod tests {
             (constant(7_000), constant(0), constant(0))
         );
         // A job that runs shorter than its work does not make switches negative.
-        let less = [(Kind::LiveExcess, "", 0, -9_000)];
+        let less = [&more[..4], &[(Kind::LiveExcess, "", 0, -9_000)]].concat();
         assert_eq!(average(aim, &less, None, "g-edf").switch, constant(0));
+        let done = calibration(&[&DECIDE[..], &more[..3]].concat());
+        let plan = plan(aim);
+        assert_eq!(absent(&plan, &done), [Kind::LiveSwitch, Kind::LiveExcess]);
+        assert!(tables(&plan, &done, None, "x").tables.is_empty());
     }
 
     #[test]

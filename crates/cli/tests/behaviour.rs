@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use shiftwork_cli::json::{LiveOutput, RunOutput};
+use shiftwork_cli::json::{CalibrateOutput, LiveOutput, RunOutput};
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shiftwork"));
@@ -44,8 +44,16 @@ fn folder(name: &str) -> PathBuf {
 const GOOD: &str = "tests/command/files/good.toml";
 const SERVER: &str = "../../examples/server/server.toml";
 
-const VERBS: [&str; 9] = [
-    "analyze", "simulate", "scenario", "generate", "convert", "policies", "report", "schema",
+const VERBS: [&str; 10] = [
+    "analyze",
+    "simulate",
+    "scenario",
+    "generate",
+    "convert",
+    "calibrate",
+    "policies",
+    "report",
+    "schema",
     "doctor",
 ];
 
@@ -115,6 +123,63 @@ fn the_json_of_a_run_is_as_its_schema_says() {
         simulated, reported,
         "a trace holds everything that is counted"
     );
+}
+
+/// What a calibration writes is what simulations read, and its JSON is as its schema says.
+#[test]
+fn a_calibration_leaves_what_others_read() {
+    let folder = folder("calibrate");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (overheads, page, before) = (path("o.toml"), path("o.html"), path("before.json"));
+    let short = [
+        "calibrate",
+        "--machine",
+        "in-kernel",
+        "--policy",
+        "weak-edf,P-FP",
+        "--json",
+    ];
+    let short = [
+        &short[..],
+        &["--quick", "--for", "600ms", "--largest-set", "16KiB"],
+    ]
+    .concat();
+    let first = shiftwork(&[&short[..], &["--output", &overheads, "--report", &page]].concat());
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    let text = stdout(&first);
+    let known: CalibrateOutput = serde_json::from_str(&text).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_value(known).unwrap(), value);
+    let sizes = value["quantities"].as_array().unwrap().iter();
+    let sizes = sizes
+        .filter(|it| it["kind"] == "preemption")
+        .map(|it| it["at"].as_u64());
+    assert_eq!(sizes.collect::<Vec<_>>(), [Some(4 << 10), Some(16 << 10)]);
+    for policy in ["weak-edf", "p-fp"] {
+        for purpose in ["worst", "average"] {
+            let usual = ["simulate", SERVER, "--for", "100ms", "--policy", policy];
+            let with = ["--overheads", &overheads, "--overheads-use", purpose];
+            let simulated = shiftwork(&[&usual[..], &with].concat());
+            assert_eq!(simulated.status.code(), Some(0), "{}", stderr(&simulated));
+        }
+    }
+    assert!(
+        fs::read_to_string(&page)
+            .unwrap()
+            .contains("Delays by working set")
+    );
+    fs::write(&before, &text).unwrap();
+    let again = shiftwork(
+        &[
+            &short[..],
+            &["--measure", "caches,decide", "--check", &before],
+        ]
+        .concat(),
+    );
+    let value: Value = serde_json::from_str(&stdout(&again)).unwrap();
+    let differing = value["agreement"]["differing"].as_array().unwrap();
+    assert_eq!(again.status.code(), Some(i32::from(!differing.is_empty())));
+    assert!(value["agreement"]["compared"].as_u64().unwrap() > 10);
 }
 
 /// A run says what a simulation says, and what was promised.

@@ -56,14 +56,14 @@ impl Measurement for Decisions {
 
     fn take(&mut self, slice: &Slice, into: &mut Vec<Batch>) -> Result<(), String> {
         let count = self.policies.len() * TASKS.len();
-        for turn in 0..count {
-            // Not always the same ones come first, if time does not suffice for all.
-            let turn = (turn + slice.round * TASKS.len()) % count;
+        for number in 0..count {
+            // Not always the same ones come first, if time does not suffice for all; in the first round it has to.
+            let turn = (number + slice.round * TASKS.len()) % count;
             let (entry, tasks) = (
                 self.policies[turn / TASKS.len()],
                 self.cpus * TASKS[turn % TASKS.len()],
             );
-            if monotonic_ns() >= slice.until_ns && slice.round > 0 {
+            if monotonic_ns() >= slice.until_ns && slice.round > 0 && number > 0 {
                 break;
             }
             let (probe, collector) = ring(EVENTS);

@@ -20,6 +20,9 @@ use crate::quantity::{Kind, Quantity};
 /// What comes back what it is given: any program that copies its input to its output as it comes.
 const ECHO: &str = "cat";
 
+/// So many at least, also if a slice is over before it has begun.
+const TURNS_MIN: usize = 100;
+
 /// Turns by which caches and branches get used to it.
 const WARM: usize = 50;
 
@@ -122,9 +125,11 @@ fn turns(mut out: PipeWriter, mut back: PipeReader, until_ns: u64, probe: &Probe
         return;
     }
     let Some(calls_ns) = calls_ns() else { return };
-    while monotonic_ns() < until_ns {
+    let mut count = 0;
+    while count < TURNS_MIN || monotonic_ns() < until_ns {
         let Some(turn_ns) = turn() else { return };
         note(probe, turn_ns as i64 / 2 - calls_ns);
+        count += 1;
     }
 }
 

@@ -8,13 +8,15 @@ use std::fs;
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use shiftwork_calibrate::{Aim, Calibration, Part, Plan, calibrate, live_cpus, page, tables};
+use shiftwork_calibrate::{
+    Aim, Calibration, Kind, Part, Plan, absent, calibrate, live_cpus, page, tables,
+};
 use shiftwork_live::host::{System, obstacle_to_fifo, obstacles};
 use shiftwork_live::probe::usable_cpus;
 use shiftwork_live::{Attention, host};
 use shiftwork_model::CpuSet;
 use shiftwork_policy::registry::Entry;
-use shiftwork_taskset::overheads;
+use shiftwork_taskset::overheads::{self, OverheadFile};
 
 use crate::args::{self, CalibrateArgs, CalibratedMachine};
 use crate::catalogue;
@@ -43,6 +45,9 @@ pub fn run(args: &CalibrateArgs, console: &mut Console) -> Result<Answer, Failur
     for note in &done.notes {
         console.note(format!("note: {note}"));
     }
+    if args.output.is_some() {
+        note_what_is_absent(&plan, &done, &file, console);
+    }
     let output = CalibrateOutput::new(&plan, &done, earlier.as_ref());
     if console.json {
         console.json_line(&output)?;
@@ -57,6 +62,22 @@ pub fn run(args: &CalibrateArgs, console: &mut Console) -> Result<Answer, Failur
         write(path, &page("What scheduling costs on this machine", &done))?;
     }
     Ok(Answer::from_truth(output.agrees()))
+}
+
+/// Says what the overhead file does not: whoever reads it would take it for nothing.
+fn note_what_is_absent(plan: &Plan, done: &Calibration, file: &OverheadFile, console: &Console) {
+    let absent: Vec<&str> = absent(plan, done).into_iter().map(Kind::name).collect();
+    if !absent.is_empty() {
+        console.note(format!(
+            "note: not measured, and so not in the overhead file: {}",
+            absent.join(" ")
+        ));
+    }
+    if file.tables.is_empty() {
+        console.note(
+            "note: the overhead file has no table; one needs `decide`, and for a live machine `live`",
+        );
+    }
 }
 
 /// What to measure, as far as this machine can.

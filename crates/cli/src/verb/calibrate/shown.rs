@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shiftwork_calibrate::{
-    Aim, Calibration, Interval, Known, Plan, Quantity, Summary, Verdict, compare, fits,
+    Aim, Batches, Calibration, Interval, Known, Plan, Quantity, Summary, Verdict, compare, fits,
 };
 use shiftwork_report::{signed_span as signed, span};
 use shiftwork_taskset::overheads::Use;
@@ -56,6 +56,10 @@ struct QuantityOutput {
     lost: u64,
     min_ns: i64,
     mean_ns: IntervalOutput,
+    /// The median of the means of the rounds; this goes into `average` tables.
+    typical_ns: i64,
+    /// The mean of each round.
+    rounds_ns: Vec<i64>,
     median_ns: IntervalOutput,
     p99_ns: IntervalOutput,
     worst_ns: i64,
@@ -118,7 +122,8 @@ impl From<Verdict> for DifferenceOutput {
 }
 
 impl QuantityOutput {
-    fn new(quantity: &Quantity, lost: u64, it: &Summary) -> Self {
+    /// `it` is what the batches amount to.
+    fn new(quantity: &Quantity, batches: &Batches, it: &Summary) -> Self {
         Self {
             name: quantity.to_string(),
             kind: quantity.kind.name().to_owned(),
@@ -126,9 +131,11 @@ impl QuantityOutput {
             at: (quantity.at > 0).then_some(quantity.at),
             samples: it.samples,
             dropped: it.dropped,
-            lost,
+            lost: batches.lost,
             min_ns: it.min,
             mean_ns: it.mean.into(),
+            typical_ns: it.typical,
+            rounds_ns: batches.means(it.worst),
             median_ns: it.median.into(),
             p99_ns: it.p99.into(),
             worst_ns: it.worst,
@@ -155,6 +162,7 @@ impl QuantityOutput {
             self.samples.to_string(),
             signed(mean.value),
             format!("+- {}", span(half)),
+            signed(self.typical_ns),
             signed(self.median_ns.value),
             signed(self.p99_ns.value),
             signed(self.worst_ns),
@@ -171,7 +179,7 @@ impl CalibrateOutput {
             .iter()
             .filter_map(|(quantity, batches)| {
                 let summary = batches.summary()?;
-                Some(QuantityOutput::new(quantity, batches.lost, &summary))
+                Some(QuantityOutput::new(quantity, batches, &summary))
             })
             .collect();
         let fits = fits(plan, done).into_iter().map(|fit| FitOutput {
@@ -211,14 +219,17 @@ impl CalibrateOutput {
     /// The same for people.
     pub fn show(&self, console: &mut Console) -> Result<(), Failure> {
         let heads = [
-            "", "samples", "mean", "95%", "median", "p99", "worst", "max",
+            "", "samples", "mean", "95%", "typical", "median", "p99", "worst", "max",
         ];
         let mut rows = vec![heads.map(str::to_owned).to_vec()];
         let is_decide = |it: &&QuantityOutput| it.kind == "decide";
         let others = self.quantities.iter().filter(|it| !is_decide(it));
         rows.extend(others.map(QuantityOutput::row));
         console.text(&columns(&rows))?;
-        console.line("mean and worst are without the top 1%, the others of all samples")?;
+        console.line(
+            "mean, typical (the median of the rounds' means) and worst are without the top 1%, the others of \
+             all samples",
+        )?;
         if !self.fits.is_empty() {
             console.line("")?;
             console.text(&columns(&self.fit_rows()))?;
