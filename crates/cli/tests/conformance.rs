@@ -117,6 +117,15 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
                 entry.name
             );
         }
+        if entry.invariant == Invariant::Quanta {
+            let strong = |facts: &mut check::Facts| facts.invariant = check::Invariant::Strong;
+            assert!(
+                found_out(entry, strong),
+                "{} does not decide at once",
+                entry.name
+            );
+            continue;
+        }
         if entry.invariant == Invariant::PushPull {
             // Who waits for whom follows from pushes and pulls, and is not judged.
             continue;
