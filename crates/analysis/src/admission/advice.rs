@@ -78,7 +78,7 @@ pub(super) fn candidates(
     };
     match terms.placement {
         Placement::Partitioned => all.iter().for_each(|cpu| add(CpuSet::single(cpu))),
-        Placement::Global | Placement::NonPreemptive => {}
+        Placement::Global | Placement::NonPreemptive | Placement::Pfair(_) => {}
         Placement::Clustered => known.iter().for_each(|cpus| add(*cpus & *all)),
         Placement::SemiPartitioned => add(*all),
         Placement::Weak | Placement::Strong | Placement::Hierarchical => {

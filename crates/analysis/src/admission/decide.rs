@@ -43,7 +43,7 @@ pub(super) struct Judgement {
 }
 
 impl Judgement {
-    fn refused(witness: Witness) -> Self {
+    pub(super) fn refused(witness: Witness) -> Self {
         Self {
             verdict: Verdict::Refused,
             tasks: Vec::new(),
@@ -103,6 +103,11 @@ pub(super) fn judge(
     terms: Terms,
     steps: &mut Steps,
 ) -> Judgement {
+    if let Placement::Pfair(time) = terms.placement {
+        return time.judge(counted, online, terms, |counted| {
+            graded(counted, online, terms, steps)
+        });
+    }
     match refusal(&counted.claims, online, terms) {
         Some(witness) => Judgement::refused(witness),
         None => graded(counted, online, terms, steps),
@@ -110,7 +115,7 @@ pub(super) fn judge(
 }
 
 /// Who cannot have what it needs under any order, if anybody.
-fn refusal(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Option<Witness> {
+pub(super) fn refusal(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Option<Witness> {
     if let Some(witness) = claims.iter().find_map(|claim| impossible(claim, online)) {
         return Some(witness);
     }
@@ -177,9 +182,9 @@ impl Grade {
 }
 
 /// CPUs that are connected, and who uses them.
-struct Members<'a> {
-    claims: Vec<&'a Claim>,
-    cpus: CpuSet,
+pub(super) struct Members<'a> {
+    pub(super) claims: Vec<&'a Claim>,
+    pub(super) cpus: CpuSet,
     online: CpuSet,
     /// Whether somebody may use more of them together than its claim says.
     linked: bool,
@@ -246,6 +251,14 @@ fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Step
 fn grade(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
     let cpus = members.cpus;
     let preempts = terms.placement != Placement::NonPreemptive;
+    if let Placement::Pfair(time) = terms.placement {
+        let (guarantee, note) = time.promise(members, terms);
+        return Grade {
+            guarantee,
+            note,
+            witness: None,
+        };
+    }
     match terms.order {
         _ if members.claims.is_empty() => Grade::of(Guarantee::Hard),
         Order::Edf if terms.placement == Placement::SemiPartitioned => {

@@ -111,7 +111,8 @@ impl<'a> Stay<'a> {
 /// Whether what these claims demand are rates: under EDF, except where all deadlines are promised by
 /// windows, if no deadline is before the end of its period.
 pub(super) fn is_linear<'a>(terms: Terms, mut claims: impl Iterator<Item = &'a Claim>) -> bool {
-    let by_rate = terms.order == Order::Edf && terms.placement != Placement::Weak;
+    let in_quanta = matches!(terms.placement, Placement::Pfair(_));
+    let by_rate = terms.order == Order::Edf && terms.placement != Placement::Weak && !in_quanta;
     by_rate && claims.all(|claim| claim.deadline >= claim.period)
 }
 

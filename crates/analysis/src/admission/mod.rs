@@ -17,18 +17,21 @@ mod books;
 mod decide;
 mod lingering;
 mod online;
+mod pfair;
 #[cfg(test)]
 mod tests;
 mod words;
 
 pub use online::{Admitted, Loss, Refusal, Returned};
+pub use pfair::PfairTime;
 
 use std::fmt;
 
-use shiftwork_model::{Affinity, CpuSet, Priority, Share, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{Affinity, CpuSet, Priority, Share, Slots, Span, Task, TaskId, TaskSet};
 
 use crate::affinity::Groups;
 use crate::exact::Rate;
+use crate::verdicts::Rule;
 use crate::{Steps, Witness};
 
 /// By what a policy ranks jobs.
@@ -59,6 +62,8 @@ pub enum Placement {
     NonPreemptive,
     /// Each task on one CPU or globally over all, as SCHED_DEADLINE does it with its migrations repaired.
     SemiPartitioned,
+    /// PD2 in quanta, globally within the CPUs that a task is bound to.
+    Pfair(PfairTime),
 }
 
 /// Under what tasks are admitted.
@@ -76,7 +81,7 @@ impl Terms {
     /// The terms of the policy with this name (`hpa-edf`, `strong-fp-kernel`); a name is a placement
     /// and an order, and what follows them does not matter; besides there are `np-g-edf`, `dl-sp` and
     /// the event-driven implementations of global EDF (`CEm`). `None` for policies of which nothing is
-    /// known here, such as `dl-linux`.
+    /// known here, such as `dl-linux`, or not without the task set: see [`of`](Self::of).
     pub fn of_policy(name: &str, reserve: Share) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let (order, placement) = match name.as_str() {
@@ -88,6 +93,30 @@ impl Terms {
         Some(Self {
             order,
             placement,
+            reserve,
+        })
+    }
+}
+
+impl Terms {
+    /// The terms of the policy with this name for this task set; for Pfair policies they are a matter of
+    /// quanta.
+    pub fn of(name: &str, set: &TaskSet) -> Option<Self> {
+        let reserve = set.scheduler.reserve;
+        let Some(Rule::Pfair { staggered }) = Rule::of_policy(name) else {
+            return Self::of_policy(name, reserve);
+        };
+        let Slots {
+            quantum, aligned, ..
+        } = Slots::of(set, 1);
+        let time = PfairTime {
+            quantum,
+            staggered,
+            aligned,
+        };
+        Some(Self {
+            order: Order::Edf,
+            placement: Placement::Pfair(time),
             reserve,
         })
     }

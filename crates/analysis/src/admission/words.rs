@@ -27,6 +27,8 @@ pub(super) enum Note {
     NeitherOneNorAll(TaskId),
     /// The task's deadline is beyond its period.
     LongDeadline(TaskId),
+    /// In windows that end by the deadlines there are too few quanta; for these tasks alone, if any.
+    Quanta(Vec<TaskId>),
     /// These tasks fit by utilization and not by density.
     Dense(Vec<TaskId>),
 }
@@ -218,6 +220,16 @@ fn because(note: &Note, names: &Names<'_>) -> String {
              task {}",
             names.of(*task)
         ),
+        Note::Quanta(tasks) => {
+            let whose = match tasks.is_empty() {
+                true => "all tasks".to_owned(),
+                false => names.list(tasks),
+            };
+            format!(
+                "what releases within quanta and quanta that end later on some CPUs take from deadlines \
+                 leaves too few quanta for {whose}"
+            )
+        }
         Note::Dense(tasks) => format!(
             "by their deadlines, which are before the end of the period, {} need more than there is",
             names.list(tasks)

@@ -354,7 +354,7 @@ const fn pfair_test(
         source: "Srinivasan, Anderson, STOC 2002; Holman, Anderson, Journal of Embedded Computing 1(4), 2005",
         speaks_of,
         takes: globally,
-        asked: Asked::Whole(ask),
+        asked: Asked::Parts(ask),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a policy is to a test.
 
-use shiftwork_model::{CpuSet, Share, TaskSet};
+use shiftwork_model::Share;
 
 use super::Criterion;
 use crate::admission::{Order, Placement, Terms};
@@ -27,7 +27,7 @@ pub enum Rule {
 
 /// Every kind of policy of which a test speaks, by the name that DESIGN and `shiftwork policies` use.
 /// Baselines and builds of the same rule (`strong-edf-kernel`) have the verdicts of theirs.
-pub const POLICIES: [&str; 16] = [
+pub const POLICIES: [&str; 18] = [
     "p-edf",
     "p-fp",
     "c-edf",
@@ -44,6 +44,8 @@ pub const POLICIES: [&str; 16] = [
     "dl-sp",
     "pd2",
     "s-pd2",
+    "c-pd2",
+    "cs-pd2",
 ];
 
 impl Rule {
@@ -54,8 +56,8 @@ impl Rule {
             "dl-sp" => Some(Self::SemiPartitioned),
             "dl-linux" => Some(Self::AsLinux),
             "cqm" | "s-cqm" | "cq1" | "s-cq1" => Some(Self::InQuanta),
-            "pd2" => Some(Self::Pfair { staggered: false }),
-            "s-pd2" => Some(Self::Pfair { staggered: true }),
+            "pd2" | "c-pd2" => Some(Self::Pfair { staggered: false }),
+            "s-pd2" | "cs-pd2" => Some(Self::Pfair { staggered: true }),
             other => Terms::of_policy(other, Share::DEFAULT_RESERVE)
                 .map(|terms| Self::Preemptive(terms.order, terms.placement)),
         }
@@ -113,31 +115,6 @@ impl Rule {
             return false;
         };
         matches!(placement, Placement::Strong | Placement::Hierarchical)
-    }
-
-    /// Why a rule that `policies` does not list cannot schedule these affinities, if it cannot; those that
-    /// it lists say so themselves.
-    pub fn refusal(self, policy: &str, set: &TaskSet) -> Option<String> {
-        let all = set.platform.all();
-        let (fits, takes): (fn(&CpuSet, &CpuSet) -> bool, &str) = match self {
-            Self::Pfair { .. } => (|cpus, all| cpus == all, "schedules over all of them"),
-            Self::SemiPartitioned => (
-                |cpus, all| cpus == all || cpus.len() == 1,
-                "takes one CPU or all of them",
-            ),
-            Self::Preemptive(..) | Self::NonPreemptive | Self::AsLinux | Self::InQuanta => {
-                return None;
-            }
-        };
-        let outside = set.tasks.iter().find(|task| {
-            let cpus = *task.affinity.cpus() & all;
-            !fits(&cpus, &all)
-        })?;
-        Some(format!(
-            "{policy}: task {} may use only CPUs {{{}}}, and this policy {takes}; `hpa-edf` takes \
-             nested affinities, `strong-edf` any",
-            outside.name, outside.affinity
-        ))
     }
 }
 

@@ -50,10 +50,11 @@ fn candidate(name: &str, set: &TaskSet) -> Candidate {
             let packed = packed.map(|group| Affinity::new(singles[group.unwrap()]).unwrap());
             Ok(packed.collect())
         }
-        _ => match rule.refusal(name, set) {
-            Some(refusal) => Err(refusal),
-            None => Ok(own()),
-        },
+        "dl-sp" | "pd2" | "s-pd2" => {
+            let built = shiftwork_policy::registry::find(name).unwrap().build(set);
+            built.map(|_| own()).map_err(|refusal| refusal.to_string())
+        }
+        _ => Ok(own()),
     };
     Candidate {
         policy: name.to_owned(),

@@ -131,6 +131,8 @@ impl System {
         };
         let tasks = self.members.iter().enumerate().map(task).collect();
         let mut set = TaskSet::new("random", self.cpus, tasks);
+        // Short ones, so that something fits.
+        set.scheduler.quantum = Some(Span::from_ns(1 + self.members.len() as u64 % 3));
         if self.shape == Shape::Clustered {
             set.platform.clusters = (0..self.cpus)
                 .step_by(2)

@@ -1,7 +1,7 @@
 //! What `analyze` says of a policy as a whole: from whichever tests, part by part.
 
 use shiftwork_analysis::verdicts::{Analysis, Answer, Candidate, Rule, analyse};
-use shiftwork_model::{Span, TaskSet};
+use shiftwork_model::{Arrival, Span, TaskSet};
 use shiftwork_policy::registry;
 
 use super::campaign::Made;
@@ -9,7 +9,7 @@ use super::claims::CLAIMS;
 use super::system::System;
 
 /// Those that the simulator has and verdicts speak of.
-pub const POLICIES: [&str; 13] = [
+pub const POLICIES: [&str; 17] = [
     "p-edf",
     "p-fp",
     "c-edf",
@@ -23,6 +23,10 @@ pub const POLICIES: [&str; 13] = [
     "hpa-edf",
     "hpa-fp",
     "np-g-edf",
+    "pd2",
+    "s-pd2",
+    "c-pd2",
+    "cs-pd2",
 ];
 
 /// In place of a bound where there is none.
@@ -54,7 +58,11 @@ pub fn of(set: &TaskSet, policies: &[&str]) -> Analysis {
 /// All bounds that verdicts come to, and deadlines where they say that these are met; under one of the
 /// policies, chosen by the seed, as the simulator takes most of the time.
 pub fn made(system: &System, seed: u64) -> Vec<Made> {
-    let set = system.task_set();
+    let mut set = system.task_set();
+    for task in &mut set.tasks {
+        // Adversaries release jobs anywhere within quanta.
+        task.arrival = Arrival::Sporadic;
+    }
     // Seeds take turns among tests; this one must not keep step with them.
     let policy = POLICIES[(seed / CLAIMS.len() as u64) as usize % POLICIES.len()];
     let mut made = Vec::new();

@@ -2,7 +2,6 @@
 
 use shiftwork_analysis::verdicts::{Candidate, POLICIES, Rule, analyse, left_out};
 use shiftwork_model::{Affinity, TaskSet};
-use shiftwork_policy::PolicyError;
 use shiftwork_report::Bound;
 
 use crate::catalogue;
@@ -15,7 +14,7 @@ pub struct Named {
     pub rule: Rule,
 }
 
-/// The policy with this name, in any case; some are known to tests and to nobody else.
+/// The policy with this name, in any case.
 ///
 /// # Errors
 /// If there is no such policy, or nothing is known of it.
@@ -26,7 +25,7 @@ pub fn named(name: &str) -> Result<Named, Failure> {
     let name = match (known, catalogue::find(name)) {
         (Some(known), _) => (*known).to_owned(),
         (None, Ok(entry)) => entry.name.to_owned(),
-        (None, Err(error)) => return Err(Failure::input(unknown(error))),
+        (None, Err(error)) => return Err(Failure::input(error)),
     };
     match Rule::of_policy(&name) {
         Some(rule) => Ok(Named { name, rule }),
@@ -35,15 +34,6 @@ pub fn named(name: &str) -> Result<Named, Failure> {
             POLICIES.join(" ")
         ))),
     }
-}
-
-/// The names that are known to tests alone belong into the list, too.
-fn unknown(error: PolicyError) -> String {
-    let further: Vec<&str> = POLICIES
-        .into_iter()
-        .filter(|name| catalogue::find(name).is_err())
-        .collect();
-    format!("{error}; tests know also {}", further.join(" "))
 }
 
 /// All policies of which tests speak, baselines and other builds of the same rules left out.
@@ -66,16 +56,9 @@ pub fn candidate(named: &Named, set: &TaskSet) -> Candidate {
 
 fn bound(named: &Named, set: &TaskSet) -> Result<Vec<Affinity>, String> {
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
-    match catalogue::find(&named.name) {
-        Ok(entry) => match entry.build(set) {
-            Ok(policy) => Ok(policy.packing().unwrap_or_else(own)),
-            Err(error) => Err(error.to_string()),
-        },
-        Err(_) => match named.rule.refusal(&named.name, set) {
-            Some(refusal) => Err(refusal),
-            None => Ok(own()),
-        },
-    }
+    let entry = catalogue::find(&named.name).map_err(|error| error.to_string())?;
+    let policy = entry.build(set).map_err(|error| error.to_string())?;
+    Ok(policy.packing().unwrap_or_else(own))
 }
 
 /// Bounds on the response times of all tasks under the policy with this name, for a page about a run of

@@ -215,7 +215,7 @@ fn any(answers: &[Known]) -> Known {
 }
 
 fn admission(named: &Named, set: &TaskSet) -> Admission {
-    let terms = Terms::of_policy(&named.name, set.scheduler.reserve);
+    let terms = Terms::of(&named.name, set);
     let candidate = candidate(named, set);
     let bound = candidate.bound.as_ref();
     let decision = terms

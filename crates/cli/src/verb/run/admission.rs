@@ -23,7 +23,7 @@ pub struct Admission {
 impl Admission {
     /// Decides on the task set with each task bound to these CPUs.
     pub fn of(entry: &Entry, set: &TaskSet, bound: &[Affinity]) -> Self {
-        let terms = Terms::of_policy(entry.name, set.scheduler.reserve);
+        let terms = Terms::of(entry.name, set);
         Self {
             policy: entry.name,
             decision: terms.map(|terms| admit(set, bound, terms)),
@@ -32,7 +32,7 @@ impl Admission {
 
     /// Who decides on requests while the run is on; `None` if nothing is guaranteed anyway.
     pub fn online(&self, entry: &Entry, set: &TaskSet, bound: &[Affinity]) -> Option<Admitted> {
-        let terms = Terms::of_policy(entry.name, set.scheduler.reserve)?;
+        let terms = Terms::of(entry.name, set)?;
         let cpus = match (terms.placement, bound) {
             // A CPU that is dedicated to interrupts is nobody's.
             (Placement::Global, [first, ..]) => *first.cpus(),
