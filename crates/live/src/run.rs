@@ -316,7 +316,10 @@ impl Run<'_> {
             let of = parameters(self.plan, member, starts[member.task.index()]);
             self.machine.admit(member.task, &of)?;
         }
-        let origin_ns = monotonic_ns() + LEAD_NS;
+        // Where quanta begin.
+        let quantum = self.plan.set.scheduler.quantum_or_default().as_ns();
+        let soon_ns = monotonic_ns() + LEAD_NS;
+        let origin_ns = soon_ns.checked_next_multiple_of(quantum).unwrap_or(soon_ns);
         for member in members.iter().filter(|member| !member.is_program) {
             if !self.plan.set.enters_later(member.task) {
                 let release_ns = origin_ns + member.first.as_ns();

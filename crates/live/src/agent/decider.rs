@@ -6,6 +6,7 @@
 mod actor;
 mod job;
 mod missed;
+mod quanta;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::Plan;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 use actor::{Actor, Stage};
+use quanta::Quanta;
 
 /// A CPU of the platform.
 #[derive(Clone, Debug)]
@@ -47,8 +49,11 @@ pub(super) struct Decider {
     order: OrderName,
     /// By what servers keep time.
     rule: ServerRule,
-    /// Of the CPUs: budgets to be looked at; after them of the tasks: releases and replenishments.
+    /// Of the CPUs: budgets to be looked at; after them of the tasks: releases and replenishments; after
+    /// them again: releases that may come before the present job is finished.
     timers: Timeline,
+    /// `None` if the policy decides at events alone.
+    quanta: Option<Quanta>,
     /// What becomes ready at one instant, while it is gathered.
     arrivals: Vec<Job>,
     gathers: bool,
@@ -82,12 +87,18 @@ impl Decider {
             known_until: Instant::ZERO,
         };
         let actors: Vec<Actor> = actors.collect();
+        let end = Instant::ZERO + span;
+        let quanta = Quanta::new(policy.as_ref(), &set.tasks, end);
+        // Where runs begin, too: see `run.rs`.
+        let quantum = set.scheduler.quantum_or_default().as_ns();
+        let base_ns = base_ns - base_ns % quantum;
         Self {
             policy,
+            quanta,
             tasks: set.tasks.clone(),
             order: plan.order,
             rule,
-            timers: Timeline::new(cpus.len() + actors.len(), Instant::ZERO + span),
+            timers: Timeline::new(cpus.len() + 2 * actors.len(), end),
             arrivals: Vec::with_capacity(actors.len()),
             gathers: false,
             actors,
@@ -128,29 +139,44 @@ impl Decider {
 
     /// When [`pass`](Self::pass) is due, on the monotonic clock; `u64::MAX` if never.
     pub(super) fn next_ns(&self) -> u64 {
-        match self.timers.first() {
+        match self.next_instant() {
             Instant::NEVER => u64::MAX,
             at => self.base_ns.saturating_add(at.as_ns()),
         }
+    }
+
+    fn next_instant(&self) -> Instant {
+        let begins = self.quanta.as_ref().map_or(Instant::NEVER, Quanta::next);
+        self.timers.first().min(begins)
     }
 
     /// Lets the policy know of all that is due by now: what is due at one instant in the order of the
     /// simulator, budgets first, then arrivals, the most urgent first.
     pub(super) fn pass(&mut self, now_ns: u64) {
         let now = self.instant(now_ns);
-        while self.timers.first() <= now {
-            let due = self.timers.first();
+        if let Some(quanta) = &mut self.quanta {
+            quanta.skip_to(now);
+        }
+        while self.next_instant() <= now {
+            let due = self.next_instant();
             self.cause = due;
             self.gathers = true;
             while self.timers.first() == due {
                 let at = self.timers.first_place();
                 self.timers.set(at, Instant::NEVER);
                 match at.checked_sub(self.places.len()) {
-                    Some(index) => self.timer_ended(now, due, TaskId::from_index(index)),
+                    Some(index) if index < self.actors.len() => {
+                        self.timer_ended(now, due, TaskId::from_index(index));
+                    }
+                    Some(index) => {
+                        let id = TaskId::from_index(index - self.actors.len());
+                        self.foreseen(due, id);
+                    }
                     None => self.look_at_budget(now, at),
                 }
             }
             self.gathers = false;
+            self.tick(due);
             self.let_arrive();
         }
     }
@@ -317,6 +343,14 @@ impl Decider {
     /// The jobs to come have other parameters.
     pub(super) fn set_server(&mut self, id: TaskId, of: &Parameters) {
         self.actors[id.index()].set_parameters(of);
+        let task = &mut self.tasks[id.index()];
+        (task.cost, task.period, task.deadline) = (of.cost, of.period, of.deadline);
+        if self.actors[id.index()].is_present {
+            self.switches.clear();
+            let attributes = PolicyEvent::SetAttributes(id, &self.tasks[id.index()]);
+            self.policy.on_event(attributes, &mut self.switches);
+            self.note_switches();
+        }
     }
 
     /// The task may use these CPUs of the machine from now on.
@@ -466,6 +500,7 @@ impl Decider {
         actor.is_known = false;
         self.emptied(id);
         self.set_timer(id, Instant::NEVER);
+        self.actors[id.index()].foreseen = Instant::ZERO;
         if self.policy.accepts(&PolicyEvent::Leave(id)).is_ok() {
             self.apply(PolicyEvent::Leave(id));
         }

@@ -44,6 +44,8 @@ pub(super) struct Actor {
     pub(super) follows: bool,
     pub(super) stage: Stage,
     pub(super) release: Instant,
+    /// When the job after the latest that the policy knows of is released, if that is known.
+    pub(super) foreseen: Instant,
     pub(super) deadline: Instant,
     pub(super) priority: Priority,
     /// Of jobs to come; the cost is what may be used.
@@ -92,6 +94,7 @@ impl Actor {
             follows: true,
             stage: Stage::Idle,
             release: Instant::ZERO,
+            foreseen: Instant::ZERO,
             deadline: Instant::ZERO,
             priority,
             parameters: nothing,

@@ -40,6 +40,7 @@ impl Decider {
         let (others, gathers) = (self.arrivals.len(), self.gathers);
         self.gathers = true;
         let admission = self.actors[id.index()].begin(release, now, was_ready);
+        self.foresee(id, release);
         self.go_on(admission, now, id);
         self.gathers = gathers;
         let next = match self.arrivals.len() > others {
@@ -75,6 +76,7 @@ impl Decider {
             ServerRule::Releases => now,
         };
         let admission = self.actors[id.index()].begin(release, now, false);
+        self.foresee(id, release);
         self.go_on(admission, ready, id);
     }
 

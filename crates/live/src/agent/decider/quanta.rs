@@ -1,0 +1,98 @@
+//! What policies have to know that decide in quanta: when these begin, and jobs that have to wait.
+
+use shiftwork_machine::Ticks;
+use shiftwork_model::{Arrival, Instant, Job, TaskId};
+use shiftwork_policy::Event as PolicyEvent;
+
+use super::Decider;
+use super::actor::Stage;
+
+/// The quanta of the policy, and the releases to come as far as they are known: those of periodic tasks
+/// that follow the run. What else is released before a job is finished is heard of when that is.
+pub(super) struct Quanta {
+    ticks: Ticks,
+    /// Nothing after this instant matters.
+    end: Instant,
+    /// Which tasks are periodic.
+    periodic: Vec<bool>,
+}
+
+impl Quanta {
+    /// Those of the policy; `None` if it decides at events alone.
+    pub(super) fn new(
+        policy: &dyn shiftwork_policy::Policy,
+        tasks: &[shiftwork_model::Task],
+        end: Instant,
+    ) -> Option<Self> {
+        let quanta = policy.quanta()?;
+        let periodic = tasks
+            .iter()
+            .map(|task| matches!(task.arrival, Arrival::Periodic));
+        Some(Self {
+            ticks: Ticks::new(&quanta, 0),
+            end,
+            periodic: periodic.collect(),
+        })
+    }
+
+    /// When the next quantum begins.
+    pub(super) fn next(&self) -> Instant {
+        Some(self.ticks.next())
+            .filter(|&next| next < self.end)
+            .unwrap_or(Instant::NEVER)
+    }
+
+    /// Leaves out what is over already.
+    pub(super) fn skip_to(&mut self, now: Instant) {
+        self.ticks.skip_to(now);
+    }
+}
+
+impl Decider {
+    /// Lets the policy know of all quanta that begin then.
+    pub(super) fn tick(&mut self, due: Instant) {
+        while let Some((cpu, quantum)) = self
+            .quanta
+            .as_mut()
+            .and_then(|quanta| quanta.ticks.take(due))
+        {
+            self.apply(PolicyEvent::Tick { cpu, quantum });
+        }
+    }
+
+    /// A job of the task was released then; the next one may come before it is finished.
+    pub(super) fn foresee(&mut self, id: TaskId, release: Instant) {
+        let Some(quanta) = &self.quanta else { return };
+        let actor = &mut self.actors[id.index()];
+        if !quanta.periodic[id.index()] || !actor.follows || actor.foreseen > release {
+            return;
+        }
+        let next = release + actor.parameters.period;
+        if next >= quanta.end {
+            return;
+        }
+        actor.foreseen = next;
+        let at = self.places.len() + self.actors.len() + id.index();
+        self.timers.set(at, self.actors[id.index()].foreseen);
+    }
+
+    /// The release that was foreseen for then: the policy hears of a job that has to wait.
+    pub(super) fn foreseen(&mut self, due: Instant, id: TaskId) {
+        let actor = &self.actors[id.index()];
+        let waits = match actor.stage {
+            Stage::Ready | Stage::Suspended | Stage::Throttled(_) => actor.release < due,
+            Stage::Idle | Stage::Unreleased(_) => false,
+        };
+        if !actor.is_present || !waits {
+            return;
+        }
+        let job = Job {
+            task: id,
+            ready: due,
+            deadline: due + actor.parameters.deadline,
+            priority: actor.priority,
+        };
+        self.apply(PolicyEvent::Released(job));
+        self.foresee(id, due);
+    }
+}
