@@ -367,11 +367,11 @@ impl Placement for Pfair {
         }
     }
 
+    /// What others were promised stays as it is: windows that were cut from periods go on so.
     fn leave(&mut self, task: TaskId) {
-        if let Some(domain) = self.domain_of(task) {
-            self.unbind(task);
-            self.progress[task.index()] = None;
-            self.choose_source(domain);
+        self.unbind(task);
+        if let Some(progress) = self.progress.get_mut(task.index()) {
+            *progress = None;
         }
     }
 
