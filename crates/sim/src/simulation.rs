@@ -73,11 +73,15 @@ impl<'a> Simulation<'a> {
     }
 
     /// As [`run`](Self::run), and returns what operations on the ready queue took; `None` if the policy says
-    /// nothing of its structure, or nothing costs anything.
-    pub fn run_and_count<R: Recorder>(self, recorder: &mut R) -> (Outcome, Option<QueueUse>) {
+    /// nothing of its structure, or nothing costs anything. Memory grows with the horizon.
+    pub fn run_measuring_queue<R: Recorder>(self, recorder: &mut R) -> (Outcome, Option<QueueUse>) {
         let mut engine = Engine::new(self.workload, self.options, recorder);
+        if let Some(used) = engine.costs.as_mut().and_then(Costs::queue_use) {
+            *used = Some(QueueUse::default());
+        }
         let outcome = engine.run();
-        (outcome, engine.costs.as_ref().and_then(Costs::queue_use))
+        let used = engine.costs.as_mut().and_then(Costs::queue_use);
+        (outcome, used.and_then(Option::take))
     }
 
     /// As [`run`](Self::run), but asks `go_on` before every instant, and stops at the first for

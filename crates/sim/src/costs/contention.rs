@@ -32,24 +32,21 @@ pub(super) struct Entry {
     key: Option<Key>,
 }
 
-/// What operations on the ready queue took together, from when a CPU began with them until they were over: the waits
-/// for locks, and their own lengths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What each operation on the ready queue took, from when a CPU began with it until it was over: the waits for locks, and
+/// its own length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueUse {
-    /// How often jobs were enqueued; those that were merged count as once.
-    pub enqueues: u64,
-    /// How long that took.
-    pub enqueueing_ns: u128,
-    /// How often a job was taken out.
-    pub dequeues: u64,
-    /// How long that took.
-    pub dequeueing_ns: u128,
+    /// Of operations that enqueued jobs; those that were merged count as one.
+    pub enqueues: Vec<Span>,
+    /// Of operations that took a job out.
+    pub dequeues: Vec<Span>,
 }
 
 /// The ready queue of all tasks.
 #[derive(Debug)]
 pub(super) struct Contention {
-    pub(super) used: QueueUse,
+    /// `None` if nobody asks for it.
+    pub(super) used: Option<QueueUse>,
     enqueue: Span,
     dequeue: Span,
     queue: Queue,
@@ -94,7 +91,7 @@ impl Contention {
             },
         };
         Self {
-            used: QueueUse::default(),
+            used: None,
             enqueue: lengths.enqueue,
             dequeue: lengths.dequeue,
             queue,
@@ -141,8 +138,9 @@ impl Contention {
                 }
             }
         };
-        self.used.enqueues += 1;
-        self.used.enqueueing_ns += u128::from(end.late_since(begin).as_ns());
+        if let Some(used) = &mut self.used {
+            used.enqueues.push(end.late_since(begin));
+        }
         for &key in keys {
             self.entries[key.1.index()] = Entry {
                 by: Some(cpu),
@@ -173,8 +171,9 @@ impl Contention {
                 hold(&mut [master, &mut locks[by.index()]], (now, begin), length)
             }
         };
-        self.used.dequeues += 1;
-        self.used.dequeueing_ns += u128::from(end.late_since(begin).as_ns());
+        if let Some(used) = &mut self.used {
+            used.dequeues.push(end.late_since(begin));
+        }
         end
     }
 
@@ -295,6 +294,7 @@ mod tests {
     #[test]
     fn a_coarse_grained_heap_is_for_one_at_a_time_and_merges() {
         let mut queue = queue(ReadyQueue::Coarse, 4);
+        queue.used = Some(QueueUse::default());
         let keys = [(AT(10), id(0)), (AT(20), id(1))];
         assert_eq!(queue.enqueue(AT(0), AT(0), cpu(0), &keys), AT(4));
         assert_eq!(dequeue(&mut queue, 1, 0), 10);
@@ -302,12 +302,11 @@ mod tests {
         // It waits no more.
         assert_eq!(dequeue(&mut queue, 1, 1), 1);
         assert!(queue.merges());
+        let spans = |all: &[u64]| all.iter().copied().map(Span::from_ns).collect();
         let used = QueueUse {
-            enqueues: 1,
-            enqueueing_ns: 4,
-            dequeues: 2,
-            dequeueing_ns: 9 + 15,
+            enqueues: spans(&[4]),
+            dequeues: spans(&[9, 15]),
         };
-        assert_eq!(queue.used, used);
+        assert_eq!(queue.used, Some(used));
     }
 }

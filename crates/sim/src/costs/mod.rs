@@ -58,9 +58,10 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    /// What operations on the ready queue took so far, if it is known how that is built.
-    pub(crate) fn queue_use(&self) -> Option<QueueUse> {
-        self.structured.as_ref().map(Structured::used)
+    /// What operations on the ready queue take, if it is known how that is built; `None` in there if nobody
+    /// has asked for it.
+    pub(crate) fn queue_use(&mut self) -> Option<&mut Option<QueueUse>> {
+        self.structured.as_mut().map(Structured::used)
     }
 
     /// `None` if nothing costs anything.

@@ -33,9 +33,9 @@ impl Structured {
         }
     }
 
-    /// What the ready queue took so far.
-    pub(super) fn used(&self) -> QueueUse {
-        self.queue.used
+    /// What operations on the ready queue take; `None` if nobody has asked for it.
+    pub(super) fn used(&mut self) -> &mut Option<QueueUse> {
+        &mut self.queue.used
     }
 
     /// The CPU that enqueued the task's present job.
