@@ -9,8 +9,8 @@ use crate::verdicts::Rule;
 
 /// The overheads of one part, in nanoseconds.
 pub(super) struct Charges {
-    /// Where its tasks run.
-    pub cpus: CpuSet,
+    /// How many CPUs its tasks have.
+    pub cpus: usize,
     pub dedicated: bool,
     /// Handling a release, with the wait for the queue.
     pub release: u128,
@@ -37,11 +37,11 @@ impl Charges {
             false => set.tasks.len(),
         };
         let dedicated = structure.interrupts == Interrupts::Dedicated;
-        let interrupted = part.cpus.lowest().filter(|_| dedicated);
-        let cpus = interrupted.map_or(part.cpus, |cpu| part.cpus - CpuSet::single(cpu));
         let at = |cost: &shiftwork_model::LinearCost| u128::from(cost.at(tasks).as_ns());
         let (enqueue, dequeue) = (at(&overheads.enqueue), at(&overheads.dequeue));
-        let others = part.cpus.len().saturating_sub(1) as u128;
+        // All that use the ready queue and are told by others.
+        let concerned = part.cpus.len() + usize::from(dedicated);
+        let others = concerned.saturating_sub(1) as u128;
         let wait = others * enqueue.max(dequeue);
         let quantum = structure.quantum.map(|quanta| quanta.quantum);
         // Whoever is alone is never preempted; but quanta may pause anybody.
@@ -51,16 +51,16 @@ impl Charges {
             release: at(&overheads.release) + enqueue + wait,
             switch: at(&overheads.schedule) + dequeue + wait + at(&overheads.switch),
             tick: at(&overheads.tick),
-            ipi: match part.cpus.len() {
+            ipi: match concerned {
                 1 => 0,
                 _ => at(&overheads.ipi),
             },
             refill: match is_undisturbed {
                 true => 0,
-                false => refill(overheads, &set.platform, &cpus, tasks),
+                false => refill(overheads, &set.platform, &part.cpus, tasks),
             },
             quantum: quantum.unwrap_or_else(|| Quanta::of(set, false).quantum),
-            cpus,
+            cpus: part.cpus.len(),
         }
     }
 }

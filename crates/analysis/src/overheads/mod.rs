@@ -23,8 +23,7 @@
 //! - ipi: only where there are several CPUs.
 //! - A job that is never preempted does not preempt either: C' = (C + sch + cxs) / (1 - u) + p + ipi under
 //!   non-preemptive policies.
-//! - With a dedicated CPU for interrupts tasks have the other m - 1, releases cost them nothing on the
-//!   way, and each job waits for its own: rel is added to C', and is zero in u and p. Jobs that are released
+//! - With one more CPU that is dedicated to interrupts releases cost the tasks nothing on the way, and each job waits for its own: rel is added to C', and is zero in u and p. Jobs that are released
 //!   together are taken to be handled by one interrupt.
 //!
 //! # Quantum-driven
@@ -74,7 +73,7 @@ use charges::Charges;
 pub enum Interrupts {
     /// Any CPU.
     Global,
-    /// The lowest CPU of a part, which runs no jobs.
+    /// One more CPU than those to which the tasks are bound, which runs no jobs.
     Dedicated,
 }
 
@@ -88,16 +87,23 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// That of the policy with this name, in any case, for this task set: Pfair goes by quanta, all others
-    /// by events, and interrupts come everywhere. `None` if nothing is known of the policy.
+    /// That of the policy with this name, in any case, for this task set: Pfair and some implementations of
+    /// global EDF (`CQm`) go by quanta, all others by events; interrupts come everywhere, except for
+    /// implementations that dedicate a CPU to them (`CE1`). `None` if nothing is known of the policy.
     pub fn of_policy(name: &str, set: &TaskSet) -> Option<Self> {
-        let quantum = match Rule::of_policy(name)? {
-            Rule::Pfair { staggered } => Some(Quanta::of(set, staggered)),
+        let name = name.to_ascii_lowercase();
+        let staggered = match Rule::of_policy(&name)? {
+            Rule::Pfair { staggered } => Some(staggered),
+            Rule::InQuanta => Some(name.starts_with("s-")),
             _ => None,
         };
+        let interrupts = match name.as_str() {
+            "ce1" | "cq1" | "s-cq1" | "fe1" => Interrupts::Dedicated,
+            _ => Interrupts::Global,
+        };
         Some(Self {
-            quantum,
-            interrupts: Interrupts::Global,
+            quantum: staggered.map(|staggered| Quanta::of(set, staggered)),
+            interrupts,
         })
     }
 }
@@ -111,8 +117,6 @@ pub enum Obstacle {
     Quantum,
     /// Nothing is left of the period or the deadline until the release is seen.
     Window,
-    /// The only CPU is dedicated to interrupts.
-    NoCpu,
     /// The cost is more than the period or the deadline; tardiness may still be bounded.
     Density,
 }
@@ -124,7 +128,6 @@ impl Obstacle {
             Self::Interrupts => "interrupts alone take all of a CPU",
             Self::Quantum => "a quantum is over before its overheads are",
             Self::Window => "nothing is left of its period or deadline when its release is seen",
-            Self::NoCpu => "its only CPU is dedicated to interrupts",
             Self::Density => "it costs more than its period or deadline",
         }
     }
@@ -175,12 +178,9 @@ pub fn inflate(
             Some(quanta) => quanta::inflate(set, (rule, quanta), &part, &charges),
         };
         for (&place, one) in part.members.iter().zip(of_part) {
-            inflated[place] = Some(match charges.cpus.is_empty() {
-                true => Inflated::none(Obstacle::NoCpu),
-                false => Inflated {
-                    cpus: charges.cpus,
-                    ..one
-                },
+            inflated[place] = Some(Inflated {
+                cpus: part.cpus,
+                ..one
             });
         }
     }

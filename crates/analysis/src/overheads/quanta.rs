@@ -26,7 +26,7 @@ pub(super) fn inflate(
     let is_pfair = matches!(rule, Rule::Pfair { .. });
     let staggering = match is_pfair {
         true => 0,
-        false => quanta.stagger_latency_ns(charges.cpus.len()),
+        false => quanta.stagger_latency_ns(charges.cpus),
     };
     let inflated = |&place: &usize| {
         let task = &set.tasks[place];

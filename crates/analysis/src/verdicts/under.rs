@@ -7,7 +7,8 @@ use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
 
 use super::catalogue::{Asked, TESTS};
 use super::judge::analyse;
-use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
+use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis, Rule};
+use crate::admission::{Order, Placement};
 use crate::overheads::{Inflated, Structure, inflate};
 
 /// What scheduling costs under one policy.
@@ -230,6 +231,12 @@ impl Question<'_> {
         }
         let candidate = Candidate {
             bound: Ok(bound),
+            rule: match self.candidate.rule {
+                // The stand-ins need whole quanta and come where these begin: that nobody decides in
+                // between changes nothing.
+                Rule::InQuanta => Rule::Preemptive(Order::Edf, Placement::Global),
+                other => other,
+            },
             ..self.candidate.clone()
         };
         Some((set, candidate))

@@ -79,20 +79,12 @@ fn a_dedicated_cpu_takes_the_releases() {
         ..Overheads::default()
     };
     let set = set(3, &[(855, 100_000), (855, 100_000)]);
-    let found = inflated(&set, "g-edf", Interrupts::Dedicated, &overheads);
+    let found = inflated(&set, "CE1", Interrupts::Dedicated, &overheads);
     // (855 + 2 x 50) / 0.95 = 1005.3, rounded up, and its own release.
     assert_eq!(times(&found[0]), [1_016, 100_000, 100_000]);
     assert_eq!(found[0].cpus, "1-2".parse().unwrap());
-    let alone = inflated(
-        &self::set(1, &[(855, 100_000)]),
-        "g-edf",
-        Interrupts::Dedicated,
-        &overheads,
-    );
-    assert_eq!(
-        (alone[0].task, alone[0].obstacle),
-        (None, Some(Obstacle::NoCpu))
-    );
+    let own = Structure::of_policy("CE1", &set).unwrap();
+    assert_eq!(own.interrupts, Interrupts::Dedicated);
 }
 
 #[test]
