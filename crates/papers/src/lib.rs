@@ -5,6 +5,7 @@
 //! what the other crates do.
 
 pub mod bonifaci_2016;
+pub mod brandenburg_2009;
 mod chapter;
 pub mod figure;
 pub mod measure;

@@ -3,7 +3,7 @@
 use shiftwork_model::Span;
 
 use crate::page::Page;
-use crate::{bonifaci_2016, tang_2021};
+use crate::{bonifaci_2016, brandenburg_2009, tang_2021};
 
 /// Pages that are computed in seconds; a test compares them with what the repository has.
 ///
@@ -26,5 +26,7 @@ pub fn slow() -> Result<Vec<Page>, String> {
 /// # Errors
 /// In words, if a task set cannot be drawn or run, or if `live` is not what those tests print.
 pub fn measured(live: Option<&str>) -> Result<Vec<Page>, String> {
-    bonifaci_2016::overheads_page::pages(Span::from_s(10), live)
+    let mut pages = bonifaci_2016::overheads_page::pages(Span::from_s(10), live)?;
+    pages.extend(brandenburg_2009::findings_page::pages()?);
+    Ok(pages)
 }
