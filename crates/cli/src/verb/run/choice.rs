@@ -122,7 +122,7 @@ fn of_linux() -> Failure {
 fn in_quanta(entry: &Entry) -> Failure {
     Failure::input(format_args!(
         "policy {} decides at quantum boundaries, of which live machines do not tell; `--machine sim` simulates \
-         it, and every other policy runs",
+         it; `g-edf` decides at once, and runs",
         entry.name
     ))
 }
