@@ -62,7 +62,9 @@ pub fn page(title: &str, done: &Calibration) -> String {
 
 fn table(done: &Calibration) -> String {
     let mut rows = String::new();
-    for (quantity, batches) in &done.measured {
+    // Decisions are in the plots: there are more of them than anybody reads.
+    let is_shown = |(quantity, _): &(&Quantity, &Batches)| quantity.kind != Kind::Decide;
+    for (quantity, batches) in done.measured.iter().filter(is_shown) {
         let Some(it) = batches.summary() else {
             continue;
         };

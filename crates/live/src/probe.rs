@@ -5,14 +5,13 @@
 //! one sender: a thread that is bound to a CPU, as in the tracing of B. Brandenburg, J. Anderson,
 //! "Feather-Trace: A Light-Weight Event Tracing Toolkit", OSPERT 2007.
 
-use shiftwork_model::{CpuId, CpuSet, Span};
+use shiftwork_model::{CpuSet, Span};
 
 use crate::agent::channel::{Receiver, Sender, channel, cost_of_sending};
 use crate::event::{Event, Kind};
 use crate::host::System;
 
-pub use crate::sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
-pub use crate::sys::memory::lock_all;
+pub use crate::sys::clock::{monotonic_ns, sleep_until};
 pub use crate::sys::thread::{Class, set_affinity, set_class, set_exact_timers};
 pub use crate::sys::word::Word;
 
@@ -84,11 +83,6 @@ pub fn usable_cpus() -> CpuSet {
         .map_or(allowed, |online| online & allowed)
 }
 
-/// Whether the CPU of the calling thread is this one. Takes no system call.
-pub fn is_on(cpu: CpuId) -> bool {
-    crate::sys::thread::own_cpu() == Some(cpu)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,7 +102,7 @@ mod tests {
         let first = cpus.lowest().expect("this thread runs somewhere");
         std::thread::spawn(move || {
             set_affinity(None, &CpuSet::single(first)).unwrap();
-            assert!(is_on(first));
+            assert_eq!(usable_cpus(), CpuSet::single(first));
         })
         .join()
         .unwrap();

@@ -11,7 +11,7 @@ pub fn monotonic_ns() -> u64 {
 }
 
 /// How long the calling thread has run since it began, in nanoseconds.
-pub fn thread_cpu_ns() -> u64 {
+pub(crate) fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 

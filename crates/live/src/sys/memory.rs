@@ -8,7 +8,7 @@ use rustix::mm::{MlockAllFlags, mlockall};
 ///
 /// # Errors
 /// Without the privilege, where `ulimit -l` is less than the process takes.
-pub fn lock_all() -> io::Result<()> {
+pub(crate) fn lock_all() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
