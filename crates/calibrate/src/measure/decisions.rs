@@ -142,7 +142,7 @@ impl Crowd {
     }
 
     fn next(&mut self) -> Event<'static> {
-        self.now = self.now + Span::from_us(1 + self.random.below(1_000));
+        self.now += Span::from_us(1 + self.random.below(1_000));
         let task = self.random.below(self.is_ready.len() as u64) as usize;
         self.is_ready[task] = !self.is_ready[task];
         let id = TaskId::from_index(task);
