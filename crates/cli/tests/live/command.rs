@@ -12,7 +12,7 @@ use shiftwork_trace::perfetto::{TraceFile, read};
 pub const THREE_CPUS: [&str; 2] = ["--on-cpus", "1-3"];
 
 /// A folder of this test's own.
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     std::env::temp_dir().join(format!("live-{}", std::process::id()))
 }
 

@@ -10,6 +10,7 @@
 
 mod agreement;
 mod budgets;
+mod calibration;
 mod command;
 #[path = "../common/mod.rs"]
 mod common;
@@ -79,6 +80,12 @@ const TESTS: &[Test] = &[
         Group::Latency,
         agreement::of_an_agent,
     ),
+    Test::new(
+        "a_calibration_predicts_what_an_agent_does",
+        Group::Latency,
+        calibration::predicts_an_agent,
+    )
+    .within(120),
     Test::new(
         "table_1_of_dubey_et_al_holds_live",
         Group::Latency,
@@ -350,6 +357,12 @@ const TESTS: &[Test] = &[
         Group::Fifo,
         agreement::under_fifo,
     ),
+    Test::new(
+        "a_calibration_predicts_what_fifo_does",
+        Group::Fifo,
+        calibration::predicts_fifo,
+    )
+    .within(120),
     Test::new(
         "table_1_of_dubey_et_al_holds_under_fifo",
         Group::Fifo,
