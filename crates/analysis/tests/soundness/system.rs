@@ -132,7 +132,10 @@ impl System {
         let tasks = self.members.iter().enumerate().map(task).collect();
         let mut set = TaskSet::new("random", self.cpus, tasks);
         // Short ones, so that something fits.
-        set.scheduler.quantum = Some(Span::from_ns(1 + self.members.len() as u64 % 3));
+        let longest = self.members.iter().map(|one| one.task.period.as_ns()).max();
+        let short = 1 + self.members.len() as u64 % 3;
+        let quantum = short.max(longest.unwrap_or(0) / 24);
+        set.scheduler.quantum = Some(Span::from_ns(quantum));
         if self.shape == Shape::Clustered {
             set.platform.clusters = (0..self.cpus)
                 .step_by(2)
