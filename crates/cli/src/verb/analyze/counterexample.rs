@@ -24,7 +24,7 @@ pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
             continue;
         }
         let entry = catalogue::find(&found.policy).ok();
-        if let Some(words) = entry.and_then(|entry| late(&strict, entry)) {
+        if let Some(words) = entry.and_then(|entry| late(set, &strict, entry)) {
             found.hard.answer = Answer::Unschedulable;
             found.hard.by = vec!["simulation"];
             examples.push((found.policy.clone(), words));
@@ -49,9 +49,10 @@ fn strictest(set: &TaskSet) -> TaskSet {
     }
 }
 
-/// What a simulation shows of missed deadlines; `None` if there are none.
-fn late(set: &TaskSet, entry: &Entry) -> Option<String> {
-    let policy = entry.build(set).ok()?;
+/// What a simulation of the stricter set shows of missed deadlines; `None` if there are none. The policy is
+/// the one of the set itself: under Pfair it matters to it how jobs are released.
+fn late(of: &TaskSet, set: &TaskSet, entry: &Entry) -> Option<String> {
+    let policy = entry.build(of).ok()?;
     let horizon = horizon(set);
     let options = Options {
         seed: 1,
