@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use shiftwork_model::{Span, TaskSet, Work};
+use shiftwork_model::{Affinity, CpuSet, Span, Task, TaskSet, Work};
 use shiftwork_taskset::generate::{
     Deadlines, Key, Options, Periods, Shape, Spread, Utilizations, generate,
 };
@@ -42,6 +42,30 @@ pub fn under_fifo() -> Result<(), String> {
     agree(Shape::Laminar, "hpa-edf", "fifo", 1..3)?;
     agree(Shape::Arbitrary, "strong-edf", "fifo", 1..3)?;
     agree(Shape::Arbitrary, "strong-fp", "fifo", 1_001..1_003)
+}
+
+/// Under Pfair an agent gives the quanta that the simulation gives, aligned and staggered. Jobs are released
+/// and end well within quanta, so that it does not matter how late a tick is handled.
+pub fn of_quanta() -> Result<(), String> {
+    let ms = Span::from_ms;
+    let all = Affinity::new(CpuSet::first(3)).ok_or("there are CPUs")?;
+    let tasks = [(2, 3), (2, 3), (3, 4), (1, 3), (1, 6)];
+    let tasks = tasks.iter().enumerate().map(|(index, &(quanta, slots))| {
+        let name = format!("t{index}");
+        let mut task = Task::periodic(&name, ms(10 * quanta), ms(10 * slots), all);
+        task.work = Work::Constant(ms(10 * quanta - 2));
+        task.offset = ms(4);
+        task
+    });
+    let mut set = TaskSet::new("quanta", 3, tasks.collect());
+    set.scheduler.quantum = Some(ms(10));
+    for policy in ["pd2", "s-pd2"] {
+        let on = [&THREE_CPUS[..], &["--machine", "agent"]].concat();
+        let measured = run(&set, policy, 480, &on)?;
+        println!("{policy}, {}", line(0, &measured));
+        judge(&measured).map_err(|why| format!("{policy}: {why}"))?;
+    }
+    Ok(())
 }
 
 /// `seeds` are those of the fast selection; the long one has five times as many.

@@ -76,6 +76,11 @@ const TESTS: &[Test] = &[
         agreement::under_fixed_priorities,
     ),
     Test::new(
+        "quanta_are_given_as_simulated_under_an_agent",
+        Group::Latency,
+        agreement::of_quanta,
+    ),
+    Test::new(
         "a_run_by_an_agent_agrees_with_its_simulation",
         Group::Latency,
         agreement::of_an_agent,
