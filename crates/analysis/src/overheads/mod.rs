@@ -60,7 +60,7 @@ mod charges;
 mod events;
 mod quanta;
 
-use shiftwork_model::{CpuSet, Overheads, Span, TaskSet};
+use shiftwork_model::{Affinity, CpuSet, Overheads, Span, TaskSet};
 
 use crate::Sporadic;
 use crate::affinity::parts::parts;
@@ -185,6 +185,30 @@ pub fn inflate(
         }
     }
     inflated.into_iter().collect()
+}
+
+/// The task set as a scheduler has to be told it that gives each job a number of quanta (Pfair): with costs for
+/// which the quanta of a job suffice although these overheads take a part of each, and bound as here. `None` if the
+/// policy with this name is no such scheduler, or nothing is left of a quantum.
+///
+/// What is shown under overheads holds for a scheduler that was told this, while jobs run for what the task set says.
+pub fn as_told(
+    set: &TaskSet,
+    policy: &str,
+    bound: &[Affinity],
+    overheads: &Overheads,
+) -> Option<TaskSet> {
+    let rule = Rule::of_policy(policy).filter(|rule| matches!(rule, Rule::Pfair { .. }))?;
+    let structure = Structure::of_policy(policy, set)?;
+    let all = set.platform.all();
+    let cpus: Vec<CpuSet> = bound.iter().map(|one| *one.cpus() & all).collect();
+    let inflated = inflate(set, (rule, &structure), &cpus, overheads)?;
+    let mut told = set.clone();
+    for ((task, bound), inflated) in told.tasks.iter_mut().zip(bound).zip(inflated) {
+        task.cost = inflated.task?.cost;
+        task.affinity = *bound;
+    }
+    Some(told)
 }
 
 impl Inflated {

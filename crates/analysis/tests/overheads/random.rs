@@ -1,7 +1,7 @@
 //! Random systems with random overheads, in units in which much happens soon.
 
 use shiftwork_model::{
-    Affinity, CpuId, LinearCost, OnOverrun, Overheads, RandomStream, Span, Task, TaskSet,
+    Affinity, Arrival, CpuId, LinearCost, OnOverrun, Overheads, RandomStream, Span, Task, TaskSet,
 };
 
 use crate::NS;
@@ -16,6 +16,7 @@ pub fn system(policy: &str, stream: &mut RandomStream) -> TaskSet {
     let knows_affinities = ["weak", "strong", "hpa"]
         .iter()
         .any(|known| policy.starts_with(known));
+    let in_quanta = ["pd2", "CQ"].iter().any(|part| policy.contains(part));
     let width = match knows_affinities {
         true => [1, 2, cpus][stream.below(3) as usize],
         false => cpus,
@@ -31,6 +32,10 @@ pub fn system(policy: &str, stream: &mut RandomStream) -> TaskSet {
             task.deadline = NS(cost + stream.below(period - cost + 1));
         }
         task.on_overrun = OnOverrun::Continue;
+        if in_quanta {
+            // Periodic releases where quanta begin are seen at once; no others are.
+            task.arrival = Arrival::Sporadic;
+        }
         task
     };
     let tasks = (0..count).map(task).collect();
@@ -60,9 +65,10 @@ pub fn overheads(stream: &mut RandomStream) -> Overheads {
         switch: any(),
         tick: any(),
         ipi: any(),
+        enqueue: any(),
+        dequeue: any(),
         preemption: vec![any()],
         migration: vec![any(), any()],
-        ..Overheads::default()
     }
 }
 

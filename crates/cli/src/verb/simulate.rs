@@ -1,6 +1,7 @@
 //! `shiftwork simulate`: what each policy makes of a task set, exactly.
 
-use shiftwork_model::{Instant, Lagging, Overheads, Repairs, TaskSet};
+use shiftwork_analysis::overheads::as_told;
+use shiftwork_model::{Affinity, Instant, Lagging, Overheads, Repairs, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::comparison;
@@ -135,16 +136,24 @@ fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Fail
     let several = entries.len() > 1;
     let job = |entry: &'static Entry| {
         let refused = |error| Failure::in_file(&input.path, error);
-        let policy = entry.build(set).map_err(refused)?;
+        let mut policy = entry.build(set).map_err(refused)?;
+        let overheads = match &file {
+            Some((path, file)) => {
+                let is_variant = policy.structure().is_some();
+                Some(overheads_of(args, (path, file), entry.name, is_variant)?)
+            }
+            None => None,
+        };
+        if let Some(overheads) = &overheads {
+            let own = || set.tasks.iter().map(|task| task.affinity).collect();
+            let bound: Vec<Affinity> = policy.packing().unwrap_or_else(own);
+            if let Some(told) = as_told(set, entry.name, &bound, overheads) {
+                policy = entry.build(&told).map_err(refused)?;
+            }
+        }
         Ok(Job {
             entry,
-            overheads: match &file {
-                Some((path, file)) => {
-                    let is_variant = policy.structure().is_some();
-                    Some(overheads_of(args, (path, file), entry.name, is_variant)?)
-                }
-                None => None,
-            },
+            overheads,
             policy,
             outputs: Outputs::create(recording, entry, several)?,
         })

@@ -251,7 +251,7 @@ fn percent(permille: u64) -> String {
 const SENSITIVE: &str = "\
 A finding *agrees* if it follows whatever is assumed, *differs* if it never does, and is not decidable if that depends on what is assumed.
 That something is better follows if it is so in more comparisons (each pair, hard and soft) than the opposite; that it is no worse, if it is worse
-by more than 1% of all sets in fewer than half of them. In how many comparisons the first of two is better, worse, and neither:
+by more than 1% of all sets in fewer than half of them; a tie is nothing better. In how many comparisons the first of two is better, worse, and neither:
 ";
 
 fn findings(results: &Results, file: &OverheadFile) -> Result<String, String> {
