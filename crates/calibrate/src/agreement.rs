@@ -24,6 +24,11 @@ pub struct Verdict {
     pub agrees: bool,
 }
 
+/// Whether so many differences among so many quantities may be chance: one in 20, as the intervals say.
+pub fn may_be_chance(differing: usize, compared: usize) -> bool {
+    differing * 20 <= compared
+}
+
 /// Compares the means of the quantities that both have measured, in the order of the later.
 pub fn compare(before: &[Known], after: &[Known]) -> Vec<Verdict> {
     let of = |later: &Known| {
@@ -51,6 +56,22 @@ mod tests {
                 high,
             },
         }
+    }
+
+    #[test]
+    fn one_in_twenty_may_differ_by_chance() {
+        let allowed = [(0, 0), (0, 5), (1, 20), (2, 40)];
+        assert!(
+            allowed
+                .into_iter()
+                .all(|(differing, of)| may_be_chance(differing, of))
+        );
+        let refused = [(1, 19), (3, 59)];
+        assert!(
+            !refused
+                .into_iter()
+                .any(|(differing, of)| may_be_chance(differing, of))
+        );
     }
 
     #[test]

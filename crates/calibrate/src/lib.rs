@@ -18,7 +18,7 @@ mod session;
 mod statistics;
 mod tables;
 
-pub use agreement::{Known, Verdict, compare};
+pub use agreement::{Known, Verdict, compare, may_be_chance};
 pub use fit::linear;
 pub use measure::live::stage as live_cpus;
 pub use page::page;

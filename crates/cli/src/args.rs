@@ -465,7 +465,7 @@ pub enum ConvertFrom {
 
 /// Options of `calibrate`.
 ///
-/// Exit status: 0 when done; 1 if `--check` finds that the two calibrations differ.
+/// Exit status: 0 when done; 1 if `--check` finds that more than one in 20 means differ.
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
     /// Which machine the overheads are to describe.

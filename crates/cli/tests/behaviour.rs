@@ -178,8 +178,14 @@ fn a_calibration_leaves_what_others_read() {
     );
     let value: Value = serde_json::from_str(&stdout(&again)).unwrap();
     let differing = value["agreement"]["differing"].as_array().unwrap();
-    assert_eq!(again.status.code(), Some(i32::from(!differing.is_empty())));
-    assert!(value["agreement"]["compared"].as_u64().unwrap() > 10);
+    let compared = value["agreement"]["compared"].as_u64().unwrap() as usize;
+    assert!(compared > 10, "{compared}");
+    let differ = differing.len() * 20 > compared;
+    assert_eq!(
+        again.status.code(),
+        Some(i32::from(differ)),
+        "{differing:?}"
+    );
 }
 
 /// A run says what a simulation says, and what was promised.

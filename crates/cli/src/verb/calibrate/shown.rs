@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shiftwork_calibrate::{
     Aim, Batches, Calibration, Interval, Known, Plan, Quantity, Summary, Verdict, compare, fits,
+    may_be_chance,
 };
 use shiftwork_report::{signed_span as signed, span};
 use shiftwork_taskset::overheads::Use;
@@ -209,11 +210,10 @@ impl CalibrateOutput {
         }
     }
 
-    /// Whether nothing differs from the earlier calibration, if there is one.
+    /// Whether no more differs from the earlier calibration, if there is one, than may by chance.
     pub fn agrees(&self) -> bool {
-        self.agreement
-            .as_ref()
-            .is_none_or(|it| it.differing.is_empty())
+        let agreement = self.agreement.as_ref();
+        agreement.is_none_or(|it| may_be_chance(it.differing.len(), it.compared))
     }
 
     /// The same for people.
