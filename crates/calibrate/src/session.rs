@@ -132,12 +132,21 @@ impl Calibration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use shiftwork_live::probe::usable_cpus;
     use shiftwork_model::{CpuSet, Span};
     use shiftwork_policy::registry::find;
 
     use super::*;
     use crate::plan::{Aim, Part};
+
+    /// Two calibrations at a time would be after the same CPUs.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     /// A short calibration of everything that needs no live run, on the CPUs there are.
     fn plan(rounds: usize) -> Plan {
@@ -154,6 +163,7 @@ mod tests {
 
     #[test]
     fn everything_is_measured_in_every_round() {
+        let _alone = alone();
         let mut said = Vec::new();
         let done = calibrate(&plan(2), &mut |round, name, share| {
             assert!((0.0..1.0).contains(&share));
@@ -189,6 +199,7 @@ mod tests {
 
     #[test]
     fn what_was_measured_until_an_interruption_is_kept() {
+        let _alone = alone();
         let mut slices = 0;
         let done = calibrate(&plan(3), &mut |_, _, _| {
             slices += 1;
@@ -205,6 +216,7 @@ mod tests {
 
     #[test]
     fn whoever_fails_is_named_once_and_the_others_go_on() {
+        let _alone = alone();
         let nowhere = CpuSet::single(shiftwork_model::CpuId::from_index(1_000));
         let failing = Plan {
             cpus: nowhere,

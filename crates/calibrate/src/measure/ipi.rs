@@ -4,7 +4,7 @@
 //! or computes for somebody less urgent. From both the call that wakes is a part, and at the end a switch:
 //! overhead files have a key for that, so what goes into `ipi` is the busy one without a switch.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use shiftwork_live::probe::{Probe, Word, monotonic_ns, ring, sleep_until};
 use shiftwork_model::CpuId;
@@ -19,8 +19,20 @@ const PERIOD_NS: u64 = 200_000;
 /// So often at least, also if a slice is over before it has begun.
 const WAKES_MIN: u32 = 20;
 
+/// So long it goes on for that, where others have the CPU.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
 /// The word when everybody is to stop.
 const OVER: u32 = u32::MAX;
+
+/// What both write beside the word.
+#[derive(Debug, Default)]
+struct Board {
+    /// When the one who wakes began to, in ns of the monotonic clock.
+    told_ns: AtomicU64,
+    /// The last number that was answered.
+    answered: AtomicU32,
+}
 
 pub(super) struct Ipi {
     pub(super) from: CpuId,
@@ -55,12 +67,12 @@ impl Ipi {
             rank: self.rank,
             urgency,
         };
-        let (word, told_ns) = (Word::new(0), AtomicU64::new(0));
-        let (word, told_ns) = (&word, &told_ns);
+        let (word, board) = (Word::new(0), Board::default());
+        let (word, board) = (&word, &board);
         let (probe, collector) = ring(1 << 16);
         std::thread::scope(|scope| {
             let woken =
-                place(self.to, Urgency::High).spawn(scope, move || answer(word, told_ns, &probe));
+                place(self.to, Urgency::High).spawn(scope, move || answer(word, board, &probe));
             let busy = is_busy.then(|| {
                 place(self.to, Urgency::Low).spawn(scope, move || {
                     while word.get() != OVER {
@@ -69,7 +81,7 @@ impl Ipi {
                 })
             });
             let waking = place(self.from, Urgency::High)
-                .spawn(scope, move || wake_again_and_again(word, told_ns, until_ns));
+                .spawn(scope, move || wake_again_and_again(word, board, until_ns));
             let waked = join(waking);
             // Also if there was no thread to say so.
             word.set(OVER);
@@ -81,21 +93,26 @@ impl Ipi {
     }
 }
 
-fn wake_again_and_again(word: &Word, told_ns: &AtomicU64, until_ns: u64) {
-    for number in 1..OVER {
+/// Wakes, until it is over, whoever has answered the time before.
+fn wake_again_and_again(word: &Word, board: &Board, until_ns: u64) {
+    let mut number = 0;
+    loop {
         let now_ns = monotonic_ns();
-        let is_over = number > WAKES_MIN && now_ns >= until_ns;
-        if is_over || sleep_until(now_ns + PERIOD_NS).is_err() {
+        let is_enough = number >= WAKES_MIN || now_ns >= until_ns + PATIENCE_NS;
+        if (now_ns >= until_ns && is_enough) || sleep_until(now_ns + PERIOD_NS).is_err() {
             break;
         }
-        told_ns.store(monotonic_ns(), Ordering::Relaxed);
-        word.set(number);
+        if board.answered.load(Ordering::Acquire) == number {
+            number += 1;
+            board.told_ns.store(monotonic_ns(), Ordering::Relaxed);
+            word.set(number);
+        }
     }
     word.set(OVER);
 }
 
 /// Waits for each number and notes how long ago it was told.
-fn answer(word: &Word, told_ns: &AtomicU64, probe: &Probe) {
+fn answer(word: &Word, board: &Board, probe: &Probe) {
     let mut seen = 0;
     loop {
         word.wait_while(seen);
@@ -104,13 +121,10 @@ fn answer(word: &Word, told_ns: &AtomicU64, probe: &Probe) {
         if number == OVER {
             return;
         }
-        // What was told later belongs to a number that this one has not seen.
-        if number == seen + 1 {
-            let told_ns = told_ns.load(Ordering::Relaxed);
-            if told_ns <= now_ns {
-                note(probe, (now_ns - told_ns) as i64);
-            }
-        }
+        // Nobody tells again before this is answered.
+        let told_ns = board.told_ns.load(Ordering::Relaxed);
+        note(probe, now_ns as i64 - told_ns as i64);
         seen = number;
+        board.answered.store(number, Ordering::Release);
     }
 }
