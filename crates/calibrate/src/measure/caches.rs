@@ -32,6 +32,10 @@ const CACHE_BYTES: u64 = 8 << 20;
 /// No more than this is walked to empty the caches, or there would be few samples.
 const POLLUTION_MAX: u64 = 32 << 20;
 
+/// Beyond this a walk takes so long that only one cycle in so many has it.
+const LARGE: u64 = 1 << 20;
+const LARGE_EVERY: u64 = 16;
+
 /// One line in so many is written to.
 const WRITES: usize = 4;
 
@@ -162,10 +166,10 @@ impl Measurement for Caches {
                 loop {
                     for (cell, probe) in cells.iter().zip(&probes) {
                         // Each once at least; large ones, which take long, less often.
-                        let is_large = cell.bytes > 1 << 20;
+                        let is_large = cell.bytes > LARGE;
                         if cycle > 0
                             && (monotonic_ns() >= until_ns
-                                || (is_large && !cycle.is_multiple_of(4)))
+                                || (is_large && !cycle.is_multiple_of(LARGE_EVERY)))
                         {
                             continue;
                         }
