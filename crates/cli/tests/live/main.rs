@@ -134,7 +134,7 @@ const TESTS: &[Test] = &[
         Group::Latency,
         policies::keep_what_they_promise_under_an_agent,
     )
-    .within(180),
+    .within(300),
     Test::new(
         "runs_with_something_of_everything_keep_their_rules",
         Group::Function,

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use shiftwork_cli::catalogue;
 use shiftwork_model::{Affinity, Arrival, CpuSet, Happening, Phase, Span, Task, TaskSet, Work};
-use shiftwork_policy::registry::Invariant;
+use shiftwork_policy::registry::{Entry, Invariant};
 use shiftwork_trace::check;
 use shiftwork_trace::perfetto::TraceFile;
 
@@ -17,14 +17,21 @@ const OVERRUNS: &str = "overruns";
 
 /// The affinities that a policy takes, of six tasks on three CPUs.
 fn affinities(policy: &str) -> [&'static str; 6] {
-    let policy = policy.strip_prefix("np-").unwrap_or(policy);
+    // Every CPU, or every cluster, of which there is one.
+    if named(policy).domain.starts_with("every ") {
+        return ["0-2"; 6];
+    }
     match policy.split('-').next() {
-        Some("g" | "c" | "pd2" | "s" | "cs") => ["0-2"; 6],
         Some("p") => ["0", "0-2", "0-2", "2", "0-2", "0-2"],
         Some("dl") => ["0", "0-1", "0-1", "2", "0-1", "0-1"],
         Some("hpa") => ["0", "0-1", "0-2", "2", "0-1", "0-2"],
         _ => ["0", "0-1", "1-2", "2", "0,2", "0-2"],
     }
+}
+
+fn named(policy: &str) -> &'static Entry {
+    let mut all = catalogue::policies();
+    all.find(|entry| entry.name == policy).unwrap()
 }
 
 /// Those that the kernel decides by.
@@ -54,10 +61,7 @@ pub fn keep_what_they_promise() -> Result<(), String> {
 /// The same for all that there are, where an agent decides.
 pub fn keep_what_they_promise_under_an_agent() -> Result<(), String> {
     let ms = if long() { 2_000 } else { 150 };
-    // Nobody tells an agent when quanta begin.
-    catalogue::policies()
-        .filter(|entry| entry.invariant != Invariant::Quanta)
-        .try_for_each(|entry| keeps_its_promise(entry.name, "agent", ms))
+    catalogue::policies().try_for_each(|entry| keeps_its_promise(entry.name, "agent", ms))
 }
 
 /// The same for one policy of each kind, where fixed priorities carry out.
@@ -82,7 +86,10 @@ fn keeps_its_promise(policy: &str, machine: &str, ms: u64) -> Result<(), String>
     let verdict = verdict.and_then(|()| does_as_much(&set, &json));
     // Whoever comes first keeps a CPU that is not preempted, and whoever is a little late for a quantum waits
     // for the next: there a microsecond decides about all that follows.
-    let decides = policy.starts_with("np-") || policy.ends_with("pd2");
+    let decides = matches!(
+        named(policy).invariant,
+        Invariant::NonPreemptive | Invariant::Quanta
+    );
     let verdict = match decides {
         true => verdict,
         false => verdict.and_then(|()| agrees(&json)),

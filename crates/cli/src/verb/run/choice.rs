@@ -2,7 +2,7 @@
 
 use shiftwork_live::host::{self, Obstacle, System};
 use shiftwork_model::TaskSet;
-use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_policy::registry::Entry;
 
 use crate::args::MachineName;
 use crate::catalogue;
@@ -36,13 +36,12 @@ impl Chosen {
 /// Whether the machine that was asked for can run the policy.
 ///
 /// # Errors
-/// If it is the kernel, which does not decide by every policy; if nobody chose, and the policy is the one
-/// that Linux has anyway; or if the policy decides at quantum boundaries, of which only the simulator tells.
+/// If it is the kernel, which does not decide by every policy; or if nobody chose, and the policy is the one
+/// that Linux has anyway.
 pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
     match wanted {
         MachineName::Auto | MachineName::Kernel if entry.name == OF_LINUX => Err(of_linux()),
         MachineName::Sim => Ok(()),
-        _ if entry.invariant == Invariant::Quanta => Err(in_quanta(entry)),
         MachineName::Kernel if !runs_in_kernel(entry.name) => Err(not_in_kernel(entry)),
         _ => Ok(()),
     }
@@ -116,14 +115,6 @@ fn of_linux() -> Failure {
         "policy {OF_LINUX} is what Linux does by itself: start each task under SCHED_DEADLINE (`chrt -d -T \
          RUNTIME_NS -P PERIOD_NS 0 COMMAND`); `--machine sim` simulates it, `--policy dl-sp` runs it with its \
          repairs, and `--machine agent --best-effort` runs a copy of it to compare with"
-    ))
-}
-
-fn in_quanta(entry: &Entry) -> Failure {
-    Failure::input(format_args!(
-        "policy {} decides at quantum boundaries, of which live machines do not tell; `--machine sim` simulates \
-         it; `g-edf` decides at once, and runs",
-        entry.name
     ))
 }
 
@@ -222,22 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_in_quanta_is_only_simulated() {
-        for wanted in [
-            MachineName::Auto,
-            MachineName::Kernel,
-            MachineName::Agent,
-            MachineName::Fifo,
-        ] {
-            let refused = check(wanted, named("S-CQm")).unwrap_err();
-            assert!(
-                refused.render(false).contains("--machine sim"),
-                "{refused:?}"
-            );
-            assert_eq!(refused.status(), 2);
+    fn what_decides_in_quanta_is_told_of_them_by_an_agent() {
+        for policy in ["S-CQm", "pd2"] {
+            let refused = check(MachineName::Kernel, named(policy)).unwrap_err();
+            assert!(refused.render(false).contains("--machine agent"));
+            for wanted in [MachineName::Auto, MachineName::Agent, MachineName::Fifo] {
+                assert_eq!(check(wanted, named(policy)), Ok(()));
+            }
         }
-        assert_eq!(check(MachineName::Sim, named("S-CQm")), Ok(()));
-        assert_eq!(check(MachineName::Agent, named("CE1")), Ok(()));
     }
 
     #[test]
