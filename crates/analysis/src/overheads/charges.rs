@@ -14,6 +14,9 @@ pub(super) struct Charges {
     pub dedicated: bool,
     /// Handling a release, with the wait for the queue.
     pub release: u128,
+    /// How long a dedicated CPU may be busy with releases of others before it comes to one; `None` if it may never
+    /// come to it. Zero without such a CPU.
+    pub queued: Option<u128>,
     /// Deciding, with the wait for the queue, and switching.
     pub switch: u128,
     pub tick: u128,
@@ -46,9 +49,14 @@ impl Charges {
         let quantum = structure.quantum.map(|quanta| quanta.quantum);
         // Whoever is alone is never preempted; but quanta may pause anybody.
         let is_undisturbed = part.members.len() < 2 && quantum.is_none();
+        let release = at(&overheads.release) + enqueue + wait;
         Self {
             dedicated,
-            release: at(&overheads.release) + enqueue + wait,
+            release,
+            queued: match dedicated {
+                true => busy(release, set, part).map(|all| all.saturating_sub(release)),
+                false => Some(0),
+            },
             switch: at(&overheads.schedule) + dequeue + wait + at(&overheads.switch),
             tick: at(&overheads.tick),
             ipi: match concerned {
@@ -63,6 +71,28 @@ impl Charges {
             cpus: part.cpus.len(),
         }
     }
+}
+
+/// For how long a CPU that handles all releases of the part may be busy with that at a stretch: the least fixed point of
+/// the sum of all ceil(B / T) releases, from one of each task on. `None` if there is none, or it takes long to find.
+fn busy(release: u128, set: &TaskSet, part: &Part) -> Option<u128> {
+    const ROUNDS: usize = 1_000;
+    let periods = || {
+        let members = part.members.iter();
+        members.map(|&place| u128::from(set.tasks[place].period.as_ns().max(1)))
+    };
+    let mut stretch = release * part.members.len() as u128;
+    for _ in 0..ROUNDS {
+        let mut next = 0_u128;
+        for period in periods() {
+            next = next.checked_add(release.checked_mul(stretch.div_ceil(period))?)?;
+        }
+        if next <= stretch {
+            return Some(stretch);
+        }
+        stretch = next;
+    }
+    None
 }
 
 /// The largest refill of a job that goes on on one of these CPUs where it left another, or the same.

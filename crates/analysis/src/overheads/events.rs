@@ -25,12 +25,12 @@ pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges)
     let inflated = |&place: &usize| {
         let task = &set.tasks[place];
         let work = u128::from(task.cost.as_ns()) + own;
-        match interrupts.stretch(work) {
+        match interrupts.stretch(work).zip(charges.queued) {
             None => Inflated::none(Obstacle::Interrupts),
-            Some(cost) => {
-                let [period, deadline] =
-                    [task.period, task.deadline].map(|span| u128::from(span.as_ns()));
-                Inflated::new(0, [cost + beside, period, deadline])
+            Some((cost, queued)) => {
+                let left = |span: Span| u128::from(span.as_ns()).saturating_sub(queued);
+                let [period, deadline] = [task.period, task.deadline].map(left);
+                Inflated::new(queued, [cost + beside, period, deadline])
             }
         }
     };

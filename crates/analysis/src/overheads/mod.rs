@@ -23,8 +23,12 @@
 //! - ipi: only where there are several CPUs.
 //! - A job that is never preempted does not preempt either: C' = (C + sch + cxs) / (1 - u) + p + ipi under
 //!   non-preemptive policies.
-//! - With one more CPU that is dedicated to interrupts releases cost the tasks nothing on the way, and each job waits for its own: rel is added to C', and is zero in u and p. Jobs that are released
-//!   together are taken to be handled by one interrupt.
+//! - With one more CPU that is dedicated to interrupts releases cost the tasks nothing on the way, and each
+//!   job waits for its own: rel is added to C', and is zero in u and p. Before that CPU comes to it, it may
+//!   be busy with the releases of others, for B - rel at most, where B = sum of ceil(B / T_i) rel is its longest
+//!   busy stretch: T and D are less by that. The published accounting leaves this out, as if whatever is
+//!   released within a moment were one interrupt; a simulation of jobs that come a few nanoseconds apart
+//!   refutes it.
 //!
 //! # Quantum-driven
 //! Each quantum begins with a tick, a decision, a switch and a refill, and the other tasks may release
@@ -32,7 +36,7 @@
 //!
 //! > Q_eff = Q - tck - sch - cxs - cpd - sum over others of rel ceil(Q / T_j)
 //!
-//! (no releases with a dedicated CPU), and C' = ceil(C / Q_eff) Q. A job that comes within a quantum is seen
+//! (no releases with a dedicated CPU, but B of its own quantum where a job comes just when one begins), and C' = ceil(C / Q_eff) Q. A job that comes within a quantum is seen
 //! when the next begins, after its release was handled: T and D are less by Q + rel; not for periodic tasks
 //! that come where quanta begin. Where quanta are staggered, they are less by (m - 1) / m of Q. What is
 //! left is rounded down to whole quanta. [`pfair`](crate::pfair::pfair) knows quanta itself: for it only rel is

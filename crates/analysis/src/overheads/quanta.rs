@@ -30,15 +30,25 @@ pub(super) fn inflate(
     };
     let inflated = |&place: &usize| {
         let task = &set.tasks[place];
-        let lost = charges.tick + charges.switch + charges.refill + of_all - releases(place);
+        let at_once = quanta.sees_at_once(task.period);
+        let Some(queued) = charges.queued else {
+            return Inflated::none(Obstacle::Interrupts);
+        };
+        // Whoever comes just where a quantum begins is handled in it.
+        let handled = match charges.dedicated && at_once {
+            true => queued + charges.release,
+            false => 0,
+        };
+        let begin = charges.tick + charges.switch + charges.refill + handled;
+        let lost = begin + of_all - releases(place);
         let Some(left) = quantum.checked_sub(lost).filter(|&left| left > 0) else {
             return Inflated::none(Obstacle::Quantum);
         };
         let cost = u128::from(task.cost.as_ns()).div_ceil(left) * quantum;
-        let unseen = match (quanta.sees_at_once(task.period), is_pfair) {
+        let unseen = match (at_once, is_pfair) {
             (true, _) => 0,
-            (false, true) => charges.release,
-            (false, false) => charges.release + quantum,
+            (false, true) => queued + charges.release,
+            (false, false) => queued + charges.release + quantum,
         };
         let delay = unseen + staggering;
         let window = |span: shiftwork_model::Span| {

@@ -80,8 +80,9 @@ fn a_dedicated_cpu_takes_the_releases() {
     };
     let set = set(3, &[(855, 100_000), (855, 100_000)]);
     let found = inflated(&set, "CE1", Interrupts::Dedicated, &overheads);
-    // (855 + 2 x 50) / 0.95 = 1005.3, rounded up, and its own release.
-    assert_eq!(times(&found[0]), [1_016, 100_000, 100_000]);
+    // (855 + 2 x 50) / 0.95 = 1005.3, rounded up, and its own release; that of the other may come first.
+    assert_eq!(times(&found[0]), [1_016, 99_990, 99_990]);
+    assert_eq!(found[0].delay, NS(10));
     assert_eq!(found[0].cpus, "1-2".parse().unwrap());
     let own = Structure::of_policy("CE1", &set).unwrap();
     assert_eq!(own.interrupts, Interrupts::Dedicated);
@@ -158,7 +159,11 @@ fn a_quantum_loses_what_its_beginning_costs() {
     // Its period is no number of quanta: its release is handled before it is seen. The rest is `pfair`'s.
     assert_eq!(times(&found[1]), [1_000, 5_480, 5_480]);
     assert_eq!(found[1].delay, NS(20));
-    // With a dedicated CPU the other one's release costs nothing: 820 remain.
+    // A dedicated CPU handles both releases before the first of the quanta: 780 remain.
+    set.tasks[0].cost = NS(2_341);
+    let found = inflated(&set, "pd2", Interrupts::Dedicated, &overheads);
+    assert_eq!(times(&found[0]), [4_000, 10_000, 10_000]);
+    set.tasks[0].cost = NS(2_340);
     let found = inflated(&set, "pd2", Interrupts::Dedicated, &overheads);
     assert_eq!(times(&found[0]), [3_000, 10_000, 10_000]);
     set.scheduler.quantum = Some(NS(200));
