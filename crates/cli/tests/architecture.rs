@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "papers",
         &[
-            "analysis", "model", "policy", "report", "sim", "taskset", "trace",
+            "analysis", "model", "policy", "queue", "report", "sim", "taskset", "trace",
         ],
     ),
     (
