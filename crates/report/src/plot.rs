@@ -1,6 +1,7 @@
 //! Curves and histograms.
 
-use crate::svg::{COLOURS, Svg, step};
+pub use crate::svg::COLOURS;
+use crate::svg::{Svg, step};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 368.0;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_analysis::verdicts::Criterion;
+use shiftwork_report::plot::COLOURS;
 
 use super::CPUS;
 use super::derived::{Assumption, Derived, FAMILIES};
@@ -172,16 +173,19 @@ pub const FINDINGS: [Finding; 5] = [
 ];
 
 impl Finding {
-    /// All that it compares, each once.
-    pub fn variants(&self) -> Vec<&'static str> {
-        let of_pairs = self
-            .pairs
-            .iter()
-            .flat_map(|&(first, second)| [first, second]);
-        let mut all: Vec<&'static str> = of_pairs.collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// All that it compares, each once; several lists if one picture has not so many colours.
+    pub fn pictures(&self) -> Vec<Vec<&'static str>> {
+        let variants = |pairs: &[Pair]| {
+            let of_pairs = pairs.iter().flat_map(|&(first, second)| [first, second]);
+            let mut all: Vec<&'static str> = of_pairs.collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        match variants(self.pairs) {
+            all if all.len() <= COLOURS => vec![all],
+            _ => self.pairs.chunks(COLOURS / 3).map(variants).collect(),
+        }
     }
 
     /// In how many of its comparisons (pairs and both criteria) the first does better under this assumption, and in how

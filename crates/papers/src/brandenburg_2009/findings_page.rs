@@ -117,9 +117,16 @@ pub fn pages() -> Result<Vec<Page>, String> {
             };
             let of = FAMILIES[finding.family].name;
             let title = format!("{}, {of}: {}", word(criterion), finding.word);
-            let name = format!("overheads-{}-{}", finding.word, word(criterion));
-            let curves = plot(&title, &results, at, &finding.variants());
-            page.show(&name, &title, curves);
+            let pictures = finding.pictures();
+            for (number, variants) in pictures.iter().enumerate() {
+                let part = match pictures.len() {
+                    1 => String::new(),
+                    _ => format!("-{}", number + 1),
+                };
+                let name = format!("overheads-{}-{}{part}", finding.word, word(criterion));
+                let curves = plot(&title, &results, at, variants);
+                page.show(&name, &title, curves);
+            }
         }
     }
     Ok(page.into_pages("overheads"))
