@@ -7,7 +7,8 @@ use shiftwork_model::{LinearCost, Span};
 ///
 /// # Source
 /// The linear fits of B. Brandenburg, J. Anderson, "On the Implementation of Global Real-Time Schedulers",
-/// RTSS 2009. Rounded to whole nanoseconds.
+/// RTSS 2009. In whole nanoseconds: among those lines the best, so that what grows by less than one a task is no less
+/// in all than it was measured, only even.
 pub fn linear(points: &[(usize, i64)]) -> Option<LinearCost> {
     let count = points.len() as f64;
     if points.is_empty() {
@@ -22,14 +23,20 @@ pub fn linear(points: &[(usize, i64)]) -> Option<LinearCost> {
         true => sum(&|at, cost| (at - x) * (cost - y)) / spread,
         false => 0.0,
     };
-    let (base, slope) = if slope < 0.0 {
-        (y, 0.0)
+    let slope = if slope < 0.0 {
+        0.0
     } else if y - slope * x < 0.0 {
-        (0.0, sum(&|at, cost| at * cost) / sum(&|at, _| at * at))
+        (sum(&|at, cost| at * cost) / sum(&|at, _| at * at)).max(0.0)
     } else {
-        (y - slope * x, slope)
+        slope
     };
-    let span = |ns: f64| Span::from_ns(ns.max(0.0).round() as u64);
+    // With the best base for each slope the error is convex in the slope, so the best whole one is next to the
+    // best of all.
+    let with = |slope: f64| ((y - slope * x).max(0.0).round(), slope);
+    let error = |(base, slope): (f64, f64)| sum(&|at, cost| (base + slope * at - cost).powi(2));
+    let (down, up) = (with(slope.floor()), with(slope.ceil()));
+    let (base, slope) = if error(up) < error(down) { up } else { down };
+    let span = |ns: f64| Span::from_ns(ns as u64);
     Some(LinearCost {
         base: span(base),
         per_task: span(slope),
@@ -52,6 +59,12 @@ mod tests {
         assert_eq!(parts(&[(1, 130), (2, 160), (9, 370)]), (100, 30));
         assert_eq!(parts(&[(4, 77)]), (77, 0));
         assert_eq!(linear(&[]), None);
+    }
+
+    #[test]
+    fn what_grows_by_less_than_a_nanosecond_a_task_is_even() {
+        assert_eq!(parts(&[(10, 102), (1_000, 300)]), (201, 0));
+        assert_eq!(parts(&[(10, 108), (1_000, 900)]), (0, 1));
     }
 
     #[test]
@@ -90,7 +103,7 @@ mod tests {
                     if other < 0.0 || steeper < 0.0 {
                         continue;
                     }
-                    // Half a nanosecond of slope at 32 tasks.
+                    // Half a nanosecond of base, and of slope where the line is bent to end at zero.
                     let slack = 6.0 * 16.5_f64.powi(2) * 2.0;
                     assert!(
                         error(base, slope) <= error(other, steeper) + slack,
