@@ -16,6 +16,7 @@ mod plan;
 mod quantity;
 mod session;
 mod statistics;
+mod structure;
 mod tables;
 
 pub use agreement::{Known, Verdict, compare, may_be_chance};
@@ -26,4 +27,4 @@ pub use plan::{Aim, Part, Plan};
 pub use quantity::{Kind, Quantity};
 pub use session::{Calibration, calibrate};
 pub use statistics::{Batches, Interval, Summary};
-pub use tables::{PolicyFit, absent, fits, tables};
+pub use tables::{PolicyFit, QueueFit, absent, fits, queue_fits, tables};

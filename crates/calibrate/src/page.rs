@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use shiftwork_report::plot::{Axes, Curve, curves, magnitudes};
 use shiftwork_report::{document, escape, signed_span as signed, span};
 
-use crate::quantity::{Kind, Quantity, bytes};
+use crate::quantity::{Kind, QUEUE, Quantity, bytes};
 use crate::session::Calibration;
 use crate::statistics::{Batches, Summary};
 
@@ -46,6 +46,10 @@ pub fn page(title: &str, done: &Calibration) -> String {
     }
     body += "</section>\n<section>\n<h2>Decisions</h2>\n";
     body += &decisions(done);
+    body += "</section>\n<section>\n<h2>Ready queues</h2>\n";
+    for call in QUEUE {
+        body += &queues(call, done);
+    }
     body += "</section>\n<section>\n<h2>Preemption and migration delays</h2>\n";
     body += &delays(done);
     body += "</section>\n";
@@ -62,8 +66,8 @@ pub fn page(title: &str, done: &Calibration) -> String {
 
 fn table(done: &Calibration) -> String {
     let mut rows = String::new();
-    // Decisions are in the plots: there are more of them than anybody reads.
-    let is_shown = |(quantity, _): &(&Quantity, &Batches)| quantity.kind != Kind::Decide;
+    // What is measured against the tasks is in the plots: there is more of it than anybody reads.
+    let is_shown = |(quantity, _): &(&Quantity, &Batches)| !quantity.kind.is_by_tasks();
     for (quantity, batches) in done.measured.iter().filter(is_shown) {
         let Some(it) = batches.summary() else {
             continue;
@@ -150,6 +154,18 @@ fn decisions(done: &Calibration) -> String {
     pictures.collect()
 }
 
+/// A call, of each queue. Both axes by magnitude, since these costs grow with logarithms.
+fn queues(call: Kind, done: &Calibration) -> String {
+    let by_queue = means(done, call, |quantity| quantity.variant.to_owned());
+    let axes = Axes {
+        x: "tasks",
+        y: "mean",
+    };
+    figure(&by_queue, |found| {
+        magnitudes(call.name(), axes, [|tasks| tasks.to_string(), span], found)
+    })
+}
+
 fn delays(done: &Calibration) -> String {
     let mut found = means(done, Kind::Preemption, |_| String::from("preemption"));
     found.extend(means(done, Kind::Migration, |quantity| {
@@ -220,6 +236,14 @@ mod tests {
                 },
                 vec![1_700],
             ),
+            (
+                Quantity {
+                    kind: Kind::QueueTake,
+                    variant: "fine",
+                    at: 30,
+                },
+                vec![210],
+            ),
         ] {
             done.measured.entry(quantity).or_default().push(samples);
         }
@@ -233,6 +257,8 @@ mod tests {
             "<td>1.7 us</td>",
             "-7 ns",
             "<title>Interrupts</title>",
+            "<title>queue-take</title>",
+            ">30<",
             "nothing was measured",
         ] {
             assert!(page.contains(part), "{part}\n{page}");

@@ -29,6 +29,8 @@ pub enum Part {
     Ipi,
     /// What policies take to decide.
     Decide,
+    /// Ready queues.
+    Queues,
     /// Preemption and migration delays.
     Caches,
     /// Live runs.
@@ -37,12 +39,13 @@ pub enum Part {
 
 impl Part {
     /// All parts with their names.
-    pub const ALL: [(Self, &str); 7] = [
+    pub const ALL: [(Self, &str); 8] = [
         (Self::Release, "release"),
         (Self::Tick, "tick"),
         (Self::Switch, "switch"),
         (Self::Ipi, "ipi"),
         (Self::Decide, "decide"),
+        (Self::Queues, "queues"),
         (Self::Caches, "caches"),
         (Self::Live, "live"),
     ];

@@ -21,6 +21,16 @@ pub enum Kind {
     IpiBusy,
     /// A policy's deciding on one event; `at` so many tasks.
     Decide,
+    /// Global EDF's deciding on one event while no job waits, so that no ready queue is touched.
+    DecideUnqueued,
+    /// Putting one job into a ready queue, the variant; `at` so many tasks.
+    QueueInsert,
+    /// Putting several in at once.
+    QueueMerge,
+    /// Taking the most urgent one out.
+    QueueTake,
+    /// Looking for a more urgent one, in vain.
+    QueueLook,
     /// What a working set takes longer on the CPU where it was before others used its caches; `at` so many
     /// bytes. More than a walk of it in cache.
     Preemption,
@@ -39,7 +49,7 @@ pub enum Kind {
 }
 
 /// All kinds with their names and what they mean.
-const ALL: [(Kind, &str, &str); 15] = [
+const ALL: [(Kind, &str, &str); 20] = [
     (Kind::Record, "record", "recording one sample"),
     (
         Kind::Release,
@@ -73,6 +83,31 @@ const ALL: [(Kind, &str, &str); 15] = [
     ),
     (Kind::Decide, "decide", "a policy's decision on one event"),
     (
+        Kind::DecideUnqueued,
+        "decide-unqueued",
+        "global EDF's decision on one event while no job waits",
+    ),
+    (
+        Kind::QueueInsert,
+        "queue-insert",
+        "putting one job into a ready queue",
+    ),
+    (
+        Kind::QueueMerge,
+        "queue-merge",
+        "putting several jobs into a ready queue at once",
+    ),
+    (
+        Kind::QueueTake,
+        "queue-take",
+        "taking the most urgent job out of a ready queue",
+    ),
+    (
+        Kind::QueueLook,
+        "queue-look",
+        "looking for a more urgent job in a ready queue, in vain",
+    ),
+    (
         Kind::Preemption,
         "preemption",
         "refilling caches where the job was",
@@ -105,6 +140,14 @@ const ALL: [(Kind, &str, &str); 15] = [
     ),
 ];
 
+/// What is called of ready queues.
+pub(crate) const QUEUE: [Kind; 4] = [
+    Kind::QueueInsert,
+    Kind::QueueMerge,
+    Kind::QueueTake,
+    Kind::QueueLook,
+];
+
 impl Kind {
     /// The name, as outputs have it.
     pub fn name(self) -> &'static str {
@@ -114,6 +157,11 @@ impl Kind {
     /// What it is, in a line.
     pub fn meaning(self) -> &'static str {
         self.row().2
+    }
+
+    /// Whether it is measured against the number of tasks: too often for tables, which have lines for that.
+    pub fn is_by_tasks(self) -> bool {
+        self == Self::Decide || QUEUE.contains(&self)
     }
 
     fn row(self) -> &'static (Self, &'static str, &'static str) {
@@ -127,7 +175,7 @@ impl Kind {
 pub struct Quantity {
     /// What kind of thing.
     pub kind: Kind,
-    /// A policy, or where there are several of a kind which one; otherwise empty.
+    /// A policy or a ready queue, or where there are several of a kind which one; otherwise empty.
     pub variant: &'static str,
     /// A number of tasks or of bytes; zero where that means nothing.
     pub at: u64,
@@ -152,7 +200,7 @@ impl fmt::Display for Quantity {
         }
         match self.kind {
             _ if self.at == 0 => Ok(()),
-            Kind::Decide => write!(f, " n={}", self.at),
+            kind if kind.is_by_tasks() => write!(f, " n={}", self.at),
             _ => write!(f, " {}", bytes(self.at)),
         }
     }
@@ -185,6 +233,7 @@ mod tests {
     fn quantities_are_named_with_what_they_are_at() {
         let of = |kind, variant, at| Quantity { kind, variant, at }.to_string();
         assert_eq!(of(Kind::Decide, "g-edf", 8), "decide g-edf n=8");
+        assert_eq!(of(Kind::QueueTake, "fine", 10), "queue-take fine n=10");
         assert_eq!(
             of(Kind::Migration, "distance-1", 65_536),
             "migration distance-1 64 KiB"

@@ -8,21 +8,41 @@
 //! is nothing, and the agent's way to each CPU is all in `schedule` (report, decide, kick), so `ipi` is nothing,
 //! too; ticks are part of what synthetic work counts as its own. `schedule` grows with the tasks as the
 //! policy's decisions do.
+//!
+//! Of the implementations that say how they are built, the ready queue has keys of its own, `enqueue` and `dequeue`. So what
+//! they take to decide is without any queue, and nothing is counted twice.
+
+use std::collections::BTreeMap;
 
 use shiftwork_model::{LinearCost, Overheads, Span};
+use shiftwork_queue::{KINDS, Kind as Queue};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 
 use crate::fit::linear;
 use crate::measure::distance_name;
 use crate::plan::{Aim, Plan};
-use crate::quantity::{Kind, Quantity};
+use crate::quantity::{Kind, QUEUE, Quantity};
 use crate::session::Calibration;
+use crate::structure::{Implementation, structure};
 
 /// What deciding takes under a policy, by the number of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyFit {
     /// The policy's name.
     pub policy: &'static str,
+    /// For which use.
+    pub purpose: Use,
+    /// The line.
+    pub cost: LinearCost,
+}
+
+/// What a call of a ready queue takes, by the number of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueFit {
+    /// The queue's name.
+    pub queue: &'static str,
+    /// Which call.
+    pub call: Kind,
     /// For which use.
     pub purpose: Use,
     /// The line.
@@ -45,38 +65,63 @@ pub fn tables(
         name: name.to_owned(),
         ..OverheadFile::default()
     };
-    if plan.aim != Aim::InKernel && !absent(plan, done).is_empty() {
+    if plan.aim != Aim::InKernel && !absent_of_machine(plan, done).is_empty() {
         // Decisions alone would make a live machine look as if it had no other costs.
         return file;
     }
     let all = fits(plan, done);
-    let live = plan.policies.first().map(|entry| entry.name);
-    for fit in &all {
-        let figures = Figures {
-            done,
-            purpose: fit.purpose,
-        };
-        let of_live = all
-            .iter()
-            .find(|other| Some(other.policy) == live && other.purpose == fit.purpose);
-        let mut overheads = match plan.aim {
-            Aim::InKernel => figures.in_kernel(fit.cost),
-            Aim::Fifo(_) | Aim::Agent(_) => {
-                figures.live(fit.cost, of_live.map(|it| it.cost).unwrap_or_default())
+    let decisions = |policy: &str, purpose| {
+        let mut all = all.iter();
+        let fit = all.find(|fit| fit.policy == policy && fit.purpose == purpose);
+        fit.map(|fit| fit.cost)
+    };
+    let live = plan.policies.first().map_or("", |entry| entry.name);
+    for entry in &plan.policies {
+        for purpose in USES {
+            let figures = Figures { done, purpose };
+            let implementation = structure(entry);
+            let decide = match implementation {
+                Some(_) => figures.of(Quantity::of(Kind::DecideUnqueued)).map(constant),
+                None => decisions(entry.name, purpose),
+            };
+            let Some(decide) = decide else {
+                continue;
+            };
+            let mut overheads = match plan.aim {
+                Aim::InKernel => figures.in_kernel(decide),
+                Aim::Fifo(_) | Aim::Agent(_) => {
+                    figures.live(decide, decisions(live, purpose).unwrap_or_default())
+                }
+            };
+            if let Some(it) = implementation
+                && figures.add_queue(&mut overheads, it).is_none()
+            {
+                // A queue that takes no time would look better than any that was measured.
+                continue;
             }
-        };
-        if let Some(bytes) = working_set {
-            figures.add_caches(&mut overheads, bytes);
+            if let Some(bytes) = working_set {
+                figures.add_caches(&mut overheads, bytes);
+            }
+            file.tables
+                .insert((purpose, entry.name.to_ascii_lowercase()), overheads);
         }
-        file.tables
-            .insert((fit.purpose, fit.policy.to_owned()), overheads);
     }
     file
 }
 
-/// What would have to be known for the overheads of the plan's machine and is not: their keys say nothing of
-/// it.
+/// What would have to be known for the overheads of the plan's machine and policies and is not: their keys say nothing of
+/// it, or there is no table.
 pub fn absent(plan: &Plan, done: &Calibration) -> Vec<Kind> {
+    let mut absent = absent_of_machine(plan, done);
+    if plan.policies.iter().any(|entry| structure(entry).is_some()) {
+        let is_known = |kind| done.measured.keys().any(|other| other.kind == kind);
+        let wanted = [Kind::DecideUnqueued].into_iter().chain(QUEUE);
+        absent.extend(wanted.filter(|&kind| !is_known(kind)));
+    }
+    absent
+}
+
+fn absent_of_machine(plan: &Plan, done: &Calibration) -> Vec<Kind> {
     let wanted = match plan.aim {
         Aim::InKernel => vec![
             Kind::Release,
@@ -99,17 +144,11 @@ const LIVE: [Kind; 5] = [
     Kind::LiveExcess,
 ];
 
-/// What deciding takes under each policy of the plan whose decisions were measured.
+/// What deciding takes under each policy of the plan whose own decisions were measured.
 pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
     let of = |policy: &'static str, purpose| {
-        let figures = Figures { done, purpose };
-        let points: Vec<(usize, i64)> = done
-            .measured
-            .keys()
-            .filter(|quantity| quantity.kind == Kind::Decide && quantity.variant == policy)
-            .filter_map(|&quantity| Some((quantity.at as usize, figures.of(quantity)?)))
-            .collect();
-        linear(&points).map(|cost| PolicyFit {
+        let cost = Figures { done, purpose }.line(&[Kind::Decide], policy)?;
+        Some(PolicyFit {
             policy,
             purpose,
             cost,
@@ -122,6 +161,25 @@ pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
                 .filter_map(move |purpose| of(policy, purpose))
         })
         .collect()
+}
+
+/// What each call of each ready queue that was measured takes.
+pub fn queue_fits(done: &Calibration) -> Vec<QueueFit> {
+    let mut fits = Vec::new();
+    for queue in KINDS.map(Queue::name) {
+        for call in QUEUE {
+            fits.extend(USES.into_iter().filter_map(|purpose| {
+                let cost = Figures { done, purpose }.line(&[call], queue)?;
+                Some(QueueFit {
+                    queue,
+                    call,
+                    purpose,
+                    cost,
+                })
+            }));
+        }
+    }
+    fits
 }
 
 /// What was measured, for one use: the worst that is no outlier, or the mean of a typical round.
@@ -138,6 +196,29 @@ impl Figures<'_> {
             Use::Worst => summary.worst,
             Use::Average => summary.typical,
         })
+    }
+
+    /// The line through what was measured of this variant against the number of tasks; of several kinds
+    /// the one that takes longer, for each number. `None` if one of them was not measured.
+    fn line(&self, kinds: &[Kind], variant: &str) -> Option<LinearCost> {
+        let measured = |kind: &Kind| {
+            let mut all = self.done.measured.keys();
+            all.any(|other| other.kind == *kind && other.variant == variant)
+        };
+        if !kinds.iter().all(measured) {
+            return None;
+        }
+        let mut points: BTreeMap<usize, i64> = BTreeMap::new();
+        for &quantity in self.done.measured.keys() {
+            if !kinds.contains(&quantity.kind) || quantity.variant != variant {
+                continue;
+            }
+            if let Some(ns) = self.of(quantity) {
+                let most = points.entry(quantity.at as usize).or_insert(ns);
+                *most = ns.max(*most);
+            }
+        }
+        linear(&points.into_iter().collect::<Vec<_>>())
     }
 
     /// Nothing if it was not measured; that is noted elsewhere.
@@ -177,6 +258,24 @@ impl Figures<'_> {
             switch: constant(self.sole(Kind::LiveSwitch) + self.sole(Kind::LiveExcess)),
             ..Overheads::default()
         }
+    }
+
+    /// `None` if the calls of this queue were not measured.
+    fn add_queue(&self, to: &mut Overheads, of: Implementation) -> Option<()> {
+        let queue = of.queue.name();
+        to.enqueue = match of.merges {
+            true => self.line(&[Kind::QueueInsert, Kind::QueueMerge], queue)?,
+            false => self.line(&[Kind::QueueInsert], queue)?,
+        };
+        to.dequeue = self.line(&[Kind::QueueTake], queue)?;
+        if of.is_in_quanta {
+            let look = self.line(&[Kind::QueueLook], queue)?;
+            to.tick = LinearCost {
+                base: to.tick.base + look.base,
+                per_task: to.tick.per_task + look.per_task,
+            };
+        }
+        Some(())
     }
 
     fn add_caches(&self, to: &mut Overheads, bytes: u64) {
@@ -359,5 +458,124 @@ mod tests {
         let file = tables(&plan(Aim::InKernel), &done, None, "x");
         assert!(file.find(Use::Worst, "g-edf").is_some());
         assert!(file.find(Use::Worst, "p-fp").is_none());
+    }
+
+    /// Each call of each of the queues that the nine are built of, at two numbers of tasks.
+    fn queue_calls() -> Vec<(Kind, &'static str, u64, i64)> {
+        let mut calls = vec![(Kind::DecideUnqueued, "", 0, 60)];
+        for (more, queue) in [(0, "coarse"), (1_000, "hierarchical"), (2_000, "fine")] {
+            for (kind, ns) in QUEUE.into_iter().zip([100, 300, 500, 20]) {
+                calls.push((kind, queue, 10, more + ns));
+                calls.push((kind, queue, 110, more + ns + 200));
+            }
+        }
+        calls
+    }
+
+    const MACHINE: [(Kind, &str, u64, i64); 4] = [
+        (Kind::Release, "", 0, 900),
+        (Kind::Tick, "", 0, 700),
+        (Kind::SwitchThreads, "", 0, 1_500),
+        (Kind::IpiBusy, "", 0, 4_000),
+    ];
+
+    /// The plan for these policies, by name.
+    fn plan_of(aim: Aim, policies: &[&'static str]) -> Plan {
+        Plan {
+            policies: policies.iter().filter_map(|name| find(name).ok()).collect(),
+            ..plan(aim)
+        }
+    }
+
+    const NINE: [&str; 9] = [
+        "cem", "cqm", "s-cqm", "hem", "fem", "ce1", "cq1", "s-cq1", "fe1",
+    ];
+
+    #[test]
+    fn implementations_have_the_machine_in_common_and_the_queue_that_they_are_built_of() {
+        let plan = plan_of(Aim::InKernel, &[&["g-edf"], &NINE[..]].concat());
+        let done = calibration(&[&DECIDE[..2], &MACHINE, &queue_calls()].concat());
+        let file = tables(&plan, &done, None, "x");
+        assert_eq!(file.tables.len(), 2 * 10);
+        let line = |base, per_task| LinearCost {
+            base: Span::from_ns(base),
+            per_task: Span::from_ns(per_task),
+        };
+        let common = file.find(Use::Average, "g-edf").unwrap();
+        assert_eq!((common.enqueue, common.dequeue), Default::default());
+        for name in NINE {
+            // Merging takes longer than inserting, and is not for fine-grained queues.
+            let (enqueue, dequeue) = match &name[..1] {
+                "f" => (line(2_080, 2), line(2_480, 2)),
+                "h" => (line(1_280, 2), line(1_480, 2)),
+                _ => (line(280, 2), line(480, 2)),
+            };
+            let wanted = Overheads {
+                schedule: line(60, 0),
+                enqueue,
+                dequeue,
+                // In quanta, ticks look at the queue.
+                tick: match name.contains("cq") {
+                    true => line(700, 2),
+                    false => line(700, 0),
+                },
+                ..common.clone()
+            };
+            assert_eq!(file.find(Use::Average, name), Some(&wanted), "{name}");
+        }
+        let read = shiftwork_taskset::overheads::read(&shiftwork_taskset::overheads::write(&file));
+        assert_eq!(read.unwrap(), file);
+        let calls = queue_fits(&done);
+        assert_eq!(calls.len(), 3 * QUEUE.len() * USES.len());
+        let take = calls
+            .iter()
+            .find(|it| (it.queue, it.call, it.purpose) == ("fine", Kind::QueueTake, Use::Worst));
+        assert_eq!(take.unwrap().cost, line(2_490, 2));
+    }
+
+    #[test]
+    fn an_implementation_has_no_table_without_its_queue_or_its_decisions() {
+        let plan = plan_of(Aim::InKernel, &["g-edf", "hem"]);
+        let all = queue_calls();
+        let without = |kind, queue| {
+            let others = all.iter().copied();
+            let others = others.filter(|it| (it.0, it.1) != (kind, queue));
+            let done = calibration(&[&DECIDE[..2], &MACHINE, &others.collect::<Vec<_>>()].concat());
+            let known = ["g-edf", "hem"].map(|name| {
+                tables(&plan, &done, None, "x")
+                    .find(Use::Worst, name)
+                    .is_some()
+            });
+            (known, absent(&plan, &done))
+        };
+        assert_eq!(without(Kind::Tick, "none"), ([true, true], vec![]));
+        for kind in [Kind::QueueInsert, Kind::QueueMerge, Kind::QueueTake] {
+            assert_eq!(without(kind, "hierarchical").0, [true, false], "{kind:?}");
+            assert_eq!(without(kind, "fine").0, [true, true], "{kind:?}");
+        }
+        let (known, absent) = without(Kind::DecideUnqueued, "");
+        assert_eq!((known, absent), ([true, false], vec![Kind::DecideUnqueued]));
+    }
+
+    #[test]
+    fn live_implementations_move_the_queue_out_of_their_decisions() {
+        let more = [
+            (Kind::LiveReport, "", 0, 5_000),
+            (Kind::LiveDecide, "", 0, 2_000),
+            (Kind::LiveKick, "", 0, 3_000),
+            (Kind::LiveSwitch, "", 0, 8_000),
+            (Kind::LiveExcess, "", 0, -1_000),
+        ];
+        let plan = plan_of(Aim::Fifo(Attention::Dedicated), &["g-edf", "fe1"]);
+        let done = calibration(&[&DECIDE[..2], &more, &queue_calls()].concat());
+        let file = tables(&plan, &done, None, "x");
+        let found = file.find(Use::Average, "fe1").unwrap();
+        // With the three tasks of the live runs `g-edf` took 130 to decide, and 60 without a queue.
+        assert_eq!(found.schedule, constant(10_000 - 130 + 60));
+        assert_eq!(
+            (found.switch, found.release),
+            (constant(7_000), constant(0))
+        );
+        assert_eq!(found.enqueue.at(10), Span::from_ns(2_100));
     }
 }

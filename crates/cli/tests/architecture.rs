@@ -39,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "calibrate",
-        &["live", "model", "policy", "report", "taskset"],
+        &["live", "model", "policy", "queue", "report", "taskset"],
     ),
     ("emulator", &["btf"]),
     ("cli", EVERYBODY),

@@ -3,18 +3,23 @@
 //! Tasks that may use every CPU become ready and finish at random, the same way for every policy, and each
 //! event is timed. Nothing is switched: this is the part of a scheduler that depends on the policy and on
 //! how many tasks there are, and nothing else. In the simulator it is a part of `schedule`.
+//!
+//! Implementations of global EDF that differ in their ready queues are not measured one by one: these decide alike, and
+//! what their queues take is measured by itself. So what they take to decide is global EDF with as many tasks as CPUs,
+//! where nobody ever waits.
 
 use shiftwork_live::probe::{Probe, monotonic_ns, ring};
 use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, Job, Priority, RandomStream, Span, Task, TaskId, TaskSet,
 };
-use shiftwork_policy::registry::Entry;
+use shiftwork_policy::registry::{Entry, find};
 use shiftwork_policy::{Event, Switches};
 
 use super::{Batch, Measurement, Slice};
 use crate::place::{Place, Rank, Urgency, clock_ns, collected, join, note};
-use crate::plan::Plan;
+use crate::plan::{Aim, Plan};
 use crate::quantity::{Kind, Quantity};
+use crate::structure::structure;
 
 /// Numbers of tasks for each CPU.
 const TASKS: [usize; 6] = [2, 4, 8, 16, 32, 64];
@@ -29,6 +34,8 @@ pub(super) struct Decisions {
     place: Place,
     cpus: usize,
     policies: Vec<&'static Entry>,
+    /// Whose decisions are those of all that keep ready queues of their own; `None` if there is none of these.
+    unqueued: Option<&'static Entry>,
 }
 
 impl Decisions {
@@ -40,9 +47,47 @@ impl Decisions {
                 urgency: Urgency::High,
             },
             cpus: super::live::stage(plan).map_or(plan.cpus.len(), |cpus| cpus.len()),
-            policies: plan.policies.clone(),
+            policies: decided(plan),
+            unqueued: plan
+                .policies
+                .iter()
+                .any(|entry| structure(entry).is_some())
+                .then(|| find(UNQUEUED).ok())
+                .flatten(),
         }
     }
+
+    /// The decisions of one policy with so many tasks.
+    fn decisions(
+        &self,
+        entry: &'static Entry,
+        tasks: usize,
+        round: usize,
+    ) -> Result<Taken, String> {
+        let (probe, collector) = ring(EVENTS);
+        let (place, cpus, seed) = (self.place, self.cpus, round as u64);
+        let done = std::thread::scope(|scope| {
+            join(place.spawn(scope, move || decide(entry, cpus, tasks, seed, &probe)))
+        })?;
+        done.map_err(|why| format!("{}: {why}", entry.name))?;
+        Ok(collected(&collector))
+    }
+}
+
+/// What all nine implementations decide by.
+const UNQUEUED: &str = "g-edf";
+
+/// Samples, and how many found no room.
+type Taken = (Vec<i64>, u64);
+
+/// The policies whose own decisions are measured: of those with ready queues of their own only the one
+/// that live runs are made under.
+fn decided(plan: &Plan) -> Vec<&'static Entry> {
+    let is_live = plan.aim != Aim::InKernel;
+    let all = plan.policies.iter().copied().enumerate();
+    all.filter(|&(number, entry)| structure(entry).is_none() || (is_live && number == 0))
+        .map(|(_, entry)| entry)
+        .collect()
 }
 
 impl Measurement for Decisions {
@@ -55,6 +100,10 @@ impl Measurement for Decisions {
     }
 
     fn take(&mut self, slice: &Slice, into: &mut Vec<Batch>) -> Result<(), String> {
+        if let Some(entry) = self.unqueued {
+            let (samples, lost) = self.decisions(entry, self.cpus, slice.round)?;
+            into.push((Quantity::of(Kind::DecideUnqueued), samples, lost));
+        }
         let count = self.policies.len() * TASKS.len();
         for number in 0..count {
             // Not always the same ones come first, if time does not suffice for all; in the first round it has to.
@@ -66,13 +115,7 @@ impl Measurement for Decisions {
             if monotonic_ns() >= slice.until_ns && slice.round > 0 && number > 0 {
                 break;
             }
-            let (probe, collector) = ring(EVENTS);
-            let (place, cpus, seed) = (self.place, self.cpus, slice.round as u64);
-            let done = std::thread::scope(|scope| {
-                join(place.spawn(scope, move || decide(entry, cpus, tasks, seed, &probe)))
-            })?;
-            done.map_err(|why| format!("{}: {why}", entry.name))?;
-            let (samples, lost) = collected(&collector);
+            let (samples, lost) = self.decisions(entry, tasks, slice.round)?;
             let quantity = Quantity {
                 kind: Kind::Decide,
                 variant: entry.name,

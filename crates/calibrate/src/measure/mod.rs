@@ -7,6 +7,7 @@ mod caches;
 mod decisions;
 mod ipi;
 pub(crate) mod live;
+mod queues;
 mod release;
 mod switch;
 mod tick;
@@ -77,6 +78,7 @@ pub(crate) fn all(plan: &Plan, rank: Rank, notes: &mut Vec<String>) -> Vec<Box<d
                 )),
             },
             Part::Decide => all.push(Box::new(decisions::Decisions::new(plan, cpu, rank))),
+            Part::Queues => all.push(Box::new(queues::Queues::new(cpu, rank))),
             Part::Caches => all.push(Box::new(caches::Caches::new(plan, cpu, rank, notes))),
             Part::Live if plan.aim == Aim::InKernel => {}
             Part::Live => match live::Live::new(plan) {
