@@ -136,7 +136,7 @@ fn a_calibration_leaves_what_others_read() {
         "--machine",
         "in-kernel",
         "--policy",
-        "weak-edf,P-FP",
+        "weak-edf,P-FP,FE1,S-CQ1",
         "--json",
     ];
     let short = [
@@ -155,9 +155,14 @@ fn a_calibration_leaves_what_others_read() {
         .filter(|it| it["kind"] == "preemption")
         .map(|it| it["at"].as_u64());
     assert_eq!(sizes.collect::<Vec<_>>(), [Some(4 << 10), Some(16 << 10)]);
-    for policy in ["weak-edf", "p-fp"] {
+    for (policy, set) in [
+        ("weak-edf", SERVER),
+        ("p-fp", SERVER),
+        ("FE1", GOOD),
+        ("s-cq1", GOOD),
+    ] {
         for purpose in ["worst", "average"] {
-            let usual = ["simulate", SERVER, "--for", "100ms", "--policy", policy];
+            let usual = ["simulate", set, "--for", "100ms", "--policy", policy];
             let with = ["--overheads", &overheads, "--overheads-use", purpose];
             let simulated = shiftwork(&[&usual[..], &with].concat());
             assert_eq!(simulated.status.code(), Some(0), "{}", stderr(&simulated));
@@ -168,6 +173,20 @@ fn a_calibration_leaves_what_others_read() {
             .unwrap()
             .contains("Delays by working set")
     );
+    let calls = value["queue_fits"].as_array().unwrap();
+    assert_eq!(calls.len(), 4 * 4 * 2, "{calls:?}");
+    let file =
+        shiftwork_taskset::overheads::read(&fs::read_to_string(&overheads).unwrap()).unwrap();
+    for (_, table) in file
+        .tables
+        .iter()
+        .filter(|((_, policy), _)| policy == "fe1")
+    {
+        assert!(
+            table.enqueue.base.as_ns() + table.dequeue.base.as_ns() > 0,
+            "{table:?}"
+        );
+    }
     fs::write(&before, &text).unwrap();
     let again = shiftwork(
         &[

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shiftwork_calibrate::{
     Aim, Batches, Calibration, Interval, Known, Plan, Quantity, Summary, Verdict, compare, fits,
-    may_be_chance,
+    may_be_chance, queue_fits,
 };
 use shiftwork_report::{signed_span as signed, span};
 use shiftwork_taskset::overheads::Use;
@@ -33,6 +33,9 @@ pub struct CalibrateOutput {
     quantities: Vec<QuantityOutput>,
     /// What policies take to decide, by the number of tasks.
     fits: Vec<FitOutput>,
+    /// What calls of ready queues take, by the number of tasks.
+    #[serde(default)]
+    queue_fits: Vec<QueueFitOutput>,
     /// How far it agrees with the earlier calibration of `--check`; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agreement: Option<CalibrationAgreement>,
@@ -46,9 +49,9 @@ struct QuantityOutput {
     name: String,
     /// What kind of thing.
     kind: String,
-    /// A policy or cache distance; null where there is one only.
+    /// A policy, a ready queue or a cache distance; null where there is one only.
     variant: Option<String>,
-    /// A number of tasks (`decide`) or of bytes (`preemption`, `migration`); null elsewhere.
+    /// A number of tasks (`decide`, `queue-*`) or of bytes (`preemption`, `migration`); null elsewhere.
     at: Option<u64>,
     samples: usize,
     /// The largest, which `mean_ns` and `worst_ns` leave out: at most 1%.
@@ -81,6 +84,20 @@ struct IntervalOutput {
 #[serde(deny_unknown_fields)]
 struct FitOutput {
     policy: String,
+    /// `worst` or `average`.
+    r#use: String,
+    base_ns: u64,
+    per_task_ns: u64,
+}
+
+/// A cost of a ready queue that grows with the number of tasks.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct QueueFitOutput {
+    /// How it is built.
+    queue: String,
+    /// `queue-insert`, `queue-merge`, `queue-take` or `queue-look`.
+    call: String,
     /// `worst` or `average`.
     r#use: String,
     base_ns: u64,
@@ -185,10 +202,14 @@ impl CalibrateOutput {
             .collect();
         let fits = fits(plan, done).into_iter().map(|fit| FitOutput {
             policy: fit.policy.to_owned(),
-            r#use: match fit.purpose {
-                Use::Worst => String::from("worst"),
-                Use::Average => String::from("average"),
-            },
+            r#use: word(fit.purpose),
+            base_ns: fit.cost.base.as_ns(),
+            per_task_ns: fit.cost.per_task.as_ns(),
+        });
+        let queue_fits = queue_fits(done).into_iter().map(|fit| QueueFitOutput {
+            queue: fit.queue.to_owned(),
+            call: fit.call.name().to_owned(),
+            r#use: word(fit.purpose),
             base_ns: fit.cost.base.as_ns(),
             per_task_ns: fit.cost.per_task.as_ns(),
         });
@@ -206,6 +227,7 @@ impl CalibrateOutput {
             notes: done.notes.clone(),
             quantities,
             fits: fits.collect(),
+            queue_fits: queue_fits.collect(),
             agreement,
         }
     }
@@ -222,17 +244,24 @@ impl CalibrateOutput {
             "", "samples", "mean", "95%", "typical", "median", "p99", "worst", "max",
         ];
         let mut rows = vec![heads.map(str::to_owned).to_vec()];
-        let is_decide = |it: &&QuantityOutput| it.kind == "decide";
-        let others = self.quantities.iter().filter(|it| !is_decide(it));
+        // Against the number of tasks there are lines.
+        let is_by_tasks =
+            |it: &&QuantityOutput| it.kind == "decide" || it.kind.starts_with("queue-");
+        let others = self.quantities.iter().filter(|it| !is_by_tasks(it));
         rows.extend(others.map(QuantityOutput::row));
         console.text(&columns(&rows))?;
         console.line(
             "mean, typical (the median of the rounds' means) and worst are without the top 1%, the others of \
              all samples",
         )?;
-        if !self.fits.is_empty() {
-            console.line("")?;
-            console.text(&columns(&self.fit_rows()))?;
+        for (head, lines) in [
+            ("decide", self.decide_lines()),
+            ("ready queue", self.queue_lines()),
+        ] {
+            if !lines.is_empty() {
+                console.line("")?;
+                console.text(&columns(&line_rows(head, &lines)))?;
+            }
         }
         match &self.agreement {
             Some(agreement) => agreement.show(console),
@@ -240,21 +269,53 @@ impl CalibrateOutput {
         }
     }
 
-    fn fit_rows(&self) -> Vec<Vec<String>> {
-        let heads = ["decide", "average", "per task", "worst", "per task"];
-        let mut rows = vec![heads.map(str::to_owned).to_vec()];
-        for average in self.fits.iter().filter(|fit| fit.r#use == "average") {
-            let mut others = self.fits.iter();
-            let worst = others.find(|fit| fit.policy == average.policy && fit.r#use == "worst");
-            let pair =
-                |fit: &FitOutput| [span(fit.base_ns), format!("+ {}", span(fit.per_task_ns))];
-            let mut row = vec![average.policy.clone()];
-            row.extend(pair(average));
-            row.extend(worst.map(pair).into_iter().flatten());
-            rows.push(row);
-        }
-        rows
+    fn decide_lines(&self) -> Vec<Line> {
+        let line = |fit: &FitOutput| {
+            (
+                fit.policy.clone(),
+                fit.r#use.clone(),
+                fit.base_ns,
+                fit.per_task_ns,
+            )
+        };
+        self.fits.iter().map(line).collect()
     }
+
+    fn queue_lines(&self) -> Vec<Line> {
+        let line = |fit: &QueueFitOutput| {
+            let call = fit.call.trim_start_matches("queue-");
+            let name = format!("{} {call}", fit.queue);
+            (name, fit.r#use.clone(), fit.base_ns, fit.per_task_ns)
+        };
+        self.queue_fits.iter().map(line).collect()
+    }
+}
+
+/// A cost by the number of tasks: its name, its use, its base, and what it is more for each task, in ns.
+type Line = (String, String, u64, u64);
+
+/// A row for each name, with both uses.
+fn line_rows(head: &str, lines: &[Line]) -> Vec<Vec<String>> {
+    let heads = [head, "average", "per task", "worst", "per task"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    for average in lines.iter().filter(|line| line.1 == "average") {
+        let worst = lines
+            .iter()
+            .find(|line| line.0 == average.0 && line.1 == "worst");
+        let pair = |line: &Line| [span(line.2), format!("+ {}", span(line.3))];
+        let mut row = vec![average.0.clone()];
+        row.extend(pair(average));
+        row.extend(worst.map(pair).into_iter().flatten());
+        rows.push(row);
+    }
+    rows
+}
+
+fn word(purpose: Use) -> String {
+    String::from(match purpose {
+        Use::Worst => "worst",
+        Use::Average => "average",
+    })
 }
 
 impl CalibrationAgreement {
