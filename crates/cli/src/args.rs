@@ -487,7 +487,8 @@ pub struct CalibrateArgs {
     /// The largest working set to measure; default: twice the last-level cache, at most 64MiB.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub largest_set: Option<u64>,
-    /// What to measure, instead of all; without `decide` there is nothing to write into an overhead file.
+    /// What to measure, instead of all; without `decide` there is nothing to write into an overhead file, and
+    /// without `queues` nothing for the nine implementations of global EDF.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = part_names())]
     pub measure: Vec<String>,
     /// How long to measure, about; default: 100 s, or with `--quick` 15 s.

@@ -75,7 +75,8 @@ fn note_what_is_absent(plan: &Plan, done: &Calibration, file: &OverheadFile, con
     }
     if file.tables.is_empty() {
         console.note(
-            "note: the overhead file has no table; one needs `decide`, and for a live machine `live`",
+            "note: the overhead file has no table; one needs `decide`, for a live machine `live`, and for an \
+             implementation of global EDF that is one of nine `queues`",
         );
     }
 }
