@@ -127,7 +127,8 @@ impl Measurement for Decisions {
     }
 }
 
-/// Drives the policy, and notes how long each event took it.
+/// Drives the policy, and notes how long each event took it; where it decides in quanta, how long it took to decide about
+/// each, on all CPUs together.
 fn decide(
     entry: &Entry,
     cpus: usize,
@@ -137,19 +138,33 @@ fn decide(
 ) -> Result<(), String> {
     let set = task_set(cpus, tasks);
     let mut policy = entry.build(&set).map_err(|error| error.to_string())?;
+    let quantum = policy.quanta().map(|quanta| quanta.length);
     let clock_ns = clock_ns();
     let mut crowd = Crowd::new(&set, seed);
     let mut out = Switches::with_capacity(cpus);
-    for step in 0..WARM + EVENTS {
+    let (mut begun, mut step) = (0, 0);
+    while step < WARM + EVENTS {
         let event = crowd.next();
+        let now = quantum.map_or(0, |quantum| crowd.now.as_ns() / quantum.as_ns());
+        let begins = now > begun;
+        begun = now;
         out.clear();
         let begin_ns = monotonic_ns();
         policy.on_event(event, &mut out);
+        if begins {
+            for cpu in (0..cpus).map(CpuId::from_index) {
+                policy.on_event(Event::Tick { cpu, quantum: now }, &mut out);
+            }
+        }
         policy.end_instant(&mut out);
         let took_ns = monotonic_ns() - begin_ns;
+        if quantum.is_some() && !begins {
+            continue;
+        }
         if step >= WARM {
             note(probe, took_ns.saturating_sub(clock_ns) as i64);
         }
+        step += 1;
     }
     Ok(())
 }
