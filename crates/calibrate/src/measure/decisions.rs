@@ -218,6 +218,7 @@ impl Crowd {
 
 #[cfg(test)]
 mod tests {
+    use shiftwork_live::probe::usable_cpus;
     use shiftwork_policy::registry::POLICIES;
 
     use super::*;
@@ -232,6 +233,50 @@ mod tests {
                 assert_eq!(collected(&collector).0.len(), EVENTS, "{}", entry.name);
             }
         }
+    }
+
+    /// What is measured of these policies on one CPU.
+    fn measured(aim: Aim, policies: &[&str]) -> Vec<Quantity> {
+        let plan = Plan {
+            cpus: CpuSet::single(usable_cpus().iter().next().unwrap()),
+            aim,
+            parts: Vec::new(),
+            policies: policies.iter().map(|name| find(name).unwrap()).collect(),
+            rounds: 1,
+            budget: Span::from_ms(1),
+            largest_set: None,
+        };
+        let cpu = plan.cpus.iter().next().unwrap();
+        let mut decisions = Decisions::new(&plan, cpu, Rank::Ordinary);
+        let mut batches = Vec::new();
+        let slice = Slice {
+            round: 0,
+            until_ns: 0,
+        };
+        decisions.take(&slice, &mut batches).unwrap();
+        batches.into_iter().map(|batch| batch.0).collect()
+    }
+
+    /// One CPU alone is outside the domain of CE1.
+    #[test]
+    fn implementations_are_measured_as_one() {
+        let of = |variant, at: usize| Quantity {
+            kind: Kind::Decide,
+            variant,
+            at: at as u64,
+        };
+        let unqueued = [Quantity::of(Kind::DecideUnqueued)];
+        let alone = TASKS.map(|tasks| of("p-fp", tasks));
+        assert_eq!(measured(Aim::InKernel, &["p-fp"]), alone);
+        let both = [&unqueued[..], &alone].concat();
+        assert_eq!(measured(Aim::InKernel, &["CE1", "p-fp"]), both);
+        // Live runs are made under the first, whose decisions are a part of what these take.
+        let live = Aim::Fifo(shiftwork_live::Attention::Shared);
+        let hem = TASKS.map(|tasks| of("HEm", tasks));
+        assert_eq!(
+            measured(live, &["HEm", "FEm"]),
+            [&unqueued[..], &hem].concat()
+        );
     }
 
     #[test]
