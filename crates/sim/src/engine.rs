@@ -225,6 +225,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     #[inline(always)]
     fn note_switches(&mut self, cause: Option<CpuId>) {
+        // Where quanta begin, each CPU looks by itself.
+        let cause = cause.filter(|_| !self.in_quanta);
         for switch in &self.switches {
             let state = &mut self.cpus[switch.cpu.index()];
             state.assigned = switch.to;
