@@ -157,7 +157,12 @@ impl Decider {
         if let Some(quanta) = &mut self.quanta {
             quanta.skip_to(now);
         }
+        let mut is_first = true;
         while self.next_instant() <= now {
+            if !std::mem::replace(&mut is_first, false) && self.quanta.is_some() {
+                // Whoever decides about a quantum knows what there was when it began.
+                self.end_instant();
+            }
             let due = self.next_instant();
             self.cause = due;
             self.gathers = true;
@@ -179,6 +184,13 @@ impl Decider {
             self.tick(due);
             self.let_arrive();
         }
+    }
+
+    /// The policy has heard of all that happened at this instant.
+    fn end_instant(&mut self) {
+        self.switches.clear();
+        self.policy.end_instant(&mut self.switches);
+        self.note_switches();
     }
 
     /// What was gathered becomes ready.
@@ -235,9 +247,7 @@ impl Decider {
 
     /// The slots that changed since the last call, and the earliest thing that made one change.
     pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Option<u64> {
-        self.switches.clear();
-        self.policy.end_instant(&mut self.switches);
-        self.note_switches();
+        self.end_instant();
         let mut first = None;
         for index in 0..self.places.len() {
             let Some(cause) = self.places[index].cause.take() else {

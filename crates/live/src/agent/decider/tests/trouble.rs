@@ -146,12 +146,13 @@ fn facts(entry: &Entry, set: &TaskSet) -> Facts {
 #[test]
 fn after_lost_reports_the_right_jobs_run_again() {
     for entry in policies() {
-        let mut synced = 0;
+        let (mut taken, mut synced) = (0, 0);
         for seed in seeds(20) {
             let set = random_set(entry, seed, LIGHT);
             if entry.build(&set).is_err() {
                 continue;
             }
+            taken += 1;
             let world = run_out(entry, &set, seed, losing(seed, 0));
             let Some(since) = world.synced else { continue };
             synced += 1;
@@ -164,6 +165,10 @@ fn after_lost_reports_the_right_jobs_run_again() {
                 .collect();
             assert!(found.is_empty(), "{}: {found:#?}", world.name);
         }
-        assert!(synced >= 5, "{}: hardly anything was lost", entry.name);
+        assert!(
+            4 * synced >= taken && synced > 0,
+            "{}: hardly anything was lost",
+            entry.name
+        );
     }
 }
