@@ -256,6 +256,9 @@ fn percent(permille: u64) -> String {
 }
 
 const SENSITIVE: &str = "\
+The fine-grained queue depends on what its locks cost: to insert a job takes several of them, which with few tasks is more than all that a
+coarse-grained insertion takes on the machine that measures it, so that releases cost more. With many light tasks it is the better one (last table).
+
 A finding *agrees* if it follows whatever is assumed, *differs* if it never does, and is not decidable if that depends on what is assumed.
 That something is better follows if it is so in more comparisons (each pair, hard and soft) than the opposite; that it is no worse, if it is worse
 by more than 1% of all sets in fewer than half of them; a tie is nothing better. In how many comparisons the first of two is better, worse, and neither:
