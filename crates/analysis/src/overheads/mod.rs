@@ -36,7 +36,8 @@
 //!
 //! > Q_eff = Q - tck - sch - cxs - cpd - sum over others of rel ceil(Q / T_j)
 //!
-//! (no releases with a dedicated CPU, but B of its own quantum where a job comes just when one begins), and C' = ceil(C / Q_eff) Q. A job that comes within a quantum is seen
+//! (no releases with a dedicated CPU, but B of its own quantum where a job comes just when one begins; only
+//! rel if all do, since what is released at one instant is one interrupt), and C' = ceil(C / Q_eff) Q. A job that comes within a quantum is seen
 //! when the next begins, after its release was handled: T and D are less by Q + rel; not for periodic tasks
 //! that come where quanta begin. Where quanta are staggered, they are less by (m - 1) / m of Q. What is
 //! left is rounded down to whole quanta. [`pfair`](crate::pfair::pfair) knows quanta itself: for it only rel is

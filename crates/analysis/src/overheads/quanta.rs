@@ -24,14 +24,20 @@ pub(super) fn inflate(
     };
     let of_all: u128 = part.members.iter().map(|&place| releases(place)).sum();
     let is_pfair = matches!(rule, Rule::Pfair { .. });
+    let sees_at_once = |place: usize| quanta.sees_at_once(set.tasks[place].period);
+    // What is released at one instant is one interrupt, and nothing is released at others.
+    let queued = match part.members.iter().all(|&place| sees_at_once(place)) {
+        true => Some(0),
+        false => charges.queued,
+    };
     let staggering = match is_pfair {
         true => 0,
         false => quanta.stagger_latency_ns(charges.cpus),
     };
     let inflated = |&place: &usize| {
         let task = &set.tasks[place];
-        let at_once = quanta.sees_at_once(task.period);
-        let Some(queued) = charges.queued else {
+        let at_once = sees_at_once(place);
+        let Some(queued) = queued else {
             return Inflated::none(Obstacle::Interrupts);
         };
         // Whoever comes just where a quantum begins is handled in it.
