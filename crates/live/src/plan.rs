@@ -55,6 +55,18 @@ pub enum Deciding {
     Fifo(Box<dyn Policy>, Attention),
 }
 
+impl Deciding {
+    /// How long the quanta are in which the policy decides, if it does.
+    pub(crate) fn quantum(&self) -> Option<Span> {
+        match self {
+            Self::Kernel => None,
+            Self::Agent(policy, _) | Self::Fifo(policy, _) => {
+                policy.quanta().map(|quanta| quanta.length)
+            }
+        }
+    }
+}
+
 /// How an agent waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attention {

@@ -114,6 +114,7 @@ pub fn run_while<R: Recorder>(
     if !room.is_empty() {
         set_affinity(None, &room).map_err(LiveError::system("leave the tasks' CPUs"))?;
     }
+    let quantum = deciding.quantum();
     let mut machine = machine(plan, options, deciding, &host)?;
     if let Some(folder) = &options.pin {
         machine.pin(folder)?;
@@ -127,6 +128,7 @@ pub fn run_while<R: Recorder>(
         machine,
         crew,
         horizon,
+        quantum,
         notes,
         asked: Tally::default(),
     };
@@ -266,6 +268,8 @@ struct Run<'a> {
     story: Story,
     changes: Changes<'a>,
     horizon: Instant,
+    /// Of a policy that decides in quanta.
+    quantum: Option<Span>,
     notes: Vec<String>,
     /// What became of requests.
     asked: Tally,
@@ -316,10 +320,12 @@ impl Run<'_> {
             let of = parameters(self.plan, member, starts[member.task.index()]);
             self.machine.admit(member.task, &of)?;
         }
-        // Where quanta begin.
-        let quantum = self.plan.set.scheduler.quantum_or_default().as_ns();
         let soon_ns = monotonic_ns() + LEAD_NS;
-        let origin_ns = soon_ns.checked_next_multiple_of(quantum).unwrap_or(soon_ns);
+        // Where quanta begin, if there are any; otherwise not, since kernels tick there.
+        let begins = self
+            .quantum
+            .and_then(|quantum| soon_ns.checked_next_multiple_of(quantum.as_ns()));
+        let origin_ns = begins.unwrap_or(soon_ns);
         for member in members.iter().filter(|member| !member.is_program) {
             if !self.plan.set.enters_later(member.task) {
                 let release_ns = origin_ns + member.first.as_ns();

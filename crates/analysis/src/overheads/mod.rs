@@ -193,8 +193,9 @@ pub fn inflate(
 }
 
 /// The task set as a scheduler has to be told it that gives each job a number of quanta (Pfair): with costs for
-/// which the quanta of a job suffice although these overheads take a part of each, and bound as here. `None` if the
-/// policy with this name is no such scheduler, or nothing is left of a quantum.
+/// which the quanta of a job suffice although these overheads take a part of each, with what is left of periods and
+/// deadlines once releases are handled, and bound as here. `None` if the policy with this name is no such scheduler, or
+/// nothing is left of a quantum.
 ///
 /// What is shown under overheads holds for a scheduler that was told this, while jobs run for what the task set says.
 pub fn as_told(
@@ -210,7 +211,11 @@ pub fn as_told(
     let inflated = inflate(set, (rule, &structure), &cpus, overheads)?;
     let mut told = set.clone();
     for ((task, bound), inflated) in told.tasks.iter_mut().zip(bound).zip(inflated) {
-        task.cost = inflated.task?.cost;
+        let stand_in = inflated.task?;
+        task.cost = stand_in.cost;
+        // So it takes jobs to come when their releases are handled.
+        task.period = stand_in.period;
+        task.deadline = stand_in.deadline;
         task.affinity = *bound;
     }
     Some(told)

@@ -90,8 +90,8 @@ impl Decider {
         let end = Instant::ZERO + span;
         let quanta = Quanta::new(policy.as_ref(), &set.tasks, end);
         // Where runs begin, too: see `run.rs`.
-        let quantum = set.scheduler.quantum_or_default().as_ns();
-        let base_ns = base_ns - base_ns % quantum;
+        let length = policy.quanta().map(|quanta| quanta.length);
+        let base_ns = length.map_or(base_ns, |length| base_ns - base_ns % length.as_ns());
         Self {
             policy,
             quanta,
