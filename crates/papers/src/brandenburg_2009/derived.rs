@@ -2,7 +2,7 @@
 //!
 //! The slides tabulate one of them: GEDF, which is CEm. What its decisions and releases cost grows with what its locks
 //! cost. That part is replaced by what the locks of another implementation would cost in its place: the quotient of both
-//! is known from [`locks`](super::locks), whatever the speed of the machine. How large the part is in the figures of
+//! is known from [`locks`], whatever the speed of the machine. How large the part is in the figures of
 //! the slides is not known; so all findings are computed twice, as if it were all, and as if it were half.
 
 use std::collections::BTreeMap;
