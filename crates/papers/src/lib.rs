@@ -7,6 +7,7 @@
 pub mod bonifaci_2016;
 pub mod brandenburg_2009;
 mod chapter;
+mod clock;
 pub mod figure;
 pub mod measure;
 pub mod page;

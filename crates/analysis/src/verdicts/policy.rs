@@ -16,7 +16,7 @@ pub enum Rule {
     SemiPartitioned,
     /// SCHED_DEADLINE as Linux has it, of which no test speaks: only what holds of every scheduler does.
     AsLinux,
-    /// Global EDF that decides at quantum boundaries, of which no test speaks either.
+    /// Global EDF that decides at quantum boundaries: tests speak of it under overheads alone, as of whole quanta.
     InQuanta,
     /// PD2: in quanta that begin on all CPUs together, or staggered.
     Pfair {

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::time::{ClockId, clock_gettime};
 use shiftwork_model::{CpuId, Instant, Job, Span, TaskId, TaskSet};
 use shiftwork_policy::registry;
 use shiftwork_policy::{Event, Policy, PolicyError, Switches};
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::Distribution;
+
+use crate::clock::now;
 
 /// How long the events of runs took.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +48,7 @@ pub fn replay(
     Ok(())
 }
 
-/// A policy with a clock around it.
+/// A policy that decides at events, with a clock around it.
 struct Timed {
     inner: Box<dyn Policy>,
     taken: Arc<Mutex<Decisions>>,
@@ -83,13 +84,6 @@ impl Policy for Timed {
     fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError> {
         self.inner.accepts(event)
     }
-}
-
-/// The time since some instant.
-fn now() -> Span {
-    let time = clock_gettime(ClockId::Monotonic);
-    let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(|part| part.unsigned_abs());
-    Span::from_ns(seconds * 1_000_000_000 + nanoseconds)
 }
 
 /// What two readings of the clock show where nothing happens between them: the median.

@@ -1,11 +1,10 @@
 //! How long the implementations hold and await the locks of their ready queues.
 //!
-//! How long an operation holds them is measured, on this machine, with nobody else about. How long it waits for others
-//! follows: at worst until all other CPUs have done the same once, on average as in a simulated machine of 32 CPUs.
+//! How long an operation holds them is measured, on this machine, with nobody else about. How long it waits for others comes
+//! from a simulated machine of 32 CPUs, and at worst also from counting: until all other CPUs have done the same once.
 
 use std::collections::BTreeMap;
 
-use rustix::time::{ClockId, clock_gettime};
 use shiftwork_model::{Instant, LinearCost, Overheads, Span, TaskSet};
 use shiftwork_policy::{ReadyQueue, registry};
 use shiftwork_queue::Kind;
@@ -14,6 +13,7 @@ use shiftwork_sim::{Options, Simulation};
 
 use super::CPUS;
 use super::variants::Variant;
+use crate::clock::now;
 
 /// Numbers of tasks for which everything is derived; in between it is interpolated.
 pub const TASKS: [usize; 5] = [25, 50, 100, 200, 400];
@@ -44,7 +44,7 @@ pub fn measure() -> Holds {
     for (place, queue) in QUEUES.into_iter().enumerate() {
         for tasks in TASKS {
             let samples: Vec<_> = (0..SEEDS)
-                .flat_map(|seed| costs(kind(queue), tasks, 1, seed, &now_ns))
+                .flat_map(|seed| costs(kind(queue), tasks, 1, seed, &|| now().as_ns()))
                 .collect();
             let of = |operation| {
                 let of_kind = samples.iter().filter(|one| one.operation == operation);
@@ -62,12 +62,6 @@ pub fn measure() -> Holds {
 
 /// How often each is measured.
 const SEEDS: u64 = 8;
-
-fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(|part| part.unsigned_abs());
-    seconds * 1_000_000_000 + nanoseconds
-}
 
 const fn kind(queue: ReadyQueue) -> Kind {
     match queue {
