@@ -29,6 +29,12 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("queue", &[]),
+    (
+        "study",
+        &[
+            "analysis", "model", "policy", "report", "sim", "taskset", "trace",
+        ],
+    ),
     ("trace", &["model"]),
     ("report", &["analysis", "model", "trace"]),
     (
@@ -57,6 +63,7 @@ const EVERYBODY: &[&str] = &[
     "queue",
     "report",
     "sim",
+    "study",
     "taskset",
     "trace",
 ];

@@ -48,7 +48,7 @@ pub enum OrderName {
 pub type Built = Result<Box<dyn Policy>, PolicyError>;
 
 /// One policy: its name, and what people and checkers need to know of it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The name, as it is published; [`find`] takes it in any case.
     pub name: &'static str,

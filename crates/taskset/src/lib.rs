@@ -17,6 +17,7 @@ pub mod import;
 pub mod overheads;
 mod place;
 pub mod scenario;
+pub mod study;
 mod tree;
 
 pub use error::TasksetError;

@@ -387,6 +387,24 @@ impl<'t> Value<'t> {
         })
     }
 
+    /// A decimal fraction above zero, in thousandths.
+    pub(crate) fn thousandths(&self) -> Result<u32, TasksetError> {
+        let text = match self.value {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => return Err(self.wrong("a number above 0, like 2.5")),
+        };
+        thousandths_of(text)
+            .filter(|&found| found > 0)
+            .ok_or_else(|| {
+                self.out_of_range(
+                    format!("the number {text}"),
+                    "a number above 0 and below a million with at most 3 decimals, like 2.5"
+                        .to_string(),
+                )
+            })
+    }
+
     /// One of these words.
     pub(crate) fn word<T: Copy>(&self, words: &[(&'static str, T)]) -> Result<T, TasksetError> {
         let DeValue::String(found) = self.value else {
@@ -411,15 +429,31 @@ impl<'t> Value<'t> {
 
 /// The decimal fraction in billionths, exactly; `None` if it is not between 0 and 1, or too fine.
 fn share_of(text: &str) -> Option<Share> {
+    let (whole, billionths) = decimal(text, 9)?;
+    let whole = Some(whole).filter(|&whole| whole <= 1)?;
+    Share::from_billionths(whole * Share::WHOLE + billionths)
+}
+
+/// The decimal fraction in thousandths, exactly; `None` if it is a million or more, or too fine.
+fn thousandths_of(text: &str) -> Option<u32> {
+    let (whole, thousandths) = decimal(text, 3)?;
+    let whole = Some(whole).filter(|&whole| whole < 1_000_000)?;
+    Some(whole * 1_000 + thousandths)
+}
+
+/// A decimal fraction: what is before the point, and so many decimals; `None` if it has more, or is no such
+/// thing.
+fn decimal(text: &str, decimals: usize) -> Option<(u32, u32)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let fraction = fraction.trim_end_matches('0');
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
+    if !digits(whole) || !digits(fraction) || fraction.len() > decimals {
         return None;
     }
-    let billionths: u32 = format!("{fraction:0<9}").parse().ok()?;
-    let whole: u32 = whole.parse().ok().filter(|&whole| whole <= 1)?;
-    Share::from_billionths(whole * Share::WHOLE + billionths)
+    Some((
+        whole.parse().ok()?,
+        format!("{fraction:0<decimals$}").parse().ok()?,
+    ))
 }
 
 #[cfg(test)]

@@ -110,7 +110,8 @@ impl Affinities {
     }
 }
 
-fn clusters_of(size: usize, cpus: usize) -> Vec<CpuSet> {
+/// The CPUs in clusters of `size`, which is above zero; the last may have fewer.
+pub fn clusters_of(size: usize, cpus: usize) -> Vec<CpuSet> {
     let first = (0..cpus).step_by(size);
     let cluster = |first: usize| {
         (first..cpus.min(first + size))

@@ -10,7 +10,7 @@ mod utilizations;
 
 use shiftwork_model::{CPUS_MAX, RandomStream, Span, Task, TaskSet};
 
-pub use affinities::Shape;
+pub use affinities::{Shape, clusters_of};
 pub use feasible::is_feasible;
 pub use periods::{Deadlines, Periods, Spread};
 pub use utilizations::{Distribution, Utilizations};

@@ -1,0 +1,20 @@
+//! Schedulability studies: task sets are drawn by the million, and policies are asked about each.
+//!
+//! This crate owns what a study is ([`Plan`]), what is asked about one task set ([`Plan::trial`]), how answers
+//! are counted ([`Tally`]), kept and merged. It must never draw or analyse in ways of its own: generators and
+//! tests are those of everybody. It reads no clock, but for progress.
+//!
+//! Every task set has a random stream of its own, keyed by the study's seed, the cell and the index in it; and all
+//! that is kept are sums of whole numbers. So results do not depend on who computes what, in which order, or how
+//! often that was interrupted.
+//!
+//! Start reading at [`Plan`], then `trial.rs`.
+
+mod error;
+mod plan;
+mod tally;
+mod trial;
+
+pub use error::StudyError;
+pub use plan::{Cell, Contender, Kind, Plan, Question};
+pub use tally::{Reply, Tally};

@@ -1,0 +1,317 @@
+//! A study, ready to be run: its cells, its questions, and what it needs from files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use shiftwork_analysis::verdicts::{Criterion, Rule, TESTS};
+use shiftwork_model::{Overheads, Span};
+use shiftwork_policy::registry::{self, Entry};
+use shiftwork_taskset::overheads::{self, OverheadFile, Use};
+use shiftwork_taskset::study::{self, Affinities, Family, Load, StudyFile};
+
+use crate::error::StudyError;
+
+/// A study that can be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What the file says.
+    pub file: StudyFile,
+    /// The contenders, in the order of the file.
+    pub contenders: Vec<Contender>,
+    /// All questions: those of the first contender first.
+    pub questions: Vec<Question>,
+    /// All cells: those of the first family first, then by CPUs, then by load.
+    pub cells: Vec<Cell>,
+}
+
+/// Task sets that are drawn alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// The place among the cells; it is part of the key of all random streams.
+    pub number: usize,
+    /// The place of the family.
+    pub family: usize,
+    /// How many CPUs there are.
+    pub cpus: usize,
+    /// The load.
+    pub load: Load,
+    /// The places of the questions that are asked, in their order.
+    pub asked: Vec<usize>,
+}
+
+/// A policy with its prices.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// What the file says.
+    pub file: study::Contender,
+    /// The policy.
+    pub entry: &'static Entry,
+    /// How it schedules.
+    pub rule: Rule,
+    /// The worst overheads, for deadlines and simulations; `None` if scheduling costs nothing.
+    pub worst: Option<Overheads>,
+    /// The average, for tardiness; the worst if the file has no average.
+    pub average: Option<Overheads>,
+}
+
+/// One thing that is asked about a task set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The place of the contender.
+    pub contender: usize,
+    /// What is asked of it.
+    pub kind: Kind,
+}
+
+/// What is asked of a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whether tests show the criterion.
+    Shown(Criterion),
+    /// Whether no deadline is missed in a simulation of this length.
+    Simulated(Span),
+}
+
+impl Kind {
+    /// The name in tables: `hard`, `soft` or `simulated`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shown(criterion) => criterion.name(),
+            Self::Simulated(_) => "simulated",
+        }
+    }
+}
+
+/// Results of different numbers are not put together: raise it when answers change for the same study file.
+const ENGINE: u32 = 1;
+
+impl Plan {
+    /// Reads a study file, and the overhead files that it names, from beside it.
+    ///
+    /// # Errors
+    /// If a file cannot be read or says something wrong, or no task set of a cell can be drawn.
+    pub fn load(path: &Path) -> Result<Self, StudyError> {
+        let text = text_of(path)?;
+        let file = study::read(&text).map_err(|error| StudyError::File {
+            path: path.display().to_string(),
+            error,
+        })?;
+        Self::new(file, path)
+    }
+
+    /// The plan of a study file that was read from this path.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn new(file: StudyFile, path: &Path) -> Result<Self, StudyError> {
+        let mut known = BTreeMap::new();
+        let contenders = file
+            .contenders
+            .iter()
+            .map(|one| contender(one, &file, path, &mut known))
+            .collect::<Result<Vec<_>, _>>()?;
+        let questions: Vec<Question> = contenders
+            .iter()
+            .enumerate()
+            .flat_map(|(place, one)| asked_of(place, &one.file))
+            .collect();
+        let mut plan = Self {
+            cells: cells(&file, &questions),
+            file,
+            contenders,
+            questions,
+        };
+        plan.check()?;
+        plan.file.name = plan.file.name.trim().to_owned();
+        Ok(plan)
+    }
+
+    /// The family of a cell.
+    pub fn family(&self, cell: &Cell) -> &Family {
+        &self.file.families[cell.family]
+    }
+
+    /// What a cell is called in messages.
+    pub fn name_of(&self, cell: &Cell) -> String {
+        let family = &self.family(cell).name;
+        let cap = cell.load.cap(cell.cpus) as f64 / 1_000.0;
+        format!("family `{family}`, {} CPUs, utilization {cap}", cell.cpus)
+    }
+
+    /// What distinguishes this study from others: its results depend on this, and on how many sets are drawn.
+    pub fn digest(&self) -> String {
+        let file = StudyFile {
+            name: String::new(),
+            sets: 0,
+            ..self.file.clone()
+        };
+        let prices: Vec<_> = self
+            .contenders
+            .iter()
+            .map(|one| (&one.worst, &one.average))
+            .collect();
+        let all = format!("{ENGINE} {file:?} {prices:?}");
+        let digest = Sha256::digest(all.as_bytes());
+        digest
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// Draws the first set of each cell, so that mistakes are found before anything is run.
+    fn check(&self) -> Result<(), StudyError> {
+        self.cells
+            .iter()
+            .try_for_each(|cell| self.draw(cell, 0).map(|_| ()))
+    }
+}
+
+fn text_of(path: &Path) -> Result<String, StudyError> {
+    fs::read_to_string(path).map_err(|error| StudyError::Read {
+        path: path.display().to_string(),
+        problem: error.to_string(),
+    })
+}
+
+fn asked_of(contender: usize, file: &study::Contender) -> Vec<Question> {
+    let shown = file.criteria.iter().map(|criterion| match criterion {
+        study::Criterion::Hard => Kind::Shown(Criterion::Hard),
+        study::Criterion::Soft => Kind::Shown(Criterion::Soft),
+    });
+    let simulated = file.simulate.map(Kind::Simulated);
+    let kinds = shown.chain(simulated);
+    kinds.map(|kind| Question { contender, kind }).collect()
+}
+
+fn cells(file: &StudyFile, questions: &[Question]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (place, family) in file.families.iter().enumerate() {
+        let takes = |question: &Question| {
+            let families = &file.contenders[question.contender].families;
+            families.is_empty() || families.contains(&family.name)
+        };
+        let asked = questions.iter().enumerate();
+        let asked: Vec<usize> = asked
+            .filter(|(_, question)| takes(question))
+            .map(|(place, _)| place)
+            .collect();
+        for &cpus in &family.cpus {
+            for &load in &family.loads {
+                cells.push(Cell {
+                    number: cells.len(),
+                    family: place,
+                    cpus,
+                    load,
+                    asked: asked.clone(),
+                });
+            }
+        }
+    }
+    cells
+}
+
+/// Overhead files that were read, by path.
+type Known = BTreeMap<String, OverheadFile>;
+
+fn contender(
+    one: &study::Contender,
+    file: &StudyFile,
+    path: &Path,
+    known: &mut Known,
+) -> Result<Contender, StudyError> {
+    let refused = |problem: String| StudyError::Policy {
+        path: path.display().to_string(),
+        contender: one.label.clone(),
+        problem,
+    };
+    let entry = registry::find(&one.policy).map_err(|error| refused(error.to_string()))?;
+    let rule =
+        Rule::of_policy(entry.name).ok_or_else(|| refused("no test speaks of it".to_owned()))?;
+    check_tests(one, rule, path)?;
+    let overheads = one.overheads.as_ref().unwrap_or(&file.overheads);
+    let [worst, average] = match overheads {
+        Some(name) => {
+            let beside = path.parent().unwrap_or(Path::new("")).join(name);
+            prices(one, entry, &beside, known)?
+        }
+        None => [None, None],
+    };
+    Ok(Contender {
+        file: one.clone(),
+        entry,
+        rule,
+        average: average.or_else(|| worst.clone()),
+        worst,
+    })
+}
+
+fn check_tests(one: &study::Contender, rule: Rule, path: &Path) -> Result<(), StudyError> {
+    let speaking = || TESTS.iter().filter(|test| test.speaks_of(rule));
+    for test in &one.tests {
+        if !speaking().any(|known| known.name == test) {
+            let mut known: Vec<String> = speaking().map(|test| test.name.to_owned()).collect();
+            known.dedup();
+            return Err(StudyError::Test {
+                path: path.display().to_string(),
+                contender: one.label.clone(),
+                test: test.clone(),
+                known,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The worst and the average overheads of a contender.
+fn prices(
+    one: &study::Contender,
+    entry: &Entry,
+    path: &Path,
+    known: &mut Known,
+) -> Result<[Option<Overheads>; 2], StudyError> {
+    let name = path.display().to_string();
+    if !known.contains_key(&name) {
+        let read = overheads::read(&text_of(path)?).map_err(|error| StudyError::File {
+            path: name.clone(),
+            error,
+        })?;
+        known.insert(name.clone(), read);
+    }
+    let file = &known[&name];
+    let policy = one.priced_as.as_deref().unwrap_or(entry.name);
+    let found = [Use::Worst, Use::Average].map(|purpose| file.find(purpose, policy).cloned());
+    // Deadlines that hold with the average only would be no guarantee.
+    let needs_worst = one.criteria.contains(&study::Criterion::Hard) || one.simulate.is_some();
+    match (&found, needs_worst) {
+        ([None, None], _) | ([None, _], true) => {
+            let mut known: Vec<String> = file.tables.keys().map(|(_, name)| name.clone()).collect();
+            known.sort_unstable();
+            known.dedup();
+            Err(StudyError::NoOverheads {
+                path: name,
+                contender: one.label.clone(),
+                policy: policy.to_owned(),
+                known,
+            })
+        }
+        _ => Ok(found),
+    }
+}
+
+impl Contender {
+    /// The overheads that count for such a question.
+    pub const fn overheads(&self, kind: Kind) -> Option<&Overheads> {
+        match kind {
+            Kind::Shown(Criterion::Soft) => self.average.as_ref(),
+            _ => self.worst.as_ref(),
+        }
+    }
+
+    /// Whether it takes all CPUs to be allowed.
+    pub fn ignores_affinities(&self) -> bool {
+        self.file.affinities == Affinities::Ignored
+    }
+}

@@ -1,0 +1,168 @@
+//! One task set: drawing it, and asking all questions about it.
+
+use shiftwork_analysis::overheads::{Structure, as_told};
+use shiftwork_analysis::verdicts::{Answer, Candidate, Criterion, Price, analyse_under};
+use shiftwork_model::{Affinity, CpuSet, Instant, Span, TaskSet};
+use shiftwork_policy::{Interrupts, Policy};
+use shiftwork_sim::{Options, Simulation};
+use shiftwork_taskset::generate::{Key, clusters_of, generate};
+use shiftwork_trace::Counters;
+
+use crate::error::StudyError;
+use crate::plan::{Cell, Contender, Kind, Plan};
+use crate::tally::Reply;
+
+impl Plan {
+    /// The task set of this index in a cell.
+    ///
+    /// # Errors
+    /// If none can be drawn.
+    pub fn draw(&self, cell: &Cell, index: u64) -> Result<TaskSet, StudyError> {
+        let family = self.family(cell);
+        let key = Key {
+            seed: self.file.seed,
+            cell: cell.number as u64,
+            index,
+        };
+        let drawn = generate(&family.options(cell.cpus, cell.load), key);
+        let mut set = drawn.map_err(|error| StudyError::Draw {
+            cell: self.name_of(cell),
+            error,
+        })?;
+        if let Some(size) = family.cluster {
+            let clusters = clusters_of(size, cell.cpus);
+            set.platform.caches.clone_from(&clusters);
+            set.platform.clusters = clusters;
+        }
+        set.scheduler.quantum = self.file.quantum;
+        Ok(set)
+    }
+
+    /// What is known of the task set of this index, question by question, as [`Cell::asked`] lists them.
+    ///
+    /// # Errors
+    /// If it cannot be drawn.
+    pub fn trial(&self, cell: &Cell, index: u64) -> Result<Vec<Reply>, StudyError> {
+        let set = self.draw(cell, index)?;
+        let mut replies = Vec::with_capacity(cell.asked.len());
+        for (place, contender) in self.contenders.iter().enumerate() {
+            let asked = cell.asked.iter().map(|&asked| self.questions[asked]);
+            let kinds = asked.filter(|question| question.contender == place);
+            let kinds: Vec<Kind> = kinds.map(|question| question.kind).collect();
+            if !kinds.is_empty() {
+                replies.extend(self.ask(contender, &kinds, &set, index));
+            }
+        }
+        Ok(replies)
+    }
+
+    /// What is known under one contender.
+    fn ask(&self, contender: &Contender, kinds: &[Kind], set: &TaskSet, index: u64) -> Vec<Reply> {
+        let mut wide;
+        let set = match contender.ignores_affinities() {
+            true => {
+                wide = set.clone();
+                let all = Affinity::new(wide.platform.all()).expect("a platform has a CPU");
+                wide.tasks.iter_mut().for_each(|task| task.affinity = all);
+                &wide
+            }
+            false => set,
+        };
+        let reply = |&kind: &Kind| match (kind, bind(contender, set)) {
+            // A policy that does not take the set guarantees nothing about it.
+            (_, None) => Reply::default(),
+            (Kind::Shown(criterion), Some(bound)) => {
+                shown(contender, criterion, set, bound, self.file.steps)
+            }
+            (Kind::Simulated(length), Some(bound)) => {
+                simulated(contender, length, set, bound, index)
+            }
+        };
+        kinds.iter().map(reply).collect()
+    }
+}
+
+/// To which CPUs the contender binds each task; `None` if it refuses the set.
+fn bind(contender: &Contender, set: &TaskSet) -> Option<Vec<Affinity>> {
+    let policy = contender.entry.build(set).ok()?;
+    let serving = set.platform.all() - dedicated(&*policy);
+    let own = || {
+        let within = |affinity: Affinity| Affinity::new(*affinity.cpus() & serving);
+        set.tasks.iter().map(|task| within(task.affinity)).collect()
+    };
+    policy.packing().map_or_else(own, Some)
+}
+
+/// The CPU that handles interrupts alone, if there is one.
+fn dedicated(policy: &dyn Policy) -> CpuSet {
+    match policy.structure().map(|structure| structure.interrupts) {
+        Some(Interrupts::Dedicated(cpu)) => CpuSet::single(cpu),
+        _ => CpuSet::EMPTY,
+    }
+}
+
+/// Whether tests show the criterion.
+fn shown(
+    contender: &Contender,
+    criterion: Criterion,
+    set: &TaskSet,
+    bound: Vec<Affinity>,
+    steps: u64,
+) -> Reply {
+    let candidate = Candidate {
+        policy: contender.entry.name.to_owned(),
+        rule: contender.rule,
+        bound: Ok(bound),
+    };
+    let overheads = contender.overheads(Kind::Shown(criterion)).cloned();
+    let price = overheads.zip(Structure::of_policy(contender.entry.name, set));
+    let price = price.map(|(overheads, structure)| Price {
+        structure,
+        worst: Some(overheads.clone()),
+        average: Some(overheads),
+    });
+    let (analysis, _) = analyse_under(set, &[(candidate, price)], steps);
+    let answer = analysis.policies[0].judgement(criterion).answer;
+    Reply {
+        is_met: answer == Answer::Schedulable,
+        is_refuted: answer == Answer::Unschedulable,
+        tardiness: None,
+    }
+}
+
+/// Whether no deadline is missed in a simulation of this length, released as the set says.
+fn simulated(
+    contender: &Contender,
+    length: Span,
+    set: &TaskSet,
+    bound: Vec<Affinity>,
+    seed: u64,
+) -> Reply {
+    let mut set = set.clone();
+    let overheads = contender.worst.clone();
+    for (task, &bound) in set.tasks.iter_mut().zip(&bound) {
+        task.affinity = bound;
+    }
+    let told = overheads
+        .as_ref()
+        .and_then(|overheads| as_told(&set, contender.entry.name, &bound, overheads));
+    let Ok(policy) = contender.entry.build(told.as_ref().unwrap_or(&set)) else {
+        return Reply::default();
+    };
+    let horizon = Instant::ZERO + length;
+    let options = Options {
+        seed,
+        horizon,
+        overheads,
+        reserve_server: false,
+    };
+    let mut counters = Counters::new(&set, set.platform.cpus);
+    Simulation::new(&set, policy, contender.entry.order, options).run(&mut counters);
+    let misses = counters.finish(horizon).deadline_misses;
+    Reply {
+        is_met: misses == 0,
+        // Who misses a deadline without overheads of which too much may be charged is not schedulable.
+        is_refuted: misses > 0,
+        tardiness: None,
+    }
+}
