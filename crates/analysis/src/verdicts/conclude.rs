@@ -5,7 +5,7 @@ use shiftwork_model::Span;
 use super::case::{Case, Member};
 use super::catalogue::Criterion;
 use super::ground::Ground;
-use super::{Answer, Best, Bounds, Judgement, PolicyAnalysis};
+use super::{Answer, Best, Bounds, Judgement, PolicyAnalysis, Rule};
 use crate::Witness;
 
 /// Keeps bounds on the response times of a part.
@@ -35,7 +35,7 @@ fn improve(best: &mut Option<Best>, response: Span, by: &'static str) {
 }
 
 /// Bounds on response times that are within the deadlines show these, whatever they were meant for.
-fn in_time(ground: &Ground, best: &[Option<Best>]) -> Option<&'static str> {
+pub(super) fn in_time(ground: &Ground, best: &[Option<Best>]) -> Option<&'static str> {
     let by = |member: &Member| {
         let known = best[member.id.index()].as_ref()?;
         (known.response <= member.deadline).then_some(known.by)
@@ -83,7 +83,20 @@ pub(super) fn refute(judgement: &mut Judgement, by: &'static str, witness: Optio
     judgement.witness = witness;
 }
 
-pub(super) const fn undecided() -> Judgement {
+/// Before anything is asked of a policy about so many tasks.
+pub(super) fn nothing_known(policy: &str, rule: Rule, tasks: usize) -> PolicyAnalysis {
+    PolicyAnalysis {
+        policy: policy.to_owned(),
+        rule,
+        refusal: None,
+        hard: undecided(),
+        soft: undecided(),
+        bounds: Vec::new(),
+        best: vec![None; tasks],
+    }
+}
+
+const fn undecided() -> Judgement {
     Judgement {
         answer: Answer::Unknown,
         by: Vec::new(),

@@ -6,7 +6,7 @@ use shiftwork_model::{CpuSet, Task, TaskId, TaskSet};
 
 use super::case::{Case, CaseTerms, Member};
 use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
-use super::conclude::{conclude, judgement, keep, refute, undecided};
+use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::ground::{Ground, overload};
 use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
 use crate::affinity::parts::{Part, parts};
@@ -66,14 +66,14 @@ pub(super) fn is_shown(
 type Question = (usize, u64, CpuSet, Vec<Member>);
 
 /// A task set under examination.
-struct Inquiry<'a> {
+pub(super) struct Inquiry<'a> {
     set: &'a TaskSet,
     steps: u64,
     known: BTreeMap<Question, Shown>,
 }
 
 impl<'a> Inquiry<'a> {
-    const fn new(set: &'a TaskSet, steps: u64) -> Self {
+    pub(super) const fn new(set: &'a TaskSet, steps: u64) -> Self {
         Self {
             set,
             steps,
@@ -88,14 +88,10 @@ impl<'a> Inquiry<'a> {
         feasibility: &Feasibility,
         only: Option<Criterion>,
     ) -> PolicyAnalysis {
+        let tasks = self.set.tasks.len();
         let mut found = PolicyAnalysis {
-            policy: candidate.policy.clone(),
-            rule: candidate.rule,
             refusal: candidate.bound.as_ref().err().cloned(),
-            hard: undecided(),
-            soft: undecided(),
-            bounds: Vec::new(),
-            best: vec![None; self.set.tasks.len()],
+            ..nothing_known(&candidate.policy, candidate.rule, tasks)
         };
         match &candidate.bound {
             Ok(bound) => {
@@ -176,7 +172,7 @@ impl<'a> Inquiry<'a> {
     }
 
     /// The parts of the tasks where the policy binds them.
-    fn grounds(&self, bound: &[CpuSet]) -> Vec<Ground> {
+    pub(super) fn grounds(&self, bound: &[CpuSet]) -> Vec<Ground> {
         let members = self.members(bound);
         let cpus: Vec<CpuSet> = members.iter().map(|member| member.cpus).collect();
         let parts = parts(&cpus);
@@ -189,7 +185,7 @@ impl<'a> Inquiry<'a> {
     }
 
     /// All tasks with the CPUs that they ask for.
-    fn whole(&self) -> Ground {
+    pub(super) fn whole(&self) -> Ground {
         let cpus: Vec<CpuSet> = self
             .set
             .tasks

@@ -14,6 +14,7 @@ mod ask;
 mod case;
 mod catalogue;
 mod conclude;
+mod decide;
 mod ground;
 mod judge;
 mod policy;
@@ -25,6 +26,7 @@ mod words;
 
 pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
+pub use decide::{Decision, Question, decide};
 pub use judge::analyse;
 pub use policy::{POLICIES, Rule};
 pub use scale::{Factor, largest_factor};

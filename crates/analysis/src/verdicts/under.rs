@@ -187,8 +187,13 @@ impl Question<'_> {
 
     /// What is known of the tasks with this charged to them, their bounds counted from real releases.
     fn ask(&self, free: &PolicyAnalysis, charged: &Charged) -> PolicyAnalysis {
-        let mut known = match self.stand_in(&charged.inflated) {
-            Some((set, candidate)) => {
+        let mut known = match stand_in(self.set, &charged.inflated) {
+            Some((set, bound)) => {
+                let candidate = Candidate {
+                    bound: Ok(bound),
+                    rule: rule_under(self.candidate.rule),
+                    policy: self.candidate.policy.clone(),
+                };
                 let analysis = analyse(&set, &[candidate], self.steps);
                 analysis.policies.into_iter().next()
             }
@@ -213,33 +218,33 @@ impl Question<'_> {
         }
         known
     }
+}
 
-    /// The task set that stands for the real one on a machine that schedules for free; `None` if there is
-    /// none.
-    fn stand_in(&self, inflated: &[Inflated]) -> Option<(TaskSet, Candidate)> {
-        let mut set = self.set.clone();
-        let mut bound = Vec::new();
-        // Those who name no priority have one by deadline, which is to stay as it is.
-        let priorities = self.set.priorities();
-        for ((task, priority), inflated) in set.tasks.iter_mut().zip(priorities).zip(inflated) {
-            let parameters = inflated.task?;
-            task.cost = parameters.cost;
-            task.period = parameters.period;
-            task.deadline = parameters.deadline;
-            task.priority = Some(priority);
-            bound.push(Affinity::new(inflated.cpus)?);
-        }
-        let candidate = Candidate {
-            bound: Ok(bound),
-            rule: match self.candidate.rule {
-                // The stand-ins need whole quanta and come where these begin: that nobody decides in
-                // between changes nothing.
-                Rule::InQuanta => Rule::Preemptive(Order::Edf, Placement::Global),
-                other => other,
-            },
-            ..self.candidate.clone()
-        };
-        Some((set, candidate))
+/// The task set that stands for the real one on a machine that schedules for free, and where its tasks are
+/// bound; `None` if there is none.
+pub(super) fn stand_in(set: &TaskSet, inflated: &[Inflated]) -> Option<(TaskSet, Vec<Affinity>)> {
+    let mut stand_in = set.clone();
+    let mut bound = Vec::new();
+    // Those who name no priority have one by deadline, which is to stay as it is.
+    let priorities = set.priorities();
+    for ((task, priority), inflated) in stand_in.tasks.iter_mut().zip(priorities).zip(inflated) {
+        let parameters = inflated.task?;
+        task.cost = parameters.cost;
+        task.period = parameters.period;
+        task.deadline = parameters.deadline;
+        task.priority = Some(priority);
+        bound.push(Affinity::new(inflated.cpus)?);
+    }
+    Some((stand_in, bound))
+}
+
+/// The rule under which the stand-ins are scheduled.
+pub(super) const fn rule_under(rule: Rule) -> Rule {
+    match rule {
+        // The stand-ins need whole quanta and come where these begin: that nobody decides in between
+        // changes nothing.
+        Rule::InQuanta => Rule::Preemptive(Order::Edf, Placement::Global),
+        other => other,
     }
 }
 

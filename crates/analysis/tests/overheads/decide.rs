@@ -1,0 +1,90 @@
+//! One question gets the answer that asking everything gives.
+
+use shiftwork_analysis::overheads::Structure;
+use shiftwork_analysis::verdicts::{
+    Best, Criterion, POLICIES, PolicyAnalysis, Price, Question, analyse_under, decide,
+};
+use shiftwork_model::{Overheads, RandomStream, Span, TaskSet};
+
+use crate::{candidate, random};
+
+const STEPS: u64 = 20_000;
+
+/// Further names with rules or structures of their own.
+const OTHERS: [&str; 6] = ["dl-linux", "CQm", "S-CQm", "CE1", "CQ1", "FEm"];
+
+fn price(policy: &str, set: &TaskSet, criterion: Criterion, overheads: &Overheads) -> Price {
+    let overheads = Some(overheads.clone());
+    let [worst, average] = match criterion {
+        Criterion::Hard => [overheads, None],
+        Criterion::Soft => [None, overheads],
+    };
+    Price {
+        structure: Structure::of_policy(policy, set).unwrap(),
+        worst,
+        average,
+    }
+}
+
+/// The largest bound on tardiness that is known when everything was asked.
+fn tardiness(set: &TaskSet, found: &PolicyAnalysis) -> Option<Span> {
+    let late = |(best, deadline): (&Option<Best>, Span)| {
+        best.as_ref()
+            .map(|best| best.response.saturating_sub(deadline))
+    };
+    let deadlines = set.tasks.iter().map(|task| task.deadline);
+    let bounds: Option<Vec<Span>> = found.best.iter().zip(deadlines).map(late).collect();
+    bounds.map(|bounds| bounds.into_iter().max().unwrap_or(Span::ZERO))
+}
+
+#[test]
+fn the_answer_is_that_of_asking_everything() {
+    let seeds = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 3_000,
+        None => 30,
+    };
+    let mut counts = [0; 3];
+    for seed in 0..seeds {
+        for policy in POLICIES.into_iter().chain(OTHERS) {
+            let mut stream = RandomStream::new(seed, 83, 0);
+            let set = random::system(policy, &mut stream);
+            let overheads = random::overheads(&mut stream);
+            let candidate = candidate(&set, policy);
+            let Ok(bound) = candidate.bound.clone() else {
+                continue;
+            };
+            for criterion in [Criterion::Hard, Criterion::Soft] {
+                for overheads in [None, Some(&overheads)] {
+                    let context = format!("seed {seed}, {policy}, {criterion:?}, {overheads:?}");
+                    let price = overheads.map(|it| price(policy, &set, criterion, it));
+                    let asked = [(candidate.clone(), price.clone())];
+                    let (all, _) = analyse_under(&set, &asked, STEPS);
+                    let all = &all.policies[0];
+                    let question = Question {
+                        rule: candidate.rule,
+                        bound: &bound,
+                        price: price.as_ref().map(|it| &it.structure).zip(overheads),
+                        criterion,
+                        steps: STEPS,
+                        only: None,
+                        tardiness: false,
+                    };
+                    let found = decide(&set, &question);
+                    let judgement = all.judgement(criterion);
+                    assert_eq!(found.answer, judgement.answer, "{context}");
+                    assert_eq!(found.tardiness, None, "{context}");
+                    let question = Question {
+                        tardiness: true,
+                        ..question
+                    };
+                    let with_bound = decide(&set, &question);
+                    assert_eq!(with_bound.answer, found.answer, "{context}");
+                    let expected = tardiness(&set, all);
+                    assert_eq!(with_bound.tardiness, expected, "{context}");
+                    counts[found.answer as usize] += 1;
+                }
+            }
+        }
+    }
+    assert!(counts.iter().all(|&count| count > 100), "{counts:?}");
+}
