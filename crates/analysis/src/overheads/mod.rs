@@ -68,7 +68,7 @@ mod quanta;
 use shiftwork_model::{Affinity, CpuSet, Overheads, Span, TaskSet};
 
 use crate::Sporadic;
-use crate::affinity::parts::parts;
+use crate::affinity::parts::{Part, parts};
 use crate::pfair::Quanta;
 use crate::verdicts::Rule;
 use charges::Charges;
@@ -177,11 +177,7 @@ pub fn inflate(
         if part.members.iter().any(|&place| bound[place] != part.cpus) {
             return None;
         }
-        let charges = Charges::new(set, (rule, structure), &part, overheads);
-        let of_part: Vec<Inflated> = match &structure.quantum {
-            None => events::inflate(set, rule, &part, &charges),
-            Some(quanta) => quanta::inflate(set, (rule, quanta), &part, &charges),
-        };
+        let of_part = inflate_part(set, (rule, structure), &part, overheads);
         for (&place, one) in part.members.iter().zip(of_part) {
             inflated[place] = Some(Inflated {
                 cpus: part.cpus,
@@ -190,6 +186,20 @@ pub fn inflate(
         }
     }
     inflated.into_iter().collect()
+}
+
+/// The tasks of one part, in its order; where they run is not said.
+pub(crate) fn inflate_part(
+    set: &TaskSet,
+    (rule, structure): (Rule, &Structure),
+    part: &Part,
+    overheads: &Overheads,
+) -> Vec<Inflated> {
+    let charges = Charges::new(set, (rule, structure), part, overheads);
+    match &structure.quantum {
+        None => events::inflate(set, rule, part, &charges),
+        Some(quanta) => quanta::inflate(set, (rule, quanta), part, &charges),
+    }
 }
 
 /// The task set as a scheduler has to be told it that gives each job a number of quanta (Pfair): with costs for

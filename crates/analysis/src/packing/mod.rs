@@ -7,9 +7,11 @@
 mod assign;
 mod bin;
 mod search;
+mod under;
 
 pub use assign::{Assignment, assign};
 pub use shiftwork_model::{Fit, Heuristic};
+pub use under::pack_under;
 
 use std::cmp::Reverse;
 
