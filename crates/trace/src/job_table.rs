@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use shiftwork_model::{Happening, Instant, JobId, Recorder, TaskId, TaskSet};
+use shiftwork_model::{Happening, Instant, Recorder, Span, TaskSet};
 
-use crate::backlog::{Backlog, Pending, Run};
+use crate::jobs::{JobRow, JobSink, Jobs};
 
 /// The columns of the table.
 pub const JOB_TABLE_HEADER: &str =
@@ -16,220 +16,106 @@ pub const SERVER_DEADLINE_COLUMN: &str = "server_deadline_ns";
 /// Rows are handed to the writer in pieces of about this many bytes.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Writes one row per job, under the columns of [`JOB_TABLE_HEADER`].
-///
-/// Completed jobs come in the order of their completion. Jobs that are not finished at the horizon
-/// come last, by task and number, with what is not known of them left empty; those that were dropped
-/// because their task left are among them. A job starts at the first instant after which it runs.
-///
-/// Memory is that of [`Counters`](crate::Counters): it does not grow with the number of rows.
+/// Writes one row per job, under the columns of [`JOB_TABLE_HEADER`], in the order of [`Jobs`]. What is
+/// not known of a job is left empty.
 #[derive(Debug)]
-pub struct JobTable<W: Write> {
+pub struct JobTable<W: Write>(Jobs<Lines<W>>);
+
+/// Rows as lines.
+#[derive(Debug)]
+struct Lines<W: Write> {
     out: W,
-    rows: Vec<u8>,
+    lines: Vec<u8>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
-    tasks: Vec<TaskRows>,
-    dropped: Vec<Unfinished>,
-    /// Whether rows end with the deadline of the server.
+    /// The name of each task, quoted as CSV asks for.
+    names: Vec<String>,
+    /// Whether lines end with the deadline of the server.
     server_deadlines: bool,
-}
-
-#[derive(Debug, Default)]
-struct TaskRows {
-    /// The task's name, quoted as CSV asks for.
-    name: String,
-    backlog: Backlog,
-    /// When the oldest pending job first ran.
-    start: Option<Instant>,
-    /// The deadline by which the task was last scheduled.
-    server_deadline: Option<Instant>,
-    /// On how many CPUs the oldest pending job is, in the midst of an instant perhaps on two.
-    cpus: usize,
-}
-
-/// Jobs of one task that will not finish, and when the first of them started.
-#[derive(Debug)]
-struct Unfinished {
-    task: TaskId,
-    run: Run,
-    start: Option<Instant>,
 }
 
 impl<W: Write> Recorder for JobTable<W> {
     fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, deadline } => {
-                if let Some(task) = self.tasks.get_mut(job.task.index()) {
-                    task.backlog.push(Pending {
-                        number: job.number,
-                        release: at,
-                        deadline,
-                    });
-                }
-            }
-            Happening::Switched { from, to, .. } => {
-                if let Some(task) = from.and_then(|job| self.current(job)) {
-                    task.leave_cpu(at);
-                }
-                if let Some(task) = to.and_then(|job| self.current(job)) {
-                    task.enter_cpu(at);
-                }
-            }
-            Happening::Ready { job, deadline, .. } => self.schedule(job.task, deadline),
-            Happening::Replenished { task, deadline, .. } => self.schedule(task, deadline),
-            Happening::Completed { job } => self.complete(job, at),
-            Happening::Left { task } => self.drop_jobs(task),
-            _ => {}
-        }
+        self.0.record(at, what);
     }
 }
 
 impl<W: Write> JobTable<W> {
     /// A table of the jobs of this task set. Writes in large pieces, so `out` needs no buffer.
     pub fn new(set: &TaskSet, out: W) -> Self {
-        let tasks = set.tasks.iter().map(|task| TaskRows {
-            name: quoted(&task.name),
-            ..TaskRows::default()
-        });
-        Self {
-            out,
-            rows: format!("{JOB_TABLE_HEADER}\n").into_bytes(),
-            failed: None,
-            tasks: tasks.collect(),
-            dropped: Vec::new(),
-            server_deadlines: false,
-        }
+        Self::with(set, out, false)
     }
 
-    /// Adds [`SERVER_DEADLINE_COLUMN`]: the deadline by which the job was scheduled when it finished, that
-    /// of its server, where servers do not follow the releases. Empty for unfinished jobs. Before the
-    /// first record only.
-    pub fn with_server_deadlines(mut self) -> Self {
-        self.server_deadlines = true;
-        self.rows = format!("{JOB_TABLE_HEADER},{SERVER_DEADLINE_COLUMN}\n").into_bytes();
-        self
+    /// With [`SERVER_DEADLINE_COLUMN`]: the deadline by which the job was scheduled when it finished, that
+    /// of its server, where servers do not follow the releases. Empty for unfinished jobs.
+    pub fn with_server_deadlines(set: &TaskSet, out: W) -> Self {
+        Self::with(set, out, true)
+    }
+
+    fn with(set: &TaskSet, out: W, server_deadlines: bool) -> Self {
+        let header = match server_deadlines {
+            true => format!("{JOB_TABLE_HEADER},{SERVER_DEADLINE_COLUMN}\n"),
+            false => format!("{JOB_TABLE_HEADER}\n"),
+        };
+        let lines = Lines {
+            out,
+            lines: header.into_bytes(),
+            failed: None,
+            names: set.tasks.iter().map(|task| quoted(&task.name)).collect(),
+            server_deadlines,
+        };
+        Self(Jobs::new(set, lines))
     }
 
     /// The run ends at `horizon`: writes the jobs that are not finished, and everything held back.
     ///
     /// # Errors
     /// The first error that `out` gave, now or earlier.
-    pub fn finish(mut self, horizon: Instant) -> io::Result<W> {
-        for index in 0..self.tasks.len() {
-            self.drop_jobs(TaskId::from_index(index));
-        }
-        let mut unfinished = std::mem::take(&mut self.dropped);
-        unfinished.sort_by_key(|jobs| jobs.task);
-        for Unfinished { task, run, start } in unfinished {
-            let starts = std::iter::once(start).chain(std::iter::repeat(None));
-            let released = run.jobs().take_while(|job| job.release < horizon);
-            for (job, start) in released.zip(starts) {
-                self.write_row(task, job, start, None);
-            }
-        }
-        self.flush();
-        match self.failed {
+    pub fn finish(self, horizon: Instant) -> io::Result<W> {
+        let mut lines = self.0.finish(horizon);
+        lines.flush();
+        match lines.failed {
             Some(error) => Err(error),
-            None => self.out.flush().map(|()| self.out),
+            None => lines.out.flush().map(|()| lines.out),
         }
-    }
-
-    /// The task whose oldest pending job this is.
-    fn current(&mut self, job: JobId) -> Option<&mut TaskRows> {
-        let task = self.tasks.get_mut(job.task.index())?;
-        let oldest = task.backlog.front()?;
-        (oldest.number == job.number).then_some(task)
-    }
-
-    fn schedule(&mut self, id: TaskId, deadline: Instant) {
-        if let Some(task) = self.tasks.get_mut(id.index()) {
-            task.server_deadline = Some(deadline);
-        }
-    }
-
-    fn complete(&mut self, id: JobId, at: Instant) {
-        let Some(task) = self.tasks.get_mut(id.task.index()) else {
-            return;
-        };
-        if let Some(job) = task.backlog.pop(id.number) {
-            let start = task.start.take();
-            task.cpus = 0;
-            self.write_row(id.task, job, start, Some(at));
-        }
-    }
-
-    fn drop_jobs(&mut self, id: TaskId) {
-        let Some(task) = self.tasks.get_mut(id.index()) else {
-            return;
-        };
-        task.cpus = 0;
-        for run in task.backlog.drain() {
-            self.dropped.push(Unfinished {
-                task: id,
-                run,
-                start: task.start.take(),
-            });
-        }
-    }
-
-    fn write_row(
-        &mut self,
-        task: TaskId,
-        job: Pending,
-        start: Option<Instant>,
-        finish: Option<Instant>,
-    ) {
-        let rows = &mut self.rows;
-        let TaskRows {
-            name,
-            server_deadline,
-            ..
-        } = &self.tasks[task.index()];
-        rows.extend_from_slice(name.as_bytes());
-        let fields = [
-            Some(job.number),
-            Some(job.release.as_ns()),
-            Some(job.deadline.as_ns()),
-            start.map(Instant::as_ns),
-            finish.map(Instant::as_ns),
-            finish.map(|at| at.late_since(job.release).as_ns()),
-            finish.map(|at| at.late_since(job.deadline).as_ns()),
-        ];
-        let server_deadline = finish.and(*server_deadline).map(Instant::as_ns);
-        let server_deadline = self.server_deadlines.then_some(server_deadline);
-        for field in fields.into_iter().chain(server_deadline) {
-            rows.push(b',');
-            if let Some(number) = field {
-                write!(rows, "{number}").expect("writing to memory does not fail");
-            }
-        }
-        rows.push(b'\n');
-        if rows.len() >= CHUNK_BYTES {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(&self.rows).err();
-        }
-        self.rows.clear();
     }
 }
 
-impl TaskRows {
-    fn enter_cpu(&mut self, at: Instant) {
-        self.cpus += 1;
-        self.start = self.start.or(Some(at));
-    }
-
-    /// A job that is taken off again at the very instant it was put on a CPU has not started.
-    fn leave_cpu(&mut self, at: Instant) {
-        self.cpus = self.cpus.saturating_sub(1);
-        if self.cpus == 0 && self.start == Some(at) {
-            self.start = None;
+impl<W: Write> JobSink for Lines<W> {
+    fn take(&mut self, row: &JobRow) {
+        let lines = &mut self.lines;
+        let name = &self.names[row.job.task.index()];
+        lines.extend_from_slice(name.as_bytes());
+        let fields = [
+            Some(row.job.number),
+            Some(row.release.as_ns()),
+            Some(row.deadline.as_ns()),
+            row.start.map(Instant::as_ns),
+            row.finish.map(Instant::as_ns),
+            row.response().map(Span::as_ns),
+            row.tardiness().map(Span::as_ns),
+        ];
+        let server_deadline = row.server_deadline.map(Instant::as_ns);
+        let server_deadline = self.server_deadlines.then_some(server_deadline);
+        for field in fields.into_iter().chain(server_deadline) {
+            lines.push(b',');
+            if let Some(number) = field {
+                write!(lines, "{number}").expect("writing to memory does not fail");
+            }
         }
+        lines.push(b'\n');
+        if lines.len() >= CHUNK_BYTES {
+            self.flush();
+        }
+    }
+}
+
+impl<W: Write> Lines<W> {
+    fn flush(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.lines).err();
+        }
+        self.lines.clear();
     }
 }
 
@@ -246,6 +132,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::testing::{Story, at, set};
+    use shiftwork_model::TaskId;
 
     fn rows(set: &TaskSet, story: &Story, horizon: u64) -> Vec<String> {
         let mut table = JobTable::new(set, Vec::new());
@@ -356,7 +243,7 @@ mod tests {
             .complete(0, 1)
             .tell(replenished(30))
             .release(0, 2, 20);
-        let mut table = JobTable::new(&two_tasks(), Vec::new()).with_server_deadlines();
+        let mut table = JobTable::with_server_deadlines(&two_tasks(), Vec::new());
         story.play(&mut table);
         let text = String::from_utf8(table.finish(at(15)).unwrap()).unwrap();
         let lines: Vec<&str> = text.lines().collect();

@@ -13,8 +13,10 @@ pub mod check;
 mod counters;
 mod inversions;
 mod job_table;
+mod jobs;
 pub mod perfetto;
 mod running;
+mod segments;
 mod statistics;
 mod summary;
 #[cfg(test)]
@@ -26,5 +28,7 @@ pub use inversions::{
     Kind as InversionKind,
 };
 pub use job_table::{JOB_TABLE_HEADER, JobTable, SERVER_DEADLINE_COLUMN};
+pub use jobs::{JobRow, JobSink, Jobs};
+pub use segments::{Segment, Segments};
 pub use statistics::{Distribution, SpanStatistics};
 pub use summary::{RunSummary, SCHEMA_VERSION, TaskSummary};

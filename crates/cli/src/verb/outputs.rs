@@ -189,11 +189,11 @@ impl Outputs {
         let jobs = match &args.jobs {
             Some(file) => {
                 let path = path(file);
-                let table = JobTable::new(set, create(&path)?);
+                let file = create(&path)?;
                 // Elsewhere a server follows the releases.
                 let table = match entry.invariant {
-                    Invariant::PushPull => table.with_server_deadlines(),
-                    _ => table,
+                    Invariant::PushPull => JobTable::with_server_deadlines(set, file),
+                    _ => JobTable::new(set, file),
                 };
                 Some((path, table))
             }

@@ -1,0 +1,209 @@
+//! What becomes of every job, as one row each.
+
+use shiftwork_model::{Happening, Instant, JobId, Recorder, Span, TaskId, TaskSet};
+
+use crate::backlog::{Backlog, Pending, Run};
+
+/// One job of a run, with what is known of it at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobRow {
+    /// Its task and its number, from 1.
+    pub job: JobId,
+    /// When it was released.
+    pub release: Instant,
+    /// Its own absolute deadline.
+    pub deadline: Instant,
+    /// The first instant after which it ran; `None` if it never did.
+    pub start: Option<Instant>,
+    /// When it finished; `None` if it did not by the horizon, or its task left.
+    pub finish: Option<Instant>,
+    /// The deadline by which it was scheduled when it finished, that of its server, where servers do not
+    /// follow the releases. `None` of unfinished jobs.
+    pub server_deadline: Option<Instant>,
+}
+
+impl JobRow {
+    /// From the release to the finish; `None` if it is not finished.
+    pub fn response(&self) -> Option<Span> {
+        self.finish.map(|at| at.late_since(self.release))
+    }
+
+    /// From the deadline to the finish, zero if that is earlier; `None` if it is not finished.
+    pub fn tardiness(&self) -> Option<Span> {
+        self.finish.map(|at| at.late_since(self.deadline))
+    }
+}
+
+/// Takes the rows of a run.
+pub trait JobSink {
+    /// Takes the next row.
+    fn take(&mut self, row: &JobRow);
+}
+
+/// Keeps them all.
+impl JobSink for Vec<JobRow> {
+    fn take(&mut self, row: &JobRow) {
+        self.push(*row);
+    }
+}
+
+/// Follows every job through the records of a run, and hands one row for each to a [`JobSink`].
+///
+/// Completed jobs come in the order of their completion. Jobs that are not finished at the horizon
+/// come last, by task and number; those that were dropped because their task left are among them.
+///
+/// Memory is that of [`Counters`](crate::Counters): it does not grow with the number of rows.
+#[derive(Clone, Debug)]
+pub struct Jobs<S> {
+    sink: S,
+    tasks: Vec<TaskJobs>,
+    dropped: Vec<Unfinished>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct TaskJobs {
+    backlog: Backlog,
+    /// When the oldest pending job first ran.
+    start: Option<Instant>,
+    /// The deadline by which the task was last scheduled.
+    server_deadline: Option<Instant>,
+    /// On how many CPUs the oldest pending job is, in the midst of an instant perhaps on two.
+    cpus: usize,
+}
+
+/// Jobs of one task that will not finish, and when the first of them started.
+#[derive(Clone, Debug)]
+struct Unfinished {
+    task: TaskId,
+    run: Run,
+    start: Option<Instant>,
+}
+
+impl<S: JobSink> Recorder for Jobs<S> {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        match *what {
+            Happening::Released { job, deadline } => {
+                if let Some(task) = self.tasks.get_mut(job.task.index()) {
+                    task.backlog.push(Pending {
+                        number: job.number,
+                        release: at,
+                        deadline,
+                    });
+                }
+            }
+            Happening::Switched { from, to, .. } => {
+                if let Some(task) = from.and_then(|job| self.current(job)) {
+                    task.leave_cpu(at);
+                }
+                if let Some(task) = to.and_then(|job| self.current(job)) {
+                    task.enter_cpu(at);
+                }
+            }
+            Happening::Ready { job, deadline, .. } => self.schedule(job.task, deadline),
+            Happening::Replenished { task, deadline, .. } => self.schedule(task, deadline),
+            Happening::Completed { job } => self.complete(job, at),
+            Happening::Left { task } => self.drop_jobs(task),
+            _ => {}
+        }
+    }
+}
+
+impl<S: JobSink> Jobs<S> {
+    /// Nothing happened yet, in a run of this task set.
+    pub fn new(set: &TaskSet, sink: S) -> Self {
+        Self {
+            sink,
+            tasks: vec![TaskJobs::default(); set.tasks.len()],
+            dropped: Vec::new(),
+        }
+    }
+
+    /// The run ends at `horizon`: hands over the jobs that are not finished, and returns the sink.
+    pub fn finish(mut self, horizon: Instant) -> S {
+        for index in 0..self.tasks.len() {
+            self.drop_jobs(TaskId::from_index(index));
+        }
+        let mut unfinished = std::mem::take(&mut self.dropped);
+        unfinished.sort_by_key(|jobs| jobs.task);
+        for Unfinished { task, run, start } in unfinished {
+            let starts = std::iter::once(start).chain(std::iter::repeat(None));
+            let released = run.jobs().take_while(|job| job.release < horizon);
+            for (job, start) in released.zip(starts) {
+                self.sink.take(&row(task, job, start));
+            }
+        }
+        self.sink
+    }
+
+    /// The task whose oldest pending job this is.
+    fn current(&mut self, job: JobId) -> Option<&mut TaskJobs> {
+        let task = self.tasks.get_mut(job.task.index())?;
+        let oldest = task.backlog.front()?;
+        (oldest.number == job.number).then_some(task)
+    }
+
+    fn schedule(&mut self, id: TaskId, deadline: Instant) {
+        if let Some(task) = self.tasks.get_mut(id.index()) {
+            task.server_deadline = Some(deadline);
+        }
+    }
+
+    fn complete(&mut self, id: JobId, at: Instant) {
+        let Some(task) = self.tasks.get_mut(id.task.index()) else {
+            return;
+        };
+        if let Some(job) = task.backlog.pop(id.number) {
+            task.cpus = 0;
+            let start = task.start.take();
+            self.sink.take(&JobRow {
+                finish: Some(at),
+                server_deadline: task.server_deadline,
+                ..row(id.task, job, start)
+            });
+        }
+    }
+
+    fn drop_jobs(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(id.index()) else {
+            return;
+        };
+        task.cpus = 0;
+        for run in task.backlog.drain() {
+            self.dropped.push(Unfinished {
+                task: id,
+                run,
+                start: task.start.take(),
+            });
+        }
+    }
+}
+
+impl TaskJobs {
+    fn enter_cpu(&mut self, at: Instant) {
+        self.cpus += 1;
+        self.start = self.start.or(Some(at));
+    }
+
+    /// A job that is taken off again at the very instant it was put on a CPU has not started.
+    fn leave_cpu(&mut self, at: Instant) {
+        self.cpus = self.cpus.saturating_sub(1);
+        if self.cpus == 0 && self.start == Some(at) {
+            self.start = None;
+        }
+    }
+}
+
+/// A job that is not finished.
+const fn row(task: TaskId, job: Pending, start: Option<Instant>) -> JobRow {
+    JobRow {
+        job: JobId {
+            task,
+            number: job.number,
+        },
+        release: job.release,
+        deadline: job.deadline,
+        start,
+        finish: None,
+        server_deadline: None,
+    }
+}

@@ -1,0 +1,144 @@
+//! Who ran where, from when to when.
+
+use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder};
+
+use crate::running::Running;
+
+/// A stretch of time in which a CPU ran a job. Never of length zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The job.
+    pub job: JobId,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// When it came to the CPU.
+    pub from: Instant,
+    /// When it left it, or the horizon.
+    pub to: Instant,
+}
+
+/// Keeps the schedule of a run. States are compared between whole instants, as by
+/// [`Counters`](crate::Counters): of several switches of a CPU at one instant only the last counts.
+///
+/// Memory grows with the number of segments.
+#[derive(Clone, Debug)]
+pub struct Segments {
+    now: Instant,
+    running: Running,
+    /// Since when each CPU runs what it runs.
+    since: Vec<Instant>,
+    done: Vec<Segment>,
+}
+
+impl Recorder for Segments {
+    fn record(&mut self, at: Instant, what: &Happening) {
+        if at != self.now {
+            self.settle();
+            self.now = at;
+        }
+        if let Happening::Switched { cpu, to, .. } = *what {
+            self.running.switch(cpu, to);
+        }
+    }
+}
+
+impl Segments {
+    /// Nothing has run yet on these many CPUs.
+    pub fn new(cpus: usize) -> Self {
+        Self {
+            now: Instant::ZERO,
+            running: Running::new(cpus),
+            since: vec![Instant::ZERO; cpus],
+            done: Vec::new(),
+        }
+    }
+
+    /// The run ends at `horizon`, and no record is later. Gives the segments by their starts, those that
+    /// start together by CPU.
+    pub fn finish(mut self, horizon: Instant) -> Vec<Segment> {
+        if self.now < horizon {
+            self.settle();
+        }
+        for cpu in (0..self.since.len()).map(CpuId::from_index) {
+            if let Some(job) = self.running.before(cpu) {
+                self.close(cpu, job, horizon);
+            }
+        }
+        self.done
+            .sort_unstable_by_key(|segment| (segment.from, segment.cpu));
+        self.done
+    }
+
+    /// The instant is over: what its switches came to ends some segments and begins others.
+    fn settle(&mut self) {
+        if self.running.is_settled() {
+            return;
+        }
+        let changes: Vec<_> = self.running.changes().collect();
+        for change in changes {
+            if let Some(job) = change.before {
+                self.close(change.cpu, job, self.now);
+            }
+            self.since[change.cpu.index()] = self.now;
+        }
+        self.running.settle();
+    }
+
+    fn close(&mut self, cpu: CpuId, job: JobId, to: Instant) {
+        let from = self.since[cpu.index()];
+        self.done.push(Segment { job, cpu, from, to });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Story, at};
+
+    fn segments(story: &Story, horizon: u64) -> Vec<(usize, (usize, u64), u64, u64)> {
+        let mut segments = Segments::new(2);
+        story.play(&mut segments);
+        let found = segments.finish(at(horizon)).into_iter();
+        let plain = found.map(|segment| {
+            let JobId { task, number } = segment.job;
+            let (from, to) = (segment.from.as_ns(), segment.to.as_ns());
+            (segment.cpu.index(), (task.index(), number), from, to)
+        });
+        plain.collect()
+    }
+
+    #[test]
+    fn a_segment_lasts_from_the_last_switch_of_one_instant_to_that_of_another() {
+        let story = Story::default()
+            .at(0)
+            .switch(0, Some((0, 1)))
+            .switch(0, Some((1, 1)))
+            .switch(1, Some((0, 1)))
+            .at(4)
+            .switch(0, None)
+            .switch(0, Some((1, 1)))
+            .at(7)
+            .switch(1, None)
+            .switch(0, Some((0, 1)))
+            .at(9)
+            .switch(0, Some((0, 2)));
+        let expected = [
+            (0, (1, 1), 0, 7),
+            (1, (0, 1), 0, 7),
+            (0, (0, 1), 7, 9),
+            (0, (0, 2), 9, 12),
+        ];
+        assert_eq!(segments(&story, 12), expected);
+    }
+
+    #[test]
+    fn what_is_switched_at_the_horizon_belongs_to_no_run() {
+        let story = Story::default()
+            .at(3)
+            .switch(0, Some((0, 1)))
+            .at(5)
+            .switch(0, Some((1, 1)))
+            .switch(1, Some((0, 1)));
+        assert_eq!(segments(&story, 5), [(0, (0, 1), 3, 5)]);
+    }
+}
