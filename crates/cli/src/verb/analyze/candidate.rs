@@ -1,16 +1,17 @@
 //! Which policies are looked at, and where each binds the tasks.
 
-use shiftwork_analysis::verdicts::{Candidate, POLICIES, Rule, analyse, left_out};
+use shiftwork_analysis::verdicts::{Candidate, POLICIES, Rule};
 use shiftwork_model::{Affinity, TaskSet};
-use shiftwork_report::Bound;
 
+use super::error::QuestionError;
 use crate::catalogue;
-use crate::failure::Failure;
 
 /// A policy of which something is known, by its name in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
+    /// The name.
     pub name: String,
+    /// How it schedules.
     pub rule: Rule,
 }
 
@@ -18,21 +19,18 @@ pub struct Named {
 ///
 /// # Errors
 /// If there is no such policy, or nothing is known of it.
-pub fn named(name: &str) -> Result<Named, Failure> {
+pub fn named(name: &str) -> Result<Named, QuestionError> {
     let known = POLICIES
         .iter()
         .find(|known| known.eq_ignore_ascii_case(name));
     let name = match (known, catalogue::find(name)) {
         (Some(known), _) => (*known).to_owned(),
         (None, Ok(entry)) => entry.name.to_owned(),
-        (None, Err(error)) => return Err(Failure::input(error)),
+        (None, Err(error)) => return Err(QuestionError::Policy(error)),
     };
     match Rule::of_policy(&name) {
         Some(rule) => Ok(Named { name, rule }),
-        None => Err(Failure::input(format_args!(
-            "no test speaks of {name}; there are tests for {}",
-            POLICIES.join(" ")
-        ))),
+        None => Err(QuestionError::NoTest(name)),
     }
 }
 
@@ -59,24 +57,4 @@ fn bound(named: &Named, set: &TaskSet) -> Result<Vec<Affinity>, String> {
     let entry = catalogue::find(&named.name).map_err(|error| error.to_string())?;
     let policy = entry.build(set).map_err(|error| error.to_string())?;
     Ok(policy.packing().unwrap_or_else(own))
-}
-
-/// Bounds on the response times of all tasks under the policy with this name, for a page about a run of
-/// them; none if nothing is known, or if the task set says more than tests take into account.
-pub fn bounds(set: &TaskSet, policy: &str, steps: u64) -> Vec<Option<Bound>> {
-    let Ok(named) = named(policy) else {
-        return Vec::new();
-    };
-    if !left_out(set).is_empty() || set.scheduler.reserve_server {
-        return Vec::new();
-    }
-    let analysis = analyse(set, &[candidate(&named, set)], steps);
-    let best = analysis.policies.into_iter().flat_map(|found| found.best);
-    best.map(|best| {
-        best.map(|best| Bound {
-            response: best.response,
-            by: best.by,
-        })
-    })
-    .collect()
 }

@@ -12,10 +12,26 @@ use shiftwork_model::TaskSet;
 use shiftwork_taskset::overheads::OverheadFile;
 
 use super::candidate::{self, Named, candidate};
-use super::{counterexample, priced};
-use crate::args::{AnalyzeArgs, CriterionName};
-use crate::failure::{Answer, Failure};
+use super::counterexample;
+use super::error::QuestionError;
+use super::price::price;
 use crate::verb::unconditional::why_nothing_is_guaranteed;
+
+/// What is asked about a task set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The policies to look at, in any case; empty: all of which tests speak, and the task set's own is the
+    /// one that counts.
+    pub policies: Vec<String>,
+    /// What is asked of them; `None`: what each policy promises.
+    pub criterion: Option<Criterion>,
+    /// How many steps each test may take for each policy before it gives up.
+    pub max_steps: u64,
+    /// Whether to find the largest factor on all costs under which it stays so.
+    pub scale: bool,
+    /// Whether to propose affinities.
+    pub assign: bool,
+}
 
 /// What admission says under one policy.
 pub struct Admission {
@@ -93,14 +109,14 @@ impl Findings {
     /// # Errors
     /// If a policy is named that does not exist.
     pub fn of(
-        args: &AnalyzeArgs,
+        question: &Question,
         set: &TaskSet,
         overheads: Option<(String, OverheadFile)>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, QuestionError> {
         let of_file = set.scheduler.policy.iter();
-        let names: Vec<&String> = match args.policies.is_empty() {
+        let names: Vec<&String> = match question.policies.is_empty() {
             true => of_file.collect(),
-            false => args.policies.iter().collect(),
+            false => question.policies.iter().collect(),
         };
         let mut chosen: Vec<Named> = Vec::new();
         for name in names {
@@ -109,7 +125,7 @@ impl Findings {
                 chosen.push(named);
             }
         }
-        let mut looked_at = match args.policies.is_empty() {
+        let mut looked_at = match question.policies.is_empty() {
             true => candidate::all(),
             false => Vec::new(),
         };
@@ -119,21 +135,18 @@ impl Findings {
         let file = overheads.as_ref().map(|(_, file)| file);
         let candidates: Vec<_> = looked_at
             .iter()
-            .map(|named| (candidate(named, set), priced::price(named, set, file)))
+            .map(|named| (candidate(named, set), price(named, set, file)))
             .collect();
-        let criterion = args.criterion.map(|name| match name {
-            CriterionName::Hard => Criterion::Hard,
-            CriterionName::Soft => Criterion::Soft,
-        });
-        let (mut analysis, accounts) = analyse_under(set, &candidates, args.max_steps);
+        let criterion = question.criterion;
+        let (mut analysis, accounts) = analyse_under(set, &candidates, question.max_steps);
         let examples = counterexample::search(set, &mut analysis);
-        let scales = args.scale.then(|| scales(args, set, &looked_at, criterion));
+        let scales = question.scale.then(|| scales(question, set, &looked_at));
         let first = match chosen.first() {
             Some(named) => named.clone(),
             None => candidate::named(TAKES_ANY)?,
         };
-        let proposal = match args.assign {
-            true => Some(proposal(&first, set, args.max_steps)?),
+        let proposal = match question.assign {
+            true => Some(proposal(&first, set, question.max_steps)?),
             false => None,
         };
         Ok(Self {
@@ -185,15 +198,6 @@ impl Findings {
         }
         every(&answers(&mut self.asked()))
     }
-
-    /// The same as the end of the command.
-    pub fn answer(&self) -> Answer {
-        match self.known() {
-            Known::Schedulable => Answer::Yes,
-            Known::Unschedulable => Answer::No,
-            Known::Unknown => Answer::Undecided,
-        }
-    }
 }
 
 fn every(answers: &[Known]) -> Known {
@@ -232,14 +236,8 @@ fn admission(named: &Named, set: &TaskSet) -> Admission {
 ///
 /// # Errors
 /// If nothing is known of the policy.
-fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, Failure> {
-    let terms = Terms::of_policy(&named.name, set.scheduler.reserve).ok_or_else(|| {
-        Failure::input(format_args!(
-            "affinities cannot be proposed for {}; `strong-edf` and `p-edf` are among those for which \
-             they can",
-            named.name
-        ))
-    })?;
+fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, QuestionError> {
+    let terms = Terms::of_policy(&named.name, set.scheduler.reserve).ok_or_else(|| QuestionError::NoProposal(named.name.clone()))?;
     let all = set.platform.all();
     let claims = claims(set, &[]);
     let tasks = |widen: bool| -> Vec<Bound> {
@@ -270,19 +268,18 @@ fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, Failur
 }
 
 fn scales(
-    args: &AnalyzeArgs,
+    question: &Question,
     set: &TaskSet,
     looked_at: &[Named],
-    criterion: Option<Criterion>,
 ) -> Vec<Scale> {
     let scale = |named: &Named| {
-        let criterion = criterion.unwrap_or_else(|| named.rule.promise());
+        let criterion = question.criterion.unwrap_or_else(|| named.rule.promise());
         let mut of = |set: &TaskSet| candidate(named, set);
         Scale {
             policy: named.name.clone(),
             criterion,
             is_refused: of(set).bound.is_err(),
-            factor: largest_factor(set, &mut of, criterion, args.max_steps),
+            factor: largest_factor(set, &mut of, criterion, question.max_steps),
         }
     };
     looked_at.iter().map(scale).collect()

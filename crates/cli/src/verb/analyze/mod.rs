@@ -1,24 +1,30 @@
 //! `shiftwork analyze`: what is guaranteed of a task set, under every policy, and which test shows it.
 //!
 //! `candidate.rs` finds out where each policy binds the tasks, `found.rs` asks the analysis and gives the
-//! answer, `priced.rs` what overheads are charged, `counterexample.rs` simulates where no test decides, `text.rs` and `json.rs` show it.
+//! answer, `price.rs` what overheads are charged, `counterexample.rs` simulates where no test decides, `text.rs`,
+//! `remarks.rs` and `json.rs` show it.
 
 mod candidate;
 mod counterexample;
+mod error;
 mod found;
 mod json;
-mod priced;
+mod price;
+mod remarks;
 mod text;
 
-pub use candidate::bounds;
 pub use json::AnalyzeOutput;
 
-use crate::args::AnalyzeArgs;
+use shiftwork_analysis::verdicts::{Answer as Known, Criterion, analyse, left_out};
+use shiftwork_model::TaskSet;
+use shiftwork_report::Bound;
+
+use crate::args::{AnalyzeArgs, CriterionName};
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
 use crate::verb::overheads;
-use found::Findings;
+use found::{Findings, Question};
 
 /// How many steps each test may take for a page: it is to be there at once.
 pub const STEPS: u64 = 2_000_000;
@@ -28,8 +34,8 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
     let input = Input::read(&args.file)?;
     let set = input::task_set(&input, console)?;
     let overheads = overheads::file(args.overheads.as_deref(), &input, &set)?;
-    let findings = Findings::of(args, &set, overheads)?;
-    for left_out in shiftwork_analysis::verdicts::left_out(&set) {
+    let findings = Findings::of(&question(args), &set, overheads).map_err(Failure::input)?;
+    for left_out in left_out(&set) {
         console.note(format!(
             "note: {}: not taken into account: {left_out}",
             input.path
@@ -39,5 +45,43 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
         true => console.json_line(&json::output(&set, &findings))?,
         false => text::show(&set, &findings, console)?,
     }
-    Ok(findings.answer())
+    Ok(match findings.known() {
+        Known::Schedulable => Answer::Yes,
+        Known::Unschedulable => Answer::No,
+        Known::Unknown => Answer::Undecided,
+    })
+}
+
+/// What the command line asks.
+fn question(args: &AnalyzeArgs) -> Question {
+    Question {
+        policies: args.policies.clone(),
+        criterion: args.criterion.map(|name| match name {
+            CriterionName::Hard => Criterion::Hard,
+            CriterionName::Soft => Criterion::Soft,
+        }),
+        max_steps: args.max_steps,
+        scale: args.scale,
+        assign: args.assign,
+    }
+}
+
+/// Bounds on the response times of all tasks under the policy with this name, for a page about a run of
+/// them; none if nothing is known, or if the task set says more than tests take into account.
+pub fn bounds(set: &TaskSet, policy: &str, steps: u64) -> Vec<Option<Bound>> {
+    let Ok(named) = candidate::named(policy) else {
+        return Vec::new();
+    };
+    if !left_out(set).is_empty() || set.scheduler.reserve_server {
+        return Vec::new();
+    }
+    let analysis = analyse(set, &[candidate::candidate(&named, set)], steps);
+    let best = analysis.policies.into_iter().flat_map(|found| found.best);
+    best.map(|best| {
+        best.map(|best| Bound {
+            response: best.response,
+            by: best.by,
+        })
+    })
+    .collect()
 }

@@ -9,7 +9,7 @@ use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
 
 use super::found::{Admission, Findings, Proposal, Scale};
-use super::priced;
+use super::remarks;
 use crate::failure::Failure;
 use crate::output::{Console, columns};
 use crate::verb::shown::colour;
@@ -25,7 +25,7 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
     for line in remarks(set, findings) {
         console.line(line)?;
     }
-    for line in priced::remarks(set, findings) {
+    for line in remarks::overheads(set, findings) {
         console.line(line)?;
     }
     for found in findings.asked() {

@@ -1,28 +1,14 @@
-//! Which overheads count under which policy, and how people are told.
+//! How people are told which overheads count.
 
-use shiftwork_analysis::overheads::{Inflated, Obstacle, Structure};
-use shiftwork_analysis::verdicts::{Account, Criterion, Price, Table};
+use shiftwork_analysis::overheads::{Inflated, Obstacle};
+use shiftwork_analysis::verdicts::{Account, Criterion, Table};
 use shiftwork_model::TaskSet;
-use shiftwork_taskset::overheads::{OverheadFile, Use};
+use shiftwork_taskset::overheads::Use;
 
-use super::candidate::Named;
 use super::found::Findings;
 
-/// What the file says of the policy; `None` if it has no table for it.
-pub fn price(named: &Named, set: &TaskSet, file: Option<&OverheadFile>) -> Option<Price> {
-    let file = file?;
-    let of = |purpose| file.find(purpose, &named.name).cloned();
-    let (worst, average) = (of(Use::Worst), of(Use::Average));
-    let structure = Structure::of_policy(&named.name, set)?;
-    (worst.is_some() || average.is_some()).then_some(Price {
-        structure,
-        worst,
-        average,
-    })
-}
-
 /// Lines about the overheads in the table of policies; none without an overhead file.
-pub fn remarks(set: &TaskSet, findings: &Findings) -> Vec<String> {
+pub fn overheads(set: &TaskSet, findings: &Findings) -> Vec<String> {
     let Some((path, file)) = &findings.overheads else {
         return Vec::new();
     };
