@@ -5,8 +5,8 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
+pub use shiftwork_verbs::analyze::AnalyzeOutput;
 
-pub use crate::verb::analyze::AnalyzeOutput;
 pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::{doctor::DoctorOutput, policies::PoliciesOutput};
 

@@ -7,13 +7,14 @@
 //! Start reading at [`args`], which defines every verb and option, then `verb/`, one file per verb.
 
 pub mod args;
-pub mod catalogue;
 mod doctor;
 mod failure;
 mod input;
 pub mod json;
 mod output;
 mod verb;
+
+pub use shiftwork_verbs::catalogue;
 
 use std::ffi::OsString;
 use std::io;

@@ -48,6 +48,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["live", "model", "policy", "queue", "report", "taskset"],
     ),
     ("emulator", &["btf"]),
+    (
+        "verbs",
+        &[
+            "analysis",
+            "kernel-core",
+            "model",
+            "policy",
+            "sim",
+            "taskset",
+            "trace",
+        ],
+    ),
     ("cli", EVERYBODY),
 ];
 
@@ -66,6 +78,7 @@ const EVERYBODY: &[&str] = &[
     "study",
     "taskset",
     "trace",
+    "verbs",
 ];
 
 fn root() -> &'static Path {

@@ -17,9 +17,11 @@ pub mod import;
 pub mod overheads;
 mod place;
 pub mod scenario;
+mod span;
 pub mod study;
 mod tree;
 
 pub use error::TasksetError;
 pub use file::{read, read_with_sysfs, write};
 pub use place::Place;
+pub use span::{positive_span, span};

@@ -16,5 +16,4 @@ pub mod scenario;
 pub mod schema;
 mod shown;
 pub mod simulate;
-mod unconditional;
 mod watch;

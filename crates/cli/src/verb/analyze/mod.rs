@@ -1,30 +1,20 @@
 //! `shiftwork analyze`: what is guaranteed of a task set, under every policy, and which test shows it.
 //!
-//! `candidate.rs` finds out where each policy binds the tasks, `found.rs` asks the analysis and gives the
-//! answer, `price.rs` what overheads are charged, `counterexample.rs` simulates where no test decides, `text.rs`,
-//! `remarks.rs` and `json.rs` show it.
+//! `shiftwork_verbs` finds it out; `text.rs` and `remarks.rs` show it to people.
 
-mod candidate;
-mod counterexample;
-mod error;
-mod found;
-mod json;
-mod price;
 mod remarks;
 mod text;
-
-pub use json::AnalyzeOutput;
 
 use shiftwork_analysis::verdicts::{Answer as Known, Criterion, analyse, left_out};
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
+use shiftwork_verbs::analyze::{Findings, Question, candidate, named, output};
 
 use crate::args::{AnalyzeArgs, CriterionName};
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
 use crate::verb::overheads;
-use found::{Findings, Question};
 
 /// How many steps each test may take for a page: it is to be there at once.
 pub const STEPS: u64 = 2_000_000;
@@ -42,7 +32,7 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
         ));
     }
     match console.json {
-        true => console.json_line(&json::output(&set, &findings))?,
+        true => console.json_line(&output(&set, &findings))?,
         false => text::show(&set, &findings, console)?,
     }
     Ok(match findings.known() {
@@ -69,13 +59,13 @@ fn question(args: &AnalyzeArgs) -> Question {
 /// Bounds on the response times of all tasks under the policy with this name, for a page about a run of
 /// them; none if nothing is known, or if the task set says more than tests take into account.
 pub fn bounds(set: &TaskSet, policy: &str, steps: u64) -> Vec<Option<Bound>> {
-    let Ok(named) = candidate::named(policy) else {
+    let Ok(named) = named(policy) else {
         return Vec::new();
     };
     if !left_out(set).is_empty() || set.scheduler.reserve_server {
         return Vec::new();
     }
-    let analysis = analyse(set, &[candidate::candidate(&named, set)], steps);
+    let analysis = analyse(set, &[candidate(&named, set)], steps);
     let best = analysis.policies.into_iter().flat_map(|found| found.best);
     best.map(|best| {
         best.map(|best| Bound {

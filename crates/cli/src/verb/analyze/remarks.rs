@@ -4,8 +4,7 @@ use shiftwork_analysis::overheads::{Inflated, Obstacle};
 use shiftwork_analysis::verdicts::{Account, Criterion, Table};
 use shiftwork_model::TaskSet;
 use shiftwork_taskset::overheads::Use;
-
-use super::found::Findings;
+use shiftwork_verbs::analyze::Findings;
 
 /// Lines about the overheads in the table of policies; none without an overhead file.
 pub fn overheads(set: &TaskSet, findings: &Findings) -> Vec<String> {

@@ -7,13 +7,13 @@ use shiftwork_analysis::verdicts::{
 };
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
+use shiftwork_verbs::analyze::{Admission, Findings, Proposal, Scale};
+use shiftwork_verbs::why_nothing_is_guaranteed;
 
-use super::found::{Admission, Findings, Proposal, Scale};
 use super::remarks;
 use crate::failure::Failure;
 use crate::output::{Console, columns};
 use crate::verb::shown::colour;
-use crate::verb::unconditional::why_nothing_is_guaranteed;
 
 /// Everything, from the whole to the single task.
 pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {

@@ -6,11 +6,11 @@ use shiftwork_analysis::admission::{
 };
 use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::registry::Entry;
+use shiftwork_verbs::why_nothing_is_guaranteed;
 
 use crate::failure::Failure;
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
-use crate::verb::unconditional::why_nothing_is_guaranteed;
 
 /// What admission says of a task set under a policy.
 pub struct Admission {

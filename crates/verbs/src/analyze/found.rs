@@ -15,7 +15,7 @@ use super::candidate::{self, Named, candidate};
 use super::counterexample;
 use super::error::QuestionError;
 use super::price::price;
-use crate::verb::unconditional::why_nothing_is_guaranteed;
+use crate::why_nothing_is_guaranteed;
 
 /// What is asked about a task set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +237,8 @@ fn admission(named: &Named, set: &TaskSet) -> Admission {
 /// # Errors
 /// If nothing is known of the policy.
 fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, QuestionError> {
-    let terms = Terms::of_policy(&named.name, set.scheduler.reserve).ok_or_else(|| QuestionError::NoProposal(named.name.clone()))?;
+    let terms = Terms::of_policy(&named.name, set.scheduler.reserve)
+        .ok_or_else(|| QuestionError::NoProposal(named.name.clone()))?;
     let all = set.platform.all();
     let claims = claims(set, &[]);
     let tasks = |widen: bool| -> Vec<Bound> {
@@ -267,11 +268,7 @@ fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, Questi
     })
 }
 
-fn scales(
-    question: &Question,
-    set: &TaskSet,
-    looked_at: &[Named],
-) -> Vec<Scale> {
+fn scales(question: &Question, set: &TaskSet, looked_at: &[Named]) -> Vec<Scale> {
     let scale = |named: &Named| {
         let criterion = question.criterion.unwrap_or_else(|| named.rule.promise());
         let mut of = |set: &TaskSet| candidate(named, set);

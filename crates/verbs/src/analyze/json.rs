@@ -9,9 +9,9 @@ use shiftwork_analysis::verdicts::{
     left_out, witness,
 };
 use shiftwork_model::{Span, Task, TaskSet};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::found::{Admission, Findings, Proposal};
-use crate::json::SCHEMA_VERSION;
 
 /// What `analyze --json` prints.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

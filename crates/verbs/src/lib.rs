@@ -1,0 +1,13 @@
+//! What the verbs find out, for whoever shows it: the command line, and Python.
+//!
+//! This crate joins the others to answers: which policies there are, what is guaranteed of a task set, how a
+//! policy is prepared for a simulation; and it owns the shapes of the JSON that says so. It must never
+//! contain an algorithm, arguments of a command line, a terminal, a file or a clock.
+//!
+//! Start reading at [`catalogue`], then [`analyze`].
+
+pub mod analyze;
+pub mod catalogue;
+mod unconditional;
+
+pub use unconditional::why_nothing_is_guaranteed;
