@@ -1,7 +1,5 @@
 //! What can be looked at alone: CPUs and tasks that no task connects with any others.
 
-use std::collections::BTreeSet;
-
 use shiftwork_model::{CPUS_MAX, CpuSet};
 
 /// CPUs that affinities connect with each other, and the tasks that use them.
@@ -11,17 +9,34 @@ pub(crate) struct Part {
     pub cpus: CpuSet,
     /// Places of the tasks, ascending.
     pub members: Vec<usize>,
+    /// Whether each of the members may use all of them.
+    pub is_uniform: bool,
 }
 
 /// The parts of tasks with these affinities, in the order of their first tasks. A task without any CPU
 /// is in no part.
 ///
 /// # Cost
-/// O(n log n + s) for n tasks, nearly, with s the total size of the distinct affinities.
+/// O(n + d² + s), nearly, for n tasks with d distinct affinities that together have s CPUs; two of the distinct ones
+/// are compared only if they have the same lowest CPU.
 pub(crate) fn parts(affinities: &[CpuSet]) -> Vec<Part> {
+    parts_within(affinities.iter(), None)
+}
+
+/// The same with those CPUs of the affinities alone that are among `all`.
+pub(crate) fn parts_within<'a>(
+    affinities: impl ExactSizeIterator<Item = &'a CpuSet>,
+    all: Option<&CpuSet>,
+) -> Vec<Part> {
+    let count = affinities.len();
+    let mut masks = Masks::default();
+    let of: Vec<usize> = affinities.map(|cpus| masks.place(cpus)).collect();
+    let distinct = masks.distinct.into_iter();
+    let distinct: Vec<CpuSet> = distinct
+        .map(|cpus| all.map_or(*cpus, |all| *cpus & *all))
+        .collect();
     let mut parent: Vec<usize> = (0..CPUS_MAX).collect();
-    let distinct: BTreeSet<&CpuSet> = affinities.iter().collect();
-    for cpus in distinct {
+    for cpus in &distinct {
         let mut indices = cpus.iter().map(|cpu| cpu.index());
         if let Some(first) = indices.next() {
             let first = root(&mut parent, first);
@@ -31,24 +46,71 @@ pub(crate) fn parts(affinities: &[CpuSet]) -> Vec<Part> {
             }
         }
     }
-    let mut part_of: Vec<Option<usize>> = vec![None; CPUS_MAX];
     let mut parts: Vec<Part> = Vec::new();
-    for (place, cpus) in affinities.iter().enumerate() {
-        let Some(lowest) = cpus.lowest() else {
-            continue;
-        };
-        let root = root(&mut parent, lowest.index());
-        let part = *part_of[root].get_or_insert_with(|| {
+    let mut part_of_root: Vec<(usize, usize)> = Vec::new();
+    // Distinct affinities are in the order of their first tasks.
+    let mut part_of = |cpus: &CpuSet| {
+        let root = root(&mut parent, cpus.lowest()?.index());
+        let known = part_of_root.iter().find(|(other, _)| *other == root);
+        let part = known.map(|&(_, part)| part).unwrap_or_else(|| {
             parts.push(Part {
-                cpus: CpuSet::EMPTY,
+                cpus: *cpus,
                 members: Vec::new(),
+                is_uniform: true,
             });
+            part_of_root.push((root, parts.len() - 1));
             parts.len() - 1
         });
-        parts[part].cpus = parts[part].cpus | *cpus;
-        parts[part].members.push(place);
+        if parts[part].cpus != *cpus {
+            parts[part].is_uniform = false;
+            parts[part].cpus = parts[part].cpus | *cpus;
+        }
+        Some(part)
+    };
+    let part_of: Vec<Option<usize>> = distinct.iter().map(&mut part_of).collect();
+    if let [part] = parts.as_mut_slice() {
+        part.members.reserve(count);
+    }
+    for (place, mask) in of.into_iter().enumerate() {
+        if let Some(part) = part_of[mask] {
+            parts[part].members.push(place);
+        }
     }
     parts
+}
+
+/// Distinct affinities, in the order in which they came.
+#[derive(Default)]
+struct Masks<'a> {
+    distinct: Vec<&'a CpuSet>,
+    /// By lowest CPU: the places of those that have it.
+    by_lowest: Vec<Vec<usize>>,
+    last: usize,
+}
+
+impl<'a> Masks<'a> {
+    fn place(&mut self, cpus: &'a CpuSet) -> usize {
+        // Neighbours usually have the same.
+        if self
+            .distinct
+            .get(self.last)
+            .is_some_and(|&last| last == cpus)
+        {
+            return self.last;
+        }
+        let lowest = cpus.lowest().map_or(0, |cpu| cpu.index());
+        if self.by_lowest.len() <= lowest {
+            self.by_lowest.resize(lowest + 1, Vec::new());
+        }
+        let known = self.by_lowest[lowest].iter();
+        let place = known.copied().find(|&place| self.distinct[place] == cpus);
+        self.last = place.unwrap_or_else(|| {
+            self.distinct.push(cpus);
+            self.by_lowest[lowest].push(self.distinct.len() - 1);
+            self.distinct.len() - 1
+        });
+        self.last
+    }
 }
 
 /// The representative of a CPU's part; paths are halved on the way.
@@ -76,6 +138,29 @@ mod tests {
         let expected = expected.map(|(set, members)| Part {
             cpus: cpus(set),
             members,
+            is_uniform: false,
+        });
+        assert_eq!(found, expected);
+        let affinities = ["1-2", "0", "3", "1-2", "0"].map(cpus);
+        let found = parts(&affinities);
+        let expected = [("1-2", vec![0, 3]), ("0", vec![1, 4]), ("3", vec![2])];
+        let expected = expected.map(|(set, members)| Part {
+            cpus: cpus(set),
+            members,
+            is_uniform: true,
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn cpus_that_do_not_count_connect_nobody() {
+        let affinities = ["0,4", "1-2,4", "1-2", "4"].map(cpus);
+        let found = parts_within(affinities.iter(), Some(&cpus("0-3")));
+        let expected = [("0", vec![0]), ("1-2", vec![1, 2])];
+        let expected = expected.map(|(set, members)| Part {
+            cpus: cpus(set),
+            members,
+            is_uniform: true,
         });
         assert_eq!(found, expected);
     }

@@ -54,23 +54,15 @@ pub(super) enum Shape {
     Overlapping,
 }
 
-/// One task as a policy binds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Member {
-    pub id: TaskId,
-    pub cost: Span,
-    pub period: Span,
-    pub deadline: Span,
-    pub priority: Priority,
-    pub cpus: CpuSet,
-}
-
-/// Tasks and their CPUs, in the forms in which tests take them; all lists are in the same order.
+/// Tasks and their CPUs; all lists are in the same order.
 pub(super) struct Case {
-    pub members: Vec<Member>,
+    /// Which tasks they are.
+    pub ids: Vec<TaskId>,
     pub tasks: Vec<Sporadic>,
-    pub ranked: Vec<Ranked>,
-    pub placed: Vec<Placed>,
+    /// Of policies that do not ask for any, the same for all.
+    pub priorities: Vec<Priority>,
+    /// The CPUs of each, where they differ.
+    own: Option<Vec<CpuSet>>,
     /// All that any task may use.
     pub cpus: CpuSet,
     pub shape: Shape,
@@ -91,29 +83,60 @@ pub(super) struct CaseTerms {
 }
 
 impl Case {
-    /// The case of these tasks on these CPUs.
-    pub fn new(members: Vec<Member>, cpus: CpuSet, terms: CaseTerms) -> Self {
-        let tasks: Vec<Sporadic> = members.iter().map(sporadic).collect();
-        let ranked = tasks.iter().zip(&members);
-        let ranked = ranked.map(|(&task, member)| Ranked {
-            task,
-            priority: member.priority,
-        });
-        let placed = tasks.iter().zip(&members);
-        let placed = placed.map(|(&task, member)| Placed {
-            task,
-            cpus: member.cpus,
-        });
+    /// The case of these tasks, with these CPUs each (`None`: all of `cpus`).
+    pub fn new(
+        ids: Vec<TaskId>,
+        (tasks, priorities): (Vec<Sporadic>, Vec<Priority>),
+        (cpus, own): (CpuSet, Option<Vec<CpuSet>>),
+        terms: CaseTerms,
+    ) -> Self {
+        let own = own.filter(|own| own.iter().any(|mine| *mine != cpus));
         Self {
-            ranked: ranked.collect(),
-            placed: placed.collect(),
-            shape: shape(&members, &cpus),
+            shape: match &own {
+                None => even_shape(&cpus),
+                Some(own) => uneven_shape(&ids, own),
+            },
             deadlines: Deadlines::of(&tasks),
+            ids,
             tasks,
-            members,
+            priorities,
+            own,
             cpus,
             terms,
         }
+    }
+
+    /// The same case with other tasks in the place of these.
+    pub fn with(&self, tasks: Vec<Sporadic>) -> Self {
+        Self {
+            ids: self.ids.clone(),
+            deadlines: Deadlines::of(&tasks),
+            tasks,
+            priorities: self.priorities.clone(),
+            own: self.own.clone(),
+            ..*self
+        }
+    }
+
+    /// The CPUs of the task at this place.
+    pub fn cpus_of(&self, place: usize) -> &CpuSet {
+        self.own.as_ref().map_or(&self.cpus, |own| &own[place])
+    }
+
+    /// The tasks with priorities.
+    pub fn ranked(&self) -> Vec<Ranked> {
+        let ranked = self.tasks.iter().zip(&self.priorities);
+        let ranked = ranked.map(|(&task, &priority)| Ranked { task, priority });
+        ranked.collect()
+    }
+
+    /// The tasks with CPUs.
+    pub fn placed(&self) -> Vec<Placed> {
+        let placed = self.tasks.iter().enumerate().map(|(place, &task)| Placed {
+            task,
+            cpus: *self.cpus_of(place),
+        });
+        placed.collect()
     }
 
     /// Whether every task may use every CPU.
@@ -132,17 +155,17 @@ impl Case {
 
     /// The tasks with priorities and CPUs.
     pub fn bound(&self) -> Vec<Bound> {
-        let tasks = self.ranked.iter().zip(&self.members);
-        let bound = tasks.map(|(&ranked, member)| Bound {
+        let tasks = self.ranked().into_iter().enumerate();
+        let bound = tasks.map(|(place, ranked)| Bound {
             ranked,
-            cpus: member.cpus,
+            cpus: *self.cpus_of(place),
         });
         bound.collect()
     }
 
     /// Whether the affinities that are not that of all CPUs here are disjoint.
     pub fn has_two_levels(&self) -> bool {
-        let masks = self.members.iter().map(|member| member.cpus);
+        let masks = self.own.iter().flatten().copied();
         let masks: BTreeSet<CpuSet> = masks.filter(|cpus| *cpus != self.cpus).collect();
         let union = masks.iter().fold(CpuSet::EMPTY, |all, cpus| all | *cpus);
         masks.iter().map(CpuSet::len).sum::<usize>() == union.len()
@@ -150,51 +173,44 @@ impl Case {
 
     /// Whether no two tasks have the same priority.
     pub fn priorities_differ(&self) -> bool {
-        let mut all: Vec<Priority> = self.members.iter().map(|member| member.priority).collect();
+        let mut all = self.priorities.clone();
         all.sort_unstable();
         all.windows(2).all(|pair| pair[0] != pair[1])
     }
 
     /// The tasks by affinity, at this rate; `None` if a task has none.
-    pub fn groups(&self, rate: fn(&Member) -> Option<Rate>) -> Option<Groups> {
+    pub fn groups(&self, rate: fn(&Sporadic) -> Option<Rate>) -> Option<Groups> {
         let mut groups = Groups::default();
-        for member in &self.members {
-            groups.add(member.id, member.cpus, rate(member)?);
+        for (place, (&id, task)) in self.ids.iter().zip(&self.tasks).enumerate() {
+            groups.add(id, *self.cpus_of(place), rate(task)?);
         }
         Some(groups)
     }
 }
 
 /// C/T.
-pub(super) fn utilization(member: &Member) -> Option<Rate> {
-    Rate::new(member.cost, member.period)
+pub(super) fn utilization(task: &Sporadic) -> Option<Rate> {
+    Rate::new(task.cost, task.period)
 }
 
 /// C / min(D, T).
-pub(super) fn density(member: &Member) -> Option<Rate> {
-    Rate::new(member.cost, member.deadline.min(member.period))
+pub(super) fn density(task: &Sporadic) -> Option<Rate> {
+    Rate::new(task.cost, task.deadline.min(task.period))
 }
 
-const fn sporadic(member: &Member) -> Sporadic {
-    Sporadic {
-        cost: member.cost,
-        period: member.period,
-        deadline: member.deadline,
+fn even_shape(cpus: &CpuSet) -> Shape {
+    match (cpus.len(), cpus.lowest()) {
+        (1, Some(cpu)) => Shape::One(cpu),
+        _ => Shape::Uniform,
     }
 }
 
-fn shape(members: &[Member], cpus: &CpuSet) -> Shape {
-    if members.iter().all(|member| member.cpus == *cpus) {
-        return match (cpus.len(), cpus.lowest()) {
-            (1, Some(cpu)) => Shape::One(cpu),
-            _ => Shape::Uniform,
-        };
-    }
+fn uneven_shape(ids: &[TaskId], own: &[CpuSet]) -> Shape {
     let mut groups = Groups::default();
-    for member in members {
+    for (&id, &cpus) in ids.iter().zip(own) {
         // The rate does not matter to the shape.
         if let Some(rate) = Rate::new(Span::ZERO, Span::from_ns(1)) {
-            groups.add(member.id, member.cpus, rate);
+            groups.add(id, cpus, rate);
         }
     }
     match laminar::Tree::new(&groups) {

@@ -170,7 +170,7 @@ pub const TESTS: &[Test] = &[
         speaks_of: |rule| rule.is_fp() && !rule.is_partitioned(),
         takes: globally,
         asked: Asked::Parts(|case, steps| {
-            with_bounds(bertogna_cirinei(&case.ranked, case.cpus.len(), steps))
+            with_bounds(bertogna_cirinei(&case.ranked(), case.cpus.len(), steps))
         }),
     },
     Test {
@@ -181,7 +181,9 @@ pub const TESTS: &[Test] = &[
         source: "Guan, Stigge, Yi, Yu, RTSS 2009",
         speaks_of: Rule::is_fp,
         takes: globally,
-        asked: Asked::Parts(|case, steps| with_bounds(guan(&case.ranked, case.cpus.len(), steps))),
+        asked: Asked::Parts(|case, steps| {
+            with_bounds(guan(&case.ranked(), case.cpus.len(), steps))
+        }),
     },
     Test {
         name: "speedup",
@@ -191,7 +193,7 @@ pub const TESTS: &[Test] = &[
         source: "Bonifaci, Brandenburg, D'Angelo, Marchetti-Spaccamela, ECRTS 2016, Theorem IV.8",
         speaks_of: |rule| rule.is_edf() && rule.shifts(),
         takes: |_, case| case.has_two_levels(),
-        asked: Asked::Parts(|case, steps| without_bounds(speedup(&case.placed, steps))),
+        asked: Asked::Parts(|case, steps| without_bounds(speedup(&case.placed(), steps))),
     },
     Test {
         name: "reduction",
@@ -211,7 +213,9 @@ pub const TESTS: &[Test] = &[
         source: "Gujarati, Cerqueira, Brandenburg, Real-Time Systems 51(4), 2015",
         speaks_of: |rule| rule.is_edf() && rule.is_by_affinity(),
         takes: any,
-        asked: Asked::Parts(|case, steps| with_bounds(reduction_edf(&case.placed, whole(), steps))),
+        asked: Asked::Parts(|case, steps| {
+            with_bounds(reduction_edf(&case.placed(), whole(), steps))
+        }),
     },
     pfair_test(Criterion::Hard, is_aligned_pfair, |case, steps| {
         without_bounds(pfair(
@@ -271,7 +275,7 @@ pub const TESTS: &[Test] = &[
         takes: any,
         asked: Asked::Whole(|case, steps| {
             let terms = (beside(case.terms.reserve), Rounding::Exact);
-            without_bounds(spl(&case.placed, &case.cpus, terms, steps))
+            without_bounds(spl(&case.placed(), &case.cpus, terms, steps))
         }),
     },
     Test {
@@ -320,7 +324,7 @@ pub const TESTS: &[Test] = &[
         source: "docs/theory/laminar-tardiness.md, not refereed",
         speaks_of: |rule| rule.is_edf() && rule.shifts(),
         takes: |_, case| case.shape != Shape::Overlapping,
-        asked: Asked::Parts(|case, steps| with_bounds(laminar_tardiness(&case.placed, steps))),
+        asked: Asked::Parts(|case, steps| with_bounds(laminar_tardiness(&case.placed(), steps))),
     },
     pfair_test(Criterion::Soft, is_aligned_pfair, |case, steps| {
         with_bounds(pfair_responses(

@@ -1,12 +1,12 @@
 //! What the parts together show.
 
-use shiftwork_model::Span;
+use shiftwork_model::{Span, TaskId};
 
-use super::case::{Case, Member};
+use super::case::Case;
 use super::catalogue::Criterion;
 use super::ground::Ground;
 use super::{Answer, Best, Bounds, Judgement, PolicyAnalysis, Rule};
-use crate::Witness;
+use crate::{Sporadic, Witness};
 
 /// Keeps bounds on the response times of a part.
 pub(super) fn keep(found: &mut PolicyAnalysis, test: &'static str, case: &Case, bounds: &[Span]) {
@@ -21,8 +21,8 @@ pub(super) fn keep(found: &mut PolicyAnalysis, test: &'static str, case: &Case, 
             found.bounds.len() - 1
         }
     };
-    for (member, &response) in case.members.iter().zip(bounds) {
-        let index = member.id.index();
+    for (id, &response) in case.ids.iter().zip(bounds) {
+        let index = id.index();
         found.bounds[place].responses[index] = Some(response);
         improve(&mut found.best[index], response, test);
     }
@@ -36,12 +36,13 @@ fn improve(best: &mut Option<Best>, response: Span, by: &'static str) {
 
 /// Bounds on response times that are within the deadlines show these, whatever they were meant for.
 pub(super) fn in_time(ground: &Ground, best: &[Option<Best>]) -> Option<&'static str> {
-    let by = |member: &Member| {
-        let known = best[member.id.index()].as_ref()?;
-        (known.response <= member.deadline).then_some(known.by)
+    let mut tasks = ground.case.ids.iter().zip(&ground.case.tasks);
+    let known = |id: &TaskId| best[id.index()].as_ref();
+    let first = known(ground.case.ids.first()?)?.by;
+    let is_in_time = |(id, task): (&TaskId, &Sporadic)| {
+        known(id).is_some_and(|known| known.response <= task.deadline)
     };
-    let by: Option<Vec<&'static str>> = ground.case.members.iter().map(by).collect();
-    by?.first().copied()
+    tasks.all(is_in_time).then_some(first)
 }
 
 /// What the parts together show.
@@ -64,8 +65,8 @@ pub(super) fn conclude(found: &mut PolicyAnalysis, grounds: &mut [Ground]) {
     }
     for ground in grounds {
         if let Some(by) = ground.by(Criterion::Hard) {
-            for member in &ground.case.members {
-                improve(&mut found.best[member.id.index()], member.deadline, by);
+            for (id, task) in ground.case.ids.iter().zip(&ground.case.tasks) {
+                improve(&mut found.best[id.index()], task.deadline, by);
             }
         }
         if let Some((by, witness)) = &ground.refuted {

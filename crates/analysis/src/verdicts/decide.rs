@@ -12,8 +12,8 @@ use shiftwork_model::{Affinity, CpuSet, Overheads, Span, Task, TaskSet};
 
 use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
 use super::conclude::{in_time, keep, nothing_known};
+use super::divide::Divided;
 use super::ground::{Ground, overload};
-use super::judge::Inquiry;
 use super::under::{rule_under, stand_in};
 use super::{Answer, PolicyAnalysis, Rule};
 use crate::Steps;
@@ -150,15 +150,14 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     fn new(set: &TaskSet, rule: Rule, bound: &[Affinity], question: &'a Question<'a>) -> Self {
-        let bound: Vec<CpuSet> = bound.iter().map(|affinity| *affinity.cpus()).collect();
-        let inquiry = Inquiry::new(set, question.steps);
-        let grounds = inquiry.grounds(&bound);
+        let divided = Divided::new(set, rule);
+        let grounds = divided.grounds(bound, question.steps);
         Self {
             question,
             rule,
             hope: hope(set, &grounds),
             grounds,
-            whole: inquiry.whole(),
+            whole: divided.whole(question.steps),
             found: nothing_known("", rule, set.tasks.len()),
         }
     }
@@ -288,8 +287,8 @@ impl<'a> Trial<'a> {
             if ground.is_shown(Criterion::Hard) {
                 continue;
             }
-            for member in &ground.case.members {
-                let place = member.id.index();
+            for id in &ground.case.ids {
+                let place = id.index();
                 let delay = delays.get(place).copied().unwrap_or(Span::ZERO);
                 let response = (self.found.best[place]?.response + delay).min(Span::MAX);
                 largest = largest.max(response.saturating_sub(real.tasks[place].deadline));

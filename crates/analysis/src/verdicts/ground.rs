@@ -61,12 +61,10 @@ impl Ground {
 /// Tasks that need more than the CPUs to which they are bound, if any.
 pub(super) fn overload(grounds: &[Ground]) -> Option<Witness> {
     grounds.iter().find_map(|ground| {
-        let alone = ground.case.members.iter().find_map(|member| {
-            let needed = utilization(member).filter(|rate| rate.exceeds_one())?;
-            Some(Witness::Alone {
-                task: member.id,
-                needed,
-            })
+        let mut tasks = ground.case.ids.iter().zip(&ground.case.tasks);
+        let alone = tasks.find_map(|(&task, times)| {
+            let needed = utilization(times).filter(|rate| rate.exceeds_one())?;
+            Some(Witness::Alone { task, needed })
         });
         let crowd = || {
             let groups: Groups = ground.case.groups(utilization)?;

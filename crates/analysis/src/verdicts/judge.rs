@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuSet, Task, TaskId, TaskSet};
+use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 
-use super::case::{Case, CaseTerms, Member};
+use super::case::Case;
 use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
+use super::divide::Divided;
 use super::ground::{Ground, overload};
 use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
-use crate::affinity::parts::{Part, parts};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
-use crate::pfair::Quanta;
 use crate::{Demand, Steps, Witness};
 
 /// All that is known of a task set under these policies. `steps` is how much each test may do for each
@@ -63,17 +62,20 @@ pub(super) fn is_shown(
 }
 
 /// What a question is remembered by: the test, its steps, and about what it was asked.
-type Question = (usize, u64, CpuSet, Vec<Member>);
+type Question = (usize, u64, CpuSet, Vec<Subject>);
+
+/// One task in a question: with its times, its priority and its CPUs.
+type Subject = (TaskId, [Span; 3], Priority, CpuSet);
 
 /// A task set under examination.
-pub(super) struct Inquiry<'a> {
+struct Inquiry<'a> {
     set: &'a TaskSet,
     steps: u64,
     known: BTreeMap<Question, Shown>,
 }
 
 impl<'a> Inquiry<'a> {
-    pub(super) const fn new(set: &'a TaskSet, steps: u64) -> Self {
+    const fn new(set: &'a TaskSet, steps: u64) -> Self {
         Self {
             set,
             steps,
@@ -95,8 +97,7 @@ impl<'a> Inquiry<'a> {
         };
         match &candidate.bound {
             Ok(bound) => {
-                let bound: Vec<CpuSet> = bound.iter().map(|affinity| *affinity.cpus()).collect();
-                self.bound(&bound, feasibility, only, &mut found);
+                self.bound(bound, feasibility, only, &mut found);
             }
             Err(_) => {
                 let listed = TESTS.iter().filter(|test| test.speaks_of(candidate.rule));
@@ -113,13 +114,14 @@ impl<'a> Inquiry<'a> {
     /// The same where the policy takes the tasks and binds them to these CPUs.
     fn bound(
         &mut self,
-        bound: &[CpuSet],
+        bound: &[Affinity],
         feasibility: &Feasibility,
         only: Option<Criterion>,
         found: &mut PolicyAnalysis,
     ) {
-        let mut grounds = self.grounds(bound);
-        let mut whole = self.whole();
+        let divided = Divided::new(self.set, found.rule);
+        let mut grounds = divided.grounds(bound, self.steps);
+        let mut whole = divided.whole(self.steps);
         let overload = overload(&grounds);
         for (place, test) in in_order(only) {
             if only.is_some_and(|wanted| grounds.iter().all(|ground| ground.is_shown(wanted))) {
@@ -171,58 +173,6 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// The parts of the tasks where the policy binds them.
-    pub(super) fn grounds(&self, bound: &[CpuSet]) -> Vec<Ground> {
-        let members = self.members(bound);
-        let cpus: Vec<CpuSet> = members.iter().map(|member| member.cpus).collect();
-        let parts = parts(&cpus);
-        let steps = self.steps / (parts.len().max(1) as u64);
-        let ground = |part: Part| {
-            let of_part: Vec<Member> = part.members.iter().map(|&place| members[place]).collect();
-            Ground::new(Case::new(of_part, part.cpus, self.terms()), steps)
-        };
-        parts.into_iter().map(ground).collect()
-    }
-
-    /// All tasks with the CPUs that they ask for.
-    pub(super) fn whole(&self) -> Ground {
-        let cpus: Vec<CpuSet> = self
-            .set
-            .tasks
-            .iter()
-            .map(|task| *task.affinity.cpus())
-            .collect();
-        let members = self.members(&cpus);
-        let case = Case::new(members, self.set.platform.all(), self.terms());
-        Ground::new(case, self.steps)
-    }
-
-    fn terms(&self) -> CaseTerms {
-        let quanta = Quanta::of(self.set, false);
-        CaseTerms {
-            quantum: quanta.quantum,
-            aligned: quanta.aligned,
-            reserve: self.set.scheduler.reserve,
-        }
-    }
-
-    fn members(&self, bound: &[CpuSet]) -> Vec<Member> {
-        let priorities = self.set.priorities();
-        let all = self.set.platform.all();
-        let member = |(id, task): (TaskId, &Task)| {
-            let cpus = bound.get(id.index()).unwrap_or(task.affinity.cpus());
-            Member {
-                id,
-                cost: task.cost,
-                period: task.period,
-                deadline: task.deadline,
-                priority: priorities[id.index()],
-                cpus: *cpus & all,
-            }
-        };
-        self.set.iter().map(member).collect()
-    }
-
     /// Asks the test at this place about every part; if all is lost, it fails where it applies.
     fn ask_parts(
         &mut self,
@@ -258,7 +208,7 @@ impl<'a> Inquiry<'a> {
         }
         let (Asked::Parts(run) | Asked::Whole(run) | Asked::Aside(run)) = test.asked;
         let case = &ground.case;
-        let question = (place, ground.steps, case.cpus, case.members.clone());
+        let question = (place, ground.steps, case.cpus, subjects(case));
         let shown = self
             .known
             .entry(question)
@@ -280,6 +230,20 @@ impl<'a> Inquiry<'a> {
             }
         }
     }
+}
+
+fn subjects(case: &Case) -> Vec<Subject> {
+    let subject = |place: usize| {
+        let task = &case.tasks[place];
+        let times = [task.cost, task.period, task.deadline];
+        (
+            case.ids[place],
+            times,
+            case.priorities[place],
+            *case.cpus_of(place),
+        )
+    };
+    (0..case.ids.len()).map(subject).collect()
 }
 
 /// The tests with their places; if a criterion is wanted, those that are for it come first. The others

@@ -15,6 +15,7 @@ mod case;
 mod catalogue;
 mod conclude;
 mod decide;
+mod divide;
 mod ground;
 mod judge;
 mod policy;

@@ -1,0 +1,96 @@
+//! A task set as tests are asked about it: in parts.
+
+use shiftwork_model::{Affinity, CpuSet, Priority, TaskId, TaskSet};
+
+use super::Rule;
+use super::case::{Case, CaseTerms};
+use super::ground::Ground;
+use crate::Sporadic;
+use crate::affinity::parts::parts_within;
+use crate::pfair::Quanta;
+
+/// Task sets under one rule; what the tests of that rule do not ask for is left out.
+pub(super) struct Divided<'a> {
+    set: &'a TaskSet,
+    all: CpuSet,
+    terms: CaseTerms,
+    /// Of all tasks; `None` if the rule has none.
+    priorities: Option<Vec<Priority>>,
+}
+
+impl<'a> Divided<'a> {
+    pub fn new(set: &'a TaskSet, rule: Rule) -> Self {
+        let quanta = match rule {
+            Rule::Pfair { .. } => Quanta::of(set, false),
+            _ => Quanta {
+                quantum: set.scheduler.quantum_or_default(),
+                staggered: false,
+                aligned: false,
+            },
+        };
+        Self {
+            set,
+            all: set.platform.all(),
+            terms: CaseTerms {
+                quantum: quanta.quantum,
+                aligned: quanta.aligned,
+                reserve: set.scheduler.reserve,
+            },
+            priorities: rule.is_fp().then(|| set.priorities()),
+        }
+    }
+
+    /// The parts of the tasks where the policy binds them; the steps are shared evenly among them.
+    pub fn grounds(&self, bound: &[Affinity], steps: u64) -> Vec<Ground> {
+        let cpus_of = |place: usize| {
+            let affinity = bound.get(place).unwrap_or(&self.set.tasks[place].affinity);
+            affinity.cpus()
+        };
+        let parts = parts_within((0..self.set.tasks.len()).map(cpus_of), Some(&self.all));
+        let steps = steps / (parts.len().max(1) as u64);
+        let grounds = parts.into_iter().map(|part| {
+            let own = |&place: &usize| *cpus_of(place) & self.all;
+            let own = (!part.is_uniform).then(|| part.members.iter().map(own).collect());
+            let case = self.case(part.members.into_iter(), (part.cpus, own));
+            Ground::new(case, steps)
+        });
+        grounds.collect()
+    }
+
+    /// All tasks with the CPUs that they ask for.
+    pub fn whole(&self, steps: u64) -> Ground {
+        let own = self
+            .set
+            .tasks
+            .iter()
+            .map(|task| *task.affinity.cpus() & self.all);
+        let own = Some(own.collect());
+        Ground::new(self.case(0..self.set.tasks.len(), (self.all, own)), steps)
+    }
+
+    fn case(
+        &self,
+        places: impl ExactSizeIterator<Item = usize> + Clone,
+        cpus: (CpuSet, Option<Vec<CpuSet>>),
+    ) -> Case {
+        let tasks = places.clone().map(|place| {
+            let task = &self.set.tasks[place];
+            Sporadic {
+                cost: task.cost,
+                period: task.period,
+                deadline: task.deadline,
+            }
+        });
+        let priority = |place: usize| match &self.priorities {
+            Some(priorities) => priorities[place],
+            None => Priority::LEAST_URGENT,
+        };
+        let columns = (tasks.collect(), places.clone().map(priority).collect());
+        Case::new(
+            places.map(TaskId::from_index).collect(),
+            columns,
+            cpus,
+            self.terms,
+        )
+    }
+}
