@@ -1,10 +1,9 @@
 //! What the overheads are on the CPUs of one part.
 
-use shiftwork_model::{CpuSet, Overheads, Platform, Span, TaskSet};
+use shiftwork_model::{CpuId, CpuSet, Overheads, Platform, Span, TaskSet};
 
 use super::{Interrupts, Structure};
 use crate::affinity::parts::Part;
-use crate::pfair::Quanta;
 use crate::verdicts::Rule;
 
 /// The overheads of one part, in nanoseconds.
@@ -67,7 +66,7 @@ impl Charges {
                 true => 0,
                 false => refill(overheads, &set.platform, &part.cpus, tasks),
             },
-            quantum: quantum.unwrap_or_else(|| Quanta::of(set, false).quantum),
+            quantum: quantum.unwrap_or_else(|| set.scheduler.quantum_or_default()),
             cpus: part.cpus.len(),
         }
     }
@@ -98,12 +97,89 @@ fn busy(release: u128, set: &TaskSet, part: &Part) -> Option<u128> {
 /// The largest refill of a job that goes on on one of these CPUs where it left another, or the same.
 fn refill(overheads: &Overheads, platform: &Platform, cpus: &CpuSet, tasks: usize) -> u128 {
     let cost = |distance| overheads.cache_cost(distance, tasks).as_ns();
-    let pairs = cpus
-        .iter()
-        .flat_map(|a| cpus.iter().filter(move |&b| a < b).map(move |b| (a, b)));
-    let mut distances: Vec<usize> = pairs.map(|(a, b)| platform.cache_distance(a, b)).collect();
-    distances.sort_unstable();
-    distances.dedup();
-    let migrations = distances.into_iter().map(cost);
+    let migrations = distances(platform, cpus).into_iter().map(cost);
     u128::from(migrations.fold(cost(0), u64::max))
+}
+
+/// How far apart any two of these CPUs are ([`Platform::cache_distance`]), each distance once, ascending.
+///
+/// O(g log g + s) for g groups that share a cache, with s CPUs in all, rather than looking at all pairs.
+fn distances(platform: &Platform, cpus: &CpuSet) -> Vec<usize> {
+    let mut distances = Vec::new();
+    if cpus.len() < 2 {
+        return distances;
+    }
+    let mut groups: Vec<(usize, &CpuSet)> = platform
+        .caches
+        .iter()
+        .map(|group| (group.len(), group))
+        .collect();
+    groups.sort_unstable_by_key(|&(size, _)| size);
+    // By CPU: itself and those that are no farther than the groups until now.
+    let mut near: Vec<CpuSet> = Vec::new();
+    let mut rank = 0;
+    for of_size in groups.chunk_by(|(size, _), (next, _)| size == next) {
+        rank += 1;
+        let mut found = false;
+        for (_, group) in of_size {
+            let group = **group & *cpus;
+            for cpu in group.iter() {
+                near_of(&mut near, cpu);
+                found |= !group.is_subset(&near[cpu.index()]);
+                near[cpu.index()] = near[cpu.index()] | group;
+            }
+        }
+        if found {
+            distances.push(rank);
+        }
+    }
+    let is_far = |cpu: CpuId| {
+        near.get(cpu.index())
+            .is_none_or(|near| !cpus.is_subset(near))
+    };
+    if cpus.iter().any(is_far) {
+        distances.push(rank + 1);
+    }
+    distances
+}
+
+/// Every CPU is near itself.
+fn near_of(near: &mut Vec<CpuSet>, cpu: CpuId) {
+    while near.len() <= cpu.index() {
+        near.push(CpuSet::single(CpuId::from_index(near.len())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use shiftwork_model::RandomStream;
+
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_all_pairs() {
+        for seed in 0..300 {
+            let mut stream = RandomStream::new(seed, 89, 0);
+            let mut platform = Platform::uniform(1 + stream.below(9) as usize);
+            let mut some = |platform: &Platform| -> CpuSet {
+                let all = platform.all();
+                all.iter().filter(|_| stream.below(2) == 0).collect()
+            };
+            let count = seed % 6;
+            platform.caches = (0..count).map(|_| some(&platform)).collect();
+            let cpus = some(&platform);
+            let pairs = cpus.iter().flat_map(|a| cpus.iter().map(move |b| (a, b)));
+            let apart = pairs.filter(|(a, b)| a != b);
+            let expected: BTreeSet<usize> =
+                apart.map(|(a, b)| platform.cache_distance(a, b)).collect();
+            let found = distances(&platform, &cpus);
+            assert_eq!(
+                found,
+                Vec::from_iter(expected),
+                "seed {seed}: {platform:?}, {cpus}"
+            );
+        }
+    }
 }

@@ -1,17 +1,20 @@
 //! Schedulers that decide when something happens.
 
+use std::cell::OnceCell;
+
 use num_bigint::BigInt;
 use num_rational::Ratio;
 use shiftwork_model::{Span, TaskSet};
 
 use super::charges::Charges;
-use super::{Inflated, Obstacle};
+use super::{Obstacle, StandIn};
 use crate::affinity::parts::Part;
 use crate::exact::{Demand, Rate, units_of, whole};
+use crate::filter::Interval;
 use crate::verdicts::Rule;
 
 /// The tasks of the part, in its order.
-pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges) -> Vec<Inflated> {
+pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges) -> Vec<StandIn> {
     let interrupts = Interruptions::of(set, part, charges);
     // What a job does to others: another one is switched to when it is done, and refills its caches.
     let is_preemptive = rule != Rule::NonPreemptive;
@@ -26,29 +29,78 @@ pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges)
         let task = &set.tasks[place];
         let work = u128::from(task.cost.as_ns()) + own;
         match interrupts.stretch(work).zip(charges.queued) {
-            None => Inflated::none(Obstacle::Interrupts),
+            None => StandIn::none(Obstacle::Interrupts),
             Some((cost, queued)) => {
                 let left = |span: Span| u128::from(span.as_ns()).saturating_sub(queued);
                 let [period, deadline] = [task.period, task.deadline].map(left);
-                Inflated::new(queued, [cost + beside, period, deadline])
+                StandIn::new(queued, [cost + beside, period, deadline])
             }
         }
     };
     part.members.iter().map(inflated).collect()
 }
 
-/// What interrupts take of each CPU.
-struct Interruptions {
-    /// In the long run.
-    load: Demand,
+/// What interrupts take of each CPU of a part.
+struct Interruptions<'a> {
+    set: &'a TaskSet,
+    part: &'a Part,
+    charges: &'a Charges,
+    /// In the long run, as far as floats tell.
+    about: Interval,
+    /// In the long run, exactly: summed up only where that is in doubt.
+    load: OnceCell<Load>,
     /// Beyond that in any stretch of time: one of each source.
     once: u128,
 }
 
-impl Interruptions {
-    fn of(set: &TaskSet, part: &Part, charges: &Charges) -> Self {
+impl<'a> Interruptions<'a> {
+    fn of(set: &'a TaskSet, part: &'a Part, charges: &'a Charges) -> Self {
+        let tick = Interval::ratio(charges.tick, charges.quantum.as_ns().into());
+        let (about, once) = match charges.dedicated {
+            true => (tick, charges.tick),
+            false => {
+                // Two roundings: the period as a float, and the quotient.
+                let often = Interval::sum_over(&part.members, 2, |&place| {
+                    match set.tasks[place].period.as_ns() {
+                        0 => 0.0,
+                        period => 1.0 / period as f64,
+                    }
+                });
+                let releases = charges.release * part.members.len() as u128;
+                (
+                    tick + Interval::of(charges.release) * often,
+                    charges.tick + releases,
+                )
+            }
+        };
+        Self {
+            set,
+            part,
+            charges,
+            about,
+            load: OnceCell::new(),
+            once,
+        }
+    }
+
+    /// How long so much work takes in the long run, rounded up; `None` if nothing is left for it.
+    fn stretch(&self, work: u128) -> Option<u128> {
+        if self.charges.tick == 0 && (self.charges.dedicated || self.charges.release == 0) {
+            return Some(work);
+        }
+        let left = Interval::of(1) - self.about;
+        if left.high() <= 0.0 {
+            return None;
+        }
+        let time = Interval::of(work) / left;
+        match time.ceil() {
+            Some(time) => Some(time.into()),
+            None => self.load.get_or_init(|| self.exactly()).stretch(work),
+        }
+    }
+
+    fn exactly(&self) -> Load {
         let mut load = Demand::default();
-        let mut once = charges.tick;
         let mut add = |cost: u128, every: Span| {
             // A cost that is longer than any span takes all of every CPU, as the longest does.
             let cost = Span::from_ns(u64::try_from(cost).unwrap_or(u64::MAX));
@@ -56,16 +108,20 @@ impl Interruptions {
                 load.add(rate);
             }
         };
-        add(charges.tick, charges.quantum);
-        if !charges.dedicated {
-            for &place in &part.members {
-                add(charges.release, set.tasks[place].period);
-                once += charges.release;
+        add(self.charges.tick, self.charges.quantum);
+        if !self.charges.dedicated {
+            for &place in &self.part.members {
+                add(self.charges.release, self.set.tasks[place].period);
             }
         }
-        Self { load, once }
+        Load(load)
     }
+}
 
+/// What interrupts take in the long run, exactly.
+struct Load(Demand);
+
+impl Load {
     /// How long so much work takes in the long run, rounded up; `None` if nothing is left for it.
     fn stretch(&self, work: u128) -> Option<u128> {
         let all = units_of(whole());
@@ -74,7 +130,7 @@ impl Interruptions {
             Some(work.checked_mul(all)?.div_ceil(left))
         };
         // Nearly always both ends of what is known of the load agree.
-        let (least, most) = (takes(self.load.units_min()), takes(self.load.units_max()));
+        let (least, most) = (takes(self.0.units_min()), takes(self.0.units_max()));
         match (least, most) {
             (Some(least), Some(most)) if least == most => Some(least),
             _ => self.stretch_exactly(work),
@@ -83,7 +139,7 @@ impl Interruptions {
 
     fn stretch_exactly(&self, work: u128) -> Option<u128> {
         let one = Ratio::from_integer(BigInt::from(1));
-        let left = one - self.load.to_fraction();
+        let left = one - self.0.to_fraction();
         if left <= Ratio::from_integer(BigInt::from(0)) {
             return None;
         }
@@ -97,30 +153,73 @@ impl Interruptions {
 mod tests {
     use super::*;
 
-    fn interruptions(sources: &[(u64, u64)]) -> Interruptions {
+    fn load_of(sources: &[(u64, u64)]) -> Load {
         let mut load = Demand::default();
         for &(cost, every) in sources {
             load.add(Rate::new(Span::from_ns(cost), Span::from_ns(every)).unwrap());
         }
-        Interruptions { load, once: 0 }
+        Load(load)
     }
 
     #[test]
     fn what_is_whole_is_not_rounded() {
         // 1 - 1/3 - 1/6 = 1/2: neither source is a whole number of binary units.
-        let half = interruptions(&[(1, 3), (1, 6)]);
+        let half = load_of(&[(1, 3), (1, 6)]);
         assert_eq!(half.stretch(500), Some(1_000));
         assert_eq!(half.stretch(501), Some(1_002));
-        assert_eq!(interruptions(&[(1, 3)]).stretch(500), Some(750));
-        assert_eq!(interruptions(&[(1, 3)]).stretch(501), Some(752));
-        assert_eq!(interruptions(&[]).stretch(7), Some(7));
+        assert_eq!(load_of(&[(1, 3)]).stretch(500), Some(750));
+        assert_eq!(load_of(&[(1, 3)]).stretch(501), Some(752));
+        assert_eq!(load_of(&[]).stretch(7), Some(7));
     }
 
     #[test]
     fn interrupts_that_take_all_leave_nothing() {
-        assert_eq!(interruptions(&[(1, 3), (2, 3)]).stretch(1), None);
-        assert_eq!(interruptions(&[(1, 3), (1, 1)]).stretch(1), None);
-        let nearly = interruptions(&[(u64::MAX - 1, u64::MAX)]);
+        assert_eq!(load_of(&[(1, 3), (2, 3)]).stretch(1), None);
+        assert_eq!(load_of(&[(1, 3), (1, 1)]).stretch(1), None);
+        let nearly = load_of(&[(u64::MAX - 1, u64::MAX)]);
         assert_eq!(nearly.stretch(1), Some(u128::from(u64::MAX)));
+    }
+
+    #[test]
+    fn floats_stretch_as_fractions_do() {
+        use shiftwork_model::{Affinity, CpuSet, LinearCost, Overheads, RandomStream, Task};
+
+        use crate::affinity::parts::parts;
+        use crate::overheads::Structure;
+
+        let all = Affinity::new(CpuSet::first(2)).unwrap();
+        let mut nothing_left = 0;
+        for seed in 0..300 {
+            let mut stream = RandomStream::new(seed, 97, 0);
+            let task = |stream: &mut RandomStream| {
+                let period = Span::from_us(100 + 100 * stream.below(50));
+                Task::periodic("", Span::from_us(1), period, all)
+            };
+            let tasks = (0..1 + stream.below(20))
+                .map(|_| task(&mut stream))
+                .collect();
+            let set = TaskSet::new("", 2, tasks);
+            let mut cost = |most| LinearCost {
+                base: Span::from_us(stream.below(most)),
+                per_task: Span::ZERO,
+            };
+            let overheads = Overheads {
+                tick: cost(4),
+                release: cost(80),
+                ..Overheads::default()
+            };
+            let rule = Rule::of_policy("g-edf").unwrap();
+            let structure = Structure::of_policy("g-edf", &set).unwrap();
+            let part = &parts(&vec![*all.cpus(); set.tasks.len()])[0];
+            let charges = Charges::new(&set, (rule, &structure), part, &overheads);
+            let found = Interruptions::of(&set, part, &charges);
+            for _ in 0..20 {
+                let work = u128::from(stream.below(50_000_000));
+                let expected = found.exactly().stretch_exactly(work);
+                assert_eq!(found.stretch(work), expected, "seed {seed}, {work}");
+                nothing_left += usize::from(expected.is_none());
+            }
+        }
+        assert!((200..4_000).contains(&nothing_left), "{nothing_left}");
     }
 }

@@ -174,27 +174,29 @@ pub fn inflate(
     }
     let mut inflated: Vec<Option<Inflated>> = vec![None; set.tasks.len()];
     for part in parts(bound) {
-        if part.members.iter().any(|&place| bound[place] != part.cpus) {
+        if !part.is_uniform {
             return None;
         }
         let of_part = inflate_part(set, (rule, structure), &part, overheads);
         for (&place, one) in part.members.iter().zip(of_part) {
             inflated[place] = Some(Inflated {
+                task: one.task,
+                delay: one.delay,
                 cpus: part.cpus,
-                ..one
+                obstacle: one.obstacle,
             });
         }
     }
     inflated.into_iter().collect()
 }
 
-/// The tasks of one part, in its order; where they run is not said.
+/// The tasks of one part, in its order.
 pub(crate) fn inflate_part(
     set: &TaskSet,
     (rule, structure): (Rule, &Structure),
     part: &Part,
     overheads: &Overheads,
-) -> Vec<Inflated> {
+) -> Vec<StandIn> {
     let charges = Charges::new(set, (rule, structure), part, overheads);
     match &structure.quantum {
         None => events::inflate(set, rule, part, &charges),
@@ -231,18 +233,25 @@ pub fn as_told(
     Some(told)
 }
 
-impl Inflated {
+/// [`Inflated`], but where the task runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StandIn {
+    pub task: Option<Sporadic>,
+    pub delay: Span,
+    pub obstacle: Option<Obstacle>,
+}
+
+impl StandIn {
     /// Nothing stands for the task.
     const fn none(obstacle: Obstacle) -> Self {
         Self {
             task: None,
             delay: Span::ZERO,
-            cpus: CpuSet::EMPTY,
             obstacle: Some(obstacle),
         }
     }
 
-    /// `times`: cost, period and deadline in nanoseconds. Where the task runs is not said yet.
+    /// `times`: cost, period and deadline in nanoseconds.
     fn new(delay: u128, times: [u128; 3]) -> Self {
         let [cost, period, deadline] = times;
         if period == 0 || deadline == 0 {
@@ -260,7 +269,6 @@ impl Inflated {
                 deadline,
             }),
             delay,
-            cpus: CpuSet::EMPTY,
             obstacle: (cost > period || cost > deadline).then_some(Obstacle::Density),
         }
     }

@@ -3,7 +3,7 @@
 use shiftwork_model::TaskSet;
 
 use super::charges::Charges;
-use super::{Inflated, Obstacle};
+use super::{Obstacle, StandIn};
 use crate::affinity::parts::Part;
 use crate::pfair::Quanta;
 use crate::verdicts::Rule;
@@ -14,7 +14,7 @@ pub(super) fn inflate(
     (rule, quanta): (Rule, &Quanta),
     part: &Part,
     charges: &Charges,
-) -> Vec<Inflated> {
+) -> Vec<StandIn> {
     let quantum = u128::from(quanta.quantum.as_ns());
     let releases = |place: usize| match charges.dedicated {
         true => 0,
@@ -38,7 +38,7 @@ pub(super) fn inflate(
         let task = &set.tasks[place];
         let at_once = sees_at_once(place);
         let Some(queued) = queued else {
-            return Inflated::none(Obstacle::Interrupts);
+            return StandIn::none(Obstacle::Interrupts);
         };
         // Whoever comes just where a quantum begins is handled in it.
         let handled = match charges.dedicated && at_once {
@@ -48,7 +48,7 @@ pub(super) fn inflate(
         let begin = charges.tick + charges.switch + charges.refill + handled;
         let lost = begin + of_all - releases(place);
         let Some(left) = quantum.checked_sub(lost).filter(|&left| left > 0) else {
-            return Inflated::none(Obstacle::Quantum);
+            return StandIn::none(Obstacle::Quantum);
         };
         let cost = u128::from(task.cost.as_ns()).div_ceil(left) * quantum;
         let unseen = match (at_once, is_pfair) {
@@ -65,7 +65,7 @@ pub(super) fn inflate(
             }
         };
         let times = [cost, window(task.period), window(task.deadline)];
-        Inflated::new(delay, times)
+        StandIn::new(delay, times)
     };
     part.members.iter().map(inflated).collect()
 }
