@@ -83,6 +83,7 @@ impl Packing<'_> {
         bins.extend(self.parts.iter().map(|&cpus| Part {
             cpus,
             members: Vec::new(),
+            is_uniform: true,
         }));
         let mut part_of = vec![0; self.choices.len()];
         for task in order {

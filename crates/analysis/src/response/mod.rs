@@ -19,6 +19,19 @@ use crate::{NotShown, Sporadic};
 
 /// U, rounded up, if no task needs more than a CPU and all together no more than there are.
 pub(crate) fn cpus_needed(tasks: &[Sporadic], cpus: usize) -> Result<usize, NotShown> {
+    match needed(tasks)? {
+        needed if needed <= cpus => Ok(needed),
+        _ => Err(too_much(tasks, cpus)),
+    }
+}
+
+/// Whether no task needs more than a CPU and all together no more than there are.
+pub(crate) fn demand_fits(tasks: &[Sporadic], cpus: usize) -> bool {
+    needed(tasks).is_ok_and(|needed| needed <= cpus)
+}
+
+/// U, rounded up; a task that needs more than a CPU if there is one.
+fn needed(tasks: &[Sporadic]) -> Result<usize, NotShown> {
     let possible = |task: &Sporadic| task.is_possible() && task.cost <= task.period;
     if let Some(place) = tasks.iter().position(|task| !possible(task)) {
         return Err(NotShown { place });
@@ -26,14 +39,10 @@ pub(crate) fn cpus_needed(tasks: &[Sporadic], cpus: usize) -> Result<usize, NotS
     let sum = Interval::sum_over(tasks, RATIO, |task| {
         ratio(task.cost.as_ns(), task.period.as_ns())
     });
-    let needed = sum.ceil().map_or_else(
+    Ok(sum.ceil().map_or_else(
         || exactly_needed(tasks, sum),
         |needed| usize::try_from(needed).unwrap_or(usize::MAX),
-    );
-    match needed <= cpus {
-        true => Ok(needed),
-        false => Err(too_much(tasks, cpus)),
-    }
+    ))
 }
 
 /// The same where the sum is too close to a whole number.
@@ -59,16 +68,21 @@ fn demand<'a>(tasks: impl IntoIterator<Item = &'a Sporadic>) -> Demand {
 
 /// The first task that is too much for the CPUs, given that one is.
 fn too_much(tasks: &[Sporadic], cpus: usize) -> NotShown {
-    let mut demand = Demand::default();
-    for (place, task) in tasks.iter().enumerate() {
-        demand.merge(&self::demand([task]));
-        if !fit([&demand], cpus, whole()) {
-            return NotShown { place };
-        }
+    // As floats have it; where a sum is next to the number of CPUs the one before or after it may be meant.
+    let mut sum = 0.0;
+    let passes = |task: &Sporadic| {
+        sum += ratio(task.cost.as_ns(), task.period.as_ns());
+        sum > cpus as f64
+    };
+    let about = tasks.iter().position(passes).unwrap_or(tasks.len());
+    let mut place = about.min(tasks.len().saturating_sub(1));
+    while place > 0 && !demand_fits(&tasks[..place], cpus) {
+        place -= 1;
     }
-    NotShown {
-        place: tasks.len().saturating_sub(1),
+    while place + 1 < tasks.len() && demand_fits(&tasks[..=place], cpus) {
+        place += 1;
     }
+    NotShown { place }
 }
 
 /// The bounds as spans. One that is longer than any span is none.

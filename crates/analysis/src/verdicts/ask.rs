@@ -2,26 +2,29 @@
 
 use shiftwork_model::{CpuSet, Span};
 
-use super::case::{Case, Shape, density, utilization};
+use super::case::{Case, Shape, density};
 use super::catalogue::Shown;
 use crate::admission::Order;
 use crate::affinity::Groups;
 use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
+use crate::response::demand_fits;
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Steps, Witness};
 
 /// Whether the demand fits. Where affinities differ, a task with a deadline before the end of its period
 /// is one with the deadline as its period that comes less often.
 pub(super) fn ask_fit(case: &Case, _: &mut Steps) -> Shown {
-    let rate = match case.is_global() {
-        true => utilization,
-        false => density,
-    };
+    if case.is_global() {
+        return match demand_fits(&case.tasks, case.cpus.len()) {
+            true => Shown::Pass(None),
+            false => Shown::Fail(None),
+        };
+    }
     let fits = |groups: Groups| groups.shortage(whole()).0.is_none();
     // Any task alone must fit, too: a job runs on one CPU at a time.
-    let each = |member| rate(member).is_some_and(|rate| !rate.exceeds_one());
-    match case.members.iter().all(each) && case.groups(rate).is_some_and(fits) {
+    let each = |task| density(task).is_some_and(|rate| !rate.exceeds_one());
+    match case.tasks.iter().all(each) && case.groups(density).is_some_and(fits) {
         true => Shown::Pass(None),
         false => Shown::Fail(None),
     }
@@ -47,18 +50,17 @@ pub(super) fn ask_fp_rta(case: &Case, steps: &mut Steps) -> Shown {
     let Shape::One(cpu) = case.shape else {
         return Shown::Fail(None);
     };
-    match fp_rta(&case.ranked, whole(), steps) {
+    match fp_rta(&case.ranked(), whole(), steps) {
         Outcome::Pass(()) => Shown::Pass(None),
         Outcome::StepLimit => Shown::StepLimit,
         Outcome::Fail(late) => {
-            let late_one = &case.members[late.place];
             // Equals are taken to be more urgent both ways, which is safe and not exact.
             let is_exact = case.priorities_differ();
             Shown::Fail(is_exact.then_some(Witness::Late {
-                task: late_one.id,
+                task: case.ids[late.place],
                 cpu,
                 response: late.response,
-                deadline: late_one.deadline,
+                deadline: case.tasks[late.place].deadline,
             }))
         }
     }
