@@ -6,9 +6,10 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 pub use shiftwork_verbs::analyze::AnalyzeOutput;
+use shiftwork_verbs::policies::PoliciesOutput;
 
 pub use crate::verb::calibrate::CalibrateOutput;
-use crate::verb::{doctor::DoctorOutput, policies::PoliciesOutput};
+use crate::verb::doctor::DoctorOutput;
 
 /// Version of all outputs; it changes when a key changes its meaning.
 pub const SCHEMA_VERSION: u64 = shiftwork_trace::SCHEMA_VERSION;

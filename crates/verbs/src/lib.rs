@@ -8,6 +8,8 @@
 
 pub mod analyze;
 pub mod catalogue;
+pub mod policies;
+pub mod simulate;
 mod unconditional;
 
 pub use unconditional::why_nothing_is_guaranteed;

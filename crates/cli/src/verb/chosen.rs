@@ -59,15 +59,6 @@ pub fn is_random(set: &TaskSet) -> bool {
         .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
 }
 
-/// Whether the simulator models speeds of CPUs under the policy, as `capacities` and `frequency` give
-/// them: where it does as `SCHED_DEADLINE` does.
-pub fn models_speed(entry: &Entry) -> bool {
-    let nothing = TaskSet::new("", 1, Vec::new());
-    entry
-        .build(&nothing)
-        .is_ok_and(|policy| policy.as_linux().is_some())
-}
-
 /// The file format says more than most policies model: names what these, policies or machines, ignore.
 pub fn note_what_is_ignored(input: &Input, set: &TaskSet, by: &[&str], console: &Console) {
     if by.is_empty() {

@@ -13,6 +13,7 @@ use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
+use shiftwork_verbs::policies::models_speed;
 
 use crate::args::{Attention, MachineName, RunArgs};
 use crate::failure::{Answer, Failure};
@@ -68,7 +69,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
     }
     let (chosen, why) = choice::choose(args.machine, entry, &set)?;
     let machine = format!("the {} machine", chosen.name());
-    let ignoring: &[&str] = match (chosen, chosen::models_speed(entry)) {
+    let ignoring: &[&str] = match (chosen, models_speed(entry)) {
         (Chosen::Sim, true) => &[],
         (_, true) => &[&machine],
         (_, false) => &[entry.name],

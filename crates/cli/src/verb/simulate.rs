@@ -1,12 +1,13 @@
 //! `shiftwork simulate`: what each policy makes of a task set, exactly.
 
-use shiftwork_analysis::overheads::as_told;
-use shiftwork_model::{Affinity, Instant, Lagging, Overheads, Repairs, TaskSet};
+use shiftwork_model::{Instant, Lagging, Overheads, Repairs, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::comparison;
 use shiftwork_sim::{Options, Simulation};
-use shiftwork_taskset::overheads::{OverheadFile, Use};
+use shiftwork_taskset::overheads::Use;
+use shiftwork_verbs::policies::models_speed;
+use shiftwork_verbs::simulate as prepare;
 
 use crate::args::{NO_REPAIRS, OverheadsUse, SimulateArgs};
 use crate::failure::{Answer, Failure};
@@ -37,7 +38,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     let jobs = jobs(args, &recording)?;
     refuse_rules_of_nobody(args, &set, &jobs)?;
     let entries = jobs.iter().map(|job| job.entry);
-    let ignoring = entries.filter(|entry| !chosen::models_speed(entry));
+    let ignoring = entries.filter(|entry| !models_speed(entry));
     let names: Vec<&str> = ignoring.map(|entry| entry.name).collect();
     chosen::note_what_is_ignored(&input, &set, &names, console);
     let mut watch = Watch::new(console, recording.wanted());
@@ -136,21 +137,17 @@ fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Fail
     let several = entries.len() > 1;
     let job = |entry: &'static Entry| {
         let refused = |error| Failure::in_file(&input.path, error);
-        let mut policy = entry.build(set).map_err(refused)?;
-        let overheads = match &file {
-            Some((path, file)) => {
-                let is_variant = policy.structure().is_some();
-                Some(overheads_of(args, (path, file), entry.name, is_variant)?)
-            }
-            None => None,
+        // Of several reasons the first is told: whether the policy takes the task set at all.
+        let free = entry.build(set).map_err(refused)?;
+        let overheads = file.as_ref().map(|(path, file)| {
+            let found = prepare::overheads(file, purpose(args), entry);
+            found.map_err(|error| Failure::in_file(path, error))
+        });
+        let overheads = overheads.transpose()?;
+        let policy = match &overheads {
+            Some(_) => prepare::policy(set, entry, overheads.as_ref()).map_err(refused)?,
+            None => free,
         };
-        if let Some(overheads) = &overheads {
-            let own = || set.tasks.iter().map(|task| task.affinity).collect();
-            let bound: Vec<Affinity> = policy.packing().unwrap_or_else(own);
-            if let Some(told) = as_told(set, entry.name, &bound, overheads) {
-                policy = entry.build(&told).map_err(refused)?;
-            }
-        }
         Ok(Job {
             entry,
             overheads,
@@ -161,41 +158,11 @@ fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Fail
     entries.into_iter().map(job).collect()
 }
 
-/// What one policy costs. A policy without a table is refused: silently free scheduling would look
-/// better than any that was measured.
-fn overheads_of(
-    args: &SimulateArgs,
-    (path, file): (&str, &OverheadFile),
-    policy: &str,
-    is_variant: bool,
-) -> Result<Overheads, Failure> {
-    let (purpose, word) = match args.overheads_use {
-        OverheadsUse::Worst => (Use::Worst, "worst"),
-        OverheadsUse::Average => (Use::Average, "average"),
-    };
-    file.find(purpose, policy).cloned().ok_or_else(|| {
-        let known: Vec<&str> = file
-            .tables
-            .keys()
-            .filter(|(other, _)| *other == purpose)
-            .map(|(_, policy)| policy.as_str())
-            .collect();
-        let hint = match is_variant {
-            true => "; of the implementations of g-edf, CEm alone takes its table",
-            false => "",
-        };
-        Failure::in_file(
-            path,
-            format_args!(
-                "has no overheads for {policy}; write a table [{word}.{policy}] (there are: {}{hint})",
-                if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(" ")
-                }
-            ),
-        )
-    })
+const fn purpose(args: &SimulateArgs) -> Use {
+    match args.overheads_use {
+        OverheadsUse::Worst => Use::Worst,
+        OverheadsUse::Average => Use::Average,
+    }
 }
 
 fn simulate(args: &SimulateArgs, set: &TaskSet, job: Job, watch: &mut Watch) -> Finished {
