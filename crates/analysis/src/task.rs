@@ -1,6 +1,6 @@
 //! What tests need to know of a task; only that, so that they can be called on anything.
 
-use shiftwork_model::{CpuSet, Priority, Span};
+use shiftwork_model::{CpuSet, Priority, Span, Task};
 
 /// What a test needs to know of a sporadic task. All above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,16 @@ impl Sporadic {
 
     pub(crate) const fn is_possible(&self) -> bool {
         !self.cost.is_zero() && !self.period.is_zero() && !self.deadline.is_zero()
+    }
+}
+
+impl From<&Task> for Sporadic {
+    fn from(task: &Task) -> Self {
+        Self {
+            cost: task.cost,
+            period: task.period,
+            deadline: task.deadline,
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use shiftwork_model::{CpuId, CpuSet, Overheads, Platform, Span, TaskSet};
 
-use super::{Interrupts, Structure};
-use crate::affinity::parts::Part;
+use super::{Interrupts, Members, Structure};
+use crate::Sporadic;
 use crate::verdicts::Rule;
 
 /// The overheads of one part, in nanoseconds.
@@ -31,29 +31,29 @@ impl Charges {
     pub fn new(
         set: &TaskSet,
         (rule, structure): (Rule, &Structure),
-        part: &Part,
+        members: &Members<'_>,
         overheads: &Overheads,
     ) -> Self {
         let tasks = match rule.is_packed() {
-            true => part.members.len(),
+            true => members.tasks.len(),
             false => set.tasks.len(),
         };
         let dedicated = structure.interrupts == Interrupts::Dedicated;
         let at = |cost: &shiftwork_model::LinearCost| u128::from(cost.at(tasks).as_ns());
         let (enqueue, dequeue) = (at(&overheads.enqueue), at(&overheads.dequeue));
         // All that use the ready queue and are told by others.
-        let concerned = part.cpus.len() + usize::from(dedicated);
+        let concerned = members.cpus.len() + usize::from(dedicated);
         let others = concerned.saturating_sub(1) as u128;
         let wait = others * enqueue.max(dequeue);
         let quantum = structure.quantum.map(|quanta| quanta.quantum);
         // Whoever is alone is never preempted; but quanta may pause anybody.
-        let is_undisturbed = part.members.len() < 2 && quantum.is_none();
+        let is_undisturbed = members.tasks.len() < 2 && quantum.is_none();
         let release = at(&overheads.release) + enqueue + wait;
         Self {
             dedicated,
             release,
             queued: match dedicated {
-                true => busy(release, set, part).map(|all| all.saturating_sub(release)),
+                true => busy(release, members.tasks).map(|all| all.saturating_sub(release)),
                 false => Some(0),
             },
             switch: at(&overheads.schedule) + dequeue + wait + at(&overheads.switch),
@@ -64,23 +64,20 @@ impl Charges {
             },
             refill: match is_undisturbed {
                 true => 0,
-                false => refill(overheads, &set.platform, &part.cpus, tasks),
+                false => refill(overheads, &set.platform, members.cpus, tasks),
             },
             quantum: quantum.unwrap_or_else(|| set.scheduler.quantum_or_default()),
-            cpus: part.cpus.len(),
+            cpus: members.cpus.len(),
         }
     }
 }
 
 /// For how long a CPU that handles all releases of the part may be busy with that at a stretch: the least fixed point of
 /// the sum of all ceil(B / T) releases, from one of each task on. `None` if there is none, or it takes long to find.
-fn busy(release: u128, set: &TaskSet, part: &Part) -> Option<u128> {
+fn busy(release: u128, tasks: &[Sporadic]) -> Option<u128> {
     const ROUNDS: usize = 1_000;
-    let periods = || {
-        let members = part.members.iter();
-        members.map(|&place| u128::from(set.tasks[place].period.as_ns().max(1)))
-    };
-    let mut stretch = release * part.members.len() as u128;
+    let periods = || tasks.iter().map(|task| task.period_ns().max(1));
+    let mut stretch = release * tasks.len() as u128;
     for _ in 0..ROUNDS {
         let mut next = 0_u128;
         for period in periods() {

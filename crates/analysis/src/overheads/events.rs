@@ -4,18 +4,18 @@ use std::cell::OnceCell;
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::{Span, TaskSet};
+use shiftwork_model::Span;
 
 use super::charges::Charges;
 use super::{Obstacle, StandIn};
-use crate::affinity::parts::Part;
+use crate::Sporadic;
 use crate::exact::{Demand, Rate, units_of, whole};
 use crate::filter::Interval;
 use crate::verdicts::Rule;
 
 /// The tasks of the part, in its order.
-pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges) -> Vec<StandIn> {
-    let interrupts = Interruptions::of(set, part, charges);
+pub(super) fn inflate(rule: Rule, tasks: &[Sporadic], charges: &Charges) -> Vec<StandIn> {
+    let interrupts = Interruptions::of(tasks, charges);
     // What a job does to others: another one is switched to when it is done, and refills its caches.
     let is_preemptive = rule != Rule::NonPreemptive;
     let stretches = if is_preemptive { 2 } else { 1 };
@@ -25,9 +25,8 @@ pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges)
         true => charges.ipi + charges.release,
         false => charges.ipi,
     };
-    let inflated = |&place: &usize| {
-        let task = &set.tasks[place];
-        let work = u128::from(task.cost.as_ns()) + own;
+    let inflated = |task: &Sporadic| {
+        let work = task.cost_ns() + own;
         match interrupts.stretch(work).zip(charges.queued) {
             None => StandIn::none(Obstacle::Interrupts),
             Some((cost, queued)) => {
@@ -37,13 +36,12 @@ pub(super) fn inflate(set: &TaskSet, rule: Rule, part: &Part, charges: &Charges)
             }
         }
     };
-    part.members.iter().map(inflated).collect()
+    tasks.iter().map(inflated).collect()
 }
 
 /// What interrupts take of each CPU of a part.
 struct Interruptions<'a> {
-    set: &'a TaskSet,
-    part: &'a Part,
+    tasks: &'a [Sporadic],
     charges: &'a Charges,
     /// In the long run, as far as floats tell.
     about: Interval,
@@ -54,19 +52,17 @@ struct Interruptions<'a> {
 }
 
 impl<'a> Interruptions<'a> {
-    fn of(set: &'a TaskSet, part: &'a Part, charges: &'a Charges) -> Self {
+    fn of(tasks: &'a [Sporadic], charges: &'a Charges) -> Self {
         let tick = Interval::ratio(charges.tick, charges.quantum.as_ns().into());
         let (about, once) = match charges.dedicated {
             true => (tick, charges.tick),
             false => {
                 // Two roundings: the period as a float, and the quotient.
-                let often = Interval::sum_over(&part.members, 2, |&place| {
-                    match set.tasks[place].period.as_ns() {
-                        0 => 0.0,
-                        period => 1.0 / period as f64,
-                    }
+                let often = Interval::sum_over(tasks, 2, |task| match task.period.as_ns() {
+                    0 => 0.0,
+                    period => 1.0 / period as f64,
                 });
-                let releases = charges.release * part.members.len() as u128;
+                let releases = charges.release * tasks.len() as u128;
                 (
                     tick + Interval::of(charges.release) * often,
                     charges.tick + releases,
@@ -74,8 +70,7 @@ impl<'a> Interruptions<'a> {
             }
         };
         Self {
-            set,
-            part,
+            tasks,
             charges,
             about,
             load: OnceCell::new(),
@@ -110,8 +105,8 @@ impl<'a> Interruptions<'a> {
         };
         add(self.charges.tick, self.charges.quantum);
         if !self.charges.dedicated {
-            for &place in &self.part.members {
-                add(self.charges.release, self.set.tasks[place].period);
+            for task in self.tasks {
+                add(self.charges.release, task.period);
             }
         }
         Load(load)
@@ -182,23 +177,25 @@ mod tests {
 
     #[test]
     fn floats_stretch_as_fractions_do() {
-        use shiftwork_model::{Affinity, CpuSet, LinearCost, Overheads, RandomStream, Task};
+        use shiftwork_model::{CpuSet, LinearCost, Overheads, RandomStream, TaskSet};
 
-        use crate::affinity::parts::parts;
-        use crate::overheads::Structure;
+        use crate::overheads::{Members, Structure};
 
-        let all = Affinity::new(CpuSet::first(2)).unwrap();
+        let set = TaskSet::new("", 2, Vec::new());
         let mut nothing_left = 0;
         for seed in 0..300 {
             let mut stream = RandomStream::new(seed, 97, 0);
             let task = |stream: &mut RandomStream| {
                 let period = Span::from_us(100 + 100 * stream.below(50));
-                Task::periodic("", Span::from_us(1), period, all)
+                Sporadic {
+                    cost: Span::from_us(1),
+                    period,
+                    deadline: period,
+                }
             };
-            let tasks = (0..1 + stream.below(20))
+            let tasks: Vec<Sporadic> = (0..1 + stream.below(20))
                 .map(|_| task(&mut stream))
                 .collect();
-            let set = TaskSet::new("", 2, tasks);
             let mut cost = |most| LinearCost {
                 base: Span::from_us(stream.below(most)),
                 per_task: Span::ZERO,
@@ -210,9 +207,12 @@ mod tests {
             };
             let rule = Rule::of_policy("g-edf").unwrap();
             let structure = Structure::of_policy("g-edf", &set).unwrap();
-            let part = &parts(&vec![*all.cpus(); set.tasks.len()])[0];
-            let charges = Charges::new(&set, (rule, &structure), part, &overheads);
-            let found = Interruptions::of(&set, part, &charges);
+            let members = Members {
+                cpus: &CpuSet::first(2),
+                tasks: &tasks,
+            };
+            let charges = Charges::new(&set, (rule, &structure), &members, &overheads);
+            let found = Interruptions::of(&tasks, &charges);
             for _ in 0..20 {
                 let work = u128::from(stream.below(50_000_000));
                 let expected = found.exactly().stretch_exactly(work);

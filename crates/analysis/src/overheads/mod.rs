@@ -68,7 +68,7 @@ mod quanta;
 use shiftwork_model::{Affinity, CpuSet, Overheads, Span, TaskSet};
 
 use crate::Sporadic;
-use crate::affinity::parts::{Part, parts};
+use crate::affinity::parts::parts;
 use crate::pfair::Quanta;
 use crate::verdicts::Rule;
 use charges::Charges;
@@ -169,7 +169,7 @@ pub fn inflate(
     bound: &[CpuSet],
     overheads: &Overheads,
 ) -> Option<Vec<Inflated>> {
-    if matches!(rule, Rule::SemiPartitioned | Rule::AsLinux) {
+    if !is_accounted(rule) {
         return None;
     }
     let mut inflated: Vec<Option<Inflated>> = vec![None; set.tasks.len()];
@@ -177,7 +177,13 @@ pub fn inflate(
         if !part.is_uniform {
             return None;
         }
-        let of_part = inflate_part(set, (rule, structure), &part, overheads);
+        let tasks = part.members.iter().map(|&place| &set.tasks[place]);
+        let tasks: Vec<Sporadic> = tasks.map(Sporadic::from).collect();
+        let members = Members {
+            cpus: &part.cpus,
+            tasks: &tasks,
+        };
+        let of_part = inflate_part(set, (rule, structure), &members, overheads);
         for (&place, one) in part.members.iter().zip(of_part) {
             inflated[place] = Some(Inflated {
                 task: one.task,
@@ -190,18 +196,30 @@ pub fn inflate(
     inflated.into_iter().collect()
 }
 
-/// The tasks of one part, in its order.
+/// Tasks of a set that share these CPUs, all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Members<'a> {
+    pub cpus: &'a CpuSet,
+    pub tasks: &'a [Sporadic],
+}
+
+/// The same as [`inflate`] for one part of the set, in the order of its members.
 pub(crate) fn inflate_part(
     set: &TaskSet,
     (rule, structure): (Rule, &Structure),
-    part: &Part,
+    members: &Members<'_>,
     overheads: &Overheads,
 ) -> Vec<StandIn> {
-    let charges = Charges::new(set, (rule, structure), part, overheads);
+    let charges = Charges::new(set, (rule, structure), members, overheads);
     match &structure.quantum {
-        None => events::inflate(set, rule, part, &charges),
-        Some(quanta) => quanta::inflate(set, (rule, quanta), part, &charges),
+        None => events::inflate(rule, members.tasks, &charges),
+        Some(quanta) => quanta::inflate((rule, quanta), members.tasks, &charges),
     }
+}
+
+/// Whether [`inflate`] knows an accounting, given that the affinities in each part are the same.
+pub(crate) const fn is_accounted(rule: Rule) -> bool {
+    !matches!(rule, Rule::SemiPartitioned | Rule::AsLinux)
 }
 
 /// The task set as a scheduler has to be told it that gives each job a number of quanta (Pfair): with costs for

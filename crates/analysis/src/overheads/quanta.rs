@@ -1,32 +1,27 @@
 //! Schedulers that decide where quanta begin.
 
-use shiftwork_model::TaskSet;
-
 use super::charges::Charges;
 use super::{Obstacle, StandIn};
-use crate::affinity::parts::Part;
+use crate::Sporadic;
 use crate::pfair::Quanta;
 use crate::verdicts::Rule;
 
 /// The tasks of the part, in its order. What the tests of Pfair charge themselves is left to them.
 pub(super) fn inflate(
-    set: &TaskSet,
     (rule, quanta): (Rule, &Quanta),
-    part: &Part,
+    tasks: &[Sporadic],
     charges: &Charges,
 ) -> Vec<StandIn> {
     let quantum = u128::from(quanta.quantum.as_ns());
-    let releases = |place: usize| match charges.dedicated {
+    let releases = |task: &Sporadic| match charges.dedicated {
         true => 0,
-        false => {
-            charges.release * quantum.div_ceil(u128::from(set.tasks[place].period.as_ns().max(1)))
-        }
+        false => charges.release * quantum.div_ceil(task.period_ns().max(1)),
     };
-    let of_all: u128 = part.members.iter().map(|&place| releases(place)).sum();
+    let of_all: u128 = tasks.iter().map(releases).sum();
     let is_pfair = matches!(rule, Rule::Pfair { .. });
-    let sees_at_once = |place: usize| quanta.sees_at_once(set.tasks[place].period);
+    let sees_at_once = |task: &Sporadic| quanta.sees_at_once(task.period);
     // What is released at one instant is one interrupt, and nothing is released at others.
-    let queued = match part.members.iter().all(|&place| sees_at_once(place)) {
+    let queued = match tasks.iter().all(sees_at_once) {
         true => Some(0),
         false => charges.queued,
     };
@@ -34,9 +29,8 @@ pub(super) fn inflate(
         true => 0,
         false => quanta.stagger_latency_ns(charges.cpus),
     };
-    let inflated = |&place: &usize| {
-        let task = &set.tasks[place];
-        let at_once = sees_at_once(place);
+    let inflated = |task: &Sporadic| {
+        let at_once = sees_at_once(task);
         let Some(queued) = queued else {
             return StandIn::none(Obstacle::Interrupts);
         };
@@ -46,11 +40,11 @@ pub(super) fn inflate(
             false => 0,
         };
         let begin = charges.tick + charges.switch + charges.refill + handled;
-        let lost = begin + of_all - releases(place);
+        let lost = begin + of_all - releases(task);
         let Some(left) = quantum.checked_sub(lost).filter(|&left| left > 0) else {
             return StandIn::none(Obstacle::Quantum);
         };
-        let cost = u128::from(task.cost.as_ns()).div_ceil(left) * quantum;
+        let cost = task.cost_ns().div_ceil(left) * quantum;
         let unseen = match (at_once, is_pfair) {
             (true, _) => 0,
             (false, true) => queued + charges.release,
@@ -67,5 +61,5 @@ pub(super) fn inflate(
         let times = [cost, window(task.period), window(task.deadline)];
         StandIn::new(delay, times)
     };
-    part.members.iter().map(inflated).collect()
+    tasks.iter().map(inflated).collect()
 }

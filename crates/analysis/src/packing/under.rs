@@ -8,9 +8,8 @@ use shiftwork_model::{
 };
 
 use crate::Sporadic;
-use crate::affinity::parts::Part;
 use crate::exact::{Demand, Rate, fit, whole};
-use crate::overheads::{Structure, inflate_part};
+use crate::overheads::{Members, Structure, inflate_part};
 use crate::verdicts::Rule;
 
 /// The CPUs of each task under a partitioned or clustered policy of this rule, so that what the tasks of each of
@@ -79,19 +78,18 @@ impl Packing<'_> {
             (0..self.choices.len()).partition(|&task| self.choices[task].len() < 2);
         movable.sort_by_key(|&task| Reverse(self.set.tasks[task].utilization()));
         order.append(&mut movable);
-        let mut bins: Vec<Part> = Vec::new();
-        bins.extend(self.parts.iter().map(|&cpus| Part {
-            cpus,
-            members: Vec::new(),
-            is_uniform: true,
-        }));
+        let mut bins: Vec<Vec<Sporadic>> = vec![Vec::new(); self.parts.len()];
         let mut part_of = vec![0; self.choices.len()];
         for task in order {
             part_of[task] = *self.choices[task].iter().find(|&&part| {
-                bins[part].members.push(task);
-                let fits = self.fits(&bins[part], source);
+                bins[part].push((&self.set.tasks[task]).into());
+                let members = Members {
+                    cpus: &self.parts[part],
+                    tasks: &bins[part],
+                };
+                let fits = self.fits(&members, source);
                 if !fits {
-                    bins[part].members.pop();
+                    bins[part].pop();
                 }
                 fits
             })?;
@@ -100,19 +98,19 @@ impl Packing<'_> {
     }
 
     /// Whether what the members need fits with the overheads.
-    fn fits(&self, part: &Part, source: WindowSource) -> bool {
+    fn fits(&self, members: &Members<'_>, source: WindowSource) -> bool {
         let (structure, overheads) = self.price;
-        let inflated = inflate_part(self.set, (self.rule, structure), part, overheads);
+        let inflated = inflate_part(self.set, (self.rule, structure), members, overheads);
         let tasks: Option<Vec<Sporadic>> = inflated.into_iter().map(|one| one.task).collect();
         tasks.is_some_and(|tasks| match self.rule {
             Rule::Pfair { staggered } => {
-                let cpus = part.cpus.len();
+                let cpus = members.cpus.len();
                 let slots = Slots::of(self.set, if staggered { cpus } else { 1 });
                 let weight =
                     |task: &Sporadic| slots.weight([task.cost, task.period, task.deadline], source);
-                weights_fit(tasks.iter().map(weight), &part.cpus)
+                weights_fit(tasks.iter().map(weight), members.cpus)
             }
-            _ => demand_fits(&tasks, part.cpus.len(), source),
+            _ => demand_fits(&tasks, members.cpus.len(), source),
         })
     }
 

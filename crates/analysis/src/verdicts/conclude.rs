@@ -28,7 +28,7 @@ pub(super) fn keep(found: &mut PolicyAnalysis, test: &'static str, case: &Case, 
     }
 }
 
-fn improve(best: &mut Option<Best>, response: Span, by: &'static str) {
+pub(super) fn improve(best: &mut Option<Best>, response: Span, by: &'static str) {
     if best.is_none_or(|known| response < known.response) {
         *best = Some(Best { response, by });
     }
@@ -37,7 +37,7 @@ fn improve(best: &mut Option<Best>, response: Span, by: &'static str) {
 /// Bounds on response times that are within the deadlines show these, whatever they were meant for.
 pub(super) fn in_time(ground: &Ground, best: &[Option<Best>]) -> Option<&'static str> {
     let mut tasks = ground.case.ids.iter().zip(&ground.case.tasks);
-    let known = |id: &TaskId| best[id.index()].as_ref();
+    let known = |id: &TaskId| best.get(id.index())?.as_ref();
     let first = known(ground.case.ids.first()?)?.by;
     let is_in_time = |(id, task): (&TaskId, &Sporadic)| {
         known(id).is_some_and(|known| known.response <= task.deadline)

@@ -8,16 +8,18 @@
 //! 3. The tests, each of the parts that none before it shows, until all are shown.
 //! 4. Where nothing was shown: the exact tests, of the tasks as they are, which may prove that nothing can be.
 
-use shiftwork_model::{Affinity, CpuSet, Overheads, Span, Task, TaskSet};
+use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
 
+use super::case::Case;
 use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
-use super::conclude::{in_time, keep, nothing_known};
+use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
-use super::under::{rule_under, stand_in};
-use super::{Answer, PolicyAnalysis, Rule};
-use crate::Steps;
-use crate::overheads::{Inflated, Structure, inflate};
+use super::under::rule_under;
+use super::{Answer, Best, Rule};
+use crate::overheads::{Members, Structure, inflate_part, is_accounted};
+use crate::response::demand_fits;
+use crate::{Sporadic, Steps};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -73,20 +75,17 @@ impl Decision {
 /// # Cost
 /// That of the tests until one passes; linear in the number of tasks where the demand does not fit.
 pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
-    let mut free = Trial::new(set, question.rule, question.bound, question);
-    if free.hope == Hope::None {
+    let divided = Divided::new(set, question.rule);
+    let grounds = divided.grounds(question.bound, question.steps);
+    let placed: usize = grounds.iter().map(|ground| ground.case.ids.len()).sum();
+    let mut free = Trial::new(question, question.rule, grounds);
+    if placed < set.tasks.len() || free.hope() == Hope::None {
         return NOTHING.with(Answer::Unschedulable, Some("feasibility"));
     }
-    let Some(charged) = charge(set, question) else {
-        return free.decide(set, &[]);
-    };
-    let known = match stand_in(set, &charged) {
-        Some((stand_ins, bound)) => {
-            let delays: Vec<Span> = charged.iter().map(|inflated| inflated.delay).collect();
-            let mut trial = Trial::new(&stand_ins, rule_under(question.rule), &bound, question);
-            trial.decide(set, &delays)
-        }
-        None => NOTHING,
+    let known = match free.charged(set) {
+        Charged::Nothing => return free.decide(&divided, set),
+        Charged::TooMuch => NOTHING,
+        Charged::StandIns(mut trial) => trial.decide(&divided, set),
     };
     if known.answer == Answer::Schedulable {
         return known;
@@ -98,44 +97,66 @@ pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
     }
 }
 
-fn charge(set: &TaskSet, question: &Question<'_>) -> Option<Vec<Inflated>> {
-    let (structure, overheads) = question.price?;
-    let all = set.platform.all();
-    let cpus = |affinity: &Affinity| *affinity.cpus() & all;
-    let bound: Vec<CpuSet> = question.bound.iter().map(cpus).collect();
-    inflate(set, (question.rule, structure), &bound, overheads)
-}
-
-/// What may still be shown of tasks, as far as sums tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hope {
-    /// Anything.
-    All,
-    /// That tardiness is bounded; some task alone cannot meet its deadline.
-    Soft,
-    /// Nothing: the demand does not fit, or something is no task.
-    None,
-}
-
-fn hope(set: &TaskSet, grounds: &[Ground]) -> Hope {
-    let all = set.platform.all();
-    let is_none = |task: &Task| {
-        let times = [task.cost, task.period, task.deadline];
-        times.iter().any(|span| span.is_zero()) || !task.affinity.cpus().intersects(&all)
-    };
-    if set.tasks.iter().any(is_none) || overload(grounds).is_some() {
-        return Hope::None;
-    }
-    match set.tasks.iter().any(|task| task.cost > task.deadline) {
-        true => Hope::Soft,
-        false => Hope::All,
-    }
-}
-
 impl Question<'_> {
     fn admits(&self, test: &Test) -> bool {
         self.only.is_none_or(|only| only.contains(&test.name))
     }
+
+    /// Whether tests for this criterion may tell anything of the part that is not known yet and matters.
+    fn needs(&self, phase: Criterion, ground: &Ground) -> bool {
+        let is_answered = match self.criterion {
+            Criterion::Soft => ground.is_shown(Criterion::Soft),
+            Criterion::Hard => ground.refuted.is_some(),
+        };
+        let is_refuted = phase == Criterion::Hard && ground.refuted.is_some();
+        let is_wanted = self.tardiness || !is_answered;
+        is_wanted && !is_refuted && !ground.is_shown(Criterion::Hard)
+    }
+}
+
+/// What may still be shown of tasks, as far as sums tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Hope {
+    /// Nothing: the demand does not fit, or something is no task.
+    None,
+    /// That tardiness is bounded; some task alone cannot meet its deadline.
+    Soft,
+    /// Anything.
+    All,
+}
+
+impl Hope {
+    fn of(ground: &Ground) -> Self {
+        let case = &ground.case;
+        let fits = match case.is_global() {
+            true => demand_fits(&case.tasks, case.cpus.len()),
+            false => overload(std::slice::from_ref(ground)).is_none(),
+        };
+        if !fits || !case.tasks.iter().all(Sporadic::is_possible) {
+            return Self::None;
+        }
+        match case.tasks.iter().any(|task| task.cost > task.deadline) {
+            true => Self::Soft,
+            false => Self::All,
+        }
+    }
+
+    const fn reaches(self, criterion: Criterion) -> bool {
+        match criterion {
+            Criterion::Hard => matches!(self, Self::All),
+            Criterion::Soft => !matches!(self, Self::None),
+        }
+    }
+}
+
+/// What becomes of the tasks under overheads.
+enum Charged<'a> {
+    /// Scheduling is free, or no accounting is known.
+    Nothing,
+    /// No tasks can stand for them, or these need more than there is.
+    TooMuch,
+    /// These stand for them.
+    StandIns(Trial<'a>),
 }
 
 /// Tests being asked about the parts of a task set.
@@ -143,183 +164,218 @@ struct Trial<'a> {
     question: &'a Question<'a>,
     rule: Rule,
     grounds: Vec<Ground>,
-    whole: Ground,
-    hope: Hope,
-    found: PolicyAnalysis,
+    /// By part: how much later than the real tasks these are released; nothing if they are the real ones.
+    delays: Vec<Vec<Span>>,
+    /// By task: the best that is known; nothing until something is.
+    best: Vec<Option<Best>>,
 }
 
 impl<'a> Trial<'a> {
-    fn new(set: &TaskSet, rule: Rule, bound: &[Affinity], question: &'a Question<'a>) -> Self {
-        let divided = Divided::new(set, rule);
-        let grounds = divided.grounds(bound, question.steps);
+    const fn new(question: &'a Question<'a>, rule: Rule, grounds: Vec<Ground>) -> Self {
         Self {
             question,
             rule,
-            hope: hope(set, &grounds),
             grounds,
-            whole: divided.whole(question.steps),
-            found: nothing_known("", rule, set.tasks.len()),
+            delays: Vec::new(),
+            best: Vec::new(),
         }
     }
 
-    /// Asks the tests until the answer is known. The tasks of `real` are released this much before those about whom
-    /// the tests are asked.
-    fn decide(&mut self, real: &TaskSet, delays: &[Span]) -> Decision {
+    fn hope(&self) -> Hope {
+        let hopes = self.grounds.iter().map(Hope::of);
+        hopes.min().unwrap_or(Hope::All)
+    }
+
+    /// The same tasks with the overheads of the question charged to them.
+    fn charged(&self, set: &TaskSet) -> Charged<'a> {
+        let Some((structure, overheads)) = self.question.price else {
+            return Charged::Nothing;
+        };
+        let is_uniform = |ground: &Ground| ground.case.is_global();
+        if !is_accounted(self.rule) || !self.grounds.iter().all(is_uniform) {
+            return Charged::Nothing;
+        }
+        let mut charged = Trial::new(self.question, rule_under(self.rule), Vec::new());
+        for ground in &self.grounds {
+            let members = Members {
+                cpus: &ground.case.cpus,
+                tasks: &ground.case.tasks,
+            };
+            let inflated = inflate_part(set, (self.rule, structure), &members, overheads);
+            let tasks: Option<Vec<Sporadic>> = inflated.iter().map(|one| one.task).collect();
+            let Some(tasks) = tasks else {
+                return Charged::TooMuch;
+            };
+            let ground = Ground::new(ground.case.with(tasks), ground.steps);
+            if Hope::of(&ground) == Hope::None {
+                return Charged::TooMuch;
+            }
+            charged.grounds.push(ground);
+            if self.question.tardiness {
+                let delays = inflated.iter().map(|one| one.delay);
+                charged.delays.push(delays.collect());
+            }
+        }
+        Charged::StandIns(charged)
+    }
+
+    /// Asks the tests until the answer is known.
+    fn decide(&mut self, divided: &Divided<'_>, real: &TaskSet) -> Decision {
         let criterion = self.question.criterion;
+        let hope = self.hope();
         // Who meets all deadlines is never tardy, and bounds may be within deadlines.
         let phases = match criterion {
             Criterion::Hard => [Criterion::Hard, Criterion::Soft],
             Criterion::Soft => [Criterion::Soft, Criterion::Hard],
         };
-        for phase in phases {
-            let is_vain = match phase {
-                Criterion::Hard => self.hope != Hope::All,
-                Criterion::Soft => self.hope == Hope::None,
-            };
-            if !is_vain {
-                self.ask_for(phase);
-            }
+        for phase in phases.into_iter().filter(|&phase| hope.reaches(phase)) {
+            self.ask_for(phase, divided);
         }
         for ground in &mut self.grounds {
-            let by = in_time(ground, &self.found.best);
+            let by = in_time(ground, &self.best);
             ground.note_in_time(by);
         }
-        let refuted = self
-            .grounds
-            .iter()
-            .find_map(|ground| ground.refuted.as_ref());
-        let refuted = refuted.filter(|_| criterion == Criterion::Hard);
-        let is_shown = |ground: &Ground| ground.is_shown(criterion);
-        let is_hopeless =
-            self.hope == Hope::None || (criterion == Criterion::Hard && self.hope == Hope::Soft);
-        let (answer, by) = match refuted {
-            _ if is_hopeless => (Answer::Unschedulable, Some("feasibility")),
-            Some((test, _)) => (Answer::Unschedulable, Some(*test)),
-            None if self.grounds.iter().all(is_shown) => (Answer::Schedulable, self.costliest()),
-            None => (Answer::Unknown, None),
+        let (answer, by) = match criterion {
+            _ if !hope.reaches(criterion) => (Answer::Unschedulable, Some("feasibility")),
+            Criterion::Hard if self.refuted().is_some() => (Answer::Unschedulable, self.refuted()),
+            _ if self.is_shown(criterion) => (Answer::Schedulable, self.costliest()),
+            _ => (Answer::Unknown, None),
         };
         Decision {
             answer,
             by,
             tardiness: match self.question.tardiness {
-                true => self.tardiness(real, delays),
+                true => self.tardiness(real),
                 false => None,
             },
         }
     }
 
+    fn is_shown(&self, criterion: Criterion) -> bool {
+        self.grounds.iter().all(|ground| ground.is_shown(criterion))
+    }
+
+    /// The exact test that has failed for some part, if any has.
+    fn refuted(&self) -> Option<&'static str> {
+        let mut refuted = self
+            .grounds
+            .iter()
+            .filter_map(|ground| ground.refuted.as_ref());
+        refuted.next().map(|&(test, _)| test)
+    }
+
     /// The last of the tests, in their order, that show the parts.
     fn costliest(&self) -> Option<&'static str> {
+        let criterion = self.question.criterion;
         let by = self
             .grounds
             .iter()
-            .filter_map(|ground| ground.by(self.question.criterion));
+            .filter_map(|ground| ground.by(criterion));
         by.max_by_key(|by| TESTS.iter().position(|test| test.name == *by))
     }
 
-    /// Asks all tests for this criterion.
-    fn ask_for(&mut self, phase: Criterion) {
+    /// Asks all tests for this criterion, each about those parts of which it may tell something new.
+    fn ask_for(&mut self, phase: Criterion, divided: &Divided<'_>) {
         for test in TESTS.iter().filter(|test| test.criterion == phase) {
             if !test.speaks_of(self.rule) || !self.question.admits(test) {
                 continue;
             }
             match test.asked {
-                Asked::Parts(run) => {
-                    for ground in &mut self.grounds {
-                        if self.question.needs(phase, ground) && test.takes(self.rule, &ground.case)
-                        {
-                            let shown = run(&ground.case, &mut Steps::at_most(ground.steps));
-                            note(test, shown, ground, &mut self.found);
-                        }
-                    }
-                }
-                Asked::Whole(run) => {
-                    let needed = |ground| self.question.needs(phase, ground);
-                    if self.grounds.iter().any(needed) && test.takes(self.rule, &self.whole.case) {
-                        let whole = &self.whole;
-                        let shown = run(&whole.case, &mut Steps::at_most(whole.steps));
-                        if matches!(shown, Shown::Pass(_)) {
-                            self.grounds.iter_mut().for_each(|ground| ground.note(test));
-                        }
-                    }
-                }
+                Asked::Parts(run) => self.ask_parts(phase, test, run),
+                Asked::Whole(run) => self.ask_whole(phase, (test, run), divided),
                 Asked::Aside(_) => {}
             }
         }
     }
 
-    /// What proves that the answer is no, if anything does: sums, or an exact test that fails for some part.
+    fn ask_parts(&mut self, phase: Criterion, test: &Test, run: Ask) {
+        for ground in &mut self.grounds {
+            if !self.question.needs(phase, ground) || !test.takes(self.rule, &ground.case) {
+                continue;
+            }
+            match run(&ground.case, &mut Steps::at_most(ground.steps)) {
+                Shown::Pass(bounds) => {
+                    ground.note(test);
+                    if let Some(bounds) = bounds {
+                        keep(&mut self.best, test.name, &ground.case, &bounds);
+                    }
+                }
+                Shown::Fail(Some(witness)) => ground.refuted = Some((test.name, witness)),
+                Shown::Fail(None) | Shown::StepLimit => {}
+            }
+        }
+    }
+
+    fn ask_whole(&mut self, phase: Criterion, (test, run): (&Test, Ask), divided: &Divided<'_>) {
+        let needs = |ground| self.question.needs(phase, ground);
+        if !self.grounds.iter().any(needs) {
+            return;
+        }
+        let whole = divided.whole(self.question.steps);
+        let passes = || {
+            let shown = run(&whole.case, &mut Steps::at_most(whole.steps));
+            matches!(shown, Shown::Pass(_))
+        };
+        if test.takes(self.rule, &whole.case) && passes() {
+            self.grounds.iter_mut().for_each(|ground| ground.note(test));
+        }
+    }
+
+    /// What proves that deadlines are missed, if anything does: one before the cost, or an exact test that fails.
     fn disproof(&self) -> Option<&'static str> {
         if self.question.criterion == Criterion::Soft {
             return None;
         }
-        if self.hope == Hope::Soft {
+        if self.hope() == Hope::Soft {
             return Some("feasibility");
         }
-        let exact = |test: &&Test| test.exact.is_some() && test.speaks_of(self.rule);
-        for test in TESTS
-            .iter()
-            .filter(exact)
-            .filter(|test| self.question.admits(test))
-        {
+        let exact = TESTS.iter().filter(|test| test.exact.is_some());
+        let mut asked =
+            exact.filter(|test| test.speaks_of(self.rule) && self.question.admits(test));
+        let fails = |test: &Test| {
             let Asked::Parts(run) = test.asked else {
-                continue;
+                return false;
             };
-            for ground in &self.grounds {
-                let fails = || {
-                    matches!(
-                        run(&ground.case, &mut Steps::at_most(ground.steps)),
-                        Shown::Fail(Some(_))
-                    )
-                };
-                if test.takes(self.rule, &ground.case) && fails() {
-                    return Some(test.name);
-                }
-            }
-        }
-        None
+            self.grounds.iter().any(|ground| {
+                let shown = || run(&ground.case, &mut Steps::at_most(ground.steps));
+                test.takes(self.rule, &ground.case) && matches!(shown(), Shown::Fail(Some(_)))
+            })
+        };
+        asked.find(|test| fails(test)).map(|test| test.name)
     }
 
     /// The largest of all bounds on tardiness, if every task has one.
-    fn tardiness(&self, real: &TaskSet, delays: &[Span]) -> Option<Span> {
+    fn tardiness(&self, real: &TaskSet) -> Option<Span> {
         let mut largest = Span::ZERO;
-        for ground in &self.grounds {
+        for (part, ground) in self.grounds.iter().enumerate() {
             if ground.is_shown(Criterion::Hard) {
                 continue;
             }
-            for id in &ground.case.ids {
-                let place = id.index();
-                let delay = delays.get(place).copied().unwrap_or(Span::ZERO);
-                let response = (self.found.best[place]?.response + delay).min(Span::MAX);
-                largest = largest.max(response.saturating_sub(real.tasks[place].deadline));
+            for (place, id) in ground.case.ids.iter().enumerate() {
+                let delay = self
+                    .delays
+                    .get(part)
+                    .map_or(Span::ZERO, |delays| delays[place]);
+                let response = self.best.get(id.index())?.as_ref()?.response + delay;
+                let deadline = real.tasks[id.index()].deadline;
+                largest = largest.max(response.min(Span::MAX).saturating_sub(deadline));
             }
         }
         Some(largest)
     }
 }
 
-impl Question<'_> {
-    /// Whether tests for this criterion may tell anything of the part that is not known yet and matters.
-    fn needs(&self, phase: Criterion, ground: &Ground) -> bool {
-        let is_answered = match (self.criterion, phase) {
-            (Criterion::Soft, _) => ground.is_shown(Criterion::Soft) && !self.tardiness,
-            (Criterion::Hard, _) => ground.refuted.is_some() && !self.tardiness,
-        };
-        let is_refuted = phase == Criterion::Hard && ground.refuted.is_some();
-        !ground.is_shown(Criterion::Hard) && !is_answered && !is_refuted
-    }
-}
+/// How a test is asked about a case.
+type Ask = fn(&Case, &mut Steps) -> Shown;
 
-/// Notes what a test has shown of a part.
-fn note(test: &Test, shown: Shown, ground: &mut Ground, found: &mut PolicyAnalysis) {
-    match shown {
-        Shown::Pass(bounds) => {
-            ground.note(test);
-            if let Some(bounds) = bounds {
-                keep(found, test.name, &ground.case, &bounds);
-            }
-        }
-        Shown::Fail(Some(witness)) => ground.refuted = Some((test.name, witness)),
-        Shown::Fail(None) | Shown::StepLimit => {}
+/// Keeps bounds on the response times of a part.
+fn keep(best: &mut Vec<Option<Best>>, test: &'static str, case: &Case, bounds: &[Span]) {
+    let last = case.ids.iter().map(|id| id.index()).max();
+    let needed = last.map_or(0, |last| last + 1);
+    if best.len() < needed {
+        best.resize(needed, None);
+    }
+    for (id, &response) in case.ids.iter().zip(bounds) {
+        improve(&mut best[id.index()], response, test);
     }
 }

@@ -40,7 +40,8 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// The parts of the tasks where the policy binds them; the steps are shared evenly among them.
+    /// The parts of the tasks where the policy binds them; the steps are shared evenly among them. Tasks that have no
+    /// CPU there are in none.
     pub fn grounds(&self, bound: &[Affinity], steps: u64) -> Vec<Ground> {
         let cpus_of = |place: usize| {
             let affinity = bound.get(place).unwrap_or(&self.set.tasks[place].affinity);
@@ -73,14 +74,9 @@ impl<'a> Divided<'a> {
         places: impl ExactSizeIterator<Item = usize> + Clone,
         cpus: (CpuSet, Option<Vec<CpuSet>>),
     ) -> Case {
-        let tasks = places.clone().map(|place| {
-            let task = &self.set.tasks[place];
-            Sporadic {
-                cost: task.cost,
-                period: task.period,
-                deadline: task.deadline,
-            }
-        });
+        let tasks = places
+            .clone()
+            .map(|place| Sporadic::from(&self.set.tasks[place]));
         let priority = |place: usize| match &self.priorities {
             Some(priorities) => priorities[place],
             None => Priority::LEAST_URGENT,

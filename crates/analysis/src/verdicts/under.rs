@@ -222,7 +222,7 @@ impl Question<'_> {
 
 /// The task set that stands for the real one on a machine that schedules for free, and where its tasks are
 /// bound; `None` if there is none.
-pub(super) fn stand_in(set: &TaskSet, inflated: &[Inflated]) -> Option<(TaskSet, Vec<Affinity>)> {
+fn stand_in(set: &TaskSet, inflated: &[Inflated]) -> Option<(TaskSet, Vec<Affinity>)> {
     let mut stand_in = set.clone();
     let mut bound = Vec::new();
     // Those who name no priority have one by deadline, which is to stay as it is.
