@@ -60,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
+    ("py", BUT_THE_COMMAND),
     ("cli", EVERYBODY),
 ];
 
@@ -80,6 +81,9 @@ const EVERYBODY: &[&str] = &[
     "trace",
     "verbs",
 ];
+
+/// Python has the same verbs.
+const BUT_THE_COMMAND: &[&str] = EVERYBODY;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))

@@ -1,0 +1,50 @@
+"""What can go wrong. Every message says where, what, and what would be accepted."""
+
+from __future__ import annotations
+
+__all__ = ["InputError", "MissingExtraError", "PolicyError", "ShiftworkError"]
+
+
+class ShiftworkError(ValueError):
+    """The base of all errors of this package."""
+
+
+class InputError(ShiftworkError):
+    """A text, a file or a value that is refused.
+
+    ``detail`` is the message without the place; ``line`` and ``column`` count from 1 and are ``None``
+    if the mistake is in no text; ``path`` is the file, if it is in one.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        line: int | None = None,
+        column: int | None = None,
+        path: str | None = None,
+    ) -> None:
+        place = "" if line is None else f"line {line}, column {column}: "
+        file = "" if path is None else f"{path}: "
+        super().__init__(f"{file}{place}{detail}")
+        self.detail = detail
+        self.line = line
+        self.column = column
+        self.path = path
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, int | None, int | None, str | None]]:
+        return type(self), (self.detail, self.line, self.column, self.path)
+
+
+class PolicyError(ShiftworkError):
+    """A policy that there is not, that does not take the task set, or of which nothing is known."""
+
+
+class MissingExtraError(ShiftworkError, ImportError):
+    """Something needs a package that is not installed; the message names the extra to install."""
+
+
+def missing(package: str, extra: str, what: str) -> MissingExtraError:
+    """The error of ``what``, which needs ``package``."""
+    return MissingExtraError(
+        f'{what} needs {package}, which is not installed; try: pip install "shiftwork[{extra}]"'
+    )

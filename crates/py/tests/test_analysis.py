@@ -1,0 +1,131 @@
+"""What is guaranteed: the same as the command line says, as objects."""
+
+import json
+import pickle
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import shiftwork as sw
+
+
+def test_verdicts_are_found_by_policy_and_criterion(rover: sw.TaskSet) -> None:
+    found = sw.analyze(rover)
+    assert (found.name, found.cpus, found.utilization) == ("rover", 2, Fraction(41, 40))
+    assert found.affinity_kind == "bi-level"
+    assert found.feasible.verdict == "yes"
+    hard = found.verdict("HPA-EDF")
+    assert (hard.verdict, hard.criterion, hard.refusal) == ("schedulable", "hard", None)
+    assert set(hard.by) <= {test.test for test in hard.tests if test.verdict == "pass"}
+    refused = found.verdict("g-edf", "soft")
+    assert refused.refusal is not None and "g-edf" in refused.refusal
+    assert found.answer.policies == ()
+    with pytest.raises(KeyError):
+        found.verdict("nonsense")
+
+
+def test_bounds_are_never_exceeded(rover: sw.TaskSet) -> None:
+    found = sw.analyze(rover)
+    checked = 0
+    for best in found.best:
+        if best.policy.startswith(("dl-", "c-", "g-", "np-")):
+            continue
+        try:
+            run = sw.simulate(rover, best.policy, "2s")
+        except sw.PolicyError:
+            assert best.tasks == ()
+            continue
+        for bound in best.tasks:
+            seen = run.task(bound.name).response_ns
+            assert seen is not None and seen.max <= bound.response_ns, (best.policy, bound)
+            checked += 1
+    assert checked >= 10
+
+
+def test_one_policy_or_several_may_be_asked_about(rover: sw.TaskSet) -> None:
+    assert {verdict.policy for verdict in sw.analyze(rover, "strong-edf").verdicts} == {"strong-edf"}
+    both = sw.analyze(rover, ["p-edf", "P-EDF", "weak-fp"])
+    assert [verdict.policy for verdict in both.verdicts[::2]] == ["p-edf", "weak-fp"]
+    assert both.answer.policies == ("p-edf", "weak-fp")
+    assert both.admission.policy == "p-edf"
+
+
+def test_a_set_that_cannot_be_scheduled_comes_with_a_proof() -> None:
+    full = sw.TaskSet([sw.Task(name, "3ms", "4ms", affinity="0") for name in "ab"], cpus=2)
+    found = sw.analyze(full, "strong-edf", criterion="hard")
+    assert (found.feasible.verdict, found.answer.verdict) == ("no", "unschedulable")
+    assert found.feasible.witness is not None and "`a`" in found.feasible.witness
+    assert found.answer.criterion == "hard"
+    assert found.admission.verdict == "refused"
+
+
+def test_scales_and_assignments_come_on_request(rover: sw.TaskSet) -> None:
+    plain = sw.analyze(rover, "p-edf")
+    assert plain.scale is None and plain.assignment is None
+    found = sw.analyze(rover, "p-edf", scale=True, assign=True)
+    assert found.scale is not None and found.assignment is not None
+    (scale,) = found.scale
+    assert scale.factor is not None and scale.factor >= 1
+    grown = [
+        sw.Task(task.name, cost_ns=int(task.cost_ns * scale.factor), period_ns=task.period_ns, affinity=task.affinity)
+        for task in rover
+    ]
+    assert sw.analyze(sw.TaskSet(grown, cpus=2), "p-edf").answer.verdict == "schedulable"
+    assert [task.name for task in found.assignment.tasks] == ["control", "vision", "logging"]
+    assert found.assignment.guarantee == "hard" and not found.assignment.wider
+
+
+def test_overheads_are_charged(root: Path) -> None:
+    medium = sw.load(root / "examples/brandenburg-2008/medium.toml")
+    priced, free = sw.analyze(medium, "g-edf"), sw.analyze(medium, "g-edf", overheads="none")
+    assert priced.overheads is not None and priced.overheads.endswith("niagara-2008.toml")
+    assert free.overheads is None
+    hard = priced.verdict("g-edf")
+    assert hard.overheads == "worst" and hard.inflated is not None
+    cost = hard.inflated[0].cost_ns
+    assert cost is None or cost > medium[0].cost_ns
+    assert free.verdict("g-edf").inflated is None
+
+
+def test_the_dictionary_has_the_keys_of_the_command_line(rover: sw.TaskSet) -> None:
+    found = sw.analyze(rover, "strong-edf")
+    plain = found.to_dict()
+    wanted = {"schema_version", "cpus", "utilization", "affinity_kind", "feasible", "admission", "verdicts", "bounds"}
+    assert wanted <= plain.keys()
+    assert plain["utilization"] == "41/40"
+    assert json.loads(json.dumps(plain)) == plain
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert "hpa-edf" not in found._repr_html_() and "strong-edf" in found._repr_html_()
+
+
+def test_steps_are_counted_not_timed() -> None:
+    hard = sw.generate(4, 12, 3.4, deadlines="constrained", seed=5)
+    few = sw.analyze(hard, "g-edf", max_steps=10)
+    assert "step-limit" in {test.verdict for test in few.verdict("g-edf").tests}
+    assert few.to_dict() == sw.analyze(hard, "g-edf", max_steps=10).to_dict()
+
+
+def test_questions_that_make_no_sense_are_refused(rover: sw.TaskSet) -> None:
+    with pytest.raises(sw.PolicyError, match="nonsense"):
+        sw.analyze(rover, "nonsense")
+    with pytest.raises(sw.PolicyError, match="affinities cannot be proposed for"):
+        sw.analyze(rover, "dl-linux", assign=True)
+    with pytest.raises(sw.InputError, match="`criterion` is \"firm\""):
+        sw.analyze(rover, criterion="firm")  # type: ignore[arg-type]
+    with pytest.raises(sw.InputError, match="`max_steps` is -1"):
+        sw.analyze(rover, max_steps=-1)
+
+
+def test_what_no_test_takes_into_account_is_told() -> None:
+    sleepy = sw.TaskSet([sw.Task("a", "1ms", "4ms", work={"phases": [{"run": "1ms"}, {"sleep": "1ms"}]})], cpus=1)
+    assert sw.analyze(sleepy, "p-edf").left_out
+
+
+def test_every_policy_is_listed() -> None:
+    listed = sw.policies()
+    names = [policy.name for policy in listed]
+    assert len(names) == len(set(names)) >= 30
+    assert {"hpa-edf", "strong-fp-kernel", "dl-sp", "CEm", "pd2"} <= set(names)
+    assert all(policy.summary and policy.source and policy.domain for policy in listed)
+    assert {policy.order for policy in listed} == {"edf", "fp"}

@@ -1,0 +1,96 @@
+"""Pictures: what is in them, without a display, as PNG and as PDF."""
+
+import subprocess
+import sys
+from io import BytesIO
+
+import pytest
+
+import shiftwork as sw
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def late() -> sw.Simulation:
+    tasks = [sw.Task("a", "3ms", "4ms", affinity="0"), sw.Task("b", "3ms", "8ms", affinity="0"), sw.Task("c", "2ms", "8ms")]
+    return sw.simulate(sw.TaskSet(tasks, cpus=2, name="late"), "weak-edf", "40ms")
+
+
+def test_a_schedule_shows_every_stretch_and_every_miss(late: sw.Simulation) -> None:
+    figure = sw.plot.schedule(late, end="40ms")
+    cpus, tasks = figure.axes
+    assert [label.get_text() for label in tasks.get_yticklabels()] == ["a", "b", "c"]
+    bars = sum(len(collection.get_paths()) for collection in tasks.collections)
+    assert bars == late.schedule.rows == sum(len(collection.get_paths()) for collection in cpus.collections)
+    crosses = [line for line in tasks.lines if line.get_marker() == "X"]
+    assert sum(len(line.get_xdata()) for line in crosses) == late.deadline_misses > 0
+    releases = [line for line in tasks.lines if line.get_marker() == r"$\uparrow$"]
+    assert sum(len(line.get_xdata()) for line in releases) == late.jobs
+
+
+def test_bars_are_where_jobs_ran(late: sw.Simulation) -> None:
+    figure = sw.plot.schedule(late, start="4ms", end_ns=12_000_000, tasks=["c"], title="")
+    (collection,) = figure.axes[1].collections
+    boxes = [path.get_extents() for path in collection.get_paths()]
+    rows = late.schedule.of("c")
+    seen = (rows["end_ns"] > 4_000_000) & (rows["start_ns"] < 12_000_000)
+    # So short a picture is in microseconds or milliseconds; which, its label says.
+    size = {"time [us]": 1_000, "time [ms]": 1_000_000}[figure.axes[1].get_xlabel()]
+    starts, ends = (rows[column][seen].clip(4_000_000, 12_000_000) / size for column in ("start_ns", "end_ns"))
+    assert len(boxes) == len(starts) > 0
+    assert [box.x0 for box in boxes] == pytest.approx(starts.tolist())
+    assert [box.x1 for box in boxes] == pytest.approx(ends.tolist())
+
+
+@pytest.mark.parametrize("form", ["png", "pdf", "svg"])
+def test_pictures_are_written_without_a_display(late: sw.Simulation, form: str) -> None:
+    for figure in (sw.plot.schedule(late), sw.plot.curves({"a": {"x": [1, 2], "ratio": [1, 0.5]}})):
+        file = BytesIO()
+        figure.savefig(file, format=form)
+        assert len(file.getvalue()) > 3_000
+
+
+def test_pictures_that_cannot_be_are_refused(late: sw.Simulation) -> None:
+    with pytest.raises(sw.InputError, match="`tasks` names `z`; there are a, b, c"):
+        sw.plot.schedule(late, tasks=["z"])
+    with pytest.raises(sw.InputError, match="write a start before the end"):
+        sw.plot.schedule(late, start="30ms", end="20ms")
+    long = sw.simulate(late.task_set, "weak-edf", "60s")
+    with pytest.raises(sw.InputError, match="stretches to draw; choose"):
+        sw.plot.schedule(long, end="60s")
+    assert sw.plot.schedule(long, start="59s")
+    with pytest.raises(sw.InputError, match="the curve `g` lacks `ratio`"):
+        sw.plot.curves({"g": {"x": [1]}})
+    with pytest.raises(sw.InputError, match=r"the columns of the curve `g` have \[1, 2\] values"):
+        sw.plot.curves({"g": {"x": [1], "ratio": [1, 2]}})
+
+
+def test_curves_differ_by_more_than_colour() -> None:
+    columns = {"x": range(30), "ratio": [0.5] * 30, "low": [0.4] * 30, "high": [0.6] * 30}
+    figure = sw.plot.curves({f"policy {n}": columns for n in range(9)}, title="many", xlabel="load")
+    (axes,) = figure.axes
+    looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in axes.lines}
+    assert len(looks) == len(axes.lines) == len(axes.collections) == 9
+    assert len({line.get_marker() for line in axes.lines[:8]}) == 8
+
+
+def test_what_is_not_installed_is_named_with_its_extra() -> None:
+    program = """
+import sys
+sys.modules["matplotlib.figure"] = sys.modules["matplotlib"] = sys.modules["pyarrow"] = None
+import shiftwork as sw
+run = sw.simulate(sw.TaskSet([sw.Task("a", "1ms", "2ms")], cpus=1), "p-edf", "4ms")
+for what in (lambda: sw.plot.schedule(run), lambda: sw.plot.curves({}), run.job_table.to_arrow):
+    try:
+        what()
+    except ImportError as error:
+        print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[0] == (
+        'MissingExtraError shiftwork.plot needs matplotlib, which is not installed; try: pip install "shiftwork[plot]"'
+    )
+    assert lines[2].endswith('to_arrow() needs pyarrow, which is not installed; try: pip install "shiftwork[arrow]"')
