@@ -79,6 +79,15 @@ pub(crate) fn parts_within<'a>(
     parts
 }
 
+/// By task the place of its affinity among the distinct ones, and these in the order of their first tasks.
+pub(crate) fn distinct<'a>(
+    affinities: impl Iterator<Item = &'a CpuSet>,
+) -> (Vec<usize>, Vec<&'a CpuSet>) {
+    let mut masks = Masks::default();
+    let of = affinities.map(|cpus| masks.place(cpus)).collect();
+    (of, masks.distinct)
+}
+
 /// Distinct affinities, in the order in which they came.
 #[derive(Default)]
 struct Masks<'a> {

@@ -2,12 +2,12 @@
 
 use shiftwork_model::{CpuId, CpuSet, Overheads, Platform, Span, TaskSet};
 
-use super::{Interrupts, Members, Structure};
+use super::{Interrupts, Structure};
 use crate::Sporadic;
 use crate::verdicts::Rule;
 
 /// The overheads of one part, in nanoseconds.
-pub(super) struct Charges {
+pub(crate) struct Charges {
     /// How many CPUs its tasks have.
     pub cpus: usize,
     pub dedicated: bool,
@@ -27,35 +27,49 @@ pub(super) struct Charges {
     pub quantum: Span,
 }
 
+/// CPUs as far as overheads tell them apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    pub cpus: usize,
+    /// How far any two of them are apart, each distance once.
+    distances: Vec<usize>,
+}
+
+impl Site {
+    pub fn new(platform: &Platform, cpus: &CpuSet) -> Self {
+        Self {
+            cpus: cpus.len(),
+            distances: distances(platform, cpus),
+        }
+    }
+}
+
 impl Charges {
+    /// With so many members. That a dedicated CPU may be busy with releases of others is still to be said.
     pub fn new(
         set: &TaskSet,
         (rule, structure): (Rule, &Structure),
-        members: &Members<'_>,
+        (site, members): (&Site, usize),
         overheads: &Overheads,
     ) -> Self {
         let tasks = match rule.is_packed() {
-            true => members.tasks.len(),
+            true => members,
             false => set.tasks.len(),
         };
         let dedicated = structure.interrupts == Interrupts::Dedicated;
         let at = |cost: &shiftwork_model::LinearCost| u128::from(cost.at(tasks).as_ns());
         let (enqueue, dequeue) = (at(&overheads.enqueue), at(&overheads.dequeue));
         // All that use the ready queue and are told by others.
-        let concerned = members.cpus.len() + usize::from(dedicated);
+        let concerned = site.cpus + usize::from(dedicated);
         let others = concerned.saturating_sub(1) as u128;
         let wait = others * enqueue.max(dequeue);
         let quantum = structure.quantum.map(|quanta| quanta.quantum);
         // Whoever is alone is never preempted; but quanta may pause anybody.
-        let is_undisturbed = members.tasks.len() < 2 && quantum.is_none();
-        let release = at(&overheads.release) + enqueue + wait;
+        let is_undisturbed = members < 2 && quantum.is_none();
         Self {
             dedicated,
-            release,
-            queued: match dedicated {
-                true => busy(release, members.tasks).map(|all| all.saturating_sub(release)),
-                false => Some(0),
-            },
+            release: at(&overheads.release) + enqueue + wait,
+            queued: Some(0),
             switch: at(&overheads.schedule) + dequeue + wait + at(&overheads.switch),
             tick: at(&overheads.tick),
             ipi: match concerned {
@@ -64,11 +78,20 @@ impl Charges {
             },
             refill: match is_undisturbed {
                 true => 0,
-                false => refill(overheads, &set.platform, members.cpus, tasks),
+                false => refill(overheads, &site.distances, tasks),
             },
             quantum: quantum.unwrap_or_else(|| set.scheduler.quantum_or_default()),
-            cpus: members.cpus.len(),
+            cpus: site.cpus,
         }
+    }
+
+    /// The same where these are the members.
+    pub fn of_members(mut self, tasks: &[Sporadic]) -> Self {
+        if self.dedicated {
+            let all = busy(self.release, tasks);
+            self.queued = all.map(|all| all.saturating_sub(self.release));
+        }
+        self
     }
 }
 
@@ -91,11 +114,10 @@ fn busy(release: u128, tasks: &[Sporadic]) -> Option<u128> {
     None
 }
 
-/// The largest refill of a job that goes on on one of these CPUs where it left another, or the same.
-fn refill(overheads: &Overheads, platform: &Platform, cpus: &CpuSet, tasks: usize) -> u128 {
-    let cost = |distance| overheads.cache_cost(distance, tasks).as_ns();
-    let migrations = distances(platform, cpus).into_iter().map(cost);
-    u128::from(migrations.fold(cost(0), u64::max))
+/// The largest refill of a job that goes on this far from where it was, or where it was.
+fn refill(overheads: &Overheads, distances: &[usize], tasks: usize) -> u128 {
+    let cost = |distance: &usize| overheads.cache_cost(*distance, tasks).as_ns();
+    u128::from(distances.iter().map(cost).fold(cost(&0), u64::max))
 }
 
 /// How far apart any two of these CPUs are ([`Platform::cache_distance`]), each distance once, ascending.

@@ -16,15 +16,7 @@ use crate::verdicts::Rule;
 /// The tasks of the part, in its order.
 pub(super) fn inflate(rule: Rule, tasks: &[Sporadic], charges: &Charges) -> Vec<StandIn> {
     let interrupts = Interruptions::of(tasks, charges);
-    // What a job does to others: another one is switched to when it is done, and refills its caches.
-    let is_preemptive = rule != Rule::NonPreemptive;
-    let stretches = if is_preemptive { 2 } else { 1 };
-    let refill = if is_preemptive { charges.refill } else { 0 };
-    let own = stretches * (charges.switch + interrupts.once) + refill;
-    let beside = match charges.dedicated {
-        true => charges.ipi + charges.release,
-        false => charges.ipi,
-    };
+    let Terms { own, beside } = Terms::new(rule, charges, tasks.len());
     let inflated = |task: &Sporadic| {
         let work = task.cost_ns() + own;
         match interrupts.stretch(work).zip(charges.queued) {
@@ -39,6 +31,47 @@ pub(super) fn inflate(rule: Rule, tasks: &[Sporadic], charges: &Charges) -> Vec<
     tasks.iter().map(inflated).collect()
 }
 
+/// What is charged to each job, whatever it costs: C' = (C + own) / (1 - u) + beside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub own: u128,
+    pub beside: u128,
+}
+
+impl Terms {
+    /// In a part with so many tasks.
+    pub fn new(rule: Rule, charges: &Charges, tasks: usize) -> Self {
+        // What a job does to others: another one is switched to when it is done, and refills its caches.
+        let is_preemptive = rule != Rule::NonPreemptive;
+        let stretches = if is_preemptive { 2 } else { 1 };
+        let refill = if is_preemptive { charges.refill } else { 0 };
+        Self {
+            own: stretches * (charges.switch + once(charges, tasks)) + refill,
+            beside: match charges.dedicated {
+                true => charges.ipi + charges.release,
+                false => charges.ipi,
+            },
+        }
+    }
+}
+
+/// What interrupts may take of any stretch of time beyond what they take in the long run: one of each source.
+fn once(charges: &Charges, tasks: usize) -> u128 {
+    match charges.dedicated {
+        true => charges.tick,
+        false => charges.tick + charges.release * tasks as u128,
+    }
+}
+
+/// What interrupts take of each CPU in the long run, of tasks of which the sum of all 1 / T is this.
+pub(crate) fn interrupts(charges: &Charges, often: Interval) -> Interval {
+    let tick = Interval::ratio(charges.tick, charges.quantum.as_ns().into());
+    match charges.dedicated {
+        true => tick,
+        false => tick + Interval::of(charges.release) * often,
+    }
+}
+
 /// What interrupts take of each CPU of a part.
 struct Interruptions<'a> {
     tasks: &'a [Sporadic],
@@ -47,34 +80,20 @@ struct Interruptions<'a> {
     about: Interval,
     /// In the long run, exactly: summed up only where that is in doubt.
     load: OnceCell<Load>,
-    /// Beyond that in any stretch of time: one of each source.
-    once: u128,
 }
 
 impl<'a> Interruptions<'a> {
     fn of(tasks: &'a [Sporadic], charges: &'a Charges) -> Self {
-        let tick = Interval::ratio(charges.tick, charges.quantum.as_ns().into());
-        let (about, once) = match charges.dedicated {
-            true => (tick, charges.tick),
-            false => {
-                // Two roundings: the period as a float, and the quotient.
-                let often = Interval::sum_over(tasks, 2, |task| match task.period.as_ns() {
-                    0 => 0.0,
-                    period => 1.0 / period as f64,
-                });
-                let releases = charges.release * tasks.len() as u128;
-                (
-                    tick + Interval::of(charges.release) * often,
-                    charges.tick + releases,
-                )
-            }
-        };
+        // Two roundings: the period as a float, and the quotient.
+        let often = Interval::sum_over(tasks, 2, |task| match task.period.as_ns() {
+            0 => 0.0,
+            period => 1.0 / period as f64,
+        });
         Self {
             tasks,
             charges,
-            about,
+            about: interrupts(charges, often),
             load: OnceCell::new(),
-            once,
         }
     }
 
@@ -179,7 +198,7 @@ mod tests {
     fn floats_stretch_as_fractions_do() {
         use shiftwork_model::{CpuSet, LinearCost, Overheads, RandomStream, TaskSet};
 
-        use crate::overheads::{Members, Structure};
+        use crate::overheads::{Site, Structure};
 
         let set = TaskSet::new("", 2, Vec::new());
         let mut nothing_left = 0;
@@ -207,11 +226,9 @@ mod tests {
             };
             let rule = Rule::of_policy("g-edf").unwrap();
             let structure = Structure::of_policy("g-edf", &set).unwrap();
-            let members = Members {
-                cpus: &CpuSet::first(2),
-                tasks: &tasks,
-            };
-            let charges = Charges::new(&set, (rule, &structure), &members, &overheads);
+            let site = Site::new(&set.platform, &CpuSet::first(2));
+            let members = (&site, tasks.len());
+            let charges = Charges::new(&set, (rule, &structure), members, &overheads);
             let found = Interruptions::of(&tasks, &charges);
             for _ in 0..20 {
                 let work = u128::from(stream.below(50_000_000));

@@ -71,7 +71,8 @@ use crate::Sporadic;
 use crate::affinity::parts::parts;
 use crate::pfair::Quanta;
 use crate::verdicts::Rule;
-use charges::Charges;
+pub(crate) use charges::{Charges, Site};
+pub(crate) use events::{Terms, interrupts};
 
 /// Who handles releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +211,10 @@ pub(crate) fn inflate_part(
     members: &Members<'_>,
     overheads: &Overheads,
 ) -> Vec<StandIn> {
-    let charges = Charges::new(set, (rule, structure), members, overheads);
+    let site = Site::new(&set.platform, members.cpus);
+    let count = members.tasks.len();
+    let charges = Charges::new(set, (rule, structure), (&site, count), overheads);
+    let charges = charges.of_members(members.tasks);
     match &structure.quantum {
         None => events::inflate(rule, members.tasks, &charges),
         Some(quanta) => quanta::inflate((rule, quanta), members.tasks, &charges),

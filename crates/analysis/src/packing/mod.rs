@@ -6,6 +6,7 @@
 
 mod assign;
 mod bin;
+mod charged;
 mod search;
 mod under;
 

@@ -8,6 +8,7 @@ mod decide;
 mod examples;
 mod laws;
 mod niagara;
+mod packing;
 mod random;
 mod soundness;
 
