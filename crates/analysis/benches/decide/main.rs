@@ -1,0 +1,193 @@
+//! What a study like that of RTSS 2008 takes: task sets per CPU second, one thread, from drawing to the answers, and
+//! how long SchedCAT takes for the tests alone, from what it takes for each.
+//!
+//! `cargo bench -p shiftwork-analysis --bench decide [-- NAME [SETS]]`: the distributions whose name contains NAME,
+//! SETS task sets for each cap instead of 20.
+
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a benchmark that cannot go on fails"
+)]
+
+mod cells;
+mod reference;
+
+use rustix::time::{ClockId, clock_gettime};
+use shiftwork_analysis::overheads::{Structure, inflate};
+use shiftwork_analysis::packing::pack_under;
+use shiftwork_analysis::verdicts::{Answer, Criterion, Question, Rule, decide};
+use shiftwork_model::{Affinity, CpuSet, Overheads, TaskSet};
+use shiftwork_taskset::generate::Distribution;
+
+use cells::{CRITERIA, POLICIES, clusters, overheads, singles, task_set};
+
+/// How much each test may do.
+const STEPS: u64 = 20_000_000;
+
+/// Seconds of CPU time.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    drawing: f64,
+    packing: f64,
+    inflating: f64,
+    deciding: f64,
+    reference: f64,
+    questions: u64,
+    yes: u64,
+}
+
+impl Spent {
+    fn ours(&self) -> f64 {
+        self.packing + self.deciding
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.drawing += other.drawing;
+        self.packing += other.packing;
+        self.inflating += other.inflating;
+        self.deciding += other.deciding;
+        self.reference += other.reference;
+        self.questions += other.questions;
+        self.yes += other.yes;
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// The result, and how long it took.
+fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
+    let start = cpu_seconds();
+    let result = std::hint::black_box(run());
+    (result, cpu_seconds() - start)
+}
+
+/// One policy, all sets.
+fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
+    let mut spent = Spent::default();
+    let overheads = overheads(name, criterion);
+    let rule = Rule::of_policy(name).unwrap();
+    let structure = Structure::of_policy(name, &sets[0]).unwrap();
+    let (bound, time) = timed(|| {
+        let bound = sets
+            .iter()
+            .map(|set| bound(set, name, (&structure, &overheads)));
+        bound.collect::<Vec<_>>()
+    });
+    spent.packing = time;
+    let cpus: Vec<Vec<CpuSet>> = bound
+        .iter()
+        .map(|bound| bound.iter().map(|affinity| *affinity.cpus()).collect())
+        .collect();
+    let (_, time) = timed(|| {
+        let inflated = sets.iter().zip(&cpus);
+        inflated
+            .map(|(set, cpus)| inflate(set, (rule, &structure), cpus, &overheads))
+            .collect::<Vec<_>>()
+    });
+    spent.inflating = time;
+    let (answers, time) = timed(|| {
+        let asked = sets.iter().zip(&bound);
+        asked
+            .map(|(set, bound)| {
+                let question = Question {
+                    rule,
+                    bound,
+                    price: Some((&structure, &overheads)),
+                    criterion,
+                    steps: STEPS,
+                    only: None,
+                    tardiness: false,
+                };
+                decide(set, &question).answer
+            })
+            .collect::<Vec<_>>()
+    });
+    spent.deciding = time;
+    spent.questions = sets.len() as u64;
+    spent.yes = answers
+        .iter()
+        .filter(|&&answer| answer == Answer::Schedulable)
+        .count() as u64;
+    let taken = sets.iter().zip(&bound).map(|(set, bound)| {
+        reference::seconds(set, bound, (rule, &structure, &overheads), criterion)
+    });
+    spent.reference = taken.sum();
+    spent
+}
+
+fn bound(set: &TaskSet, name: &str, price: (&Structure, &Overheads)) -> Vec<Affinity> {
+    let rule = Rule::of_policy(name).unwrap();
+    match name {
+        "p-edf" => pack_under(set, rule, &singles(), price).unwrap(),
+        "c-edf" | "c-pd2" | "cs-pd2" => pack_under(set, rule, &clusters(), price).unwrap(),
+        _ => set.tasks.iter().map(|task| task.affinity).collect(),
+    }
+}
+
+fn report(name: &str, spent: &Spent) {
+    let Spent {
+        drawing,
+        packing,
+        inflating,
+        deciding,
+        reference,
+        questions,
+        yes,
+    } = *spent;
+    let each = |seconds: f64| 1e6 * seconds / questions as f64;
+    println!(
+        "{name:<24} {:>9.0} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>10.1} {:>8.1}x {:>5.0}%",
+        questions as f64 / (drawing + spent.ours()),
+        each(drawing),
+        each(packing),
+        each(inflating),
+        each(deciding),
+        each(reference),
+        reference / spent.ours(),
+        100.0 * yes as f64 / questions as f64,
+    );
+}
+
+fn main() {
+    let mut args = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with("--"));
+    let name = args.next().unwrap_or_default();
+    let each: u64 = args.next().map_or(20, |number| number.parse().unwrap());
+    println!("CPU time of one thread, microseconds a question; inflating is a part of deciding");
+    println!(
+        "{:<24} {:>9} {:>8} {:>8} {:>8} {:>8} {:>10} {:>9} {:>6}",
+        "", "per s", "drawing", "packing", "inflat.", "deciding", "SchedCAT", "ratio", "yes"
+    );
+    for (of, distribution) in Distribution::ALL
+        .into_iter()
+        .filter(|(of, _)| of.contains(&name))
+    {
+        let mut all = Spent::default();
+        let mut by_policy = [[Spent::default(); 2]; POLICIES.len()];
+        for cap in 1..=cells::CPUS {
+            let (sets, drawing) = timed(|| {
+                (0..each)
+                    .map(|index| task_set(distribution, cap, index))
+                    .collect::<Vec<_>>()
+            });
+            for (place, policy_name) in POLICIES.into_iter().enumerate() {
+                for (criterion, of) in CRITERIA.into_iter().zip(0..) {
+                    by_policy[place][of].add(&policy(&sets, policy_name, criterion));
+                }
+            }
+            all.drawing += drawing;
+        }
+        for (policy_name, spent) in POLICIES.into_iter().zip(&by_policy) {
+            for (criterion, spent) in CRITERIA.into_iter().zip(spent) {
+                report(&format!("  {policy_name} {}", criterion.name()), spent);
+                all.add(spent);
+            }
+        }
+        report(of, &all);
+    }
+}
