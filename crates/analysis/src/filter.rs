@@ -107,6 +107,12 @@ impl Interval {
         Self::between(nearest - error, nearest + error)
     }
 
+    /// So many times this, of which neither is negative.
+    pub(crate) fn times(self, by: u128) -> Self {
+        let by = Self::of(by);
+        Self::between(self.low * by.low, self.high * by.high)
+    }
+
     /// The result of one operation, rounded to the nearest.
     fn around(nearest: f64) -> Self {
         Self::between(nearest, nearest)

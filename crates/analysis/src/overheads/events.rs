@@ -76,8 +76,8 @@ pub(crate) fn interrupts(charges: &Charges, often: Interval) -> Interval {
 struct Interruptions<'a> {
     tasks: &'a [Sporadic],
     charges: &'a Charges,
-    /// In the long run, as far as floats tell.
-    about: Interval,
+    /// What a job takes as a multiple of its work in the long run, as far as floats tell; `None` if nothing is left.
+    factor: Option<Interval>,
     /// In the long run, exactly: summed up only where that is in doubt.
     load: OnceCell<Load>,
 }
@@ -89,10 +89,11 @@ impl<'a> Interruptions<'a> {
             0 => 0.0,
             period => 1.0 / period as f64,
         });
+        let left = Interval::of(1) - interrupts(charges, often);
         Self {
             tasks,
             charges,
-            about: interrupts(charges, often),
+            factor: (left.high() > 0.0).then(|| Interval::of(1) / left),
             load: OnceCell::new(),
         }
     }
@@ -102,12 +103,13 @@ impl<'a> Interruptions<'a> {
         if self.charges.tick == 0 && (self.charges.dedicated || self.charges.release == 0) {
             return Some(work);
         }
-        let left = Interval::of(1) - self.about;
-        if left.high() <= 0.0 {
-            return None;
-        }
-        let time = Interval::of(work) / left;
-        match time.ceil() {
+        let factor = self.factor?;
+        // Where something may or may not be left, anything is possible.
+        let time = match factor.low() > 0.0 {
+            true => factor.times(work).ceil(),
+            false => None,
+        };
+        match time {
             Some(time) => Some(time.into()),
             None => self.load.get_or_init(|| self.exactly()).stretch(work),
         }
