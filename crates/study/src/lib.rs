@@ -2,19 +2,22 @@
 //!
 //! This crate owns what a study is ([`Plan`]), what is asked about one task set ([`Plan::trial`]), how answers
 //! are counted ([`Tally`]), kept and merged. It must never draw or analyse in ways of its own: generators and
-//! tests are those of everybody. It reads no clock, but for progress.
+//! tests are those of everybody. It reads a clock only to tell progress and to cut work into pieces.
 //!
 //! Every task set has a random stream of its own, keyed by the study's seed, the cell and the index in it; and all
 //! that is kept are sums of whole numbers. So results do not depend on who computes what, in which order, or how
 //! often that was interrupted.
 //!
-//! Start reading at [`Plan`], then `trial.rs`.
+//! Start reading at [`Plan`], then `trial.rs` for one task set, [`run()`] for all of them on this computer, and
+//! [`Store`] for the folder in which everything is kept.
 
 mod error;
 mod plan;
 mod tally;
 mod trial;
+mod work;
 
 pub use error::StudyError;
 pub use plan::{Cell, Contender, Kind, Plan, Question};
 pub use tally::{Reply, Tally};
+pub use work::{Batch, Counted, Shard, Work, join};

@@ -140,25 +140,26 @@ impl Plan {
         format!("family `{family}`, {} CPUs, utilization {cap}", cell.cpus)
     }
 
-    /// What distinguishes this study from others: its results depend on this, and on how many sets are drawn.
+    /// What distinguishes this study from others: all that its counts depend on, but for how many sets are drawn.
+    /// What things are called, and where overheads are read from, is not in it.
     pub fn digest(&self) -> String {
-        let file = StudyFile {
+        let mut file = StudyFile {
             name: String::new(),
             sets: 0,
+            overheads: None,
             ..self.file.clone()
         };
+        for contender in &mut file.contenders {
+            contender.label.clear();
+            contender.overheads = None;
+        }
         let prices: Vec<_> = self
             .contenders
             .iter()
             .map(|one| (&one.worst, &one.average))
             .collect();
         let all = format!("{ENGINE} {file:?} {prices:?}");
-        let digest = Sha256::digest(all.as_bytes());
-        digest
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        short_digest(all.as_bytes())
     }
 
     /// Draws the first set of each cell, so that mistakes are found before anything is run.
@@ -167,6 +168,13 @@ impl Plan {
             .iter()
             .try_for_each(|cell| self.draw(cell, 0).map(|_| ()))
     }
+}
+
+/// The first 16 hexadecimal digits of the SHA-256 of these bytes.
+pub fn short_digest(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let first = digest.iter().take(8);
+    first.map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn text_of(path: &Path) -> Result<String, StudyError> {

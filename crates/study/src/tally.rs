@@ -15,7 +15,7 @@ pub struct Reply {
 
 /// The answers to one question about many task sets. Whole numbers alone, so that it does not matter in which order
 /// they are added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
     /// How many task sets were asked about.
     pub sets: u64,
@@ -25,11 +25,14 @@ pub struct Tally {
     pub refuted: u64,
     /// For how many there is a bound on tardiness.
     pub bounded: u64,
-    /// The sum of these bounds, in nanoseconds.
+    /// The sum of these bounds, in nanoseconds; at most 2⁶³ - 1.
     pub tardiness_sum_ns: u64,
     /// The largest of them, in nanoseconds.
     pub tardiness_max_ns: u64,
 }
+
+/// Sums end here: tables have signed numbers. It takes 292 years of tardiness.
+const SUM_MAX: u64 = i64::MAX as u64;
 
 impl Tally {
     /// Counts one more task set.
@@ -40,7 +43,7 @@ impl Tally {
             refuted: u64::from(reply.is_refuted),
             bounded: u64::from(reply.tardiness.is_some()),
             tardiness_sum_ns: reply.tardiness.map_or(0, Span::as_ns),
-            tardiness_max_ns: reply.tardiness.map_or(0, Span::as_ns),
+            tardiness_max_ns: reply.tardiness.map_or(0, Span::as_ns).min(SUM_MAX),
         });
     }
 
@@ -50,7 +53,8 @@ impl Tally {
         self.met += other.met;
         self.refuted += other.refuted;
         self.bounded += other.bounded;
-        self.tardiness_sum_ns = self.tardiness_sum_ns.saturating_add(other.tardiness_sum_ns);
+        let sum = self.tardiness_sum_ns.saturating_add(other.tardiness_sum_ns);
+        self.tardiness_sum_ns = sum.min(SUM_MAX);
         self.tardiness_max_ns = self.tardiness_max_ns.max(other.tardiness_max_ns);
     }
 }

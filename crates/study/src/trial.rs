@@ -43,6 +43,20 @@ impl Plan {
     /// # Errors
     /// If it cannot be drawn.
     pub fn trial(&self, cell: &Cell, index: u64) -> Result<Vec<Reply>, StudyError> {
+        let replies = self.trial_while(cell, index, &|| true)?;
+        Ok(replies.expect("nobody gave it up"))
+    }
+
+    /// As [`trial`](Self::trial), but `None` as soon as `goes_on` says no while the set is simulated.
+    ///
+    /// # Errors
+    /// If it cannot be drawn.
+    pub fn trial_while(
+        &self,
+        cell: &Cell,
+        index: u64,
+        goes_on: &impl Fn() -> bool,
+    ) -> Result<Option<Vec<Reply>>, StudyError> {
         let set = self.draw(cell, index)?;
         let mut replies = Vec::with_capacity(cell.asked.len());
         for (place, contender) in self.contenders.iter().enumerate() {
@@ -50,14 +64,23 @@ impl Plan {
             let kinds = asked.filter(|question| question.contender == place);
             let kinds: Vec<Kind> = kinds.map(|question| question.kind).collect();
             if !kinds.is_empty() {
-                replies.extend(self.ask(contender, &kinds, &set, index));
+                let Some(more) = self.ask((contender, &kinds), &set, index, goes_on) else {
+                    return Ok(None);
+                };
+                replies.extend(more);
             }
         }
-        Ok(replies)
+        Ok(Some(replies))
     }
 
-    /// What is known under one contender.
-    fn ask(&self, contender: &Contender, kinds: &[Kind], set: &TaskSet, index: u64) -> Vec<Reply> {
+    /// What is known under one contender; `None` if it was given up.
+    fn ask(
+        &self,
+        (contender, kinds): (&Contender, &[Kind]),
+        set: &TaskSet,
+        index: u64,
+        goes_on: &impl Fn() -> bool,
+    ) -> Option<Vec<Reply>> {
         let mut wide;
         let set = match contender.ignores_affinities() {
             true => {
@@ -70,12 +93,12 @@ impl Plan {
         };
         let reply = |&kind: &Kind| match (kind, bind(contender, set)) {
             // A policy that does not take the set guarantees nothing about it.
-            (_, None) => Reply::default(),
+            (_, None) => Some(Reply::default()),
             (Kind::Shown(criterion), Some(bound)) => {
-                shown(contender, criterion, set, bound, self.file.steps)
+                Some(shown(contender, criterion, set, bound, self.file.steps))
             }
             (Kind::Simulated(length), Some(bound)) => {
-                simulated(contender, length, set, bound, index)
+                simulated((contender, length), set, bound, index, goes_on)
             }
         };
         kinds.iter().map(reply).collect()
@@ -130,14 +153,15 @@ fn shown(
     }
 }
 
-/// Whether no deadline is missed in a simulation of this length, released as the set says.
+/// Whether no deadline is missed in a simulation of this length, released as the set says; `None` if it was given
+/// up.
 fn simulated(
-    contender: &Contender,
-    length: Span,
+    (contender, length): (&Contender, Span),
     set: &TaskSet,
     bound: Vec<Affinity>,
     seed: u64,
-) -> Reply {
+    goes_on: &impl Fn() -> bool,
+) -> Option<Reply> {
     let mut set = set.clone();
     let overheads = contender.worst.clone();
     for (task, &bound) in set.tasks.iter_mut().zip(&bound) {
@@ -147,7 +171,7 @@ fn simulated(
         .as_ref()
         .and_then(|overheads| as_told(&set, contender.entry.name, &bound, overheads));
     let Ok(policy) = contender.entry.build(told.as_ref().unwrap_or(&set)) else {
-        return Reply::default();
+        return Some(Reply::default());
     };
     let horizon = Instant::ZERO + length;
     let options = Options {
@@ -157,12 +181,16 @@ fn simulated(
         reserve_server: false,
     };
     let mut counters = Counters::new(&set, set.platform.cpus);
-    Simulation::new(&set, policy, contender.entry.order, options).run(&mut counters);
+    let simulation = Simulation::new(&set, policy, contender.entry.order, options);
+    let (_, reached) = simulation.run_while(&mut counters, |_| goes_on());
+    if reached < horizon {
+        return None;
+    }
     let misses = counters.finish(horizon).deadline_misses;
-    Reply {
+    Some(Reply {
         is_met: misses == 0,
         // Who misses a deadline without overheads of which too much may be charged is not schedulable.
         is_refuted: misses > 0,
         tardiness: None,
-    }
+    })
 }
