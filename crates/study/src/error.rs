@@ -1,6 +1,7 @@
 //! The one error of this crate.
 
 use core::fmt;
+use std::io;
 
 use shiftwork_taskset::TasksetError;
 
@@ -38,6 +39,27 @@ pub enum StudyError {
     },
     /// No task set of a cell can be drawn.
     Draw { cell: String, error: TasksetError },
+    /// A part in the folder is of another study.
+    Foreign { path: String },
+    /// A part in the folder has task sets beyond those that are asked for.
+    Fewer {
+        path: String,
+        found: u64,
+        asked: u64,
+    },
+    /// Two parts do not agree.
+    Differs { parts: [String; 2], range: String },
+    /// A file or folder cannot be written.
+    Write {
+        path: String,
+        error: io::Error,
+        kept: u64,
+        parts: usize,
+    },
+    /// A file with results is none.
+    Results { path: String, problem: String },
+    /// The threads cannot be started.
+    Threads { problem: String },
 }
 
 impl fmt::Display for StudyError {
@@ -73,6 +95,39 @@ impl fmt::Display for StudyError {
                 list(known)
             ),
             Self::Draw { cell, error } => write!(f, "{cell}: {error}"),
+            Self::Foreign { path } => write!(
+                f,
+                "{path}: is a part of another study, or the study or its overheads have changed since; write to \
+                 another folder, or move the parts of the other study away"
+            ),
+            Self::Fewer { path, found, asked } => write!(
+                f,
+                "{path}: has task sets up to number {found} of a cell, but only {asked} are asked for; ask for \
+                 {found} or more, or write to another folder"
+            ),
+            Self::Differs {
+                parts: [one, other],
+                range,
+            } => write!(
+                f,
+                "{one}: disagrees with {other} about the same task sets ({range}); the parts were made by different \
+                 versions or on a machine with a fault: remove one of them, what it had alone is run again"
+            ),
+            Self::Write {
+                path,
+                error,
+                kept,
+                parts,
+            } => write!(
+                f,
+                "{path}: cannot be written: {error}; {kept} task sets are kept in {parts} parts, and the same \
+                 command goes on from there"
+            ),
+            Self::Results { path, problem } => write!(
+                f,
+                "{path}: is not a table of results, as `shiftwork study run` writes them: {problem}"
+            ),
+            Self::Threads { problem } => write!(f, "the threads cannot be started: {problem}"),
         }
     }
 }

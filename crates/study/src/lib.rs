@@ -11,13 +11,19 @@
 //! Start reading at [`Plan`], then `trial.rs` for one task set, [`run()`] for all of them on this computer, and
 //! [`Store`] for the folder in which everything is kept.
 
+mod cover;
 mod error;
+mod folder;
+pub mod part;
 mod plan;
+mod store;
+mod table;
 mod tally;
 mod trial;
 mod work;
 
 pub use error::StudyError;
 pub use plan::{Cell, Contender, Kind, Plan, Question};
+pub use store::{Remark, Store, name_of};
 pub use tally::{Reply, Tally};
 pub use work::{Batch, Counted, Shard, Work, join};
