@@ -11,11 +11,15 @@
 //! Start reading at [`Plan`], then `trial.rs` for one task set, [`run()`] for all of them on this computer, and
 //! [`Store`] for the folder in which everything is kept.
 
+mod clock;
 mod cover;
 mod error;
 mod folder;
 pub mod part;
 mod plan;
+mod queue;
+mod results;
+mod run;
 mod store;
 mod table;
 mod tally;
@@ -24,6 +28,8 @@ mod work;
 
 pub use error::StudyError;
 pub use plan::{Cell, Contender, Kind, Plan, Question};
+pub use results::{PARTIAL, RESULTS, Results, Row};
+pub use run::{Options, Outcome, Progress, conclude, run};
 pub use store::{Remark, Store, name_of};
 pub use tally::{Reply, Tally};
 pub use work::{Batch, Counted, Shard, Work, join};
