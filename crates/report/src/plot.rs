@@ -1,7 +1,10 @@
 //! Curves and histograms.
 
+mod estimates;
+
 pub use crate::svg::COLOURS;
 use crate::svg::{Svg, step};
+pub use estimates::{Estimate, SERIES, Scale, Series, estimates};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 368.0;

@@ -39,6 +39,18 @@ impl Svg {
         self.push(format_args!("<path class=\"{class}\" d=\"{words}\"/>\n"));
     }
 
+    /// A path drawn in dashes: how long each is and the gap after it, in turn.
+    pub fn dashed(&mut self, class: &str, dashes: &str, words: &str) {
+        self.push(format_args!(
+            "<path class=\"{class}\" stroke-dasharray=\"{dashes}\" d=\"{words}\"/>\n"
+        ));
+    }
+
+    /// Classes of this picture beside those of all.
+    pub fn style(&mut self, rules: &str) {
+        self.push(format_args!("<style>{rules}</style>\n"));
+    }
+
     /// A rectangle from its upper left corner.
     pub fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         let ((x, y), (width, height)) = (at, size);
