@@ -1,7 +1,9 @@
 //! One task set: drawing it, and asking all questions about it.
 
+use shiftwork_analysis::admission::Placement;
 use shiftwork_analysis::overheads::{Structure, as_told};
-use shiftwork_analysis::verdicts::{Answer, Candidate, Criterion, Price, analyse_under};
+use shiftwork_analysis::packing::pack_under;
+use shiftwork_analysis::verdicts::{Answer, Criterion, Question, Rule, decide};
 use shiftwork_model::{Affinity, CpuSet, Instant, Span, TaskSet};
 use shiftwork_policy::{Interrupts, Policy};
 use shiftwork_sim::{Options, Simulation};
@@ -91,29 +93,40 @@ impl Plan {
             }
             false => set,
         };
-        let reply = |&kind: &Kind| match (kind, bind(contender, set)) {
+        let reply = |&kind: &Kind| match (kind, bind(contender, kind, set)) {
             // A policy that does not take the set guarantees nothing about it.
             (_, None) => Some(Reply::default()),
             (Kind::Shown(criterion), Some(bound)) => {
-                Some(shown(contender, criterion, set, bound, self.file.steps))
+                Some(shown(contender, criterion, set, &bound, self.file.steps))
             }
             (Kind::Simulated(length), Some(bound)) => {
-                simulated((contender, length), set, bound, index, goes_on)
+                simulated((contender, length), set, &bound, index, goes_on)
             }
         };
         kinds.iter().map(reply).collect()
     }
 }
 
-/// To which CPUs the contender binds each task; `None` if it refuses the set.
-fn bind(contender: &Contender, set: &TaskSet) -> Option<Vec<Affinity>> {
+/// To which CPUs the contender binds each task; `None` if it refuses the set. Packings leave room for the overheads
+/// that count.
+fn bind(contender: &Contender, kind: Kind, set: &TaskSet) -> Option<Vec<Affinity>> {
     let policy = contender.entry.build(set).ok()?;
-    let serving = set.platform.all() - dedicated(&*policy);
-    let own = || {
+    let Some(packing) = policy.packing() else {
+        let serving = set.platform.all() - dedicated(&*policy);
         let within = |affinity: Affinity| Affinity::new(*affinity.cpus() & serving);
-        set.tasks.iter().map(|task| within(task.affinity)).collect()
+        return set.tasks.iter().map(|task| within(task.affinity)).collect();
     };
-    policy.packing().map_or_else(own, Some)
+    let structure = Structure::of_policy(contender.entry.name, set);
+    let Some((structure, overheads)) = structure.zip(contender.overheads(kind)) else {
+        return Some(packing);
+    };
+    let parts = match contender.rule {
+        Rule::Preemptive(_, Placement::Partitioned) => {
+            set.platform.all().iter().map(CpuSet::single).collect()
+        }
+        _ => set.platform.clusters_or_one(),
+    };
+    pack_under(set, contender.rule, &parts, (&structure, overheads)).or(Some(packing))
 }
 
 /// The CPU that handles interrupts alone, if there is one.
@@ -124,32 +137,33 @@ fn dedicated(policy: &dyn Policy) -> CpuSet {
     }
 }
 
-/// Whether tests show the criterion.
+/// Whether tests show the criterion, and how tardy jobs can be where that is what is asked.
 fn shown(
     contender: &Contender,
     criterion: Criterion,
     set: &TaskSet,
-    bound: Vec<Affinity>,
+    bound: &[Affinity],
     steps: u64,
 ) -> Reply {
-    let candidate = Candidate {
-        policy: contender.entry.name.to_owned(),
-        rule: contender.rule,
-        bound: Ok(bound),
-    };
-    let overheads = contender.overheads(Kind::Shown(criterion)).cloned();
-    let price = overheads.zip(Structure::of_policy(contender.entry.name, set));
-    let price = price.map(|(overheads, structure)| Price {
-        structure,
-        worst: Some(overheads.clone()),
-        average: Some(overheads),
-    });
-    let (analysis, _) = analyse_under(set, &[(candidate, price)], steps);
-    let answer = analysis.policies[0].judgement(criterion).answer;
+    let structure = Structure::of_policy(contender.entry.name, set);
+    let overheads = contender.overheads(Kind::Shown(criterion));
+    let tests: Vec<&str> = contender.file.tests.iter().map(String::as_str).collect();
+    let decision = decide(
+        set,
+        &Question {
+            rule: contender.rule,
+            bound,
+            price: structure.as_ref().zip(overheads),
+            criterion,
+            steps,
+            only: (!tests.is_empty()).then_some(&tests),
+            tardiness: criterion == Criterion::Soft,
+        },
+    );
     Reply {
-        is_met: answer == Answer::Schedulable,
-        is_refuted: answer == Answer::Unschedulable,
-        tardiness: None,
+        is_met: decision.answer == Answer::Schedulable,
+        is_refuted: decision.answer == Answer::Unschedulable,
+        tardiness: decision.tardiness,
     }
 }
 
@@ -158,18 +172,18 @@ fn shown(
 fn simulated(
     (contender, length): (&Contender, Span),
     set: &TaskSet,
-    bound: Vec<Affinity>,
+    bound: &[Affinity],
     seed: u64,
     goes_on: &impl Fn() -> bool,
 ) -> Option<Reply> {
     let mut set = set.clone();
     let overheads = contender.worst.clone();
-    for (task, &bound) in set.tasks.iter_mut().zip(&bound) {
+    for (task, &bound) in set.tasks.iter_mut().zip(bound) {
         task.affinity = bound;
     }
     let told = overheads
         .as_ref()
-        .and_then(|overheads| as_told(&set, contender.entry.name, &bound, overheads));
+        .and_then(|overheads| as_told(&set, contender.entry.name, bound, overheads));
     let Ok(policy) = contender.entry.build(told.as_ref().unwrap_or(&set)) else {
         return Some(Reply::default());
     };

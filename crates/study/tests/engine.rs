@@ -1,5 +1,7 @@
 //! However a study is cut, ordered, repeated and interrupted: the results are those of a plain double loop.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::fs;
