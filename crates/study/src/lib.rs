@@ -13,6 +13,7 @@
 
 mod clock;
 mod cover;
+mod curves;
 mod error;
 mod folder;
 pub mod part;
@@ -21,15 +22,18 @@ mod queue;
 mod results;
 mod run;
 mod store;
+mod summary;
 mod table;
 mod tally;
 mod trial;
 mod work;
 
+pub use curves::{Figure, figures, page};
 pub use error::StudyError;
 pub use plan::{Cell, Contender, Kind, Plan, Question};
 pub use results::{PARTIAL, RESULTS, Results, Row};
 pub use run::{Options, Outcome, Progress, conclude, run};
 pub use store::{Remark, Store, name_of};
+pub use summary::{Summary, summaries};
 pub use tally::{Reply, Tally};
 pub use work::{Batch, Counted, Shard, Work, join};
