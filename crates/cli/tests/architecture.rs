@@ -60,11 +60,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
-    ("py", BUT_THE_COMMAND),
+    ("py", EVERYBODY),
     ("cli", EVERYBODY),
 ];
 
-/// The command line wires everybody together.
+/// The command line wires everybody together, and so does Python.
 const EVERYBODY: &[&str] = &[
     "analysis",
     "calibrate",
@@ -81,9 +81,6 @@ const EVERYBODY: &[&str] = &[
     "trace",
     "verbs",
 ];
-
-/// Python has the same verbs.
-const BUT_THE_COMMAND: &[&str] = EVERYBODY;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))

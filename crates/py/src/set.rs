@@ -76,12 +76,6 @@ impl TaskSet {
         self.0.affinity_kind().name()
     }
 
-    /// What the analysis does not take into account, for people.
-    #[getter]
-    fn left_out(&self) -> Vec<String> {
-        shiftwork_analysis::verdicts::left_out(&self.0)
-    }
-
     /// The tasks.
     fn tasks(&self) -> Vec<TaskFields> {
         self.0.tasks.iter().map(fields).collect()

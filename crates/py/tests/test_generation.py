@@ -11,7 +11,11 @@ import shiftwork as sw
 def test_a_key_names_a_task_set() -> None:
     first = sw.generate(4, 6, 2.5, seed=9, cell=2, index=5)
     assert first == sw.generate(4, 6, 2.5, seed=9, cell=2, index=5)
-    others = [sw.generate(4, 6, 2.5, **key) for key in ({"seed": 9}, {"seed": 9, "cell": 2}, {"cell": 2, "index": 5})]  # type: ignore[arg-type]
+    others = [
+        sw.generate(4, 6, 2.5, seed=9),
+        sw.generate(4, 6, 2.5, seed=9, cell=2),
+        sw.generate(4, 6, 2.5, cell=2, index=5),
+    ]
     assert first not in others
     assert first.name == "generated 9-2-5"
 

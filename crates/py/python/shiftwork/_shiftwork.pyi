@@ -1,12 +1,14 @@
 """The compiled half of the package; private."""
 
-from typing import Literal, TypedDict, final
+from typing import Literal, TypeAlias, TypedDict, final
+
+__all__ = ["Overheads", "TaskSet", "VERSION", "analyze", "generate", "policies", "simulate", "span_ns"]
 
 VERSION: str
 
 #: Name; cost, period, deadline and offset in nanoseconds; the list of CPUs; priority; how jobs arrive, and the
 #: instants of releases if they are given.
-type TaskFields = tuple[
+_TaskFields: TypeAlias = tuple[
     str,
     tuple[int, int, int, int],
     str,
@@ -33,8 +35,8 @@ class TaskSet:
     def affinity_kind(
         self,
     ) -> Literal["global", "partitioned", "bi-level", "clustered", "laminar", "arbitrary"]: ...
-    def tasks(self) -> list[TaskFields]: ...
-    def __eq__(self, other: object) -> bool: ...
+    def tasks(self) -> list[_TaskFields]: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Overheads:
@@ -44,9 +46,9 @@ class Overheads:
     @property
     def name(self) -> str: ...
     def tables(self) -> list[tuple[Literal["worst", "average"], str]]: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
-class Run(TypedDict):
+class _Run(TypedDict):
     json: str
     jobs: dict[str, bytes] | None
     segments: dict[str, bytes] | None
@@ -76,7 +78,7 @@ def simulate(
     reserve_server: bool,
     jobs: bool,
     schedule: bool,
-) -> Run: ...
+) -> _Run: ...
 def generate(
     wanted: dict[str, object],
     *,

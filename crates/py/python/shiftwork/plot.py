@@ -1,7 +1,7 @@
 """Pictures, by matplotlib: schedules, and curves of schedulability.
 
-Every function returns a ``Figure`` that belongs to no window, so it works without a display: show it in a notebook, or
-``figure.savefig("picture.pdf")`` (also SVG or PNG).
+Every function returns a ``Figure`` of matplotlib that belongs to no window, so it works without a display. Notebooks show it,
+``figure.savefig("picture.pdf")`` writes it (also as SVG or PNG).
 """
 
 from __future__ import annotations
@@ -151,10 +151,10 @@ def curves(
 
 def _figure() -> Figure:
     try:
-        from matplotlib.figure import Figure
+        from ._picture import Picture
     except ImportError:
         raise missing("matplotlib", "plot", "shiftwork.plot") from None
-    return Figure(layout="constrained")
+    return Picture(layout="constrained")
 
 
 def _chosen(run: Simulation, tasks: Iterable[str] | None) -> list[str]:

@@ -402,7 +402,7 @@ def _without_place(error: InputError, owners: Mapping[int, str]) -> InputError:
     return InputError(f"task `{owner}`: {error.detail}")
 
 
-def _task(fields: _shiftwork.TaskFields, table: Mapping[str, Any]) -> Task:
+def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:
     name, (cost_ns, period_ns, deadline_ns, offset_ns), affinity, priority, (arrival, releases) = fields
     return Task(
         name,
