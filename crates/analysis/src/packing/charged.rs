@@ -58,8 +58,9 @@ struct Bin<'a> {
     kind: usize,
     members: Vec<Sporadic>,
     sums: Sums,
-    /// No task with a larger [`Item::size`] is taken.
+    /// What is left, and what one more job is charged at least, in nanoseconds: no task that needs more is taken.
     room: f64,
+    charge: f64,
 }
 
 /// A task, in floats within [`RATIO`] roundings.
@@ -121,6 +122,7 @@ impl<'a> Bins<'a> {
                 members: Vec::new(),
                 sums: Sums::default(),
                 room: beyond_doubt(cpus.len() as f64),
+                charge: 0.0,
             }
         });
         Self {
@@ -134,7 +136,7 @@ impl<'a> Bins<'a> {
     pub fn takes(&mut self, part: usize, task: usize) -> bool {
         let bin = &self.bins[part];
         let item = &self.kinds[bin.kind].items[task];
-        if item.size > bin.room {
+        if item.size + bin.charge * item.window > bin.room {
             return false;
         }
         let sums = bin.sums.with(item);
@@ -165,7 +167,12 @@ impl<'a> Bins<'a> {
         bin.sums = bin.sums.with(&kind.items[task]);
         // With one more, all are charged for one more.
         let need = match kind.way {
-            Way::Sums => kind.need(&self.load, &bin.sums, bin.sums.count + 1),
+            Way::Sums => {
+                let members = bin.sums.count + 1;
+                let (_, terms) = kind.charges(&self.load, members);
+                bin.charge = Interval::of(terms.own).low();
+                kind.need(&self.load, &bin.sums, members)
+            }
             Way::Constant | Way::AtLeast => Some(bin.sums.sum(bin.sums.sizes)),
         };
         let left = need.map_or(-1.0, |need| bin.size as f64 - need.low());
@@ -173,9 +180,9 @@ impl<'a> Bins<'a> {
     }
 }
 
-/// A little more, so that whatever is larger than this by floats is larger than what is meant.
+/// A little more, so that whatever is larger than this after up to eight roundings is larger than what is meant.
 fn beyond_doubt(room: f64) -> f64 {
-    (room * (1.0 + 8.0 * f64::EPSILON)).next_up()
+    (room * (1.0 + 16.0 * f64::EPSILON)).next_up()
 }
 
 impl Kind {
