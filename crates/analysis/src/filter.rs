@@ -107,12 +107,6 @@ impl Interval {
         Self::between(nearest - error, nearest + error)
     }
 
-    /// So many times this, of which neither is negative.
-    pub(crate) fn times(self, by: u128) -> Self {
-        let by = Self::of(by);
-        Self::between(self.low * by.low, self.high * by.high)
-    }
-
     /// The result of one operation, rounded to the nearest.
     fn around(nearest: f64) -> Self {
         Self::between(nearest, nearest)
@@ -178,6 +172,9 @@ impl Sub for Interval {
 impl Mul for Interval {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
+        if self.low >= 0.0 && other.low >= 0.0 {
+            return Self::between(self.low * other.low, self.high * other.high);
+        }
         let products = [
             self.low * other.low,
             self.low * other.high,
@@ -192,6 +189,9 @@ impl Mul for Interval {
 impl Div for Interval {
     type Output = Self;
     fn div(self, other: Self) -> Self {
+        if self.low >= 0.0 && other.low > 0.0 {
+            return Self::between(self.low / other.high, self.high / other.low);
+        }
         if other.low <= 0.0 && other.high >= 0.0 {
             return Self::EVERYTHING;
         }

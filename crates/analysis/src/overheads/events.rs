@@ -15,7 +15,7 @@ use crate::verdicts::Rule;
 
 /// The tasks of the part, in its order.
 pub(super) fn inflate(rule: Rule, tasks: &[Sporadic], charges: &Charges) -> Vec<StandIn> {
-    let interrupts = Interruptions::of(tasks, charges);
+    let interrupts = Interruptions::of(rule, tasks, charges);
     let Terms { own, beside } = Terms::new(rule, charges, tasks.len());
     let inflated = |task: &Sporadic| {
         let work = task.cost_ns() + own;
@@ -33,14 +33,52 @@ pub(super) fn inflate(rule: Rule, tasks: &[Sporadic], charges: &Charges) -> Vec<
 
 /// What is charged to each job, whatever it costs: C' = (C + own) / (1 - u) + beside.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    pub own: u128,
-    pub beside: u128,
+struct Terms {
+    own: u128,
+    beside: u128,
+}
+
+/// The same in floats, for sums.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NearTerms {
+    pub own: Interval,
+    beside: Interval,
+    tick: Interval,
+    /// Of each release; zero with a dedicated CPU.
+    release: Interval,
+}
+
+impl NearTerms {
+    /// In a part with so many tasks.
+    pub fn new(rule: Rule, charges: &Charges, tasks: usize) -> Self {
+        let Terms { own, beside } = Terms::new(rule, charges, tasks);
+        let release = if charges.dedicated {
+            0
+        } else {
+            charges.release
+        };
+        Self {
+            own: Interval::of(own),
+            beside: Interval::of(beside),
+            tick: Interval::ratio(charges.tick, charges.quantum.as_ns().into()),
+            release: Interval::of(release),
+        }
+    }
+
+    /// What interrupts leave of each CPU in the long run, where the sum of all 1 / T of its tasks is this.
+    pub fn left(&self, often: Interval) -> Interval {
+        Interval::of(1) - (self.tick + self.release * often)
+    }
+
+    /// The sum of all C' / T, costs not rounded up, from what is left and the sums of all C / T and 1 / T.
+    pub fn stretched(&self, left: Interval, [sizes, windows]: [Interval; 2]) -> Interval {
+        (sizes + self.own * windows) / left + self.beside * windows
+    }
 }
 
 impl Terms {
     /// In a part with so many tasks.
-    pub fn new(rule: Rule, charges: &Charges, tasks: usize) -> Self {
+    fn new(rule: Rule, charges: &Charges, tasks: usize) -> Self {
         // What a job does to others: another one is switched to when it is done, and refills its caches.
         let is_preemptive = rule != Rule::NonPreemptive;
         let stretches = if is_preemptive { 2 } else { 1 };
@@ -63,15 +101,6 @@ fn once(charges: &Charges, tasks: usize) -> u128 {
     }
 }
 
-/// What interrupts take of each CPU in the long run, of tasks of which the sum of all 1 / T is this.
-pub(crate) fn interrupts(charges: &Charges, often: Interval) -> Interval {
-    let tick = Interval::ratio(charges.tick, charges.quantum.as_ns().into());
-    match charges.dedicated {
-        true => tick,
-        false => tick + Interval::of(charges.release) * often,
-    }
-}
-
 /// What interrupts take of each CPU of a part.
 struct Interruptions<'a> {
     tasks: &'a [Sporadic],
@@ -83,13 +112,13 @@ struct Interruptions<'a> {
 }
 
 impl<'a> Interruptions<'a> {
-    fn of(tasks: &'a [Sporadic], charges: &'a Charges) -> Self {
+    fn of(rule: Rule, tasks: &'a [Sporadic], charges: &'a Charges) -> Self {
         // Two roundings: the period as a float, and the quotient.
         let often = Interval::sum_over(tasks, 2, |task| match task.period.as_ns() {
             0 => 0.0,
             period => 1.0 / period as f64,
         });
-        let left = Interval::of(1) - interrupts(charges, often);
+        let left = NearTerms::new(rule, charges, tasks.len()).left(often);
         Self {
             tasks,
             charges,
@@ -106,7 +135,7 @@ impl<'a> Interruptions<'a> {
         let factor = self.factor?;
         // Where something may or may not be left, anything is possible.
         let time = match factor.low() > 0.0 {
-            true => factor.times(work).ceil(),
+            true => (factor * Interval::of(work)).ceil(),
             false => None,
         };
         match time {
@@ -231,7 +260,7 @@ mod tests {
             let site = Site::new(&set.platform, &CpuSet::first(2));
             let members = (&site, tasks.len());
             let charges = Charges::new(&set, (rule, &structure), members, &overheads);
-            let found = Interruptions::of(&tasks, &charges);
+            let found = Interruptions::of(rule, &tasks, &charges);
             for _ in 0..20 {
                 let work = u128::from(stream.below(50_000_000));
                 let expected = found.exactly().stretch_exactly(work);

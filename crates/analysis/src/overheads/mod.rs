@@ -72,7 +72,7 @@ use crate::affinity::parts::parts;
 use crate::pfair::Quanta;
 use crate::verdicts::Rule;
 pub(crate) use charges::{Charges, Site};
-pub(crate) use events::{Terms, interrupts};
+pub(crate) use events::NearTerms;
 
 /// Who handles releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

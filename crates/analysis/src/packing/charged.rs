@@ -5,9 +5,7 @@ use shiftwork_model::{CpuSet, Overheads, Slots, Span, TaskSet, Weight, WindowSou
 use crate::Sporadic;
 use crate::exact::{Demand, Rate, fit, whole};
 use crate::filter::{Interval, RATIO, ratio};
-use crate::overheads::{
-    Charges, Interrupts, Members, Site, Structure, Terms, inflate_part, interrupts,
-};
+use crate::overheads::{Charges, Interrupts, Members, NearTerms, Site, Structure, inflate_part};
 use crate::verdicts::Rule;
 
 /// What is packed, and at what price.
@@ -47,7 +45,7 @@ struct Kind {
     /// By task.
     items: Vec<Item>,
     /// By number of members, as far as it was asked for.
-    charges: Vec<Option<(Charges, Terms)>>,
+    terms: Vec<Option<NearTerms>>,
 }
 
 /// One part.
@@ -169,8 +167,7 @@ impl<'a> Bins<'a> {
         let need = match kind.way {
             Way::Sums => {
                 let members = bin.sums.count + 1;
-                let (_, terms) = kind.charges(&self.load, members);
-                bin.charge = Interval::of(terms.own).low();
+                bin.charge = kind.terms(&self.load, members).own.low();
                 kind.need(&self.load, &bin.sums, members)
             }
             Way::Constant | Way::AtLeast => Some(bin.sums.sum(bin.sums.sizes)),
@@ -199,27 +196,26 @@ impl Kind {
             items: load.items(way, cpus),
             site,
             way,
-            charges: Vec::new(),
+            terms: Vec::new(),
         }
     }
 
-    fn charges(&mut self, load: &Load<'_>, members: usize) -> &(Charges, Terms) {
-        if self.charges.len() <= members {
-            self.charges.resize_with(members + 1, || None);
+    fn terms(&mut self, load: &Load<'_>, members: usize) -> &NearTerms {
+        if self.terms.len() <= members {
+            self.terms.resize(members + 1, None);
         }
-        self.charges[members].get_or_insert_with(|| {
+        self.terms[members].get_or_insert_with(|| {
             let price = (load.rule, load.structure);
             let charges = Charges::new(load.set, price, (&self.site, members), load.overheads);
-            let terms = Terms::new(load.rule, &charges, members);
-            (charges, terms)
+            NearTerms::new(load.rule, &charges, members)
         })
     }
 
     /// What tasks with these sums need, if costs are not rounded up and as much is charged as with so many members;
     /// `None` if nothing is left for them.
     fn need(&mut self, load: &Load<'_>, sums: &Sums, members: usize) -> Option<Interval> {
-        let (charges, terms) = self.charges(load, members);
-        let left = Interval::of(1) - interrupts(charges, sums.sum(sums.periods));
+        let terms = self.terms(load, members);
+        let left = terms.left(sums.sum(sums.periods));
         if left.high() <= 0.0 {
             return None;
         }
@@ -244,19 +240,11 @@ impl Kind {
         if room == whole {
             return Some(true);
         }
-        let (charges, terms) = self.charges(load, sums.count);
-        let left = whole - interrupts(charges, sums.sum(sums.periods));
+        let terms = self.terms(load, sums.count);
+        let left = terms.left(sums.sum(sums.periods));
         let [size, window] = [sums.size, sums.window].map(|one| Interval::within(one, RATIO));
         let alone = terms.stretched(left, [size, window]) + window;
         alone.at_most(whole).filter(|&fits| fits)
-    }
-}
-
-impl Terms {
-    /// The sum of all C' / T', costs not rounded up, from the sums of all C / T' and 1 / T'.
-    fn stretched(&self, left: Interval, [sizes, windows]: [Interval; 2]) -> Interval {
-        let [own, beside] = [self.own, self.beside].map(Interval::of);
-        (sizes + own * windows) / left + beside * windows
     }
 }
 
