@@ -2,6 +2,7 @@
 #
 #   make setup       install what a fresh Debian or Ubuntu lacks (asks sudo unless root)
 #   make build       the release binary, target/release/shiftwork
+#   make wheel       the Python package, target/wheels/*.whl
 #   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
 #                    tables here, traces and pages in demo/
 #   make test        everything that must hold, in a few minutes
@@ -20,7 +21,7 @@ SHIFTWORK := $(TARGET)/release/shiftwork
 # Where rustup puts cargo.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: setup build demo test test-live test-long bench papers lint man clean
+.PHONY: setup build wheel demo test test-live test-long bench papers lint man clean
 
 setup:
 	@.ci/setup
@@ -28,6 +29,10 @@ setup:
 build:
 	@.ci/setup --quiet
 	BPF_CLANG=$$(.ci/clang) $(CARGO) build --release --locked -p shiftwork-cli
+
+wheel:
+	@.ci/setup --quiet
+	@.ci/wheel
 
 demo: build
 	$(CARGO) build --release --locked -p shiftwork-emulator
