@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -93,7 +94,7 @@ impl Plan {
     /// # Errors
     /// If a file cannot be read or says something wrong, or no task set of a cell can be drawn.
     pub fn load(path: &Path) -> Result<Self, StudyError> {
-        let text = text_of(path)?;
+        let text = fs::read_to_string(path).map_err(|error| unread(path, &error))?;
         let file = study::read(&text).map_err(|error| StudyError::File {
             path: path.display().to_string(),
             error,
@@ -106,7 +107,23 @@ impl Plan {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn new(file: StudyFile, path: &Path) -> Result<Self, StudyError> {
-        let mut known = BTreeMap::new();
+        Self::with_files(file, path, &mut |path| fs::read_to_string(path))
+    }
+
+    /// As [`new`](Self::new), but `files` gives the text of each overhead file, by its path: for whoever does not have
+    /// them on a disk. It is asked once for each of them.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn with_files(
+        file: StudyFile,
+        path: &Path,
+        files: &mut Files<'_>,
+    ) -> Result<Self, StudyError> {
+        let mut known = Known {
+            read: BTreeMap::new(),
+            files,
+        };
         let contenders = file
             .contenders
             .iter()
@@ -177,11 +194,11 @@ pub fn short_digest(bytes: &[u8]) -> String {
     first.map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn text_of(path: &Path) -> Result<String, StudyError> {
-    fs::read_to_string(path).map_err(|error| StudyError::Read {
+fn unread(path: &Path, error: &io::Error) -> StudyError {
+    StudyError::Read {
         path: path.display().to_string(),
         problem: error.to_string(),
-    })
+    }
 }
 
 fn asked_of(contender: usize, file: &study::Contender) -> Vec<Question> {
@@ -221,14 +238,20 @@ fn cells(file: &StudyFile, questions: &[Question]) -> Vec<Cell> {
     cells
 }
 
-/// Overhead files that were read, by path.
-type Known = BTreeMap<String, OverheadFile>;
+/// What gives the text of the file at a path.
+pub type Files<'f> = dyn FnMut(&Path) -> io::Result<String> + 'f;
+
+/// Overhead files that were read, by path, and where more come from.
+struct Known<'k, 'f> {
+    read: BTreeMap<String, OverheadFile>,
+    files: &'k mut Files<'f>,
+}
 
 fn contender(
     one: &study::Contender,
     file: &StudyFile,
     path: &Path,
-    known: &mut Known,
+    known: &mut Known<'_, '_>,
 ) -> Result<Contender, StudyError> {
     let refused = |problem: String| StudyError::Policy {
         path: path.display().to_string(),
@@ -278,17 +301,18 @@ fn prices(
     one: &study::Contender,
     entry: &Entry,
     path: &Path,
-    known: &mut Known,
+    known: &mut Known<'_, '_>,
 ) -> Result<[Option<Overheads>; 2], StudyError> {
     let name = path.display().to_string();
-    if !known.contains_key(&name) {
-        let read = overheads::read(&text_of(path)?).map_err(|error| StudyError::File {
+    if !known.read.contains_key(&name) {
+        let text = (known.files)(path).map_err(|error| unread(path, &error))?;
+        let read = overheads::read(&text).map_err(|error| StudyError::File {
             path: name.clone(),
             error,
         })?;
-        known.insert(name.clone(), read);
+        known.read.insert(name.clone(), read);
     }
-    let file = &known[&name];
+    let file = &known.read[&name];
     let policy = one.priced_as.as_deref().unwrap_or(entry.name);
     let found = [Use::Worst, Use::Average].map(|purpose| file.find(purpose, policy).cloned());
     // Deadlines that hold with the average only would be no guarantee.
