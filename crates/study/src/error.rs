@@ -49,6 +49,8 @@ pub enum StudyError {
     },
     /// Two parts do not agree.
     Differs { parts: [String; 2], range: String },
+    /// A part that was handed over cannot be used.
+    Refused { part: String, problem: String },
     /// A file or folder cannot be written.
     Write {
         path: String,
@@ -113,6 +115,12 @@ impl fmt::Display for StudyError {
                 "{one}: disagrees with {other} about the same task sets ({range}); the parts were made by different \
                  versions or on a machine with a fault: remove one of them, what it had alone is run again"
             ),
+            Self::Refused { part, problem } => {
+                write!(
+                    f,
+                    "{part}: was not kept: {problem}; what it had is run again"
+                )
+            }
             Self::Write {
                 path,
                 error,

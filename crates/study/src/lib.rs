@@ -8,12 +8,13 @@
 //! that is kept are sums of whole numbers. So results do not depend on who computes what, in which order, or how
 //! often that was interrupted.
 //!
-//! Start reading at [`Plan`], then `trial.rs` for one task set, [`run()`] for all of them on this computer, and
-//! [`Store`] for the folder in which everything is kept.
+//! Start reading at [`Plan`], then `trial.rs` for one task set, [`run()`] for all of them on this computer, [`chunks`]
+//! for others, and [`Store`] for the folder in which everything is kept.
 
 mod clock;
 mod cover;
 mod curves;
+mod elsewhere;
 mod error;
 mod folder;
 pub mod part;
@@ -29,6 +30,7 @@ mod trial;
 mod work;
 
 pub use curves::{Figure, figures, page};
+pub use elsewhere::{chunks, keep};
 pub use error::StudyError;
 pub use plan::{Cell, Contender, Files, Kind, Plan, Question};
 pub use results::{PARTIAL, RESULTS, Results, Row};

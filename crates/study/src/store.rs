@@ -97,14 +97,7 @@ impl<'p> Store<'p> {
     /// If the folder cannot be read or written, a part is of another study or has more task sets than are asked
     /// for, or two parts disagree.
     pub fn open(plan: &'p Plan, folder: &Path) -> Result<Self, StudyError> {
-        let mut store = Self {
-            plan,
-            folder: folder.to_owned(),
-            parts: Vec::new(),
-            kept: vec![Vec::new(); plan.cells.len()],
-            remarks: Vec::new(),
-        };
-        fs::create_dir_all(folder).map_err(|error| store.not_written(folder, error))?;
+        let mut store = Self::unopened(plan, folder)?;
         let files = folder::tidy(folder).map_err(|error| unreadable(folder, &error))?;
         if files > 0 {
             store.remarks.push(Remark::Unfinished { files });
@@ -114,6 +107,21 @@ impl<'p> Store<'p> {
         }
         store.choose()?;
         Ok(store)
+    }
+
+    /// The folder, which is made if there is none, without a look at what is in it.
+    pub(crate) fn unopened(plan: &'p Plan, folder: &Path) -> Result<Self, StudyError> {
+        let store = Self {
+            plan,
+            folder: folder.to_owned(),
+            parts: Vec::new(),
+            kept: vec![Vec::new(); plan.cells.len()],
+            remarks: Vec::new(),
+        };
+        match fs::create_dir_all(folder) {
+            Ok(()) => Ok(store),
+            Err(error) => Err(store.not_written(folder, error)),
+        }
     }
 
     /// The study.
