@@ -1,6 +1,6 @@
 //! What can be looked at alone: CPUs and tasks that no task connects with any others.
 
-use shiftwork_model::{CPUS_MAX, CpuSet};
+use shiftwork_model::CpuSet;
 
 /// CPUs that affinities connect with each other, and the tasks that use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,9 @@ pub(crate) fn parts_within<'a>(
     let distinct: Vec<CpuSet> = distinct
         .map(|cpus| all.map_or(*cpus, |all| *cpus & *all))
         .collect();
-    let mut parent: Vec<usize> = (0..CPUS_MAX).collect();
+    let cpus = distinct.iter().flat_map(CpuSet::iter);
+    let numbers = cpus.map(|cpu| cpu.index() + 1).max().unwrap_or(0);
+    let mut parent: Vec<usize> = (0..numbers).collect();
     for cpus in &distinct {
         let mut indices = cpus.iter().map(|cpu| cpu.index());
         if let Some(first) = indices.next() {

@@ -231,9 +231,12 @@ impl<'a> Trial<'a> {
         for phase in phases.into_iter().filter(|&phase| hope.reaches(phase)) {
             self.ask_about_whole(phase, divided);
         }
+        let phases = phases.into_iter().filter(|&phase| hope.reaches(phase));
+        let tests = phases.map(|phase| (phase, self.admitted(phase)));
+        let tests: Vec<(Criterion, Vec<&Test>)> = tests.collect();
         for place in 0..self.grounds.len() {
-            for phase in phases.into_iter().filter(|&phase| hope.reaches(phase)) {
-                self.ask_about(place, phase);
+            for (phase, tests) in &tests {
+                self.ask_about(place, *phase, tests);
             }
             let ground = &mut self.grounds[place];
             let by = in_time(ground, &self.best);
@@ -270,11 +273,17 @@ impl<'a> Trial<'a> {
         by.max_by_key(|by| in_order(criterion).position(|test| test.name == *by))
     }
 
+    /// The tests for this criterion that speak of the policy and are not excluded, the cheapest first.
+    fn admitted(&self, phase: Criterion) -> Vec<&'static Test> {
+        let admitted = |test: &&Test| test.speaks_of(self.rule) && self.question.admits(test);
+        in_order(phase).filter(admitted).collect()
+    }
+
     /// Asks tests for this criterion about one part, until they can tell nothing new of it.
-    fn ask_about(&mut self, place: usize, phase: Criterion) {
+    fn ask_about(&mut self, place: usize, phase: Criterion, tests: &[&Test]) {
         let ground = &mut self.grounds[place];
         let mut failed: Option<&str> = None;
-        for test in in_order(phase) {
+        for test in tests {
             if !self.question.needs(phase, ground) {
                 return;
             }
@@ -282,8 +291,7 @@ impl<'a> Trial<'a> {
                 continue;
             };
             let is_dominated = failed.is_some_and(|failed| dominates(failed, test.name));
-            let is_admitted = test.speaks_of(self.rule) && self.question.admits(test);
-            if is_dominated || !is_admitted || !test.takes(self.rule, &ground.case) {
+            if is_dominated || !test.takes(self.rule, &ground.case) {
                 continue;
             }
             match run(&ground.case, &mut Steps::at_most(ground.steps)) {
@@ -302,13 +310,12 @@ impl<'a> Trial<'a> {
 
     /// Asks those tests for this criterion that look at all parts at once.
     fn ask_about_whole(&mut self, phase: Criterion, divided: &Divided<'_>) {
-        for test in in_order(phase) {
+        for test in self.admitted(phase) {
             let Asked::Whole(run) = test.asked else {
                 continue;
             };
             let needs = |ground| self.question.needs(phase, ground);
-            let is_admitted = test.speaks_of(self.rule) && self.question.admits(test);
-            if !is_admitted || !self.grounds.iter().any(needs) {
+            if !self.grounds.iter().any(needs) {
                 continue;
             }
             let whole = divided.whole(self.question.steps);
