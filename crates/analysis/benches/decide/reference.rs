@@ -52,7 +52,7 @@ impl Cost {
 
 /// The tests of global EDF that were timed, in the order in which they cost least; SchedCAT stops at the first that
 /// passes. Its FF-DBF is left out, as it is unless asked for: it takes 60 ms.
-const TESTS: [(Cost, fn(&[Sporadic], usize) -> bool); 5] = [
+const TESTS: [(Cost, Passes); 5] = [
     (GFB, |tasks, cpus| {
         passes(gfb(tasks, cpus, &mut Steps::ordinary()))
     }),
@@ -69,6 +69,9 @@ const TESTS: [(Cost, fn(&[Sporadic], usize) -> bool); 5] = [
         passes(rta(tasks, cpus, &mut Steps::ordinary()))
     }),
 ];
+
+/// Whether a test passes for these tasks on so many CPUs.
+type Passes = fn(&[Sporadic], usize) -> bool;
 
 fn passes<Failure, Proof>(outcome: Outcome<Failure, Proof>) -> bool {
     matches!(outcome, Outcome::Pass(_))

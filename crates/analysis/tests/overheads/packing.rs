@@ -174,7 +174,7 @@ impl Problem {
 fn it_is_first_fit_by_what_overheads_leave() {
     let seeds = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 20_000,
-        None => 600,
+        None => 250,
     };
     for policy in POLICIES {
         let (mut packed, mut better) = (0, 0);
