@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use shiftwork_model::RandomStream;
 use shiftwork_taskset::import::{rt_app, schedcat, simso};
-use shiftwork_taskset::{TasksetError, overheads, read, read_with_sysfs, scenario, write};
+use shiftwork_taskset::{TasksetError, overheads, read, read_with_sysfs, scenario, study, write};
 
 /// Reads the text as a file of this kind. What it means does not matter here, but a task set must
 /// survive being written.
@@ -19,6 +19,7 @@ fn read_as(kind: &str, text: &str) -> Result<(), TasksetError> {
         "task-set" => read_with_sysfs(text, Path::new("no-such-machine"))?,
         "scenario" => return scenario::read(text).map(drop),
         "overheads" => return overheads::read(text).map(drop),
+        "study" => return study::read(text).map(drop),
         "rt-app" => rt_app::read(text)?.set,
         "simso" => simso::read(text)?.set,
         "schedcat" => schedcat::read(text)?.set,
@@ -28,10 +29,11 @@ fn read_as(kind: &str, text: &str) -> Result<(), TasksetError> {
     Ok(())
 }
 
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "task-set",
     "scenario",
     "overheads",
+    "study",
     "rt-app",
     "simso",
     "schedcat",
@@ -57,7 +59,7 @@ fn broken(kind: &str) -> Vec<PathBuf> {
 fn good(kind: &str) -> String {
     let name = match kind {
         "task-set" => "drone.toml".to_string(),
-        "scenario" | "overheads" => format!("{kind}.toml"),
+        "scenario" | "overheads" | "study" => format!("{kind}.toml"),
         "rt-app" => "rt-app.json".to_string(),
         _ => format!("{kind}.xml"),
     };
