@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,52 @@ from .errors import missing
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Column", "Table"]
+__all__ = ["Column", "Columns", "Table"]
 
 #: A column of 64-bit integers, which cannot be changed.
 Column = NDArray[np.int64]
 
 #: What stands for a time that there is not.
-_MISSING = -1
+MISSING = -1
+
+_C = TypeVar("_C", bound=NDArray[Any])
 
 
-class Table(Mapping[str, Column]):
+class Columns(Mapping[str, _C]):
+    """A mapping from names to equally long NumPy columns, which are attributes, too."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: Mapping[str, _C]) -> None:
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> _C:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """How many columns there are; :attr:`rows` is the number of rows."""
+        return len(self._columns)
+
+    def __getattr__(self, name: str) -> _C:
+        try:
+            # Not while it is being made, or unpickled.
+            return object.__getattribute__(self, "_columns")[name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(f"no column `{name}`; there are {', '.join(self)}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._columns]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(next(iter(self._columns.values())))
+
+
+class Table(Columns[Column]):
     """A table: a mapping from names to NumPy columns, which are attributes, too.
 
     ``task`` is the place of the task in its set, ``names`` has the names. A time that there is not, as the
@@ -39,37 +75,12 @@ class Table(Mapping[str, Column]):
     1000000
     """
 
-    __slots__ = ("_columns", "names")
+    __slots__ = ("names",)
 
     def __init__(self, columns: Mapping[str, Column], names: tuple[str, ...]) -> None:
-        self._columns = dict(columns)
+        super().__init__(columns)
         #: The names of the tasks, in the order of the task set.
         self.names = names
-
-    def __getitem__(self, name: str) -> Column:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """How many columns there are; :attr:`rows` is the number of rows."""
-        return len(self._columns)
-
-    def __getattr__(self, name: str) -> Column:
-        try:
-            # Not while it is being made, or unpickled.
-            return object.__getattribute__(self, "_columns")[name]  # type: ignore[no-any-return]
-        except KeyError:
-            raise AttributeError(f"no column `{name}`; there are {', '.join(self)}") from None
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._columns]
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return len(next(iter(self._columns.values())))
 
     def of(self, task: str) -> Table:
         """The rows of the task with this name.
@@ -92,7 +103,7 @@ class Table(Mapping[str, Column]):
             import pyarrow
         except ImportError:
             raise missing("pyarrow", "arrow", "to_arrow()") from None
-        arrays = {name: pyarrow.array(column, mask=column == _MISSING) for name, column in self.items()}
+        arrays = {name: pyarrow.array(column, mask=column == MISSING) for name, column in self.items()}
         places = pyarrow.array(self["task"].astype(np.int32))
         names = pyarrow.array(self.names, pyarrow.string())
         arrays["task"] = pyarrow.DictionaryArray.from_arrays(places, names)
