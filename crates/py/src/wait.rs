@@ -3,8 +3,8 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -15,10 +15,65 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// As much as a main thread has.
 const STACK_BYTES: usize = 8 << 20;
 
+/// Work in a thread of its own. A thread and not a pool: pools do not survive `fork`.
+struct Worker<T> {
+    /// Tells the work to stop.
+    stop: Arc<AtomicBool>,
+    /// Where it puts what it returns.
+    answers: Receiver<T>,
+    thread: JoinHandle<()>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    fn start(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> PyResult<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let (sender, receiver) = sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("shiftwork".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                // Nobody listens any more after Ctrl-C.
+                let _ = sender.send(work(&seen));
+            })?;
+        Ok(Self {
+            stop,
+            answers: receiver,
+            thread,
+        })
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for a moment, without the interpreter's lock.
+    fn wait(self, py: Python<'_>) -> Waited<T> {
+        // All of it goes along: whoever waits without the lock has it alone.
+        let (worker, answer) = py.detach(move || {
+            let answer = self.answers.recv_timeout(LOOK_EVERY);
+            (self, answer)
+        });
+        match answer {
+            Ok(done) => Waited::Done(done),
+            Err(RecvTimeoutError::Timeout) => Waited::GoesOn(worker),
+            Err(RecvTimeoutError::Disconnected) => match worker.thread.join() {
+                Ok(()) => unreachable!("a worker that ends has sent"),
+                Err(panic) => resume_unwind(panic),
+            },
+        }
+    }
+}
+
+enum Waited<T> {
+    Done(T),
+    GoesOn(Worker<T>),
+}
+
 /// Lets a thread of its own do the work, without the interpreter's lock, and waits for it or for Ctrl-C.
 ///
 /// After Ctrl-C nobody waits any longer, and the flag that the work gets is set. Work that looks at it ends
-/// soon; other work goes on unseen until it is done. A thread and not a pool: pools do not survive `fork`.
+/// soon; other work goes on unseen until it is done.
 ///
 /// # Errors
 /// What a signal handler of Python raises, `KeyboardInterrupt` as a rule; or that there are no more threads.
@@ -26,31 +81,40 @@ pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&stop);
-    let (sender, mut receiver) = sync_channel(1);
-    let worker = thread::Builder::new()
-        .name("shiftwork".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(move || {
-            // Nobody listens any more after Ctrl-C.
-            let _ = sender.send(work(&seen));
-        })?;
+    let mut worker = Worker::start(work)?;
     loop {
-        let answer;
-        (receiver, answer) = py.detach(move || {
-            let answer = receiver.recv_timeout(LOOK_EVERY);
-            (receiver, answer)
-        });
-        match answer {
-            Ok(done) => return Ok(done),
-            Err(RecvTimeoutError::Timeout) => py
-                .check_signals()
-                .inspect_err(|_| stop.store(true, Ordering::Relaxed))?,
-            Err(RecvTimeoutError::Disconnected) => match worker.join() {
-                Ok(()) => unreachable!("a worker that ends has sent"),
-                Err(panic) => resume_unwind(panic),
-            },
+        worker = match worker.wait(py) {
+            Waited::Done(done) => return Ok(done),
+            Waited::GoesOn(worker) => worker,
+        };
+        py.check_signals().inspect_err(|_| worker.stop())?;
+    }
+}
+
+/// As [`interruptible`], for work that leaves something when it ends: after Ctrl-C the flag is set and its end is waited
+/// for. `glance` is called several times a second; if it fails, that is as Ctrl-C. Returns what the work returned,
+/// with the error for which it was told to stop.
+///
+/// # Errors
+/// After a second Ctrl-C, when nobody waits any longer; or that there are no more threads.
+pub fn watched<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    glance: &mut dyn FnMut(Python<'_>) -> PyResult<()>,
+) -> PyResult<(T, Option<PyErr>)> {
+    let mut worker = Worker::start(work)?;
+    let mut raised = None;
+    loop {
+        worker = match worker.wait(py) {
+            Waited::Done(done) => return Ok((done, raised)),
+            Waited::GoesOn(worker) => worker,
+        };
+        match raised {
+            None => {
+                let seen = py.check_signals().and_then(|()| glance(py));
+                raised = seen.inspect_err(|_| worker.stop()).err();
+            }
+            Some(_) => py.check_signals()?,
         }
     }
 }
