@@ -2,11 +2,13 @@
 
 use pyo3::{PyErr, import_exception};
 use shiftwork_policy::PolicyError as Refusal;
-use shiftwork_taskset::TasksetError;
+use shiftwork_study::StudyError as Failure;
+use shiftwork_taskset::{Place, TasksetError};
 use shiftwork_verbs::analyze::QuestionError;
 
 import_exception!(shiftwork.errors, InputError);
 import_exception!(shiftwork.errors, PolicyError);
+import_exception!(shiftwork.errors, StudyError);
 
 /// A value that makes no sense.
 pub fn wrong(message: String) -> PyErr {
@@ -15,14 +17,19 @@ pub fn wrong(message: String) -> PyErr {
 
 /// A text or options that were refused, with the place if there is one.
 pub fn refused(error: &TasksetError) -> PyErr {
-    let text = error.to_string();
-    match error.place() {
-        Some(place) => {
-            let detail = text.strip_prefix(&format!("{place}: ")).unwrap_or(&text);
-            InputError::new_err((detail.to_owned(), place.line, place.column))
-        }
-        None => wrong(text),
+    match parted(error) {
+        (detail, Some(place)) => InputError::new_err((detail, place.line, place.column)),
+        (detail, None) => wrong(detail),
     }
+}
+
+/// The message without its place, and the place.
+fn parted(error: &TasksetError) -> (String, Option<Place>) {
+    let text = error.to_string();
+    let place = error.place();
+    let detail =
+        place.and_then(|place| text.strip_prefix(&format!("{place}: ")).map(str::to_owned));
+    (detail.unwrap_or(text), place)
 }
 
 /// A policy that there is not, or that does not take the task set.
@@ -33,4 +40,21 @@ pub fn policy(error: &Refusal) -> PyErr {
 /// A question about policies of which nothing is known.
 pub fn question(error: &QuestionError) -> PyErr {
     PolicyError::new_err(error.to_string())
+}
+
+/// What is wrong with a study, or with the folder of one.
+pub fn study(error: Failure) -> PyErr {
+    match error {
+        Failure::File { path, error } => {
+            let (detail, place) = parted(&error);
+            let (line, column) =
+                place.map_or((None, None), |place| (Some(place.line), Some(place.column)));
+            InputError::new_err((detail, line, column, path))
+        }
+        Failure::Policy { .. }
+        | Failure::NoOverheads { .. }
+        | Failure::Test { .. }
+        | Failure::Draw { .. } => wrong(error.to_string()),
+        error => StudyError::new_err(error.to_string()),
+    }
 }

@@ -15,6 +15,7 @@ mod generate;
 mod overheads;
 mod set;
 mod simulate;
+mod study;
 mod wait;
 
 use pyo3::prelude::*;
@@ -34,6 +35,10 @@ mod _shiftwork {
     use crate::set::TaskSet;
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::study::Study;
+    #[pymodule_export]
+    use crate::study::read_results;
 
     /// The version of the package.
     #[pymodule_export]

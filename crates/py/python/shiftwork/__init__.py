@@ -21,26 +21,42 @@ Durations are texts with a unit (``"5ms"``), ``timedelta``, or whole nanoseconds
 
 from . import plot
 from ._shiftwork import VERSION as __version__
+from ._progress import Progress
 from ._spans import Duration
 from .analysis import Analysis, Verdict, analyze
 from .catalogue import Policy, policies
-from .errors import InputError, MissingExtraError, PolicyError, ShiftworkError
+from .errors import (
+    ClusterError,
+    InputError,
+    MissingExtraError,
+    PolicyError,
+    ShiftworkError,
+    StudyError,
+    StudyWarning,
+)
 from .generation import generate
 from .overheads import Overheads
 from .simulation import Simulation, simulate
+from .study import Study, StudyResults
 from .tables import Table
 from .taskset import Task, TaskSet, load, loads
 
 __all__ = [
     "Analysis",
+    "ClusterError",
     "Duration",
     "InputError",
     "MissingExtraError",
     "Overheads",
     "Policy",
     "PolicyError",
+    "Progress",
     "ShiftworkError",
     "Simulation",
+    "Study",
+    "StudyError",
+    "StudyResults",
+    "StudyWarning",
     "Table",
     "Task",
     "TaskSet",

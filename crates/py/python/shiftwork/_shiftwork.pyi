@@ -1,8 +1,23 @@
 """The compiled half of the package; private."""
 
-from typing import Literal, TypeAlias, TypedDict, final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypedDict, final
 
-__all__ = ["Overheads", "TaskSet", "VERSION", "analyze", "generate", "policies", "simulate", "span_ns"]
+__all__ = [
+    "Overheads",
+    "Study",
+    "TaskSet",
+    "VERSION",
+    "analyze",
+    "generate",
+    "policies",
+    "read_results",
+    "simulate",
+    "span_ns",
+]
+
+_Range: TypeAlias = tuple[int, int, int]
 
 VERSION: str
 
@@ -87,3 +102,43 @@ def generate(
     index: int,
     count: int,
 ) -> list[TaskSet]: ...
+
+class _ResultTable(TypedDict):
+    name: str
+    digest: str
+    missing: int
+    damaged: list[str]
+    remarks: list[str]
+    columns: dict[str, list[Any]]
+
+@final
+class Study:
+    @staticmethod
+    def read(text: str, path: str, *, files: dict[str, str] | None, sets: int | None) -> Study: ...
+    @property
+    def files(self) -> dict[str, str]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def sets(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    def cells(self) -> list[tuple[str, int, float, list[int]]]: ...
+    def questions(self) -> list[tuple[str, str, Literal["hard", "soft", "simulated"]]]: ...
+    def run(
+        self,
+        folder: str,
+        *,
+        threads: int,
+        shard: tuple[int, int],
+        progress: Callable[[int, int, float, float | None], object] | None,
+    ) -> _ResultTable: ...
+    def missing(self, folder: str, *, shard: tuple[int, int], seconds: float) -> list[list[_Range]]: ...
+    def run_chunk(self, ranges: list[_Range]) -> bytes: ...
+    def keep(self, folder: str, parts: list[bytes]) -> int: ...
+    def merge(self, folder: str) -> tuple[Path, _ResultTable]: ...
+    def results(self, folder: str) -> _ResultTable: ...
+
+def read_results(path: str) -> _ResultTable: ...

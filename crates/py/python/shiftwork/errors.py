@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["InputError", "MissingExtraError", "PolicyError", "ShiftworkError"]
+__all__ = [
+    "ClusterError",
+    "InputError",
+    "MissingExtraError",
+    "PolicyError",
+    "ShiftworkError",
+    "StudyError",
+    "StudyWarning",
+]
 
 
 class ShiftworkError(ValueError):
@@ -37,6 +45,18 @@ class InputError(ShiftworkError):
 
 class PolicyError(ShiftworkError):
     """A policy that there is not, that does not take the task set, or of which nothing is known."""
+
+
+class StudyError(ShiftworkError):
+    """The folder of a study cannot be used, or not be written. What is kept in it stays, and runs go on from there."""
+
+
+class ClusterError(StudyError):
+    """Workers or the scheduler of a cluster failed; the message says what is kept."""
+
+
+class StudyWarning(UserWarning):
+    """Something in the folder of a study was damaged; it is set aside, and what it had is run again."""
 
 
 class MissingExtraError(ShiftworkError, ImportError):
