@@ -3,9 +3,11 @@
 import subprocess
 import sys
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
+from studies import write
 
 import shiftwork as sw
 
@@ -98,3 +100,37 @@ for what in (lambda: sw.plot.schedule(run), lambda: sw.plot.curves({}), run.job_
         'MissingExtraError shiftwork.plot needs matplotlib, which is not installed; try: pip install "shiftwork[plot]"'
     )
     assert lines[2].endswith('to_arrow() needs pyarrow, which is not installed; try: pip install "shiftwork[arrow]"')
+
+
+def test_a_study_has_a_picture_for_each_family_and_criterion(tmp_path: Path) -> None:
+    results = sw.Study(write(tmp_path, sets=4)).run(tmp_path / "out")
+    figure = sw.plot.study(results)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "medium, 2 CPUs: hard",
+        "heavy, 2 CPUs: hard",
+        "medium, 2 CPUs: soft",
+        "heavy, 2 CPUs: soft",
+    ]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["G-EDF", "P-EDF, free"]
+    drawn = {line.get_label(): line for line in figure.axes[1].lines}
+    curve = results.curves("heavy", "hard")["P-EDF, free"]
+    assert drawn["P-EDF, free"].get_xydata().tolist() == list(map(list, zip(curve["x"], curve["ratio"], strict=True)))
+    # Who is alone in a picture looks as in all others.
+    soft = {line.get_label(): line for line in figure.axes[2].lines}
+    assert list(soft) == ["G-EDF"] and soft["G-EDF"].get_color() == drawn["G-EDF"].get_color()
+    for form, beginning in (("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")):
+        file = BytesIO()
+        figure.savefig(file, format=form)
+        assert file.getvalue().startswith(beginning)
+
+
+def test_what_a_study_does_not_have_is_not_drawn(tmp_path: Path) -> None:
+    study = sw.Study(write(tmp_path, sets=4))
+    results = study.run(tmp_path / "out", shard="1/2")
+    figure = sw.plot.study(results, families="heavy", criteria=["soft"])
+    assert len(figure.axes) == 1 and "20 task sets missing" in figure.get_suptitle()
+    with pytest.raises(sw.InputError, match="`families` names 'heavi'; there are medium, heavy"):
+        sw.plot.study(results, families=["heavi"])
+    with pytest.raises(sw.InputError, match="nothing to draw"):
+        sw.plot.study(results, families=[])

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from ._spans import Duration, span_ns
 from .errors import InputError, missing
 from .simulation import Simulation
+from .study import StudyCriterion, StudyResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["curves", "schedule"]
+__all__ = ["curves", "schedule", "study"]
 
 #: Colours that people with any colour vision tell apart (Okabe and Ito 2008), darkest contrasts first.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999")
@@ -125,7 +126,128 @@ def curves(
     figure = _figure()
     figure.set_size_inches(7, 4.2)
     axes = figure.subplots()
-    for place, (name, columns) in enumerate(series.items()):
+    _draw_curves(axes, series, {name: place for place, name in enumerate(series)})
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    if title:
+        axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    if series:
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def study(
+    results: StudyResults,
+    *,
+    families: Iterable[str] | str | None = None,
+    criteria: Iterable[StudyCriterion] | StudyCriterion | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draws the curves of a study: a picture for each family and number of CPUs, a row for each criterion.
+
+    Each shows what share of the task sets meets the criterion against the utilization that was asked for, with 95% intervals
+    of confidence as bands. A policy looks the same in all pictures.
+
+    >>> import tempfile
+    >>> import shiftwork as sw
+    >>> two = sw.Study.loads('''
+    ... name = "two policies"
+    ... sets = 20
+    ... [tasks]
+    ... cpus = 2
+    ... caps = [1, 1.5, 2]
+    ... utilizations = "uniform-medium"
+    ... [[policy]]
+    ... name = "g-edf"
+    ... [[policy]]
+    ... name = "p-edf"
+    ... ''')
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     figure = sw.plot.study(two.run(out))
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['tasks, 2 CPUs: hard', 'tasks, 2 CPUs: soft']
+
+    Args:
+        results: What came of the study.
+        families: The families to show; default: all.
+        criteria: The criteria to show; default: all.
+        title: Default: the name of the study.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        InputError: There is nothing to draw, or too much.
+    """
+    known = results.figures
+    chosen = [
+        _known("families", families, [family for family, _, _ in known]),
+        _known("criteria", criteria, [criterion for _, _, criterion in known]),
+    ]
+    shown = [one for one in known if one[0] in chosen[0] and one[2] in chosen[1]]
+    across = list(dict.fromkeys((family, cpus) for family, cpus, _ in shown))
+    down = list(dict.fromkeys(criterion for _, _, criterion in shown))
+    if not shown:
+        raise InputError("there is nothing to draw; choose `families` that were asked about these `criteria`")
+    if len(across) * len(down) > _PICTURES_MAX:
+        raise InputError(
+            f"these are {len(across) * len(down)} pictures; choose `families` or `criteria` with at most {_PICTURES_MAX}"
+        )
+    # One row of many families would be too wide to read.
+    columns = min(len(across), _COLUMNS_MAX)
+    bands = -(-len(across) // columns)
+    figure = _figure()
+    grid = figure.subplots(len(down) * bands, columns, squeeze=False, sharey=True)
+    figure.set_size_inches(4.2 * columns, 3.1 * len(down) * bands + 0.6)
+    looks = {label: place for place, label in enumerate(dict.fromkeys(results["label"].tolist()))}
+    used: dict[str, Any] = {}
+    for axes in grid.flat:
+        axes.set_visible(False)
+    for family, cpus, criterion in shown:
+        band, column = divmod(across.index((family, cpus)), columns)
+        axes = grid[band * len(down) + down.index(criterion), column]
+        axes.set_visible(True)
+        used |= _draw_curves(axes, results.curves(family, criterion, cpus=cpus), looks)
+        axes.set_title(f"{family}, {cpus} CPUs: {criterion}", loc="left", fontsize=9)
+        axes.set_xlabel("utilization")
+        if column == 0:
+            axes.set_ylabel(_SHARES[criterion])
+    for axes in grid.flat:
+        if not axes.get_visible():
+            axes.remove()
+    labels = sorted(used, key=looks.__getitem__)
+    heading = results.name if title is None else title
+    if results.missing:
+        heading += f" ({results.missing} task sets missing)"
+    figure.suptitle(heading, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    figure.legend([used[label] for label in labels], labels, loc="outside lower left", ncols=4, frameon=False, fontsize=8)
+    return figure
+
+
+#: Beyond so many pictures in one figure nobody sees anything.
+_PICTURES_MAX = 48
+_COLUMNS_MAX = 3
+
+#: What share is drawn, by criterion.
+_SHARES = {"hard": "all deadlines met", "soft": "tardiness bounded", "simulated": "no deadline missed"}
+
+
+def _known(key: str, wanted: Iterable[str] | str | None, known: Sequence[str]) -> list[str]:
+    """The names that are wanted, or all."""
+    if wanted is None:
+        return list(known)
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        if name not in known:
+            raise InputError(f"`{key}` names {name!r}; there are {', '.join(dict.fromkeys(known))}")
+    return names
+
+
+def _draw_curves(
+    axes: Axes, series: Mapping[str, Mapping[str, ArrayLike]], looks: Mapping[str, int]
+) -> dict[str, Any]:
+    """Draws curves that look as their places say; returns the lines by name."""
+    lines = {}
+    for name, columns in series.items():
+        place = looks[name]
         x, ratio, low, high = _curve(name, columns)
         colour = _COLOURS[place % len(_COLOURS)]
         marker = _MARKERS[place % len(_MARKERS)]
@@ -133,20 +255,16 @@ def curves(
         dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
         # A few markers tell curves apart; one for each of a hundred points would hide them.
         every = max(1, len(x) // 12)
-        axes.plot(x, ratio, dashes, color=colour, marker=marker, markevery=every, markersize=5, label=name)
+        (lines[name],) = axes.plot(
+            x, ratio, dashes, color=colour, marker=marker, markevery=every, markersize=5, label=name
+        )
         if low is not None and high is not None:
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
     axes.set_ylim(-0.03, 1.03)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    if title:
-        axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    if series:
-        axes.legend(frameon=False, fontsize=8)
-    return figure
+    return lines
 
 
 def _figure() -> Figure:
