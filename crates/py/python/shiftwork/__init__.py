@@ -19,7 +19,7 @@ Durations are texts with a unit (``"5ms"``), ``timedelta``, or whole nanoseconds
 ``_ns``; results are integers under names that end in ``_ns``. Whatever computes lets other threads go on.
 """
 
-from . import plot
+from . import cluster, plot
 from ._shiftwork import VERSION as __version__
 from ._progress import Progress
 from ._spans import Duration
@@ -63,6 +63,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "analyze",
+    "cluster",
     "generate",
     "load",
     "loads",
