@@ -141,7 +141,7 @@ impl Picture {
             self.svg.text("small end", (LEFT - 6.0, y + 3.5), &text);
         }
         let (low, high) = self.x;
-        let by = step(high - low, 8.0);
+        let by = step(high - low, 6.0);
         let [first, last] = [(low / by).ceil() as i64, (high / by + 1e-9).floor() as i64];
         for number in first..=last {
             let value = number as f64 * by;
