@@ -124,6 +124,12 @@ impl fmt::Display for StudyError {
             Self::Write {
                 path,
                 error,
+                parts: 0,
+                ..
+            } => write!(f, "{path}: cannot be written: {error}"),
+            Self::Write {
+                path,
+                error,
                 kept,
                 parts,
             } => write!(
