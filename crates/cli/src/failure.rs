@@ -81,13 +81,22 @@ impl Failure {
     /// A file could not be written: a wrong name is the user's mistake, a full disk the machine's.
     pub fn writing(path: &str, error: &io::Error) -> Self {
         let message = format!("{path}: cannot be written: {error}");
-        match error.kind() {
-            io::ErrorKind::NotFound
-            | io::ErrorKind::IsADirectory
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::PermissionDenied => Self::input(message),
-            _ => Self::Machine(message),
+        match Self::is_the_users(error) {
+            true => Self::input(message),
+            false => Self::Machine(message),
         }
+    }
+
+    /// Whether the name is wrong, rather than the machine unable to write.
+    pub fn is_the_users(error: &io::Error) -> bool {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound
+                | io::ErrorKind::IsADirectory
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::AlreadyExists
+                | io::ErrorKind::PermissionDenied
+        )
     }
 
     /// The exit status of the process.

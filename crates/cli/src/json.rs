@@ -10,6 +10,7 @@ use shiftwork_verbs::policies::PoliciesOutput;
 
 pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::doctor::DoctorOutput;
+use crate::verb::study::StudyOutput;
 
 /// Version of all outputs; it changes when a key changes its meaning.
 pub const SCHEMA_VERSION: u64 = shiftwork_trace::SCHEMA_VERSION;
@@ -344,6 +345,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("generate", schema_for!(GeneratedOutput)),
         ("convert", schema_for!(ConvertedOutput)),
         ("calibrate", schema_for!(CalibrateOutput)),
+        ("study", schema_for!(StudyOutput)),
         ("policies", schema_for!(PoliciesOutput)),
         ("report", schema_for!(RunOutput)),
         ("doctor", schema_for!(DoctorOutput)),

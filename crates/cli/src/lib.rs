@@ -59,6 +59,7 @@ fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Generate(args) => verb::generate::run(args, console),
         Verb::Convert(args) => verb::convert::run(args, console),
         Verb::Calibrate(args) => verb::calibrate::run(args, console),
+        Verb::Study(args) => verb::study::run(args, console),
         Verb::Policies => verb::policies::run(console),
         Verb::Report(args) => verb::report::run(args, console),
         Verb::Schema(args) => verb::schema::run(args, console),

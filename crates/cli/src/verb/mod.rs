@@ -16,4 +16,5 @@ pub mod scenario;
 pub mod schema;
 mod shown;
 pub mod simulate;
+pub mod study;
 mod watch;

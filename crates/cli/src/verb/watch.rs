@@ -1,6 +1,7 @@
 //! A progress bar, and stopping at Ctrl-C.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use shiftwork_model::{Instant, Span};
@@ -9,6 +10,9 @@ use crate::output::Console;
 
 /// Set by the first Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Set by SIGTERM, where that is caught.
+static TERMINATED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// From now on the first Ctrl-C is only noted, the second ends the process.
 pub fn catch_interrupts() {
@@ -20,9 +24,15 @@ pub fn catch_interrupts() {
     });
 }
 
-/// Whether Ctrl-C was pressed.
+/// From now on SIGTERM stops what Ctrl-C stops, as batch systems do when time is over. Hang-ups are left to `nohup`.
+pub fn catch_termination() {
+    // Without a handler SIGTERM ends the process at once, which is no worse than to refuse.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&TERMINATED));
+}
+
+/// Whether Ctrl-C was pressed, or SIGTERM came.
 pub fn is_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
+    INTERRUPTED.load(Ordering::Relaxed) || TERMINATED.load(Ordering::Relaxed)
 }
 
 /// Follows a simulation through its time.
