@@ -49,6 +49,26 @@ def test_bars_are_where_jobs_ran(late: sw.Simulation) -> None:
     assert [box.x1 for box in boxes] == pytest.approx(ends.tolist())
 
 
+def test_late_jobs_are_crossed_and_bars_end_with_the_picture() -> None:
+    tasks = [sw.Task("a", "3ms", "5ms"), sw.Task("b", "3ms", "5ms")]
+    run = sw.simulate(sw.TaskSet(tasks, cpus=1), "p-edf", "40ms")
+    jobs = run.job_table
+    tardy = (jobs.finish_ns > jobs.deadline_ns) | ((jobs.finish_ns < 0) & (jobs.deadline_ns <= 40_000_000))
+    tardy &= (jobs.deadline_ns >= 2_000_000) & (jobs.deadline_ns <= 13_000_000)
+    expected = zip(jobs.task[tardy].tolist(), (jobs.deadline_ns[tardy] / 1e6).tolist(), strict=True)
+    axes = sw.plot.schedule(run, start="2ms", end="13ms").figure.axes[1]
+    crosses = [
+        (round(y), x)
+        for line in axes.lines
+        if line.get_marker() == "X"
+        for x, y in zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True)
+    ]
+    assert sorted(crosses) == sorted(expected)
+    assert 0 < len(crosses) < run.jobs
+    edges = [path.get_extents() for bars in axes.collections for path in bars.get_paths()]
+    assert (min(edge.x0 for edge in edges), max(edge.x1 for edge in edges)) == (2, 13)
+
+
 @pytest.mark.parametrize("form", ["png", "pdf", "svg"])
 def test_pictures_are_written_without_a_display(late: sw.Simulation, form: str) -> None:
     for figure in (sw.plot.schedule(late), sw.plot.curves({"a": {"x": [1, 2], "ratio": [1, 0.5]}})):

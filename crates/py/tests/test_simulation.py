@@ -86,7 +86,10 @@ def test_the_dictionary_has_the_keys_of_the_command_line(rover: sw.TaskSet) -> N
 def test_the_same_seed_gives_the_same_run() -> None:
     random = sw.TaskSet([sw.Task("a", "3ms", "4ms", arrival="sporadic", work={"run": ["1ms", "3ms"]})], cpus=1)
     first, same, other = (sw.simulate(random, "p-edf", "1s", seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(first.job_table.finish_ns, same.job_table.finish_ns)
+    assert first == same
+    assert hash(first) == hash(same)
+    assert first.job_table == same.job_table != other.job_table
+    assert first.schedule != first.job_table
     assert not np.array_equal(first.job_table.release_ns, other.job_table.release_ns)
 
 

@@ -96,8 +96,8 @@ class Simulation:
     packing: tuple[str, ...] | None
     #: Timed changes that were refused.
     refused: tuple[Refused, ...]
-    _job_table: Table | None = field(repr=False)
-    _schedule: Table | None = field(repr=False)
+    _job_table: Table | None = field(repr=False, hash=False)
+    _schedule: Table | None = field(repr=False, hash=False)
     _json: dict[str, Any] = field(repr=False, compare=False)
 
     @property

@@ -109,6 +109,14 @@ class Table(Columns[Column]):
         arrays["task"] = pyarrow.DictionaryArray.from_arrays(places, names)
         return pyarrow.table(arrays)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        same = list(self) == list(other) and self.names == other.names
+        return same and all(np.array_equal(self[name], other[name]) for name in self)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"Table({self.rows} rows: {', '.join(self)})"
 
