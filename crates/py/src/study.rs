@@ -267,7 +267,7 @@ impl Study {
         py: Python<'py>,
         folder: PathBuf,
     ) -> PyResult<(PathBuf, Bound<'py, PyDict>)> {
-        let found = self.look(py, folder, |store, plan| conclude(store, plan))?;
+        let found = self.look(py, folder, conclude)?;
         let ((results, path), remarks, missing) = found;
         Ok((path, table(py, &results, &remarks, missing)?))
     }
