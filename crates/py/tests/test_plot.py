@@ -135,7 +135,7 @@ def test_a_study_has_a_picture_for_each_family_and_criterion(tmp_path: Path) -> 
     assert [text.get_text() for text in legend.get_texts()] == ["G-EDF", "P-EDF, free"]
     drawn = {line.get_label(): line for line in figure.axes[1].lines}
     curve = results.curves("heavy", "hard")["P-EDF, free"]
-    assert drawn["P-EDF, free"].get_xydata().tolist() == list(map(list, zip(curve["x"], curve["ratio"], strict=True)))
+    assert np.array_equal(np.asarray(drawn["P-EDF, free"].get_xydata()), np.column_stack((curve["x"], curve["ratio"])))
     # Who is alone in a picture looks as in all others.
     soft = {line.get_label(): line for line in figure.axes[2].lines}
     assert list(soft) == ["G-EDF"] and soft["G-EDF"].get_color() == drawn["G-EDF"].get_color()

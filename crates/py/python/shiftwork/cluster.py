@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -138,12 +138,14 @@ class _Run:
         now = monotonic()
         if now - self._looked >= _LOOK_S:
             self._looked = now
-            self._threads = sum(self._client.nthreads().values())
+            with _reaching():
+                self._threads = sum(self._client.nthreads().values())
         while len(self._flying) < max(_LEAST, _AHEAD * self._threads):
             chunk = next(waiting, None)
             if chunk is None:
                 return
-            future = self._client.submit(_work, *self._job, chunk.ranges, pure=False)
+            with _reaching():
+                future = self._client.submit(_work, *self._job, chunk.ranges, pure=False)
             self._flying[future.key] = future, chunk
             future.add_done_callback(self._landed.put)
 
@@ -158,14 +160,15 @@ class _Run:
             if future.status != "finished":
                 raise self._failure(future)
         # A worker may be lost after all, with what it had to send; then this waits until others have it.
-        self._parts += self._client.gather(landed)
+        with _reaching():
+            self._parts += self._client.gather(landed)
         for future in landed:
             _, chunk = self._flying.pop(future.key)
             self._left -= chunk.sets
 
     def _failure(self, future: Future[bytes]) -> ClusterError:
         if future.status == "cancelled":
-            return ClusterError("the scheduler is gone, or somebody else cancelled the work")
+            return ClusterError(_GONE)
         cause = future.exception()
         if isinstance(cause, ClusterError):
             return cause
@@ -214,6 +217,18 @@ class _Run:
             kept = self._study.total - self._study.results(self._out).missing
             where = os.fspath(self._out)
             error.add_note(f"{kept} of {self._study.total} task sets are kept in {where}; the same call goes on from there")
+
+
+_GONE = "the scheduler is gone, or somebody else cancelled the work"
+
+
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Whatever goes wrong between here and the scheduler is the cluster's failure."""
+    try:
+        yield
+    except Exception as error:
+        raise ClusterError(f"{_GONE}: {error!r}") from error
 
 
 def _work(version: str, digest: str, study: bytes, ranges: tuple[tuple[int, int, int], ...]) -> bytes:
