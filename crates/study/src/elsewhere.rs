@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Effort};
 use crate::error::StudyError;
 use crate::part::{self, PartError};
 use crate::plan::Plan;
@@ -15,7 +15,8 @@ use crate::work::{Batch, Work};
 /// that, so short that little is lost with whoever has one. Every chunk has something to do. Chunks come in the order in
 /// which all cells advance together, so that a study which is interrupted has about as many task sets in each.
 ///
-/// How long task sets take is measured on a few of them, for at most about a second; results do not depend on it.
+/// How long task sets take is measured on a few of them, for at most about a second, and whatever else runs here; results do
+/// not depend on it.
 ///
 /// # Errors
 /// If a task set cannot be drawn.
@@ -60,9 +61,9 @@ fn pace(plan: &Plan, work: Work, goes_on: impl Fn() -> bool) -> Result<f64, Stud
             last: work.last.min(work.first + sets),
             ..work
         };
-        let clock = Clock::start();
+        let effort = Effort::start();
         let done = plan.run_work(few, &goes_on)?.work.sets();
-        let took = clock.elapsed();
+        let took = effort.spent();
         // One that was given up takes as long at least.
         let each = took.as_nanos() as f64 / done.max(1) as f64;
         let is_enough = took >= PROBE_OF_CELL || sets >= TRIED_MAX || few.last == work.last;
