@@ -181,3 +181,41 @@ def test_without_dask_the_extra_is_named(study: sw.Study, tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(sw.MissingExtraError, match=r'pip install "shiftwork\[cluster\]"'):
         sw.cluster.run(study, tmp_path)
+
+
+class Lost:
+    """A future whose worker is lost, with the answer, before anybody has taken it; another one comes to the same."""
+
+    def __init__(self, key: int, answer: bytes) -> None:
+        self.key, self.answer = key, answer
+        self.status = "lost"
+
+    def add_done_callback(self, call: Any) -> None:
+        call(self)
+
+
+class Forgetful:
+    """A client whose workers are lost as soon as they are done."""
+
+    asynchronous = False
+
+    def __init__(self) -> None:
+        self.sent: list[Lost] = []
+
+    def nthreads(self) -> dict[str, int]:
+        return {"tcp://here": 1}
+
+    def submit(self, work: Any, *job: Any, pure: bool) -> Lost:
+        assert not pure, "two runs of the same chunk are not one"
+        self.sent.append(Lost(len(self.sent), work(*job)))
+        return self.sent[-1]
+
+    def gather(self, futures: list[Lost]) -> list[bytes]:
+        return [future.answer for future in futures]
+
+
+def test_what_is_lost_before_it_is_taken_is_waited_for(study: sw.Study, here: bytes, tmp_path: Path) -> None:
+    client = Forgetful()
+    results = sw.cluster.run(study, tmp_path, client, chunk_seconds=0.2)  # type: ignore[arg-type]
+    assert client.sent and results.missing == 0
+    assert (tmp_path / "results.parquet").read_bytes() == here

@@ -157,7 +157,7 @@ class _Run:
             while True:
                 landed.append(self._landed.get_nowait())
         for future in landed:
-            if future.status != "finished":
+            if future.status in ("error", "cancelled"):
                 raise self._failure(future)
         # A worker may be lost after all, with what it had to send; then this waits until others have it.
         with _reaching():
