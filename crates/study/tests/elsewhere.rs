@@ -1,5 +1,4 @@
 //! Work that others do comes to the same results, whatever is lost, repeated or damaged on the way.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
