@@ -220,6 +220,7 @@ mod tests {
         let known = [None, Some(5.0), None, None, Some(9.0), None];
         let paces: Vec<f64> = (0..6).map(|place| near(&known, place)).collect();
         assert_eq!(paces, [5.0, 5.0, 9.0, 9.0, 9.0, 9.0]);
+        assert_eq!(near(&[Some(9.0), None, Some(5.0)], 1), 9.0);
         assert_eq!(near(&[None], 0), 0.0);
     }
 
