@@ -4,7 +4,7 @@
 use shiftwork_model::Span;
 use shiftwork_taskset::generate::{Deadlines, Distribution, Periods, Shape, Spread, Utilizations};
 use shiftwork_taskset::study::{
-    Affinities, Contender, Count, Criterion, Draw, Family, Load, StudyFile, read,
+    Affinities, Contender, Count, Criterion, Draw, Family, Load, Packing, StudyFile, read,
 };
 
 const EVERY_KEY: &str = include_str!("good/study.toml");
@@ -54,6 +54,7 @@ fn expected() -> StudyFile {
         tests: Vec::new(),
         families: Vec::new(),
         affinities: Affinities::AsDrawn,
+        packing: Packing::Either,
         simulate: None,
     };
     let global = Contender {
@@ -64,6 +65,7 @@ fn expected() -> StudyFile {
         tests: vec!["devi-anderson".to_owned()],
         families: vec!["few".to_owned(), "heavy".to_owned()],
         affinities: Affinities::Ignored,
+        packing: Packing::FirstFit,
         simulate: Some(Span::from_ms(500)),
         ..plain.clone()
     };
@@ -72,6 +74,7 @@ fn expected() -> StudyFile {
         label: "c-pd2".to_owned(),
         overheads: Some(Some("other.toml".to_owned())),
         priced_as: Some("s-pd2".to_owned()),
+        packing: Packing::FirstFit,
         ..plain.clone()
     };
     StudyFile {

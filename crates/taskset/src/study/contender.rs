@@ -25,6 +25,8 @@ pub struct Contender {
     pub families: Vec<String>,
     /// Which affinities it is given.
     pub affinities: Affinities,
+    /// How tasks are packed, under a policy that packs them.
+    pub packing: Packing,
     /// For how long each set is simulated; `None` if it is not.
     pub simulate: Option<Span>,
 }
@@ -48,7 +50,19 @@ pub enum Affinities {
     Ignored,
 }
 
-const KEYS: [&str; 9] = [
+/// How a contender packs tasks onto CPUs or clusters: those with the largest utilizations first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Packing {
+    /// Each onto the first that has room for it, with what the tasks there are charged.
+    #[default]
+    FirstFit,
+    /// Each onto the one with the most room, overheads or not, so that all are loaded alike.
+    WorstFit,
+    /// As `FirstFit`, and where nothing is shown then, as `WorstFit`.
+    Either,
+}
+
+const KEYS: [&str; 10] = [
     "name",
     "label",
     "overheads",
@@ -57,6 +71,7 @@ const KEYS: [&str; 9] = [
     "tests",
     "families",
     "affinities",
+    "packing",
     "simulate",
 ];
 
@@ -112,9 +127,18 @@ fn read_one(
                 ])
             })?
             .unwrap_or_default(),
+        packing: table
+            .map("packing", |value| value.word(&PACKINGS))?
+            .unwrap_or_default(),
         simulate: table.map("simulate", Value::positive_span)?,
     })
 }
+
+const PACKINGS: [(&str, Packing); 3] = [
+    ("first-fit", Packing::FirstFit),
+    ("worst-fit", Packing::WorstFit),
+    ("either", Packing::Either),
+];
 
 /// The families of which it is asked.
 fn of_families(table: &Table<'_>, known: &[&str]) -> Result<Vec<String>, TasksetError> {

@@ -13,7 +13,7 @@ use crate::error::TasksetError;
 use crate::place::Place;
 use crate::tree::{Table, Value, parse};
 
-pub use contender::{Affinities, Contender, Criterion};
+pub use contender::{Affinities, Contender, Criterion, Packing};
 pub use family::{Count, Draw, Family, Load};
 
 /// What a study file says.
