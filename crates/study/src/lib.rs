@@ -11,6 +11,7 @@
 //! Start reading at [`Plan`], then `trial.rs` for one task set, [`run()`] for all of them on this computer, [`chunks`]
 //! for others, and [`Store`] for the folder in which everything is kept.
 
+mod binding;
 mod clock;
 mod cover;
 mod curves;

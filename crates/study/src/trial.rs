@@ -1,15 +1,13 @@
 //! One task set: drawing it, and asking all questions about it.
 
-use shiftwork_analysis::admission::Placement;
 use shiftwork_analysis::overheads::{Structure, as_told};
-use shiftwork_analysis::packing::pack_under;
-use shiftwork_analysis::verdicts::{Answer, Criterion, Question, Rule, decide};
-use shiftwork_model::{Affinity, CpuSet, Instant, Span, TaskSet};
-use shiftwork_policy::{Interrupts, Policy};
+use shiftwork_analysis::verdicts::{Answer, Criterion, Question, decide};
+use shiftwork_model::{Affinity, Instant, Span, TaskSet};
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::generate::{Key, clusters_of, generate};
 use shiftwork_trace::Counters;
 
+use crate::binding::bindings;
 use crate::error::StudyError;
 use crate::plan::{Cell, Contender, Kind, Plan};
 use crate::tally::Reply;
@@ -93,47 +91,25 @@ impl Plan {
             }
             false => set,
         };
-        let reply = |&kind: &Kind| match (kind, bind(contender, kind, set)) {
+        let reply = |&kind: &Kind| {
             // A policy that does not take the set guarantees nothing about it.
-            (_, None) => Some(Reply::default()),
-            (Kind::Shown(criterion), Some(bound)) => {
-                Some(shown(contender, criterion, set, &bound, self.file.steps))
+            let mut reply = Reply::default();
+            for bound in bindings(contender, kind, set) {
+                reply = match kind {
+                    Kind::Shown(criterion) => {
+                        shown(contender, criterion, set, &bound, self.file.steps)
+                    }
+                    Kind::Simulated(length) => {
+                        simulated((contender, length), set, &bound, index, goes_on)?
+                    }
+                };
+                if reply.is_met {
+                    break;
+                }
             }
-            (Kind::Simulated(length), Some(bound)) => {
-                simulated((contender, length), set, &bound, index, goes_on)
-            }
+            Some(reply)
         };
         kinds.iter().map(reply).collect()
-    }
-}
-
-/// To which CPUs the contender binds each task; `None` if it refuses the set. Packings leave room for the overheads
-/// that count.
-fn bind(contender: &Contender, kind: Kind, set: &TaskSet) -> Option<Vec<Affinity>> {
-    let policy = contender.entry.build(set).ok()?;
-    let Some(packing) = policy.packing() else {
-        let serving = set.platform.all() - dedicated(&*policy);
-        let within = |affinity: Affinity| Affinity::new(*affinity.cpus() & serving);
-        return set.tasks.iter().map(|task| within(task.affinity)).collect();
-    };
-    let structure = Structure::of_policy(contender.entry.name, set);
-    let Some((structure, overheads)) = structure.zip(contender.overheads(kind)) else {
-        return Some(packing);
-    };
-    let parts = match contender.rule {
-        Rule::Preemptive(_, Placement::Partitioned) => {
-            set.platform.all().iter().map(CpuSet::single).collect()
-        }
-        _ => set.platform.clusters_or_one(),
-    };
-    pack_under(set, contender.rule, &parts, (&structure, overheads)).or(Some(packing))
-}
-
-/// The CPU that handles interrupts alone, if there is one.
-fn dedicated(policy: &dyn Policy) -> CpuSet {
-    match policy.structure().map(|structure| structure.interrupts) {
-        Some(Interrupts::Dedicated(cpu)) => CpuSet::single(cpu),
-        _ => CpuSet::EMPTY,
     }
 }
 
