@@ -279,7 +279,17 @@ fn contender(
     })
 }
 
+/// The rule of which tests speak where a policy of this rule is asked about: global EDF that decides in quanta is, under
+/// overheads, global EDF with costs in whole quanta.
+fn as_tested(rule: Rule) -> Rule {
+    match rule {
+        Rule::InQuanta => Rule::of_policy("g-edf").unwrap_or(rule),
+        other => other,
+    }
+}
+
 fn check_tests(one: &study::Contender, rule: Rule, path: &Path) -> Result<(), StudyError> {
+    let rule = as_tested(rule);
     let speaking = || TESTS.iter().filter(|test| test.speaks_of(rule));
     for test in &one.tests {
         if !speaking().any(|known| known.name == test) {
