@@ -40,7 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "papers",
         &[
-            "analysis", "model", "policy", "queue", "report", "sim", "taskset", "trace",
+            "analysis", "model", "policy", "queue", "report", "sim", "study", "taskset", "trace",
         ],
     ),
     (
