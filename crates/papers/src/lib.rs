@@ -4,6 +4,7 @@
 //! and the pages that put ours beside theirs. It must never contain scheduling or analysis: what is shown is
 //! what the other crates do.
 
+pub mod affinities;
 pub mod bonifaci_2016;
 pub mod brandenburg_2009;
 mod chapter;
