@@ -6,6 +6,7 @@
 
 pub mod affinities;
 pub mod bonifaci_2016;
+pub mod brandenburg_2008;
 pub mod brandenburg_2009;
 mod chapter;
 mod clock;

@@ -3,7 +3,7 @@
 use shiftwork_model::Span;
 
 use crate::page::Page;
-use crate::{affinities, bonifaci_2016, brandenburg_2009, tang_2021};
+use crate::{affinities, bonifaci_2016, brandenburg_2008, brandenburg_2009, tang_2021};
 
 /// Pages that are computed in seconds; a test compares them with what the repository has.
 ///
@@ -19,6 +19,7 @@ pub fn quick() -> Result<Vec<Page>, String> {
 /// In words, if a task set cannot be drawn or run.
 pub fn slow() -> Result<Vec<Page>, String> {
     let mut pages = tang_2021::evaluation_page::pages()?;
+    pages.extend(brandenburg_2008::schedulability_page::pages()?);
     pages.extend(affinities::schedulability_page::pages()?);
     Ok(pages)
 }

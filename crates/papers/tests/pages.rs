@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use shiftwork_papers::pages;
+use shiftwork_papers::outcome::{csv_of_cell, plan};
 use shiftwork_papers::tang_2021::evaluation_page;
+use shiftwork_papers::{affinities, brandenburg_2008, pages};
 
 fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/papers")
@@ -42,7 +43,7 @@ fn the_quick_pages_are_those_of_the_repository() {
         );
     }
     let slow_or_measured = |path: &String| {
-        let mut kinds = ["/evaluation", "/overheads"].iter();
+        let mut kinds = ["/evaluation", "/overheads", "/schedulability"].iter();
         kinds.any(|kind| path.contains(kind))
     };
     let others: Vec<String> = files(&committed()).difference(&quick).cloned().collect();
@@ -71,4 +72,43 @@ fn a_set_of_the_evaluation_comes_out_as_on_its_page() {
     let line = evaluation_page::line(16, 3).unwrap();
     let is_there = text.lines().any(|other| other == line);
     assert!(is_there, "{line}: run `make papers`");
+}
+
+/// Of studies with a page: how the lines of a cell begin, small in work, and how many sets the page has.
+const CELLS: [(&str, &str, &str, u64); 2] = [
+    (
+        "rtss-2008.toml",
+        "brandenburg-2008",
+        "uniform-heavy,32,6,",
+        brandenburg_2008::SETS,
+    ),
+    (
+        "affinities.toml",
+        "affinities",
+        "bimodal-medium,32,4,",
+        affinities::SETS,
+    ),
+];
+
+#[test]
+fn a_cell_of_a_study_comes_out_as_beside_its_page() {
+    for (study, folder, start, sets) in CELLS {
+        let plan = plan(study).unwrap();
+        let path = committed().join(folder).join("schedulability.csv");
+        let text = fs::read_to_string(path).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with(start));
+        let lines: Vec<&str> = lines.collect();
+        let family = start.split(',').next().unwrap();
+        let cap: f64 = start.split(',').nth(2).unwrap().parse().unwrap();
+        let cell = plan.cells.iter().find(|cell| {
+            plan.family(cell).name == family && cell.load.cap(cell.cpus) == (cap * 1_000.0) as u64
+        });
+        let number = cell.unwrap().number;
+        let ours = csv_of_cell(&plan, number, sets).unwrap();
+        assert_eq!(
+            ours.lines().collect::<Vec<_>>(),
+            lines,
+            "{study}: run `make papers`"
+        );
+    }
 }
