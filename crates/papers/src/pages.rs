@@ -20,6 +20,7 @@ pub fn quick() -> Result<Vec<Page>, String> {
 pub fn slow() -> Result<Vec<Page>, String> {
     let mut pages = tang_2021::evaluation_page::pages()?;
     pages.extend(brandenburg_2008::schedulability_page::pages()?);
+    pages.extend(bonifaci_2016::schedulability_page::pages()?);
     pages.extend(affinities::schedulability_page::pages()?);
     Ok(pages)
 }

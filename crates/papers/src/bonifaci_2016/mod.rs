@@ -7,6 +7,7 @@
 mod live;
 pub mod overheads_page;
 pub mod replay;
+pub mod schedulability_page;
 pub mod workload;
 
 /// The folder of this paper's pages.
