@@ -9,7 +9,7 @@
 #   make test-live   only the live tests: on a real kernel, in an emulator that is fetched once
 #   make test-long   all of them, with much larger random counts and on more kernels
 #   make bench       nanoseconds and instructions per event, simulation speed, concurrent queues
-#   make papers      compute again what papers publish, and write docs/papers; ten minutes
+#   make papers      compute again what papers publish, and write docs/papers; a quarter of an hour
 #   make lint        only the format, clippy and documentation checks
 #   make man         man pages and shell completions, into target/man and target/completions
 
