@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::fs;
+use std::path::Path;
+
 use shiftwork_analysis::verdicts::Criterion;
-use shiftwork_model::Span;
+use shiftwork_model::{LinearCost, Span};
 use shiftwork_papers::brandenburg_2009::derived::{Assumption, Contention, Delays, Derived};
-use shiftwork_papers::brandenburg_2009::locks::{Hold, Holds, QUEUES, TASKS, counted};
+use shiftwork_papers::brandenburg_2009::findings_page::overhead_file;
+use shiftwork_papers::brandenburg_2009::locks::{
+    Hold, Holds, QUEUES, TASKS, counted, csv, from_csv,
+};
 use shiftwork_papers::brandenburg_2009::niagara;
 use shiftwork_papers::brandenburg_2009::variants::Variant;
 
@@ -50,22 +56,46 @@ fn what_is_derived_of_cem_is_what_the_slides_say_of_gedf() {
         delays: Delays::OfGedf,
         ipi: Span::from_us(10),
     };
-    let of = |criterion| {
-        derived
-            .overheads(&variant, criterion, 100, &assumed)
-            .unwrap()
-    };
+    let of = |criterion| derived.overheads(&variant, criterion, &assumed).unwrap();
     let (worst, average) = (of(Criterion::Hard), of(Criterion::Soft));
     let us = |tenths: u64| Span::from_ns(100 * tenths);
+    let linear = |base, per_task| LinearCost {
+        base: us(base),
+        per_task: Span::from_ns(per_task),
+    };
     assert_eq!(
-        [worst.schedule.base, worst.release.base],
-        [us(812), us(750)]
+        [worst.schedule, worst.release],
+        [linear(552, 260), linear(450, 300)]
     );
     assert_eq!(
-        [average.schedule.base, average.release.base],
-        [us(178), us(158)]
+        [average.schedule, average.release],
+        [linear(118, 60), linear(58, 100)]
     );
     assert_eq!(worst.ipi.base, Span::from_us(10));
+}
+
+#[test]
+fn the_overhead_file_is_derived_of_the_hold_times_beside_it() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/papers/brandenburg-2009");
+    let read = |name| fs::read_to_string(folder.join(name)).unwrap();
+    let holds = from_csv(&read("overheads-locks.csv")).unwrap();
+    assert_eq!(csv(&holds), read("overheads-locks.csv"));
+    let derived = overhead_file(&holds).unwrap();
+    assert!(derived == read("overheads.toml"), "run `make papers`");
+}
+
+#[test]
+fn hold_times_that_nobody_wrote_are_none() {
+    let text = csv(&holds());
+    assert_eq!(from_csv(&text), Some(holds()));
+    for broken in [
+        "",
+        "queue",
+        &text.replace("300", "x"),
+        &text.replace(",300", ""),
+    ] {
+        assert_eq!(from_csv(broken), None, "{broken}");
+    }
 }
 
 #[test]

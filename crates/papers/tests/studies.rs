@@ -27,6 +27,7 @@ fn every_study_can_be_run_and_is_listed_with_its_size() {
     // In words: 8.5 million.
     assert_eq!(of("rtss-2008.toml") / 100_000, 85);
     for (name, words) in [
+        ("rtss-2009.toml", "576,000 sets"),
         ("hpa-2016.toml", "200,000 sets"),
         ("affinities.toml", "24,000 sets"),
     ] {

@@ -9,11 +9,9 @@ use std::collections::BTreeMap;
 
 use shiftwork_analysis::verdicts::Criterion;
 use shiftwork_model::{LinearCost, Overheads, Span, TaskSet};
-use shiftwork_taskset::generate::Distribution;
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 
 use super::locks::{self, Hold, Holds, QUEUES, TASKS, Taken};
-use super::study::Family;
 use super::variants::{Invocation, Variant};
 
 /// Whose cache-related delays are those of implementations in quanta.
@@ -131,36 +129,18 @@ impl Derived {
         found.ok_or_else(|| format!("the slides' overheads have no {policy}"))
     }
 
-    /// How much the implementation's locks cost, in those of CEm, with so many tasks.
-    fn ratio(
-        &self,
-        variant: &Variant,
-        criterion: Criterion,
-        assumed: &Assumption,
-        tasks: usize,
-    ) -> Taken {
+    /// How much the implementation's locks cost, in those of CEm, for each of [`TASKS`].
+    fn ratios(&self, variant: &Variant, criterion: Criterion, assumed: &Assumption) -> &[Taken] {
         let ratios = &self.ratios[&(variant.name, assumed.locking)];
-        let ratios = match (criterion, assumed.contention) {
+        match (criterion, assumed.contention) {
             (Criterion::Soft, _) => &ratios.average,
             (Criterion::Hard, Contention::Simulated) => &ratios.worst,
             (Criterion::Hard, Contention::Counted) => &ratios.counted,
-        };
-        let after = TASKS.partition_point(|&one| one < tasks);
-        let (low, high) = (after.saturating_sub(1), after.min(TASKS.len() - 1));
-        let width = (TASKS[high] - TASKS[low]) as f64;
-        let part = match width > 0.0 {
-            true => (tasks - TASKS[low]) as f64 / width,
-            false => 0.0,
-        };
-        let between =
-            |of: fn(&Taken) -> f64| of(&ratios[low]) * (1.0 - part) + of(&ratios[high]) * part;
-        Taken {
-            enqueue: between(|taken| taken.enqueue),
-            dequeue: between(|taken| taken.dequeue),
         }
     }
 
-    /// The overheads of the implementation with so many tasks: worst for hard criteria, average for soft ones.
+    /// The overheads of the implementation, as lines in the number of tasks like those of the slides: worst for hard
+    /// criteria, average for soft ones.
     ///
     /// # Errors
     /// In words, if the slides' figures are not there.
@@ -168,7 +148,6 @@ impl Derived {
         &self,
         variant: &Variant,
         criterion: Criterion,
-        tasks: usize,
         assumed: &Assumption,
     ) -> Result<Overheads, String> {
         let purpose = match criterion {
@@ -176,11 +155,14 @@ impl Derived {
             Criterion::Soft => Use::Average,
         };
         let slides = self.slides(purpose, "g-edf")?;
-        let ratio = self.ratio(variant, criterion, assumed, tasks);
-        let replaced = |cost: &LinearCost, ratio: f64| {
-            let all = cost.at(tasks).as_ns() as f64;
-            let locking = all * assumed.locking as f64 / 100.0;
-            constant(all - locking + locking * ratio)
+        let ratios = self.ratios(variant, criterion, assumed);
+        let replaced = |cost: &LinearCost, ratio: fn(&Taken) -> f64| {
+            let points = TASKS.iter().zip(ratios).map(|(&tasks, taken)| {
+                let all = cost.at(tasks).as_ns() as f64;
+                let locking = all * assumed.locking as f64 / 100.0;
+                (tasks as f64, all - locking + locking * ratio(taken))
+            });
+            line(&points.collect::<Vec<_>>())
         };
         let delays = match (assumed.delays, variant.invocation) {
             (Delays::OfGedf, _) | (_, Invocation::Event) => slides,
@@ -188,22 +170,63 @@ impl Derived {
             (_, Invocation::Quantum { staggered: true }) => self.slides(purpose, "s-pd2")?,
         };
         Ok(Overheads {
-            release: replaced(&slides.release, ratio.enqueue),
-            schedule: replaced(&slides.schedule, ratio.dequeue),
+            release: replaced(&slides.release, |taken| taken.enqueue),
+            schedule: replaced(&slides.schedule, |taken| taken.dequeue),
             switch: slides.switch,
             tick: slides.tick,
-            ipi: constant(assumed.ipi.as_ns() as f64),
+            ipi: LinearCost {
+                base: assumed.ipi,
+                per_task: Span::ZERO,
+            },
             preemption: delays.preemption.clone(),
             migration: delays.migration.clone(),
             ..Overheads::default()
         })
     }
+
+    /// The overheads of all these implementations as an overhead file.
+    ///
+    /// # Errors
+    /// As [`overheads`](Self::overheads).
+    pub fn file(&self, variants: &[Variant], assumed: &Assumption) -> Result<OverheadFile, String> {
+        let mut file = OverheadFile {
+            name: "Sun Niagara, RTSS 2009, derived".to_owned(),
+            ..OverheadFile::default()
+        };
+        for variant in variants {
+            for (purpose, criterion) in [
+                (Use::Worst, Criterion::Hard),
+                (Use::Average, Criterion::Soft),
+            ] {
+                let overheads = self.overheads(variant, criterion, assumed)?;
+                let key = (purpose, variant.name.to_ascii_lowercase());
+                file.tables.insert(key, overheads);
+            }
+        }
+        Ok(file)
+    }
 }
 
-fn constant(ns: f64) -> LinearCost {
+/// The line through these points with the least sum of squares, in ns, as the studies drew theirs. Neither end of it
+/// is below zero: a line that falls is level, at the mean, and one that begins below zero begins there.
+fn line(points: &[(f64, f64)]) -> LinearCost {
+    let count = points.len().max(1) as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
+    let slope = |(x, y): (f64, f64)| {
+        let square = sum(&|point| (point.0 - x) * (point.0 - x));
+        sum(&|point| (point.0 - x) * (point.1 - y)) / square.max(f64::MIN_POSITIVE)
+    };
+    let rise = slope((x, y)).max(0.0);
+    let (base, rise) = match y - rise * x {
+        below if below < 0.0 => (0.0, slope((0.0, 0.0)).max(0.0)),
+        base => (base, rise),
+    };
+    let ns = |value: f64| Span::from_ns(value.round() as u64);
     LinearCost {
-        base: Span::from_ns(ns.max(0.0) as u64),
-        per_task: Span::ZERO,
+        base: ns(base),
+        per_task: ns(rise),
     }
 }
 
@@ -240,36 +263,23 @@ fn contenders(tasks: usize) -> Result<TaskSet, String> {
     generate::generate(&options, key).map_err(|error| error.to_string())
 }
 
-/// The task sets of the pictures on the slides, and two more, for "very high task counts" and "very short periods".
-pub const FAMILIES: [Family; 5] = [
-    Family {
-        name: "utilizations in [0.1, 0.4], periods 10 to 100 ms",
-        file: "medium",
-        distribution: Distribution::UniformMedium,
-        periods_ms: [10, 100],
-    },
-    Family {
-        name: "utilizations in [0.001, 0.1], periods 10 to 100 ms",
-        file: "light",
-        distribution: Distribution::UniformLight,
-        periods_ms: [10, 100],
-    },
-    Family {
-        name: "utilizations in [0.5, 0.9], periods 10 to 100 ms",
-        file: "heavy",
-        distribution: Distribution::UniformHeavy,
-        periods_ms: [10, 100],
-    },
-    Family {
-        name: "utilizations in [0.1, 0.4], periods 3 to 33 ms",
-        file: "medium-short",
-        distribution: Distribution::UniformMedium,
-        periods_ms: [3, 33],
-    },
-    Family {
-        name: "utilizations in [0.001, 0.1], periods 3 to 33 ms",
-        file: "light-short",
-        distribution: Distribution::UniformLight,
-        periods_ms: [3, 33],
-    },
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_the_points_and_never_below_zero() {
+        let of = |points: &[(f64, f64)]| {
+            let found = line(points);
+            (found.base.as_ns(), found.per_task.as_ns())
+        };
+        assert_eq!(
+            of(&[(25.0, 1_250.0), (50.0, 1_500.0), (400.0, 5_000.0)]),
+            (1_000, 10)
+        );
+        assert_eq!(of(&[(1.0, 30.0), (3.0, 10.0)]), (20, 0), "falling");
+        assert_eq!(of(&[(1.0, 0.0), (3.0, 40.0)]), (0, 12), "from below zero");
+        assert_eq!(of(&[(25.0, 7.0)]), (7, 0));
+        assert_eq!(of(&[]), (0, 0));
+    }
+}

@@ -1,34 +1,19 @@
 //! What the slides conclude, and whether it follows here.
 
-use std::collections::BTreeMap;
-
-use shiftwork_analysis::verdicts::Criterion;
-use shiftwork_report::plot::COLOURS;
-
-use super::CPUS;
-use super::derived::{Assumption, Derived, FAMILIES};
-use super::study::{SETS, is_schedulable};
+use super::derived::{Assumption, Derived};
+use super::study::{FAMILIES, outcome};
 use super::variants::Variant;
-
-/// Utilization caps: every whole one.
-pub const CAPS: [usize; CPUS] = {
-    let mut caps = [0; CPUS];
-    let mut at = 0;
-    while at < CPUS {
-        caps[at] = at + 1;
-        at += 1;
-    }
-    caps
-};
+use crate::outcome::{Outcome, Series};
+use shiftwork_analysis::verdicts::Criterion;
 
 /// Both criteria.
 pub const CRITERIA: [Criterion; 2] = [Criterion::Hard, Criterion::Soft];
 
-/// How many of the [`SETS`] sets are schedulable: by variant, family, criterion and assumption, at every cap.
-pub struct Results(BTreeMap<(&'static str, usize, bool, usize), [u64; CAPS.len()]>);
+/// What the study finds, by assumption.
+pub struct Results(Vec<Outcome>);
 
 impl Results {
-    /// Runs the study: every family, every cap, every set under every variant and assumption.
+    /// Runs the study under each assumption: of all families under the first, and of those of the pictures under the others.
     ///
     /// # Errors
     /// In words, if a set cannot be drawn.
@@ -37,50 +22,28 @@ impl Results {
         derived: &Derived,
         assumed: &[Assumption],
     ) -> Result<Self, String> {
-        let mut counts = BTreeMap::new();
-        for (place, family) in FAMILIES.iter().enumerate() {
-            for (at, &cap) in CAPS.iter().enumerate() {
-                for index in 0..SETS {
-                    let set = family.set(cap, index)?;
-                    let tasks = set.tasks.len();
-                    for variant in variants {
-                        for criterion in CRITERIA {
-                            for (number, assumption) in assumed.iter().enumerate() {
-                                let overheads =
-                                    derived.overheads(variant, criterion, tasks, assumption)?;
-                                let key =
-                                    (variant.name, place, criterion == Criterion::Hard, number);
-                                let of_caps = counts.entry(key).or_insert([0; CAPS.len()]);
-                                let is = is_schedulable(&set, variant, &overheads, criterion);
-                                of_caps[at] += u64::from(is);
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        Ok(Self(counts))
+        let outcome = |(number, assumption): (usize, &Assumption)| {
+            outcome(&derived.file(variants, assumption)?, number > 0)
+        };
+        let outcomes = assumed.iter().enumerate().map(outcome);
+        Ok(Self(outcomes.collect::<Result<_, _>>()?))
     }
 
-    /// How many sets are, at each cap.
-    pub fn counts(
-        &self,
-        variant: &'static str,
-        at: Question,
-        assumption: usize,
-    ) -> [u64; CAPS.len()] {
-        self.0[&(
-            variant,
-            at.family,
-            at.criterion == Criterion::Hard,
-            assumption,
-        )]
+    /// All that was found under the first assumption.
+    pub fn first(&self) -> &Outcome {
+        &self.0[0]
+    }
+
+    /// What was found, cap by cap; nothing if it was not asked.
+    pub fn series(&self, variant: &str, at: Question, assumption: usize) -> Series {
+        let family = FAMILIES[at.family].study;
+        let series = self.0[assumption].series(family, variant, at.criterion.name());
+        series.unwrap_or_default()
     }
 
     /// The mean over all caps, in thousandths.
-    pub fn mean(&self, variant: &'static str, at: Question, assumption: usize) -> u64 {
-        let counts = self.counts(variant, at, assumption);
-        counts.iter().sum::<u64>() * 1_000 / (CAPS.len() as u64 * SETS)
+    pub fn mean(&self, variant: &str, at: Question, assumption: usize) -> u64 {
+        self.series(variant, at, assumption).permille()
     }
 }
 
@@ -173,19 +136,15 @@ pub const FINDINGS: [Finding; 5] = [
 ];
 
 impl Finding {
-    /// All that it compares, each once; several lists if one picture has not so many colours.
-    pub fn pictures(&self) -> Vec<Vec<&'static str>> {
-        let variants = |pairs: &[Pair]| {
-            let of_pairs = pairs.iter().flat_map(|&(first, second)| [first, second]);
-            let mut all: Vec<&'static str> = of_pairs.collect();
-            all.sort_unstable();
-            all.dedup();
-            all
-        };
-        match variants(self.pairs) {
-            all if all.len() <= COLOURS => vec![all],
-            _ => self.pairs.chunks(COLOURS / 3).map(variants).collect(),
-        }
+    /// All that it compares, each once.
+    pub fn compares(&self) -> Vec<&'static str> {
+        let of_pairs = self.pairs.iter();
+        let mut all: Vec<&'static str> = of_pairs
+            .flat_map(|&(first, second)| [first, second])
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// In how many of its comparisons (pairs and both criteria) the first does better under this assumption, and in how

@@ -60,6 +60,29 @@ pub fn measure() -> Holds {
     holds
 }
 
+const HEAD: &str = "queue,tasks,enqueue_tenths_ns,dequeue_tenths_ns";
+
+/// The holds as lines of values that commas separate.
+pub fn csv(holds: &Holds) -> String {
+    let line = |(&(place, tasks), hold): (&(usize, usize), &Hold)| {
+        format!("{place},{tasks},{},{}\n", hold.enqueue, hold.dequeue)
+    };
+    let lines: String = holds.iter().map(line).collect();
+    format!("{HEAD}\n{lines}")
+}
+
+/// The holds that [`csv`] made this text of; `None` if it did not.
+pub fn from_csv(text: &str) -> Option<Holds> {
+    let lines = text.strip_prefix(HEAD)?.trim().lines();
+    let hold = |line: &str| {
+        let numbers: Option<Vec<u64>> = line.split(',').map(|one| one.parse().ok()).collect();
+        let [place, tasks, enqueue, dequeue] = numbers?.try_into().ok()?;
+        let at = (usize::try_from(place).ok()?, usize::try_from(tasks).ok()?);
+        Some((at, Hold { enqueue, dequeue }))
+    };
+    lines.map(hold).collect()
+}
+
 /// How often each is measured.
 const SEEDS: u64 = 8;
 

@@ -1,103 +1,66 @@
-//! Which task sets can be shown to be schedulable, overheads and all.
+//! Which task sets can be shown to be schedulable, overheads and all: the study `studies/rtss-2009.toml`.
 
-use shiftwork_analysis::global_edf::{bar, bcl, gfb};
-use shiftwork_analysis::overheads::{Inflated, Structure, inflate};
-use shiftwork_analysis::response::devi_anderson;
-use shiftwork_analysis::verdicts::{Criterion, Rule};
-use shiftwork_analysis::{Outcome, Sporadic, Steps};
-use shiftwork_model::{Overheads, Span, TaskSet};
-use shiftwork_taskset::generate::{self, Distribution, Key, Periods, Spread, Utilizations};
+use shiftwork_study::Plan;
+use shiftwork_taskset::overheads::{OverheadFile, Use};
 
-use super::CPUS;
-use super::variants::Variant;
+use crate::outcome::{Outcome, folder, read};
 
 /// How many task sets are drawn for each utilization cap.
 pub const SETS: u64 = 30;
-/// How much each test may do.
-const STEPS: u64 = 200_000;
+
+/// The file of the study.
+const FILE: &str = "rtss-2009.toml";
 
 /// The task sets of one picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Family {
     /// For people.
     pub name: &'static str,
-    /// For files.
-    pub file: &'static str,
-    /// How utilizations are drawn.
-    pub distribution: Distribution,
-    /// Periods are uniform between these, in ms.
-    pub periods_ms: [u64; 2],
+    /// In the study.
+    pub study: &'static str,
 }
 
-impl Family {
-    /// One set: tasks are drawn until the next would exceed the cap.
-    ///
-    /// # Errors
-    /// In words, if none could be drawn.
-    pub fn set(&self, cap: usize, index: u64) -> Result<TaskSet, String> {
-        let [shortest, longest] = self.periods_ms.map(Span::from_ms);
-        let options = generate::Options {
-            cpus: CPUS,
-            utilizations: Utilizations::UntilCap {
-                distribution: self.distribution,
-                cap: cap as f64,
-            },
-            periods: Periods {
-                shortest,
-                longest,
-                granularity: Span::from_ms(1),
-                spread: Spread::Uniform,
-            },
-            ..generate::Options::default()
-        };
-        let key = Key {
-            seed: 2009 + shortest.as_ns() / 1_000_000,
-            cell: cap as u64,
-            index,
-        };
-        generate::generate(&options, key).map_err(|error| error.to_string())
+/// The task sets of the pictures on the slides, and two more, for "very high task counts" and "very short periods".
+pub const FAMILIES: [Family; 5] = [
+    Family {
+        name: "utilizations in [0.1, 0.4], periods 10 to 100 ms",
+        study: "uniform-medium-moderate",
+    },
+    Family {
+        name: "utilizations in [0.001, 0.1], periods 10 to 100 ms",
+        study: "uniform-light-moderate",
+    },
+    Family {
+        name: "utilizations in [0.5, 0.9], periods 10 to 100 ms",
+        study: "uniform-heavy-moderate",
+    },
+    Family {
+        name: "utilizations in [0.1, 0.4], periods 3 to 33 ms",
+        study: "uniform-medium-short",
+    },
+    Family {
+        name: "utilizations in [0.001, 0.1], periods 3 to 33 ms",
+        study: "uniform-light-short",
+    },
+];
+
+/// What the study finds with these overheads: of all families, or of those in [`FAMILIES`] alone.
+///
+/// # Errors
+/// In words, if the study cannot be read, or a set cannot be drawn.
+pub fn outcome(overheads: &OverheadFile, pictured: bool) -> Result<Outcome, String> {
+    let mut file = read(FILE)?;
+    // What the file names was derived when the page was last written.
+    file.overheads = None;
+    if pictured {
+        file.families
+            .retain(|one| FAMILIES.iter().any(|family| family.study == one.name));
     }
-}
-
-/// Whether the set can be shown to meet the criterion under the variant, with these overheads of it.
-pub fn is_schedulable(
-    set: &TaskSet,
-    variant: &Variant,
-    overheads: &Overheads,
-    criterion: Criterion,
-) -> bool {
-    let cpus = variant.serving();
-    let known = Rule::of_policy(variant.name).zip(Structure::of_policy(variant.name, set));
-    let inflated = known.and_then(|(rule, structure)| {
-        let bound = vec![cpus; set.tasks.len()];
-        inflate(set, (rule, &structure), &bound, overheads)
-    });
-    let Some(inflated) = inflated else {
-        return false;
-    };
-    let stand_in = |task: &Inflated| {
-        let hard = criterion == Criterion::Hard;
-        task.task.filter(|_| !hard || task.obstacle.is_none())
-    };
-    let tasks: Option<Vec<Sporadic>> = inflated.iter().map(stand_in).collect();
-    let cpus = cpus.len();
-    tasks.is_some_and(|tasks| match criterion {
-        Criterion::Hard => meets_deadlines(&tasks, cpus),
-        Criterion::Soft => is_bounded(&tasks, cpus),
-    })
-}
-
-/// By any of three tests, the cheapest first: one for many light tasks, two for heavy ones.
-fn meets_deadlines(tasks: &[Sporadic], cpus: usize) -> bool {
-    let steps = || Steps::at_most(STEPS);
-    matches!(gfb(tasks, cpus, &mut steps()), Outcome::Pass(()))
-        || matches!(bcl(tasks, cpus, &mut steps()), Outcome::Pass(()))
-        || matches!(bar(tasks, cpus, &mut steps()), Outcome::Pass(()))
-}
-
-/// Under G-EDF tardiness is bounded unless a task needs more than a CPU, or all need more than there is (Devi and
-/// Anderson, RTSS 2005).
-fn is_bounded(tasks: &[Sporadic], cpus: usize) -> bool {
-    let bounds = devi_anderson(tasks, cpus, &mut Steps::at_most(STEPS));
-    matches!(bounds, Outcome::Pass(_))
+    let plan = Plan::new(file, &folder().join(FILE));
+    let mut plan = plan.map_err(|error| error.to_string())?;
+    for contender in &mut plan.contenders {
+        let of = |purpose| overheads.find(purpose, contender.entry.name).cloned();
+        (contender.worst, contender.average) = (of(Use::Worst), of(Use::Average));
+    }
+    Outcome::of(plan, SETS)
 }
