@@ -17,6 +17,7 @@ sets = 60
 cpus = 2
 utilizations = "uniform-medium"
 caps = [1, 1.5]
+tardiness = true
 [[policy]]
 name = "g-edf"
 simulate = "1s"

@@ -11,6 +11,7 @@ overheads = "costs.toml"
 [tasks]
 cpus = 2
 caps = {{ from = 1, to = 2, step = 0.25 }}
+tardiness = true
 
 [[family]]
 name = "medium"

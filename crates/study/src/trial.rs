@@ -64,7 +64,8 @@ impl Plan {
             let kinds = asked.filter(|question| question.contender == place);
             let kinds: Vec<Kind> = kinds.map(|question| question.kind).collect();
             if !kinds.is_empty() {
-                let Some(more) = self.ask((contender, &kinds), &set, index, goes_on) else {
+                let asked = (contender, &kinds[..], self.family(cell).tardiness);
+                let Some(more) = self.ask(asked, &set, index, goes_on) else {
                     return Ok(None);
                 };
                 replies.extend(more);
@@ -73,10 +74,10 @@ impl Plan {
         Ok(Some(replies))
     }
 
-    /// What is known under one contender; `None` if it was given up.
+    /// What is known under one contender, with bounds on tardiness if they are wanted; `None` if it was given up.
     fn ask(
         &self,
-        (contender, kinds): (&Contender, &[Kind]),
+        (contender, kinds, bounds): (&Contender, &[Kind], bool),
         set: &TaskSet,
         index: u64,
         goes_on: &impl Fn() -> bool,
@@ -97,7 +98,7 @@ impl Plan {
             for bound in bindings(contender, kind, set) {
                 reply = match kind {
                     Kind::Shown(criterion) => {
-                        shown(contender, criterion, set, &bound, self.file.steps)
+                        shown((contender, criterion, bounds), set, &bound, self.file.steps)
                     }
                     Kind::Simulated(length) => {
                         simulated((contender, length), set, &bound, index, goes_on)?
@@ -113,10 +114,9 @@ impl Plan {
     }
 }
 
-/// Whether tests show the criterion, and how tardy jobs can be where that is what is asked.
+/// Whether tests show the criterion, and how tardy jobs can be if that is `bounds`.
 fn shown(
-    contender: &Contender,
-    criterion: Criterion,
+    (contender, criterion, bounds): (&Contender, Criterion, bool),
     set: &TaskSet,
     bound: &[Affinity],
     steps: u64,
@@ -133,7 +133,7 @@ fn shown(
             criterion,
             steps,
             only: (!tests.is_empty()).then_some(&tests),
-            tardiness: criterion == Criterion::Soft,
+            tardiness: bounds && criterion == Criterion::Soft,
         },
     );
     Reply {

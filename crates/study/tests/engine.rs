@@ -154,16 +154,21 @@ fn interrupted_at_any_point_nothing_is_lost_and_nothing_repeated() {
 
 #[test]
 fn a_stopped_run_keeps_what_it_has_and_goes_on() {
-    let plan = plan_of(&STUDY.replace("sets = 6", "sets = 40"));
+    let plan = plan_of(&STUDY.replace("sets = 6", "sets = 400"));
     let folder = folder();
-    let outcome = run(&plan, folder.path(), Options::default(), &mut |_| false).unwrap();
+    let one_thread = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    // Long enough for anybody to be asked whether to go on.
+    let outcome = run(&plan, folder.path(), one_thread, &mut |_| false).unwrap();
     assert!(outcome.missing > 0, "{outcome:?}");
     assert_eq!(outcome.missing, outcome.missing_here);
-    assert_eq!(outcome.missing + outcome.kept.0, 40 * 5);
+    assert_eq!(outcome.missing + outcome.kept.0, 400 * 5);
     assert_eq!(outcome.path, folder.path().join(PARTIAL));
     let sets: u64 = outcome.results.rows.iter().map(|row| row.sets).sum();
     assert_eq!(outcome.kept.0 > 0, sets > 0);
-    let rest = run(&plan, folder.path(), Options::default(), &mut |_| true).unwrap();
+    let rest = run(&plan, folder.path(), one_thread, &mut |_| true).unwrap();
     assert_eq!(rest.added, outcome.missing);
     assert_eq!(rest.path, folder.path().join(RESULTS));
     assert!(!folder.path().join(PARTIAL).exists());

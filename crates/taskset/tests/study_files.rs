@@ -28,6 +28,7 @@ fn expected() -> StudyFile {
         shape: Shape::ThreeLevel(2),
         min_cost: Span::from_us(5),
         feasible: true,
+        tardiness: true,
     };
     let few = Family {
         name: "few".to_owned(),
@@ -38,6 +39,7 @@ fn expected() -> StudyFile {
         deadlines: Deadlines::Arbitrary,
         shape: Shape::Clustered(1),
         feasible: false,
+        tardiness: false,
         ..heavy.clone()
     };
     let many = Family {
@@ -111,8 +113,8 @@ fn what_is_not_said_is_as_documented() {
         (Deadlines::Implicit, Shape::Global)
     );
     assert_eq!(
-        (family.min_cost, family.feasible),
-        (Span::from_ns(1), false)
+        (family.min_cost, family.feasible, family.tardiness),
+        (Span::from_ns(1), false, false)
     );
     assert_eq!(file.contenders[0].label, "g-edf");
 }

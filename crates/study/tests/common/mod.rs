@@ -17,6 +17,7 @@ cpus = 2
 utilizations = "uniform-medium"
 [[family]]
 name = "loads"
+tardiness = true
 caps = [0.5, 1.25, 2]
 [[family]]
 name = "clustered"

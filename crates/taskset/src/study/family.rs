@@ -31,6 +31,8 @@ pub struct Family {
     pub min_cost: Span,
     /// Whether sets are drawn again until their affinities leave room for every task.
     pub feasible: bool,
+    /// Whether bounds on tardiness are looked for where tardiness is bounded, which takes longer.
+    pub tardiness: bool,
 }
 
 /// A total utilization.
@@ -106,8 +108,8 @@ impl Family {
     }
 }
 
-/// What a family may say of its task sets; what it does not say, `[tasks]` does.
-const DRAW_KEYS: [&str; 14] = [
+/// What a family may say; what it does not say, `[tasks]` does.
+const DRAW_KEYS: [&str; 15] = [
     "cpus",
     "caps",
     "loads",
@@ -122,6 +124,7 @@ const DRAW_KEYS: [&str; 14] = [
     "affinities",
     "min-cost",
     "feasible",
+    "tardiness",
 ];
 
 /// Reads all families; without `[[family]]` there is one, called `tasks`.
@@ -226,6 +229,7 @@ impl<'t> Keys<'_, 't> {
                 .map("min-cost", Value::positive_span)?
                 .unwrap_or(Span::from_ns(1)),
             feasible: self.map("feasible", Value::boolean)?.unwrap_or(false),
+            tardiness: self.map("tardiness", Value::boolean)?.unwrap_or(false),
             cpus,
             cluster,
         })
