@@ -17,6 +17,7 @@ fn arguments<'a>(kind: &str, file: &'a str, good: &'a str) -> Vec<&'a str> {
         "task-set" => vec!["simulate", file, "--policy", "strong-edf"],
         "scenario" => vec!["scenario", file],
         "overheads" => vec!["simulate", good, "--overheads", file],
+        "study" => vec!["study", "run", file],
         "rt-app" => vec!["convert", "--from", "rt-app", file],
         "simso" => vec!["convert", "--from", "simso", file],
         "schedcat" => vec!["convert", "--from", "schedcat", file],
