@@ -89,34 +89,10 @@ impl Wanted {
                 shortest: Span::from_ns(self.period_min_ns),
                 longest: Span::from_ns(self.period_max_ns),
                 granularity: Span::from_ns(self.granularity_ns),
-                spread: one_of(
-                    ("periods", &self.periods),
-                    &[
-                        ("uniform", Spread::Uniform),
-                        ("log-uniform", Spread::LogUniform),
-                    ],
-                )?,
+                spread: one_of(("periods", &self.periods), &Spread::ALL)?,
             },
-            deadlines: one_of(
-                ("deadlines", &self.deadlines),
-                &[
-                    ("implicit", Deadlines::Implicit),
-                    ("constrained", Deadlines::Constrained),
-                    ("arbitrary", Deadlines::Arbitrary),
-                ],
-            )?,
-            shape: one_of(
-                ("affinities", &self.affinities),
-                &[
-                    ("global", Shape::Global),
-                    ("partitioned", Shape::Partitioned),
-                    ("bi-level", Shape::BiLevel),
-                    ("clustered", Shape::Clustered(cluster)),
-                    ("three-level", Shape::ThreeLevel(cluster)),
-                    ("laminar", Shape::Laminar),
-                    ("arbitrary", Shape::Arbitrary),
-                ],
-            )?,
+            deadlines: one_of(("deadlines", &self.deadlines), &Deadlines::ALL)?,
+            shape: one_of(("affinities", &self.affinities), &Shape::all(cluster))?,
             min_cost: Span::from_ns(self.min_cost_ns),
             feasible: self.feasible,
             attempts: self.attempts,

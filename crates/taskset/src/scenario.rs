@@ -119,13 +119,13 @@ pub fn read(text: &str) -> Result<Scenario, TasksetError> {
     };
     let mut ids = TaskNames::new();
     let (mut tasks, mut deadlines) = (Vec::new(), Vec::new());
-    for item in items(&file, "task", "a list of tables [[task]]")? {
+    for item in file.items("task", "a list of tables [[task]]")? {
         let (task, deadline) = read_task(&item, &names, &mut ids)?;
         tasks.push(task);
         deadlines.push(deadline);
     }
     let mut cursor = Cursor::new(text);
-    let steps = items(&file, "step", "a list of tables [[step]]")?;
+    let steps = file.items("step", "a list of tables [[step]]")?;
     let steps = steps
         .iter()
         .map(|item| read_step(item, &names, &ids, &mut cursor))
@@ -141,15 +141,6 @@ pub fn read(text: &str) -> Result<Scenario, TasksetError> {
         deadlines,
         steps,
     })
-}
-
-fn items<'t>(
-    file: &Table<'t>,
-    key: &str,
-    accepted: &'static str,
-) -> Result<Vec<Value<'t>>, TasksetError> {
-    let items = file.map(key, |value| value.list(accepted))?;
-    Ok(items.unwrap_or_default())
 }
 
 fn read_platform(file: &Table<'_>) -> Result<Platform, TasksetError> {

@@ -109,6 +109,16 @@ impl<'t> Table<'t> {
         self.get(key).map(|value| read(&value)).transpose()
     }
 
+    /// The items of a list; none if the key is not there.
+    pub(crate) fn items(
+        &self,
+        key: &str,
+        accepted: &'static str,
+    ) -> Result<Vec<Value<'t>>, TasksetError> {
+        let items = self.map(key, |value| value.list(accepted))?;
+        Ok(items.unwrap_or_default())
+    }
+
     /// The one of these keys that the table has.
     pub(crate) fn exactly_one(
         &self,

@@ -34,6 +34,19 @@ pub(super) struct Affinities {
 }
 
 impl Shape {
+    /// All of them with their names, where clusters have so many CPUs.
+    pub const fn all(cluster: usize) -> [(&'static str, Self); 7] {
+        [
+            ("global", Self::Global),
+            ("partitioned", Self::Partitioned),
+            ("bi-level", Self::BiLevel),
+            ("clustered", Self::Clustered(cluster)),
+            ("three-level", Self::ThreeLevel(cluster)),
+            ("laminar", Self::Laminar),
+            ("arbitrary", Self::Arbitrary),
+        ]
+    }
+
     /// Refuses clusters without CPUs.
     pub(super) fn check(self, cpus: usize) -> Result<(), TasksetError> {
         match self {

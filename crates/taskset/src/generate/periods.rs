@@ -38,6 +38,23 @@ pub enum Deadlines {
     Arbitrary,
 }
 
+impl Spread {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Self); 2] = [
+        ("uniform", Self::Uniform),
+        ("log-uniform", Self::LogUniform),
+    ];
+}
+
+impl Deadlines {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("implicit", Self::Implicit),
+        ("constrained", Self::Constrained),
+        ("arbitrary", Self::Arbitrary),
+    ];
+}
+
 /// Log-uniform from 1 ms to 1 s, whole microseconds.
 impl Default for Periods {
     fn default() -> Self {

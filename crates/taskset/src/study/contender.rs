@@ -2,7 +2,7 @@
 
 use shiftwork_model::Span;
 
-use super::{keep_name, overheads, tables};
+use super::{keep_name, overheads};
 use crate::error::TasksetError;
 use crate::tree::{Table, Value};
 
@@ -77,7 +77,7 @@ const KEYS: [&str; 10] = [
 
 /// Reads all contenders, which may name these families.
 pub(super) fn read(file: &Table<'_>, families: &[&str]) -> Result<Vec<Contender>, TasksetError> {
-    let items = tables(file, "policy", "a list of tables [[policy]]")?;
+    let items = file.items("policy", "a list of tables [[policy]]")?;
     if items.is_empty() {
         file.need("policy", "[[policy]] with name = \"g-edf\"")?;
     }

@@ -2,7 +2,7 @@
 
 use shiftwork_model::Span;
 
-use super::{keep_name, tables};
+use super::keep_name;
 use crate::error::TasksetError;
 use crate::file::read_cpu_count;
 use crate::generate::{Deadlines, Distribution, Options, Periods, Shape, Spread, Utilizations};
@@ -130,7 +130,7 @@ const DRAW_KEYS: [&str; 15] = [
 /// Reads all families; without `[[family]]` there is one, called `tasks`.
 pub(super) fn read(file: &Table<'_>) -> Result<Vec<Family>, TasksetError> {
     let shared = file.map("tasks", |value| value.table(&DRAW_KEYS, "a table [tasks]"))?;
-    let tables = tables(file, "family", "a list of tables [[family]]")?;
+    let tables = file.items("family", "a list of tables [[family]]")?;
     if tables.is_empty() {
         let Some(shared) = &shared else {
             return Err(missing(file));
@@ -222,7 +222,7 @@ impl<'t> Keys<'_, 't> {
             draw: self.draw()?,
             periods: self.periods()?,
             deadlines: self
-                .map("deadlines", |value| value.word(&DEADLINES))?
+                .map("deadlines", |value| value.word(&Deadlines::ALL))?
                 .unwrap_or(Deadlines::Implicit),
             shape: shape.unwrap_or(Shape::Global),
             min_cost: self
@@ -281,7 +281,7 @@ impl<'t> Keys<'_, 't> {
         })?;
         let (shortest, longest) = both.unwrap_or((usual.shortest, usual.longest));
         let granularity = self.map("granularity", Value::positive_span)?;
-        let spread = self.map("spread", |value| value.word(&SPREADS))?;
+        let spread = self.map("spread", |value| value.word(&Spread::ALL))?;
         Ok(Periods {
             shortest,
             longest,
@@ -300,32 +300,13 @@ enum Method {
 
 const TASKS_MAX: u32 = 100_000;
 
-const DEADLINES: [(&str, Deadlines); 3] = [
-    ("implicit", Deadlines::Implicit),
-    ("constrained", Deadlines::Constrained),
-    ("arbitrary", Deadlines::Arbitrary),
-];
-
-const SPREADS: [(&str, Spread); 2] = [
-    ("uniform", Spread::Uniform),
-    ("log-uniform", Spread::LogUniform),
-];
-
 /// Reads what affinities look like; `clusters` have so many CPUs, if the file says so.
 fn read_shape(
     value: &Value<'_>,
     cluster: usize,
     has_clusters: bool,
 ) -> Result<Shape, TasksetError> {
-    let shape = value.word(&[
-        ("global", Shape::Global),
-        ("partitioned", Shape::Partitioned),
-        ("bi-level", Shape::BiLevel),
-        ("clustered", Shape::Clustered(cluster)),
-        ("three-level", Shape::ThreeLevel(cluster)),
-        ("laminar", Shape::Laminar),
-        ("arbitrary", Shape::Arbitrary),
-    ])?;
+    let shape = value.word(&Shape::all(cluster))?;
     match shape {
         Shape::Clustered(_) | Shape::ThreeLevel(_) if !has_clusters => Err(value.out_of_range(
             value.describe(),

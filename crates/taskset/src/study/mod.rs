@@ -90,16 +90,6 @@ fn overheads(table: &Table<'_>) -> Result<Option<Option<String>>, TasksetError> 
     Ok(path.map(|path| (path != "none").then(|| path.to_owned())))
 }
 
-/// The tables of a list `[[key]]`; none if the key is not there.
-fn tables<'t>(
-    file: &Table<'t>,
-    key: &str,
-    accepted: &'static str,
-) -> Result<Vec<Value<'t>>, TasksetError> {
-    let items = file.map(key, |value| value.list(accepted))?;
-    Ok(items.unwrap_or_default())
-}
-
 /// Notes a name, which nobody may have had before.
 fn keep_name(
     known: &mut Vec<(String, Place)>,
