@@ -66,6 +66,7 @@ fn every_event_of_a_run_is_measured() {
                 .spans
                 .ranked_ns(decisions.count * permille / 1_000)
         });
-        assert!(half.unwrap() > 0 && half <= most, "{policy}");
+        // What the clock itself takes is taken off, which may be all of it.
+        assert!(half.is_some() && half <= most, "{policy}");
     }
 }
