@@ -95,7 +95,8 @@ impl Plan {
         let reply = |&kind: &Kind| {
             // A policy that does not take the set guarantees nothing about it.
             let mut reply = Reply::default();
-            for bound in bindings(contender, kind, set) {
+            for (place, bound) in bindings(contender, kind, set).into_iter().enumerate() {
+                let before = reply;
                 reply = match kind {
                     Kind::Shown(criterion) => {
                         shown((contender, criterion, bounds), set, &bound, self.file.steps)
@@ -107,6 +108,8 @@ impl Plan {
                 if reply.is_met {
                     break;
                 }
+                // It is not met for sure only if that is so in every way.
+                reply.is_refuted &= place == 0 || before.is_refuted;
             }
             Some(reply)
         };
