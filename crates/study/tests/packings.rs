@@ -15,7 +15,7 @@ fn either_way_is_what_both_ways_together_say() {
             .to_owned();
     for way in ["first-fit", "worst-fit", "either"] {
         text += &format!(
-            "[[policy]]\nname = \"c-edf\"\nlabel = \"{way}\"\npacking = \"{way}\"\ncriteria = [\"soft\"]\n"
+            "[[policy]]\nname = \"c-edf\"\nlabel = \"{way}\"\npacking = \"{way}\"\ncriteria = [\"hard\"]\n"
         );
     }
     let plan = Plan::new(study::read(&text).unwrap(), Path::new("ways.toml")).unwrap();
