@@ -115,19 +115,25 @@ const BETWEEN_TESTS: Duration = Duration::from_secs(60);
 /// So many tests that fail may be unsteady; where more fail, something is broken.
 const UNSTEADY_MAX: usize = 5;
 
+/// How often whoever failed is tried again.
+const MORE_TRIES: usize = 2;
+
 /// What became of all tests.
 ///
 /// The emulator shares its host with whatever else runs there, which even a clock that counts
-/// instructions does not hide completely. So who fails there is tried once more, in a boot of its own: what
-/// is wrong fails again. Whoever needs that is named, so that it is looked at.
+/// instructions does not hide completely. So who fails there is tried twice more, each time in a boot of its
+/// own: what is wrong fails again. Whoever needs that is named, so that it is looked at.
 #[derive(Default)]
 struct Tally {
     passed: usize,
-    failed: Vec<String>,
+    /// Who failed, and with what.
+    failed: Vec<(String, Vec<String>)>,
     filtered: usize,
     show_output: bool,
     /// Who fails now has failed.
     is_last_try: bool,
+    /// Who failed at this try, and has another.
+    pending: Vec<String>,
     /// Who failed at the first try.
     unsteady: Vec<String>,
 }
@@ -137,7 +143,7 @@ impl Tally {
         if !passed && !self.is_last_try {
             println!("UNSTEADY: {name} failed{note}; it is tried again at the end");
             output.iter().for_each(|line| println!("{line}"));
-            self.unsteady.push(name.to_owned());
+            self.pending.push(name.to_owned());
             return;
         }
         println!(
@@ -151,7 +157,7 @@ impl Tally {
         }
         match passed {
             true => self.passed += 1,
-            false => self.failed.push(name.to_owned()),
+            false => self.failed.push((name.to_owned(), output.to_vec())),
         }
     }
 
@@ -202,7 +208,6 @@ pub fn run(tests: &'static [Test]) -> ExitCode {
             for (machine, tests) in &boots {
                 on_machine(&emulator, machine, tests, &mut tally);
             }
-            tally.is_last_try = true;
             again(&emulator, &boots, &mut tally);
             on_this_machine(&here, &mut tally);
         }
@@ -238,7 +243,13 @@ fn close(tally: &Tally, took: Duration) -> ExitCode {
     }
     if failed > 0 {
         println!("\nfailures:");
-        tally.failed.iter().for_each(|name| println!("    {name}"));
+        for (name, output) in &tally.failed {
+            println!("\n---- {name}");
+            output.iter().for_each(|line| println!("{line}"));
+        }
+        println!("\nfailures:");
+        let named = tally.failed.iter();
+        named.for_each(|(name, _)| println!("    {name}"));
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
@@ -265,21 +276,26 @@ fn on_machine(
     }
 }
 
-/// Runs those that failed once more, each in a boot of its own; if they are too many, that was it.
+/// Runs those that failed again, each in a boot of its own; if they are too many, that was it.
 fn again(emulator: &Emulator, boots: &[(&Machine, Vec<(String, &Test)>)], tally: &mut Tally) {
-    if tally.unsteady.len() > UNSTEADY_MAX {
-        for name in tally.unsteady.clone() {
-            tally.record(&name, false, "", &[]);
+    tally.unsteady.clone_from(&tally.pending);
+    let is_broken = tally.pending.len() > UNSTEADY_MAX;
+    for more in (0..MORE_TRIES).rev() {
+        tally.is_last_try = is_broken || more == 0;
+        let pending = std::mem::take(&mut tally.pending);
+        if is_broken {
+            let all = pending.iter();
+            all.for_each(|name| tally.record(name, false, "", &[]));
+            break;
         }
-        return;
-    }
-    for (machine, tests) in boots {
-        for test in tests {
-            if tally.unsteady.contains(&test.0) {
+        for (machine, tests) in boots {
+            for test in tests.iter().filter(|(name, _)| pending.contains(name)) {
                 on_machine(emulator, machine, std::slice::from_ref(test), tally);
             }
         }
     }
+    // What is tested on this machine has no emulator to blame.
+    tally.is_last_try = true;
 }
 
 /// Runs tests in one boot; returns how many of them, at least one, have a verdict now.

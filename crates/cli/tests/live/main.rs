@@ -130,11 +130,47 @@ const TESTS: &[Test] = &[
     )
     .within(120),
     Test::new(
-        "every_policy_keeps_what_it_promises_under_an_agent",
+        "policies_that_pack_keep_what_they_promise_under_an_agent",
         Group::Latency,
-        policies::keep_what_they_promise_under_an_agent,
+        policies::packed_ones_under_an_agent,
     )
-    .within(300),
+    .within(120),
+    Test::new(
+        "global_policies_keep_what_they_promise_under_an_agent",
+        Group::Latency,
+        policies::global_ones_under_an_agent,
+    )
+    .within(120),
+    Test::new(
+        "strong_policies_keep_what_they_promise_under_an_agent",
+        Group::Latency,
+        policies::strong_ones_under_an_agent,
+    )
+    .within(120),
+    Test::new(
+        "policies_of_nested_affinities_keep_what_they_promise_under_an_agent",
+        Group::Latency,
+        policies::nested_ones_under_an_agent,
+    )
+    .within(120),
+    Test::new(
+        "the_policies_of_linux_keep_what_they_promise_under_an_agent",
+        Group::Latency,
+        policies::linux_under_an_agent,
+    )
+    .within(120),
+    Test::new(
+        "policies_in_quanta_keep_what_they_promise_under_an_agent",
+        Group::Latency,
+        policies::quanta_under_an_agent,
+    )
+    .within(120),
+    Test::new(
+        "implementations_of_global_edf_keep_what_they_promise_under_an_agent",
+        Group::Latency,
+        policies::implementations_under_an_agent,
+    )
+    .within(120),
     Test::new(
         "runs_with_something_of_everything_keep_their_rules",
         Group::Function,

@@ -63,17 +63,84 @@ pub fn keep_what_they_promise() -> Result<(), String> {
         .try_for_each(|policy| keeps_its_promise(policy, "kernel", ms))
 }
 
-/// The same for all that there are, where an agent decides.
-pub fn keep_what_they_promise_under_an_agent() -> Result<(), String> {
+/// What is tried in one test: who fails there is tried again with few others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Packed,
+    Global,
+    Nested,
+    Linux,
+    Quanta,
+    Implementation,
+    Strong,
+}
+
+/// Whoever is none of the others is strong, so that nobody is left out.
+fn family(entry: &Entry) -> Family {
+    if IMPLEMENTATIONS.contains(&entry.name) {
+        return Family::Implementation;
+    }
+    if entry.invariant == Invariant::Quanta {
+        return Family::Quanta;
+    }
+    match entry.name.split('-').next() {
+        Some("p" | "c") => Family::Packed,
+        Some("g" | "np" | "weak") => Family::Global,
+        Some("hpa") => Family::Nested,
+        Some("dl") => Family::Linux,
+        _ => Family::Strong,
+    }
+}
+
+/// The same where an agent decides, for those that pack.
+pub fn packed_ones_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Packed)
+}
+
+/// The same for global and weak ones.
+pub fn global_ones_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Global)
+}
+
+/// The same for the strong ones of any affinities.
+pub fn strong_ones_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Strong)
+}
+
+/// The same for those of nested affinities.
+pub fn nested_ones_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Nested)
+}
+
+/// The same for Linux and its repair.
+pub fn linux_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Linux)
+}
+
+/// The same for those that decide in quanta.
+pub fn quanta_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Quanta)
+}
+
+/// The same for the implementations of global EDF.
+pub fn implementations_under_an_agent() -> Result<(), String> {
+    keep_what_they_promise_under_an_agent(Family::Implementation)
+}
+
+fn keep_what_they_promise_under_an_agent(tried: Family) -> Result<(), String> {
     let ms = if long() { 2_000 } else { 150 };
     // Of implementations that differ in what their queues cost, an agent knows two.
-    let is_told_apart = |name: &str| match IMPLEMENTATIONS.contains(&name) {
-        true => long() || ["CE1", "S-CQm"].contains(&name),
-        false => true,
+    let is_told_apart = |name: &str| match tried {
+        Family::Implementation => long() || ["CE1", "S-CQm"].contains(&name),
+        _ => true,
     };
-    catalogue::policies()
-        .filter(|entry| is_told_apart(entry.name))
-        .try_for_each(|entry| keeps_its_promise(entry.name, "agent", ms))
+    let mut all = catalogue::policies()
+        .filter(|entry| family(entry) == tried && is_told_apart(entry.name))
+        .peekable();
+    if all.peek().is_none() {
+        return Err("no policy is of this family".to_owned());
+    }
+    all.try_for_each(|entry| keeps_its_promise(entry.name, "agent", ms))
 }
 
 /// The same for one policy of each kind, where fixed priorities carry out.
