@@ -20,6 +20,12 @@ static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flag
 	if (on && on - 1 == scx_bpf_task_cpu(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF,
 				   flags | SCX_ENQ_PREEMPT | SCX_ENQ_HEAD);
+		/*
+		 * Who did not wake up lets go of this CPU at this moment: it was assigned after the CPU had looked
+		 * for what to run next, and nothing else would make the CPU look again.
+		 */
+		if (!(flags & SCX_ENQ_WAKEUP))
+			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
 		return;
 	}
 	scx_bpf_dsq_insert(p, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SCX_SLICE_INF, flags);

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agreement;
+mod backlog;
 mod budgets;
 mod calibration;
 mod command;
@@ -180,6 +181,16 @@ const TESTS: &[Test] = &[
         "a_live_run_writes_what_a_simulation_writes",
         Group::Function,
         outputs::of_a_run_are_those_of_a_simulation,
+    ),
+    Test::new(
+        "a_job_that_waited_follows_at_once_under_an_agent",
+        Group::Latency,
+        backlog::follows_at_once_under_an_agent,
+    ),
+    Test::new(
+        "a_job_that_waited_follows_at_once_in_the_kernel",
+        Group::Latency,
+        backlog::follows_at_once_in_the_kernel,
     ),
     Test::new(
         "run_reacts_in_microseconds_under_edf",
