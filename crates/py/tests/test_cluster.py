@@ -47,6 +47,16 @@ def client() -> Iterator[Any]:
         yield client
 
 
+#: Many more chunks than are under way at once, so that there is a moment when a third of the study is done, and not all of it.
+SHORT_S = 0.005
+
+
+@pytest.fixture(autouse=True)
+def told_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever comes back is told of, however fast it goes."""
+    monkeypatch.setattr(sw.cluster, "_TELL_S", 0.0)
+
+
 class Midway:
     """Does something once, when a third of the study is done."""
 
@@ -69,7 +79,7 @@ def kill_one(client: Any) -> int:
 def test_a_worker_that_is_killed_changes_nothing(study: sw.Study, here: bytes, client: Any, tmp_path: Path) -> None:
     before = set(client.run(os.getpid).values())
     midway = Midway(lambda: kill_one(client))
-    results = sw.cluster.run(study, tmp_path, client, chunk_seconds=0.05, progress=midway)
+    results = sw.cluster.run(study, tmp_path, client, chunk_seconds=SHORT_S, progress=midway)
     assert midway.did in before, "it was killed while there was work to do"
     assert results.missing == 0
     assert (tmp_path / "results.parquet").read_bytes() == here
@@ -86,7 +96,7 @@ def test_who_is_interrupted_keeps_what_came_back_and_goes_on_anywhere(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        sw.cluster.run(study, tmp_path, client, chunk_seconds=0.05, progress=Midway(interrupt))
+        sw.cluster.run(study, tmp_path, client, chunk_seconds=SHORT_S, progress=Midway(interrupt))
     kept = int(caught.value.__notes__[0].split()[0])
     assert study.total / 3 <= kept < study.total
     assert "the same call goes on from there" in caught.value.__notes__[0]
@@ -157,7 +167,7 @@ def test_a_scheduler_that_is_killed_is_told_of(study: sw.Study, here: bytes, tmp
         with distributed.Client(scheduler_file=str(address_file), timeout="20s") as client:
             midway = Midway(started[0].kill)
             with pytest.raises(sw.ClusterError, match="the scheduler is gone") as caught:
-                sw.cluster.run(study, out, client, chunk_seconds=0.05, progress=midway)
+                sw.cluster.run(study, out, client, chunk_seconds=SHORT_S, progress=midway)
     finally:
         for process in started:
             process.kill()

@@ -144,7 +144,7 @@ def test_interrupted_shared_and_resumed_runs_give_the_same_file(study: sw.Study,
 
 
 def test_chunks_in_any_order_and_twice_give_the_same_file(study: sw.Study, whole: Path, tmp_path: Path) -> None:
-    chunks = study.missing(tmp_path, seconds=0.02)
+    chunks = study.missing(tmp_path, seconds=0.005)
     assert sum(chunk.sets for chunk in chunks) == study.total and len(chunks) > 3
     random.Random(1).shuffle(chunks)
     elsewhere: sw.Study = pickle.loads(pickle.dumps(study))
@@ -160,7 +160,7 @@ def test_chunks_in_any_order_and_twice_give_the_same_file(study: sw.Study, whole
 
 
 def test_a_damaged_part_is_set_aside_and_run_again(study: sw.Study, whole: Path, tmp_path: Path) -> None:
-    for chunk in study.missing(tmp_path, seconds=0.01):
+    for chunk in study.missing(tmp_path, seconds=0.005):
         study.keep(tmp_path, study.run_chunk(chunk))
     victim = parts(tmp_path)[1]
     content = bytearray(victim.read_bytes())

@@ -78,8 +78,10 @@ def run(
         return study.results(out)
 
 
-#: How often the size of the cluster is looked at, and somebody is told how far it is.
+#: How often the size of the cluster is looked at, how long to wait for what comes back before looking at anything else, and how
+#: often somebody is told how far it is.
 _LOOK_S = 1.0
+_TAKE_S = 0.1
 _TELL_S = 0.1
 
 #: So many chunks are under way for each thread: one that runs, and the next, so that no thread waits for us.
@@ -153,7 +155,7 @@ class _Run:
         """Takes what came back, if anything did within a moment."""
         landed = []
         with suppress(Empty):
-            landed.append(self._landed.get(timeout=_TELL_S))
+            landed.append(self._landed.get(timeout=_TAKE_S))
             while True:
                 landed.append(self._landed.get_nowait())
         for future in landed:
