@@ -1,10 +1,17 @@
 """What several tests share."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 import shiftwork as sw
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_are_heard() -> None:
+    """Also where whoever started the tests ignores Ctrl-C, as shells do of what runs in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
