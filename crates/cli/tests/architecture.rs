@@ -47,6 +47,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         "calibrate",
         &["live", "model", "policy", "queue", "report", "taskset"],
     ),
+    ("client", &["model"]),
+    (
+        "service",
+        &["analysis", "client", "live", "model", "policy", "trace"],
+    ),
     ("emulator", &["btf"]),
     (
         "verbs",
