@@ -34,14 +34,17 @@ int set_cache(struct sw_cache *a)
 	return 0;
 }
 
-/* Moves the task from one of the queues into another. A rare thing, so the queue may be looked through. */
+/*
+ * Moves a thread, 0: the first, from one of the queues into another. A rare thing, so the queue may be looked
+ * through.
+ */
 static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
 {
 	struct task_struct *p;
 
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, from, 0) {
-		if (p->pid != thread)
+		if (thread && p->pid != thread)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice);
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
@@ -113,7 +116,7 @@ int admit(struct sw_admit *a)
 		m->approved = affinity;
 		m->warned_budget = warned ? budget : 0;
 		m->warned_left = m->warned_budget;
-		m->thread = p->pid;
+		s->admission = ++m->admission;
 		m->demoted = 0;
 		m->release = 0;
 		s->number = i;
@@ -225,18 +228,19 @@ int first_job(struct sw_job *a)
 	return 0;
 }
 
-/* The task takes no part any more and goes on in the background. */
+/*
+ * The task takes no part any more and goes on in the background. Who was just being queued for the last time
+ * as this task is found by calling again when that is over.
+ */
 SEC("syscall")
 int dismiss(struct sw_change *a)
 {
-	u32 i = a->task, thread;
+	u32 i = a->task;
 
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
-	left(i);
-	managed_at(i)->demoted = 0;
-	thread = managed_at(i)->thread;
-	requeue(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SW_QUEUE_OF_ALL, thread, SW_SLICE);
+	left(NULL, i);
+	requeue(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SW_QUEUE_OF_ALL, 0, SW_SLICE);
 	return 0;
 }
 

@@ -36,7 +36,7 @@ struct sw_managed {
 	u64 release;		/* of the job that it sleeps for; 0: none */
 	u64 warned_budget;	/* of a job, of a task that is only warned; 0: none */
 	s64 warned_left;
-	u32 thread;
+	u32 admission;		/* grows with each: whom this number is for, see known_number() */
 	u32 demoted;		/* it lost its reservation, until it is admitted again */
 	u64 asked;		/* for which CPUs it asked by that */
 	u64 ran;		/* these three only where an agent decides: for how long, ns */
@@ -46,6 +46,7 @@ struct sw_managed {
 
 struct sw_storage {
 	u32 number;		/* of the core; 0 for background work */
+	u32 admission;		/* by which it has that number */
 };
 
 struct {
@@ -54,22 +55,6 @@ struct {
 	__type(key, int);
 	__type(value, struct sw_storage);
 } storage SEC(".maps");
-
-/* The number of a managed task, taking part or not; 0 for background work. */
-static __always_inline u32 known_number(struct task_struct *p)
-{
-	struct sw_storage *s = bpf_task_storage_get(&storage, p, 0, 0);
-
-	return s ? s->number : 0;
-}
-
-/* The number of a task that takes part; 0 for all that runs in the background. */
-static __always_inline u32 number_of(struct task_struct *p)
-{
-	u32 i = known_number(p);
-
-	return i && READ_ONCE(sw_task(&core, i)->state) != SW_ABSENT ? i : 0;
-}
 
 static __always_inline struct sw_cpu *cpu_at(u64 cpu)
 {
@@ -81,6 +66,25 @@ static __always_inline struct sw_managed *managed_at(u64 number)
 {
 	SW_HIDE(number);
 	return &managed[number & (SW_TASKS - 1)];
+}
+
+/*
+ * The number of a managed task, taking part or not; 0 for background work. A number is used again once its
+ * task has left: whoever had it before, and may still live, has none.
+ */
+static __always_inline u32 known_number(struct task_struct *p)
+{
+	struct sw_storage *s = bpf_task_storage_get(&storage, p, 0, 0);
+
+	return s && s->number && s->admission == READ_ONCE(managed_at(s->number)->admission) ? s->number : 0;
+}
+
+/* The number of a task that takes part; 0 for all that runs in the background. */
+static __always_inline u32 number_of(struct task_struct *p)
+{
+	u32 i = known_number(p);
+
+	return i && READ_ONCE(sw_task(&core, i)->state) != SW_ABSENT ? i : 0;
 }
 
 static __always_inline u64 begin(void)

@@ -121,10 +121,14 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u32 i = known_number(p);
+	u32 current = READ_ONCE(cpu_at(cpu)->current);
 
-	if (i && cpu_at(cpu)->current == i)
-		stopped(i, cpu, runnable);
+	if (!current)
+		return;
+	if (known_number(p) == current)
+		stopped(current, cpu, runnable);
+	else
+		abandoned(cpu);
 }
 
 void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
@@ -161,7 +165,7 @@ void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 	s32 cpu;
 
 	if (i)
-		left(i);
+		left(p, i);
 	/* Who changes to a higher class while it runs keeps its CPU, and no switch tells of that. */
 	if (scx_bpf_task_running(p)) {
 		cpu = scx_bpf_task_cpu(p);
@@ -176,7 +180,7 @@ void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_
 	u32 i = known_number(p);
 
 	if (i)
-		left(i);
+		left(p, i);
 }
 
 void BPF_STRUCT_OPS(shiftwork_cpu_online, s32 cpu)

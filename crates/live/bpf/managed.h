@@ -125,6 +125,11 @@ static __always_inline void stopped(u32 i, s32 cpu, bool goes_on)
 		return;
 	}
 	now = begin();
+	if (cpu_at(cpu)->current != i) {
+		/* It was dismissed meanwhile, which is all told. */
+		core_unlock();
+		return;
+	}
 	before = look(i);
 	ran = measure(i, cpu, now);
 	vacate(i, cpu, now, ran);
@@ -139,6 +144,15 @@ static __always_inline void stopped(u32 i, s32 cpu, bool goes_on)
 		conclude_and_arm(now, changed, 0);
 	else
 		conclude(now, changed, 0);
+}
+
+/* The CPU runs no managed task: who it was taken for was dismissed in the moment in which it started. */
+static __always_inline void abandoned(s32 cpu)
+{
+	begin();
+	cpu_at(cpu)->since = 0;
+	cpu_at(cpu)->current = 0;
+	core_unlock();
 }
 
 static __always_inline void yielded(u32 i, s32 cpu)
@@ -161,6 +175,29 @@ static __always_inline void yielded(u32 i, s32 cpu)
 	tell_difference(now, i, before);
 	/* This CPU comes by at once: the slice is over. */
 	conclude_and_arm(now, changed, sw_bit(cpu));
+}
+
+/*
+ * With the lock held: whoever runs the task does so as ordinary work from now on, and need not ask whose its
+ * number is by then. An agent hears of it when that CPU comes by.
+ */
+static __always_inline void let_go(u64 now, u32 i)
+{
+	u32 k;
+
+	if (agent_decides)
+		return;
+	bpf_for(k, 0, SW_CPUS) {
+		u64 ran;
+
+		if (cpu_at(k)->current != i)
+			continue;
+		ran = measure(i, k, now);
+		vacate(i, k, now, ran);
+		sw_spend(&core, i, ran);
+		/* Its slice has no end. */
+		scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
+	}
 }
 
 /* With the lock held: the task is ordinary work from now on. */
@@ -186,6 +223,7 @@ static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
 		report(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
 		return sw_set_affinity(&core, i, affinity);
 	}
+	let_go(now, i);
 	m->demoted = 1;
 	m->asked = affinity;
 	ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
@@ -215,23 +253,36 @@ static __always_inline void remasked(u32 i, u64 affinity, u64 mask)
 	conclude(now, changed, 0);
 }
 
-/* With the lock held, or before anybody can know the task: it takes no part any more. */
+/*
+ * With the lock held: the task takes no part any more. Who has lost its reservation, and might have had it
+ * again, leaves too.
+ */
 static __always_inline u64 forget(u64 now, u32 i)
 {
-	if (sw_task(&core, i)->state == SW_ABSENT)
+	struct sw_managed *m = managed_at(i);
+
+	if (sw_task(&core, i)->state == SW_ABSENT) {
+		if (m->demoted)
+			report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+		m->demoted = 0;
 		return 0;
+	}
+	let_go(now, i);
 	report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
 	return take_out(i);
 }
 
-static __always_inline void left(u32 i)
+/* The task of this number, of @p unless that is NULL, leaves. */
+static __always_inline void left(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
-	u64 now, changed;
+	u64 now, changed = 0;
 
 	bpf_local_irq_save(&flags);
 	now = begin();
-	changed = forget(now, i);
+	/* The number may have become somebody else's before the lock was had. */
+	if (!p || known_number(p) == i)
+		changed = forget(now, i);
 	conclude(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 }
