@@ -58,15 +58,78 @@ static __always_inline bool is_awake(struct task_struct *p)
 	return p->scx.flags & SCX_TASK_QUEUED;
 }
 
+/* Of a task: include/linux/sched.h. */
+#define SW_TASK_RUNNING	0
+#define SW_TASK_WAKING	0x200
+
+/* It is awake, and not on its way to sleep, of which its callbacks have heard already. */
+static __always_inline bool stays_awake(struct task_struct *p)
+{
+	u32 state = p->__state;
+
+	return is_awake(p) && (state == SW_TASK_RUNNING || state == SW_TASK_WAKING);
+}
+
 /*
- * Whether the task may come in so: it is not in already, and if it lost its reservation by asking for other
- * CPUs, these are what it asked for last. An answer that comes late would bind it to where it cannot run.
+ * Whether the thread may come in so: the task is not in already, and if it lost its reservation by asking for
+ * other CPUs, this is its thread and these are what it asked for last. An answer that comes late would bind it
+ * to where it cannot run.
  */
-static __always_inline bool is_wanted(u32 i, u64 affinity)
+static __always_inline bool is_wanted(struct task_struct *p, u32 i, u64 affinity)
 {
 	const struct sw_managed *m = managed_at(i);
 
-	return sw_task(&core, i)->state == SW_ABSENT && (!m->demoted || m->asked == affinity);
+	if (sw_task(&core, i)->state != SW_ABSENT)
+		return false;
+	return !m->demoted || (m->asked == affinity && known_number(p) == i);
+}
+
+/* With the lock held: the task is what its thread is by now: awake or asleep, and bound as it is. */
+static __always_inline u64 be_as_thread(u64 now, struct task_struct *p, u32 i)
+{
+	bool awake = sw_task(&core, i)->awake;
+	u64 changed = 0;
+
+	if (awake && !is_awake(p))
+		changed = falls_asleep(now, i, SW_NO_CPU);
+	else if (!awake && stays_awake(p))
+		changed = wakes_up(now, i, SW_NO_CPU);
+	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
+}
+
+/* Whoever was ordinary work waits where its task does, and what its callbacks could not tell is made good. */
+static __always_inline void catch_up(struct task_struct *p, u32 i)
+{
+	unsigned long flags;
+	u64 now, changed = 0;
+	u32 on;
+
+	requeue(SW_QUEUE_OF_ALL, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid, SCX_SLICE_INF);
+	requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid,
+		SCX_SLICE_INF);
+	if (!agent_decides) {
+		bpf_local_irq_save(&flags);
+		now = begin();
+		if (number_of(p) == i)
+			changed = be_as_thread(now, p, i);
+		conclude_and_arm(now, changed, 0);
+		bpf_local_irq_restore(&flags);
+		on = READ_ONCE(sw_task(&core, i)->on);
+		if (on)
+			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+	}
+	/* Whoever runs as ordinary work comes by, to wait for its turn. */
+	if (scx_bpf_task_running(p) && cpu_at(scx_bpf_task_cpu(p))->current != i)
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+}
+
+/* Whether the thread has another number: one that takes part, or might again. */
+static __always_inline bool is_somebody_else(struct task_struct *p, u32 i)
+{
+	u32 known = known_number(p);
+
+	return known && known != i &&
+	       (sw_task(&core, known)->state != SW_ABSENT || managed_at(known)->demoted);
 }
 
 SEC("syscall")
@@ -79,7 +142,6 @@ int admit(struct sw_admit *a)
 	struct sw_managed *m = managed_at(i);
 	struct sw_storage *s;
 	struct task_struct *p;
-	struct sw_seen before;
 	unsigned long flags;
 	int error = 0;
 
@@ -95,11 +157,15 @@ int admit(struct sw_admit *a)
 	}
 	bpf_local_irq_save(&flags);
 	now = begin();
-	if (!is_wanted(i, affinity)) {
+	if (is_somebody_else(p, i))
+		error = -EBUSY;
+	else if (!is_wanted(p, i, affinity))
+		error = -ESRCH;
+	if (error) {
 		core_unlock();
 		bpf_local_irq_restore(&flags);
 		bpf_task_release(p);
-		return -ESRCH;
+		return error;
 	}
 	if (m->demoted)
 		changed = sw_enter_again(&core, i, affinity, start);
@@ -120,43 +186,40 @@ int admit(struct sw_admit *a)
 		m->demoted = 0;
 		m->release = 0;
 		s->number = i;
-		before = look(i);
 		if (agent_decides) {
 			a->awake = sw_task(&core, i)->awake = is_awake(p);
 			m->ran = m->stops = m->finished = 0;
 		} else if (is_awake(p)) {
-			tell(SW_E_WOKEN, now, i, SW_NO_CPU, 0);
-			changed |= sw_wake(&core, i, now);
+			changed |= wakes_up(now, i, SW_NO_CPU);
 		}
-		tell_difference(now, i, before);
 	}
-	conclude(now, changed, 0);
+	conclude_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
-	requeue(SW_QUEUE_OF_ALL, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid, SCX_SLICE_INF);
-	requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid,
-		SCX_SLICE_INF);
-	if (agent_decides) {
-		/* Whoever runs as ordinary work comes by, to wait for its turn. */
-		if (scx_bpf_task_running(p))
-			scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
-		bpf_task_release(p);
-		return error;
-	}
-	/* It may have fallen asleep in between, before its callbacks knew it. */
-	if (!error && !is_awake(p)) {
-		bpf_local_irq_save(&flags);
-		now = begin();
-		changed = sw_sleep(&core, i);
-		conclude(now, changed, 0);
-		bpf_local_irq_restore(&flags);
-	} else if (!error) {
-		u32 on = READ_ONCE(sw_task(&core, i)->on);
-
-		if (on)
-			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
-	}
+	if (!error)
+		catch_up(p, i);
 	bpf_task_release(p);
 	return error;
+}
+
+/*
+ * The second half of an admission, when all is over that the kernel was doing with the thread before its
+ * callbacks could know its number.
+ */
+SEC("syscall")
+int settle(struct sw_admit *a)
+{
+	u32 i = a->task, thread = a->thread;
+	struct task_struct *p;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	p = bpf_task_from_vpid(thread);
+	if (!p)
+		return -ESRCH;
+	if (number_of(p) == i)
+		catch_up(p, i);
+	bpf_task_release(p);
+	return 0;
 }
 
 /* The calling thread's job is finished. */

@@ -49,11 +49,40 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 	return scx_bpf_dsq_move_to_local(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), 0);
 }
 
+/* With the lock held: the task wants to run. */
+static __always_inline u64 wakes_up(u64 now, u32 i, u32 cpu)
+{
+	struct sw_managed *m = managed_at(i);
+	struct sw_seen before = look(i);
+	u64 changed;
+
+	/* Where releases are known, waking up is none. */
+	if (!sw_task(&core, i)->follows)
+		tell(SW_E_WOKEN, now, i, cpu, 0);
+	changed = sw_wake(&core, i, now);
+	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
+		changed |= sw_next_job(&core, i, m->release, now);
+	m->release = 0;
+	tell_difference(now, i, before);
+	return changed;
+}
+
+/* With the lock held: the task wants to run no more. */
+static __always_inline u64 falls_asleep(u64 now, u32 i, u32 cpu)
+{
+	u64 changed;
+
+	tell(SW_E_BLOCKED, now, i, cpu, 0);
+	changed = sw_sleep(&core, i);
+	/* Until its release: it wakes up by itself, and no timer has to. */
+	if (managed_at(i)->release && sw_task(&core, i)->state == SW_UNRELEASED)
+		sw_next_job(&core, i, SW_NEVER, now);
+	return changed;
+}
+
 /* Also for a task that only comes back to the queues, after a change of its affinity: it was awake. */
 static __always_inline void woken(struct task_struct *p, u32 i)
 {
-	struct sw_managed *m = managed_at(i);
-	struct sw_seen before;
 	u64 now, changed;
 	u32 on;
 
@@ -64,15 +93,12 @@ static __always_inline void woken(struct task_struct *p, u32 i)
 		return;
 	}
 	now = begin();
-	before = look(i);
-	/* Where releases are known, waking up is none. */
-	if (!sw_task(&core, i)->follows)
-		tell(SW_E_WOKEN, now, i, scx_bpf_task_cpu(p), 0);
-	changed = sw_wake(&core, i, now);
-	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
-		changed |= sw_next_job(&core, i, m->release, now);
-	m->release = 0;
-	tell_difference(now, i, before);
+	if (sw_task(&core, i)->awake) {
+		/* Whoever admitted it has seen that. */
+		core_unlock();
+		return;
+	}
+	changed = wakes_up(now, i, scx_bpf_task_cpu(p));
 	on = sw_task(&core, i)->on;
 	/* Its own CPU is kicked when it is queued, which comes next. */
 	conclude_and_arm(now, changed, on ? sw_bit(on - 1) : 0);
@@ -80,19 +106,15 @@ static __always_inline void woken(struct task_struct *p, u32 i)
 
 static __always_inline void blocked(struct task_struct *p, u32 i)
 {
-	u64 now, changed;
+	u32 cpu = scx_bpf_task_cpu(p);
+	u64 now;
 
 	if (agent_decides) {
 		agent_blocked(p, i);
 		return;
 	}
 	now = begin();
-	tell(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
-	changed = sw_sleep(&core, i);
-	/* Until its release: it wakes up by itself, and no timer has to. */
-	if (managed_at(i)->release && sw_task(&core, i)->state == SW_UNRELEASED)
-		sw_next_job(&core, i, SW_NEVER, now);
-	conclude(now, changed, 0);
+	conclude(now, falls_asleep(now, i, cpu), 0);
 }
 
 static __always_inline void started(u32 i, s32 cpu)

@@ -11,7 +11,7 @@ use crate::LiveError;
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
-use crate::sys::thread::set_affinity;
+use crate::sys::thread::{pass_run_queue, set_affinity};
 use crate::work::JobGate;
 
 /// The loaded scheduler with its core at work.
@@ -33,11 +33,18 @@ impl Machine for KernelMachine {
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<bool, LiveError> {
         let mut words = words(task, of, of.budget())?;
-        match self.scheduler.commands.admit.call(&mut words) {
+        let commands = &self.scheduler.commands;
+        let there = |told: std::io::Result<()>| match told {
             Ok(()) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
             Err(error) => Err(LiveError::system("admit a task")(error)),
+        };
+        if !there(commands.admit.call(&mut words))? {
+            return Ok(false);
         }
+        // What the kernel was doing with the thread, which was nobody's then, is over after this.
+        pass_run_queue(of.thread);
+        there(commands.settle.call(&mut words))
     }
 
     fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {

@@ -156,6 +156,22 @@ pub fn set_exact_timers() -> io::Result<()> {
     Ok(set_current_timer_slack(NonZeroU64::new(1))?)
 }
 
+/// Returns when the kernel is through with whatever it was doing with this thread on the queue of a CPU: waking
+/// it up, putting it to sleep, letting it run or run no more. What it does later sees all that was written
+/// before this call. A thread that is gone is on no queue.
+#[expect(unsafe_code, reason = "rustix does not have it")]
+pub(crate) fn pass_run_queue(thread: Pid) {
+    let mut slice = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let number = thread.as_raw_nonzero().get();
+    // Its answer does not matter: to find it, the call takes the lock of the queue that the thread is on.
+    // SAFETY: the pointer is to a live local of the type that the call writes, and of which it keeps
+    // nothing.
+    let _ = unsafe { libc::sched_rr_get_interval(number, &raw mut slice) };
+}
+
 /// Gives the CPU away, if anybody wants it.
 pub(crate) fn yield_now() {
     sched_yield();
@@ -189,6 +205,12 @@ mod tests {
         let own = reservation(own_id()).unwrap();
         assert!(own.runtime.is_zero() && own.period.is_zero(), "{own:?}");
         assert!(reservation(Pid::from_raw(i32::MAX).unwrap()).is_err());
+    }
+
+    #[test]
+    fn who_passes_a_run_queue_comes_back() {
+        pass_run_queue(own_id());
+        pass_run_queue(Pid::from_raw(i32::MAX).unwrap());
     }
 
     #[test]
