@@ -22,12 +22,13 @@ const volatile bool agent_decides;
 
 struct sw_cpu {
 	u64 since;		/* when its current task was last charged; 0 if it has none */
+	u64 began;		/* when it began to run that task */
 	u64 until;		/* when background work has to give it back; 0 unless it has it */
 	u32 current;		/* managed task that it runs */
 	u32 told;		/* assignment that was last told */
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
 	u32 turn;		/* which background queue is first */
-	u64 pad[4];
+	u64 pad[3];
 } cpus[SW_CPUS];
 
 /* What is known of a task beside what the core knows. */
@@ -174,6 +175,9 @@ static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
 
 	c->since = 0;
 	c->current = 0;
+	/* An agent has heard of what was charged before. */
+	if (!agent_decides)
+		ran = now - c->began;
 	tell(SW_E_STOPPED, now, i, cpu, ran);
 }
 

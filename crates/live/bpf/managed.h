@@ -123,6 +123,7 @@ static __always_inline void started(u32 i, s32 cpu)
 	u64 now = bpf_ktime_get_ns();
 
 	c->current = i;
+	c->began = now;
 	WRITE_ONCE(c->since, now);
 	tell(SW_E_RUNNING, now, i, cpu, 0);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */

@@ -33,7 +33,8 @@ enum sw_event_kind {
 	SW_E_OVERRUN,		/* a task that is only warned has used up its budget */
 	SW_E_ASSIGNED,		/* decided: the CPU should run the task */
 	SW_E_RUNNING,		/* done: the CPU runs the task */
-	SW_E_STOPPED,		/* done: the CPU runs the task no more; value: for how long it did, ns */
+	SW_E_STOPPED,		/* done: the CPU runs the task no more; value: for how long it did, ns;
+				 * under an agent less what was told by SW_E_RAN */
 	SW_E_ENTERED,		/* the task takes part; value: its affinity */
 	SW_E_LEFT,		/* the task takes no part any more */
 	SW_E_AFFINITY,		/* the task may use other CPUs; value: its affinity */
