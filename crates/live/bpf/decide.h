@@ -163,7 +163,7 @@ static __always_inline u64 measure(u32 i, u32 cpu, u64 now)
 	if (m->warned_budget && m->warned_left > 0) {
 		m->warned_left -= ran;
 		if (m->warned_left <= 0)
-			tell(SW_E_OVERRUN, now, i, cpu, 0);
+			report(SW_E_OVERRUN, now, i, cpu, 0);
 	}
 	return ran;
 }

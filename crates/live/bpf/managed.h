@@ -57,8 +57,10 @@ static __always_inline u64 wakes_up(u64 now, u32 i, u32 cpu)
 	u64 changed;
 
 	/* Where releases are known, waking up is none. */
-	if (!sw_task(&core, i)->follows)
+	if (!sw_task(&core, i)->follows) {
 		tell(SW_E_WOKEN, now, i, cpu, 0);
+		m->warned_left = m->warned_budget;
+	}
 	changed = sw_wake(&core, i, now);
 	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
 		changed |= sw_next_job(&core, i, m->release, now);
@@ -195,6 +197,7 @@ static __always_inline void yielded(u32 i, s32 cpu)
 	changed = sw_charge(&core, i, measure(i, cpu, now), now);
 	tell(SW_E_YIELDED, now, i, cpu, 0);
 	changed |= sw_yield(&core, i, now);
+	managed_at(i)->warned_left = managed_at(i)->warned_budget;
 	tell_difference(now, i, before);
 	/* This CPU comes by at once: the slice is over. */
 	conclude_and_arm(now, changed, sw_bit(cpu));
