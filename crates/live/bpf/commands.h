@@ -8,22 +8,35 @@
 
 #include "managed.h"
 
+/* With the lock held: whether the CPU is there to use. */
+static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
+{
+	if (!ours) {
+		cpu_at(cpu)->gone |= SW_WHY_NOT_OURS;
+		return false;
+	}
+	if (!online)
+		lose_cpu(now, cpu, SW_WHY_OFFLINE);
+	return !cpu_at(cpu)->gone;
+}
+
 SEC("syscall")
 int configure(struct sw_configure *a)
 {
-	u64 cpus = a->cpus, changed = 0;
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	u64 cpus = a->cpus, there = 0, now;
 	unsigned long flags;
 	u32 order = a->order, k;
 
 	bpf_local_irq_save(&flags);
-	begin();
-	sw_init(&core, order, cpus);
-	conclude(0, changed, 0);
-	bpf_local_irq_restore(&flags);
-	/* The others are never the core's. */
+	now = begin();
 	bpf_for(k, 0, SW_CPUS)
-		if (!(cpus & sw_bit(k)))
-			cpu_at(k)->gone |= SW_WHY_NOT_OURS;
+		if (is_there(now, k, cpus & sw_bit(k), k < cpu_count && bpf_cpumask_test_cpu(k, online)))
+			there |= sw_bit(k);
+	sw_init(&core, order, there);
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+	scx_bpf_put_cpumask(online);
 	return 0;
 }
 
