@@ -5,8 +5,11 @@ use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
 
 use crate::fifo;
 use crate::host::{self, System, kernel};
-use crate::run::WAIT_MAX;
 use crate::{Attention, Deciding, LiveError, Options, Plan};
+
+/// A throttled task may not wait for its next period for so long that it looks forgotten to the kernel's
+/// watchdog.
+pub(crate) const THROTTLED_MAX: Span = Span::from_s(25);
 
 /// What a run needs to know of the machine.
 pub(crate) struct Host {
@@ -62,10 +65,20 @@ pub(crate) fn check(
     })
 }
 
-fn check_sched_ext(options: &Options, system: &System) -> Result<(), LiveError> {
-    if let Some(obstacle) = host::obstacles(system).into_iter().next() {
-        return Err(obstacle.into());
+/// The first of these CPUs that the core does not know.
+fn beyond_the_core(mut cpus: impl Iterator<Item = CpuId>) -> Option<CpuId> {
+    cpus.find(|cpu| cpu.index() >= CPUS_MAX)
+}
+
+fn check_kernel(system: &System) -> Result<(), LiveError> {
+    match host::obstacles(system).into_iter().next() {
+        Some(obstacle) => Err(obstacle.into()),
+        None => Ok(()),
     }
+}
+
+fn check_sched_ext(options: &Options, system: &System) -> Result<(), LiveError> {
+    check_kernel(system)?;
     if let Some(folder) = &options.pin
         && let Some(obstacle) = host::obstacle_to_pinning(system, &folder.to_string_lossy())
     {
@@ -100,7 +113,7 @@ fn check_cpus(plan: &Plan<'_>, system: &System) -> Result<CpuSet, LiveError> {
             "two CPUs of the file are the same CPU of the machine; name each once",
         )));
     }
-    if let Some(cpu) = plan.cpus.iter().find(|cpu| cpu.index() >= CPUS_MAX) {
+    if let Some(cpu) = beyond_the_core(plan.cpus.iter().copied()) {
         return Err(LiveError::TaskSet(format!(
             "CPU {cpu} is beyond what the scheduler in the kernel can use, which is 0-{}; name others \
              with --on-cpus",
@@ -125,13 +138,12 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
             plan.set.tasks.len()
         ));
     }
-    let longest = Span::from_ns(u64::try_from(WAIT_MAX.as_nanos()).unwrap_or(u64::MAX));
     for task in &plan.set.tasks {
         let name = &task.name;
-        if task.on_overrun == OnOverrun::Throttle && task.period > longest {
+        if task.on_overrun == OnOverrun::Throttle && task.period > THROTTLED_MAX {
             return refused(format!(
                 "task `{name}`: a task that is throttled for its period of {} would look forgotten to \
-                 the kernel's watchdog; a live run takes at most {longest}, or on-overrun = \"continue\"",
+                 the kernel's watchdog; a live run takes at most {THROTTLED_MAX}, or on-overrun = \"continue\"",
                 task.period
             ));
         }

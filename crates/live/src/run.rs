@@ -1,7 +1,6 @@
 //! The way of a run from beginning to end: load, muster, admit, release, watch, stop, tell.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use shiftwork_analysis::admission::Admitted;
 use shiftwork_machine::may_be_throttled;
@@ -10,7 +9,7 @@ use shiftwork_model::{CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, Span, 
 use crate::agent::{AgentMachine, Employment, Rest};
 use crate::changes::Changes;
 use crate::fifo;
-use crate::kernel::{Commanding, KernelMachine, Obeying, Scheduler};
+use crate::kernel::{Commanding, KernelMachine, Loading, Obeying, Scheduler};
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
 use crate::plan::{Attention, Deciding};
@@ -194,7 +193,14 @@ fn scheduler(
     host: &Host,
 ) -> Result<Scheduler, LiveError> {
     let cpus: CpuSet = plan.cpus.iter().copied().collect();
-    let scheduler = Scheduler::load(decider, plan.order, &cpus, host.has_timers, options)?;
+    let scheduler = Scheduler::load(&Loading {
+        decider,
+        order: plan.order,
+        cpus,
+        has_timers: host.has_timers,
+        reserve: options.reserve,
+        trace_bytes: options.trace_bytes,
+    })?;
     for (index, &cpu) in plan.cpus.iter().enumerate() {
         let mates = plan.set.platform.cache_mates(CpuId::from_index(index));
         scheduler.set_cache_mates(cpu, &on_machine(plan, &mates))?;
@@ -484,9 +490,6 @@ impl Run<'_> {
         }
     }
 }
-
-/// For `prepare`: a period may not be so long that a task that waits for its next one looks forgotten.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(25);
 
 #[cfg(test)]
 mod tests {

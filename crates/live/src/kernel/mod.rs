@@ -9,4 +9,4 @@ mod scheduler;
 
 pub(crate) use enactor::{Commanding, Obeying};
 pub(crate) use machine::KernelMachine;
-pub(crate) use scheduler::Scheduler;
+pub(crate) use scheduler::{Loading, Scheduler};

@@ -8,6 +8,7 @@ use shiftwork_kernel_core::{Core, TASKS_MAX};
 use shiftwork_model::{CpuId, CpuSet, OnOverrun, Share, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 
+use crate::LiveError;
 use crate::event::Event;
 use crate::machine::Parameters;
 use crate::sys::bpf::{Command, Commands, Decider, Loaded, Reports, Settings};
@@ -16,7 +17,6 @@ use crate::sys::thread::yield_now;
 use crate::sys::word::Word;
 use crate::ticker::Ticker;
 use crate::work::JobGate;
-use crate::{LiveError, Options};
 
 /// The kernel unloads a scheduler that lets somebody who is runnable wait for longer; more it does not
 /// allow.
@@ -38,6 +38,19 @@ pub(super) fn words(task: TaskId, of: &Parameters, budget: Span) -> Result<[u64;
     ])
 }
 
+/// What must be known when they are loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Loading {
+    pub(crate) decider: Decider,
+    /// For the core; where an agent decides it ranks nobody.
+    pub(crate) order: OrderName,
+    /// Of the machine. Those that are offline count as gone.
+    pub(crate) cpus: CpuSet,
+    pub(crate) has_timers: bool,
+    pub(crate) reserve: Share,
+    pub(crate) trace_bytes: u32,
+}
+
 /// The programs in the kernel, loaded while this exists, and the commands that they take.
 pub(crate) struct Scheduler {
     loaded: Loaded,
@@ -48,15 +61,8 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Loads them, for these CPUs of the machine. `order` is for the core; where an agent decides it
-    /// ranks nobody.
-    pub(crate) fn load(
-        decider: Decider,
-        order: OrderName,
-        cpus: &CpuSet,
-        has_timers: bool,
-        options: &Options,
-    ) -> Result<Self, LiveError> {
+    /// Loads them.
+    pub(crate) fn load(loading: &Loading) -> Result<Self, LiveError> {
         let refused = |what: String| LiveError::Machine {
             what,
             remedy: String::from(
@@ -65,26 +71,27 @@ impl Scheduler {
         };
         let settings = Settings {
             cpu_count: possible_cpus()?,
-            has_timers,
+            has_timers: loading.has_timers,
             timeout: WATCHDOG,
-            trace_bytes: options.trace_bytes,
-            decider,
+            trace_bytes: loading.trace_bytes,
+            decider: loading.decider,
         };
         let mut loaded = Loaded::load(settings).map_err(refused)?;
         let commands = loaded
             .commands()
             .map_err(LiveError::system("hold on to the programs in the kernel"))?;
-        loaded.set_reserve(options.reserve.of(Span::from_s(1)).as_ns());
-        let order = match order {
+        loaded.set_reserve(loading.reserve.of(Span::from_s(1)).as_ns());
+        let order = match loading.order {
             OrderName::Edf => 0,
             OrderName::FixedPriority => 1,
         };
-        tell(&commands.configure, &mut [bits(cpus), order], "configure")?;
+        let mut words = [bits(&loading.cpus), order];
+        tell(&commands.configure, &mut words, "configure")?;
         let gate = Gate {
             next_job: commands.next_job.clone(),
             open: Word::new(CLOSED),
         };
-        let ticker = (!has_timers).then(|| Ticker::start(&loaded, commands.tick.clone()));
+        let ticker = (!loading.has_timers).then(|| Ticker::start(&loaded, commands.tick.clone()));
         Ok(Self {
             _ticker: ticker.transpose()?,
             loaded,
