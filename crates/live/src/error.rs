@@ -15,6 +15,8 @@ pub enum LiveError {
     },
     /// The task set, as it is, cannot be run live: which part, and what would be accepted.
     TaskSet(String),
+    /// Nobody can have this reservation: why, and what would be accepted.
+    Reservation(String),
     /// A task's program could not be started.
     Program {
         /// The task.
@@ -45,7 +47,7 @@ impl fmt::Display for LiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine { what, remedy } => write!(f, "{what}; {remedy}"),
-            Self::TaskSet(what) => f.write_str(what),
+            Self::TaskSet(what) | Self::Reservation(what) => f.write_str(what),
             Self::Program {
                 task,
                 program,
@@ -60,7 +62,7 @@ impl std::error::Error for LiveError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Program { error, .. } | Self::System { error, .. } => Some(error),
-            Self::Machine { .. } | Self::TaskSet(_) => None,
+            Self::Machine { .. } | Self::TaskSet(_) | Self::Reservation(_) => None,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! that do the tasks' work, and what there is to know about the machine underneath. It must never decide
 //! who runs: the core and the policies do. All system calls that need `unsafe` are in `sys/`.
 //!
-//! Start reading at [`Plan`], then `run.rs`, which is the way of a run from beginning to end.
+//! Start reading at [`Plan`], then `run.rs`, which is the way of a run from beginning to end. [`standing`] is the
+//! in-kernel machine for threads that others made, without an end.
 
 mod agent;
 mod changes;
@@ -21,6 +22,7 @@ mod plan;
 mod prepare;
 pub mod probe;
 mod run;
+pub mod standing;
 mod story;
 mod sync;
 mod sys;

@@ -65,6 +65,33 @@ pub(crate) fn check(
     })
 }
 
+/// For a machine that stands, without a plan: refuses what cannot work on these CPUs. Whether BPF may have
+/// timers.
+///
+/// # Errors
+/// The first thing that is in the way.
+pub(crate) fn check_standing(cpus: &CpuSet, system: &System) -> Result<bool, LiveError> {
+    let there = system.cpus("/sys/devices/system/cpu/present");
+    let missing = *cpus - there.unwrap_or(*cpus);
+    if let Some(cpu) = missing.lowest().or_else(|| beyond_the_core(cpus.iter())) {
+        return Err(LiveError::Machine {
+            what: format!("there is no CPU {cpu} here that the scheduler in the kernel could use"),
+            remedy: format!(
+                "choose CPUs among {}",
+                there.unwrap_or(*cpus) & CpuSet::first(CPUS_MAX)
+            ),
+        });
+    }
+    if cpus.is_empty() {
+        return Err(LiveError::Machine {
+            what: String::from("there is no CPU to schedule tasks on"),
+            remedy: String::from("choose one at least"),
+        });
+    }
+    check_kernel(system)?;
+    Ok(!kernel::is_real_time(system))
+}
+
 /// The first of these CPUs that the core does not know.
 fn beyond_the_core(mut cpus: impl Iterator<Item = CpuId>) -> Option<CpuId> {
     cpus.find(|cpu| cpu.index() >= CPUS_MAX)

@@ -1,5 +1,6 @@
 //! The in-kernel machine: the core decides, inside the kernel.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +25,11 @@ impl KernelMachine {
     pub(crate) fn new(scheduler: Scheduler) -> Self {
         Self { scheduler }
     }
+
+    /// Can be read from when [`wait_until`](Machine::wait_until) would return early.
+    pub(crate) fn ear(&self) -> BorrowedFd<'_> {
+        self.scheduler.ear()
+    }
 }
 
 impl Machine for KernelMachine {
@@ -37,6 +43,12 @@ impl Machine for KernelMachine {
         let there = |told: std::io::Result<()>| match told {
             Ok(()) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                Err(LiveError::Reservation(format!(
+                    "thread {} is another task already; that has to be dismissed first",
+                    of.thread
+                )))
+            }
             Err(error) => Err(LiveError::system("admit a task")(error)),
         };
         if !there(commands.admit.call(&mut words))? {

@@ -1,6 +1,7 @@
 //! The loaded scheduler, and what it can be told by whoever decides.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,6 +135,17 @@ impl Scheduler {
     /// Returns at this instant of the monotonic clock, or when a task waits for an answer.
     pub(crate) fn wait_until(&self, at_ns: u64) {
         self.loaded.wait_until(at_ns);
+    }
+
+    /// Whoever waits until something is told is woken from now on by what an agent would be: by whoever leaves or
+    /// overruns, and by CPUs that come and go.
+    pub(crate) fn wake_for_news(&self) -> Result<(), LiveError> {
+        tell(&self.commands.set_sleeping, &mut [1], "listen to")
+    }
+
+    /// Can be read from when [`wait_until`](Self::wait_until) would return early.
+    pub(crate) fn ear(&self) -> BorrowedFd<'_> {
+        self.loaded.ear()
     }
 
     /// How many events found no room in the ring.

@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapHandle, RingBuffer, libbpf_sys};
 use rustix::event::{EventfdFlags, eventfd};
 use shiftwork_kernel_core::Core;
 
-use ears::{ring, wait_for};
+use ears::{ear, ring, wait_for};
 use log::{LOG_VARIABLE, capture_log, telling_line};
 
 #[allow(
@@ -295,6 +295,11 @@ impl Loaded {
     /// What was told before that without a question does not count, or only once.
     pub(crate) fn wait_until(&self, at_ns: u64) {
         wait_for(&[&self.ring], &[], at_ns);
+    }
+
+    /// Can be read from when [`wait_until`](Self::wait_until) would return early.
+    pub(crate) fn ear(&self) -> BorrowedFd<'_> {
+        ear(&self.ring)
     }
 
     /// How many events found no room in the ring.

@@ -125,17 +125,23 @@ impl Listener {
 /// Returns at this instant of the monotonic clock, or when one of these has something to say.
 pub(super) fn wait_for(rings: &[&RingBuffer<'static>], bells: &[&OwnedFd], at_ns: u64) {
     let timeout = timespec(at_ns.saturating_sub(monotonic_ns()));
-    let rings = rings.iter().map(|ring| {
-        let ring = ring.epoll_fd();
-        #[expect(unsafe_code, reason = "libbpf gives a number")]
-        // SAFETY: the ring keeps its descriptor open for as long as it is borrowed here.
-        let ring = unsafe { BorrowedFd::borrow_raw(ring) };
-        PollFd::from_borrowed_fd(ring, PollFlags::IN)
-    });
+    let rings = rings
+        .iter()
+        .map(|ring| PollFd::from_borrowed_fd(ear(ring), PollFlags::IN));
     let bells = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN));
     let mut ears: Vec<PollFd<'_>> = rings.chain(bells).collect();
     // A signal only makes it return early.
     let _ = poll(&mut ears, Some(&timeout));
+}
+
+/// What can be read from when the ring has something to say.
+pub(super) fn ear<'a>(ring: &'a RingBuffer<'static>) -> BorrowedFd<'a> {
+    let number = ring.epoll_fd();
+    #[expect(unsafe_code, reason = "libbpf gives a number")]
+    // SAFETY: the ring keeps its descriptor open for as long as it is borrowed here.
+    unsafe {
+        BorrowedFd::borrow_raw(number)
+    }
 }
 
 /// The trace's ring, emptied into `events`.

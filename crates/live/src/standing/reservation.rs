@@ -1,0 +1,152 @@
+//! What a thread may have of the CPUs, and which wishes nobody can be granted.
+
+use rustix::thread::Pid;
+use shiftwork_model::{CpuSet, OnOverrun, Priority, Span};
+
+use crate::LiveError;
+use crate::machine::Parameters;
+use crate::prepare::THROTTLED_MAX;
+
+/// What a thread has of the CPUs.
+///
+/// A job of it is what it does between waking up and going to sleep, or until it yields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Whose it is.
+    pub thread: Pid,
+    /// The CPUs that it may use, in the machine's numbers.
+    pub cpus: CpuSet,
+    /// How long a job may run.
+    pub cost: Span,
+    /// The minimum separation of jobs.
+    pub period: Span,
+    /// By when a job is to be finished, from its beginning.
+    pub deadline: Span,
+    /// What happens to a job that runs for longer than its cost.
+    pub on_overrun: OnOverrun,
+    /// Ranks it where priorities do.
+    pub priority: Priority,
+}
+
+impl Reservation {
+    /// What the machine is told, which has these CPUs.
+    pub(super) fn parameters(&self, all: &CpuSet) -> Result<Parameters, LiveError> {
+        self.check(all).map_err(LiveError::Reservation)?;
+        Ok(Parameters {
+            thread: self.thread,
+            cpus: self.cpus,
+            cost: self.cost,
+            period: self.period,
+            deadline: self.deadline,
+            on_overrun: self.on_overrun,
+            priority: self.priority,
+            follows: false,
+            start: None,
+        })
+    }
+
+    fn check(&self, all: &CpuSet) -> Result<(), String> {
+        let (cost, period, deadline) = (self.cost, self.period, self.deadline);
+        if !self.cpus.intersects(all) {
+            return Err(format!(
+                "the CPUs {} are none of {all}, which there are to reserve",
+                self.cpus
+            ));
+        }
+        if cost.is_zero() || cost > deadline {
+            return Err(format!(
+                "a cost of {cost} with a deadline of {deadline} cannot be reserved; the cost has to be more than \
+                 zero and at most the deadline"
+            ));
+        }
+        if deadline > period {
+            return Err(format!(
+                "the deadline of {deadline} is longer than the period of {period}; it may be as long at most"
+            ));
+        }
+        if self.on_overrun == OnOverrun::Throttle && period > THROTTLED_MAX {
+            return Err(format!(
+                "a thread that is throttled for its period of {period} would look forgotten to the kernel's \
+                 watchdog; at most {THROTTLED_MAX} are accepted, or that it is not throttled"
+            ));
+        }
+        if period > PERIOD_MAX {
+            return Err(format!(
+                "the period of {period} is too long; at most {PERIOD_MAX} are accepted"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What the core's arithmetic takes: `SW_SPAN_MAX` of its `server.h`, in whole years.
+const PERIOD_MAX: Span = Span::from_s(36 * 365 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> Reservation {
+        Reservation {
+            thread: Pid::from_raw(7).unwrap(),
+            cpus: CpuSet::from_bits(0b10),
+            cost: Span::from_ms(2),
+            period: Span::from_ms(10),
+            deadline: Span::from_ms(8),
+            on_overrun: OnOverrun::Throttle,
+            priority: Priority::MOST_URGENT,
+        }
+    }
+
+    fn refusal(change: impl FnOnce(&mut Reservation)) -> String {
+        let mut of = sound();
+        change(&mut of);
+        let refused = of.parameters(&CpuSet::from_bits(0b110));
+        refused.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_sound_reservation_is_what_the_machine_is_told() {
+        let told = sound().parameters(&CpuSet::from_bits(0b110)).unwrap();
+        assert_eq!(told.cpus, CpuSet::from_bits(0b10));
+        assert_eq!(told.budget(), Span::from_us(2020));
+        assert!(!told.follows && told.start.is_none());
+    }
+
+    #[test]
+    fn what_can_be_nobodys_is_refused_with_what_would_be_accepted() {
+        assert_eq!(
+            refusal(|of| of.cpus = CpuSet::from_bits(0b1001)),
+            "the CPUs 0,3 are none of 1,2, which there are to reserve"
+        );
+        for cost in [Span::ZERO, Span::from_ms(9)] {
+            assert_eq!(
+                refusal(|of| of.cost = cost),
+                format!(
+                    "a cost of {cost} with a deadline of 8ms cannot be reserved; the cost has to be more than \
+                     zero and at most the deadline"
+                )
+            );
+        }
+        assert_eq!(
+            refusal(|of| of.deadline = Span::from_ms(11)),
+            "the deadline of 11ms is longer than the period of 10ms; it may be as long at most"
+        );
+        assert_eq!(
+            refusal(|of| of.period = Span::from_s(26)),
+            "a thread that is throttled for its period of 26s would look forgotten to the kernel's watchdog; at \
+             most 25s are accepted, or that it is not throttled"
+        );
+        assert_eq!(
+            refusal(|of| {
+                of.period = Span::from_ns(u64::MAX);
+                of.on_overrun = OnOverrun::Continue;
+            }),
+            format!(
+                "the period of {} is too long; at most {PERIOD_MAX} are accepted",
+                Span::from_ns(u64::MAX)
+            )
+        );
+        assert!(PERIOD_MAX.as_ns() <= 1 << 60);
+    }
+}
