@@ -31,6 +31,7 @@ mod policies;
 mod privileges;
 mod progress;
 mod running;
+mod standing;
 mod tang;
 mod verifier;
 
@@ -389,6 +390,42 @@ const TESTS: &[Test] = &[
         Group::Latency,
         faults::agent::of_those_above,
     ),
+    Test::new(
+        "a_standing_machine_tells_what_its_threads_do",
+        Group::Function,
+        standing::tells_what_threads_do,
+    ),
+    Test::new(
+        "a_standing_machine_wakes_whoever_has_to_act",
+        Group::Function,
+        standing::wakes_whoever_has_to_act,
+    ),
+    Test::new(
+        "the_number_of_a_standing_task_is_used_again",
+        Group::Function,
+        standing::numbers_are_used_again,
+    ),
+    Test::new(
+        "who_asks_a_standing_machine_for_other_cpus_may_have_them",
+        Group::Function,
+        standing::who_asks_may_have_them,
+    ),
+    Test::new(
+        "a_standing_machine_loses_and_regains_a_cpu",
+        Group::Function,
+        standing::loses_and_regains_a_cpu,
+    ),
+    Test::new(
+        "threads_outlive_who_holds_a_standing_machine",
+        Group::Function,
+        standing::threads_outlive_the_holder,
+    ),
+    Test::new(
+        "threads_come_to_a_standing_machine_and_go_two_hundred_times",
+        Group::Function,
+        standing::come_and_go,
+    )
+    .within(120),
     Test::new(
         "fifo_stands_in_for_sched_ext",
         Group::Fifo,

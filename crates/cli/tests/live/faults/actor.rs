@@ -40,6 +40,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("nobody", _) => become_nobody(words),
         ("restless", cpus @ [_, ..]) => restless(cpus),
         ("wanders", &[seed, cpus]) => wanders(seed, cpus),
+        ("holds", threads) => crate::standing::hold(threads),
         ("fifo", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Fifo),
         ("deadline", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Deadline),
         _ => {
@@ -137,7 +138,7 @@ fn work() {
 }
 
 /// Computes for so long by the clock of its own processor time.
-fn compute(span: Duration) {
+pub fn compute(span: Duration) {
     let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     let end = now() + span;
     while now() < end {

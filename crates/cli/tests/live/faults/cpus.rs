@@ -87,10 +87,14 @@ fn nothing_was_late(changes: u64, ended: &Ended) -> Result<(), String> {
 
 /// A CPU of the machine that somebody else takes offline. Comes back at the latest when this is
 /// dropped.
-struct Offline(String);
+pub struct Offline(String);
 
 impl Offline {
-    fn take(cpu: u64) -> Result<Self, String> {
+    /// It is offline when this returns.
+    ///
+    /// # Errors
+    /// If the kernel does not let it go.
+    pub fn take(cpu: u64) -> Result<Self, String> {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
         fs::write(&path, "0").map_err(|error| format!("{path}: {error}"))?;
         Ok(Self(path))

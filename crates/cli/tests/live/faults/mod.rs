@@ -12,7 +12,8 @@ pub mod loader;
 pub mod others;
 pub mod tasks;
 
-pub use actor::play_if_asked;
+pub use actor::{Actor, compute, play_if_asked};
+pub use cpus::Offline;
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
@@ -38,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Asks until there is an answer.
 #[allow(clippy::disallowed_methods, reason = "a test that hangs fails")]
-fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> Result<T, String> {
+pub fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> Result<T, String> {
     let began = Instant::now();
     loop {
         if let Some(answer) = answer() {
@@ -52,12 +53,12 @@ fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> Result<T, S
 }
 
 /// What the kernel says of sched_ext.
-fn state() -> String {
+pub fn state() -> String {
     let state = fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
     state.trim().to_owned()
 }
 
-fn wait_for_state(wanted: &str) -> Result<(), String> {
+pub fn wait_for_state(wanted: &str) -> Result<(), String> {
     wait_for(&format!("sched_ext to be {wanted}"), || {
         (state() == wanted).then_some(())
     })
@@ -71,7 +72,7 @@ fn processor_time(process: u32) -> Option<Duration> {
 }
 
 /// Waits until the process has computed for so many milliseconds more.
-fn goes_on(process: u32, ms: u64) -> Result<(), String> {
+pub fn goes_on(process: u32, ms: u64) -> Result<(), String> {
     let before = processor_time(process).ok_or("it is gone")?;
     wait_for(&format!("process {process} to go on"), || {
         (processor_time(process)? > before + Duration::from_millis(ms)).then_some(())
@@ -271,7 +272,7 @@ impl Ended {
 
 /// Every test ends with this: the kernel's own scheduler is back, it lets ordinary work run on every
 /// CPU, and nobody who took part is left.
-fn all_is_well() -> Result<(), String> {
+pub fn all_is_well() -> Result<(), String> {
     wait_for("the kernel's own scheduler", || {
         // Kernels without sched_ext have no state of it.
         matches!(state().as_str(), "disabled" | "").then_some(())

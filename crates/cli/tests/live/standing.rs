@@ -1,0 +1,691 @@
+//! The machine that stands: threads of this very process are its tasks, or of another that holds it.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet as RawCpuSet, gettid, sched_setaffinity, sched_yield};
+use shiftwork_live::LiveError;
+use shiftwork_live::standing::{Absence, Fact, FactKind, Reservation, Settings, Standing};
+use shiftwork_model::{CpuId, CpuSet, OnOverrun, Priority, Share, Span, TaskId};
+use shiftwork_policy::registry::OrderName;
+
+use crate::faults::{
+    Actor, Offline, all_is_well, compute, goes_on, state, wait_for, wait_for_state,
+};
+
+/// The CPUs of tasks, as bits: 1, 2 and 3.
+const ALL: u64 = 0b1110;
+
+/// What a worker does until it is told otherwise.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Doing {
+    /// Computes for 300 us, sleeps for 3 ms.
+    Naps,
+    /// Computes.
+    Hogs,
+    /// Computes for 300 us, yields.
+    Yields,
+    /// Nothing any more.
+    Ends,
+}
+
+#[derive(Default)]
+struct Orders {
+    doing: AtomicU32,
+    /// CPUs that it is to bind itself to, once; 0: none.
+    bind: AtomicU64,
+}
+
+/// A thread of this process. It ends at the latest when this is dropped.
+struct Worker {
+    id: Pid,
+    orders: Arc<Orders>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(doing: Doing) -> Self {
+        let orders = Arc::new(Orders::default());
+        orders.doing.store(doing as u32, Ordering::Relaxed);
+        let (tell, told) = mpsc::channel();
+        let heard = Arc::clone(&orders);
+        let thread = thread::spawn(move || {
+            // Whoever started it waits for this.
+            let _ = tell.send(gettid());
+            work(&heard);
+        });
+        Self {
+            id: told.recv().unwrap(),
+            orders,
+            thread: Some(thread),
+        }
+    }
+
+    fn does(&self, doing: Doing) {
+        self.orders.doing.store(doing as u32, Ordering::Relaxed);
+    }
+
+    fn binds_itself(&self, cpus: u64) {
+        self.orders.bind.store(cpus, Ordering::Relaxed);
+    }
+
+    /// Waits until it is gone.
+    fn end(&mut self) {
+        self.does(Doing::Ends);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    fn number(&self) -> u32 {
+        self.id.as_raw_nonzero().get().cast_unsigned()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn work(orders: &Orders) {
+    loop {
+        let doing = orders.doing.load(Ordering::Relaxed);
+        if doing == Doing::Ends as u32 {
+            return;
+        }
+        let cpus = orders.bind.swap(0, Ordering::Relaxed);
+        if cpus != 0 {
+            let mut raw = RawCpuSet::new();
+            for cpu in CpuSet::from_bits(cpus).iter() {
+                raw.set(cpu.index());
+            }
+            sched_setaffinity(None, &raw).unwrap();
+        }
+        compute(Duration::from_micros(300));
+        if doing == Doing::Naps as u32 {
+            thread::sleep(Duration::from_millis(3));
+        } else if doing == Doing::Yields as u32 {
+            sched_yield();
+        }
+    }
+}
+
+/// What the worker is to have of these CPUs: 2 ms in each 20.
+fn wish(worker: &Worker, cpus: u64) -> Reservation {
+    wish_of(worker.id, cpus)
+}
+
+fn wish_of(thread: Pid, cpus: u64) -> Reservation {
+    Reservation {
+        thread,
+        cpus: CpuSet::from_bits(cpus),
+        cost: Span::from_ms(2),
+        period: Span::from_ms(20),
+        deadline: Span::from_ms(20),
+        on_overrun: OnOverrun::Throttle,
+        priority: Priority::MOST_URGENT,
+    }
+}
+
+const fn task(index: usize) -> TaskId {
+    TaskId::from_index(index)
+}
+
+/// The machine, and all that it told.
+struct Stage {
+    standing: Standing,
+    facts: Vec<Fact>,
+}
+
+impl Stage {
+    fn load() -> Result<Self, String> {
+        let settings = Settings {
+            cpus: CpuSet::from_bits(ALL),
+            order: OrderName::Edf,
+            reserve: Share::from_billionths(50_000_000).unwrap(),
+            trace_bytes: 4 << 20,
+        };
+        let standing = Standing::load(&settings).map_err(|error| error.to_string())?;
+        Ok(Self {
+            standing,
+            facts: Vec::new(),
+        })
+    }
+
+    /// Binds the worker and admits it.
+    fn admit(&mut self, index: usize, of: &Reservation) -> Result<bool, String> {
+        let bound = self.standing.bind(of.thread, &of.cpus);
+        let admitted = bound.and_then(|()| self.standing.admit(task(index), of));
+        admitted.map_err(|error| error.to_string())
+    }
+
+    fn must_admit(&mut self, index: usize, of: &Reservation) -> Result<(), String> {
+        match self.admit(index, of)? {
+            true => Ok(()),
+            false => Err(format!("{of:?} is not admitted")),
+        }
+    }
+
+    fn dismiss(&mut self, index: usize) -> Result<(), String> {
+        let dismissed = self.standing.dismiss(task(index));
+        dismissed.map_err(|error| error.to_string())
+    }
+
+    fn take(&mut self) -> Result<&[Fact], String> {
+        let begin = self.facts.len();
+        let more = self.standing.take_facts();
+        self.facts.extend(more.map_err(|error| error.to_string())?);
+        match self.standing.unloaded() {
+            None => Ok(&self.facts[begin..]),
+            Some(reason) => Err(format!("the scheduler was unloaded: {reason}")),
+        }
+    }
+
+    /// How many facts are told so far.
+    fn mark(&mut self) -> Result<usize, String> {
+        self.take()?;
+        Ok(self.facts.len())
+    }
+
+    /// Waits until such a fact is told of the task, after so many of all.
+    fn hear(
+        &mut self,
+        after: usize,
+        index: usize,
+        is: impl Fn(&FactKind) -> bool,
+    ) -> Result<Fact, String> {
+        let asked = std::any::type_name_of_val(&is);
+        let heard = wait_for(asked, || {
+            if let Err(why) = self.take() {
+                return Some(Err(why));
+            }
+            let mut facts = self.facts.iter().skip(after);
+            let found = facts.find(|fact| fact.task == Some(task(index)) && is(&fact.what));
+            found.copied().map(Ok)
+        });
+        let last = self.facts.len().saturating_sub(20).max(after);
+        heard.map_err(|why| format!("{why}; told were {:#?}", &self.facts[last..]))?
+    }
+
+    /// How many such facts were told of the task after so many of all.
+    fn count(&self, after: usize, index: usize, is: impl Fn(&FactKind) -> bool) -> usize {
+        let facts = self.facts.iter().skip(after);
+        facts
+            .filter(|fact| fact.task == Some(task(index)) && is(&fact.what))
+            .count()
+    }
+
+    /// That nothing is wrong, and that nothing was lost.
+    fn is_sound(&mut self) -> Result<(), String> {
+        self.take()?;
+        let ordered = self.facts.is_sorted_by_key(|fact| fact.at_ns);
+        match (self.standing.state().1, self.standing.facts_lost(), ordered) {
+            (None, 0, true) => Ok(()),
+            found => Err(format!("fault, lost facts, in order: {found:?}")),
+        }
+    }
+
+    /// The scheduler goes, and all is as before.
+    fn end(mut self) -> Result<(), String> {
+        self.is_sound()?;
+        stretches_are_whole(&self.facts)?;
+        drop(self.standing);
+        all_is_well()
+    }
+}
+
+/// Whoever runs stops where it ran, for as long as it is told.
+fn stretches_are_whole(facts: &[Fact]) -> Result<(), String> {
+    let mut runs: [Option<(Option<TaskId>, u64)>; 4] = [None; 4];
+    for fact in facts {
+        let Some(cpu) = fact.cpu.map(CpuId::index) else {
+            continue;
+        };
+        match fact.what {
+            FactKind::Running => runs[cpu] = Some((fact.task, fact.at_ns)),
+            FactKind::Stopped { ran } => {
+                let Some((task, since)) = runs[cpu].take() else {
+                    return Err(format!("nobody ran before {fact:?}"));
+                };
+                // A stretch whose beginning is told late seems shorter than it is.
+                if task != fact.task || ran.as_ns() < fact.at_ns - since {
+                    return Err(format!("{task:?} ran since {since}, and then {fact:?}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Threads of this process that nap, yield, ask for too much and end are told to do so.
+pub fn tells_what_threads_do() -> Result<(), String> {
+    let mut stage = Stage::load()?;
+    let [mut naps, yields, hogs, warned] =
+        [Doing::Naps, Doing::Yields, Doing::Hogs, Doing::Naps].map(Worker::start);
+    for (index, worker) in [&naps, &yields, &hogs].into_iter().enumerate() {
+        stage.must_admit(index, &wish(worker, 0b0110))?;
+    }
+    let little = Reservation {
+        cost: Span::from_us(100),
+        on_overrun: OnOverrun::Signal,
+        ..wish(&warned, 0b1000)
+    };
+    stage.must_admit(3, &little)?;
+    stage.hear(0, 0, |what| {
+        *what
+            == FactKind::Entered {
+                cpus: CpuSet::from_bits(0b0110),
+            }
+    })?;
+    let woken = stage.hear(0, 0, |what| *what == FactKind::Woken)?;
+    let ready = stage.hear(0, 0, |what| matches!(what, FactKind::Ready { .. }))?;
+    // A new server: its deadline begins where it wakes up.
+    let due = FactKind::Ready {
+        deadline_ns: woken.at_ns + 20_000_000,
+    };
+    if ready.what != due {
+        return Err(format!("{woken:?}, then {ready:?}"));
+    }
+    for kind in [FactKind::Assigned, FactKind::Running, FactKind::Blocked] {
+        stage.hear(0, 0, |what| *what == kind)?;
+    }
+    stage.hear(0, 0, |what| matches!(what, FactKind::Stopped { .. }))?;
+    for index in [1, 2] {
+        stage.hear(0, index, |what| {
+            matches!(what, FactKind::Replenished { .. })
+        })?;
+    }
+    stage.hear(0, 1, |what| *what == FactKind::Yielded)?;
+    stage.hear(0, 2, |what| *what == FactKind::Spent)?;
+    // It is warned of each job.
+    for _ in 0..3 {
+        let mark = stage.mark()?;
+        stage.hear(mark, 3, |what| *what == FactKind::Overrun)?;
+    }
+    if stage.count(0, 3, |what| *what == FactKind::Spent) > 0 {
+        return Err(String::from("who is only warned was throttled"));
+    }
+    let more = Reservation {
+        cost: Span::from_ms(5),
+        ..wish(&hogs, 0b0110)
+    };
+    let changed = stage.standing.change(task(2), &more);
+    changed.map_err(|error| error.to_string())?;
+    let priority = more.priority;
+    stage.hear(0, 2, |what| *what == FactKind::Prioritized { priority })?;
+    naps.end();
+    stage.hear(0, 0, |what| *what == FactKind::Left)?;
+    stage.end()
+}
+
+/// Whoever waits by `poll(2)` is woken when a task has left, asks for other CPUs or has overrun, and not for all else.
+pub fn wakes_whoever_has_to_act() -> Result<(), String> {
+    let mut stage = Stage::load()?;
+    let [mut ends, asks, overruns, naps] = [Doing::Naps; 4].map(Worker::start);
+    for (index, worker) in [&ends, &asks, &naps].into_iter().enumerate() {
+        stage.must_admit(index, &wish(worker, 0b0110))?;
+    }
+    stage.hear(0, 2, |what| *what == FactKind::Running)?;
+    let quiet = (0..10)
+        .filter(|_| stage.take().is_ok() && !is_woken(&stage, Duration::from_millis(50)))
+        .count();
+    println!("of 10 times in which only naps were told nobody was woken {quiet} times");
+    if quiet < 5 {
+        return Err(format!("nobody was woken only {quiet} times of 10"));
+    }
+    stage.take()?;
+    ends.end();
+    hears(&mut stage, 0, &|what| *what == FactKind::Left)?;
+    asks.binds_itself(0b1000);
+    hears(&mut stage, 1, &|what| {
+        matches!(what, FactKind::Demoted { .. })
+    })?;
+    let little = Reservation {
+        cost: Span::from_us(100),
+        on_overrun: OnOverrun::Continue,
+        ..wish(&overruns, 0b0110)
+    };
+    stage.must_admit(3, &little)?;
+    stage.dismiss(3)?;
+    let warned = Reservation {
+        on_overrun: OnOverrun::Signal,
+        ..little
+    };
+    stage.must_admit(3, &warned)?;
+    hears(&mut stage, 3, &|what| *what == FactKind::Overrun)?;
+    stage.end()
+}
+
+/// Whether the machine says within this time that there is something to act upon.
+fn is_woken(stage: &Stage, within: Duration) -> bool {
+    let limit = Timespec::try_from(within).unwrap();
+    let mut ears = [PollFd::new(&stage.standing, PollFlags::IN)];
+    poll(&mut ears, Some(&limit)).unwrap() > 0
+}
+
+/// Waits by `poll(2)` until this is told of the task; longer than a second takes only who is not woken.
+fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&FactKind) -> bool) -> Result<(), String> {
+    const SECONDS: u64 = 20;
+    loop {
+        if !is_woken(stage, Duration::from_secs(SECONDS)) {
+            return Err(format!("nobody was woken for {SECONDS} s"));
+        }
+        let told = stage.take()?.to_vec();
+        let mut of_task = told.iter().filter(|fact| fact.task == Some(task(index)));
+        if of_task.any(|fact| is(&fact.what)) {
+            return Ok(());
+        }
+    }
+}
+
+/// What is told of a task whose number others had before is told of its own thread alone, whatever they do.
+pub fn numbers_are_used_again() -> Result<(), String> {
+    const NUMBER: usize = 5;
+    let mut stage = Stage::load()?;
+    let (mut first, second) = (Worker::start(Doing::Hogs), Worker::start(Doing::Naps));
+    stage.must_admit(NUMBER, &wish(&first, 0b0010))?;
+    stage.hear(0, NUMBER, |what| *what == FactKind::Running)?;
+    stage.dismiss(NUMBER)?;
+    stage.must_admit(NUMBER, &wish(&second, 0b0100))?;
+    let mark = stage.mark()?;
+    // It goes on in the background, asks for other CPUs, and ends.
+    goes_on(first.number(), 20)?;
+    first.binds_itself(0b1000);
+    goes_on(first.number(), 20)?;
+    first.end();
+    stage.hear(mark, NUMBER, |what| *what == FactKind::Blocked)?;
+    let mark = stage.mark()?;
+    stage.hear(mark, NUMBER, |what| *what == FactKind::Blocked)?;
+    let of_first = |what: &FactKind| {
+        matches!(
+            what,
+            FactKind::Left | FactKind::Demoted { .. } | FactKind::Affinity { .. } | FactKind::Spent
+        )
+    };
+    let entered = |what: &FactKind| matches!(what, FactKind::Entered { .. });
+    let begin = stage
+        .facts
+        .iter()
+        .rposition(|fact| entered(&fact.what))
+        .unwrap();
+    if stage.count(begin, NUMBER, of_first) > 0 {
+        return Err(format!(
+            "the second is not alone: {:?}",
+            &stage.facts[begin..]
+        ));
+    }
+    if stage.facts[begin..]
+        .iter()
+        .any(|fact| fact.cpu == CpuId::new(1))
+    {
+        return Err(String::from("the second was on a CPU of the first"));
+    }
+    they_take_turns(&mut stage, NUMBER, &second)?;
+    stage.end()
+}
+
+/// Two threads have the number in turns, a hog among them; and no thread has two.
+fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<(), String> {
+    const ROUNDS: usize = 40;
+    let mark = stage.mark()?;
+    let hogs = Worker::start(Doing::Hogs);
+    for round in 0..ROUNDS {
+        stage.dismiss(number)?;
+        let next = if round % 2 == 0 { &hogs } else { naps };
+        let begin = stage.mark()?;
+        stage.must_admit(number, &wish(next, ALL))?;
+        if round % 3 == 0 {
+            stage.hear(begin, number, |what| *what == FactKind::Running)?;
+        }
+        let twice = stage.standing.admit(task(number + 1), &wish(next, ALL));
+        match twice {
+            Err(LiveError::Reservation(why)) if why.contains("another task already") => {}
+            other => return Err(format!("one thread is two tasks: {other:?}")),
+        }
+    }
+    stage.is_sound()?;
+    let is_of_life = |what: &FactKind| matches!(what, FactKind::Left | FactKind::Entered { .. });
+    let lives: Vec<bool> = stage.facts[mark..]
+        .iter()
+        .filter(|fact| is_of_life(&fact.what))
+        .map(|fact| fact.what == FactKind::Left)
+        .collect();
+    // Who had it before leaves first.
+    let expected: Vec<bool> = (0..2 * ROUNDS).map(|step| step % 2 == 0).collect();
+    match lives == expected {
+        true => Ok(()),
+        false => Err(format!("left (true) and entered: {lives:?}")),
+    }
+}
+
+/// A task that binds itself elsewhere is demoted, and has its reservation again if it is admitted for what it asked for;
+/// to what was approved it changes without being asked back. A demoted one that ends has left.
+pub fn who_asks_may_have_them() -> Result<(), String> {
+    let mut stage = Stage::load()?;
+    let (mut worker, other) = (Worker::start(Doing::Naps), Worker::start(Doing::Naps));
+    stage.must_admit(0, &wish(&worker, 0b0110))?;
+    stage.hear(0, 0, |what| *what == FactKind::Running)?;
+    worker.binds_itself(0b1000);
+    let asked = FactKind::Demoted {
+        asked: CpuSet::from_bits(0b1000),
+    };
+    stage.hear(0, 0, |what| *what == asked)?;
+    // An answer to another question, and another thread in its place.
+    let admit = |stage: &mut Stage, of: &Reservation| {
+        let admitted = stage.standing.admit(task(0), of);
+        admitted.map_err(|error| error.to_string())
+    };
+    if admit(&mut stage, &wish(&worker, 0b0110))? || admit(&mut stage, &wish(&other, 0b1000))? {
+        return Err(String::from("somebody was admitted who did not ask"));
+    }
+    let mark = stage.mark()?;
+    if !admit(&mut stage, &wish(&worker, 0b1000))? {
+        return Err(String::from("it is not admitted for what it asked for"));
+    }
+    let running = stage.hear(mark, 0, |what| *what == FactKind::Running)?;
+    if running.cpu != CpuId::new(3) {
+        return Err(format!("{running:?}"));
+    }
+    let (mark, cpus) = (stage.mark()?, CpuSet::from_bits(0b0010));
+    stage
+        .standing
+        .approve(task(0), &cpus)
+        .map_err(|error| error.to_string())?;
+    let bound = stage.standing.bind(worker.id, &cpus);
+    bound.map_err(|error| error.to_string())?;
+    stage.hear(mark, 0, |what| *what == FactKind::Affinity { cpus })?;
+    let demotions = stage.count(mark, 0, |what| matches!(what, FactKind::Demoted { .. }));
+    worker.binds_itself(0b0100);
+    stage.hear(mark, 0, |what| matches!(what, FactKind::Demoted { .. }))?;
+    worker.end();
+    stage.hear(mark, 0, |what| *what == FactKind::Left)?;
+    if demotions > 0 {
+        return Err(String::from("it was demoted for what was approved"));
+    }
+    // Its number is free; who is bound elsewhere than it is admitted for has asked for that.
+    let admitted = stage.standing.bind(other.id, &CpuSet::from_bits(0b1000));
+    admitted.map_err(|error| error.to_string())?;
+    let mark = stage.mark()?;
+    if !admit(&mut stage, &wish(&other, 0b0110))? {
+        return Err(String::from("the number is not free"));
+    }
+    stage.hear(mark, 0, |what| *what == asked)?;
+    stage.end()
+}
+
+/// Tasks of a CPU that goes offline run elsewhere; one that is offline when the machine is loaded is used once it is
+/// back.
+pub fn loses_and_regains_a_cpu() -> Result<(), String> {
+    const LOST: u64 = 2;
+    let lost = |fact: &Fact| fact.cpu == CpuId::new(2) && fact.what == GONE;
+    let back = |fact: &Fact| fact.cpu == CpuId::new(2) && fact.what == BACK;
+    const GONE: FactKind = FactKind::CpuLost {
+        why: Absence::Offline,
+    };
+    const BACK: FactKind = FactKind::CpuBack {
+        why: Absence::Offline,
+    };
+    let [one, two] = [Doing::Naps; 2].map(Worker::start);
+    let early = Offline::take(LOST)?;
+    let mut stage = Stage::load()?;
+    if !stage.take()?.iter().any(lost) {
+        return Err(String::from("nobody says that a CPU is offline already"));
+    }
+    stage.must_admit(0, &wish(&one, 0b1100))?;
+    stage.must_admit(1, &wish(&two, 0b1100))?;
+    let mark = stage.mark()?;
+    for index in [0, 1] {
+        let runs = stage.hear(mark, index, |what| *what == FactKind::Running)?;
+        if runs.cpu != CpuId::new(3) {
+            return Err(format!("on a CPU that is offline: {runs:?}"));
+        }
+    }
+    drop(early);
+    wait_for("the CPU to be back", || {
+        stage.take().ok()?.iter().any(back).then_some(())
+    })?;
+    one.does(Doing::Hogs);
+    runs_on(&mut stage, 2)?;
+    let again = Offline::take(LOST)?;
+    wait_for("the CPU to be gone", || {
+        stage.take().ok()?.iter().any(lost).then_some(())
+    })?;
+    let mark = stage.mark()?;
+    for index in [0, 1] {
+        stage.hear(mark, index, |what| *what == FactKind::Running)?;
+    }
+    drop(again);
+    runs_on(&mut stage, 2)?;
+    stage.end()
+}
+
+/// Waits until some task runs there.
+fn runs_on(stage: &mut Stage, cpu: usize) -> Result<(), String> {
+    wait_for(&format!("somebody to run on CPU {cpu}"), || {
+        let facts = stage.take().ok()?;
+        let mut runs = facts.iter().filter(|fact| fact.what == FactKind::Running);
+        runs.any(|fact| fact.cpu == CpuId::new(cpu)).then_some(())
+    })
+}
+
+/// What whoever holds the machine writes when all are admitted.
+const HELD: &str = "/tmp/held";
+
+/// A part to play: holds a machine whose tasks are these threads, of somebody else, until it is killed.
+pub fn hold(threads: &[u64]) {
+    let mut stage = Stage::load().unwrap();
+    for (index, &thread) in threads.iter().enumerate() {
+        let thread = Pid::from_raw(i32::try_from(thread).unwrap()).unwrap();
+        stage.must_admit(index, &wish_of(thread, ALL)).unwrap();
+        stage
+            .hear(0, index, |what| *what == FactKind::Running)
+            .unwrap();
+    }
+    fs::write(HELD, "").unwrap();
+    loop {
+        stage.standing.wait_until(u64::MAX);
+        stage.take().unwrap();
+    }
+}
+
+/// When the process that holds the machine is killed, its tasks go on as the kernel's own; another machine takes them
+/// in again.
+pub fn threads_outlive_the_holder() -> Result<(), String> {
+    let workers = [Doing::Naps, Doing::Hogs, Doing::Yields].map(Worker::start);
+    let numbers: Vec<String> = workers
+        .iter()
+        .map(|worker| worker.number().to_string())
+        .collect();
+    let mut holder = Actor::start(&format!("holds {}", numbers.join(" ")))?;
+    wait_for("the machine to be held", || {
+        fs::exists(HELD).ok()?.then_some(())
+    })?;
+    let pid = i32::try_from(holder.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.unwrap(), Signal::KILL).map_err(|error| error.to_string())?;
+    if holder.ends().is_ok() {
+        return Err(String::from("it ended by itself"));
+    }
+    wait_for_state("disabled")?;
+    for worker in &workers {
+        goes_on(worker.number(), 5)?;
+    }
+    let mut stage = Stage::load()?;
+    if state() != "enabled" {
+        return Err(format!("sched_ext is {}", state()));
+    }
+    for (index, worker) in workers.iter().enumerate() {
+        stage.must_admit(index, &wish(worker, ALL))?;
+        stage.hear(0, index, |what| *what == FactKind::Running)?;
+    }
+    stage.hear(0, 1, |what| *what == FactKind::Spent)?;
+    stage.end()
+}
+
+/// Threads enter and leave by dismissal or by their end, and nothing of them stays.
+pub fn come_and_go() -> Result<(), String> {
+    const ROUNDS: usize = 200;
+    let mut stage = Stage::load()?;
+    let stays = Worker::start(Doing::Naps);
+    stage.must_admit(0, &wish(&stays, ALL))?;
+    let mut open = None;
+    for round in 0..ROUNDS {
+        let number = 1 + round % 3;
+        let doing = [Doing::Naps, Doing::Hogs, Doing::Yields][round % 3];
+        let mut worker = Worker::start(doing);
+        let mark = stage.mark()?;
+        stage.must_admit(number, &wish(&worker, ALL))?;
+        match round % 4 {
+            0 => stage.dismiss(number)?,
+            1 => {
+                stage.hear(mark, number, |what| *what == FactKind::Running)?;
+                stage.dismiss(number)?;
+                goes_on(worker.number(), 1)?;
+            }
+            // In the middle of whatever it does.
+            2 => worker.end(),
+            _ => {
+                stage.hear(mark, number, |what| *what == FactKind::Running)?;
+                worker.end();
+            }
+        }
+        stage.hear(mark, number, |what| *what == FactKind::Left)?;
+        worker.end();
+        if round == 20 {
+            stage.is_sound()?;
+            open = Some(descriptors());
+        }
+    }
+    let lives = |is: &dyn Fn(&FactKind) -> bool| {
+        (1..4)
+            .map(|number| stage.count(0, number, is))
+            .sum::<usize>()
+    };
+    let came = lives(&|what| matches!(what, FactKind::Entered { .. }));
+    let went = lives(&|what| *what == FactKind::Left);
+    if (came, went) != (ROUNDS, ROUNDS) {
+        return Err(format!("{came} came and {went} went in {ROUNDS} rounds"));
+    }
+    if open != Some(descriptors()) {
+        return Err(format!(
+            "{open:?} descriptors were open, and {} are",
+            descriptors()
+        ));
+    }
+    let mark = stage.mark()?;
+    stage.hear(mark, 0, |what| *what == FactKind::Running)?;
+    stage.end()
+}
+
+/// How many descriptors this process has open.
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
