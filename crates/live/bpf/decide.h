@@ -193,6 +193,18 @@ static __always_inline u64 empty_slot(u32 cpu)
 	return sw_bit(cpu);
 }
 
+/*
+ * A CPU is gone or back. Beside an agent, who has to know at once, nobody is woken for what passes by itself:
+ * threads of interrupts take CPUs thousands of times in a second.
+ */
+static __always_inline void report_cpu(u32 kind, u64 now, u32 cpu, u32 why)
+{
+	if (agent_decides || why == SW_WHY_OFFLINE)
+		report(kind, now, 0, cpu, why);
+	else
+		tell(kind, now, 0, cpu, why);
+}
+
 /* The CPU is gone for a reason, with the lock held. */
 static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 {
@@ -202,7 +214,7 @@ static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 	if (was & why)
 		return 0;
 	c->gone = was | why;
-	report(SW_E_CPU_LOST, now, 0, cpu, why);
+	report_cpu(SW_E_CPU_LOST, now, cpu, why);
 	if (agent_decides)
 		return empty_slot(cpu);
 	return was ? 0 : sw_cpu_leave(&core, cpu);
@@ -216,7 +228,7 @@ static __always_inline u64 regain_cpu(u64 now, u32 cpu, u32 why)
 	if (!(c->gone & why))
 		return 0;
 	c->gone &= ~why;
-	report(SW_E_CPU_BACK, now, 0, cpu, why);
+	report_cpu(SW_E_CPU_BACK, now, cpu, why);
 	if (agent_decides)
 		return 0;
 	return c->gone ? 0 : sw_cpu_join(&core, cpu);

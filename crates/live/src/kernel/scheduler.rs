@@ -138,7 +138,7 @@ impl Scheduler {
     }
 
     /// Whoever waits until something is told is woken from now on by what an agent would be: by whoever leaves or
-    /// overruns, and by CPUs that come and go.
+    /// overruns, and by CPUs that go offline or come back.
     pub(crate) fn wake_for_news(&self) -> Result<(), LiveError> {
         tell(&self.commands.set_sleeping, &mut [1], "listen to")
     }

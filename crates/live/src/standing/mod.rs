@@ -185,8 +185,8 @@ impl Standing {
     }
 
     /// Returns at this instant of the monotonic clock, or when there is a fact that somebody ought to act upon:
-    /// a task has left, asks for other CPUs or has overrun; a CPU is gone or back. All other facts wait until
-    /// they are taken.
+    /// a task has left, uses or asks for other CPUs, or has overrun; a CPU went offline or came back. All other
+    /// facts wait until they are taken.
     pub fn wait_until(&self, at_ns: u64) {
         self.machine.wait_until(at_ns);
     }
