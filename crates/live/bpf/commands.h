@@ -7,6 +7,7 @@
 #define SW_COMMANDS_H
 
 #include "managed.h"
+#include "observed.h"
 
 /* With the lock held: whether the CPU is there to use. */
 static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
@@ -84,7 +85,7 @@ static __always_inline bool stays_awake(struct task_struct *p)
 }
 
 /*
- * Whether the thread may come in so: the task is not in already, and if it lost its reservation by asking for
+ * Whether the thread may come in so: the task is not in already, nor an observation, and if it lost its reservation by asking for
  * other CPUs, this is its thread and these are what it asked for last. An answer that comes late would bind it
  * to where it cannot run.
  */
@@ -92,7 +93,7 @@ static __always_inline bool is_wanted(struct task_struct *p, u32 i, u64 affinity
 {
 	const struct sw_managed *m = managed_at(i);
 
-	if (sw_task(&core, i)->state != SW_ABSENT)
+	if (sw_task(&core, i)->state != SW_ABSENT || m->observes)
 		return false;
 	return !m->demoted || (m->asked == affinity && known_number(p) == i);
 }

@@ -43,11 +43,16 @@ struct sw_managed {
 	u64 ran;		/* these three only where an agent decides: for how long, ns */
 	u32 stops;		/* how often it emptied its slot */
 	u32 finished;		/* how many jobs it told to be finished */
+	u32 observes;		/* the number is that of an observation, see observed.h */
+	u32 unused;
 } managed[SW_TASKS];
 
 struct sw_storage {
 	u32 number;		/* of the core; 0 for background work */
 	u32 admission;		/* by which it has that number */
+	u32 observed;		/* the number by which it is observed; 0 if it is not */
+	u32 observation;	/* the admission by which it has that */
+	u64 runs_since;		/* while it runs and is observed; else 0 */
 };
 
 struct {

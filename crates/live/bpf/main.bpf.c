@@ -4,7 +4,7 @@
  *
  * lock.h, trace.h, decide.h: the way of every decision; agent.h: where an agent in user space decides
  * instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
- * commands.h: what user space may ask. This file joins them.
+ * observed.h: ordinary work that is only watched; commands.h: what user space may ask. This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
 #define SW_GLOBAL
@@ -98,6 +98,8 @@ void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 
 	if (i)
 		woken(p, i);
+	else if (flags & SCX_ENQ_WAKEUP)
+		tell_observed(p, SW_E_WOKEN);
 }
 
 void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
@@ -109,6 +111,7 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 		started(i, cpu);
 		return;
 	}
+	observed_runs(p);
 	/* It may have had the CPU all the time and be ordinary work again. */
 	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
 		cpu_event(cpu, SW_WHY_TAKEN, false);
@@ -123,12 +126,13 @@ void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 current = READ_ONCE(cpu_at(cpu)->current);
 
-	if (!current)
-		return;
-	if (known_number(p) == current)
+	if (current && known_number(p) == current) {
 		stopped(current, cpu, runnable);
-	else
+		return;
+	}
+	if (current)
 		abandoned(cpu);
+	observed_stops(p, cpu);
 }
 
 void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
@@ -136,8 +140,12 @@ void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 	u32 i = number_of(p);
 
 	/* A change of its affinity takes a task off the queues too, and it is runnable all the time. */
-	if (i && (flags & SCX_DEQ_SLEEP))
+	if (!(flags & SCX_DEQ_SLEEP))
+		return;
+	if (i)
 		blocked(p, i);
+	else
+		tell_observed(p, SW_E_BLOCKED);
 }
 
 bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struct *to)
@@ -181,6 +189,7 @@ void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_
 
 	if (i)
 		left(p, i);
+	observed_ends(p);
 }
 
 void BPF_STRUCT_OPS(shiftwork_cpu_online, s32 cpu)

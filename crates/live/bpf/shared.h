@@ -8,8 +8,8 @@
 #define SW_SHARED_H
 
 /*
- * One fact, as it is put into the ring. All facts but SW_E_RUNNING are told under the core's lock, so
- * their order is that of the decisions.
+ * One fact, as it is put into the ring. All facts but SW_E_RUNNING, and those of ordinary work that is
+ * observed, are told under the core's lock, so their order is that of the decisions.
  */
 struct sw_event {
 	unsigned long long at;		/* monotonic clock, ns */

@@ -427,6 +427,11 @@ const TESTS: &[Test] = &[
     )
     .within(120),
     Test::new(
+        "a_standing_machine_observes_ordinary_work",
+        Group::Function,
+        standing::observes_ordinary_work,
+    ),
+    Test::new(
         "fifo_stands_in_for_sched_ext",
         Group::Fifo,
         privileges::fifo_stands_in_for_sched_ext,

@@ -1,5 +1,6 @@
 //! The in-kernel machine: the core decides, inside the kernel.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, Priority, Share, TaskId};
 
-use super::scheduler::{Scheduler, bits, number, tell, words};
+use super::scheduler::{Scheduler, bits, halves, number, tell, words};
 use crate::LiveError;
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
@@ -26,9 +27,39 @@ impl KernelMachine {
         Self { scheduler }
     }
 
+    /// The thread is observed by this number. `false` as for [`admit`](Machine::admit).
+    pub(crate) fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
+        let raw = thread.as_raw_nonzero().get() as u64;
+        let mut words = [0, 0, 0, 0, halves(raw, number(task)?), 0];
+        is_there(thread, self.scheduler.commands.observe.call(&mut words))
+    }
+
+    /// It is observed no more.
+    pub(crate) fn stop_observing(&mut self, task: TaskId) -> Result<(), LiveError> {
+        let mut words = [0, number(task)?];
+        let commands = &self.scheduler.commands;
+        tell(
+            &commands.stop_observing,
+            &mut words,
+            "end an observation in",
+        )
+    }
+
     /// Can be read from when [`wait_until`](Machine::wait_until) would return early.
     pub(crate) fn ear(&self) -> BorrowedFd<'_> {
         self.scheduler.ear()
+    }
+}
+
+/// Whether the thread is there, by what the kernel answered to whoever wants it to be a task.
+fn is_there(thread: Pid, answer: io::Result<()>) -> Result<bool, LiveError> {
+    let Err(error) = answer else { return Ok(true) };
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => Ok(false),
+        Some(libc::EBUSY) => Err(LiveError::Reservation(format!(
+            "thread {thread} has another number already; that has to be given up first"
+        ))),
+        _ => Err(LiveError::system("admit a task")(error)),
     }
 }
 
@@ -40,23 +71,12 @@ impl Machine for KernelMachine {
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<bool, LiveError> {
         let mut words = words(task, of, of.budget())?;
         let commands = &self.scheduler.commands;
-        let there = |told: std::io::Result<()>| match told {
-            Ok(()) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                Err(LiveError::Reservation(format!(
-                    "thread {} is another task already; that has to be dismissed first",
-                    of.thread
-                )))
-            }
-            Err(error) => Err(LiveError::system("admit a task")(error)),
-        };
-        if !there(commands.admit.call(&mut words))? {
+        if !is_there(of.thread, commands.admit.call(&mut words))? {
             return Ok(false);
         }
         // What the kernel was doing with the thread, which was nobody's then, is over after this.
         pass_run_queue(of.thread);
-        there(commands.settle.call(&mut words))
+        is_there(of.thread, commands.settle.call(&mut words))
     }
 
     fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {

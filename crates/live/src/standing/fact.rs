@@ -180,7 +180,7 @@ pub(super) struct Arranged {
 }
 
 impl Arranged {
-    /// The facts of these events. All but [`FactKind::Running`] come in order; where one comes so late that later
+    /// The facts of these events. All but [`FactKind::Running`], and those of observed threads, come in order; where one comes so late that later
     /// ones have been told, its instant is theirs.
     pub(super) fn arrange(&mut self, events: &[Event]) -> Vec<Fact> {
         let mut facts: Vec<Fact> = events.iter().filter_map(Fact::of).collect();

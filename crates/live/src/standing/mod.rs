@@ -49,7 +49,7 @@ pub struct Settings {
 pub struct Standing {
     machine: KernelMachine,
     cpus: CpuSet,
-    /// Who was admitted last by each number.
+    /// Who was admitted or observed last by each number.
     threads: BTreeMap<TaskId, Pid>,
     told: Arranged,
 }
@@ -99,7 +99,7 @@ impl Standing {
     /// `false`: there is no such thread, or the task takes part already, or asks for other CPUs by now.
     ///
     /// # Errors
-    /// If the reservation can be nobody's, or the thread is another task already.
+    /// If the reservation can be nobody's, or the thread is another task already, which has to be dismissed first.
     pub fn admit(&mut self, task: TaskId, of: &Reservation) -> Result<bool, LiveError> {
         let parameters = of.parameters(&self.cpus)?;
         let admitted = self.machine.admit(task, &parameters)?;
@@ -150,6 +150,37 @@ impl Standing {
         set_affinity(Some(thread), cpus).map_err(LiveError::system(format!(
             "bind thread {thread} to CPUs {cpus}"
         )))
+    }
+
+    /// The thread is told to have [woken](FactKind::Woken), [blocked](FactKind::Blocked) and
+    /// [stopped](FactKind::Stopped) under this number while it is ordinary work, from when it next does; and to have
+    /// [left](FactKind::Left) when it ends. Nothing is reserved for it, and nobody decides by it. It may be admitted
+    /// meanwhile, by another number.
+    ///
+    /// `false`: there is no such thread, or the number is somebody's.
+    ///
+    /// # Errors
+    /// If the thread is observed already.
+    pub fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
+        let observed = self.machine.observe(task, thread)?;
+        if observed {
+            self.threads.insert(task, thread);
+        }
+        Ok(observed)
+    }
+
+    /// The thread that is observed by this number is so no more, and the number is nobody's. Nothing happens where
+    /// there is none.
+    ///
+    /// # Errors
+    /// If the scheduler is gone.
+    pub fn stop_observing(&mut self, task: TaskId) -> Result<(), LiveError> {
+        self.machine.stop_observing(task)?;
+        if let Some(&thread) = self.threads.get(&task) {
+            // What it was just about to tell is told.
+            pass_run_queue(thread);
+        }
+        Ok(())
     }
 
     /// What waiting background work gets of each CPU from now on.

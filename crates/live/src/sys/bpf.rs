@@ -124,6 +124,8 @@ pub(crate) struct Commands {
     pub(crate) set_sleeping: Command,
     pub(crate) probe_records: Command,
     pub(crate) level: Command,
+    pub(crate) observe: Command,
+    pub(crate) stop_observing: Command,
 }
 
 /// The programs, loaded, and attached as the machine's scheduler while this exists.
@@ -254,6 +256,8 @@ impl Loaded {
             set_sleeping: command(&programs.set_sleeping)?,
             probe_records: command(&programs.probe_records)?,
             level: command(&programs.level)?,
+            observe: command(&programs.observe)?,
+            stop_observing: command(&programs.stop_observing)?,
         })
     }
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ordinary work that is observed: it is told when it wants to run and for how long it does, while it is ordinary
+ * work. Nobody decides anything by that. An observation has a number, as a task has, and only one of both.
+ *
+ * Told without the lock, so that only the order of one thread's facts is theirs; and where nobody is observed
+ * nothing is looked up.
+ */
+#ifndef SW_OBSERVED_H
+#define SW_OBSERVED_H
+
+#include "decide.h"
+
+/* How many there are. */
+u32 observations;
+
+/* What is kept of a thread that is observed now; NULL of all others. */
+static __always_inline struct sw_storage *observed(struct task_struct *p)
+{
+	struct sw_storage *s;
+
+	if (!READ_ONCE(observations))
+		return NULL;
+	s = bpf_task_storage_get(&storage, p, 0, 0);
+	if (!s || !s->observed || s->observation != READ_ONCE(managed_at(s->observed)->admission))
+		return NULL;
+	return s;
+}
+
+static __always_inline void tell_observed(struct task_struct *p, u32 kind)
+{
+	struct sw_storage *s = observed(p);
+
+	if (s)
+		tell(kind, bpf_ktime_get_ns(), s->observed, scx_bpf_task_cpu(p), 0);
+}
+
+static __always_inline void observed_runs(struct task_struct *p)
+{
+	struct sw_storage *s = observed(p);
+
+	if (s)
+		s->runs_since = bpf_ktime_get_ns();
+}
+
+static __always_inline void observed_stops(struct task_struct *p, u32 cpu)
+{
+	struct sw_storage *s = observed(p);
+	u64 now;
+
+	/* It may have begun to run before anybody wanted to know. */
+	if (!s || !s->runs_since)
+		return;
+	now = bpf_ktime_get_ns();
+	tell(SW_E_STOPPED, now, s->observed, cpu, now - s->runs_since);
+	s->runs_since = 0;
+}
+
+/* With the lock held: nobody is observed by this number any more. Whether somebody was. */
+static __always_inline bool end_observing(u32 i)
+{
+	struct sw_managed *m = managed_at(i);
+
+	if (!m->observes)
+		return false;
+	m->observes = 0;
+	m->admission++;
+	observations--;
+	return true;
+}
+
+/* The thread has ended. */
+static __always_inline void observed_ends(struct task_struct *p)
+{
+	struct sw_storage *s = observed(p);
+	unsigned long flags;
+	u64 now;
+	u32 i;
+
+	if (!s)
+		return;
+	i = s->observed;
+	bpf_local_irq_save(&flags);
+	now = begin();
+	if (s->observation == managed_at(i)->admission && end_observing(i))
+		report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+}
+
+/* The thread is observed by this number from when it next wakes up or runs. */
+SEC("syscall")
+int observe(struct sw_admit *a)
+{
+	u32 i = a->task, thread = a->thread;
+	struct sw_managed *m = managed_at(i);
+	struct task_struct *p;
+	struct sw_storage *s;
+	unsigned long flags;
+	int error = 0;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	p = bpf_task_from_vpid(thread);
+	if (!p)
+		return -ESRCH;
+	s = bpf_task_storage_get(&storage, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s) {
+		bpf_task_release(p);
+		return -ENOMEM;
+	}
+	bpf_local_irq_save(&flags);
+	begin();
+	if (observed(p)) {
+		error = -EBUSY;
+	} else if (sw_task(&core, i)->state != SW_ABSENT || m->demoted || m->observes) {
+		error = -ESRCH;
+	} else {
+		m->observes = 1;
+		observations++;
+		s->runs_since = 0;
+		s->observation = ++m->admission;
+		s->observed = i;
+	}
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+	bpf_task_release(p);
+	return error;
+}
+
+/* The thread of this number is observed no more. */
+SEC("syscall")
+int stop_observing(struct sw_change *a)
+{
+	u32 i = a->task;
+	unsigned long flags;
+
+	if (!i || i > SW_TASKS)
+		return -ERANGE;
+	bpf_local_irq_save(&flags);
+	begin();
+	end_observing(i);
+	core_unlock();
+	bpf_local_irq_restore(&flags);
+	return 0;
+}
+
+#endif
