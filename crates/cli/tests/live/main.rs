@@ -394,7 +394,8 @@ const TESTS: &[Test] = &[
         "a_standing_machine_tells_what_its_threads_do",
         Group::Function,
         standing::tells_what_threads_do,
-    ),
+    )
+    .within(120),
     Test::new(
         "a_standing_machine_wakes_whoever_has_to_act",
         Group::Function,
@@ -404,12 +405,14 @@ const TESTS: &[Test] = &[
         "the_number_of_a_standing_task_is_used_again",
         Group::Function,
         standing::numbers_are_used_again,
-    ),
+    )
+    .within(120),
     Test::new(
         "who_asks_a_standing_machine_for_other_cpus_may_have_them",
         Group::Function,
         standing::who_asks_may_have_them,
-    ),
+    )
+    .within(120),
     Test::new(
         "a_standing_machine_loses_and_regains_a_cpu",
         Group::Function,
@@ -419,7 +422,8 @@ const TESTS: &[Test] = &[
         "threads_outlive_who_holds_a_standing_machine",
         Group::Function,
         standing::threads_outlive_the_holder,
-    ),
+    )
+    .within(120),
     Test::new(
         "threads_come_to_a_standing_machine_and_go_two_hundred_times",
         Group::Function,
