@@ -1,7 +1,38 @@
 //! What programs and the agent say to each other: the varlink interface `org.shiftwork.Agent`.
 //!
-//! This crate owns the words of the interface and a client that is as small as can be. It must never decide
-//! anything, nor know the agent's inside. Start reading at `org.shiftwork.Agent.varlink`.
+//! This crate owns the words of the interface, and how they become bytes. It must never decide anything, nor know the agent's inside. Start reading at
+//! `org.shiftwork.Agent.varlink`; `call.rs` and `state.rs` are the same in Rust, and a test compares them.
+
+mod call;
+mod error;
+mod inbox;
+mod message;
+mod nanoseconds;
+mod reservation;
+mod state;
+
+pub use call::{
+    Admit, Admitted, Answer, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Explain,
+    Explained, GetRecord, GetStatus, GotRecord, GotStatus, NoCall, Observation, ObservationEnded,
+    Observe, Observing,
+};
+pub use error::{Error, ServiceError};
+pub use inbox::{Inbox, TooLong};
+pub use message::{Request, answer_bytes, error_bytes, request_bytes};
+pub use reservation::{OnOverrun, Reservation};
+pub use state::{Cpu, Room, State, Status, Task};
+
+/// The name of the interface; a method's full name is this, a dot, and the method.
+pub const INTERFACE: &str = "org.shiftwork.Agent";
 
 /// The interface, for whoever asks the agent what it understands.
 pub const DESCRIPTION: &str = include_str!("org.shiftwork.Agent.varlink");
+
+/// The name of the interface that every varlink service has.
+pub const SERVICE_INTERFACE: &str = "org.varlink.service";
+
+/// The interface that every varlink service has.
+///
+/// # Source
+/// <https://varlink.org/Service>
+pub const SERVICE_DESCRIPTION: &str = include_str!("org.varlink.service.varlink");

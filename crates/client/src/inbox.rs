@@ -1,0 +1,209 @@
+//! Bytes as they come in, cut into messages.
+
+/// Bytes of a stream that become messages, each ended by NUL.
+///
+/// No byte is searched for NUL twice, so that whoever sends them one by one costs no more.
+///
+/// Invariant: `start <= searched <= bytes.len()`; there is no NUL in `start..searched`, and if there
+/// is one beyond `searched`, it is at `end`.
+///
+/// ```text
+/// bytes  taken | the message so far ... | not searched yet ...
+///              start                    searched
+/// ```
+#[derive(Debug)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    start: usize,
+    searched: usize,
+    end: Option<usize>,
+    longest: usize,
+}
+
+/// A message is longer than it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// How many bytes a message may have without its NUL.
+    pub longest: usize,
+}
+
+impl Inbox {
+    /// Nothing yet; a message may have `longest` bytes without its NUL.
+    pub const fn new(longest: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            start: 0,
+            searched: 0,
+            end: None,
+            longest,
+        }
+    }
+
+    /// Takes the next bytes of the stream, however they are cut.
+    ///
+    /// Keeps all of them: whoever wants a bound reads only while there is no message
+    /// ([`Self::has_message`]) and ends the stream at a [`TooLong`].
+    pub fn push(&mut self, bytes: &[u8]) {
+        // What was taken makes room before more is needed; each byte moves once for each push at most.
+        self.bytes.drain(..self.start);
+        self.searched -= self.start;
+        self.end = self.end.map(|end| end - self.start);
+        self.start = 0;
+        self.bytes.extend_from_slice(bytes);
+        self.search();
+    }
+
+    /// The next message without its NUL, `None` until it is complete.
+    ///
+    /// # Errors
+    /// If it is longer than it may be, as soon as that is sure. The stream is of no use then.
+    pub fn next_message(&mut self) -> Result<Option<&[u8]>, TooLong> {
+        let so_far = self.end.unwrap_or(self.searched) - self.start;
+        if so_far > self.longest {
+            return Err(TooLong {
+                longest: self.longest,
+            });
+        }
+        let Some(end) = self.end.take() else {
+            return Ok(None);
+        };
+        let begin = std::mem::replace(&mut self.start, end + 1);
+        self.searched = self.start;
+        self.search();
+        Ok(Some(&self.bytes[begin..end]))
+    }
+
+    /// Whether [`Self::next_message`] has something to say.
+    pub fn has_message(&self) -> bool {
+        self.end.is_some() || self.searched - self.start > self.longest
+    }
+
+    /// Whether there are bytes that no NUL has ended yet.
+    pub fn has_partial(&self) -> bool {
+        self.bytes
+            .get(self.start..)
+            .is_some_and(|rest| !rest.is_empty())
+            && self.end.is_none()
+    }
+
+    /// How many bytes it keeps.
+    pub fn held(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    fn search(&mut self) {
+        if self.end.is_some() {
+            return;
+        }
+        let rest = &self.bytes[self.searched..];
+        match rest.iter().position(|&byte| byte == 0) {
+            Some(place) => {
+                self.searched += place;
+                self.end = Some(self.searched);
+            }
+            None => self.searched = self.bytes.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition: a message is what lies before each NUL.
+    fn messages_of(stream: &[u8]) -> Vec<Vec<u8>> {
+        let mut parts: Vec<Vec<u8>> = stream.split(|&byte| byte == 0).map(Vec::from).collect();
+        parts.pop();
+        parts
+    }
+
+    /// Takes what is complete.
+    fn take(inbox: &mut Inbox, into: &mut Vec<Vec<u8>>) {
+        while let Some(message) = inbox.next_message().unwrap() {
+            into.push(message.to_vec());
+        }
+    }
+
+    #[test]
+    fn however_a_stream_is_cut_the_messages_are_the_same() {
+        let streams: [&[u8]; 5] = [
+            b"",
+            b"\0\0\0",
+            b"ab\0c\0\0defg\0h",
+            b"abcdefghij",
+            b"a\0b\0c\0",
+        ];
+        for stream in streams {
+            let bits = stream.len().saturating_sub(1) as u32;
+            for cuts in 0..1_u32 << bits {
+                let mut inbox = Inbox::new(100);
+                let mut found = Vec::new();
+                let mut begin = 0;
+                for end in 1..=stream.len() {
+                    let cut_here = end == stream.len() || cuts >> (end - 1) & 1 == 1;
+                    if cut_here {
+                        inbox.push(&stream[begin..end]);
+                        begin = end;
+                        // Half of the time, messages are left to lie for a while.
+                        if cuts.count_ones() % 2 == 0 {
+                            take(&mut inbox, &mut found);
+                            let partial = stream[..end].last().is_some_and(|&byte| byte != 0);
+                            assert_eq!(inbox.has_partial(), partial, "{stream:?} cut {cuts:b}");
+                        }
+                    }
+                }
+                take(&mut inbox, &mut found);
+                assert_eq!(found, messages_of(stream), "{stream:?} cut {cuts:b}");
+                assert!(!inbox.has_message());
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_may_be_as_long_as_said_and_no_longer() {
+        for length in 0..8 {
+            for chunk in 1..=8 {
+                let mut inbox = Inbox::new(4);
+                let mut stream = vec![b'a'; length];
+                stream.push(0);
+                let mut outcome = Ok(None);
+                for part in stream.chunks(chunk) {
+                    inbox.push(part);
+                    outcome = inbox.next_message().map(|message| message.map(Vec::from));
+                    if outcome.is_err() {
+                        break;
+                    }
+                }
+                let expected = if length <= 4 {
+                    Ok(Some(vec![b'a'; length]))
+                } else {
+                    Err(TooLong { longest: 4 })
+                };
+                assert_eq!(outcome, expected, "length {length}, chunks of {chunk}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_known_before_it_ends() {
+        let mut inbox = Inbox::new(4);
+        inbox.push(b"abcd");
+        assert!(!inbox.has_message());
+        inbox.push(b"e");
+        assert!(inbox.has_message());
+        assert_eq!(inbox.next_message(), Err(TooLong { longest: 4 }));
+    }
+
+    #[test]
+    fn what_was_taken_is_not_kept() {
+        let mut inbox = Inbox::new(100);
+        for _ in 0..1_000 {
+            inbox.push(b"a message\0and a part");
+            while inbox.next_message().unwrap().is_some() {}
+            inbox.push(b" of another\0");
+            while inbox.next_message().unwrap().is_some() {}
+            assert_eq!(inbox.held(), 0);
+        }
+        assert!(inbox.bytes.capacity() < 1_000);
+    }
+}
