@@ -1,10 +1,13 @@
 //! What programs and the agent say to each other: the varlink interface `org.shiftwork.Agent`.
 //!
-//! This crate owns the words of the interface, and how they become bytes. It must never decide anything, nor know the agent's inside. Start reading at
+//! This crate owns the words of the interface, how they become bytes, and a client that is as small as
+//! can be. It must never decide anything, nor know the agent's inside. Start reading at
 //! `org.shiftwork.Agent.varlink`; `call.rs` and `state.rs` are the same in Rust, and a test compares them.
 
 mod call;
+mod client;
 mod error;
+mod failure;
 mod inbox;
 mod message;
 mod nanoseconds;
@@ -16,7 +19,9 @@ pub use call::{
     Explained, GetRecord, GetStatus, GotRecord, GotStatus, NoCall, Observation, ObservationEnded,
     Observe, Observing,
 };
+pub use client::{Client, DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
 pub use error::{Error, ServiceError};
+pub use failure::Failure;
 pub use inbox::{Inbox, TooLong};
 pub use message::{Request, answer_bytes, error_bytes, request_bytes};
 pub use reservation::{OnOverrun, Reservation};

@@ -1,0 +1,254 @@
+//! A connection to the agent.
+
+use std::env;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::net::{SendFlags, send};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::call::{
+    Admit, Admitted, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Explain, Explained,
+    GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded, Observe, Observing,
+};
+use crate::error::{Error, ServiceError};
+use crate::failure::Failure;
+use crate::inbox::Inbox;
+use crate::message::{Reply, request_bytes};
+use crate::reservation::Reservation;
+use crate::state::Status;
+
+/// Where the agent listens unless it is told otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/shiftwork/agent.sock";
+
+/// The environment variable that names another socket.
+pub const SOCKET_VARIABLE: &str = "SHIFTWORK_SOCKET";
+
+/// The longest answer that is taken, in bytes. The longest that an agent gives is a record, and agents
+/// remember less than this.
+const ANSWER_MAX: usize = 256 << 20;
+
+/// Where the agent of this machine listens: what [`SOCKET_VARIABLE`] says, by default [`DEFAULT_SOCKET`].
+pub fn socket_path() -> PathBuf {
+    env::var_os(SOCKET_VARIABLE)
+        .filter(|path| !path.is_empty())
+        .map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from)
+}
+
+/// A connection to the agent: each method makes one call and waits for the answer.
+///
+/// Reservations do not end with the connection, but with their threads.
+#[derive(Debug)]
+pub struct Client {
+    socket: PathBuf,
+    /// `None` once an answer may be under way that nobody waits for.
+    stream: Option<UnixStream>,
+    inbox: Inbox,
+}
+
+impl Client {
+    /// How long a call waits for its answer. Agents answer within milliseconds.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Connects to the agent that listens there; mostly that is [`socket_path`].
+    ///
+    /// # Errors
+    /// If nobody listens there, or not to the caller.
+    pub fn connect(socket: impl AsRef<Path>) -> Result<Self, Failure> {
+        let socket = socket.as_ref();
+        let stream = UnixStream::connect(socket)
+            .and_then(|stream| {
+                stream.set_read_timeout(Some(Self::PATIENCE))?;
+                stream.set_write_timeout(Some(Self::PATIENCE))?;
+                Ok(stream)
+            })
+            .map_err(|error| Failure::of_connecting(socket, error))?;
+        Ok(Self {
+            socket: socket.to_owned(),
+            stream: Some(stream),
+            inbox: Inbox::new(ANSWER_MAX),
+        })
+    }
+
+    /// Reserves time for a thread of this process, or of another one of the same user; without a
+    /// thread, for the first of this process.
+    ///
+    /// # Errors
+    /// If there is no room, or the agent does not answer.
+    pub fn admit(
+        &mut self,
+        name: &str,
+        thread: Option<u32>,
+        reservation: &Reservation,
+    ) -> Result<Admitted, Failure> {
+        self.call(&Call::Admit(Admit {
+            name: name.into(),
+            thread,
+            reservation: reservation.clone(),
+        }))
+    }
+
+    /// Gives a task another reservation, and says what is guaranteed then.
+    ///
+    /// # Errors
+    /// If there is no room or no such task, or the agent does not answer. The task keeps what it had.
+    pub fn change(&mut self, task: u32, reservation: &Reservation) -> Result<String, Failure> {
+        let changed: Changed = self.call(&Call::Change(Change {
+            task,
+            reservation: reservation.clone(),
+        }))?;
+        Ok(changed.guarantee)
+    }
+
+    /// Ends a reservation; the thread goes on in the background.
+    ///
+    /// # Errors
+    /// If there is no such task, or the agent does not answer.
+    pub fn dismiss(&mut self, task: u32) -> Result<(), Failure> {
+        let Dismissed {} = self.call(&Call::Dismiss(Dismiss { task }))?;
+        Ok(())
+    }
+
+    /// How everything is.
+    ///
+    /// # Errors
+    /// If the agent does not answer.
+    pub fn status(&mut self) -> Result<Status, Failure> {
+        let got: GotStatus = self.call(&Call::GetStatus(GetStatus {}))?;
+        Ok(got.status)
+    }
+
+    /// Watches a thread as [`Self::admit`] takes it, without reserving anything; returns the number
+    /// for [`Self::end_observation`].
+    ///
+    /// # Errors
+    /// If there is no such thread, or the agent does not answer.
+    pub fn observe(&mut self, thread: Option<u32>) -> Result<u32, Failure> {
+        let observing: Observing = self.call(&Call::Observe(Observe { thread }))?;
+        Ok(observing.task)
+    }
+
+    /// What was observed.
+    ///
+    /// # Errors
+    /// If nothing is observed by this number, or the agent does not answer.
+    pub fn end_observation(&mut self, task: u32) -> Result<Observation, Failure> {
+        let ended: ObservationEnded = self.call(&Call::EndObservation(EndObservation { task }))?;
+        Ok(ended.observation)
+    }
+
+    /// What the agent remembers of the last `seconds`, all of it if there is no number: NDJSON, one
+    /// fact a line.
+    ///
+    /// # Errors
+    /// If the agent does not answer.
+    pub fn record(&mut self, seconds: Option<f64>) -> Result<String, Failure> {
+        let got: GotRecord = self.call(&Call::GetRecord(GetRecord { seconds }))?;
+        Ok(got.record)
+    }
+
+    /// Why the last `count` deadlines were missed, the newest last.
+    ///
+    /// # Errors
+    /// If the agent does not answer.
+    pub fn explain(&mut self, count: Option<u32>) -> Result<Vec<String>, Failure> {
+        let explained: Explained = self.call(&Call::Explain(Explain { count }))?;
+        Ok(explained.explanations)
+    }
+
+    fn call<A: DeserializeOwned>(&mut self, call: &Call) -> Result<A, Failure> {
+        let reply = self.exchange(&request_bytes(call))?;
+        self.answer_in(&reply)
+    }
+
+    /// Sends a message and waits for the next that comes.
+    fn exchange(&mut self, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        // If this fails half-way, the connection is not used again: the next message that comes might
+        // answer this call instead of the next one.
+        let mut stream = self
+            .stream
+            .take()
+            .ok_or_else(|| self.lost(io::ErrorKind::NotConnected.into()))?;
+        let sent = send_all(&stream, message);
+        // An agent that has no room for one more connection says so and closes it: that may be there
+        // to read although nothing could be sent.
+        let reply = match (self.receive(&mut stream), sent) {
+            (Ok(reply), _) => reply,
+            (Err(_), Err(error)) => return Err(self.lost(error)),
+            (Err(failure), Ok(())) => return Err(failure),
+        };
+        self.stream = Some(stream);
+        Ok(reply)
+    }
+
+    fn receive(&mut self, stream: &mut UnixStream) -> Result<Vec<u8>, Failure> {
+        let mut chunk = [0; 64 << 10];
+        loop {
+            match self.inbox.next_message() {
+                Ok(Some(message)) => return Ok(message.to_vec()),
+                Ok(None) => {}
+                Err(too_long) => {
+                    let longest = too_long.longest;
+                    return Err(self.garbled(format!("an answer is longer than {longest} bytes")));
+                }
+            }
+            match stream.read(&mut chunk) {
+                Ok(0) => return Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
+                Ok(length) => self.inbox.push(&chunk[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+    }
+
+    fn answer_in<A: DeserializeOwned>(&self, message: &[u8]) -> Result<A, Failure> {
+        let reply: Reply =
+            serde_json::from_slice(message).map_err(|error| self.garbled(error.to_string()))?;
+        let parameters = reply
+            .parameters
+            .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let Some(name) = reply.error else {
+            return serde_json::from_value(parameters)
+                .map_err(|error| self.garbled(error.to_string()));
+        };
+        let error = serde_json::json!({ "error": name, "parameters": parameters });
+        if let Ok(error) = serde_json::from_value::<Error>(error.clone()) {
+            return Err(Failure::Agent(error));
+        }
+        match serde_json::from_value::<ServiceError>(error) {
+            Ok(error) => Err(Failure::Service(error)),
+            Err(_) => Err(self.garbled(format!("it fails by `{name}`"))),
+        }
+    }
+
+    fn lost(&self, error: io::Error) -> Failure {
+        let socket = self.socket.clone();
+        match error.kind() {
+            // Which of the two a socket says once its time is over depends on the system.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::Silent { socket },
+            _ => Failure::Lost { socket, error },
+        }
+    }
+
+    fn garbled(&self, reason: String) -> Failure {
+        Failure::Garbled {
+            socket: self.socket.clone(),
+            reason,
+        }
+    }
+}
+
+/// Sends everything. Programs that do not ignore SIGPIPE do not die of an agent that does.
+fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match send(stream, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => bytes = &bytes[sent..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

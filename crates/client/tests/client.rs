@@ -1,0 +1,162 @@
+//! What a program is told when the agent answers, answers badly, or not at all.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::thread;
+
+use shiftwork_client::{Client, Error, Failure, Reservation, ServiceError};
+use shiftwork_model::Span;
+
+/// Makes calls to a listener that gives these replies, one for each message; returns what it heard.
+fn converse(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    thread::scope(|scope| {
+        let heard = scope.spawn(|| {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(&stream);
+            let mut heard = Vec::new();
+            for reply in replies {
+                reader.read_until(0, &mut heard).unwrap();
+                (&stream).write_all(reply).unwrap();
+            }
+            String::from_utf8(heard).unwrap()
+        });
+        calls(&path);
+        heard.join().unwrap()
+    })
+}
+
+#[test]
+fn calls_and_answers_go_over_the_socket() {
+    let heard = converse(
+        &[
+            b"{\"parameters\":{\"task\":3,\"guarantee\":\"hard\"}}\0",
+            b"{\"parameters\":{\"guarantee\":\"none\"}}\0",
+            b"{\"parameters\":{}}\0",
+            b"{}\0",
+            b"{\"parameters\":{\"explanations\":[\"one\"]}}\0",
+        ],
+        |path| {
+            let mut client = Client::connect(path).unwrap();
+            let reservation = Reservation::new(Span::from_ms(1), Span::from_ms(10));
+            let admitted = client.admit("imu", None, &reservation).unwrap();
+            assert_eq!((admitted.task, admitted.guarantee.as_str()), (3, "hard"));
+            assert_eq!(client.change(3, &reservation).unwrap(), "none");
+            client.dismiss(3).unwrap();
+            client.dismiss(4).unwrap();
+            assert_eq!(client.explain(Some(1)).unwrap(), ["one"]);
+        },
+    );
+    assert_eq!(
+        heard,
+        concat!(
+            r#"{"method":"org.shiftwork.Agent.Admit","parameters":{"name":"imu","#,
+            r#""reservation":{"cost":1000000,"period":10000000}}}"#,
+            "\0",
+            r#"{"method":"org.shiftwork.Agent.Change","parameters":{"task":3,"#,
+            r#""reservation":{"cost":1000000,"period":10000000}}}"#,
+            "\0",
+            r#"{"method":"org.shiftwork.Agent.Dismiss","parameters":{"task":3}}"#,
+            "\0",
+            r#"{"method":"org.shiftwork.Agent.Dismiss","parameters":{"task":4}}"#,
+            "\0",
+            r#"{"method":"org.shiftwork.Agent.Explain","parameters":{"count":1}}"#,
+            "\0",
+        )
+    );
+}
+
+#[test]
+fn errors_come_back_as_what_they_are() {
+    converse(
+        &[
+            b"{\"error\":\"org.shiftwork.Agent.Refused\",\"parameters\":{\"reason\":\"full\"}}\0",
+            b"{\"error\":\"org.varlink.service.MethodNotFound\",\"parameters\":{\"method\":\"m\"}}\0",
+            b"{\"error\":\"org.example.Odd\"}\0",
+            b"{\"parameters\":{\"explanations\":7}}\0",
+            b"[1\0",
+        ],
+        |path| {
+            let mut client = Client::connect(path).unwrap();
+            let mut answer = || client.explain(None).unwrap_err();
+            assert!(
+                matches!(answer(), Failure::Agent(Error::Refused { reason }) if reason == "full")
+            );
+            assert!(matches!(
+                answer(),
+                Failure::Service(ServiceError::MethodNotFound { method }) if method == "m"
+            ));
+            for _ in 0..3 {
+                assert!(matches!(answer(), Failure::Garbled { .. }));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_connection_that_broke_is_not_used_again() {
+    converse(&[b"{\"parameters\":"], |path| {
+        let mut client = Client::connect(path).unwrap();
+        for _ in 0..2 {
+            let failure = client.status().unwrap_err();
+            assert!(matches!(failure, Failure::Lost { .. }), "{failure}");
+        }
+    });
+}
+
+#[test]
+fn what_an_agent_said_before_it_hung_up_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut client = Client::connect(&path).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream
+        .write_all(
+            b"{\"error\":\"org.shiftwork.Agent.Exhausted\",\"parameters\":{\"limit\":\"7\"}}\0",
+        )
+        .unwrap();
+    drop(stream);
+    let failure = client.status().unwrap_err();
+    assert!(
+        matches!(&failure, Failure::Agent(Error::Exhausted { limit }) if limit == "7"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn nobody_there_is_told_from_nobody_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let no_agent = |path: &Path| {
+        let failure = Client::connect(path).unwrap_err();
+        matches!(failure, Failure::NoAgent { socket } if socket == path)
+    };
+    assert!(no_agent(&path), "no file");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(no_agent(&path), "the file of a dead one");
+
+    let _listener = UnixListener::bind(folder.path().join("other.sock")).unwrap();
+    fs::set_permissions(
+        folder.path().join("other.sock"),
+        Permissions::from_mode(0o0),
+    )
+    .unwrap();
+    if rustix::process::geteuid().is_root() {
+        // Nothing is forbidden to root; what others are told is tested in `failure.rs`.
+        assert!(Client::connect(folder.path().join("other.sock")).is_ok());
+        return;
+    }
+    let failure = Client::connect(folder.path().join("other.sock")).unwrap_err();
+    assert!(
+        matches!(failure, Failure::NotPermitted { group: Some(_), .. }),
+        "{failure}"
+    );
+}
