@@ -33,3 +33,4 @@ pub use error::LiveError;
 pub use overheads::Overheads;
 pub use plan::{Attention, Deciding, Options, Plan};
 pub use run::{Ended, Progress, Report, run_while};
+pub use sys::peer::{PeerCredentials, peer_credentials, peer_process};

@@ -6,6 +6,7 @@
 pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod memory;
+pub(crate) mod peer;
 pub(crate) mod process;
 pub(crate) mod thread;
 pub(crate) mod word;
