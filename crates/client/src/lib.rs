@@ -1,11 +1,12 @@
 //! What programs and the agent say to each other: the varlink interface `org.shiftwork.Agent`.
 //!
-//! This crate owns the words of the interface, how they become bytes, and a client that is as small as
-//! can be. It must never decide anything, nor know the agent's inside. Start reading at
+//! This crate owns the words of the interface, how they become bytes and bytes become calls, and a client
+//! that is as small as can be. It must never decide anything, nor know the agent's inside. Start reading at
 //! `org.shiftwork.Agent.varlink`; `call.rs` and `state.rs` are the same in Rust, and a test compares them.
 
 mod call;
 mod client;
+mod dispatch;
 mod error;
 mod failure;
 mod inbox;
@@ -20,6 +21,7 @@ pub use call::{
     Observe, Observing,
 };
 pub use client::{Client, DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
+pub use dispatch::{Reaction, react};
 pub use error::{Error, ServiceError};
 pub use failure::Failure;
 pub use inbox::{Inbox, TooLong};

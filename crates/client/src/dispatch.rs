@@ -1,0 +1,319 @@
+//! What the bytes of a message ask, and the bytes that answer them.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::call::{Answer, Call, NoCall};
+use crate::error::{Error, ServiceError};
+use crate::message::{Request, answer_bytes, error_bytes};
+use crate::{DESCRIPTION, INTERFACE, SERVICE_DESCRIPTION, SERVICE_INTERFACE};
+
+/// What follows from a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reaction {
+    /// The reply, with the NUL that ends it; `None` if none is wanted.
+    pub reply: Option<Vec<u8>>,
+    /// Whether the connection ends then: whoever sent this does not speak varlink.
+    pub ends: bool,
+}
+
+impl Reaction {
+    /// The end of a connection that sent something else than calls, and why.
+    pub fn to_no_call(reason: impl ToString) -> Self {
+        let error = Error::Invalid {
+            parameter: "message".into(),
+            reason: reason.to_string(),
+        };
+        Self {
+            reply: Some(error_bytes(&error)),
+            ends: true,
+        }
+    }
+}
+
+/// What follows from this message, given without its NUL, if an agent answers calls so. If it is
+/// `forbidden`, that is the answer whatever it asks.
+///
+/// As varlink has it: a call that wants no reply (`oneway`) gets none, no error either; one that would
+/// take more replies (`more`) gets one; connections cannot be upgraded.
+pub fn react(
+    message: &[u8],
+    forbidden: Option<Error>,
+    agent: &mut dyn FnMut(Call) -> Result<Answer, Error>,
+) -> Reaction {
+    let request: Request = match serde_json::from_slice(message) {
+        Ok(request) => request,
+        Err(error) => return Reaction::to_no_call(format!("is no varlink call: {error}")),
+    };
+    let flags = [request.more, request.oneway, request.upgrade];
+    if flags.iter().filter(|&&flag| flag == Some(true)).count() > 1 {
+        return Reaction::to_no_call("has more than one of `more`, `oneway` and `upgrade`");
+    }
+    let oneway = request.oneway == Some(true);
+    let reply = match forbidden {
+        Some(error) => error_bytes(&error),
+        None => reply(request, agent),
+    };
+    Reaction {
+        reply: (!oneway).then_some(reply),
+        ends: false,
+    }
+}
+
+fn reply(request: Request, agent: &mut dyn FnMut(Call) -> Result<Answer, Error>) -> Vec<u8> {
+    let parameters = request
+        .parameters
+        .unwrap_or_else(|| Value::Object(Map::new()));
+    let Some((interface, method)) = request.method.rsplit_once('.') else {
+        // Interfaces have dots in their names: this is none of ours.
+        return error_bytes(&ServiceError::InterfaceNotFound {
+            interface: request.method,
+        });
+    };
+    let missing = |method: &str| ServiceError::MethodNotFound {
+        method: method.into(),
+    };
+    match (interface, method) {
+        (INTERFACE | SERVICE_INTERFACE, _) if request.upgrade == Some(true) => {
+            error_bytes(&ServiceError::MethodNotImplemented {
+                method: request.method,
+            })
+        }
+        (INTERFACE, _) => match Call::read(method, parameters) {
+            Ok(call) => match agent(call) {
+                Ok(answer) => answer_bytes(&answer),
+                Err(error) => error_bytes(&error),
+            },
+            Err(NoCall::Parameters(error)) => error_bytes(&error),
+            Err(NoCall::Method) => error_bytes(&missing(&request.method)),
+        },
+        (SERVICE_INTERFACE, "GetInfo") => answer_bytes(&INFORMATION),
+        (SERVICE_INTERFACE, "GetInterfaceDescription") => description(&parameters),
+        (SERVICE_INTERFACE, _) => error_bytes(&missing(&request.method)),
+        _ => error_bytes(&ServiceError::InterfaceNotFound {
+            interface: interface.into(),
+        }),
+    }
+}
+
+/// What `org.varlink.service.GetInfo` answers.
+#[derive(Serialize)]
+struct Information {
+    vendor: &'static str,
+    product: &'static str,
+    version: &'static str,
+    url: &'static str,
+    interfaces: [&'static str; 2],
+}
+
+const INFORMATION: Information = Information {
+    vendor: "shiftwork",
+    product: "shiftwork agent",
+    version: env!("CARGO_PKG_VERSION"),
+    url: env!("CARGO_PKG_REPOSITORY"),
+    interfaces: [SERVICE_INTERFACE, INTERFACE],
+};
+
+fn description(parameters: &Value) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Description {
+        description: &'static str,
+    }
+    let description = match parameters.get("interface").and_then(Value::as_str) {
+        Some(INTERFACE) => DESCRIPTION,
+        Some(SERVICE_INTERFACE) => SERVICE_DESCRIPTION,
+        Some(interface) => {
+            return error_bytes(&ServiceError::InterfaceNotFound {
+                interface: interface.into(),
+            });
+        }
+        None => {
+            return error_bytes(&ServiceError::InvalidParameter {
+                parameter: "interface".into(),
+            });
+        }
+    };
+    answer_bytes(&Description { description })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Dismissed, Observing};
+    use serde_json::json;
+
+    /// What follows if an agent dismisses the task 1 only, and how often it was asked.
+    fn react_to(message: &[u8], forbidden: Option<Error>) -> (Reaction, usize) {
+        let mut calls = 0;
+        let mut agent = |call| {
+            calls += 1;
+            match call {
+                Call::Dismiss(dismiss) if dismiss.task == 1 => Ok(Answer::Dismiss(Dismissed {})),
+                Call::Observe(_) => Ok(Answer::Observe(Observing { task: 2 })),
+                other => Err(Error::Missing {
+                    what: format!("{other:?}"),
+                }),
+            }
+        };
+        (react(message, forbidden, &mut agent), calls)
+    }
+
+    /// The reply to a message that gets one, and how often the agent was asked.
+    fn reply_to(message: &Value) -> (Value, usize) {
+        let (reaction, calls) = react_to(message.to_string().as_bytes(), None);
+        assert!(!reaction.ends, "{message}");
+        let reply = reaction.reply.unwrap();
+        let (nul, json) = reply.split_last().unwrap();
+        assert_eq!(*nul, 0);
+        (serde_json::from_slice(json).unwrap(), calls)
+    }
+
+    #[test]
+    fn calls_reach_the_agent_and_answers_the_caller() {
+        let dismiss = |task| json!({ "method": "org.shiftwork.Agent.Dismiss", "parameters": { "task": task } });
+        assert_eq!(reply_to(&dismiss(1)), (json!({ "parameters": {} }), 1));
+        let (reply, calls) = reply_to(&dismiss(2));
+        assert_eq!(reply["error"], "org.shiftwork.Agent.Missing");
+        assert_eq!(calls, 1);
+        let (reply, calls) = reply_to(&dismiss(-1));
+        assert_eq!(reply["error"], "org.shiftwork.Agent.Invalid");
+        assert_eq!(reply["parameters"]["parameter"], "task");
+        assert_eq!(calls, 0);
+        let mut more = dismiss(1);
+        more["more"] = json!(true);
+        more["oneway"] = json!(false);
+        assert_eq!(reply_to(&more), (json!({ "parameters": {} }), 1));
+        let bare = json!({ "method": "org.shiftwork.Agent.Observe" });
+        assert_eq!(reply_to(&bare), (json!({ "parameters": { "task": 2 } }), 1));
+        let null = json!({ "method": "org.shiftwork.Agent.Observe", "parameters": null });
+        assert_eq!(reply_to(&null), (json!({ "parameters": { "task": 2 } }), 1));
+    }
+
+    #[test]
+    fn whoever_wants_no_reply_gets_none() {
+        for (task, forbidden) in [
+            (1, None),
+            (2, None),
+            (
+                1,
+                Some(Error::Broken {
+                    reason: String::new(),
+                }),
+            ),
+        ] {
+            let asked = usize::from(forbidden.is_none());
+            let message = json!({
+                "method": "org.shiftwork.Agent.Dismiss",
+                "parameters": { "task": task },
+                "oneway": true,
+            });
+            let (reaction, calls) = react_to(message.to_string().as_bytes(), forbidden);
+            assert_eq!(
+                reaction,
+                Reaction {
+                    reply: None,
+                    ends: false
+                }
+            );
+            assert_eq!(calls, asked);
+        }
+    }
+
+    #[test]
+    fn what_is_forbidden_does_not_reach_the_agent() {
+        let error = Error::Exhausted {
+            limit: "seven".into(),
+        };
+        for method in [
+            "org.shiftwork.Agent.Observe",
+            "org.varlink.service.GetInfo",
+            "x",
+        ] {
+            let message = json!({ "method": method }).to_string();
+            let (reaction, calls) = react_to(message.as_bytes(), Some(error.clone()));
+            assert_eq!(reaction.reply, Some(error_bytes(&error)));
+            assert_eq!((reaction.ends, calls), (false, 0));
+        }
+    }
+
+    #[test]
+    fn every_varlink_service_says_what_it_is() {
+        let (reply, _) = reply_to(&json!({ "method": "org.varlink.service.GetInfo" }));
+        assert_eq!(
+            reply["parameters"]["interfaces"],
+            json!(["org.varlink.service", "org.shiftwork.Agent"])
+        );
+        let describe = |parameters: Value| {
+            reply_to(&json!({
+                "method": "org.varlink.service.GetInterfaceDescription",
+                "parameters": parameters,
+            }))
+            .0
+        };
+        for (interface, text) in [
+            (INTERFACE, DESCRIPTION),
+            (SERVICE_INTERFACE, SERVICE_DESCRIPTION),
+        ] {
+            let reply = describe(json!({ "interface": interface }));
+            assert_eq!(reply, json!({ "parameters": { "description": text } }));
+        }
+        let reply = describe(json!({ "interface": "org.example" }));
+        assert_eq!(reply["error"], "org.varlink.service.InterfaceNotFound");
+        for none in [json!({}), json!({ "interface": 7 }), json!([])] {
+            let reply = describe(none);
+            assert_eq!(reply["error"], "org.varlink.service.InvalidParameter");
+        }
+    }
+
+    #[test]
+    fn what_there_is_not_has_the_errors_of_the_standard() {
+        for (method, error, name) in [
+            ("org.shiftwork.Agent.Admire", "MethodNotFound", "method"),
+            ("org.varlink.service.Admire", "MethodNotFound", "method"),
+            ("org.example.Admit", "InterfaceNotFound", "interface"),
+            ("Admit", "InterfaceNotFound", "interface"),
+            ("", "InterfaceNotFound", "interface"),
+        ] {
+            let (reply, calls) = reply_to(&json!({ "method": method }));
+            assert_eq!(reply["error"], format!("org.varlink.service.{error}"));
+            let expected = if method == "org.example.Admit" {
+                "org.example"
+            } else {
+                method
+            };
+            assert_eq!(reply["parameters"], json!({ name: expected }));
+            assert_eq!(calls, 0);
+        }
+        let upgrade = json!({ "method": "org.shiftwork.Agent.Observe", "upgrade": true });
+        let (reply, calls) = reply_to(&upgrade);
+        assert_eq!(reply["error"], "org.varlink.service.MethodNotImplemented");
+        assert_eq!(calls, 0);
+    }
+
+    #[test]
+    fn whoever_does_not_speak_varlink_is_told_so_and_leaves() {
+        let deep = [b"[".repeat(60_000), b"]".repeat(60_000)].concat();
+        let messages: [&[u8]; 10] = [
+            b"",
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"{}",
+            b"[]",
+            b"{\"method\":7}",
+            b"{\"method\":\"a.B\",\"parameters\":1e999}",
+            b"{\"method\":\"a.B\",\"more\":1}",
+            b"{\"method\":\"a.B\",\"more\":true,\"oneway\":true}",
+            b"{\"method\":\"\xff\"}",
+            &deep,
+        ];
+        for message in messages {
+            let (reaction, calls) = react_to(message, None);
+            let text = String::from_utf8_lossy(&message[..message.len().min(60)]);
+            assert!(reaction.ends, "{text}");
+            let reply = String::from_utf8(reaction.reply.unwrap()).unwrap();
+            let start =
+                r#"{"error":"org.shiftwork.Agent.Invalid","parameters":{"parameter":"message","#;
+            assert!(reply.starts_with(start), "{reply}");
+            assert_eq!(calls, 0);
+        }
+    }
+}
