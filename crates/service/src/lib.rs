@@ -2,3 +2,5 @@
 //!
 //! This crate owns who has which reservation, who may ask for one, what is remembered across a restart, and the socket.
 //! It must never decide who runs (`live` and the kernel do) nor who fits (`analysis` does).
+
+pub mod socket;
