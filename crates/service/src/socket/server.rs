@@ -1,0 +1,323 @@
+//! The server: a listener, its connections, and one turn after another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::epoll::EventFlags;
+use rustix::net::{SendFlags, send};
+use shiftwork_client::{Error, Reaction, TooLong, error_bytes, react};
+use shiftwork_live::peer_credentials;
+use shiftwork_model::Instant;
+
+use super::bind_error::BindError;
+use super::connection::{Connection, Overdue};
+use super::counters::Counters;
+use super::limits::Limits;
+use super::listener::{Access, Listener};
+use super::peer::Service;
+use super::turns::Turns;
+use super::users::Users;
+use super::watch::{NOTHING, Watch};
+
+/// What the kernel says when it speaks of the listener; connections count from 1.
+const LISTENER: u64 = 0;
+
+/// Serves the socket of the agent, never waiting for anything: whoever owns it waits for its descriptor
+/// ([`AsFd`]) to be readable, or for [`Self::wake_at`], and then calls [`Self::serve`].
+///
+/// Each connection is in at most one queue of `turns` (`queued`), has one entry of `timers` (`due`), and
+/// is watched by the kernel for what it wants (`watched`); [`Self::settle`] makes that so.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    watch: Watch,
+    limits: Limits,
+    connections: BTreeMap<u64, Connection>,
+    /// The number of the last that was let in.
+    last: u64,
+    users: Users,
+    turns: Turns,
+    timers: BTreeSet<(Instant, u64)>,
+    /// When the listener is watched again, while it is not.
+    opens_at: Option<Instant>,
+    counters: Counters,
+}
+
+impl Server {
+    /// Listens at this path, in place of a dead agent if there was one.
+    ///
+    /// # Errors
+    /// If an agent listens there already, or the system does not let us.
+    pub fn bind(path: &Path, access: Access, limits: Limits) -> Result<Self, BindError> {
+        Self::new(Listener::bind(path, access)?, limits).map_err(|error| BindError::System {
+            what: "watch",
+            path: path.into(),
+            error,
+        })
+    }
+
+    /// Goes on where systemd listens for the agent (socket activation); `None` if it does not.
+    ///
+    /// # Errors
+    /// If what systemd handed over is no such socket.
+    pub fn inherited(limits: Limits) -> Result<Option<Self>, BindError> {
+        let Some(listener) = Listener::inherited()? else {
+            return Ok(None);
+        };
+        Self::new(listener, limits)
+            .map(Some)
+            .map_err(|error| BindError::Inherited { error })
+    }
+
+    fn new(listener: Listener, limits: Limits) -> io::Result<Self> {
+        let watch = Watch::new()?;
+        watch.change(listener.socket(), LISTENER, NOTHING, EventFlags::IN)?;
+        Ok(Self {
+            listener,
+            watch,
+            limits,
+            connections: BTreeMap::new(),
+            last: LISTENER,
+            users: Users::default(),
+            turns: Turns::default(),
+            timers: BTreeSet::new(),
+            opens_at: None,
+            counters: Counters::default(),
+        })
+    }
+
+    /// What happened so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// When to call [`Self::serve`] even if the descriptor is not readable: [`Instant::ZERO`] is at once,
+    /// [`Instant::NEVER`] not at all.
+    pub fn wake_at(&self) -> Instant {
+        if !self.turns.is_empty() {
+            return Instant::ZERO;
+        }
+        let timer = self.timers.first().map(|&(at, _)| at);
+        [timer, self.opens_at]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::NEVER)
+    }
+
+    /// Does what there is to do, a bounded part of it if it is much, and never waits. `now` must not go
+    /// backwards.
+    ///
+    /// # Errors
+    /// If the kernel does not tell what there is to do. That ends no connection; it may work the next
+    /// time.
+    ///
+    /// # Cost
+    /// At most `limits.turn` calls, as many pieces of messages, and as many connections let in.
+    pub fn serve(&mut self, now: Instant, service: &mut dyn Service) -> io::Result<()> {
+        self.open(now);
+        self.expire(now);
+        for (number, happened) in self.watch.look(self.limits.turn)? {
+            match number {
+                LISTENER => self.let_in(now),
+                _ => self.move_bytes(number, happened, now),
+            }
+        }
+        for _ in 0..self.limits.turn {
+            let Some(number) = self.turns.pop() else {
+                break;
+            };
+            self.answer(number, now, service);
+        }
+        Ok(())
+    }
+
+    /// Lets in who waits.
+    fn let_in(&mut self, now: Instant) {
+        for _ in 0..self.limits.turn {
+            match self.listener.accept() {
+                Ok(Some(socket)) => self.enter(socket, now),
+                Ok(None) => return,
+                // The listener stays readable: whoever went on watching it would do nothing else.
+                Err(_) => {
+                    let socket = self.listener.socket();
+                    if self
+                        .watch
+                        .change(socket, LISTENER, EventFlags::IN, NOTHING)
+                        .is_ok()
+                    {
+                        self.opens_at = Some(now + self.limits.shut);
+                    }
+                    self.counters.shut += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Watches the listener again once that may help.
+    fn open(&mut self, now: Instant) {
+        if self.opens_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let socket = self.listener.socket();
+        let watched = self.watch.change(socket, LISTENER, NOTHING, EventFlags::IN);
+        self.opens_at = watched.err().map(|_| now + self.limits.shut);
+    }
+
+    fn enter(&mut self, socket: OwnedFd, now: Instant) {
+        let Ok(credentials) = peer_credentials(&socket) else {
+            return;
+        };
+        if let Err(error) = self.users.enter(credentials.user, now, &self.limits) {
+            self.counters.turned_away += 1;
+            turn_away(&socket, &error);
+            return;
+        }
+        self.counters.entered += 1;
+        self.last += 1;
+        let connection = Connection::new(socket, credentials, &self.limits);
+        self.connections.insert(self.last, connection);
+        self.settle(self.last, now);
+    }
+
+    fn move_bytes(&mut self, number: u64, happened: EventFlags, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        let broke = happened.intersects(EventFlags::HUP | EventFlags::ERR);
+        let wanted = connection.watched();
+        if wanted.contains(EventFlags::IN) && (broke || happened.contains(EventFlags::IN)) {
+            connection.receive(now);
+        }
+        if wanted.contains(EventFlags::OUT) && (broke || happened.contains(EventFlags::OUT)) {
+            connection.send(now);
+        }
+        self.settle(number, now);
+    }
+
+    /// Answers the next message of a connection.
+    fn answer(&mut self, number: u64, now: Instant, service: &mut dyn Service) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        connection.queued = false;
+        let reaction = match connection.next_message(now, &self.limits) {
+            Ok(None) => None,
+            Ok(Some(message)) => {
+                self.counters.calls += 1;
+                let permitted = self.users.call(connection.user(), now, &self.limits);
+                if permitted.is_err() {
+                    self.counters.exhausted += 1;
+                    connection.rest(now + self.limits.rest);
+                }
+                let peer = connection.peer();
+                let mut agent = |call| service.call(&peer, call);
+                Some(react(&message, permitted.err(), &mut agent))
+            }
+            Err(TooLong { longest }) => Some(Reaction::to_no_call(format!(
+                "is longer than {longest} bytes"
+            ))),
+        };
+        if let Some(reaction) = reaction {
+            self.counters.ended += u64::from(reaction.ends);
+            connection.take(reaction, now);
+        }
+        self.settle(number, now);
+    }
+
+    /// Ends what has taken too long, and wakes up who has rested.
+    fn expire(&mut self, now: Instant) {
+        for _ in 0..self.limits.turn {
+            let Some(&(at, number)) = self.timers.first().filter(|&&(at, _)| at <= now) else {
+                return;
+            };
+            self.timers.remove(&(at, number));
+            let Some(connection) = self.connections.get_mut(&number) else {
+                continue;
+            };
+            connection.due = None;
+            match connection.expire(now, &self.limits) {
+                Some(Overdue::Answer) => {
+                    self.counters.cut += 1;
+                    connection.cut();
+                }
+                Some(Overdue::Message) => {
+                    self.counters.ended += 1;
+                    let reason = format!("does not end within {}", self.limits.unfinished);
+                    connection.take(Reaction::to_no_call(reason), now);
+                }
+                None => {}
+            }
+            self.settle(number, now);
+        }
+    }
+
+    /// Makes so what is kept about a connection, after it changed.
+    fn settle(&mut self, number: u64, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        let unread = connection.unread();
+        self.users
+            .unread_changed(connection.user(), connection.charged, unread);
+        connection.charged = unread;
+
+        let (before, wants) = (connection.watched(), connection.wants(now));
+        match self
+            .watch
+            .change(connection.socket(), number, before, wants)
+        {
+            Ok(()) => connection.set_watched(wants, now),
+            // Nobody would ever hear of it again.
+            Err(_) => connection.cut(),
+        }
+        if connection.is_ready(now) && !connection.queued {
+            connection.queued = true;
+            self.turns.push(connection.user(), number);
+        }
+        let due = connection.due_at(&self.limits);
+        if due != connection.due {
+            self.timers.extend(due.map(|at| (at, number)));
+            let before = std::mem::replace(&mut connection.due, due);
+            before.map(|at| self.timers.remove(&(at, number)));
+        }
+        if connection.is_over() {
+            self.close(number);
+        }
+    }
+
+    fn close(&mut self, number: u64) {
+        let Some(connection) = self.connections.remove(&number) else {
+            return;
+        };
+        self.users.leave(connection.user(), connection.charged);
+        if let Some(at) = connection.due {
+            self.timers.remove(&(at, number));
+        }
+        // The kernel forgets to watch what is closed; `turns` finds nobody by this number.
+    }
+}
+
+/// What wakes up whoever waits for something to do, besides [`Server::wake_at`].
+impl AsFd for Server {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+}
+
+/// Says why to somebody who is not let in, if they take it at once.
+fn turn_away(socket: &OwnedFd, error: &Error) {
+    let _ = send(
+        socket,
+        &error_bytes(error),
+        SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+    );
+}

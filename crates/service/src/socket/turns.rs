@@ -1,0 +1,97 @@
+//! Whose turn it is.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Connections that wait to be served: users take turns, and so do the connections of each user, so
+/// that nobody waits longer because somebody else has many.
+///
+/// Invariant: `users` has exactly the keys of `waiting`, each once; no queue of `waiting` is empty.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    users: VecDeque<u32>,
+    waiting: BTreeMap<u32, VecDeque<u64>>,
+}
+
+impl Turns {
+    /// The connection waits for its turn; it must not wait already.
+    pub(super) fn push(&mut self, user: u32, connection: u64) {
+        let queue = self.waiting.entry(user).or_default();
+        if queue.is_empty() {
+            self.users.push_back(user);
+        }
+        queue.push_back(connection);
+    }
+
+    /// Whoever is next; `None` if nobody waits.
+    pub(super) fn pop(&mut self) -> Option<u64> {
+        let user = self.users.pop_front()?;
+        let queue = self.waiting.get_mut(&user)?;
+        let connection = queue.pop_front();
+        if queue.is_empty() {
+            self.waiting.remove(&user);
+        } else {
+            self.users.push_back(user);
+        }
+        connection
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shiftwork_model::RandomStream;
+
+    #[test]
+    fn users_take_turns_and_so_do_their_connections() {
+        let mut turns = Turns::default();
+        for (user, connection) in [(7, 1), (7, 2), (7, 3), (8, 4), (9, 5), (8, 6)] {
+            turns.push(user, connection);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| turns.pop()).collect();
+        assert_eq!(order, [1, 4, 5, 2, 6, 3]);
+        assert!(turns.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_more_than_one_turn_of_each_other_user() {
+        for seed in 1..=100 {
+            let mut stream = RandomStream::new(seed, 2, 0);
+            let mut turns = Turns::default();
+            let mut waiting = Vec::new();
+            for step in 0..300_u64 {
+                if stream.below(2) == 0 {
+                    let user = stream.below(4) as u32;
+                    turns.push(user, step);
+                    waiting.push((user, step, 0));
+                    continue;
+                }
+                let Some(served) = turns.pop() else {
+                    assert!(waiting.is_empty(), "seed {seed}, step {step}");
+                    continue;
+                };
+                let place = waiting.iter().position(|&(_, id, _)| id == served).unwrap();
+                let (user, ..) = waiting.remove(place);
+                let own_before = |id| waiting.iter().any(|&(u, other, _)| u == user && other < id);
+                assert!(
+                    !own_before(served),
+                    "seed {seed}, step {step}: in their order"
+                );
+                // There are three others: the first of each user waits for at most one turn of each.
+                for user in 0..4 {
+                    if let Some(first) = waiting.iter_mut().find(|entry| entry.0 == user) {
+                        first.2 += 1;
+                        assert!(first.2 <= 3, "seed {seed}, step {step}, user {user}");
+                    }
+                }
+                if let Some(next) = waiting.iter_mut().find(|entry| entry.0 == user) {
+                    next.2 = 0;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What the kernel watches for us.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+
+/// Nothing is waited for.
+pub(super) const NOTHING: EventFlags = EventFlags::empty();
+
+/// Many sockets behind one descriptor, which is readable whenever one of them is what is waited for.
+///
+/// A socket of which nothing is waited for is not watched at all: the kernel would tell that it broke
+/// again and again.
+#[derive(Debug)]
+pub(super) struct Watch {
+    epoll: OwnedFd,
+}
+
+impl Watch {
+    pub(super) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        Ok(Self { epoll })
+    }
+
+    /// Waits for `after` at the socket that has this number, instead of `before`.
+    ///
+    /// # Errors
+    /// If the kernel has no room for it. Everything is as before then.
+    pub(super) fn change(
+        &self,
+        socket: &OwnedFd,
+        number: u64,
+        before: EventFlags,
+        after: EventFlags,
+    ) -> io::Result<()> {
+        let data = EventData::new_u64(number);
+        match (before.is_empty(), after.is_empty()) {
+            _ if before == after => Ok(()),
+            (true, _) => Ok(epoll::add(&self.epoll, socket, data, after)?),
+            (false, true) => Ok(epoll::delete(&self.epoll, socket)?),
+            (false, false) => Ok(epoll::modify(&self.epoll, socket, data, after)?),
+        }
+    }
+
+    /// What there is now, at most so many sockets; the kernel tells of the others the next time. Never
+    /// waits.
+    pub(super) fn look(
+        &self,
+        most: usize,
+    ) -> io::Result<impl Iterator<Item = (u64, EventFlags)> + use<>> {
+        let mut events: Vec<Event> = Vec::with_capacity(most);
+        let at_once = Timespec::default();
+        match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&at_once)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let told = |event: Event| (event.data.u64(), event.flags);
+        Ok(events.into_iter().map(told))
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
