@@ -1,0 +1,165 @@
+//! A server that is driven step by step, and peers that say what they like.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
+use shiftwork_client::Inbox;
+use shiftwork_model::{Instant, Span};
+use shiftwork_service::socket::{Access, Limits, Server};
+
+use crate::echo::Echo;
+
+/// A server in a folder of its own, with a clock that goes on when told to.
+pub struct Bench {
+    pub server: Server,
+    pub echo: Echo,
+    pub now: Instant,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let access = Access {
+            mode: 0o666,
+            group: None,
+        };
+        let server = Server::bind(&folder.path().join("agent.sock"), access, limits).unwrap();
+        // Other users may look into the folder.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), open).unwrap();
+        Self {
+            server,
+            echo: Echo::default(),
+            now: Instant::from_ns(1_000_000_000),
+            folder,
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("agent.sock")
+    }
+
+    pub fn connect(&self) -> Talker {
+        Talker::new(UnixStream::connect(self.path()).unwrap())
+    }
+
+    /// Serves until there is nothing to do at this instant.
+    pub fn serve(&mut self) {
+        // Whatever there is to do takes as many rounds as there are bytes and calls; more is spinning.
+        for _ in 0..100_000 {
+            self.server.serve(self.now, &mut self.echo).unwrap();
+            if !self.has_work() {
+                return;
+            }
+        }
+        panic!("the server finds something to do for ever");
+    }
+
+    /// Whether whoever waits for the server would be woken up at once.
+    pub fn has_work(&self) -> bool {
+        self.server.wake_at() <= self.now || is_readable(&self.server)
+    }
+
+    /// Lets time pass, and does what there is to do then.
+    pub fn pass(&mut self, span: Span) {
+        self.now += span;
+        self.serve();
+    }
+}
+
+/// Whether poll(2) would come back at once.
+pub fn is_readable(server: &Server) -> bool {
+    let mut polled = [PollFd::new(server, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).unwrap() > 0
+}
+
+/// One end of a connection, which waits for nothing.
+pub struct Talker {
+    pub stream: UnixStream,
+    piece: Vec<u8>,
+    inbox: Inbox,
+    closed: bool,
+}
+
+impl Talker {
+    pub fn new(stream: UnixStream) -> Self {
+        stream.set_nonblocking(true).unwrap();
+        Self {
+            stream,
+            piece: vec![0; 16 << 10],
+            inbox: Inbox::new(100 << 20),
+            closed: false,
+        }
+    }
+
+    /// Sends as much as the kernel takes; returns how much, `None` if the other end is closed.
+    pub fn try_say(&mut self, bytes: &[u8]) -> Option<usize> {
+        match self.stream.write(bytes) {
+            Ok(length) => Some(length),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Some(0),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Sends all of it.
+    pub fn say(&mut self, bytes: &[u8]) {
+        assert_eq!(self.try_say(bytes), Some(bytes.len()));
+    }
+
+    /// Calls a method of the agent.
+    pub fn call(&mut self, method: &str, parameters: Value) {
+        self.say(&message(method, parameters));
+    }
+
+    /// Takes at most so many bytes of what has come.
+    pub fn take(&mut self, most: usize) -> usize {
+        let mut taken = 0;
+        while taken < most {
+            let part = self.piece.len().min(most - taken);
+            match self.stream.read(&mut self.piece[..part]) {
+                Ok(0) => self.closed = true,
+                Ok(length) => {
+                    self.inbox.push(&self.piece[..length]);
+                    taken += length;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => self.closed = true,
+                Err(error) => panic!("{error}"),
+            }
+            break;
+        }
+        taken
+    }
+
+    /// All replies that have come.
+    pub fn hear(&mut self) -> Vec<Value> {
+        self.take(usize::MAX);
+        let mut heard = Vec::new();
+        while let Some(message) = self.inbox.next_message().unwrap() {
+            heard.push(serde_json::from_slice(message).unwrap());
+        }
+        heard
+    }
+
+    /// Whether the server has closed the connection, as far as was read.
+    pub fn is_closed(&mut self) -> bool {
+        self.take(usize::MAX);
+        self.closed
+    }
+}
+
+/// The bytes that call a method of the agent.
+pub fn message(method: &str, parameters: Value) -> Vec<u8> {
+    let method = format!("org.shiftwork.Agent.{method}");
+    let mut bytes =
+        serde_json::to_vec(&serde_json::json!({ "method": method, "parameters": parameters }))
+            .unwrap();
+    bytes.push(0);
+    bytes
+}

@@ -1,0 +1,43 @@
+//! A service that answers everything.
+
+use shiftwork_client::{
+    Admitted, Answer, Call, Changed, Dismissed, Error, Explained, GotRecord, Observing,
+};
+use shiftwork_service::socket::{Peer, Service};
+
+/// Answers everything: records are as many bytes as seconds are asked for.
+#[derive(Default)]
+pub struct Echo {
+    /// The tasks that were dismissed, in order.
+    pub dismissed: Vec<u32>,
+}
+
+impl Service for Echo {
+    fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
+        let missing = |what: &str| Err(Error::Missing { what: what.into() });
+        match call {
+            Call::Admit(admit) => Ok(Answer::Admit(Admitted {
+                task: admit.thread.unwrap_or(0),
+                guarantee: admit.name,
+            })),
+            Call::Change(_) => Ok(Answer::Change(Changed {
+                guarantee: "hard".into(),
+            })),
+            Call::Dismiss(dismiss) => {
+                self.dismissed.push(dismiss.task);
+                Ok(Answer::Dismiss(Dismissed {}))
+            }
+            Call::Observe(_) => Ok(Answer::Observe(Observing {
+                task: peer.process.unwrap_or(0),
+            })),
+            Call::GetRecord(get) => Ok(Answer::GetRecord(GotRecord {
+                record: "x".repeat(get.seconds.unwrap_or(0.0) as usize),
+            })),
+            Call::Explain(_) => Ok(Answer::Explain(Explained {
+                explanations: vec![peer.user.to_string()],
+            })),
+            Call::GetStatus(_) => missing("status"),
+            Call::EndObservation(_) => missing("observation"),
+        }
+    }
+}

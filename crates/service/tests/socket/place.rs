@@ -1,0 +1,114 @@
+//! Where the agent listens, and who was there before.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use shiftwork_service::socket::{Access, BindError, Limits, Server};
+
+const ACCESS: Access = Access {
+    mode: 0o660,
+    group: None,
+};
+
+fn bind(path: &Path) -> Result<Server, BindError> {
+    Server::bind(path, ACCESS, Limits::default())
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_file_is_there_as_long_as_the_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let group = rustix::process::getegid().as_raw();
+    let access = Access {
+        mode: 0o620,
+        group: Some(group),
+    };
+    for _ in 0..3 {
+        let server = Server::bind(&path, access, Limits::default()).unwrap();
+        let file = fs::metadata(&path).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o620);
+        assert_eq!(file.gid(), group);
+        assert_eq!(names_in(folder.path()), ["agent.sock", "agent.sock.lock"]);
+        drop(server);
+        assert_eq!(names_in(folder.path()), ["agent.sock.lock"]);
+    }
+}
+
+#[test]
+fn a_dead_agent_is_replaced_and_a_living_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    drop(UnixListener::bind(&path).unwrap());
+    fs::write(folder.path().join("agent.sock.new"), "left behind").unwrap();
+    let server = bind(&path).unwrap();
+    let error = bind(&path).unwrap_err();
+    assert!(matches!(error, BindError::InUse { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "an agent listens at {} already; `shiftwork status` shows it, and it ends by \
+             `systemctl stop shiftwork` or Ctrl-C",
+            path.display()
+        )
+    );
+    drop(server);
+    bind(&path).unwrap();
+
+    let other = UnixListener::bind(&path).unwrap();
+    let error = bind(&path).unwrap_err();
+    assert!(
+        matches!(error, BindError::InUse { .. }),
+        "one without our lock: {error}"
+    );
+    drop(other);
+    bind(&path).unwrap();
+}
+
+#[test]
+fn what_is_no_socket_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    fs::write(&path, "precious").unwrap();
+    let error = bind(&path).unwrap_err();
+    assert!(matches!(error, BindError::NotASocket { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    let nowhere = folder.path().join("no").join("agent.sock");
+    let error = bind(&nowhere).unwrap_err();
+    assert!(
+        matches!(error, BindError::System { what: "make", .. }),
+        "{error}"
+    );
+    for length in [103, 104, 300] {
+        let own = folder.path().as_os_str().len() + 1;
+        let long = folder.path().join("a".repeat(length - own));
+        let too_long = matches!(bind(&long), Err(BindError::PathTooLong { .. }));
+        assert_eq!(too_long, length > 103, "{length}");
+    }
+}
+
+#[test]
+fn a_file_that_somebody_else_put_there_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let server = bind(&path).unwrap();
+    fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+    let _other = UnixListener::bind(&path).unwrap();
+    drop(server);
+    assert!(path.exists());
+}
+
+#[test]
+fn without_systemd_nothing_is_inherited() {
+    assert!(Server::inherited(Limits::default()).unwrap().is_none());
+}

@@ -1,0 +1,190 @@
+//! What one user may take of the agent.
+
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
+use serde_json::json;
+use shiftwork_model::Span;
+use shiftwork_service::socket::{Limits, Pace};
+
+use crate::bench::{Bench, Talker};
+
+/// A connection that another user makes. Only root can do that.
+fn connect_as(bench: &Bench, user: u32) -> Talker {
+    let path = bench.path();
+    let stream = std::thread::spawn(move || {
+        // A thread has a user of its own, as far as the kernel is concerned.
+        let user = Uid::from_raw(user);
+        set_thread_res_uid(user, user, user).unwrap();
+        UnixStream::connect(path).unwrap()
+    })
+    .join()
+    .unwrap();
+    Talker::new(stream)
+}
+
+#[test]
+fn whoever_asks_too_much_is_told_so_and_rests() {
+    let limits = Limits {
+        pace: Pace {
+            interval: Span::from_ms(1),
+            burst: 5,
+        },
+        ..Limits::default()
+    };
+    let mut bench = Bench::new(limits);
+    let mut peer = bench.connect();
+    for _ in 0..20 {
+        peer.call("Observe", json!({}));
+    }
+    bench.serve();
+    let replies = peer.hear();
+    assert_eq!(replies.len(), 5, "to connect counts, too");
+    assert!(
+        replies[..4]
+            .iter()
+            .all(|reply| reply.get("error").is_none())
+    );
+    assert_eq!(
+        replies[4],
+        json!({
+            "error": "org.shiftwork.Agent.Exhausted",
+            "parameters": {
+                "limit": format!(
+                    "user {} makes more than 5 calls at once, then one each 1000 µs; make fewer",
+                    geteuid().as_raw()
+                ),
+            },
+        })
+    );
+    bench.pass(Span::from_ms(100).saturating_sub(Span::from_ns(1)));
+    assert_eq!(peer.hear().len(), 0);
+    bench.pass(Span::from_ns(1));
+    assert_eq!(peer.hear().len(), 6, "five, and another refusal");
+    assert_eq!(bench.server.counters().exhausted, 2);
+    drop(peer);
+    bench.serve();
+    assert_eq!(
+        bench.server.wake_at(),
+        bench.now + Span::from_ms(100),
+        "it is not looked at before"
+    );
+    bench.pass(Span::from_ms(100));
+    bench.pass(Span::from_ms(100));
+    assert_eq!(bench.server.connections(), 0);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_told_so() {
+    let limits = Limits {
+        connections: 6,
+        connections_of_root: 0,
+        ..Limits::default()
+    };
+    let mut bench = Bench::new(limits);
+    let mut peers: Vec<_> = (0..8).map(|_| bench.connect()).collect();
+    bench.serve();
+    let may = if geteuid().is_root() { 6 } else { 3 };
+    assert_eq!(bench.server.connections(), may);
+    for (number, peer) in peers.iter_mut().enumerate() {
+        let replies = peer.hear();
+        assert_eq!(peer.is_closed(), number >= may, "{replies:?}");
+        if number >= may {
+            assert_eq!(replies[0]["error"], "org.shiftwork.Agent.Exhausted");
+        }
+    }
+    peers.clear();
+    bench.serve();
+    let mut peer = bench.connect();
+    peer.call("Observe", json!({}));
+    bench.serve();
+    assert_eq!(peer.hear().len(), 1, "there is room again");
+}
+
+#[test]
+fn users_leave_room_for_others() {
+    if !geteuid().is_root() {
+        // The rule itself is tested where it is.
+        return;
+    }
+    let limits = Limits {
+        connections: 10,
+        connections_of_root: 2,
+        turn: 1,
+        ..Limits::default()
+    };
+    let mut bench = Bench::new(limits);
+    let mut peers = Vec::new();
+    for (user, may) in [
+        (4_001, 4),
+        (4_002, 2),
+        (4_003, 1),
+        (4_004, 1),
+        (4_005, 0),
+        (0, 2),
+    ] {
+        let before = bench.server.connections();
+        for _ in 0..5 {
+            peers.push(connect_as(&bench, user));
+        }
+        bench.serve();
+        assert_eq!(bench.server.connections() - before, may, "user {user}");
+    }
+    // Whoever has one connection is served as often as whoever has four.
+    let mut order = Vec::new();
+    peers.retain_mut(|peer| !peer.is_closed());
+    for peer in &mut peers {
+        for _ in 0..3 {
+            peer.call("Explain", json!({}));
+        }
+    }
+    while bench.has_work() {
+        bench.server.serve(bench.now, &mut bench.echo).unwrap();
+        for peer in &mut peers {
+            for reply in peer.hear() {
+                order.push(
+                    reply["parameters"]["explanations"][0]
+                        .as_str()
+                        .unwrap()
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    assert_eq!(order.len(), 30);
+    let place = |user: &str| order.iter().rposition(|one| one == user).unwrap();
+    assert!(place("4003") < place("4001"), "{order:?}");
+    assert!(place("4003") < 22, "{order:?}");
+}
+
+#[test]
+fn unread_answers_of_one_user_leave_room_for_those_of_others() {
+    let limits = Limits {
+        unread: 4_000_000,
+        ..Limits::default()
+    };
+    let mut bench = Bench::new(limits);
+    let mut peers: Vec<_> = (0..5).map(|_| bench.connect()).collect();
+    for peer in &mut peers {
+        peer.call("GetRecord", json!({ "seconds": 1_500_000 }));
+    }
+    bench.serve();
+    assert_eq!(
+        bench.server.counters().exhausted,
+        3,
+        "two of them exceed a half already"
+    );
+    if geteuid().is_root() {
+        let mut other = connect_as(&bench, 4_001);
+        other.call("GetRecord", json!({ "seconds": 10 }));
+        bench.serve();
+        assert!(other.hear()[0].get("error").is_none());
+    }
+    drop(peers);
+    bench.serve();
+    let mut peer = bench.connect();
+    peer.call("GetRecord", json!({ "seconds": 10 }));
+    bench.serve();
+    assert!(peer.hear()[0].get("error").is_none());
+}
