@@ -1,0 +1,50 @@
+//! What is sent to the agent: however its bytes are cut, no message makes the agent panic, each gets at
+//! most one reply, and replies are JSON ended by the only NUL.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use shiftwork_client::{Answer, Call, Dismissed, Error, Explained, Inbox, Observing, react};
+
+/// How long a message may be here; what is fed is not much longer.
+const LONGEST: usize = 1_000;
+
+/// Answers everything, and some of it by what it was told.
+fn echo(call: Call) -> Result<Answer, Error> {
+    match call {
+        Call::Dismiss(_) => Ok(Answer::Dismiss(Dismissed {})),
+        Call::Observe(observe) => Ok(Answer::Observe(Observing {
+            task: observe.thread.unwrap_or(0),
+        })),
+        Call::Admit(admit) => Err(Error::Refused { reason: admit.name }),
+        other => Ok(Answer::Explain(Explained {
+            explanations: vec![format!("{other:?}")],
+        })),
+    }
+}
+
+/// The replies to a stream that comes in pieces of this many bytes.
+fn replies(stream: &[u8], piece: usize) -> Vec<u8> {
+    let mut inbox = Inbox::new(LONGEST);
+    let mut replies = Vec::new();
+    for piece in stream.chunks(piece) {
+        inbox.push(piece);
+        while let Ok(Some(message)) = inbox.next_message() {
+            let reaction = react(message, None, &mut echo);
+            if let Some(reply) = reaction.reply {
+                let (nul, json) = reply.split_last().expect("a reply is something");
+                assert_eq!(*nul, 0);
+                assert!(serde_json::from_slice::<serde_json::Value>(json).is_ok());
+                replies.extend(reply);
+            }
+            if reaction.ends {
+                return replies;
+            }
+        }
+    }
+    replies
+}
+
+fuzz_target!(|stream: &[u8]| {
+    let piece = 1 + stream.first().map_or(0, |&byte| usize::from(byte));
+    assert_eq!(replies(stream, piece), replies(stream, stream.len().max(1)));
+});
