@@ -272,21 +272,34 @@ impl Story {
             false => before & !reason,
         };
         self.places[place].gone = after;
-        let hard = why::OFFLINE | why::TAKEN;
         if lost && let Some(job) = self.places[place].shown {
             // It is on its way out: the kernel has switched already, or is about to.
             self.show(at, place, None, recorder);
             self.actors[job.task.index()].on = None;
         }
-        match (before & hard != 0, after & hard != 0) {
-            (false, true) => self.record(at, Happening::CpuOffline { cpu }, recorder),
-            (true, false) => self.record(at, Happening::CpuOnline { cpu }, recorder),
-            _ => {}
-        }
-        match (before & why::BACKGROUND != 0, after & why::BACKGROUND != 0) {
-            (false, true) => self.record(at, Happening::BackgroundStarted { cpu }, recorder),
-            (true, false) => self.record(at, Happening::BackgroundEnded { cpu }, recorder),
-            _ => {}
+        let reasons = [
+            (
+                why::OFFLINE,
+                Happening::CpuOffline { cpu },
+                Happening::CpuOnline { cpu },
+            ),
+            (
+                why::TAKEN,
+                Happening::CpuTaken { cpu },
+                Happening::CpuReturned { cpu },
+            ),
+            (
+                why::BACKGROUND,
+                Happening::BackgroundStarted { cpu },
+                Happening::BackgroundEnded { cpu },
+            ),
+        ];
+        for (reason, begins, ends) in reasons {
+            match (before & reason != 0, after & reason != 0) {
+                (false, true) => self.record(at, begins, recorder),
+                (true, false) => self.record(at, ends, recorder),
+                _ => {}
+            }
         }
     }
 

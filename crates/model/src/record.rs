@@ -122,6 +122,17 @@ pub enum Happening {
         /// The CPU.
         cpu: CpuId,
     },
+    /// Work that the scheduler does not rule over has the CPU, such as a thread of a higher scheduling
+    /// class; no job of the run can be on it. A CPU may be offline at the same time.
+    CpuTaken {
+        /// The CPU.
+        cpu: CpuId,
+    },
+    /// Whoever had taken the CPU has let go of it.
+    CpuReturned {
+        /// The CPU.
+        cpu: CpuId,
+    },
     /// Background work has the CPU; no real-time job may run on it.
     BackgroundStarted {
         /// The CPU.

@@ -143,7 +143,7 @@ class Chart {
         c.fillStyle = hatch(c, colours.hatch, away.kind === 1 ? "upright" : "rising");
         const [left, right] = [this.x(away.from), this.x(away.to)];
         c.fillRect(left, top, Math.max(right - left, 1), height);
-        this.caption(away.kind === 1 ? "background" : "offline", "", [left, right - left], top + height / 2, colours.ink);
+        this.caption(["", "background", "offline", "taken"][away.kind], "", [left, right - left], top + height / 2, colours.ink);
       }
     });
   }
@@ -457,7 +457,7 @@ class Chart {
       const cpu = Math.floor((y - this.cpuTop(0)) / this.cpuLane);
       const slices = run.slices[cpu], slice = slices[search(slices, (s) => s.to <= at)];
       const away = run.away[cpu].find((a) => a.from <= at && at < a.to);
-      if (away) return `CPU ${cpu}: ${away.kind === 1 ? "background work" : "offline"}\n${this.during(away)}`;
+      if (away) return `CPU ${cpu}: ${["", "background work", "offline", "taken by others"][away.kind]}\n${this.during(away)}`;
       if (!slice || slice.from > at) return `CPU ${cpu}: idle\n${span(at)}`;
       return `${run.tasks[slice.task][0]} #${slice.job} on CPU ${cpu}\n${this.during(slice)}\n${this.job(slice.task, slice.job)}`;
     }

@@ -80,6 +80,8 @@ pub(crate) enum Absence {
     Background,
     /// The CPU was offline.
     Offline,
+    /// Work had it over which the scheduler does not rule.
+    Taken,
 }
 
 /// A stretch of time in which a CPU was not there for real-time jobs.
@@ -95,7 +97,7 @@ pub(crate) struct Timeline {
     pub horizon: Instant,
     pub cpus: Vec<Vec<Slice>>,
     /// Per CPU background work and offline times, each without overlaps.
-    pub away: Vec<[Vec<Away>; 2]>,
+    pub away: Vec<[Vec<Away>; 3]>,
     pub shifts: Vec<Shift>,
     /// The jobs of each task, by number.
     pub tasks: Vec<Vec<Life>>,
@@ -236,7 +238,7 @@ struct Builder {
     /// What each CPU runs now, and which CPUs changed at this instant.
     running: Vec<Option<JobId>>,
     touched: Vec<usize>,
-    gone: Vec<[Option<Instant>; 2]>,
+    gone: Vec<[Option<Instant>; 3]>,
 }
 
 impl Builder {
@@ -253,7 +255,7 @@ impl Builder {
         let line = Timeline {
             horizon,
             cpus: vec![Vec::new(); cpus],
-            away: vec![[Vec::new(), Vec::new()]; cpus],
+            away: vec![[const { Vec::new() }; 3]; cpus],
             shifts: Vec::new(),
             tasks: vec![Vec::new(); set.tasks.len()],
             affinities: affinities.collect(),
@@ -267,7 +269,7 @@ impl Builder {
             open: vec![None; cpus],
             running: vec![None; cpus],
             touched: Vec::new(),
-            gone: vec![[None; 2]; cpus],
+            gone: vec![[None; 3]; cpus],
         }
     }
 
@@ -311,6 +313,8 @@ impl Builder {
             }
             Happening::CpuOffline { cpu } => self.leave_cpu(cpu, Absence::Offline)?,
             Happening::CpuOnline { cpu } => self.serve_cpu(cpu, Absence::Offline)?,
+            Happening::CpuTaken { cpu } => self.leave_cpu(cpu, Absence::Taken)?,
+            Happening::CpuReturned { cpu } => self.serve_cpu(cpu, Absence::Taken)?,
             Happening::BackgroundStarted { cpu } => self.leave_cpu(cpu, Absence::Background)?,
             Happening::BackgroundEnded { cpu } => self.serve_cpu(cpu, Absence::Background)?,
             Happening::Refused { action, ref reason } => {
@@ -462,7 +466,7 @@ impl Builder {
             if let Some((job, from)) = self.open[cpu].take() {
                 self.close(cpu, job, from);
             }
-            for why in [Absence::Background, Absence::Offline] {
+            for why in [Absence::Background, Absence::Offline, Absence::Taken] {
                 // The CPU is in range, so there is nothing unknown to report.
                 let _ = self.serve_cpu(CpuId::from_index(cpu), why);
             }

@@ -132,7 +132,7 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> Happening {
     let deadline = at(random.bits() >> random.below(64));
     let span = Span::from_ns(random.bits() >> random.below(64));
     let priority = Priority::new(1 + random.below((1 << 31) - 1) as u32).unwrap();
-    match random.below(18) {
+    match random.below(20) {
         0 => Happening::Released { job, deadline },
         1 => Happening::Ready {
             job,
@@ -181,6 +181,8 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> Happening {
         15 => Happening::CpuOnline { cpu },
         16 if random.below(2) == 0 => Happening::BackgroundStarted { cpu },
         16 => Happening::BackgroundEnded { cpu },
+        17 => Happening::CpuTaken { cpu },
+        18 => Happening::CpuReturned { cpu },
         _ => Happening::Refused {
             action: random.below(9) as usize,
             reason: "weiß nicht".repeat(random.below(30) as usize).into(),

@@ -179,7 +179,9 @@ fn a_cpu_is_away_as_long_as_there_is_a_reason() {
     assert_eq!(
         told(&set(), 30, &events)[1..],
         [
-            "1 CpuOffline { cpu: (0) }",
+            "1 CpuTaken { cpu: (0) }",
+            "2 CpuOffline { cpu: (0) }",
+            "3 CpuReturned { cpu: (0) }",
             "4 CpuOnline { cpu: (0) }",
             "5 BackgroundStarted { cpu: (1) }",
             "6 BackgroundEnded { cpu: (1) }",

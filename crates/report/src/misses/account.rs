@@ -6,7 +6,7 @@ use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Phase, Span, Task, TaskId, 
 
 use super::room;
 use super::{Blocker, Bound, Cause, Context, Kind, Miss, Remedy};
-use crate::timeline::{Absence, End, Life, State};
+use crate::timeline::{End, Life, State};
 
 /// Explains one missed job. `steps` grows by the number of states of CPUs looked at.
 pub(super) fn miss(
@@ -121,7 +121,7 @@ impl<'a> Account<'a> {
                     lesser |= before == Some(true);
                     unranked |= before.is_none();
                 }
-                (None, Some(Absence::Background | Absence::Offline)) => away = true,
+                (None, Some(_)) => away = true,
                 (None, None) => idle = true,
             }
         }

@@ -100,7 +100,9 @@ pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
         Kind::OtherWork => format!("It waited {span} while other jobs had every CPU it may use."),
         Kind::IdleCpu => format!("It waited {span} although a CPU it may use was idle."),
         Kind::CpuAway => {
-            format!("It waited {span} while a CPU it may use was offline or had background work.")
+            format!(
+                "It waited {span} while a CPU it may use was offline, taken by others or had background work."
+            )
         }
     }
 }

@@ -193,7 +193,7 @@ fn shifts(line: &Timeline, excerpt: &Excerpt) -> Vec<u64> {
         .collect()
 }
 
-/// Per CPU: `[why, from, length]`, flat; 1 background, 2 offline.
+/// Per CPU: `[why, from, length]`, flat; 1 background, 2 offline, 3 taken by others.
 fn away(line: &Timeline) -> Vec<Vec<u64>> {
     line.away
         .iter()
@@ -205,6 +205,7 @@ fn away(line: &Timeline) -> Vec<Vec<u64>> {
                     let why = match away.why {
                         Absence::Background => 1,
                         Absence::Offline => 2,
+                        Absence::Taken => 3,
                     };
                     [
                         why,

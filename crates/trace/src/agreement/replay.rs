@@ -153,11 +153,11 @@ impl<'a> Replay<'a> {
     fn take(&mut self, what: &Happening) {
         match *what {
             Happening::Switched { cpu, to, .. } => self.running.switch(cpu, to),
-            Happening::CpuOffline { cpu } => {
+            Happening::CpuOffline { cpu } | Happening::CpuTaken { cpu } => {
                 self.away.insert(cpu);
                 self.forget_packing();
             }
-            Happening::CpuOnline { cpu } => {
+            Happening::CpuOnline { cpu } | Happening::CpuReturned { cpu } => {
                 self.away.remove(cpu);
                 self.forget_packing();
             }

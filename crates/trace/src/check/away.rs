@@ -1,15 +1,16 @@
-//! A CPU that is offline, or that background work has, runs no real-time job.
+//! A CPU that is offline, taken by others, or that background work has, runs no real-time job.
 
 use super::Findings;
 use super::state::State;
 
 /// Judges every CPU that is away after the instant.
 pub(super) fn judge(state: &State, found: &mut Findings) {
-    if state.offline.is_empty() && state.background.is_empty() {
+    if (state.offline | state.taken | state.background).is_empty() {
         return;
     }
     for (away, why) in [
         (&state.offline, "is offline"),
+        (&state.taken, "others have taken"),
         (&state.background, "is given to background work"),
     ] {
         for cpu in away.iter() {
@@ -37,6 +38,11 @@ mod tests {
                 Happening::CpuOffline { cpu: cpu(0) },
                 Happening::CpuOnline { cpu: cpu(0) },
                 "is offline",
+            ),
+            (
+                Happening::CpuTaken { cpu: cpu(0) },
+                Happening::CpuReturned { cpu: cpu(0) },
+                "others have taken",
             ),
             (
                 Happening::BackgroundStarted { cpu: cpu(0) },

@@ -77,7 +77,9 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
         Happening::CpuOffline { cpu }
         | Happening::CpuOnline { cpu }
         | Happening::BackgroundStarted { cpu }
-        | Happening::BackgroundEnded { cpu } => (None, Some(cpu)),
+        | Happening::BackgroundEnded { cpu }
+        | Happening::CpuTaken { cpu }
+        | Happening::CpuReturned { cpu } => (None, Some(cpu)),
         Happening::Refused { .. } => (None, None),
     }
 }

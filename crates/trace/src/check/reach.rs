@@ -84,7 +84,11 @@ impl Survey {
             Happening::AffinitySet { task, .. } => packing.forget(task),
             // What a policy knows from the start it has packed already.
             Happening::Entered { task } if state.now() > Instant::ZERO => packing.forget(task),
-            Happening::CpuOffline { .. } | Happening::CpuOnline { .. } => packing.bound.fill(None),
+            // To a policy a CPU is offline whoever has it.
+            Happening::CpuOffline { .. }
+            | Happening::CpuOnline { .. }
+            | Happening::CpuTaken { .. }
+            | Happening::CpuReturned { .. } => packing.bound.fill(None),
             _ => {}
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct State {
     /// The distinct affinities seen so far.
     pub masks: Vec<CpuSet>,
     pub offline: CpuSet,
+    /// Those that work has over which the scheduler does not rule.
+    pub taken: CpuSet,
     pub background: CpuSet,
 }
 
@@ -58,6 +60,7 @@ impl State {
             ready: Vec::new(),
             masks: Vec::new(),
             offline: CpuSet::EMPTY,
+            taken: CpuSet::EMPTY,
             background: CpuSet::EMPTY,
         };
         for (task, priority) in set.tasks.iter().zip(set.priorities()) {
@@ -113,7 +116,7 @@ impl State {
 
     /// The CPUs that real-time jobs may use.
     pub fn available(&self) -> CpuSet {
-        CpuSet::first(self.cpus()) - (self.offline | self.background)
+        CpuSet::first(self.cpus()) - (self.offline | self.taken | self.background)
     }
 
     /// A job as people are told of it.
@@ -177,6 +180,8 @@ impl State {
             }
             Happening::CpuOffline { cpu } => self.change_cpus(|state| state.offline.insert(cpu)),
             Happening::CpuOnline { cpu } => self.change_cpus(|state| state.offline.remove(cpu)),
+            Happening::CpuTaken { cpu } => self.change_cpus(|state| state.taken.insert(cpu)),
+            Happening::CpuReturned { cpu } => self.change_cpus(|state| state.taken.remove(cpu)),
             Happening::BackgroundStarted { cpu } => {
                 self.change_cpus(|state| state.background.insert(cpu));
             }

@@ -1,6 +1,6 @@
 //! The records of a run in compact form.
 //!
-//! A record is the number of its kind in the list of [`Happening`] (one byte), the nanoseconds since
+//! A record is the number of its kind, see `kind` (one byte), the nanoseconds since
 //! the record before it (from 0 for the first), then its fields in their order: numbers as varints,
 //! a task as its index, a job as task and number, an optional job with its task plus 1 and 0 for
 //! none, a deadline as the signed distance from the record's instant, CPU sets and texts after their
@@ -14,7 +14,8 @@ use shiftwork_model::{
 use super::ink::Ink;
 
 /// The version of this form; it changes with any of it.
-pub(super) const VERSION: u32 = 1;
+/// Version 1 is read too: it has the kinds up to 16.
+pub(super) const VERSION: u32 = 2;
 
 /// No record takes more, but for texts and CPU sets.
 const RECORD_BYTES_MAX: usize = 64;
@@ -91,7 +92,9 @@ fn write_rare(ink: &mut Ink, at: Instant, what: &Happening) {
         Happening::CpuOffline { cpu }
         | Happening::CpuOnline { cpu }
         | Happening::BackgroundStarted { cpu }
-        | Happening::BackgroundEnded { cpu } => write_cpu(ink, *cpu),
+        | Happening::BackgroundEnded { cpu }
+        | Happening::CpuTaken { cpu }
+        | Happening::CpuReturned { cpu } => write_cpu(ink, *cpu),
         Happening::Refused { action, reason } => {
             ink.varint(*action as u64);
             ink.varint(reason.len() as u64);
@@ -125,6 +128,8 @@ const fn kind(what: &Happening) -> u8 {
         Happening::BackgroundStarted { .. } => 14,
         Happening::BackgroundEnded { .. } => 15,
         Happening::Refused { .. } => 16,
+        Happening::CpuTaken { .. } => 17,
+        Happening::CpuReturned { .. } => 18,
     }
 }
 
@@ -258,6 +263,8 @@ impl<'a> Facts<'a> {
                 action: self.index()?,
                 reason: self.text()?,
             },
+            17 => Happening::CpuTaken { cpu: self.cpu()? },
+            18 => Happening::CpuReturned { cpu: self.cpu()? },
             _ => return Err("there is no such kind of record"),
         })
     }

@@ -23,11 +23,12 @@ pub(super) enum Name {
     Replenished,
     Entered,
     Left,
+    Taken,
 }
 
 impl Name {
     /// All of them, with what people read.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::Release, "release"),
         (Self::Deadline, "deadline"),
         (Self::Missed, "deadline missed!"),
@@ -39,6 +40,7 @@ impl Name {
         (Self::Replenished, "replenished"),
         (Self::Entered, "entered"),
         (Self::Left, "left"),
+        (Self::Taken, "taken"),
     ];
     /// The number of the first task's name.
     pub const TASKS: u64 = 16;

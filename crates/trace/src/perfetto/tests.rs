@@ -225,6 +225,17 @@ fn throttled_and_suspended_times_are_slices_inside_the_job() {
 }
 
 #[test]
+fn a_cpu_that_others_have_taken_is_shown_so() {
+    let story = Story::default()
+        .at(1)
+        .tell(Happening::CpuTaken { cpu: cpu(1) })
+        .at(2)
+        .tell(Happening::CpuReturned { cpu: cpu(1) });
+    let lines = shown(&write(&set(2, &[("imu", "0")]), &story, 30));
+    assert_eq!(lines[1..], ["1 CPU 1 away [taken", "2 CPU 1 away ]"]);
+}
+
+#[test]
 fn a_cpu_that_is_away_and_changes_of_parameters_are_shown() {
     let task = TaskId::from_index(0);
     let affinity = Box::new(shiftwork_model::Affinity::pinned(cpu(1)));
@@ -441,7 +452,7 @@ fn each_way_of_being_broken_has_its_message() {
         ),
         (
             header(|header| header.version = 9),
-            "the records have version 9, and this program reads up to version 1; use a newer \
+            "the records have version 9, and this program reads up to version 2; use a newer \
              program"
                 .into(),
         ),

@@ -219,7 +219,10 @@ impl<W: Write> Writer<W> {
             Happening::Left { task } => self.show_leaving(task),
             Happening::CpuOffline { cpu } => self.show_away(cpu, Some(Name::Offline)),
             Happening::BackgroundStarted { cpu } => self.show_away(cpu, Some(Name::Background)),
-            Happening::CpuOnline { cpu } | Happening::BackgroundEnded { cpu } => {
+            Happening::CpuTaken { cpu } => self.show_away(cpu, Some(Name::Taken)),
+            Happening::CpuOnline { cpu }
+            | Happening::CpuReturned { cpu }
+            | Happening::BackgroundEnded { cpu } => {
                 self.show_away(cpu, None);
             }
             _ => prologue::write_change(&mut self.ink, self.tracks, at_ns, what),

@@ -39,8 +39,10 @@ fn absences_of_at_least(least: Span, ended: &Ended) -> Result<Vec<(Instant, Inst
     let (mut before, mut after) = (0, 0);
     for record in ended.records() {
         match record.what {
-            Happening::CpuOffline { cpu } if cpu == LOST => gone = Some(record.at),
-            Happening::CpuOnline { cpu } if cpu == LOST => {
+            Happening::CpuOffline { cpu } | Happening::CpuTaken { cpu } if cpu == LOST => {
+                gone = Some(record.at)
+            }
+            Happening::CpuOnline { cpu } | Happening::CpuReturned { cpu } if cpu == LOST => {
                 let since = gone.take().ok_or("it came back without having gone")?;
                 if let Some((job, at)) = ran_meanwhile.take()
                     && record.at.since(at).is_none_or(|before| before < least)
