@@ -43,10 +43,15 @@ struct Actor {
     early: Option<Pending>,
     /// Where it is, whether or not a job of it is there.
     on: Option<usize>,
+    /// Until when it was told what of its time there was its own; the monotonic clock.
+    measured_ns: u64,
     cost: Span,
     deadline: Span,
     priority: Priority,
 }
+
+/// Less is not told: whoever measures reads two clocks, one after the other.
+const INTERRUPTED_MIN: Span = Span::from_us(1);
 
 /// What is known of a CPU.
 #[derive(Clone, Copy, Default)]
@@ -101,6 +106,7 @@ impl Story {
             present: !plan.set.enters_later(id),
             early: None,
             on: None,
+            measured_ns: 0,
             cost: task.cost,
             deadline: task.deadline,
             priority: priorities[id.index()],
@@ -437,8 +443,8 @@ impl Story {
             | Kind::Dispatched
             | Kind::Decided
             | Kind::Concluded
-            | Kind::Probe
-            | Kind::Ran => {}
+            | Kind::Probe => {}
+            Kind::Ran => self.measure_own(event, id, recorder),
         }
     }
 
@@ -535,6 +541,7 @@ impl Story {
             return;
         };
         self.actors[id.index()].on = Some(place);
+        self.actors[id.index()].measured_ns = event.at;
         if self.places[place].gone & why::TAKEN != 0 {
             // Whoever had taken it has let go; that is told after the next switch.
             self.set_gone(at, place, why::TAKEN, false, recorder);
@@ -549,6 +556,7 @@ impl Story {
         let Some(place) = self.place(event) else {
             return;
         };
+        self.measure_own(event, id, recorder);
         if self.places[place].shown.is_some_and(|job| job.task == id) {
             self.show(at, place, None, recorder);
         }
@@ -556,6 +564,21 @@ impl Story {
             self.stop_now(at, id, recorder);
         }
         self.actors[id.index()].on = None;
+    }
+
+    /// It is told for how long the task ran, and that may be less than the time that it was there.
+    fn measure_own<R: Recorder>(&mut self, event: Event, id: TaskId, recorder: &mut R) {
+        let actor = &mut self.actors[id.index()];
+        let since_ns = std::mem::replace(&mut actor.measured_ns, event.at).max(self.origin_ns);
+        let there_ns = event.at.saturating_sub(since_ns);
+        let time = Span::from_ns(there_ns.saturating_sub(event.value));
+        let shown = actor.on.and_then(|place| self.places[place].shown);
+        if let Some(job) = shown.filter(|job| job.task == id)
+            && time >= INTERRUPTED_MIN
+        {
+            let at = self.instant(event.at);
+            self.record(at, Happening::Interrupted { job, time }, recorder);
+        }
     }
 
     fn leave<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {

@@ -63,6 +63,17 @@ pub enum Happening {
         /// What it runs.
         to: Option<JobId>,
     },
+    /// Of the time that the job has had its CPU since it came there, or since this was last told, so
+    /// much was not its own: interrupts had the CPU, or scheduling itself, the refilling of caches included.
+    ///
+    /// Told at the instant at which the job leaves the CPU, or earlier. A machine that does not measure
+    /// it tells nothing.
+    Interrupted {
+        /// The job.
+        job: JobId,
+        /// For how long, above zero.
+        time: Span,
+    },
     /// The job's budget is used up.
     BudgetSpent {
         /// The job.

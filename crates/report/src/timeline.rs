@@ -324,7 +324,9 @@ impl Builder {
             Happening::AttributesSet { task, cost, .. } => {
                 self.line.costs.get_mut(task.index())?.push((now, cost));
             }
-            Happening::BudgetSpent { .. } | Happening::Entered { .. } => {}
+            Happening::BudgetSpent { .. }
+            | Happening::Interrupted { .. }
+            | Happening::Entered { .. } => {}
         }
         Some(())
     }

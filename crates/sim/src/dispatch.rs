@@ -123,6 +123,9 @@ impl<R: Recorder> Engine<'_, R> {
     /// The CPU runs another job than before.
     #[inline(always)]
     fn switched(&mut self, now: Instant, cpu: CpuId, from: Option<JobId>, to: Option<JobId>) {
+        if self.costs.is_some() {
+            self.tell_interrupted(now, cpu, from);
+        }
         self.record(now, Happening::Switched { cpu, from, to });
         if self.reserve.is_some() {
             self.note_busy(now, cpu, from.is_some(), to.is_some());
@@ -156,6 +159,7 @@ impl<R: Recorder> Engine<'_, R> {
             lasts = self.lasts(cpu, id, granted);
         }
         let on = &mut self.cpus[cpu.index()];
+        on.interrupted += on.free_at.late_since(now);
         on.granted = granted;
         on.stop = now.max(on.free_at) + lasts;
         self.stops.set(cpu.index(), on.stop);

@@ -105,6 +105,8 @@ pub(crate) struct CpuState {
     pub(crate) begun: Begun,
     /// Until when scheduling itself keeps it busy.
     pub(crate) free_at: Instant,
+    /// How much of the time until then is not its job's own, since that came there.
+    pub(crate) interrupted: Span,
     /// Whether the present instant may change what it runs.
     pub(crate) touched: bool,
 }

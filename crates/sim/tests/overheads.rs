@@ -3,8 +3,12 @@
 
 mod common;
 
-use common::{NS, finishes, options, set, simulate};
-use shiftwork_model::{Affinity, LinearCost, Overheads, TaskSet};
+use std::collections::BTreeMap;
+
+use common::{AT, NS, finishes, options, set, simulate};
+use shiftwork_model::{
+    Affinity, Happening, JobId, LinearCost, Overheads, RandomStream, Record, TaskSet,
+};
 
 fn cost(base: u64) -> LinearCost {
     LinearCost {
@@ -169,4 +173,55 @@ fn overheads_that_exceed_the_time_there_is_end_the_run_all_the_same() {
         ..Overheads::default()
     };
     assert_eq!(finishes_with(&set, overheads, 0), []);
+}
+
+/// A job's time on its CPUs is its work and what is told as not its own.
+#[test]
+fn what_interrupts_a_job_is_told_to_the_nanosecond() {
+    for seed in 1..=100 {
+        let mut random = RandomStream::new(seed, 0, 0);
+        let tasks: Vec<_> = (0..4)
+            .map(|_| (2 + random.below(9), 20 + random.below(30)))
+            .collect();
+        let set = set(2, &tasks);
+        let mut options = options(2_000);
+        options.overheads = Some(Overheads {
+            release: cost(random.below(3)),
+            schedule: cost(random.below(3)),
+            switch: cost(random.below(3)),
+            ipi: cost(random.below(3)),
+            tick: cost(random.below(2)),
+            preemption: vec![cost(random.below(4))],
+            ..Overheads::default()
+        });
+        let records = simulate(&set, "g-edf", options).0;
+        let mut on_cpu: BTreeMap<JobId, u64> = BTreeMap::new();
+        let mut not_own: BTreeMap<JobId, u64> = BTreeMap::new();
+        let mut since = [0; 2];
+        for record in &records {
+            let now = record.at.as_ns();
+            match record.what {
+                Happening::Switched { cpu, from, .. } => {
+                    let before = std::mem::replace(&mut since[cpu.index()], now);
+                    if let Some(job) = from {
+                        *on_cpu.entry(job).or_default() += now - before;
+                    }
+                }
+                Happening::Interrupted { job, time } => {
+                    *not_own.entry(job).or_default() += time.as_ns();
+                }
+                _ => {}
+            }
+        }
+        let finished = |record: &Record| match record.what {
+            // What completes at the horizon is not switched away any more.
+            Happening::Completed { job } if record.at < AT(2_000) => Some(job),
+            _ => None,
+        };
+        for job in records.iter().filter_map(finished) {
+            let own = on_cpu[&job] - not_own.get(&job).copied().unwrap_or(0);
+            let work = set.tasks[job.task.index()].cost.as_ns();
+            assert_eq!(own, work, "seed {seed}, {job:?}");
+        }
+    }
 }

@@ -190,6 +190,33 @@ fn a_cpu_is_away_as_long_as_there_is_a_reason() {
 }
 
 #[test]
+fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
+    const MS: u64 = 1_000_000;
+    let set = set();
+    let mut story = story(&set, 30 * MS);
+    let mut records: Vec<Record> = Vec::new();
+    for event in [
+        event(0, K::Ready, 1, None, ORIGIN + 10 * MS),
+        event(0, K::Running, 1, Some(2), 0),
+        event(3 * MS, K::Ran, 1, Some(2), 2 * MS),
+        // Two clocks never agree to the nanosecond.
+        event(5 * MS, K::Stopped, 1, Some(2), 2 * MS - 900),
+        event(6 * MS, K::Running, 1, Some(2), 0),
+        event(8 * MS, K::Stopped, 1, Some(2), MS / 2),
+    ] {
+        story.take(event, &mut records);
+    }
+    let told: Vec<_> = records
+        .iter()
+        .filter_map(|record| match record.what {
+            Happening::Interrupted { time, .. } => Some((record.at.as_ns(), time.as_ns())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [(3 * MS, MS), (8 * MS, 3 * MS / 2)]);
+}
+
+#[test]
 fn who_asks_for_other_cpus_leaves_and_is_remembered() {
     let set = set();
     let mut story = story(&set, 30);

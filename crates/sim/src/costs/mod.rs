@@ -34,7 +34,9 @@ mod lock;
 mod prices;
 mod structured;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{
+    CpuId, CpuSet, Happening, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet,
+};
 use shiftwork_policy::Policy;
 
 use crate::engine::Engine;
@@ -187,13 +189,30 @@ impl<R: Recorder> Engine<'_, R> {
         let plan = &mut self.plans[id.index()];
         let state = &mut self.tasks[id.index()];
         let last = plan.last_cpu.replace(cpu);
+        let on = &mut self.cpus[cpu.index()];
+        on.interrupted = Span::ZERO;
         if !core::mem::take(&mut state.interrupted) {
             return;
         }
         let refill = costs.on(cpu).refill(last.unwrap_or(cpu), cpu);
         state.remaining += refill;
+        on.interrupted = refill;
         if let Some(server) = &mut plan.server {
             server.extend(refill);
+        }
+    }
+
+    /// Tells how much of its time on the CPU, which it leaves, the job did not have for itself.
+    #[inline(never)]
+    pub(crate) fn tell_interrupted(&mut self, now: Instant, cpu: CpuId, left: Option<JobId>) {
+        let state = &mut self.cpus[cpu.index()];
+        // What is still to come does not concern it any more.
+        let to_come = state.free_at.late_since(now);
+        let time = core::mem::take(&mut state.interrupted).saturating_sub(to_come);
+        if let Some(job) = left
+            && !time.is_zero()
+        {
+            self.record(now, Happening::Interrupted { job, time });
         }
     }
 
@@ -204,6 +223,7 @@ impl<R: Recorder> Engine<'_, R> {
         let before = state.free_at.max(now);
         let after = costs.backlogs[cpu.index()].interrupt(now, span, state.free_at);
         state.free_at = after;
+        state.interrupted += after.late_since(before);
         let runs_on = |task: TaskId| self.tasks[task.index()].cpu == Some(cpu);
         if state.running.is_some_and(|job| runs_on(job.task)) {
             state.stop += after.late_since(before);

@@ -66,6 +66,7 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
         | Happening::Ready { job, .. }
         | Happening::NotReady { job, .. }
         | Happening::Completed { job }
+        | Happening::Interrupted { job, .. }
         | Happening::BudgetSpent { job } => (Some(job.task), None),
         Happening::Switched { cpu, to, .. } => (to.map(|job| job.task), Some(cpu)),
         Happening::Replenished { task, .. }

@@ -190,6 +190,7 @@ impl State {
             }
             Happening::Released { .. }
             | Happening::BudgetSpent { .. }
+            | Happening::Interrupted { .. }
             | Happening::Entered { .. }
             | Happening::AttributesSet { .. }
             | Happening::Refused { .. } => {}

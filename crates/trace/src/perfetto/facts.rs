@@ -95,6 +95,10 @@ fn write_rare(ink: &mut Ink, at: Instant, what: &Happening) {
         | Happening::BackgroundEnded { cpu }
         | Happening::CpuTaken { cpu }
         | Happening::CpuReturned { cpu } => write_cpu(ink, *cpu),
+        Happening::Interrupted { job, time } => {
+            write_job(ink, *job);
+            ink.varint(time.as_ns());
+        }
         Happening::Refused { action, reason } => {
             ink.varint(*action as u64);
             ink.varint(reason.len() as u64);
@@ -130,6 +134,7 @@ const fn kind(what: &Happening) -> u8 {
         Happening::Refused { .. } => 16,
         Happening::CpuTaken { .. } => 17,
         Happening::CpuReturned { .. } => 18,
+        Happening::Interrupted { .. } => 19,
     }
 }
 
@@ -265,6 +270,10 @@ impl<'a> Facts<'a> {
             },
             17 => Happening::CpuTaken { cpu: self.cpu()? },
             18 => Happening::CpuReturned { cpu: self.cpu()? },
+            19 => Happening::Interrupted {
+                job: self.job()?,
+                time: self.span()?,
+            },
             _ => return Err("there is no such kind of record"),
         })
     }
