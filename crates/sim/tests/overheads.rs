@@ -172,7 +172,7 @@ fn overheads_that_exceed_the_time_there_is_end_the_run_all_the_same() {
         release: cost(9),
         ..Overheads::default()
     };
-    assert_eq!(finishes_with(&set, overheads, 0), []);
+    assert_eq!(finishes_with(&set, overheads, 0), [0; 0]);
 }
 
 /// A job's time on its CPUs is its work and what is told as not its own.
