@@ -1,7 +1,7 @@
 //! What a run leaves behind, and who judges it.
 //!
 //! This crate owns everything that is computed from the records of a run: counters and statistics,
-//! the table of jobs, the checkers, how far two runs agree, and the Perfetto trace with its reader.
+//! the table of jobs, the checkers, how far two runs agree, what led to a miss, and the Perfetto trace with its reader.
 //! It knows only the `model`, so that every machine is judged alike, and must never contain
 //! anything that influences a run.
 //!
@@ -11,6 +11,7 @@ pub mod agreement;
 mod backlog;
 pub mod check;
 mod counters;
+pub mod explain;
 mod inversions;
 mod job_table;
 mod jobs;

@@ -15,7 +15,7 @@ mod order;
 pub(crate) mod reach;
 pub(crate) mod state;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod work_conservation;
 
 use std::fmt;

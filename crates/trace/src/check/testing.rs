@@ -5,7 +5,7 @@ use shiftwork_model::TaskSet;
 use super::{Facts, Invariant, Order, check};
 use crate::testing::{Story, at};
 
-pub(super) fn edf(invariant: Invariant) -> Facts {
+pub(crate) fn edf(invariant: Invariant) -> Facts {
     Facts {
         invariant,
         order: Order::Edf,

@@ -1,0 +1,215 @@
+//! Who is to blame: what would have been without each culprit, and the rule that names the cause.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use shiftwork_model::{CpuSet, Instant, JobId, Span};
+
+use super::walk::{Found, Piece};
+use super::{Cause, Culprit, End, Explanation, Level, Part, Share};
+
+/// Draws the conclusions from what the walk found; the job is late.
+pub(super) fn explained(found: Found) -> Explanation {
+    let release = found.release();
+    let shares = shares(&found);
+    Explanation {
+        job: found.job,
+        release,
+        deadline: found.deadline,
+        until: found.until,
+        end: found.end,
+        since: found.row.first().map_or(release, |&(_, since, _)| since),
+        remaining: found
+            .row
+            .iter()
+            .fold(Span::ZERO, |sum, &(.., left)| sum + left),
+        parts: parts(&found, release),
+        cause: cause(&found, &shares),
+        shares,
+        timeline: found.timeline,
+    }
+}
+
+/// What each part sums up to, from the release on.
+fn parts(found: &Found, release: Instant) -> Vec<(Part, Span)> {
+    let mut parts: BTreeMap<Part, Span> = BTreeMap::new();
+    for piece in &found.pieces {
+        let time = piece.to.late_since(piece.from.max(release));
+        let part = if piece.number == found.job.number {
+            piece.part
+        } else {
+            Part::CarryIn
+        };
+        if !time.is_zero() {
+            *parts.entry(part).or_default() += time;
+        }
+    }
+    parts.into_iter().collect()
+}
+
+fn shares(found: &Found) -> Vec<Share> {
+    let mut sums: BTreeMap<Culprit, (Span, CpuSet)> = BTreeMap::new();
+    for piece in &found.pieces {
+        for &(culprit, cpus) in &piece.without {
+            let (time, on) = sums.entry(culprit).or_insert((Span::ZERO, CpuSet::EMPTY));
+            *time += found.counted(piece);
+            *on = *on | cpus;
+        }
+    }
+    sums.retain(|_, (time, _)| !time.is_zero());
+    let left_early = found.end == End::Dropped && found.until <= found.deadline;
+    if left_early {
+        let time = found.deadline.late_since(found.until);
+        sums.insert(Culprit::TaskLeft, (time, CpuSet::EMPTY));
+    }
+    let share = |(culprit, (time, cpus))| Share {
+        culprit,
+        time,
+        cpus,
+        suffices: match left_early {
+            // Nobody made it late: it was given up.
+            true => culprit == Culprit::TaskLeft,
+            false => found.is_on_time_without(&[culprit]),
+        },
+    };
+    let mut shares: Vec<Share> = sums.into_iter().map(share).collect();
+    shares.sort_by_key(|share| (Reverse(share.time), share.culprit));
+    shares
+}
+
+/// The rule of [`Cause`].
+fn cause(found: &Found, shares: &[Share]) -> Cause {
+    let one = |level| {
+        let enough = shares
+            .iter()
+            .filter(|share| share.suffices && share.culprit.level() == level);
+        let least = enough.min_by_key(|share| (share.time, share.culprit));
+        least.map(|share| Cause::One(share.culprit))
+    };
+    let several = |last| {
+        let mut together: Vec<Culprit> = shares.iter().map(|share| share.culprit).collect();
+        together.retain(|culprit| culprit.level() <= last);
+        together.sort_by_key(|culprit| culprit.level());
+        let is_enough = found.is_on_time_without(&together);
+        is_enough.then(|| Cause::Several(needed(found, together)))
+    };
+    one(Level::Fault)
+        .or_else(|| one(Level::Setting))
+        .or_else(|| several(Level::Setting))
+        .or_else(|| one(Level::Demand))
+        .or_else(|| several(Level::Demand))
+        .unwrap_or(Cause::OwnDemand)
+}
+
+/// Without whoever is not needed for the others to be enough, the last ones tried first.
+fn needed(found: &Found, mut together: Vec<Culprit>) -> Vec<Culprit> {
+    for index in (0..together.len()).rev() {
+        let mut fewer = together.clone();
+        fewer.remove(index);
+        if found.is_on_time_without(&fewer) {
+            together = fewer;
+        }
+    }
+    together
+}
+
+impl Found {
+    fn release(&self) -> Instant {
+        let own = self.row.last();
+        own.map_or(self.until, |&(_, release, _)| release)
+    }
+
+    /// How much of the piece kept the job from meeting its deadline: what was before that, and after it
+    /// what was still to be done by then, by the job, by those before it, or by more urgent jobs. Others
+    /// who got in its way when it was late already would not have met it in time.
+    fn counted(&self, piece: &Piece) -> Span {
+        let was_due = match piece.part {
+            Part::Executing | Part::OwnOverrun | Part::Suspended | Part::Throttled => true,
+            Part::MoreUrgent(_) | Part::Overrun(_) => !piece.is_by_newcomer,
+            _ => false,
+        };
+        let to = if was_due {
+            piece.to
+        } else {
+            piece.to.min(self.deadline)
+        };
+        to.late_since(piece.from)
+    }
+
+    /// Whether the job would have met its deadline if these had not been, all else being equal: the time
+    /// that its task had a CPU, or would have had one, is given anew to the jobs of the row, the oldest
+    /// first, and to each not before its release. What others still had to do by the deadline goes before
+    /// the job.
+    fn is_on_time_without(&self, culprits: &[Culprit]) -> bool {
+        let is_gone = |piece: &Piece| {
+            let goes = |(culprit, _): &(Culprit, CpuSet)| culprits.contains(culprit);
+            piece.without.iter().any(goes)
+        };
+        let mut queue = self.demands(is_gone);
+        for piece in &self.pieces {
+            if has_cpu(piece) || is_gone(piece) {
+                queue.serve(piece.from, piece.to.min(self.deadline));
+            }
+        }
+        queue.is_done()
+    }
+
+    /// What the jobs of the row need.
+    fn demands(&self, is_gone: impl Fn(&Piece) -> bool) -> Queue {
+        let mut needs: BTreeMap<u64, Span> = BTreeMap::new();
+        for piece in self.pieces.iter().filter(|piece| !is_gone(piece)) {
+            let own = if has_cpu(piece) {
+                piece.to.late_since(piece.from)
+            } else {
+                let early = self.deadline.late_since(piece.from);
+                self.counted(piece).saturating_sub(early)
+            };
+            *needs.entry(piece.number).or_default() += own;
+        }
+        let job = |&(number, release, left): &(u64, Instant, Span)| {
+            let needs = needs.get(&number).copied().unwrap_or_default();
+            (release, needs + left)
+        };
+        Queue(self.row.iter().map(job).collect())
+    }
+}
+
+/// Whether the job has a CPU, executing or not.
+const fn has_cpu(piece: &Piece) -> bool {
+    matches!(
+        piece.part,
+        Part::Executing | Part::OwnOverrun | Part::Interrupted
+    )
+}
+
+/// The jobs that are not done: when each was released, and what it needs.
+struct Queue(VecDeque<(Instant, Span)>);
+
+impl Queue {
+    /// The task has a CPU in this stretch.
+    fn serve(&mut self, from: Instant, to: Instant) {
+        let mut at = from;
+        while let Some((release, needs)) = self.0.front_mut() {
+            at = at.max(*release);
+            let had = to.late_since(at).min(*needs);
+            *needs -= had;
+            at += had;
+            if !needs.is_zero() {
+                return;
+            }
+            self.0.pop_front();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.iter().all(|(_, needs)| needs.is_zero())
+    }
+}
+
+/// A job as it is told of.
+pub(super) fn named(names: &[&str], job: JobId) -> String {
+    match names.get(job.task.index()) {
+        Some(name) => format!("job {} of {name}", job.number),
+        None => format!("job {} of an unknown task", job.number),
+    }
+}

@@ -1,0 +1,48 @@
+//! How much of their time on CPUs jobs did not have for themselves.
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
+
+use crate::running::Running;
+
+/// For each stretch on a CPU, by that and its begin, the time that was not the job's own. Told at its
+/// end, it has to be looked up at its begin; so it is collected first.
+#[derive(Debug, Default)]
+pub(super) struct Losses(BTreeMap<(CpuId, Instant), Span>);
+
+impl Losses {
+    pub fn of(set: &TaskSet, records: &[Record]) -> Self {
+        let cpus = set.platform.cpus;
+        let mut losses = Self::default();
+        let mut running = Running::new(cpus);
+        let mut since = vec![Instant::ZERO; cpus];
+        let mut now = Instant::ZERO;
+        for record in records {
+            if record.at != now {
+                for change in running.changes() {
+                    since[change.cpu.index()] = now;
+                }
+                running.settle();
+                now = record.at;
+            }
+            match record.what {
+                Happening::Switched { cpu, to, .. } => running.switch(cpu, to),
+                Happening::Interrupted { job, time } => {
+                    let mut all = (0..cpus).map(CpuId::from_index);
+                    let cpu = all.find(|&cpu| running.before(cpu) == Some(job));
+                    if let Some(cpu) = cpu {
+                        *losses.0.entry((cpu, since[cpu.index()])).or_default() += time;
+                    }
+                }
+                _ => {}
+            }
+        }
+        losses
+    }
+
+    /// What was lost of the stretch on this CPU that began at this instant.
+    pub fn at(&self, cpu: CpuId, from: Instant) -> Span {
+        self.0.get(&(cpu, from)).copied().unwrap_or(Span::ZERO)
+    }
+}

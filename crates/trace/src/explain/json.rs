@@ -1,0 +1,129 @@
+//! An explanation for programs.
+
+use serde_json::{Map, Value, json};
+use shiftwork_model::{CpuSet, TaskId};
+
+use super::timeline::{Occupant, Slice};
+use super::{Cause, Culprit, End, Explanation, Part};
+
+/// A name, and the task that it is about, if it is about another.
+type Named = (&'static str, Option<TaskId>);
+
+pub(super) const fn part(part: Part) -> Named {
+    match part {
+        Part::CarryIn => ("carry-in", None),
+        Part::Executing => ("executing", None),
+        Part::OwnOverrun => ("own-overrun", None),
+        Part::Interrupted => ("interrupted", None),
+        Part::Throttled => ("throttled", None),
+        Part::Suspended => ("suspended", None),
+        Part::Stalled => ("stalled", None),
+        Part::HeldBack => ("held-back", None),
+        Part::Taken => ("cpu-taken", None),
+        Part::Offline => ("cpu-offline", None),
+        Part::Background => ("background", None),
+        Part::Overrun(task) => ("overrun", Some(task)),
+        Part::MoreUrgent(task) => ("more-urgent", Some(task)),
+    }
+}
+
+pub(super) const fn culprit(culprit: Culprit) -> Named {
+    match culprit {
+        Culprit::TaskLeft => ("task-left", None),
+        Culprit::CpuOffline => ("cpu-offline", None),
+        Culprit::CpuTaken => ("cpu-taken", None),
+        Culprit::Stall => ("stall", None),
+        Culprit::Interrupts => ("interrupts", None),
+        Culprit::OwnOverrun => ("own-overrun", None),
+        Culprit::Overrun(task) => ("overrun", Some(task)),
+        Culprit::Reserve => ("reserve", None),
+        Culprit::NarrowAffinity => ("narrow-affinity", None),
+        Culprit::NarrowPacking => ("narrow-packing", None),
+        Culprit::Rule => ("rule", None),
+        Culprit::Overload => ("overload", None),
+        Culprit::Suspension => ("suspension", None),
+    }
+}
+
+impl Explanation {
+    /// As one JSON object; `names` are those of the tasks, by their index. Times are whole nanoseconds.
+    ///
+    /// the times of `parts` add up to `until_ns` - `release_ns`. `cause` is a list: one entry where one culprit is
+    /// enough, several where only all of them are, none where the job's own demand is too much.
+    pub fn to_json(&self, names: &[&str]) -> Value {
+        let to_value = |(kind, task): Named| {
+            let mut value = Map::new();
+            value.insert("kind".into(), kind.into());
+            if let Some(task) = task {
+                value.insert("task".into(), names.get(task.index()).copied().into());
+            }
+            value
+        };
+        let parts = self.parts.iter().map(|&(it, time)| {
+            let mut value = to_value(part(it));
+            value.insert("time_ns".into(), time.as_ns().into());
+            value
+        });
+        let shares = self.shares.iter().map(|share| {
+            let mut value = to_value(culprit(share.culprit));
+            value.insert("time_ns".into(), share.time.as_ns().into());
+            value.insert("suffices".into(), share.suffices.into());
+            if !share.cpus.is_empty() {
+                value.insert("cpus".into(), list(&share.cpus));
+            }
+            value
+        });
+        let causes = match &self.cause {
+            Cause::One(it) => vec![*it],
+            Cause::Several(all) => all.clone(),
+            Cause::OwnDemand => Vec::new(),
+        };
+        json!({
+            "task": names.get(self.job.task.index()),
+            "job": self.job.number,
+            "release_ns": self.release.as_ns(),
+            "deadline_ns": self.deadline.as_ns(),
+            "until_ns": self.until.as_ns(),
+            "end": match self.end {
+                End::Finished => "finished",
+                End::Dropped => "dropped",
+                End::Unfinished => "unfinished",
+            },
+            "tardiness_ns": self.tardiness().as_ns(),
+            "remaining_ns": self.remaining.as_ns(),
+            "since_ns": self.since.as_ns(),
+            "cause": causes.into_iter().map(|it| to_value(culprit(it))).collect::<Vec<_>>(),
+            "parts": parts.collect::<Vec<_>>(),
+            "culprits": shares.collect::<Vec<_>>(),
+            "text": self.paragraph(names),
+            "timeline": self.timeline.iter().map(|it| slice(it, names)).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn slice(slice: &Slice, names: &[&str]) -> Value {
+    let mut value = json!({
+        "cpu": slice.cpu.index(),
+        "from_ns": slice.from.as_ns(),
+        "to_ns": slice.to.as_ns(),
+        "state": match slice.occupant {
+            Occupant::Idle => "idle",
+            Occupant::Job(_) => "job",
+            Occupant::Offline => "offline",
+            Occupant::Taken => "taken",
+            Occupant::Background => "background",
+        },
+    });
+    if let Occupant::Job(job) = slice.occupant {
+        value["task"] = names.get(job.task.index()).copied().into();
+        value["job"] = job.number.into();
+    }
+    if let Some(from) = slice.shifted_from {
+        value["shifted_from"] = from.index().into();
+    }
+    value
+}
+
+fn list(cpus: &CpuSet) -> Value {
+    cpus.iter().map(|cpu| cpu.index()).collect()
+}

@@ -1,0 +1,341 @@
+use shiftwork_model::{CpuSet, Happening, NotReadyReason, RandomStream, Span};
+
+use super::*;
+use crate::check::Invariant;
+use crate::check::testing::edf;
+use crate::testing::{Story, at, cpu, job, noise, random_run, set};
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+fn explained(set: &TaskSet, facts: Facts, story: &Story, job: JobId, until: u64) -> Explanation {
+    let explanation = explain(set, &facts, &story.records, job, at(until)).unwrap();
+    let sum = explanation
+        .parts
+        .iter()
+        .fold(Span::ZERO, |sum, &(_, time)| sum + time);
+    assert_eq!(sum, explanation.until.late_since(explanation.release));
+    explanation
+}
+
+/// Reactions take time, as on a real machine.
+fn live(invariant: Invariant) -> Facts {
+    Facts {
+        immediate: false,
+        ..edf(invariant)
+    }
+}
+
+fn parts(explanation: &Explanation) -> Vec<(Part, u64)> {
+    let parts = explanation.parts.iter();
+    parts.map(|&(part, time)| (part, time.as_ns())).collect()
+}
+
+/// Job 1 of a is released at 0 and due at 10, runs from 0 to 4 and from 9 to 12; meanwhile something.
+fn away_from_4_to_9(begins: Happening, ends: Happening) -> Story {
+    Story::default()
+        .at(0)
+        .release(0, 1, 10)
+        .switch(0, Some((0, 1)))
+        .at(4)
+        .switch(0, None)
+        .tell(begins)
+        .at(9)
+        .tell(ends)
+        .switch(0, Some((0, 1)))
+        .at(12)
+        .complete(0, 1)
+        .switch(0, None)
+}
+
+#[test]
+fn a_cpu_that_is_away_is_blamed_by_who_has_it() {
+    let set = set(1, &[("a", "0")]);
+    let cpu = cpu(0);
+    for (begins, ends, part, culprit, occupant) in [
+        (
+            Happening::CpuTaken { cpu },
+            Happening::CpuReturned { cpu },
+            Part::Taken,
+            Culprit::CpuTaken,
+            Occupant::Taken,
+        ),
+        (
+            Happening::CpuOffline { cpu },
+            Happening::CpuOnline { cpu },
+            Part::Offline,
+            Culprit::CpuOffline,
+            Occupant::Offline,
+        ),
+        (
+            Happening::BackgroundStarted { cpu },
+            Happening::BackgroundEnded { cpu },
+            Part::Background,
+            Culprit::Reserve,
+            Occupant::Background,
+        ),
+    ] {
+        let story = away_from_4_to_9(begins, ends);
+        let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+        assert_eq!(parts(&why), [(Part::Executing, 7), (part, 5)]);
+        assert_eq!(why.cause, Cause::One(culprit));
+        assert_eq!(why.share(culprit).unwrap().cpus, CpuSet::single(cpu));
+        assert_eq!(why.timeline[1].occupant, occupant);
+    }
+}
+
+#[test]
+fn a_scheduler_that_decides_nothing_stalls() {
+    let set = set(2, &[("a", "0-1"), ("b", "0")]);
+    // CPU 1 is idle all the time.
+    let story = Story::default()
+        .at(0)
+        .release(1, 1, 5)
+        .switch(0, Some((1, 1)))
+        .release(0, 1, 10)
+        .at(8)
+        .switch(1, Some((0, 1)))
+        .at(11)
+        .complete(0, 1)
+        .switch(1, None);
+    let why = explained(&set, live(Invariant::Weak), &story, job(0, 1), 20);
+    assert_eq!(parts(&why), [(Part::Executing, 3), (Part::Stalled, 8)]);
+    assert_eq!(why.cause, Cause::One(Culprit::Stall));
+    // Where quanta decide, that is as it should be.
+    let why = explained(&set, live(Invariant::Quanta), &story, job(0, 1), 20);
+    assert_eq!(why.cause, Cause::One(Culprit::Rule));
+}
+
+#[test]
+fn a_release_that_nobody_hears_of_is_a_stall() {
+    let set = set(1, &[("a", "0")]);
+    let story = Story::default()
+        .at(0)
+        .tell(Happening::Released {
+            job: job(0, 1),
+            deadline: at(10),
+        })
+        .at(9)
+        .ready(0, 1, 10)
+        .switch(0, Some((0, 1)))
+        .at(12)
+        .complete(0, 1);
+    let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+    assert_eq!(parts(&why), [(Part::Executing, 3), (Part::Stalled, 9)]);
+    // A machine that hears at once has no other reason than the budget.
+    let why = explained(&set, edf(Invariant::Strong), &story, job(0, 1), 20);
+    assert_eq!(parts(&why), [(Part::Executing, 3), (Part::Throttled, 9)]);
+}
+
+#[test]
+fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
+    // b could have moved to the idle CPU 1 to make room for a.
+    let set = set(2, &[("a", "0"), ("b", "0-1")]);
+    let story = Story::default()
+        .at(0)
+        .release(1, 1, 5)
+        .switch(0, Some((1, 1)))
+        .release(0, 1, 10)
+        .at(8)
+        .complete(1, 1)
+        .switch(0, Some((0, 1)))
+        .at(11)
+        .complete(0, 1);
+    let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+    assert_eq!(why.cause, Cause::One(Culprit::Stall));
+    let why = explained(&set, live(Invariant::Weak), &story, job(0, 1), 20);
+    assert_eq!(why.cause, Cause::One(Culprit::NarrowAffinity));
+}
+
+#[test]
+fn interrupts_are_counted_at_the_begin_of_the_stretch_that_they_shortened() {
+    let set = set(1, &[("a", "0")]);
+    let story = Story::default()
+        .at(0)
+        .release(0, 1, 10)
+        .switch(0, Some((0, 1)))
+        .at(13)
+        .tell(Happening::Interrupted {
+            job: job(0, 1),
+            time: Span::from_ns(4),
+        })
+        .complete(0, 1)
+        .switch(0, None);
+    let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+    assert_eq!(parts(&why), [(Part::Executing, 9), (Part::Interrupted, 4)]);
+    assert_eq!(why.cause, Cause::One(Culprit::Interrupts));
+}
+
+/// The cost of every task is 10; b overruns by 3, and after that the CPU is taken for 4.
+fn two_culprits(deadline: u64) -> Explanation {
+    let set = set(1, &[("a", "0"), ("b", "0")]);
+    let cpu = cpu(0);
+    let story = Story::default()
+        .at(0)
+        .release(1, 1, 5)
+        .switch(0, Some((1, 1)))
+        .release(0, 1, deadline)
+        .at(13)
+        .complete(1, 1)
+        .switch(0, None)
+        .tell(Happening::CpuTaken { cpu })
+        .at(17)
+        .tell(Happening::CpuReturned { cpu })
+        .switch(0, Some((0, 1)))
+        .at(27)
+        .complete(0, 1)
+        .switch(0, None);
+    explained(&set, live(Invariant::Strong), &story, job(0, 1), 40)
+}
+
+#[test]
+fn the_smallest_fault_that_is_enough_is_the_cause_or_all_that_are_needed_together() {
+    let overrun = Culprit::Overrun(TaskId::from_index(1));
+    let cause = |deadline| two_culprits(deadline).cause;
+    // It lacks 27 - deadline; the overrun took 3, the CPU was away for 4, and b had its cost of 10.
+    let load = Cause::Several(vec![overrun, Culprit::Overload]);
+    for deadline in 10..13 {
+        // What b still has to do beyond its cost by then is in the way of the job's own 10, too.
+        assert_eq!(cause(deadline), load, "{deadline}");
+    }
+    for deadline in 13..20 {
+        assert_eq!(cause(deadline), Cause::One(Culprit::Overload), "{deadline}");
+    }
+    let both = Cause::Several(vec![Culprit::CpuTaken, overrun]);
+    for deadline in 20..23 {
+        assert_eq!(cause(deadline), both, "{deadline}");
+    }
+    assert_eq!(cause(23), Cause::One(Culprit::CpuTaken));
+    for deadline in 24..27 {
+        assert_eq!(cause(deadline), Cause::One(overrun), "{deadline}");
+    }
+    assert_eq!(cause(9), Cause::OwnDemand);
+}
+
+#[test]
+fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
+    let set = set(2, &[("a", "0"), ("b", "0-1"), ("c", "1")]);
+    let story = Story::default()
+        .at(0)
+        .release(2, 1, 6)
+        .switch(1, Some((2, 1)))
+        .release(1, 1, 9)
+        .switch(0, Some((1, 1)))
+        .release(0, 1, 20)
+        .at(12)
+        .complete(2, 1)
+        .switch(1, Some((1, 1)))
+        .switch(0, Some((0, 1)))
+        .at(15)
+        .complete(1, 1)
+        .switch(1, None)
+        .at(21)
+        .complete(0, 1)
+        .switch(0, None);
+    let why = explained(&set, edf(Invariant::Strong), &story, job(0, 1), 30);
+    assert_eq!(
+        why.text(&NAMES),
+        "job 1 of a missed its deadline; cause: overrun of b\n  \
+         job 1 of a, released at 0ns and due at 20ns, finished at 21ns, 1ns late. Of the 21ns from its \
+         release it spent 9ns executing, 2ns waiting for b beyond its cost, 10ns waiting for the more \
+         urgent b. Without 2ns of overrun of b (CPU 0) it would have met its deadline.\n  \
+         CPU 0:\n    \
+         0ns - 12ns: job 1 of b\n    \
+         12ns - 21ns: job 1 of a\n"
+    );
+    let b = explained(&set, edf(Invariant::Strong), &story, job(1, 1), 30);
+    assert!(
+        b.text(&NAMES)
+            .contains("12ns - 15ns: job 1 of b (shifted from CPU 0)"),
+        "{}",
+        b.text(&NAMES)
+    );
+    let json = why.to_json(&NAMES);
+    assert_eq!(json["cause"][0]["kind"], "overrun");
+    assert_eq!(json["cause"][0]["task"], "b");
+    assert_eq!(json["parts"][1]["time_ns"], 2);
+    assert_eq!(json["timeline"][1]["from_ns"], 12);
+}
+
+#[test]
+fn who_is_not_late_or_not_known_is_refused() {
+    let set = set(1, &[("a", "0")]);
+    let story = Story::default().at(0).release(0, 1, 10);
+    let refused = |number, until| {
+        let facts = edf(Invariant::Weak);
+        let answer = explain(&set, &facts, &story.records, job(0, number), at(until));
+        answer.unwrap_err().to_string()
+    };
+    assert!(refused(2, 20).starts_with("job 2 of the task T0 is not released within the records"));
+    assert!(refused(1, 9).starts_with("job 1 of the task T0, due at 10ns, has missed no deadline"));
+}
+
+#[test]
+fn first_misses_come_by_their_deadlines() {
+    let set = set(1, &[("a", "0"), ("b", "0")]);
+    let story = Story::default()
+        .at(0)
+        .release(0, 1, 10)
+        .release(1, 1, 5)
+        .at(12)
+        .complete(1, 1)
+        .release(1, 2, 50);
+    let late = |most| first_misses(&set, &story.records, at(20), most);
+    assert_eq!(late(9), [job(1, 1), job(0, 1)]);
+    assert_eq!(late(1), [job(1, 1)]);
+}
+
+#[test]
+fn a_suspended_job_is_told_from_a_throttled_one() {
+    let set = set(1, &[("a", "0")]);
+    for (reason, part) in [
+        (NotReadyReason::Suspended, Part::Suspended),
+        (NotReadyReason::Throttled, Part::Throttled),
+    ] {
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 5)
+            .not_ready(0, 1, reason);
+        let why = explained(&set, edf(Invariant::Weak), &story, job(0, 1), 9);
+        assert_eq!(parts(&why), [(part, 9)]);
+        assert_eq!(
+            (why.end, why.remaining),
+            (End::Unfinished, Span::from_ns(10))
+        );
+    }
+}
+
+/// However a machine may misbehave, and whatever the records say: the account adds up, and nothing
+/// panics.
+#[test]
+fn every_account_adds_up_in_runs_that_no_policy_would_make_and_in_noise() {
+    let set = set(3, &[("a", "0"), ("b", "0-1"), ("c", "1-2")]);
+    let mut explanations = 0;
+    for seed in 1..=60 {
+        let mut random = RandomStream::new(seed, 0, 0);
+        let story = random_run(&mut random, 3, 3, 120);
+        let until = story.records.last().unwrap().at;
+        let chaos = noise(&mut random, 3, 3, 200);
+        for invariant in [
+            Invariant::Strong,
+            Invariant::Weak,
+            Invariant::Quanta,
+            Invariant::NonPreemptive,
+        ] {
+            for job in first_misses(&set, &story.records, until, 5) {
+                let why = explained(&set, live(invariant), &story, job, until.as_ns());
+                assert!(!why.text(&NAMES).is_empty(), "seed {seed}");
+                assert_eq!(
+                    why.to_json(&NAMES)["parts"].as_array().map(Vec::len),
+                    Some(why.parts.len())
+                );
+                explanations += 1;
+            }
+            for job in first_misses(&set, &chaos, Instant::NEVER, 5) {
+                if let Ok(why) = explain(&set, &live(invariant), &chaos, job, Instant::NEVER) {
+                    assert!(!why.text(&NAMES).is_empty(), "seed {seed}");
+                }
+            }
+        }
+    }
+    assert!(explanations > 200, "{explanations}");
+}

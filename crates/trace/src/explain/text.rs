@@ -1,0 +1,193 @@
+//! An explanation for people: a paragraph, and who had which CPU.
+
+use shiftwork_model::{CpuSet, TaskId};
+
+use super::blame::named;
+use super::timeline::{Occupant, Slice};
+use super::{Cause, Culprit, End, Explanation, Part};
+
+/// So many stretches of each CPU are shown, the last ones; the JSON has all.
+const SLICES_MAX: usize = 12;
+
+impl Explanation {
+    /// What happened, in plain words with numbers; `names` are those of the tasks, by their index.
+    pub fn paragraph(&self, names: &[&str]) -> String {
+        let job = named(names, self.job);
+        let late = self.tardiness();
+        let ended = match self.end {
+            End::Finished => format!("finished at {}, {late} late", self.until),
+            End::Dropped => format!("was dropped at {} when its task left", self.until),
+            End::Unfinished => format!(
+                "was not finished at {}, {late} after that, with {} to go",
+                self.until, self.remaining
+            ),
+        };
+        let parts: Vec<String> = self
+            .parts
+            .iter()
+            .map(|&(part, time)| format!("{time} {}", part_text(names, part)))
+            .collect();
+        let went = match parts.is_empty() {
+            true => String::new(),
+            false => format!(
+                " Of the {} from its release it spent {}.",
+                self.until.late_since(self.release),
+                parts.join(", ")
+            ),
+        };
+        format!(
+            "{job}, released at {} and due at {}, {ended}.{went} {}",
+            self.release,
+            self.deadline,
+            self.verdict(names)
+        )
+    }
+
+    /// The cause as a heading: `overrun of hog`.
+    pub fn cause_name(&self, names: &[&str]) -> String {
+        let name = |culprit: &Culprit| culprit_name(names, *culprit);
+        match &self.cause {
+            Cause::One(culprit) => name(culprit),
+            Cause::Several(all) => all.iter().map(name).collect::<Vec<_>>().join(" and "),
+            Cause::OwnDemand => "its own cost".into(),
+        }
+    }
+
+    /// The cause, the paragraph, and the timeline; ends with a line feed.
+    pub fn text(&self, names: &[&str]) -> String {
+        let mut text = format!(
+            "{} missed its deadline; cause: {}\n  {}\n",
+            named(names, self.job),
+            self.cause_name(names),
+            self.paragraph(names)
+        );
+        for of_cpu in self.timeline.chunk_by(|a, b| a.cpu == b.cpu) {
+            let hidden = of_cpu.len().saturating_sub(SLICES_MAX);
+            text.push_str(&format!("  CPU {}:\n", of_cpu[0].cpu));
+            if hidden > 0 {
+                text.push_str(&format!("    ({hidden} earlier stretches)\n"));
+            }
+            for slice in &of_cpu[hidden..] {
+                text.push_str(&format!("    {}\n", slice_text(names, slice)));
+            }
+        }
+        text
+    }
+
+    fn verdict(&self, names: &[&str]) -> String {
+        let tell = |culprit: &Culprit| {
+            let share = self.share(*culprit);
+            share.map_or_else(String::new, |share| {
+                let at = if share.cpus.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (CPU {})", share.cpus)
+                };
+                format!("{} {}{at}", share.time, culprit_text(names, *culprit))
+            })
+        };
+        let since = if self.since < self.release {
+            format!(
+                ", counted from {}, when the row of late jobs began",
+                self.since
+            )
+        } else {
+            String::new()
+        };
+        match &self.cause {
+            Cause::One(Culprit::TaskLeft) => "It was given up, since its task left.".into(),
+            Cause::One(culprit) => {
+                format!(
+                    "Without {} it would have met its deadline{since}.",
+                    tell(culprit)
+                )
+            }
+            Cause::Several(all) => format!(
+                "Nothing alone is enough: only without {} it would have met its deadline{since}.",
+                all.iter().map(tell).collect::<Vec<_>>().join(" and ")
+            ),
+            Cause::OwnDemand => "Its own execution, within its cost, is longer than its deadline \
+                                 allows."
+                .into(),
+        }
+    }
+}
+
+fn task(names: &[&str], task: TaskId) -> String {
+    names.get(task.index()).copied().unwrap_or("?").to_owned()
+}
+
+fn part_text(names: &[&str], part: Part) -> String {
+    match part {
+        Part::CarryIn => "behind earlier jobs of its own task".into(),
+        Part::Executing => "executing".into(),
+        Part::OwnOverrun => "executing beyond its cost".into(),
+        Part::Interrupted => "on a CPU that interrupts or scheduling had".into(),
+        Part::Throttled => "out of budget".into(),
+        Part::Suspended => "suspended by itself".into(),
+        Part::Stalled => "waiting though it should have run".into(),
+        Part::HeldBack => "waiting as the policy's rule has it".into(),
+        Part::Taken => "waiting while a CPU was taken by a higher scheduling class".into(),
+        Part::Offline => "waiting while a CPU was offline".into(),
+        Part::Background => "waiting while a CPU was given to background work".into(),
+        Part::Overrun(other) => format!("waiting for {} beyond its cost", task(names, other)),
+        Part::MoreUrgent(other) => format!("waiting for the more urgent {}", task(names, other)),
+    }
+}
+
+/// The cause in a word or two.
+fn culprit_name(names: &[&str], culprit: Culprit) -> String {
+    match culprit {
+        Culprit::TaskLeft => "its task left".into(),
+        Culprit::CpuOffline => "CPU went offline".into(),
+        Culprit::CpuTaken => "CPU taken by a higher class".into(),
+        Culprit::Stall => "scheduler stall".into(),
+        Culprit::Interrupts => "interrupts".into(),
+        Culprit::OwnOverrun => "own overrun".into(),
+        Culprit::Overrun(other) => format!("overrun of {}", task(names, other)),
+        Culprit::Reserve => "background reserve".into(),
+        Culprit::NarrowAffinity => "affinity too narrow".into(),
+        Culprit::NarrowPacking => "packing too narrow".into(),
+        Culprit::Rule => "the policy's rule".into(),
+        Culprit::Overload => "overload".into(),
+        Culprit::Suspension => "its own suspensions".into(),
+    }
+}
+
+/// What took the time, to go after `without 3ms`.
+fn culprit_text(names: &[&str], culprit: Culprit) -> String {
+    match culprit {
+        Culprit::TaskLeft => "of absence".into(),
+        Culprit::CpuOffline => "in which a CPU was offline".into(),
+        Culprit::CpuTaken => "in which a higher scheduling class had a CPU".into(),
+        Culprit::Stall => "in which nothing was decided or carried out for it".into(),
+        Culprit::Interrupts => "of interrupts and scheduling".into(),
+        Culprit::OwnOverrun => "in which its task overran its own cost or was out of budget".into(),
+        Culprit::Overrun(other) => format!("of overrun of {}", task(names, other)),
+        Culprit::Reserve => "in which background work had its reserve".into(),
+        Culprit::NarrowAffinity => {
+            "in which CPUs outside of its affinity were idle or less urgently used".into()
+        }
+        Culprit::NarrowPacking => {
+            "in which CPUs of its affinity, but not of its partition, were idle or less urgently used"
+                .into()
+        }
+        Culprit::Rule => "in which the policy's rule let others go on or CPUs be idle".into(),
+        Culprit::Overload => "of more urgent work, all of it within its costs,".into(),
+        Culprit::Suspension => "of its own suspensions".into(),
+    }
+}
+
+fn slice_text(names: &[&str], slice: &Slice) -> String {
+    let who = match slice.occupant {
+        Occupant::Idle => "idle".into(),
+        Occupant::Job(job) => named(names, job),
+        Occupant::Offline => "offline".into(),
+        Occupant::Taken => "taken by a higher scheduling class".into(),
+        Occupant::Background => "background work".into(),
+    };
+    let shift = slice.shifted_from.map_or_else(String::new, |cpu| {
+        format!(" (shifted from CPU {})", CpuSet::single(cpu))
+    });
+    format!("{} - {}: {who}{shift}", slice.from, slice.to)
+}

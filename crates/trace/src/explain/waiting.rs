@@ -1,0 +1,242 @@
+//! Why a job that is ready does not run.
+
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId};
+
+use super::timeline::Occupant;
+use super::walk::{Piece, Walk};
+use super::{Culprit, Part};
+use crate::check::Invariant;
+use crate::check::reach::{Key, key};
+
+/// The pieces of a stretch without any event, during which the task's job was ready and did not run.
+pub(super) fn pieces(walk: &Walk<'_>, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
+    let scene = Scene::of(walk);
+    let piece = |from, to, part, without| Piece {
+        from,
+        to,
+        number,
+        part,
+        without,
+        is_by_newcomer: scene.has_newcomer(),
+    };
+    if let Some((part, culprit)) = scene.open() {
+        return vec![piece(from, to, part, vec![(culprit, CpuSet::EMPTY)])];
+    }
+    let mut cuts = scene.cuts(from, to);
+    cuts.push(to);
+    let mut pieces = Vec::new();
+    let mut at = from;
+    for next in cuts {
+        let (part, without) = scene.blocked(at);
+        pieces.push(piece(at, next, part, without));
+        at = next;
+    }
+    pieces
+}
+
+/// A job on a CPU that the waiting job could have got.
+struct Rival {
+    cpu: CpuId,
+    job: JobId,
+    key: Key,
+    /// When it executes, and when it has executed its cost.
+    crossings: [Instant; 2],
+}
+
+/// Where the job could have run, and who is there.
+struct Scene<'a> {
+    walk: &'a Walk<'a>,
+    key: Key,
+    /// The CPUs that it could have got, over shifts where the policy makes them.
+    reached: CpuSet,
+    rivals: Vec<Rival>,
+    is_one_idle: bool,
+}
+
+impl<'a> Scene<'a> {
+    fn of(walk: &'a Walk<'a>) -> Self {
+        let task = &walk.state.tasks[walk.job.task.index()];
+        let mut scene = Self {
+            walk,
+            key: key(walk.facts.order, task),
+            reached: CpuSet::EMPTY,
+            rivals: Vec::new(),
+            is_one_idle: false,
+        };
+        let all = CpuSet::first(walk.state.cpus());
+        let mut fresh = scene.own() & all;
+        while let Some(cpu) = fresh.lowest() {
+            scene.reached.insert(cpu);
+            match walk.occupant(cpu) {
+                Occupant::Idle => scene.is_one_idle = true,
+                Occupant::Job(job) => {
+                    scene.rivals.extend(rival(walk, cpu, job));
+                    if walk.facts.invariant == Invariant::Strong
+                        && let Some(other) = walk.state.tasks.get(job.task.index())
+                    {
+                        fresh = fresh | (other.affinity & all);
+                    }
+                }
+                Occupant::Offline | Occupant::Taken | Occupant::Background => {}
+            }
+            fresh = fresh - scene.reached;
+        }
+        scene
+    }
+
+    /// The CPUs that the policy lets the task use.
+    fn own(&self) -> CpuSet {
+        let task = self.walk.job.task.index();
+        let affinity = self.walk.state.tasks[task].affinity;
+        let packing = self.walk.facts.packing.as_ref();
+        let packed = packing.and_then(|packing| packing.get(task));
+        match packed.map(|packed| *packed.cpus() & affinity) {
+            // A change of affinity may have moved the task out of where it was packed first.
+            Some(cpus) if !cpus.is_empty() && self.walk.facts.invariant == Invariant::Packed => {
+                cpus
+            }
+            _ => affinity,
+        }
+    }
+
+    /// Whether a CPU was open to the job, and whether that is against the policy's promise.
+    fn open(&self) -> Option<(Part, Culprit)> {
+        let invariant = self.walk.facts.invariant;
+        let is_wronged = match invariant {
+            Invariant::Weak | Invariant::Strong | Invariant::Packed => {
+                self.is_one_idle || self.is_one_less_urgent()
+            }
+            Invariant::NonPreemptive | Invariant::PushPull => self.is_one_idle,
+            Invariant::Quanta => false,
+        };
+        if is_wronged {
+            Some((Part::Stalled, Culprit::Stall))
+        } else if self.is_one_idle || self.is_one_less_urgent() {
+            Some((Part::HeldBack, Culprit::Rule))
+        } else {
+            None
+        }
+    }
+
+    fn has_newcomer(&self) -> bool {
+        let mut rivals = self.rivals.iter();
+        rivals.any(|rival| self.walk.is_newcomer(rival.job))
+    }
+
+    fn is_one_less_urgent(&self) -> bool {
+        self.rivals.iter().any(|rival| self.key < rival.key)
+    }
+
+    /// When within the stretch rivals begin to execute, or begin to overrun; ascending.
+    fn cuts(&self, from: Instant, to: Instant) -> Vec<Instant> {
+        let crossings = self.rivals.iter().flat_map(|rival| rival.crossings);
+        let mut cuts: Vec<Instant> = crossings.filter(|&at| from < at && at < to).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts
+    }
+
+    /// What to charge from this instant on, all CPUs being rightly busy or away; and everything without
+    /// which the job would have run.
+    fn blocked(&self, at: Instant) -> (Part, Vec<(Culprit, CpuSet)>) {
+        let mut without: Vec<(Culprit, CpuSet)> = Vec::new();
+        let mut add = |culprit, cpu| match without.iter_mut().find(|(it, _)| *it == culprit) {
+            Some((_, cpus)) => cpus.insert(cpu),
+            None => without.push((culprit, CpuSet::single(cpu))),
+        };
+        for cpu in self.reached.iter() {
+            match self.walk.occupant(cpu) {
+                Occupant::Taken => add(Culprit::CpuTaken, cpu),
+                Occupant::Offline => add(Culprit::CpuOffline, cpu),
+                Occupant::Background => add(Culprit::Reserve, cpu),
+                Occupant::Idle | Occupant::Job(_) => {}
+            }
+        }
+        for rival in &self.rivals {
+            let [begins, crosses] = rival.crossings;
+            add(
+                match at {
+                    _ if at < begins => Culprit::Interrupts,
+                    _ if at >= crosses => Culprit::Overrun(rival.job.task),
+                    _ => Culprit::Overload,
+                },
+                rival.cpu,
+            );
+        }
+        let part = self.part(at, &without);
+        if matches!(part, Part::MoreUrgent(_)) {
+            without.extend(self.narrow());
+        }
+        (part, without)
+    }
+
+    /// What is out of the ordinary goes first, and of several jobs the least urgent one.
+    fn part(&self, at: Instant, without: &[(Culprit, CpuSet)]) -> Part {
+        let has = |culprit| without.iter().any(|(other, _)| *other == culprit);
+        let least = |rivals: &mut dyn Iterator<Item = &Rival>| {
+            let last = rivals.max_by_key(|rival| (rival.key, rival.job.task));
+            last.map(|rival| rival.job.task)
+        };
+        let overruns = &mut self.rivals.iter().filter(|rival| at >= rival.crossings[1]);
+        if has(Culprit::CpuTaken) {
+            Part::Taken
+        } else if has(Culprit::CpuOffline) {
+            Part::Offline
+        } else if has(Culprit::Reserve) {
+            Part::Background
+        } else if let Some(task) = least(overruns) {
+            Part::Overrun(task)
+        } else {
+            match least(&mut self.rivals.iter()) {
+                Some(task) => Part::MoreUrgent(task),
+                // None of its CPUs is in the platform.
+                None => Part::Offline,
+            }
+        }
+    }
+
+    /// The CPUs that it could not get, and that nobody more urgent had.
+    fn narrow(&self) -> Vec<(Culprit, CpuSet)> {
+        let state = &self.walk.state;
+        let others = state.available() - self.reached;
+        let is_free = |cpu: &CpuId| match self.walk.occupant(*cpu) {
+            Occupant::Idle => true,
+            Occupant::Job(job) => state
+                .tasks
+                .get(job.task.index())
+                .is_some_and(|task| self.key < key(self.walk.facts.order, task)),
+            Occupant::Offline | Occupant::Taken | Occupant::Background => false,
+        };
+        let free: CpuSet = others.iter().filter(is_free).collect();
+        let affinity = state.tasks[self.walk.job.task.index()].affinity;
+        let (inside, outside) = (free & affinity, free - affinity);
+        [
+            (Culprit::NarrowPacking, inside),
+            (Culprit::NarrowAffinity, outside),
+        ]
+        .into_iter()
+        .filter(|(_, cpus)| !cpus.is_empty())
+        .collect()
+    }
+}
+
+fn rival(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Rival> {
+    let task = walk.state.tasks.get(job.task.index())?;
+    let actor = &walk.actors[job.task.index()];
+    let [begins, crosses] = actor
+        .crossings(walk.state.now())
+        .unwrap_or([Instant::ZERO, Instant::NEVER]);
+    Some(Rival {
+        cpu,
+        job,
+        key: key(walk.facts.order, task),
+        crossings: [
+            begins,
+            if walk.are_cpus_alike {
+                crosses
+            } else {
+                Instant::NEVER
+            },
+        ],
+    })
+}

@@ -1,0 +1,453 @@
+//! Follows the records up to the end of one job, and cuts the time of its task into pieces.
+
+use std::collections::VecDeque;
+
+use shiftwork_model::{
+    CpuId, CpuSet, Frequency, Happening, Instant, JobId, NotReadyReason, Record, Span, TaskId,
+    TaskSet,
+};
+
+use super::interrupted::Losses;
+use super::timeline::{Line, Occupant, Slice};
+use super::{Culprit, End, Part, waiting};
+use crate::check::Facts;
+use crate::check::state::State;
+
+/// A stretch of the time of the task, in which its oldest pending job had one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub from: Instant,
+    pub to: Instant,
+    /// The job.
+    pub number: u64,
+    pub part: Part,
+    /// Without any of these the stretch would not have been.
+    pub without: Vec<(Culprit, CpuSet)>,
+    /// Whether one of those in the way was released when the job was late already.
+    pub is_by_newcomer: bool,
+}
+
+/// A released job of some task.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    number: u64,
+    release: Instant,
+    deadline: Instant,
+    cost: Span,
+}
+
+/// A stretch on a CPU that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    number: u64,
+    from: Instant,
+    /// Counted from its begin, since nobody says when it was.
+    lost: Span,
+}
+
+impl Run {
+    /// When the job begins to execute.
+    pub fn begins(self) -> Instant {
+        self.from + self.lost
+    }
+
+    fn executed(self, at: Instant) -> Span {
+        at.late_since(self.begins())
+    }
+}
+
+/// What is known of a task besides who is ready and runs.
+#[derive(Clone, Debug)]
+pub(super) struct Actor {
+    cost: Span,
+    pending: VecDeque<Pending>,
+    run: Option<Run>,
+    /// What a job executed before the stretch that goes on.
+    executed: (u64, Span),
+    /// Since the budget was full.
+    consumed: Span,
+    is_spent: bool,
+    /// Why its job is not ready.
+    reason: Option<NotReadyReason>,
+}
+
+impl Actor {
+    fn executed(&self, number: u64, at: Instant) -> Span {
+        let before = if self.executed.0 == number {
+            self.executed.1
+        } else {
+            Span::ZERO
+        };
+        let run = self.run.filter(|run| run.number == number);
+        before + run.map_or(Span::ZERO, |run| run.executed(at))
+    }
+
+    fn cost(&self, number: u64) -> Span {
+        let pending = self.pending.iter().find(|job| job.number == number);
+        pending.map_or(self.cost, |job| job.cost)
+    }
+
+    /// When the running job executes, and when it has executed its cost, if it runs on from `at`.
+    pub fn crossings(&self, at: Instant) -> Option<[Instant; 2]> {
+        let run = self.run?;
+        let begins = run.begins();
+        let left = self
+            .cost(run.number)
+            .saturating_sub(self.executed(run.number, at));
+        Some([begins, begins.max(at) + left])
+    }
+
+    fn stop(&mut self, number: u64, at: Instant) {
+        let Some(run) = self.run.take_if(|run| run.number == number) else {
+            return;
+        };
+        let executed = run.executed(at);
+        self.consumed += executed;
+        if self.executed.0 != number {
+            self.executed = (number, Span::ZERO);
+        }
+        self.executed.1 += executed;
+    }
+}
+
+/// What the walk came to.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub job: JobId,
+    pub deadline: Instant,
+    pub until: Instant,
+    pub end: End,
+    /// The row of jobs that ends in the job, each pending at the release of the next: number and release,
+    /// and what is left to execute of it.
+    pub row: Vec<(u64, Instant, Span)>,
+    /// Without a gap from the release of the first of them on.
+    pub pieces: Vec<Piece>,
+    pub timeline: Vec<Slice>,
+}
+
+/// The state of the walk.
+pub(super) struct Walk<'a> {
+    pub facts: &'a Facts,
+    pub state: State,
+    pub actors: Vec<Actor>,
+    pub job: JobId,
+    /// Whether time on a CPU tells how much of a cost is executed.
+    pub are_cpus_alike: bool,
+    losses: &'a Losses,
+    /// Where the job on a CPU came from, if by a shift.
+    shifted: Vec<Option<CpuId>>,
+    row: Vec<Pending>,
+    pieces: Vec<Piece>,
+    line: Line,
+    deadline: Option<Instant>,
+    end: Option<(End, Instant)>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(set: &TaskSet, facts: &'a Facts, losses: &'a Losses, job: JobId) -> Self {
+        let actor = |task: &shiftwork_model::Task| Actor {
+            cost: task.cost,
+            pending: VecDeque::new(),
+            run: None,
+            executed: (0, Span::ZERO),
+            consumed: Span::ZERO,
+            is_spent: false,
+            reason: None,
+        };
+        let platform = &set.platform;
+        Self {
+            facts,
+            state: State::new(set),
+            actors: set.tasks.iter().map(actor).collect(),
+            job,
+            are_cpus_alike: platform.capacities.is_empty()
+                && platform.frequency == Frequency::Fixed,
+            losses,
+            shifted: vec![None; platform.cpus],
+            row: Vec::new(),
+            pieces: Vec::new(),
+            line: Line::default(),
+            deadline: None,
+            end: None,
+        }
+    }
+
+    /// Takes the next record; the answer is no if the job has ended.
+    pub fn take(&mut self, record: &Record) -> bool {
+        if record.at != self.state.now() {
+            self.settle();
+            self.pass(record.at);
+            self.state.advance(record.at);
+        }
+        self.note(record.at, &record.what);
+        self.state.take(&record.what);
+        self.end.is_none()
+    }
+
+    /// The window ends at `until`. `None` if the job is not known.
+    pub fn finish(mut self, until: Instant) -> Option<Found> {
+        if self.end.is_none() && self.state.now() < until {
+            self.settle();
+            self.pass(until);
+        }
+        let (end, until) = self.end.unwrap_or((End::Unfinished, until));
+        let actor = self.actors.get(self.job.task.index())?;
+        let left = |job: &Pending| match end {
+            // An unfinished job has something left, whatever its cost.
+            End::Unfinished | End::Dropped
+                if actor.pending.iter().any(|it| it.number == job.number) =>
+            {
+                let left = job.cost.saturating_sub(actor.executed(job.number, until));
+                left.max(Span::from_ns(1))
+            }
+            _ => Span::ZERO,
+        };
+        Some(Found {
+            job: self.job,
+            deadline: self.deadline?,
+            until,
+            end,
+            row: self
+                .row
+                .iter()
+                .map(|job| (job.number, job.release, left(job)))
+                .collect(),
+            pieces: self.pieces,
+            timeline: self.line.finish(),
+        })
+    }
+
+    /// The instant is over: who runs since then, and who does not any more.
+    fn settle(&mut self) {
+        let now = self.state.now();
+        self.state.settle();
+        let changes: Vec<_> = self.state.changes().collect();
+        for change in &changes {
+            let job = change.before;
+            if let Some(job) = job
+                && let Some(actor) = self.actors.get_mut(job.task.index())
+            {
+                actor.stop(job.number, now);
+            }
+        }
+        for change in &changes {
+            let Some(job) = change.after else { continue };
+            if let Some(actor) = self.actors.get_mut(job.task.index()) {
+                actor.run = Some(Run {
+                    number: job.number,
+                    from: now,
+                    lost: self.losses.at(change.cpu, now),
+                });
+            }
+            let from = changes.iter().find(|other| other.before == Some(job));
+            self.shifted[change.cpu.index()] = from.map(|from| from.cpu);
+        }
+        self.state.close();
+    }
+
+    /// Nothing happens until `to`.
+    fn pass(&mut self, to: Instant) {
+        let from = self.state.now();
+        if self.deadline.is_some() {
+            self.draw(from, to);
+        }
+        let task = self.job.task.index();
+        let Some(first) = self.actors.get(task).and_then(|it| it.pending.front()) else {
+            return;
+        };
+        let number = first.number;
+        let state = &self.state.tasks[task];
+        let pieces = if state.runs.is_some_and(|(runs, _)| runs == number) {
+            self.executing(number, from, to)
+        } else if state.ready == Some(number) {
+            waiting::pieces(self, number, from, to)
+        } else {
+            vec![self.held(number, from, to)]
+        };
+        self.pieces.extend(pieces);
+    }
+
+    fn draw(&mut self, from: Instant, to: Instant) {
+        let affinity = self.state.tasks[self.job.task.index()].affinity;
+        let all = CpuSet::first(self.state.cpus());
+        for cpu in (affinity & all).iter() {
+            let occupant = self.occupant(cpu);
+            let is_job = matches!(occupant, Occupant::Job(_));
+            self.line.add(Slice {
+                cpu,
+                from,
+                to,
+                occupant,
+                shifted_from: self.shifted[cpu.index()].filter(|_| is_job),
+            });
+        }
+    }
+
+    /// Whether the job was released when the one that is explained was late already.
+    pub fn is_newcomer(&self, job: JobId) -> bool {
+        let pending = self.actors.get(job.task.index()).map(|it| &it.pending);
+        let mut found = pending.into_iter().flatten();
+        let found = found.find(|pending| pending.number == job.number);
+        found
+            .zip(self.deadline)
+            .is_some_and(|(pending, deadline)| pending.release >= deadline)
+    }
+
+    /// Who has the CPU since the instant that is over.
+    pub fn occupant(&self, cpu: CpuId) -> Occupant {
+        let state = &self.state;
+        if state.taken.contains(cpu) {
+            Occupant::Taken
+        } else if state.offline.contains(cpu) {
+            Occupant::Offline
+        } else if state.background.contains(cpu) {
+            Occupant::Background
+        } else {
+            state.on(cpu).map_or(Occupant::Idle, Occupant::Job)
+        }
+    }
+
+    /// The job of the task is on a CPU.
+    fn executing(&self, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
+        let actor = &self.actors[self.job.task.index()];
+        let [begins, crosses] = actor.crossings(from).unwrap_or([from, Instant::NEVER]);
+        let crosses = if self.are_cpus_alike {
+            crosses
+        } else {
+            Instant::NEVER
+        };
+        let (begins, crosses) = (begins.clamp(from, to), crosses.clamp(from, to));
+        let none = CpuSet::EMPTY;
+        [
+            (
+                from,
+                begins,
+                Part::Interrupted,
+                vec![(Culprit::Interrupts, none)],
+            ),
+            (begins, crosses, Part::Executing, Vec::new()),
+            (
+                crosses,
+                to,
+                Part::OwnOverrun,
+                vec![(Culprit::OwnOverrun, none)],
+            ),
+        ]
+        .into_iter()
+        .filter(|(from, to, ..)| from < to)
+        .map(|(from, to, part, without)| Piece {
+            from,
+            to,
+            number,
+            part,
+            without,
+            is_by_newcomer: false,
+        })
+        .collect()
+    }
+
+    /// The job of the task is not ready.
+    fn held(&self, number: u64, from: Instant, to: Instant) -> Piece {
+        let actor = &self.actors[self.job.task.index()];
+        let is_out_of_budget =
+            self.facts.immediate || actor.is_spent || actor.consumed >= actor.cost;
+        let (part, culprit) = match actor.reason {
+            Some(NotReadyReason::Suspended) => (Part::Suspended, Culprit::Suspension),
+            Some(NotReadyReason::Throttled) => (Part::Throttled, Culprit::OwnOverrun),
+            None if is_out_of_budget => (Part::Throttled, Culprit::OwnOverrun),
+            // Released, and nobody knows: the machine was late to hear of it.
+            None => (Part::Stalled, Culprit::Stall),
+        };
+        Piece {
+            from,
+            to,
+            number,
+            part,
+            without: vec![(culprit, CpuSet::EMPTY)],
+            is_by_newcomer: false,
+        }
+    }
+
+    /// Takes note of a fact before the state does.
+    fn note(&mut self, at: Instant, what: &Happening) {
+        match *what {
+            Happening::Released { job, deadline } => self.release(at, job, deadline),
+            Happening::Ready { job, .. } => {
+                if let Some(actor) = self.actors.get_mut(job.task.index()) {
+                    actor.reason = None;
+                }
+            }
+            Happening::NotReady { job, reason } => {
+                if let Some(actor) = self.actors.get_mut(job.task.index()) {
+                    actor.reason = Some(reason);
+                }
+            }
+            Happening::Completed { job } => self.complete(at, job),
+            Happening::BudgetSpent { job } => {
+                if let Some(actor) = self.actors.get_mut(job.task.index()) {
+                    actor.is_spent = true;
+                }
+            }
+            Happening::Replenished { task, .. } => {
+                if let Some(actor) = self.actors.get_mut(task.index()) {
+                    actor.is_spent = false;
+                    actor.consumed = Span::ZERO;
+                }
+            }
+            Happening::AttributesSet { task, cost, .. } => {
+                if let Some(actor) = self.actors.get_mut(task.index()) {
+                    actor.cost = cost;
+                }
+            }
+            Happening::Left { task } => self.leave(at, task),
+            _ => {}
+        }
+    }
+
+    fn release(&mut self, at: Instant, job: JobId, deadline: Instant) {
+        let Some(actor) = self.actors.get_mut(job.task.index()) else {
+            return;
+        };
+        let pending = Pending {
+            number: job.number,
+            release: at,
+            deadline,
+            cost: actor.cost,
+        };
+        actor.pending.push_back(pending);
+        if job.task == self.job.task && self.deadline.is_none() {
+            self.row.push(pending);
+            self.deadline = (job == self.job).then_some(pending.deadline);
+        }
+    }
+
+    fn complete(&mut self, at: Instant, job: JobId) {
+        let Some(actor) = self.actors.get_mut(job.task.index()) else {
+            return;
+        };
+        actor.reason = None;
+        actor.pending.retain(|pending| pending.number != job.number);
+        if job == self.job && self.deadline.is_some() {
+            self.end = Some((End::Finished, at));
+        } else if job.task == self.job.task && actor.pending.is_empty() {
+            self.row.clear();
+            self.pieces.clear();
+        }
+    }
+
+    fn leave(&mut self, at: Instant, task: TaskId) {
+        let Some(actor) = self.actors.get_mut(task.index()) else {
+            return;
+        };
+        if task == self.job.task && self.deadline.is_some() {
+            self.end = Some((End::Dropped, at));
+            return;
+        }
+        actor.pending.clear();
+        actor.reason = None;
+        if task == self.job.task {
+            self.row.clear();
+            self.pieces.clear();
+        }
+    }
+}
