@@ -230,6 +230,10 @@ pub struct RecordingArgs {
     /// Write an HTML page; with several policies, one page that shows them side by side.
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// Say what led to the first missed deadlines: where the time went, what is to blame, and who had
+    /// which CPU. Keeps all records in memory.
+    #[arg(long)]
+    pub explain: bool,
     /// Exit with status 1 if a deadline is missed.
     #[arg(long)]
     pub strict: bool,
@@ -418,6 +422,9 @@ pub struct ReportArgs {
     /// Where to write the page, instead of stdout.
     #[arg(short, long, value_name = "FILE.html")]
     pub output: Option<PathBuf>,
+    /// Instead of a page, say what led to the first missed deadlines of each trace.
+    #[arg(long, conflicts_with = "output")]
+    pub explain: bool,
 }
 
 /// What `--repairs` takes beside the names of repairs: that there are none.

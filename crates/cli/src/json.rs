@@ -3,6 +3,8 @@
 //!
 //! Keys are added freely and never renamed. Times are integers in `_ns` keys.
 
+mod explained;
+
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 pub use shiftwork_verbs::analyze::AnalyzeOutput;
@@ -11,6 +13,7 @@ use shiftwork_verbs::policies::PoliciesOutput;
 pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::doctor::DoctorOutput;
 use crate::verb::study::StudyOutput;
+use explained::ExplanationOutput;
 
 /// Version of all outputs; it changes when a key changes its meaning.
 pub const SCHEMA_VERSION: u64 = shiftwork_trace::SCHEMA_VERSION;
@@ -46,6 +49,9 @@ pub struct RunOutput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     inversions: Option<InversionsOutput>,
     tasks: Vec<TaskOutput>,
+    /// What led to the first missed deadlines; absent without `--explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    explanations: Option<Vec<ExplanationOutput>>,
     /// True if the run was stopped (Ctrl-C) before the time that was asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<bool>,

@@ -125,6 +125,34 @@ fn the_json_of_a_run_is_as_its_schema_says() {
     );
 }
 
+/// A trace explains what the run explained, and the JSON of both is as the schema says.
+#[test]
+fn misses_are_explained_from_a_trace_as_from_the_run() {
+    let trace = folder("explain").join("run.pftrace").display().to_string();
+    let run = |json: &[&str]| {
+        let file = "tests/command/files/overrun.toml";
+        let asked = ["simulate", file, "--for", "30ms", "--policy", "g-edf"];
+        let rest = ["--explain", "--trace", &trace];
+        let run = shiftwork(&[&asked[..], &rest, json].concat());
+        let report = shiftwork(&[&["report", &trace, "--explain"], json].concat());
+        [run, report].map(|output| {
+            assert!(output.status.success(), "{}", stderr(&output));
+            stdout(&output)
+        })
+    };
+    let [simulated, reported] = run(&[]);
+    assert!(reported.contains("cause: overrun of hog"), "{reported}");
+    assert!(simulated.ends_with(&reported), "{simulated}");
+    let [simulated, reported] = run(&["--json"]).map(|text| {
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let known: RunOutput = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_value(known).unwrap(), value);
+        value["explanations"].clone()
+    });
+    assert_eq!(simulated.as_array().map(Vec::len), Some(1));
+    assert_eq!(simulated, reported);
+}
+
 /// What a calibration writes is what simulations read, and its JSON is as its schema says.
 #[test]
 fn a_calibration_leaves_what_others_read() {

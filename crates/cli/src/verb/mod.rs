@@ -5,6 +5,7 @@ pub mod calibrate;
 mod chosen;
 pub mod convert;
 pub mod doctor;
+mod explained;
 pub mod generate;
 mod outputs;
 mod overheads;

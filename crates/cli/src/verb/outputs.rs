@@ -137,7 +137,7 @@ pub struct Finished {
     pub refused: Vec<(Instant, usize, Box<str>)>,
     /// Why one of its files is not complete.
     pub failure: Option<Failure>,
-    /// Everything that happened, if a page is to be made of it or it is to be compared.
+    /// Everything that happened, if a page is to be made of it, or it is to be compared or explained.
     pub records: Option<Vec<Record>>,
 }
 
@@ -224,7 +224,7 @@ impl Outputs {
                 .then(|| Inversions::new(set, order(entry))),
             jobs,
             trace,
-            records: args.report.is_some().then(Vec::new),
+            records: (args.report.is_some() || args.explain).then(Vec::new),
             refused: Vec::new(),
         })
     }
@@ -263,6 +263,24 @@ impl Outputs {
             failure: jobs.or(trace),
             records: self.records,
         }
+    }
+}
+
+/// What a policy promises, in the words of the checkers, if reactions take time; `packing` is where it
+/// has bound the tasks.
+pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> check::Facts {
+    check::Facts {
+        invariant: match entry.invariant {
+            Invariant::Weak => check::Invariant::Weak,
+            Invariant::Strong => check::Invariant::Strong,
+            Invariant::Packed => check::Invariant::Packed,
+            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+            Invariant::Quanta => check::Invariant::Quanta,
+            Invariant::PushPull => check::Invariant::PushPull,
+        },
+        order: order(entry),
+        packing,
+        immediate: false,
     }
 }
 

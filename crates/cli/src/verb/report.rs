@@ -2,13 +2,15 @@
 
 use std::fs;
 
+use serde_json::Value;
 use shiftwork_model::{Affinity, Instant, Recorder, TaskSet};
 use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
 use shiftwork_trace::{Counters, Inversions, RunSummary};
 
 use super::analyze;
-use super::outputs::{order, rank};
+use super::explained::Explained;
+use super::outputs::{facts, order, rank};
 use crate::args::ReportArgs;
 use crate::catalogue;
 use crate::failure::{Answer, Failure};
@@ -33,6 +35,9 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
         .iter()
         .map(|path| open(path, console))
         .collect::<Result<Vec<_>, _>>()?;
+    if args.explain {
+        return explanations(&traces, console);
+    }
     let runs: Vec<Run<'_>> = traces
         .iter()
         .map(|trace| Run {
@@ -60,16 +65,57 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
     Ok(Answer::Yes)
 }
 
-fn summaries(traces: &[Traced], console: &mut Console) -> Result<Answer, Failure> {
+/// What led to the first misses of each trace, instead of a page.
+fn explanations(traces: &[Traced], console: &mut Console) -> Result<Answer, Failure> {
     for trace in traces {
-        let mut value = trace.summary.to_json(&trace.file.provenance.policy, 0);
-        // A trace holds what happened, not what the policy was told.
-        if let Some(keys) = value.as_object_mut() {
-            keys.remove("events");
+        let Some(explained) = trace.explained() else {
+            return Err(Failure::in_file(
+                &trace.path,
+                format_args!(
+                    "no policy here is called `{}`, so what it promises is unknown; a trace of one of \
+                     `shiftwork policies` would be accepted",
+                    trace.file.provenance.policy
+                ),
+            ));
+        };
+        if console.json {
+            let mut value = summary(trace);
+            value["explanations"] = explained.to_json();
+            console.json_line(&value)?;
+            continue;
         }
-        console.json_line(&value)?;
+        if traces.len() > 1 {
+            console.line(format!("\n{}:", trace.path))?;
+        }
+        explained.show(console)?;
     }
     Ok(Answer::Yes)
+}
+
+fn summaries(traces: &[Traced], console: &mut Console) -> Result<Answer, Failure> {
+    for trace in traces {
+        console.json_line(&summary(trace))?;
+    }
+    Ok(Answer::Yes)
+}
+
+fn summary(trace: &Traced) -> Value {
+    let mut value = trace.summary.to_json(&trace.file.provenance.policy, 0);
+    // A trace holds what happened, not what the policy was told.
+    if let Some(keys) = value.as_object_mut() {
+        keys.remove("events");
+    }
+    value
+}
+
+impl Traced {
+    /// `None` if the policy is not known here.
+    fn explained(&self) -> Option<Explained> {
+        let entry = catalogue::find(&self.file.provenance.policy).ok()?;
+        let facts = facts(entry, self.packing.clone());
+        let (records, horizon) = (&self.file.records, self.summary.horizon);
+        Some(Explained::of(&self.set, &facts, records, horizon))
+    }
 }
 
 /// Reads a trace and counts what happened in it.

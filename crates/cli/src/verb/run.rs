@@ -179,6 +179,7 @@ fn conclude(
         shown::packing(console, recording.set, run)?;
         shown::table(console, recording, run)?;
         measured.show(console, recording, run)?;
+        shown::explanations(console, recording, &finished)?;
     }
     console.flush()?;
     recording.write_report(&finished)?;

@@ -6,6 +6,7 @@ use shiftwork_report::{Colour, Heading};
 
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
+use crate::verb::explained::Explained;
 use crate::verb::outputs::{Finished, Recording};
 
 /// Whether tables may be coloured.
@@ -23,7 +24,28 @@ pub fn json(recording: &Recording<'_>, run: &Finished) -> Value {
     if run.summary.horizon < recording.wanted() {
         value["interrupted"] = true.into();
     }
+    if let Some(explained) = Explained::of_run(recording, run) {
+        value["explanations"] = explained.to_json();
+    }
     value
+}
+
+/// What led to the first misses of each run, if that is asked for.
+pub fn explanations(
+    console: &mut Console,
+    recording: &Recording<'_>,
+    finished: &[Finished],
+) -> Result<(), Failure> {
+    for run in finished {
+        let Some(explained) = Explained::of_run(recording, run) else {
+            return Ok(());
+        };
+        if finished.len() > 1 {
+            console.line(format!("\n{}:", run.entry.name))?;
+        }
+        explained.show(console)?;
+    }
+    Ok(())
 }
 
 /// Where the policy has bound the tasks, if it binds any.

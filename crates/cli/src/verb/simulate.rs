@@ -195,12 +195,14 @@ fn show(
         shown::packing(console, recording.set, run)?;
     }
     if let [run] = finished {
-        return shown::table(console, recording, run);
+        shown::table(console, recording, run)?;
+        return shown::explanations(console, recording, finished);
     }
     let runs: Vec<_> = finished
         .iter()
         .map(|run| (run.entry.name, &run.summary))
         .collect();
     let colour = shown::colour(console);
-    console.text(&comparison(recording.set, &runs, colour))
+    console.text(&comparison(recording.set, &runs, colour))?;
+    shown::explanations(console, recording, finished)
 }

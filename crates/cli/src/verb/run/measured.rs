@@ -3,15 +3,15 @@
 use serde_json::Value;
 use shiftwork_live::Overheads;
 use shiftwork_model::{Record, Span};
-use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_policy::registry::Entry;
 use shiftwork_report::side_by_side;
 use shiftwork_trace::agreement::{Agreement, Basis, ReactionStatistics, Reactions, compare};
-use shiftwork_trace::{Counters, RunSummary, check};
+use shiftwork_trace::{Counters, RunSummary};
 
 use super::simulation;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::verb::outputs::{Finished, Recording, order};
+use crate::verb::outputs::{Finished, Recording, facts};
 use crate::verb::shown;
 
 /// What a live run tells beyond its records. All absent if it was simulated.
@@ -73,7 +73,7 @@ impl Measured {
         let agreement = match (self.reaction, self.lost) {
             (Some(reaction), Some(0)) if !programs => {
                 let basis = Basis {
-                    facts: &facts(run),
+                    facts: &facts(run.entry, run.packing.clone()),
                     reaction: Span::from_ns(reaction.p99_9_ns),
                     horizon: reached,
                 };
@@ -212,21 +212,4 @@ fn percentiles(it: &ReactionStatistics) -> String {
         micros(it.max_ns),
         it.samples
     )
-}
-
-/// What the policy promises, in the words of the checkers.
-fn facts(run: &Finished) -> check::Facts {
-    check::Facts {
-        invariant: match run.entry.invariant {
-            Invariant::Weak => check::Invariant::Weak,
-            Invariant::Strong => check::Invariant::Strong,
-            Invariant::Packed => check::Invariant::Packed,
-            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
-            Invariant::Quanta => check::Invariant::Quanta,
-            Invariant::PushPull => check::Invariant::PushPull,
-        },
-        order: order(run.entry),
-        packing: run.packing.clone(),
-        immediate: false,
-    }
 }

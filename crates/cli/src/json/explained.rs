@@ -1,0 +1,98 @@
+//! What `--explain` adds: why deadlines were missed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where the time of a late job went, and what is to blame.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExplanationOutput {
+    /// The name of its task.
+    task: String,
+    /// Its number, from 1.
+    job: u64,
+    release_ns: u64,
+    deadline_ns: u64,
+    /// Its finish, or the end of what is known of it.
+    until_ns: u64,
+    /// `finished`, `dropped` or `unfinished`.
+    end: String,
+    /// From the deadline to `until_ns`; zero if that is earlier.
+    tardiness_ns: u64,
+    /// What was still to be executed, by itself and the jobs before it.
+    remaining_ns: u64,
+    /// The release of the first of the row of late jobs of its task: culprits are counted from here.
+    since_ns: u64,
+    /// One culprit that is enough, several that only together are, or none: its own demand.
+    cause: Vec<CauseOutput>,
+    /// Everything between release and `until_ns`; the times add up to exactly that.
+    parts: Vec<PartOutput>,
+    /// All that may be to blame, the longest time first.
+    culprits: Vec<CulpritOutput>,
+    /// All this in words.
+    text: String,
+    /// Who had the CPUs of its affinity, by CPU and then by time.
+    timeline: Vec<SliceOutput>,
+}
+
+/// A culprit.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CauseOutput {
+    /// `task-left`, `cpu-offline`, `cpu-taken`, `stall`, `interrupts`, `own-overrun`, `overrun`, `reserve`,
+    /// `narrow-affinity`, `narrow-packing`, `rule`, `overload` or `suspension`.
+    kind: String,
+    /// Of `overrun`: whose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+}
+
+/// A part of the time.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PartOutput {
+    /// `carry-in`, `executing`, `own-overrun`, `interrupted`, `throttled`, `suspended`, `stalled`, `held-back`,
+    /// `cpu-taken`, `cpu-offline`, `background`, `overrun` or `more-urgent`.
+    kind: String,
+    /// Of `overrun` and `more-urgent`: for whom it waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+    time_ns: u64,
+}
+
+/// A culprit and what it did.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CulpritOutput {
+    /// As in `cause`.
+    kind: String,
+    /// As in `cause`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+    time_ns: u64,
+    /// Whether the deadline would have been met without it.
+    suffices: bool,
+    /// On which CPUs that was; absent where none is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpus: Option<Vec<u64>>,
+}
+
+/// A stretch of time on a CPU.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SliceOutput {
+    cpu: u64,
+    from_ns: u64,
+    to_ns: u64,
+    /// `job`, `idle`, `offline`, `taken` or `background`.
+    state: String,
+    /// Of `job`: the task's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
+    /// Of `job`: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    job: Option<u64>,
+    /// If the job was shifted to here: the CPU from which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shifted_from: Option<u64>,
+}
