@@ -2,6 +2,7 @@
 #
 #   make setup       install what a fresh Debian or Ubuntu lacks (asks sudo unless root)
 #   make build       the release binary, target/release/shiftwork
+#   make deb         the package for Debian and Ubuntu, target/deb/*.deb
 #   make wheel       the Python package, target/wheels/*.whl
 #   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
 #                    tables here, traces and pages in demo/
@@ -21,7 +22,7 @@ SHIFTWORK := $(TARGET)/release/shiftwork
 # Where rustup puts cargo.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: setup build wheel demo test test-live test-long bench papers lint man clean
+.PHONY: setup build deb wheel demo test test-live test-long bench papers lint man clean
 
 setup:
 	@.ci/setup
@@ -29,6 +30,9 @@ setup:
 build:
 	@.ci/setup --quiet
 	BPF_CLANG=$$(.ci/clang) $(CARGO) build --release --locked -p shiftwork-cli
+
+deb: build
+	@.ci/deb $(SHIFTWORK) $(TARGET)/deb
 
 wheel:
 	@.ci/setup --quiet
