@@ -1,7 +1,9 @@
 //! The file system that the guest boots into: a cpio archive with the program, what it needs to be
 //! loaded, and what else is carried along.
 
-use std::collections::BTreeSet;
+mod archive;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,13 +16,41 @@ const FILE: u32 = 0o100_000;
 const DEVICE: u32 = 0o020_000;
 const LINK: u32 = 0o120_000;
 
-/// Writes a file system as the kernel unpacks it. Everything in it belongs to root.
+/// Links that follow each other to no end are given up after so many.
+const LINKS_MAX: usize = 8;
+
+/// Writes a file system as the kernel unpacks it. Everything in it belongs to root, but for what an
+/// archive gives to others.
 #[derive(Debug)]
 pub struct Initramfs<W: Write> {
     out: W,
     entries: u32,
     /// Paths that are there already, without a leading slash.
     present: BTreeSet<String>,
+    /// The symbolic links among them, and what they say. Paths are never written through links: the kernel
+    /// would put a folder in place of the link.
+    links: BTreeMap<String, String>,
+}
+
+/// What an entry is, beside its name and contents.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    /// As in `stat`.
+    mode: u32,
+    user: u32,
+    group: u32,
+    /// Major and minor number of a device.
+    device: (u32, u32),
+}
+
+impl Kind {
+    /// Of root, and no device.
+    fn of_root(mode: u32) -> Self {
+        Self {
+            mode,
+            ..Self::default()
+        }
+    }
 }
 
 impl<W: Write> Initramfs<W> {
@@ -34,9 +64,14 @@ impl<W: Write> Initramfs<W> {
             out,
             entries: 0,
             present: BTreeSet::new(),
+            links: BTreeMap::new(),
         };
         archive.add_folder("dev")?;
-        archive.entry("dev/console", DEVICE | 0o600, (5, 1), &[])?;
+        let console = Kind {
+            device: (5, 1),
+            ..Kind::of_root(DEVICE | 0o600)
+        };
+        archive.entry("dev/console", console, &[])?;
         Ok(archive)
     }
 
@@ -45,12 +80,12 @@ impl<W: Write> Initramfs<W> {
     /// # Errors
     /// Those of the writer.
     pub fn add_folder(&mut self, guest: &str) -> io::Result<()> {
-        let guest = within_root(guest);
+        let guest = self.place(guest)?;
         self.add_parents(&guest)?;
         if self.present.contains(&guest) || guest.is_empty() {
             return Ok(());
         }
-        self.entry(&guest, FOLDER | 0o755, (0, 0), &[])
+        self.entry(&guest, Kind::of_root(FOLDER | 0o755), &[])
     }
 
     /// Adds a file with these contents; the first one of a name stays.
@@ -58,22 +93,26 @@ impl<W: Write> Initramfs<W> {
     /// # Errors
     /// Those of the writer.
     pub fn add_bytes(&mut self, guest: &str, mode: u32, contents: &[u8]) -> io::Result<()> {
-        let guest = within_root(guest);
+        let guest = self.place(guest)?;
         self.add_parents(&guest)?;
         if self.present.contains(&guest) {
             return Ok(());
         }
-        self.entry(&guest, FILE | (mode & 0o7777), (0, 0), contents)
+        self.entry(&guest, Kind::of_root(FILE | (mode & 0o7777)), contents)
     }
 
-    /// Adds a symbolic link to an absolute path.
+    /// Adds a symbolic link; the first thing of a name stays.
     ///
     /// # Errors
     /// Those of the writer.
     pub fn add_link(&mut self, guest: &str, target: &str) -> io::Result<()> {
-        let guest = within_root(guest);
+        let guest = self.place(guest)?;
         self.add_parents(&guest)?;
-        self.entry(&guest, LINK | 0o777, (0, 0), target.as_bytes())
+        if self.present.contains(&guest) {
+            return Ok(());
+        }
+        self.links.insert(guest.clone(), target.to_owned());
+        self.entry(&guest, Kind::of_root(LINK | 0o777), target.as_bytes())
     }
 
     /// Adds a file of the host, or a folder with everything in it, and the shared libraries that the
@@ -116,16 +155,37 @@ impl<W: Write> Initramfs<W> {
     /// # Errors
     /// Those of the writer.
     pub fn finish(mut self) -> io::Result<W> {
-        self.entry("TRAILER!!!", 0, (0, 0), &[])?;
+        self.entry("TRAILER!!!", Kind::default(), &[])?;
         self.out.flush()?;
         Ok(self.out)
+    }
+
+    /// Where a path leads: without links before its last name, from the root, without a leading slash.
+    fn place(&self, guest: &str) -> io::Result<String> {
+        let mut path = within_root(guest);
+        for _ in 0..LINKS_MAX {
+            let ends = path.match_indices('/').map(|(end, _)| end);
+            let through = ends
+                .filter_map(|end| Some((end, self.links.get(&path[..end])?)))
+                .next();
+            let Some((end, target)) = through else {
+                return Ok(path);
+            };
+            let above = match target.starts_with('/') {
+                true => Path::new(""),
+                false => Path::new(&path[..end]).parent().unwrap_or(Path::new("")),
+            };
+            let led = above.join(target.trim_start_matches('/'));
+            path = within_root(&format!("{}{}", led.display(), &path[end..]));
+        }
+        Err(io::Error::other(format!("{guest} leads in circles")))
     }
 
     fn add_parents(&mut self, guest: &str) -> io::Result<()> {
         let ends: Vec<usize> = guest.match_indices('/').map(|(end, _)| end).collect();
         for end in ends {
             if !self.present.contains(&guest[..end]) {
-                self.entry(&guest[..end], FOLDER | 0o755, (0, 0), &[])?;
+                self.entry(&guest[..end], Kind::of_root(FOLDER | 0o755), &[])?;
             }
         }
         Ok(())
@@ -133,32 +193,30 @@ impl<W: Write> Initramfs<W> {
 
     /// # Source
     /// `Documentation/driver-api/early-userspace/buffer-format.rst` of Linux: the format "newc".
-    fn entry(
-        &mut self,
-        name: &str,
-        mode: u32,
-        (major, minor): (u32, u32),
-        contents: &[u8],
-    ) -> io::Result<()> {
+    fn entry(&mut self, name: &str, kind: Kind, contents: &[u8]) -> io::Result<()> {
         self.present.insert(name.to_owned());
         self.entries += 1;
         let size = u32::try_from(contents.len())
             .map_err(|_| io::Error::other(format!("{name} is larger than 4 GiB")))?;
         let name_size = u32::try_from(name.len() + 1).map_err(io::Error::other)?;
         write!(self.out, "070701")?;
-        let links = if mode & 0o170_000 == FOLDER { 2 } else { 1 };
+        let links = if kind.mode & 0o170_000 == FOLDER {
+            2
+        } else {
+            1
+        };
         let fields = [
             self.entries,
-            mode,
-            0,
-            0,
+            kind.mode,
+            kind.user,
+            kind.group,
             links,
             0,
             size,
             0,
             0,
-            major,
-            minor,
+            kind.device.0,
+            kind.device.1,
             name_size,
             0,
         ];
@@ -180,11 +238,15 @@ impl<W: Write> Initramfs<W> {
 
 /// A path as the archive has it: from the root, without `.` and `..`.
 fn within_root(path: &str) -> String {
-    let names = Path::new(path).components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_string_lossy()),
-        _ => None,
-    });
-    names.collect::<Vec<_>>().join("/")
+    let mut names = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) => names.push(name.to_string_lossy()),
+            Component::ParentDir => drop(names.pop()),
+            _ => {}
+        }
+    }
+    names.join("/")
 }
 
 /// The loader and the shared libraries of a program, as the host would load them; none for a static
@@ -217,7 +279,7 @@ mod tests {
     use super::*;
 
     /// Names, modes and contents, read back by the format's definition.
-    fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    pub(super) fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut found = Vec::new();
         loop {
             assert_eq!(&bytes[..6], b"070701");
@@ -254,6 +316,40 @@ mod tests {
         assert_eq!(names, expected);
         assert_eq!(found[3].1, 0o100_644);
         assert_eq!(found[3].2, b"CONFIG_X=y");
+    }
+
+    #[test]
+    fn files_go_where_links_lead() {
+        let mut archive = Initramfs::new(Vec::new()).unwrap();
+        archive.add_link("/bin", "usr/bin").unwrap();
+        archive.add_link("/usr/lib64", "../lib").unwrap();
+        archive.add_link("/lib", "/usr/lib").unwrap();
+        for path in ["/bin/x", "/usr/lib64/y", "/lib/z", "/bin"] {
+            archive.add_bytes(path, 0o755, b"").unwrap();
+        }
+        let found = entries(&archive.finish().unwrap());
+        let names: Vec<_> = found[2..].iter().map(|(name, ..)| name.as_str()).collect();
+        let expected = [
+            "bin",
+            "usr",
+            "usr/lib64",
+            "lib",
+            "usr/bin",
+            "usr/bin/x",
+            "usr/lib",
+            "usr/lib/y",
+            "usr/lib/z",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn links_in_circles_are_refused() {
+        let mut archive = Initramfs::new(Vec::new()).unwrap();
+        archive.add_link("/a", "b").unwrap();
+        archive.add_link("/b", "a").unwrap();
+        let error = archive.add_bytes("/a/file", 0o644, b"").unwrap_err();
+        assert_eq!(error.to_string(), "/a/file leads in circles");
     }
 
     #[test]
