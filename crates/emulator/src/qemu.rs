@@ -232,7 +232,7 @@ fn fetch(locked: &Locked<'_>) -> Result<(), Unavailable> {
     let mut obstacle = None;
     for suite in SUITES.iter().filter(|suite| suite.qemu) {
         let fetched = Apt::open(locked, suite).and_then(|apt| {
-            let packages = apt.closure(PACKAGE)?;
+            let packages = apt.closure(&[PACKAGE])?;
             locked.install(FOLDER, |folder| apt.unpack(&packages, folder))
         });
         match fetched {

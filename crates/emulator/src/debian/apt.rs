@@ -52,15 +52,17 @@ impl Apt {
         Ok(lines(&output).map(str::to_owned).collect())
     }
 
-    /// `package` and everything that it needs to run, down to the C library, as `name=version`:
-    /// what the package client would install on a machine without any package.
+    /// These packages and everything that they need to run, down to the C library, as `name=version`:
+    /// what the package client would install on a machine without any package. It understands patterns, too,
+    /// as `?essential`.
     ///
     /// # Errors
     /// There is no such package, or it needs something that the suite lacks.
-    pub fn closure(&self, package: &str) -> Result<Vec<String>, Unavailable> {
+    pub fn closure(&self, packages: &[&str]) -> Result<Vec<String>, Unavailable> {
         let mut arguments = vec!["-q", "--simulate", "--no-install-recommends"];
         let release = format!("--target-release={}", self.suite);
-        arguments.extend([release.as_str(), "install", package]);
+        arguments.extend([release.as_str(), "install"]);
+        arguments.extend(packages);
         let output = self.run("apt-get", &arguments, None)?;
         Ok(lines(&output).filter_map(planned).collect())
     }
