@@ -4,21 +4,22 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::base::{Base, write_initramfs};
 use crate::channel::Frame;
-use crate::guest::{ORDERS, Orders};
-use crate::initramfs::Initramfs;
 use crate::{Accel, Emulator, Kernel, KernelChoice, Unavailable};
 
 /// A guest that the processor runs has started by then, or it is taken for one that never will: it
 /// takes a second or two.
 const HARDWARE_START_LIMIT: Duration = Duration::from_secs(20);
+/// The same where a whole system starts before the program.
+const HARDWARE_SYSTEM_START_LIMIT: Duration = Duration::from_secs(60);
 /// However slow and busy the host is, a guest has started by then.
 const START_LIMIT: Duration = Duration::from_secs(180);
 /// A guest that has said its last word is gone by then.
@@ -51,7 +52,10 @@ pub struct Boot {
     pub collect: Vec<Collected>,
     /// How long the program may take, in the host's time; the start has a limit of its own.
     pub timeout: Duration,
-    /// The first process: a program that calls [`crate::guest::serve_if_first`].
+    /// What is there beside what is carried along.
+    pub base: Base,
+    /// The first process, or in a system the one of the unit: a program that calls
+    /// [`crate::guest::serve_if_first`].
     pub init: PathBuf,
 }
 
@@ -185,43 +189,15 @@ impl Boot {
             files: Vec::new(),
             collect: Vec::new(),
             timeout: Duration::from_secs(60),
+            base: Base::Bare,
             init: std::env::current_exe().map_err(BootError::Files)?,
         })
     }
 
-    fn guest_program(&self) -> String {
+    /// Where the program is in the guest.
+    pub(crate) fn guest_program(&self) -> String {
         let name = self.program.file_name().unwrap_or_default();
         format!("/bin/{}", name.to_string_lossy())
-    }
-
-    fn write_initramfs(&self, kernel: &Kernel, path: &Path) -> io::Result<()> {
-        let orders = Orders {
-            program: self.guest_program().into(),
-            arguments: self.arguments.clone(),
-            environment: self.environment.clone(),
-            collect: self.collect.iter().map(|one| one.guest.clone()).collect(),
-        };
-        let mut archive = Initramfs::new(BufWriter::new(File::create(path)?))?;
-        archive.add_bytes(ORDERS, 0o600, &serde_json::to_vec(&orders)?)?;
-        archive.add(&self.program, &self.guest_program())?;
-        if self.init == self.program {
-            archive.add_link("/init", &self.guest_program())?;
-        } else {
-            archive.add(&self.init, "/init")?;
-        }
-        // Loaders of BPF programs look here for what the kernel was built with.
-        archive.add(&kernel.config, &format!("/boot/config-{}", kernel.release))?;
-        archive.add_bytes("/etc/passwd", 0o644, b"root:x:0:0::/tmp:/bin/sh\n")?;
-        archive.add_bytes("/etc/group", 0o644, b"root:x:0:\n")?;
-        // Where the loader finds libraries that are in no usual place.
-        let places = Path::new("/etc/ld.so.cache");
-        if places.exists() {
-            archive.add(places, "/etc/ld.so.cache")?;
-        }
-        for file in &self.files {
-            archive.add(&file.host, &file.guest)?;
-        }
-        archive.finish().map(drop)
     }
 }
 
@@ -240,8 +216,7 @@ impl Emulator {
         let kernel = self.kernel(&boot.kernel)?;
         let folder = tempfile::tempdir().map_err(BootError::Files)?;
         let initramfs = folder.path().join("initramfs");
-        boot.write_initramfs(&kernel, &initramfs)
-            .map_err(BootError::Files)?;
+        write_initramfs(boot, &kernel, &initramfs).map_err(BootError::Files)?;
         let mut attempt = |accel, limit| {
             let guest = Guest::start(self, boot, accel, &kernel, folder.path())?;
             guest.attend(boot, limit, output, errors)
@@ -252,7 +227,11 @@ impl Emulator {
         if !self.kvm_works() {
             return attempt(Accel::Tcg, START_LIMIT);
         }
-        match attempt(Accel::Kvm, HARDWARE_START_LIMIT) {
+        let limit = match boot.base {
+            Base::Bare | Base::Unpacked(_) => HARDWARE_START_LIMIT,
+            Base::System(_) => HARDWARE_SYSTEM_START_LIMIT,
+        };
+        match attempt(Accel::Kvm, limit) {
             // Nested in another hypervisor a guest may not even start. The program did not begin, so
             // it can be tried again.
             Err(BootError::Died { .. } | BootError::TimedOut { started: false, .. })
@@ -398,8 +377,9 @@ fn say(to: &mut dyn Write, bytes: &[u8]) -> Result<(), BootError> {
         .map_err(BootError::Files)
 }
 
-/// The BIOS clears the screen and sets colours before the kernel writes plain text.
-fn tail(text: &str) -> String {
+/// The end of a text with many lines. The BIOS clears the screen and sets colours before the kernel writes
+/// plain text.
+pub(crate) fn tail(text: &str) -> String {
     let plain: Vec<&str> = text
         .lines()
         .map(|line| line.trim_matches(|c: char| c.is_control()))

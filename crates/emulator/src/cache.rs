@@ -6,7 +6,8 @@
 //!     apt/<suite>/         the package client's own state
 //!     qemu/                QEMU and its libraries, unpacked
 //!     kernels/<release>/   vmlinux, config, and whether it is usable
-//!     choice/<name>        the release that was found for "newest", "rt", ...
+//!     systems/<digest>/    an installed Debian system, and the list of its packages
+//!     choice/<name>        the release that was found for "newest", "rt", ..., or the system
 //!     no-kvm               during which boot of this machine a guest did not start by its processor
 //! ```
 //!
@@ -189,7 +190,7 @@ fn remove_folder(path: &Path) -> io::Result<()> {
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Unavailable {
     Unavailable::new(
         format!("{} cannot be written: {error}", path.display()),
-        "set XDG_CACHE_HOME to a folder with 400 MB of room that can be written",
+        "set XDG_CACHE_HOME to a folder with 500 MB of room that can be written",
     )
 }
 

@@ -1,5 +1,8 @@
 //! The first process of the guest: makes the machine usable, runs the program, sends its output, its
-//! files and its exit status home, and switches the machine off.
+//! files and its exit status home, and switches the machine off. In a system that makes itself usable it does
+//! the same as a unit.
+
+pub mod unit;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -57,20 +60,37 @@ pub struct Orders {
     pub collect: Vec<PathBuf>,
 }
 
-/// Serves as the first process, and never returns, if this is that of a guest. Returns at once
+/// As what a process serves the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    First,
+    Unit,
+}
+
+/// Serves as the first process or as the unit, and never returns, if this is that of a guest. Returns at once
 /// otherwise. A program that boots calls this before anything else.
 pub fn serve_if_first() {
-    if std::process::id() == 1 && Path::new(ORDERS).exists() {
-        serve();
+    if !Path::new(ORDERS).exists() {
+        return;
+    }
+    if std::process::id() == 1 {
+        serve(Role::First);
+    }
+    if std::env::var_os(unit::VARIABLE).is_some() {
+        serve(Role::Unit);
     }
 }
 
-fn serve() -> ! {
-    let served = make_usable().and_then(|()| open_port()).and_then(|port| {
+fn serve(role: Role) -> ! {
+    let usable = match role {
+        Role::First => make_usable(),
+        Role::Unit => Ok(()),
+    };
+    let served = usable.and_then(|()| open_port()).and_then(|port| {
         switch_off_when_alone(port.try_clone()?);
         let port = Port(Arc::new(Mutex::new(port)));
         // Without a listener there is nobody left to tell.
-        let _ = match obey(&port) {
+        let _ = match obey(&port, role) {
             Ok(status) => port.send(&Frame::Exited(code(status))),
             Err(error) => port.send(&Frame::Failed(error.to_string())),
         };
@@ -148,15 +168,15 @@ impl Port {
     }
 }
 
-fn obey(port: &Port) -> io::Result<ExitStatus> {
+fn obey(port: &Port, role: Role) -> io::Result<ExitStatus> {
     port.send(&Frame::Started)?;
     let orders: Orders = serde_json::from_slice(&fs::read(ORDERS)?)?;
-    let status = run(&orders, port)?;
+    let status = run(&orders, port, role)?;
     send_files(&orders.collect, port)?;
     Ok(status)
 }
 
-fn run(orders: &Orders, port: &Port) -> io::Result<ExitStatus> {
+fn run(orders: &Orders, port: &Port, role: Role) -> io::Result<ExitStatus> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut child = Command::new(&orders.program)
         .args(&orders.arguments)
@@ -188,7 +208,10 @@ fn run(orders: &Orders, port: &Port) -> io::Result<ExitStatus> {
     }
     let status = reap_until(child.id())?;
     // What it left running would keep its output open, and the machine ends anyway.
-    kill_everybody();
+    match role {
+        Role::First => kill_everybody(),
+        Role::Unit => unit::kill_others()?,
+    }
     while ends.recv_timeout(PATIENCE).is_ok() {}
     Ok(status)
 }

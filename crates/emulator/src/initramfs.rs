@@ -75,6 +75,14 @@ impl<W: Write> Initramfs<W> {
         Ok(archive)
     }
 
+    /// Lets only root write to the root itself, where everybody may by default: a whole system minds.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn protect_root(&mut self) -> io::Result<()> {
+        self.entry(".", Kind::of_root(FOLDER | 0o755), &[])
+    }
+
     /// Adds an empty folder and those above it.
     ///
     /// # Errors

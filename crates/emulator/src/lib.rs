@@ -3,8 +3,8 @@
 //! Owns everything between "this test needs a kernel with `sched_ext`" and the exit status: which
 //! kernels and which QEMU are fetched and from where ([`debian`]), where they are kept ([`cache`]),
 //! which of them are usable ([`kernel`]), the file system that the kernel boots into
-//! ([`initramfs`]), the process that is PID 1 in there ([`guest`]), and the conversation between the
-//! two sides ([`channel`]). Nothing on the machine is changed but one folder in the user's cache, and
+//! ([`initramfs`]), with nothing in it or a whole Debian system ([`Base`]), the process that is PID 1 or a
+//! unit in there ([`guest`]), and the conversation between the two sides ([`channel`]). Nothing on the machine is changed but one folder in the user's cache, and
 //! nothing needs privileges.
 //!
 //! It must never know what is tested: it carries files in, output and files out.
@@ -19,10 +19,12 @@ pub mod guest;
 pub mod initramfs;
 pub mod kernel;
 
+mod base;
 mod boot;
 mod qemu;
 mod unavailable;
 
+pub use base::Base;
 pub use boot::{Boot, BootError, CarriedFile, Collected, Exit};
 pub use kernel::{Kernel, KernelChoice};
 pub use qemu::{Accel, Emulator};

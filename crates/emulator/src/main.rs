@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use shiftwork_emulator::{
-    Accel, Boot, BootError, CarriedFile, Collected, Emulator, KernelChoice, Unavailable, guest,
+    Accel, Base, Boot, BootError, CarriedFile, Collected, Emulator, KernelChoice, Unavailable,
+    guest,
 };
 
 /// The exit status if the emulator itself fails, as that of `timeout` and `env`.
@@ -65,6 +66,9 @@ struct RunArgs {
     /// A variable of the program's environment
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     environment: Vec<(String, OsString)>,
+    /// In a Debian system with systemd, as a unit
+    #[arg(long)]
+    debian: bool,
     /// Say on which kernel it ran, and how long it took to boot
     #[arg(long)]
     verbose: bool,
@@ -142,11 +146,15 @@ fn run(args: RunArgs) -> Result<u8, BootError> {
         timeout: args.timeout,
         ..Boot::new(command.next().unwrap_or_default())?
     };
+    let emulator = Emulator::find_or_fetch()?;
     let boot = Boot {
         arguments: command.collect(),
+        base: match args.debian {
+            true => Base::System(emulator.system()?),
+            false => Base::Bare,
+        },
         ..boot
     };
-    let emulator = Emulator::find_or_fetch()?;
     let exit = emulator.boot(&boot, &mut io::stdout(), &mut io::stderr())?;
     if args.verbose {
         eprintln!(

@@ -127,6 +127,11 @@ impl Emulator {
         Kernel::find_or_fetch(&self.cache, choice)
     }
 
+    /// Where fetched things are.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     /// Whether this machine lets QEMU use its processor: the device can be opened, QEMU makes a machine
     /// with it, and no guest failed to start on it since this machine was booted.
     pub fn kvm_works(&self) -> bool {
@@ -177,7 +182,8 @@ impl Emulator {
         command.args(["-m", &format!("{}M", boot.memory_mib)]);
         command.arg("-kernel").arg(&kernel.image);
         command.arg("-initrd").arg(initramfs);
-        let append = format!("console=ttyS0 quiet panic=-1 {}", boot.append);
+        let base = boot.base.append();
+        let append = format!("console=ttyS0 quiet panic=-1 {base} {}", boot.append);
         command.args(["-append", append.trim_end()]);
         command.arg("-chardev");
         command.arg(format!("file,id=console,path={}", escaped(console)));

@@ -3,9 +3,11 @@
 
 mod apt;
 mod mirror;
+mod system;
 
 pub use apt::Apt;
 pub use mirror::{MIRROR_VARIABLE, find as find_mirror};
+pub use system::System;
 
 /// A suite of the Debian archive that something is fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Suite {
     pub qemu: bool,
     /// Whether kernels with `sched_ext` may be found here; others are only looked for by name.
     pub kernels: bool,
+    /// Whether a whole system may be put together from here. Every file of its packages has to be below
+    /// `/usr`, `/etc` and `/var`, as from trixie on.
+    pub system: bool,
 }
 
 /// Every suite, in the order in which the newest QEMU and kernels are looked for.
@@ -28,31 +33,37 @@ pub const SUITES: &[Suite] = &[
         name: "forky",
         qemu: false,
         kernels: true,
+        system: true,
     },
     Suite {
         name: "sid",
         qemu: false,
         kernels: true,
+        system: false,
     },
     Suite {
         name: "trixie-backports",
         qemu: false,
         kernels: true,
+        system: false,
     },
     Suite {
         name: "trixie",
         qemu: true,
         kernels: false,
+        system: true,
     },
     Suite {
         name: "bookworm-backports",
         qemu: true,
         kernels: false,
+        system: false,
     },
     Suite {
         name: "bookworm",
         qemu: false,
         kernels: false,
+        system: false,
     },
 ];
 
