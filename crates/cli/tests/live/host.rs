@@ -7,11 +7,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Arguments;
-use shiftwork_emulator::{Accel, Boot, CarriedFile, Emulator, KernelChoice};
+use shiftwork_emulator::{Accel, Base, Boot, BootError, CarriedFile, Emulator, KernelChoice};
 
+use crate::package::{self, PACKAGE};
 use crate::progress::{Reader, Step};
 use crate::{Group, Test, long};
 
+/// The command that was built for these tests.
+const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork");
 /// Where tests inside find the command.
 const COMMAND: &str = "/bin/shiftwork";
 
@@ -22,6 +25,8 @@ struct Machine {
     accel: Accel,
     kernel: fn() -> KernelChoice,
     groups: &'static [Group],
+    /// Whether it is a Debian system rather than the tests alone.
+    is_debian: bool,
     /// How much longer than on a real machine a test may take in this machine's time.
     slowness: u32,
     only_long: bool,
@@ -33,6 +38,7 @@ const MACHINES: &[Machine] = &[
         accel: Accel::Auto,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Function],
+        is_debian: false,
         slowness: 2,
         only_long: false,
     },
@@ -41,6 +47,7 @@ const MACHINES: &[Machine] = &[
         accel: Accel::Icount,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Latency, Group::Deadline],
+        is_debian: false,
         slowness: 30,
         only_long: false,
     },
@@ -49,7 +56,17 @@ const MACHINES: &[Machine] = &[
         accel: Accel::Icount,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Clusters],
+        is_debian: false,
         slowness: 30,
+        only_long: false,
+    },
+    Machine {
+        label: "",
+        accel: Accel::Auto,
+        kernel: || KernelChoice::Newest,
+        groups: &[Group::Debian],
+        is_debian: true,
+        slowness: 2,
         only_long: false,
     },
     without_sched_ext("", || KernelChoice::Release("6.12".to_owned()), false),
@@ -78,6 +95,7 @@ const fn without_sched_ext(
         accel: Accel::Icount,
         kernel,
         groups: &[Group::Fifo],
+        is_debian: false,
         slowness: 30,
         only_long,
     }
@@ -93,6 +111,7 @@ const fn other_deadline(
         accel: Accel::Icount,
         kernel,
         groups,
+        is_debian: false,
         slowness: 30,
         only_long: true,
     }
@@ -104,6 +123,7 @@ const fn other_kernel(label: &'static str, kernel: fn() -> KernelChoice) -> Mach
         accel: Accel::Auto,
         kernel,
         groups: &[Group::Function, Group::Kernels],
+        is_debian: false,
         slowness: 2,
         only_long: true,
     }
@@ -312,10 +332,14 @@ fn one_boot(
             return tests.len();
         }
     };
-    let boot = match boot(machine, tests) {
+    let boot = match boot(emulator, machine, tests) {
         Ok(boot) => boot,
-        Err(why) => {
-            tally.record_all(tests, false, &why);
+        Err(BootError::Unavailable(unavailable)) => {
+            tally.record_all(tests, true, &unavailable.to_string());
+            return tests.len();
+        }
+        Err(error) => {
+            tally.record_all(tests, false, &error.to_string());
             return tests.len();
         }
     };
@@ -360,16 +384,29 @@ fn one_boot(
     done
 }
 
-fn boot(machine: &Machine, tests: &[(String, &Test)]) -> Result<Boot, String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut boot = Boot::new(own).map_err(|error| error.to_string())?;
+fn boot(
+    emulator: &Emulator,
+    machine: &Machine,
+    tests: &[(String, &Test)],
+) -> Result<Boot, BootError> {
+    let own = std::env::current_exe().map_err(BootError::Files)?;
+    let mut boot = Boot::new(own)?;
     boot.accel = machine.accel;
     boot.kernel = (machine.kernel)();
     boot.arguments = tests.iter().map(|(_, test)| test.name.into()).collect();
-    boot.files = vec![CarriedFile {
-        host: env!("CARGO_BIN_EXE_shiftwork").into(),
-        guest: COMMAND.to_owned(),
+    boot.files = vec![match machine.is_debian {
+        true => CarriedFile {
+            host: package::make(BUILT).map_err(BootError::Files)?,
+            guest: PACKAGE.to_owned(),
+        },
+        false => CarriedFile {
+            host: BUILT.into(),
+            guest: COMMAND.to_owned(),
+        },
     }];
+    if machine.is_debian {
+        boot.base = Base::System(emulator.system()?);
+    }
     for variable in ["SHIFTWORK_LONG", "RUST_BACKTRACE"] {
         if let Some(value) = std::env::var_os(variable) {
             boot.environment.insert(variable.to_owned(), value);

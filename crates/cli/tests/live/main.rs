@@ -27,6 +27,7 @@ mod kernels;
 mod latency;
 mod outputs;
 mod overheads;
+mod package;
 mod policies;
 mod privileges;
 mod progress;
@@ -477,6 +478,12 @@ const TESTS: &[Test] = &[
         faults::fifo::failing,
     ),
     Test::new(
+        "the_package_installs_and_leaves_nothing_in_a_fresh_debian",
+        Group::Debian,
+        package::installs_and_leaves_nothing,
+    )
+    .within(240),
+    Test::new(
         "a_failing_program_brings_its_exit_status",
         Group::Host,
         emulator::brings_the_exit_status,
@@ -520,6 +527,9 @@ pub enum Group {
     /// The same in a boot of its own: kernels go on counting SCHED_DEADLINE threads that are gone, and then refuse
     /// another limit.
     Clusters,
+    /// A fresh Debian system with systemd, which has the package at [`package::PACKAGE`], and no command of ours
+    /// but what is installed from there.
+    Debian,
     /// The other kernels: one with `PREEMPT_RT`, and two older ones. Only with `SHIFTWORK_LONG`.
     Kernels,
 }
