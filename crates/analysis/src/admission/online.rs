@@ -122,6 +122,8 @@ impl Departed {
 #[derive(Clone, Debug)]
 pub struct Admitted {
     terms: Terms,
+    /// What everybody is promised; `None`: as much as can be shown.
+    promising: Option<Guarantee>,
     online: CpuSet,
     now: Instant,
     entries: BTreeMap<TaskId, Entry>,
@@ -137,6 +139,7 @@ impl Admitted {
     pub fn new(online: CpuSet, terms: Terms) -> Self {
         Self {
             terms,
+            promising: None,
             online,
             now: Instant::ZERO,
             entries: BTreeMap::new(),
@@ -144,6 +147,15 @@ impl Admitted {
             books: Books::default(),
             grants: 0,
             freed: false,
+        }
+    }
+
+    /// Promises this to everybody from now on, no less and no more: who could be promised only less is refused, and
+    /// nobody is kept out because another could until now be promised more than that.
+    pub fn promising(self, guarantee: Guarantee) -> Self {
+        Self {
+            promising: Some(guarantee),
+            ..self
         }
     }
 
@@ -235,6 +247,20 @@ impl Admitted {
         let held = self.entries.get(&claim.task).and_then(Entry::held);
         let until = held.map_or(self.now, |held| self.now + held.period);
         self.change(claim, until)
+    }
+
+    /// The task, which is not known, waits for this reservation until a CPU comes back or something is released.
+    /// One that is known is left as it is.
+    pub fn wait(&mut self, claim: Claim) {
+        let task = claim.task;
+        let entry = Entry {
+            claim,
+            promise: None,
+            since: 0,
+            former: Vec::new(),
+            line: Line::Nothing,
+        };
+        self.entries.entry(task).or_insert(entry);
     }
 
     /// The task is gone, whether it held a reservation or not. What it had counts until `until`: the end

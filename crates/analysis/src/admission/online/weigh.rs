@@ -16,6 +16,8 @@ pub(super) struct Against {
     pub(super) judgement: Judgement,
     /// Whose promise would be broken: what it was, and what would be left of it.
     pub(super) broken: Option<(TaskId, Guarantee, Guarantee)>,
+    /// What everybody is to be promised, and what could be promised to who asks.
+    pub(super) less: Option<(Guarantee, Guarantee)>,
 }
 
 impl Admitted {
@@ -76,13 +78,24 @@ impl Admitted {
         claim: &Claim,
         steps: &mut Steps,
     ) -> Result<Guarantee, Box<Against>> {
-        if let Some(promise) = self.by_sums(claim) {
-            return Ok(promise);
+        let wanted = self.promising;
+        if let Some(promise) = self.by_sums(claim)
+            && wanted.is_none_or(|wanted| wanted <= promise)
+        {
+            return Ok(wanted.unwrap_or(promise));
         }
         let counted = self.counted(Some(claim), true);
         let judgement = judge(&counted, &self.online, self.terms, steps);
         let judgement = self.check_promises(judgement, Some(claim.task))?;
-        Ok(judgement.promise(claim.task).unwrap_or(Guarantee::None))
+        let promise = judgement.promise(claim.task).unwrap_or(Guarantee::None);
+        match wanted {
+            Some(wanted) if promise < wanted => Err(Box::new(Against {
+                judgement,
+                broken: None,
+                less: Some((wanted, promise)),
+            })),
+            wanted => Ok(wanted.unwrap_or(promise)),
+        }
     }
 
     /// The same by the books, if they decide it and the answer is yes.
@@ -112,7 +125,11 @@ impl Admitted {
         if judgement.verdict == Verdict::Admitted && broken.is_none() {
             return Ok(judgement);
         }
-        Err(Box::new(Against { judgement, broken }))
+        Err(Box::new(Against {
+            judgement,
+            broken,
+            less: None,
+        }))
     }
 
     /// In words what speaks against something.
@@ -145,12 +162,17 @@ impl Admitted {
 
     pub(super) fn reason(&self, against: &Against, counted: &Counted<'_>) -> String {
         let why = against.judgement.reason(counted, &self.online, self.terms);
-        match against.broken {
-            Some((task, promise, now)) => format!(
+        match (against.broken, against.less) {
+            (Some((task, promise, now)), _) => format!(
                 "task `{}` was promised `{promise}` and would have `{now}`: {why}",
                 self.entries[&task].claim.name
             ),
-            None => why,
+            (None, Some((wanted, now))) => {
+                format!(
+                    "everybody is to be promised `{wanted}`, and this would have `{now}`: {why}"
+                )
+            }
+            (None, None) => why,
         }
     }
 
@@ -166,7 +188,11 @@ impl Admitted {
         let last = former.last()?.until;
         let counted = self.counted(Some(claim), false);
         let judgement = judge(&counted, &self.online, self.terms, &mut Steps::ordinary());
-        self.check_promises(judgement, Some(claim.task)).ok()?;
+        let judgement = self.check_promises(judgement, Some(claim.task)).ok()?;
+        let promise = judgement.promise(claim.task).unwrap_or(Guarantee::None);
+        if self.promising.is_some_and(|wanted| promise < wanted) {
+            return None;
+        }
         let mut told: Vec<(&Claim, Instant)> = Vec::new();
         for former in former {
             match told

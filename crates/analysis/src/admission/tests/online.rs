@@ -79,6 +79,52 @@ fn no_request_weakens_what_another_was_promised() {
 }
 
 #[test]
+fn who_is_promised_less_than_could_be_shown_keeps_nobody_out() {
+    let all = Admitted::new(mask("0-1"), strong_edf());
+    let enter_both = |mut all: Admitted| {
+        [(0, "0"), (1, "0-1")].map(|(index, cpus)| all.enter(six_of_ten(index, cpus)).map_err(drop))
+    };
+    // Alone on its CPU it never misses; beside somebody who comes there from elsewhere it may be late.
+    assert_eq!(enter_both(all.clone()), [Ok(Guarantee::Hard), Err(())]);
+    let bounded = Ok(Guarantee::BoundedTardiness);
+    assert_eq!(
+        enter_both(all.promising(Guarantee::BoundedTardiness)),
+        [bounded, bounded]
+    );
+}
+
+#[test]
+fn who_can_be_promised_too_little_is_refused() {
+    let mut all = Admitted::new(mask("0-2"), strong_edf()).promising(Guarantee::Hard);
+    assert_eq!(all.enter(six_of_ten(0, "0")), Ok(Guarantee::Hard));
+    assert_eq!(all.enter(six_of_ten(1, "1")), Ok(Guarantee::Hard));
+    let refusal = all.enter(six_of_ten(2, "1-2")).unwrap_err().reason;
+    assert!(
+        refusal.starts_with("task `t1` was promised `hard` and would have `bounded-tardiness`"),
+        "{refusal}"
+    );
+    let alone = all.enter(six_of_ten(3, "0-2")).unwrap_err().reason;
+    assert!(alone.contains("promised `hard`"), "{alone}");
+    assert_eq!(all.enter(six_of_ten(2, "2")), Ok(Guarantee::Hard));
+}
+
+fn strong_edf() -> Terms {
+    Terms::of_policy("strong-edf", Share::from_billionths(50_000_000).unwrap()).unwrap()
+}
+
+fn six_of_ten(index: usize, cpus: &str) -> Claim {
+    Claim {
+        task: id(index),
+        name: format!("t{index}"),
+        cost: Span::from_ms(6),
+        period: Span::from_ms(10),
+        deadline: Span::from_ms(10),
+        priority: Priority::MOST_URGENT,
+        cpus: mask(cpus),
+    }
+}
+
+#[test]
 fn the_reserve_grows_only_into_what_is_free() {
     let set = set(1, &[("a", 8, 10, 10, "0")]);
     let mut admitted = begun("p-edf", &set);
