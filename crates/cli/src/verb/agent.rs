@@ -1,0 +1,156 @@
+//! `shiftwork agent`: schedules this machine for programs that come and go.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sd_notify::NotifyState;
+use shiftwork_client::socket_path;
+use shiftwork_live::host::System;
+use shiftwork_model::CpuSet;
+use shiftwork_service::agent::Agent;
+use shiftwork_service::config::Config;
+use shiftwork_service::run::{Ended, Owner, now, run as serve};
+use shiftwork_service::socket::{Access, Limits, Server};
+use shiftwork_service::state::StateFile;
+
+use super::watch::{catch_interrupts, catch_termination, is_interrupted};
+use crate::args::AgentArgs;
+use crate::failure::{Answer, Failure};
+use crate::output::Console;
+
+/// The state, within its folder.
+const STATE: &str = "agent.json";
+
+/// Its folder without systemd.
+const STATE_FOLDER: &str = "/var/lib/shiftwork";
+
+/// Runs until it is ended.
+pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let config = read(args)?;
+    let machine = |error: &dyn std::fmt::Display| Failure::Machine(error.to_string());
+    let online = System::this().online().unwrap_or(CpuSet::EMPTY);
+    // Whoever is there already is found before anything is loaded.
+    let mut server = match Server::inherited(Limits::default()).map_err(|error| machine(&error))? {
+        Some(server) => server,
+        None => bind(args, &config)?,
+    };
+    let path = args.state.clone().unwrap_or_else(state_path);
+    make_folder(&path)?;
+    let state = StateFile::at(path).map_err(|error| machine(&error))?;
+    catch_interrupts();
+    catch_termination();
+    let hung_up = Arc::new(AtomicBool::new(false));
+    // Without a handler SIGHUP ends the agent, which is no worse than to refuse.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hung_up));
+    let started = Agent::start(config, state, online, now());
+    let (mut agent, news) = started.map_err(|error| machine(&error))?;
+    let mut owner = Told {
+        args,
+        console,
+        hung_up,
+    };
+    for turn in news.turns {
+        owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
+    }
+    owner.say(&format!(
+        "schedules CPUs {} by {}, guarantee {}",
+        agent.rules().cpus,
+        agent.policy(),
+        agent.rules().promising
+    ));
+    // Nobody listens if no systemd started us.
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+    let ended = serve(&mut agent, &mut server, &mut owner);
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    match ended.map_err(|error| machine(&error))? {
+        Ended::Stopped => Ok(Answer::Yes),
+        Ended::Unloaded(reason) => Err(Failure::Machine(format!(
+            "the kernel took the scheduler away: {reason}; all threads went on under the kernel's own"
+        ))),
+    }
+}
+
+fn read(args: &AgentArgs) -> Result<Config, Failure> {
+    Config::read(args.config.as_deref()).map_err(Failure::input)
+}
+
+fn bind(args: &AgentArgs, config: &Config) -> Result<Server, Failure> {
+    let path = args.socket.clone().unwrap_or_else(socket_path);
+    make_folder(&path)?;
+    let group = config.group.as_deref().map(group).transpose()?;
+    let access = Access {
+        // Members of the group may ask, others may not even connect.
+        mode: 0o660,
+        group,
+    };
+    Server::bind(&path, access, Limits::default())
+        .map_err(|error| Failure::Machine(error.to_string()))
+}
+
+/// The number of a group.
+fn group(name: &str) -> Result<u32, Failure> {
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut fields = groups.lines().map(|line| line.split(':'));
+    fields
+        .find_map(|mut fields| {
+            let is_it = fields.next() == Some(name);
+            // Behind the password, of which there is none.
+            is_it.then(|| fields.nth(1)?.parse().ok()).flatten()
+        })
+        .ok_or_else(|| {
+            Failure::input(format_args!(
+                "group = \"{name}\": there is no such group in /etc/group; make it by `groupadd --system {name}`"
+            ))
+        })
+}
+
+fn state_path() -> PathBuf {
+    let folder = std::env::var_os("STATE_DIRECTORY");
+    let folder = folder.map_or_else(|| PathBuf::from(STATE_FOLDER), PathBuf::from);
+    folder.join(STATE)
+}
+
+fn make_folder(of: &Path) -> Result<(), Failure> {
+    let folder = of.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::Machine(format!(
+            "{} cannot be made: {error}; the agent has to be run by root, as by `systemctl start shiftwork`",
+            folder.display()
+        ))
+    })
+}
+
+/// Whoever started the agent.
+struct Told<'a> {
+    args: &'a AgentArgs,
+    console: &'a mut Console,
+    hung_up: Arc<AtomicBool>,
+}
+
+impl Owner for Told<'_> {
+    fn is_over(&mut self) -> bool {
+        is_interrupted()
+    }
+
+    fn reloaded(&mut self) -> Option<Config> {
+        if !self.hung_up.swap(false, Ordering::Relaxed) {
+            return None;
+        }
+        match Config::read(self.args.config.as_deref()) {
+            Ok(config) => Some(config),
+            Err(error) => {
+                self.say(&format!("the configuration stays as it was: {error}"));
+                None
+            }
+        }
+    }
+
+    fn say(&mut self, what: &str) {
+        self.console.note(what);
+    }
+
+    fn lives(&mut self) {
+        let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+    }
+}

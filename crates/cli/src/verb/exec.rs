@@ -1,0 +1,175 @@
+//! `shiftwork exec`: a program, or threads that run already, with a reservation.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use shiftwork_client::{Admitted, Client, OnOverrun, Reservation};
+
+use super::agency;
+use crate::args::{ExecArgs, OnOverrunName, ReservationArgs};
+use crate::failure::{Answer, Failure};
+use crate::json::SCHEMA_VERSION;
+use crate::output::{Console, tell};
+
+/// There is such a file, and it cannot be run.
+const CANNOT_BE_RUN: u8 = 126;
+/// There is no such program.
+const NOT_FOUND: u8 = 127;
+
+/// Asks for the reservation, and becomes the program.
+pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let mut client = agency::connect()?;
+    let wanted = reservation(&args.reservation);
+    if let Some((program, rest)) = args.command.split_first() {
+        return become_it(args, &mut client, &wanted, (program, rest));
+    }
+    let threads = threads(args)?;
+    let mut answer = Answer::Yes;
+    for thread in threads {
+        let name = args.name.clone().unwrap_or_else(|| name_of(thread));
+        match ask(&mut client, &name, Some(thread), &wanted)? {
+            Ok(admitted) => show(console, thread, &admitted)?,
+            Err(reason) => {
+                tell(&format!("thread {thread}: {reason}"));
+                answer = Answer::No;
+            }
+        }
+    }
+    Ok(answer)
+}
+
+/// What the command line asks for, in the words of the interface.
+pub fn reservation(args: &ReservationArgs) -> Reservation {
+    Reservation {
+        deadline: args.deadline,
+        cpus: args.cpus.map(|cpus| cpus.to_string()),
+        priority: args.priority,
+        on_overrun: Some(match args.on_overrun {
+            OnOverrunName::Throttle => OnOverrun::Throttle,
+            OnOverrunName::Signal => OnOverrun::Signal,
+            OnOverrunName::Continue => OnOverrun::Continue,
+        }),
+        ..Reservation::new(args.cost, args.period)
+    }
+}
+
+/// The answer, or in words why it is no.
+fn ask(
+    client: &mut Client,
+    name: &str,
+    thread: Option<u32>,
+    wanted: &Reservation,
+) -> Result<Result<Admitted, String>, Failure> {
+    match client.admit(name, thread, wanted) {
+        Ok(admitted) => Ok(Ok(admitted)),
+        Err(failure) => match agency::refusal(&failure) {
+            Some(reason) => Ok(Err(reason)),
+            None => Err(agency::of(&failure)),
+        },
+    }
+}
+
+fn become_it(
+    args: &ExecArgs,
+    client: &mut Client,
+    wanted: &Reservation,
+    (program, rest): (&OsStr, &[std::ffi::OsString]),
+) -> Result<Answer, Failure> {
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => short(program),
+    };
+    // The reservation is this thread's, which becomes the program's first.
+    if let Err(reason) = ask(client, &name, Some(std::process::id()), wanted)? {
+        tell(&reason);
+        return Ok(Answer::No);
+    }
+    // It comes back only if it fails; the reservation ends with this process then.
+    let error = Command::new(program).args(rest).exec();
+    let status = match error.kind() {
+        std::io::ErrorKind::NotFound => NOT_FOUND,
+        _ => CANNOT_BE_RUN,
+    };
+    tell(&format!("{}: {error}", Path::new(program).display()));
+    Ok(Answer::Status(status))
+}
+
+fn threads(args: &ExecArgs) -> Result<Vec<u32>, Failure> {
+    if let Some(thread) = args.tid {
+        return Ok(vec![thread]);
+    }
+    let process = args.pid.unwrap_or(0);
+    if !args.all_threads {
+        return Ok(vec![process]);
+    }
+    let folder = format!("/proc/{process}/task");
+    let entries = fs::read_dir(&folder)
+        .map_err(|_| Failure::input(format_args!("there is no process {process}")))?;
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn show(console: &mut Console, thread: u32, admitted: &Admitted) -> Result<(), Failure> {
+    let Admitted { task, guarantee } = admitted;
+    if console.json {
+        return console.json_line(&json!({
+            "schema_version": SCHEMA_VERSION,
+            "thread": thread,
+            "task": task,
+            "guarantee": guarantee,
+        }));
+    }
+    console.line(format!(
+        "thread {thread} is task {task}, guarantee {guarantee}"
+    ))
+}
+
+/// The last part of the path, as far as a name may be long.
+fn short(program: &OsStr) -> String {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    let printable = name.to_string_lossy();
+    let name: String = printable
+        .chars()
+        .filter(|it| !it.is_control())
+        .take(16)
+        .collect();
+    match name.is_empty() {
+        true => "program".to_owned(),
+        false => name,
+    }
+}
+
+/// What the kernel calls the thread.
+fn name_of(thread: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+    match name.trim() {
+        "" => format!("thread {thread}"),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_on_one_line() {
+        assert_eq!(short(OsStr::new("/usr/bin/control")), "control");
+        assert_eq!(short(OsStr::new("a\nb")), "ab");
+        assert_eq!(short(OsStr::new("/")), "/");
+        assert_eq!(short(OsStr::new("\n")), "program");
+        assert_eq!(short(OsStr::new(&"x".repeat(99))).len(), 16);
+    }
+
+    #[test]
+    fn this_thread_has_a_name() {
+        assert!(!name_of(std::process::id()).is_empty());
+        assert_eq!(name_of(4_194_304), "thread 4194304");
+    }
+}

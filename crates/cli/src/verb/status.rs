@@ -1,0 +1,275 @@
+//! `shiftwork status`: who has which reservation, and how they fare.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use shiftwork_client::{Cpu, Reservation, Room, State, Status, Task};
+use shiftwork_model::Span;
+
+use super::agency;
+use crate::failure::{Answer, Failure};
+use crate::json::SCHEMA_VERSION;
+use crate::output::{Console, columns};
+
+/// What `status --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StatusOutput {
+    schema_version: u64,
+    /// Of the agent.
+    version: String,
+    policy: String,
+    /// What everybody is promised.
+    guarantee: String,
+    /// Since the agent began.
+    up_ns: u64,
+    /// Missed deadlines of all tasks that there ever were.
+    deadline_misses: u64,
+    /// How many facts the kernel could not tell, so that counts may be too small.
+    lost: u64,
+    cpus: Vec<CpuOutput>,
+    rooms: Vec<RoomOutput>,
+    tasks: Vec<TaskOutput>,
+}
+
+/// A CPU of the agent's.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CpuOutput {
+    cpu: u32,
+    online: bool,
+    /// The task that it runs.
+    running: Option<u32>,
+    /// What tasks ran since the status before, of one.
+    load: f64,
+    /// What tasks may run, of one.
+    share: f64,
+    reserve: f64,
+}
+
+/// What is reserved within a set of CPUs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RoomOutput {
+    cpus: String,
+    /// In CPUs.
+    reserved: f64,
+    /// The largest share of one CPU that would still be admitted.
+    free: f64,
+}
+
+/// A task.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TaskOutput {
+    task: u32,
+    name: String,
+    process: u32,
+    thread: u32,
+    user: u32,
+    cgroup: String,
+    cost_ns: u64,
+    period_ns: u64,
+    deadline_ns: u64,
+    cpus: String,
+    priority: Option<u32>,
+    /// `admitted`, or `demoted`: in the background until there is room again.
+    state: String,
+    guarantee: String,
+    cpu: Option<u32>,
+    jobs: u64,
+    misses: u64,
+    overruns: u64,
+    tardiness_max_ns: u64,
+    response_max_ns: u64,
+    ran_ns: u64,
+}
+
+/// Asks the agent once.
+pub fn run(console: &mut Console) -> Result<Answer, Failure> {
+    let status = agency::connect()?.status();
+    let status = status.map_err(|failure| agency::of(&failure))?;
+    show(&status, console)?;
+    Ok(Answer::Yes)
+}
+
+/// Shows it as text or JSON.
+pub fn show(status: &Status, console: &mut Console) -> Result<(), Failure> {
+    match console.json {
+        true => console.json_line(&StatusOutput::from(status)),
+        false => console.text(&text(status, console.color)),
+    }
+}
+
+fn text(status: &Status, color: bool) -> String {
+    let up = status.now.late_since(status.since);
+    let mut text = format!(
+        "{} for {}, guarantee {}; {} tasks, {} deadlines missed{}\n\n",
+        status.policy,
+        Span::from_s(up.as_ns() / 1_000_000_000),
+        status.guarantee,
+        status.tasks.len(),
+        status.misses,
+        if status.misses > 0 { " !" } else { "" },
+    );
+    if status.lost > 0 {
+        text.push_str(&format!(
+            "{} facts were lost, so that counts may be too small\n\n",
+            status.lost
+        ));
+    }
+    text.push_str(&columns(&cpus(status)));
+    text.push('\n');
+    text.push_str(&columns(&rooms(status)));
+    if !status.tasks.is_empty() {
+        text.push('\n');
+        text.push_str(&columns(&tasks(status, color)));
+    }
+    text
+}
+
+fn headings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn cpus(status: &Status) -> Vec<Vec<String>> {
+    let name = |number: u32| {
+        let mut tasks = status.tasks.iter();
+        let task = tasks.find(|task| task.task == number);
+        task.map_or_else(|| number.to_string(), |task| task.name.clone())
+    };
+    let row = |cpu: &Cpu| {
+        vec![
+            cpu.cpu.to_string(),
+            match (cpu.online, cpu.running) {
+                (false, _) => "offline".to_owned(),
+                (true, Some(number)) => name(number),
+                (true, None) => "-".to_owned(),
+            },
+            percent(cpu.load),
+            percent(cpu.share),
+        ]
+    };
+    let heading = headings(&["CPU", "runs", "load", "may have"]);
+    std::iter::once(heading)
+        .chain(status.cpus.iter().map(row))
+        .collect()
+}
+
+fn rooms(status: &Status) -> Vec<Vec<String>> {
+    let row = |room: &Room| {
+        vec![
+            room.cpus.clone(),
+            format!("{:.3}", room.reserved),
+            format!("{:.3}", room.free),
+        ]
+    };
+    let heading = headings(&["CPUs", "reserved", "room for a task of"]);
+    std::iter::once(heading)
+        .chain(status.rooms.iter().map(row))
+        .collect()
+}
+
+fn tasks(status: &Status, color: bool) -> Vec<Vec<String>> {
+    let heading = headings(&[
+        "task", "name", "thread", "cost", "period", "deadline", "CPUs", "on", "jobs", "missed",
+        "overran", "response", "late by", "",
+    ]);
+    let row = |task: &Task| {
+        let Reservation {
+            cost,
+            period,
+            deadline,
+            ref cpus,
+            ..
+        } = task.reservation;
+        let missed = match (task.misses, color) {
+            (0, _) => "0".to_owned(),
+            (misses, false) => format!("{misses} !"),
+            (misses, true) => format!("\x1b[31m{misses} !\x1b[0m"),
+        };
+        vec![
+            task.task.to_string(),
+            task.name.clone(),
+            task.thread.to_string(),
+            cost.to_string(),
+            period.to_string(),
+            deadline.unwrap_or(period).to_string(),
+            cpus.clone().unwrap_or_default(),
+            task.cpu
+                .map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()),
+            task.jobs.to_string(),
+            missed,
+            task.overruns.to_string(),
+            shiftwork_report::span(task.response_max.as_ns()),
+            shiftwork_report::span(task.tardiness_max.as_ns()),
+            match task.state {
+                State::Admitted => String::new(),
+                State::Demoted => "in the background".to_owned(),
+            },
+        ]
+    };
+    std::iter::once(heading)
+        .chain(status.tasks.iter().map(row))
+        .collect()
+}
+
+impl From<&Status> for StatusOutput {
+    fn from(status: &Status) -> Self {
+        let cpu = |it: &Cpu| CpuOutput {
+            cpu: it.cpu,
+            online: it.online,
+            running: it.running,
+            load: it.load,
+            share: it.share,
+            reserve: it.reserve,
+        };
+        let room = |it: &Room| RoomOutput {
+            cpus: it.cpus.clone(),
+            reserved: it.reserved,
+            free: it.free,
+        };
+        Self {
+            schema_version: SCHEMA_VERSION,
+            version: status.version.clone(),
+            policy: status.policy.clone(),
+            guarantee: status.guarantee.clone(),
+            up_ns: status.now.late_since(status.since).as_ns(),
+            deadline_misses: status.misses,
+            lost: status.lost,
+            cpus: status.cpus.iter().map(cpu).collect(),
+            rooms: status.rooms.iter().map(room).collect(),
+            tasks: status.tasks.iter().map(TaskOutput::from).collect(),
+        }
+    }
+}
+
+impl From<&Task> for TaskOutput {
+    fn from(task: &Task) -> Self {
+        let it = &task.reservation;
+        Self {
+            task: task.task,
+            name: task.name.clone(),
+            process: task.process,
+            thread: task.thread,
+            user: task.user,
+            cgroup: task.cgroup.clone(),
+            cost_ns: it.cost.as_ns(),
+            period_ns: it.period.as_ns(),
+            deadline_ns: it.deadline.unwrap_or(it.period).as_ns(),
+            cpus: it.cpus.clone().unwrap_or_default(),
+            priority: it.priority,
+            state: match task.state {
+                State::Admitted => "admitted".to_owned(),
+                State::Demoted => "demoted".to_owned(),
+            },
+            guarantee: task.guarantee.clone(),
+            cpu: task.cpu,
+            jobs: task.jobs,
+            misses: task.misses,
+            overruns: task.overruns,
+            tardiness_max_ns: task.tardiness_max.as_ns(),
+            response_max_ns: task.response_max.as_ns(),
+            ran_ns: task.ran.as_ns(),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `shiftwork top`: the status, again and again.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use shiftwork_model::Span;
+
+use super::agency;
+use super::status::show;
+use super::watch::{catch_interrupts, is_interrupted};
+use crate::args::TopArgs;
+use crate::failure::{Answer, Failure};
+use crate::output::Console;
+
+/// How long Ctrl-C may have to wait.
+const NAP: Span = Span::from_ms(100);
+
+/// Asks the agent until Ctrl-C, or as often as was asked for.
+pub fn run(args: &TopArgs, console: &mut Console) -> Result<Answer, Failure> {
+    /// To the upper left corner, and nothing below it.
+    const CLEARED: &str = "\x1b[H\x1b[J";
+    let clears = io::stdout().is_terminal() && !console.json;
+    let mut client = agency::connect()?;
+    catch_interrupts();
+    let mut shown = 0;
+    while !is_interrupted() {
+        let status = client.status().map_err(|failure| agency::of(&failure))?;
+        match (clears, shown) {
+            (true, _) => console.text(CLEARED)?,
+            (false, 0) => {}
+            (false, _) if console.json => {}
+            (false, _) => console.line("")?,
+        }
+        show(&status, console)?;
+        console.flush()?;
+        shown += 1;
+        if args.count.is_some_and(|count| shown >= count) {
+            break;
+        }
+        let mut left = args.interval;
+        while !left.is_zero() && !is_interrupted() {
+            let nap = left.min(NAP);
+            std::thread::sleep(Duration::from_nanos(nap.as_ns()));
+            left -= nap;
+        }
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,249 @@
+//! The agent: calls and facts go in, and everybody has what they were promised.
+//!
+//! It joins the ledger, the scheduler in the kernel, the accounts and the file of what outlives it. Whoever
+//! owns it waits for its socket and for facts, and calls [`Agent::look`]; it never waits itself.
+
+mod answers;
+mod asked;
+
+use std::io;
+
+use shiftwork_analysis::admission::Order;
+use shiftwork_live::LiveError;
+use shiftwork_live::standing::{Absence, Fact, FactKind, Settings, Standing};
+use shiftwork_model::{CpuId, CpuSet, Instant, TaskId};
+use shiftwork_policy::registry::OrderName;
+
+use crate::accounts::{Accounts, Miss};
+use crate::config::Config;
+use crate::kernel::Kernel;
+use crate::ledger::{Holder, Ledger, Rules, Turn};
+use crate::state::StateFile;
+use crate::threads;
+
+/// How many tasks the scheduler in the kernel takes; one number is kept for questions of what would fit.
+const TASKS_MAX: usize = 1_023;
+
+/// Room for facts, in bytes: some seconds of a busy machine.
+const TRACE_BYTES: u32 = 4 << 20;
+
+/// The agent at work.
+pub struct Agent {
+    config: Config,
+    ledger: Ledger,
+    kernel: Kernel,
+    accounts: Accounts,
+    state: StateFile,
+    /// What is in the file is not what is so.
+    is_unsaved: bool,
+    since: Instant,
+    /// When it looked last.
+    now: Instant,
+    /// When loads were asked for last.
+    asked_at: Instant,
+}
+
+/// What came of a look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// What happened to tasks without their owners' asking.
+    pub turns: Vec<Turn>,
+    /// Who missed a deadline.
+    pub misses: Vec<Miss>,
+    /// Why the scheduler is not the machine's any more; `None` as long as it is.
+    pub unloaded: Option<String>,
+}
+
+impl Agent {
+    /// Loads the scheduler and takes in again who had a reservation before. `online` are the machine's CPUs that are
+    /// online, `now` is of the monotonic clock.
+    ///
+    /// # Errors
+    /// If this machine cannot, with what mends it; or the configuration names CPUs that it has not.
+    pub fn start(
+        config: Config,
+        state: StateFile,
+        online: CpuSet,
+        now: Instant,
+    ) -> Result<(Self, News), LiveError> {
+        let cpus = config.cpus.unwrap_or(online);
+        let order = match config.terms.order {
+            Order::Edf => OrderName::Edf,
+            Order::FixedPriority => OrderName::FixedPriority,
+        };
+        let standing = Standing::load(&Settings {
+            cpus,
+            order,
+            reserve: config.terms.reserve,
+            trace_bytes: TRACE_BYTES,
+        })?;
+        let ledger = Ledger::new(Rules {
+            cpus,
+            terms: config.terms,
+            promising: config.promising,
+            limits: config.limits,
+            tasks_max: TASKS_MAX,
+        });
+        let mut agent = Self {
+            config,
+            ledger,
+            kernel: Kernel { standing },
+            accounts: Accounts::default(),
+            state,
+            is_unsaved: true,
+            since: now,
+            now,
+            asked_at: now,
+        };
+        let mut news = News::default();
+        for cpu in (cpus - online).iter() {
+            let lost = agent.ledger.cpu_offline(now, cpu, &mut agent.kernel);
+            news.turns.extend(lost);
+        }
+        agent.ledger.advance(now, &mut agent.kernel);
+        agent.take_in_again(&mut news);
+        Ok((agent, news))
+    }
+
+    fn take_in_again(&mut self, news: &mut News) {
+        let remembered = self.state.load().unwrap_or_else(|error| {
+            news.turns.push(Turn {
+                task: TaskId::from_index(0),
+                what: format!(
+                    "nobody is taken in again: {}: {error}",
+                    self.state.path().display()
+                ),
+            });
+            Vec::new()
+        });
+        for holder in remembered {
+            if !threads::is_there(&holder.thread) {
+                continue;
+            }
+            let (thread, deadline) = (holder.thread.clone(), holder.reservation.deadline);
+            news.turns
+                .extend(self.ledger.restore(holder, &mut self.kernel));
+            let restored = self.ledger.holders().find(|(_, it)| it.thread == thread);
+            if let Some((task, _)) = restored {
+                self.accounts.open(task, deadline);
+            }
+        }
+    }
+
+    /// Who has this reservation.
+    pub fn holder(&self, task: TaskId) -> Option<&Holder> {
+        self.ledger.holder(task)
+    }
+
+    /// How it decides.
+    pub const fn rules(&self) -> &Rules {
+        self.ledger.rules()
+    }
+
+    /// The name of its policy.
+    pub fn policy(&self) -> &str {
+        &self.config.policy
+    }
+
+    /// What wakes whoever waits for facts.
+    pub fn standing(&self) -> &Standing {
+        &self.kernel.standing
+    }
+
+    /// Takes what the kernel tells, and does what follows from it.
+    ///
+    /// # Errors
+    /// If the kernel tells nothing any more, or the state cannot be saved.
+    pub fn look(&mut self, now: Instant) -> Result<News, LiveError> {
+        let mut news = News {
+            unloaded: self.kernel.standing.unloaded(),
+            ..News::default()
+        };
+        for fact in self.kernel.standing.take_facts()? {
+            self.accounts.tell(&fact);
+            news.turns.extend(self.follow(&fact));
+        }
+        self.now = now;
+        news.misses = self.accounts.look(now.as_ns());
+        let turns = self.ledger.advance(now, &mut self.kernel);
+        news.turns.extend(turns);
+        let holders = |task: &TaskId| self.ledger.holder(*task).is_some();
+        let gone: Vec<TaskId> = news.turns.iter().map(|turn| turn.task).collect();
+        for task in gone.iter().filter(|task| !holders(task)) {
+            self.accounts.close(*task);
+        }
+        self.is_unsaved |= !news.turns.is_empty();
+        if std::mem::take(&mut self.is_unsaved) {
+            self.save().map_err(|error| LiveError::Machine {
+                what: format!("{} cannot be written: {error}", self.state.path().display()),
+                remedy: String::from("make room there, or name another file with --state"),
+            })?;
+        }
+        Ok(news)
+    }
+
+    /// What follows from a fact for who holds what.
+    fn follow(&mut self, fact: &Fact) -> Vec<Turn> {
+        let now = Instant::from_ns(fact.at_ns);
+        let cpu = fact.cpu.unwrap_or(CpuId::from_index(0));
+        match (fact.what, fact.task) {
+            (FactKind::Left, Some(task)) => {
+                // One that is not served was dismissed by the ledger, or is another's by now.
+                if self.ledger.holder(task).is_some_and(|it| it.is_served) {
+                    self.gone(task);
+                }
+                Vec::new()
+            }
+            (FactKind::Demoted { asked }, Some(task)) => {
+                let turn = self.ledger.asked(task, asked, &mut self.kernel);
+                turn.into_iter().collect()
+            }
+            (
+                FactKind::CpuLost {
+                    why: Absence::Offline,
+                },
+                _,
+            ) => self.ledger.cpu_offline(now, cpu, &mut self.kernel),
+            (
+                FactKind::CpuBack {
+                    why: Absence::Offline,
+                },
+                _,
+            ) => self.ledger.cpu_online(now, cpu, &mut self.kernel),
+            _ => Vec::new(),
+        }
+    }
+
+    fn gone(&mut self, task: TaskId) {
+        self.ledger.left(task);
+        self.accounts.close(task);
+        self.is_unsaved = true;
+    }
+
+    fn save(&self) -> io::Result<()> {
+        self.state.save(self.ledger.holders().map(|(_, it)| it))
+    }
+
+    /// Limits and the reserve are as in this configuration from now on.
+    ///
+    /// # Errors
+    /// What it changes that only a restart can change, or who would lose by the reserve. Then everything is as before.
+    pub fn reload(&mut self, config: Config) -> Result<(), String> {
+        if config.policy != self.config.policy
+            || config.promising != self.config.promising
+            || config
+                .cpus
+                .is_some_and(|cpus| cpus != self.ledger.rules().cpus)
+            || config.group != self.config.group
+        {
+            return Err(String::from(
+                "policy, guarantee, cpus and group change with a restart only; tasks keep their reservations over it",
+            ));
+        }
+        self.ledger.set_reserve(config.terms.reserve)?;
+        self.kernel.standing.set_reserve(config.terms.reserve);
+        self.ledger.set_limits(config.limits);
+        self.config = config;
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a caller's words mean, and whether the caller may say them.
+
+use shiftwork_client as client;
+use shiftwork_client::Error;
+use shiftwork_model::{CpuSet, OnOverrun, Priority};
+
+use crate::reservation::{Denial, Reservation};
+use crate::socket::Peer;
+use crate::threads::Found;
+
+/// A name is shown to people, on one line.
+const NAME_MAX: usize = 64;
+
+/// The reservation that is asked for. Where no CPUs are named it is for those that the thread may use, as far as they are
+/// the agent's.
+pub(super) fn reservation(
+    asked: &client::Reservation,
+    thread: CpuSet,
+    ours: CpuSet,
+) -> Result<Reservation, Denial> {
+    let cpus = match &asked.cpus {
+        Some(list) => list.parse().map_err(|error| Denial::Invalid {
+            parameter: "reservation.cpus",
+            reason: format!("`{list}`: {error}"),
+        })?,
+        None if thread.intersects(&ours) => thread & ours,
+        None => ours,
+    };
+    let deadline = asked.deadline.unwrap_or(asked.period);
+    let priority = match asked.priority {
+        Some(number) => Priority::new(number).ok_or_else(|| Denial::Invalid {
+            parameter: "reservation.priority",
+            reason: format!(
+                "{number} is not between {} and {}",
+                Priority::MOST_URGENT.number(),
+                Priority::LEAST_URGENT.number()
+            ),
+        })?,
+        // Deadline-monotonic among all that name none.
+        None => {
+            let number = u32::try_from(deadline.as_ns() / 1_000).unwrap_or(u32::MAX);
+            Priority::new(number.max(1)).unwrap_or(Priority::LEAST_URGENT)
+        }
+    };
+    Ok(Reservation {
+        cost: asked.cost,
+        period: asked.period,
+        deadline,
+        cpus,
+        priority,
+        on_overrun: match asked.on_overrun {
+            None | Some(client::OnOverrun::Throttle) => OnOverrun::Throttle,
+            Some(client::OnOverrun::Signal) => OnOverrun::Signal,
+            Some(client::OnOverrun::Continue) => OnOverrun::Continue,
+        },
+    })
+}
+
+/// Whether the name can be shown.
+pub(super) fn check_name(name: &str) -> Result<(), Denial> {
+    if name.is_empty() || name.len() > NAME_MAX || name.chars().any(char::is_control) {
+        return Err(Denial::Invalid {
+            parameter: "name",
+            reason: format!("has to be 1 to {NAME_MAX} bytes on one line"),
+        });
+    }
+    Ok(())
+}
+
+/// Whether the peer may ask for this thread.
+pub(super) fn check_thread(peer: &Peer<'_>, found: &Found) -> Result<(), Denial> {
+    let number = found.thread.thread;
+    if peer.user != 0 && found.user != Some(peer.user) {
+        return Err(Denial::Forbidden(format!(
+            "thread {number} is not user {}'s, who may ask for their own",
+            peer.user
+        )));
+    }
+    if found.is_above {
+        return Err(Denial::Invalid {
+            parameter: "thread",
+            reason: format!(
+                "thread {number} is scheduled by SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, above whatever an agent could \
+                 do; make it SCHED_OTHER first, as by `chrt -o -p 0 {number}`"
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// In the words of the interface.
+pub(super) fn error(denial: Denial) -> Error {
+    match denial {
+        Denial::Refused(reason) => Error::Refused { reason },
+        Denial::Forbidden(reason) => Error::Forbidden { reason },
+        Denial::Invalid { parameter, reason } => Error::Invalid {
+            parameter: parameter.to_owned(),
+            reason,
+        },
+        Denial::Missing(what) => Error::Missing { what },
+        Denial::Exhausted(limit) => Error::Exhausted { limit },
+        Denial::Broken(reason) => Error::Broken { reason },
+    }
+}
+
+/// The other way round.
+pub(super) fn shown(it: &Reservation) -> client::Reservation {
+    client::Reservation {
+        cost: it.cost,
+        period: it.period,
+        deadline: Some(it.deadline),
+        cpus: Some(it.cpus.to_string()),
+        priority: Some(it.priority.number()),
+        on_overrun: Some(match it.on_overrun {
+            OnOverrun::Throttle => client::OnOverrun::Throttle,
+            OnOverrun::Signal => client::OnOverrun::Signal,
+            OnOverrun::Continue => client::OnOverrun::Continue,
+        }),
+    }
+}

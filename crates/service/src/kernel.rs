@@ -1,0 +1,121 @@
+//! The machine in the kernel, as the ledger's [`Hands`].
+
+use rustix::process::Pid;
+use shiftwork_live::LiveError;
+use shiftwork_live::standing::{Reservation as Asked, Standing};
+use shiftwork_model::{CpuSet, TaskId};
+
+use crate::hands::Hands;
+use crate::reservation::{Denial, Reservation, Thread};
+use crate::threads::{find, is_there};
+
+/// Carries out by the scheduler in the kernel.
+pub struct Kernel {
+    /// The scheduler.
+    pub standing: Standing,
+}
+
+impl Kernel {
+    /// The thread may use these CPUs and no others from now on.
+    fn bind(&self, thread: Pid, number: u32, cpus: &CpuSet) -> Result<(), Denial> {
+        let bound = self.standing.bind(thread, cpus);
+        bound.map_err(|error| Denial::Refused(error.to_string()))?;
+        // The kernel leaves out what the control group has not, and says nothing.
+        let found = find(number)?;
+        if found.cpus != *cpus {
+            return Err(Denial::Refused(format!(
+                "the control group {} lets thread {number} use only CPUs {} of {cpus}; reserve on those, or widen \
+                 its cpuset",
+                found.cgroup, found.cpus
+            )));
+        }
+        Ok(())
+    }
+
+    /// The same, with everything as before if it fails.
+    fn bind_or_back(
+        &self,
+        thread: Pid,
+        number: u32,
+        before: &CpuSet,
+        cpus: &CpuSet,
+    ) -> Result<(), Denial> {
+        let bound = self.bind(thread, number, cpus);
+        if bound.is_err() {
+            // A thread that is gone needs nothing back.
+            let _ = self.standing.bind(thread, before);
+        }
+        bound
+    }
+}
+
+impl Hands for Kernel {
+    fn admit(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        reservation: &Reservation,
+    ) -> Result<(), Denial> {
+        let pid = pid(thread)?;
+        let before = find(thread.thread)?.cpus;
+        self.bind_or_back(pid, thread.thread, &before, &reservation.cpus)?;
+        let admitted = self.standing.admit(task, &asked(pid, reservation));
+        let missing = || Denial::Missing(format!("thread {} is gone", thread.thread));
+        match admitted {
+            // Only now is it certain that nobody else had the number in between.
+            Ok(true) if is_there(thread) => Ok(()),
+            Ok(true) => {
+                self.dismiss(task);
+                Err(missing())
+            }
+            Ok(false) => Err(missing()),
+            Err(error) => {
+                let _ = self.standing.bind(pid, &before);
+                Err(denial(&error))
+            }
+        }
+    }
+
+    fn change(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        from: &Reservation,
+        to: &Reservation,
+    ) -> Result<(), Denial> {
+        let pid = pid(thread)?;
+        if from.cpus != to.cpus {
+            let approved = self.standing.approve(task, &to.cpus);
+            approved.map_err(|error| denial(&error))?;
+            self.bind_or_back(pid, thread.thread, &from.cpus, &to.cpus)?;
+        }
+        let changed = self.standing.change(task, &asked(pid, to));
+        changed.map_err(|error| denial(&error))
+    }
+
+    fn dismiss(&mut self, task: TaskId) {
+        // It fails only where the scheduler is gone, and then the task is ordinary work already.
+        let _ = self.standing.dismiss(task);
+    }
+}
+
+fn pid(thread: &Thread) -> Result<Pid, Denial> {
+    let number = i32::try_from(thread.thread).ok().and_then(Pid::from_raw);
+    number.ok_or_else(|| Denial::Missing(format!("there is no thread {}", thread.thread)))
+}
+
+fn asked(thread: Pid, it: &Reservation) -> Asked {
+    Asked {
+        thread,
+        cpus: it.cpus,
+        cost: it.cost,
+        period: it.period,
+        deadline: it.deadline,
+        on_overrun: it.on_overrun,
+        priority: it.priority,
+    }
+}
+
+fn denial(error: &LiveError) -> Denial {
+    Denial::Broken(error.to_string())
+}

@@ -1,0 +1,408 @@
+//! Who has which reservation.
+//!
+//! The ledger joins three answers: whether an owner may have so much (`limits`), whether the machine has
+//! room for it (`analysis::admission`), and whether the machine carried it out ([`Hands`]). It reads no clock and
+//! knows no socket; whoever asks has been identified before.
+
+mod check;
+mod cpus;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Placement, Refusal, Terms};
+use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
+
+use crate::hands::Hands;
+use crate::limits::{Holdings, Limits};
+use crate::reservation::{Denial, Owner, Reservation, Thread};
+
+/// How the ledger decides.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The CPUs of the agent, in the machine's numbers; at most 64, below 64.
+    pub cpus: CpuSet,
+    /// By what policy, and with what reserve.
+    pub terms: Terms,
+    /// What everybody is promised, no less and no more: a service that promised the first as much as it can
+    /// could let in nobody after it.
+    pub promising: Guarantee,
+    /// What everybody may have.
+    pub limits: Limits,
+    /// How many tasks there may be.
+    pub tasks_max: usize,
+}
+
+/// A thread and its reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Whose it is.
+    pub owner: Owner,
+    /// Which thread.
+    pub thread: Thread,
+    /// For people.
+    pub name: String,
+    /// What it was admitted with, or wants back.
+    pub reservation: Reservation,
+    /// Whether the machine schedules it by that; otherwise it runs in the background until there is room.
+    pub is_served: bool,
+}
+
+/// Something happened to a holder that its owner did not ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// To which task.
+    pub task: TaskId,
+    /// What, for people.
+    pub what: String,
+}
+
+/// Who has which reservation. Every holder is admitted, or waits to be again.
+pub struct Ledger {
+    rules: Rules,
+    admitted: Admitted,
+    holdings: Holdings,
+    holders: BTreeMap<TaskId, Holder>,
+    /// Numbers that are not given away before then: what their holders had still counts.
+    resting: BTreeMap<TaskId, Instant>,
+    now: Instant,
+}
+
+impl Ledger {
+    /// Nobody has anything.
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            admitted: Admitted::new(rules.cpus, rules.terms).promising(rules.promising),
+            holdings: Holdings::new(rules.limits),
+            holders: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            now: Instant::ZERO,
+            rules,
+        }
+    }
+
+    /// All holders, by their numbers.
+    pub fn holders(&self) -> impl Iterator<Item = (TaskId, &Holder)> {
+        self.holders.iter().map(|(&task, holder)| (task, holder))
+    }
+
+    /// The holder with this number.
+    pub fn holder(&self, task: TaskId) -> Option<&Holder> {
+        self.holders.get(&task)
+    }
+
+    /// What the task is promised; `None` while it is not served.
+    pub fn promise(&self, task: TaskId) -> Option<Guarantee> {
+        self.admitted.promise(task)
+    }
+
+    /// How it decides.
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The CPUs of the agent that are online.
+    pub const fn online(&self) -> &CpuSet {
+        self.admitted.online()
+    }
+
+    /// How much more a task of this period, on these CPUs, could reserve; zero if nothing.
+    pub fn room(&mut self, cpus: CpuSet, period: Span) -> Span {
+        let claim = Claim {
+            task: TaskId::from_index(self.rules.tasks_max),
+            name: String::new(),
+            cost: period,
+            period,
+            deadline: period,
+            priority: shiftwork_model::Priority::LEAST_URGENT,
+            cpus: cpus & *self.online(),
+        };
+        self.admitted.largest_cost(&claim).unwrap_or(Span::ZERO)
+    }
+
+    /// It is now so late: what is released by now is given to those that wait.
+    pub fn advance(&mut self, now: Instant, hands: &mut dyn Hands) -> Vec<Turn> {
+        self.now = self.now.max(now);
+        self.resting.retain(|_, until| *until > now);
+        let regained = self.admitted.advance(now);
+        let tasks = regained.into_iter().map(|(task, _)| task);
+        self.serve_again(tasks, hands)
+    }
+
+    /// Everybody may have this from now on; whoever has more keeps it.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.rules.limits = limits;
+        self.holdings.set_limits(limits);
+    }
+
+    /// So much of each CPU is kept for ordinary work from now on.
+    ///
+    /// # Errors
+    /// Who would lose by that. Then it stays as it is.
+    pub fn set_reserve(&mut self, reserve: Share) -> Result<(), String> {
+        let set = self.admitted.set_reserve(reserve);
+        set.map_err(|refusal| refusal.reason)?;
+        self.rules.terms.reserve = reserve;
+        Ok(())
+    }
+
+    /// The thread asks for a reservation.
+    ///
+    /// # Errors
+    /// Why it does not get it. Then nothing has changed.
+    pub fn admit(
+        &mut self,
+        owner: Owner,
+        thread: Thread,
+        name: &str,
+        reservation: Reservation,
+        hands: &mut dyn Hands,
+    ) -> Result<(TaskId, Guarantee), Denial> {
+        self.check(&reservation)?;
+        if let Some((task, _)) = self.holders().find(|(_, holder)| holder.thread == thread) {
+            return Err(Denial::Invalid {
+                parameter: "thread",
+                reason: format!(
+                    "thread {} has a reservation already, as task {}; change that, or dismiss it first",
+                    thread.thread,
+                    task.index()
+                ),
+            });
+        }
+        self.holdings.check(&owner, None, &reservation)?;
+        let task = self.free_number()?;
+        let guarantee = self.grant(task, name, &reservation)?;
+        if let Err(denial) = hands.admit(task, &thread, &reservation) {
+            // Nothing of it was ever used.
+            self.admitted.leave(task, self.now);
+            return Err(denial);
+        }
+        self.holdings.exchange(&owner, None, Some(&reservation));
+        self.holders.insert(
+            task,
+            Holder {
+                owner,
+                thread,
+                name: name.to_owned(),
+                reservation,
+                is_served: true,
+            },
+        );
+        Ok((task, guarantee))
+    }
+
+    /// A holder from before the agent was restarted: it is served again if there is room, and waits otherwise. One whose
+    /// thread is gone is forgotten.
+    pub fn restore(&mut self, holder: Holder, hands: &mut dyn Hands) -> Option<Turn> {
+        let Ok(task) = self.free_number() else {
+            return None;
+        };
+        let claim = claim(task, &holder.name, &holder.reservation);
+        let binds = self.binds(None, &holder.reservation);
+        let granted = binds.and_then(|()| {
+            let entered = self.admitted.enter(claim.clone());
+            entered.map_err(|refusal| refused(&refusal))
+        });
+        self.holdings
+            .exchange(&holder.owner, None, Some(&holder.reservation));
+        self.holders.insert(
+            task,
+            Holder {
+                is_served: false,
+                ..holder
+            },
+        );
+        match granted {
+            Ok(_) => self.serve_again([task].into_iter(), hands).pop(),
+            Err(denial) => {
+                self.admitted.wait(claim);
+                Some(Turn {
+                    task,
+                    what: format!("has lost its reservation over a restart: {denial}"),
+                })
+            }
+        }
+    }
+
+    /// The task asks for another reservation, and keeps what it has if that is refused.
+    ///
+    /// # Errors
+    /// Why it does not get it. Then nothing has changed.
+    pub fn change(
+        &mut self,
+        task: TaskId,
+        to: Reservation,
+        hands: &mut dyn Hands,
+    ) -> Result<Guarantee, Denial> {
+        self.check(&to)?;
+        let holder = self
+            .holders
+            .get(&task)
+            .ok_or_else(|| missing(task))?
+            .clone();
+        self.holdings
+            .check(&holder.owner, Some(&holder.reservation), &to)?;
+        self.binds(Some(task), &to)?;
+        // What is granted is not taken back: first it has to be known that it would be.
+        let mut trial = self.admitted.clone();
+        let guarantee = trial
+            .enter(claim(task, &holder.name, &to))
+            .map_err(|refusal| refused(&refusal))?;
+        let done = match holder.is_served {
+            true => hands.change(task, &holder.thread, &holder.reservation, &to),
+            false => hands.admit(task, &holder.thread, &to),
+        };
+        done?;
+        self.admitted = trial;
+        self.holdings
+            .exchange(&holder.owner, Some(&holder.reservation), Some(&to));
+        if let Some(holder) = self.holders.get_mut(&task) {
+            holder.reservation = to;
+            holder.is_served = true;
+        }
+        Ok(guarantee)
+    }
+
+    /// The task gives its reservation back.
+    ///
+    /// # Errors
+    /// If there is no such task.
+    pub fn dismiss(&mut self, task: TaskId, hands: &mut dyn Hands) -> Result<(), Denial> {
+        let holder = self.holders.get(&task).ok_or_else(|| missing(task))?;
+        if holder.is_served {
+            hands.dismiss(task);
+        }
+        self.left(task);
+        Ok(())
+    }
+
+    /// The task's thread is gone, or nobody's that could be scheduled.
+    pub fn left(&mut self, task: TaskId) {
+        let Some(holder) = self.holders.remove(&task) else {
+            return;
+        };
+        let period = holder.reservation.period;
+        self.admitted.leave(task, self.now + period);
+        // A change of affinity may make what it had count for a period more.
+        self.resting.insert(task, self.now + period + period);
+        self.holdings
+            .exchange(&holder.owner, Some(&holder.reservation), None);
+    }
+
+    /// The task's thread has asked the kernel for these CPUs of the machine, and is not served since. It is again
+    /// if it may have them.
+    pub fn asked(&mut self, task: TaskId, cpus: CpuSet, hands: &mut dyn Hands) -> Option<Turn> {
+        let holder = self.holders.get_mut(&task)?;
+        holder.is_served = false;
+        let lost = |what: &str| {
+            Some(Turn {
+                task,
+                what: format!("asked for CPUs {cpus} and lost its reservation: {what}"),
+            })
+        };
+        let ours = cpus & self.rules.cpus;
+        let to = Reservation {
+            cpus: ours,
+            ..holder.reservation.clone()
+        };
+        let until = self.now + to.period;
+        if ours.is_empty() {
+            holder.reservation.cpus = self.rules.cpus;
+            // It counts as one that waits, which no CPU can ever serve as it is bound.
+            let _ = self.admitted.request_affinity(task, ours, until);
+            return lost(&format!("the agent has CPUs {}", self.rules.cpus));
+        }
+        holder.reservation.cpus = ours;
+        let nests = self.binds(Some(task), &to);
+        let answer = match nests {
+            Ok(()) => self
+                .admitted
+                .request_affinity(task, ours, until)
+                .map_err(|refusal| refused(&refusal)),
+            Err(denial) => {
+                let _ = self.admitted.request_affinity(task, CpuSet::EMPTY, until);
+                Err(denial)
+            }
+        };
+        match answer {
+            Ok(_) => self.serve_again([task].into_iter(), hands).pop(),
+            Err(denial) => lost(&denial.to_string()),
+        }
+    }
+
+    /// Those that have a reservation again are scheduled by it.
+    fn serve_again(
+        &mut self,
+        tasks: impl Iterator<Item = TaskId>,
+        hands: &mut dyn Hands,
+    ) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        for task in tasks {
+            let Some(holder) = self.holders.get_mut(&task) else {
+                continue;
+            };
+            match hands.admit(task, &holder.thread, &holder.reservation) {
+                Ok(()) => {
+                    holder.is_served = true;
+                    turns.push(Turn {
+                        task,
+                        what: "has its reservation again".to_owned(),
+                    });
+                }
+                // The report that it is gone is on its way, or never comes since nobody knows it.
+                Err(denial) => {
+                    self.left(task);
+                    turns.push(Turn {
+                        task,
+                        what: format!("could not be served again: {denial}"),
+                    });
+                }
+            }
+        }
+        turns
+    }
+
+    fn grant(
+        &mut self,
+        task: TaskId,
+        name: &str,
+        reservation: &Reservation,
+    ) -> Result<Guarantee, Denial> {
+        self.binds(None, reservation)?;
+        let entered = self.admitted.enter(claim(task, name, reservation));
+        entered.map_err(|refusal| refused(&refusal))
+    }
+
+    fn free_number(&self) -> Result<TaskId, Denial> {
+        let mut numbers = (0..self.rules.tasks_max).map(TaskId::from_index);
+        let is_free =
+            |task: &TaskId| !self.holders.contains_key(task) && !self.resting.contains_key(task);
+        numbers.find(is_free).ok_or_else(|| {
+            Denial::Exhausted(format!(
+                "the agent schedules at most {} tasks, and there are as many or were a moment ago",
+                self.rules.tasks_max
+            ))
+        })
+    }
+}
+
+fn claim(task: TaskId, name: &str, it: &Reservation) -> Claim {
+    Claim {
+        task,
+        name: name.to_owned(),
+        cost: it.cost,
+        period: it.period,
+        deadline: it.deadline,
+        priority: it.priority,
+        cpus: it.cpus,
+    }
+}
+
+fn refused(refusal: &Refusal) -> Denial {
+    Denial::Refused(refusal.reason.clone())
+}
+
+fn missing(task: TaskId) -> Denial {
+    Denial::Missing(format!("there is no task {}", task.index()))
+}

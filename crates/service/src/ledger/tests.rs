@@ -1,0 +1,290 @@
+//! The ledger against the definition: no set of CPUs is promised more than it has, nobody is lost, and who is
+//! refused would not have fitted.
+
+mod churn;
+
+use std::collections::BTreeMap;
+
+use shiftwork_model::{OnOverrun, Priority, Share};
+
+use super::*;
+use crate::limits::Quota;
+
+/// Does what it is told, and knows who is alive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Obedient {
+    served: BTreeMap<TaskId, (Thread, Reservation)>,
+    /// Threads that are gone, of which nobody has told yet.
+    gone: Vec<u32>,
+}
+
+impl Obedient {
+    fn find(&self, thread: &Thread) -> Result<(), Denial> {
+        match self.gone.contains(&thread.thread) {
+            true => Err(Denial::Missing(format!("no thread {}", thread.thread))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Hands for Obedient {
+    fn admit(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        reservation: &Reservation,
+    ) -> Result<(), Denial> {
+        self.find(thread)?;
+        let before = self
+            .served
+            .insert(task, (thread.clone(), reservation.clone()));
+        assert_eq!(before, None, "task {task:?} is served already");
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        from: &Reservation,
+        to: &Reservation,
+    ) -> Result<(), Denial> {
+        self.find(thread)?;
+        let before = self.served.insert(task, (thread.clone(), to.clone()));
+        assert_eq!(before, Some((thread.clone(), from.clone())));
+        Ok(())
+    }
+
+    fn dismiss(&mut self, task: TaskId) {
+        assert!(
+            self.served.remove(&task).is_some(),
+            "nobody serves {task:?}"
+        );
+    }
+}
+
+pub(super) fn ledger(policy: &str, cpus: usize) -> Ledger {
+    let generous = Quota {
+        tasks: 64,
+        share_ppm: 64_000_000,
+    };
+    let reserve = Share::from_billionths(50_000_000).unwrap();
+    Ledger::new(Rules {
+        cpus: CpuSet::first(cpus),
+        terms: Terms::of_policy(policy, reserve).unwrap(),
+        promising: Guarantee::BoundedTardiness,
+        limits: Limits {
+            user: generous,
+            cgroup: generous,
+        },
+        tasks_max: 40,
+    })
+}
+
+pub(super) fn reservation(cost_ms: u64, period_ms: u64, cpus: &str) -> Reservation {
+    Reservation {
+        cost: Span::from_ms(cost_ms),
+        period: Span::from_ms(period_ms),
+        deadline: Span::from_ms(period_ms),
+        cpus: cpus.parse().unwrap(),
+        priority: Priority::MOST_URGENT,
+        on_overrun: OnOverrun::Throttle,
+    }
+}
+
+pub(super) fn owner() -> Owner {
+    Owner {
+        user: 1_000,
+        cgroup: "/".to_owned(),
+    }
+}
+
+pub(super) fn thread(number: u32) -> Thread {
+    Thread {
+        process: number,
+        thread: number,
+        started: u64::from(number) * 7,
+    }
+}
+
+fn admit(
+    ledger: &mut Ledger,
+    hands: &mut Obedient,
+    number: u32,
+    it: Reservation,
+) -> Result<(TaskId, Guarantee), Denial> {
+    ledger.admit(owner(), thread(number), "t", it, hands)
+}
+
+#[test]
+fn whoever_fits_is_served_and_whoever_does_not_hears_the_sum() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    for number in 0..2 {
+        admit(&mut ledger, &mut hands, number, reservation(9, 10, "0-1")).unwrap();
+    }
+    let refusal = admit(&mut ledger, &mut hands, 2, reservation(2, 10, "0")).unwrap_err();
+    let Denial::Refused(reason) = refusal else {
+        panic!("{refusal:?}")
+    };
+    assert!(
+        reason.contains("need 2.00 CPUs there, of which there are 1.90"),
+        "{reason}"
+    );
+    assert_eq!(hands.served.len(), 2);
+}
+
+#[test]
+fn what_was_given_back_is_free_after_a_period() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
+    let most = reservation(90, 100, "0");
+    let (task, _) = admit(&mut ledger, &mut hands, 1, most.clone()).unwrap();
+    ledger.dismiss(task, &mut hands).unwrap();
+    assert!(hands.served.is_empty());
+    let at = |ms: u64| Instant::ZERO + Span::from_ms(ms);
+    ledger.advance(at(99), &mut hands);
+    assert!(admit(&mut ledger, &mut hands, 2, most.clone()).is_err());
+    ledger.advance(at(100), &mut hands);
+    let (next, _) = admit(&mut ledger, &mut hands, 2, most).unwrap();
+    assert_ne!(next, task, "its number rests");
+}
+
+#[test]
+fn impossible_numbers_are_told_with_what_would_be_possible() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let some = reservation(1, 10, "0");
+    let of = |change: &dyn Fn(&mut Reservation)| {
+        let mut it = some.clone();
+        change(&mut it);
+        it
+    };
+    let cases = [
+        (of(&|it| it.cost = Span::ZERO), "cost"),
+        (of(&|it| it.cost = Span::from_ms(11)), "cost"),
+        (of(&|it| it.deadline = Span::from_ms(11)), "deadline"),
+        (of(&|it| it.period = Span::from_us(99)), "period"),
+        (of(&|it| it.period = Span::from_s(11)), "period"),
+        (of(&|it| it.cpus = CpuSet::EMPTY), "cpus"),
+        (of(&|it| it.cpus = CpuSet::first(3)), "cpus"),
+    ];
+    for (it, wrong) in cases {
+        match admit(&mut ledger, &mut hands, 1, it.clone()) {
+            Err(Denial::Invalid { parameter, .. }) => assert_eq!(parameter, wrong, "{it:?}"),
+            other => panic!("{it:?}: {other:?}"),
+        }
+    }
+    assert_eq!(ledger.holders().count(), 0);
+}
+
+#[test]
+fn a_change_that_is_refused_changes_nothing() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
+    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
+    admit(&mut ledger, &mut hands, 2, reservation(4, 10, "0")).unwrap();
+    let before = hands.clone();
+    assert!(
+        ledger
+            .change(task, reservation(6, 10, "0"), &mut hands)
+            .is_err()
+    );
+    assert_eq!(hands, before);
+    hands.gone.push(1);
+    assert!(
+        ledger
+            .change(task, reservation(1, 10, "0"), &mut hands)
+            .is_err()
+    );
+    assert_eq!(
+        ledger.holder(task).unwrap().reservation,
+        reservation(5, 10, "0")
+    );
+    hands.gone.clear();
+    ledger
+        .change(task, reservation(1, 10, "0"), &mut hands)
+        .unwrap();
+    assert_eq!(hands.served[&task].1, reservation(1, 10, "0"));
+}
+
+#[test]
+fn a_thread_has_one_reservation() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
+    admit(&mut ledger, &mut hands, 1, reservation(1, 10, "0")).unwrap();
+    let twice = admit(&mut ledger, &mut hands, 1, reservation(1, 10, "0")).unwrap_err();
+    assert!(
+        twice
+            .to_string()
+            .contains("has a reservation already, as task 0"),
+        "{twice}"
+    );
+}
+
+#[test]
+fn a_thread_that_is_gone_leaves_nothing_behind() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
+    hands.gone.push(1);
+    let refused = admit(&mut ledger, &mut hands, 1, reservation(9, 10, "0")).unwrap_err();
+    assert_eq!(refused, Denial::Missing("no thread 1".to_owned()));
+    admit(&mut ledger, &mut hands, 2, reservation(9, 10, "0")).unwrap();
+}
+
+#[test]
+fn under_a_nested_policy_affinities_nest() {
+    let (mut ledger, mut hands) = (ledger("hpa-edf", 3), Obedient::default());
+    admit(&mut ledger, &mut hands, 1, reservation(1, 10, "0-1")).unwrap();
+    let crossing = admit(&mut ledger, &mut hands, 2, reservation(1, 10, "1-2")).unwrap_err();
+    assert!(
+        crossing.to_string().contains("without nesting"),
+        "{crossing}"
+    );
+    admit(&mut ledger, &mut hands, 2, reservation(1, 10, "2")).unwrap();
+}
+
+#[test]
+fn a_cpu_that_goes_costs_who_came_last_and_gives_it_back() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (first, _) = admit(&mut ledger, &mut hands, 1, reservation(9, 10, "0-1")).unwrap();
+    let (last, _) = admit(&mut ledger, &mut hands, 2, reservation(9, 10, "0-1")).unwrap();
+    let cpu = shiftwork_model::CpuId::from_index(1);
+    let turns = ledger.cpu_offline(Instant::ZERO, cpu, &mut hands);
+    assert_eq!(turns.len(), 1, "{turns:?}");
+    assert_eq!(turns[0].task, last);
+    assert!(
+        turns[0]
+            .what
+            .starts_with("lost its reservation: CPU 1 is gone")
+    );
+    assert!(hands.served.contains_key(&first) && !hands.served.contains_key(&last));
+    let turns = ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
+    assert_eq!(turns.len(), 1, "{turns:?}");
+    assert!(hands.served.contains_key(&last));
+}
+
+#[test]
+fn who_asks_the_kernel_for_other_cpus_has_them_if_they_have_room() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
+    admit(&mut ledger, &mut hands, 2, reservation(9, 10, "1")).unwrap();
+    let both: CpuSet = "0-1".parse().unwrap();
+    // The machine has dismissed it when it asked.
+    hands.dismiss(task);
+    let turn = ledger.asked(task, both, &mut hands).unwrap();
+    assert_eq!(turn.what, "has its reservation again");
+    assert_eq!(hands.served[&task].1.cpus, both);
+    hands.dismiss(task);
+    let turn = ledger
+        .asked(task, "1".parse().unwrap(), &mut hands)
+        .unwrap();
+    assert!(
+        turn.what
+            .starts_with("asked for CPUs 1 and lost its reservation: "),
+        "{turn:?}"
+    );
+    assert!(!ledger.holder(task).unwrap().is_served);
+    let turn = ledger
+        .asked(task, "7".parse().unwrap(), &mut hands)
+        .unwrap();
+    assert!(turn.what.ends_with("the agent has CPUs 0,1"), "{turn:?}");
+    let turn = ledger.asked(task, "0".parse().unwrap(), &mut hands);
+    // What it had on both CPUs counts for a while.
+    ledger.advance(Instant::ZERO + Span::from_s(1), &mut hands);
+    assert!(ledger.holder(task).unwrap().is_served, "{turn:?}");
+}

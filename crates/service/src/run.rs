@@ -1,0 +1,116 @@
+//! The agent's one thread: waits for callers and facts, and sees to both.
+
+use std::io;
+use std::os::fd::AsFd as _;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use shiftwork_live::LiveError;
+use shiftwork_model::{Instant, Span};
+
+use crate::agent::{Agent, News};
+use crate::config::Config;
+use crate::socket::Server;
+
+/// Whoever is late is noticed so soon, and signals are heard.
+const LOOK: Span = Span::from_ms(50);
+
+/// What the agent's owner has to say, and is told.
+pub trait Owner {
+    /// Whether the agent is to end.
+    fn is_over(&mut self) -> bool;
+
+    /// Another configuration; `None`: nothing new.
+    fn reloaded(&mut self) -> Option<Config>;
+
+    /// Something that people should know of, a sentence.
+    fn say(&mut self, what: &str);
+
+    /// The agent is alive.
+    fn lives(&mut self);
+}
+
+/// How the agent ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Because its owner said so.
+    Stopped,
+    /// The kernel unloaded the scheduler, for this reason.
+    Unloaded(String),
+}
+
+/// This instant of the monotonic clock.
+pub fn now() -> Instant {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
+    Instant::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+}
+
+/// Serves until the owner says that it is over.
+///
+/// # Errors
+/// If the kernel tells nothing any more, or the state cannot be saved. All threads go on as ordinary work then.
+pub fn run(
+    agent: &mut Agent,
+    server: &mut Server,
+    owner: &mut dyn Owner,
+) -> Result<Ended, LiveError> {
+    loop {
+        let news = agent.look(now())?;
+        tell(agent, &news, owner);
+        if let Some(reason) = news.unloaded {
+            return Ok(Ended::Unloaded(reason));
+        }
+        if owner.is_over() {
+            return Ok(Ended::Stopped);
+        }
+        if let Some(config) = owner.reloaded() {
+            match agent.reload(config) {
+                Ok(()) => owner.say("the configuration was read again"),
+                Err(why) => owner.say(&format!("the configuration stays as it was: {why}")),
+            }
+        }
+        owner.lives();
+        let served = server.serve(now(), agent);
+        let waited = served.and_then(|()| wait(agent, server));
+        waited.map_err(|error| LiveError::System {
+            doing: "wait for callers".to_owned(),
+            error,
+        })?;
+    }
+}
+
+/// Until there is something to do.
+fn wait(agent: &Agent, server: &Server) -> io::Result<()> {
+    let now = now();
+    let until = server.wake_at().min(now + LOOK);
+    let span = until.late_since(now);
+    let timeout = Timespec {
+        tv_sec: 0,
+        // At most what is looked after, well below a second.
+        tv_nsec: span.min(LOOK).as_ns() as _,
+    };
+    let mut descriptors = [
+        PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(agent.standing().as_fd(), PollFlags::IN),
+    ];
+    match poll(&mut descriptors, Some(&timeout)) {
+        Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn tell(agent: &Agent, news: &News, owner: &mut dyn Owner) {
+    for turn in &news.turns {
+        owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
+    }
+    for miss in &news.misses {
+        let holder = agent.holder(miss.task);
+        let name = holder.map_or("?", |holder| holder.name.as_str());
+        owner.say(&format!(
+            "task {} ({name}) missed its deadline",
+            miss.task.index()
+        ));
+    }
+}

@@ -1,0 +1,213 @@
+//! What outlives the agent: who had which reservation, in one file that is always whole.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use shiftwork_model::{OnOverrun, Priority, Span};
+
+use crate::ledger::Holder;
+use crate::reservation::{Owner, Reservation, Thread};
+
+/// The file.
+#[derive(Clone, Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    boot: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    /// After another boot threads have other numbers.
+    boot: String,
+    holders: Vec<SavedHolder>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedHolder {
+    user: u32,
+    cgroup: String,
+    process: u32,
+    thread: u32,
+    started: u64,
+    name: String,
+    cost_ns: u64,
+    period_ns: u64,
+    deadline_ns: u64,
+    cpus: String,
+    priority: u32,
+    on_overrun: String,
+}
+
+impl StateFile {
+    /// The file at this path, which need not be there.
+    ///
+    /// # Errors
+    /// If the kernel does not say which boot this is.
+    pub fn at(path: PathBuf) -> io::Result<Self> {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        Ok(Self {
+            path,
+            boot: boot.trim().to_owned(),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Remembers these holders and no others.
+    ///
+    /// # Errors
+    /// If the file cannot be written. Then it is as before.
+    pub fn save<'a>(&self, holders: impl Iterator<Item = &'a Holder>) -> io::Result<()> {
+        let saved = Saved {
+            boot: self.boot.clone(),
+            holders: holders.map(saved).collect(),
+        };
+        let text = serde_json::to_vec_pretty(&saved).map_err(io::Error::other)?;
+        let beside = self.path.with_extension("new");
+        fs::write(&beside, text)?;
+        fs::rename(&beside, &self.path)
+    }
+
+    /// Who is remembered from before; nobody after another boot, or without a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not what was written.
+    pub fn load(&self) -> io::Result<Vec<Holder>> {
+        let text = match fs::read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            read => read?,
+        };
+        let state: Saved = serde_json::from_slice(&text)?;
+        if state.boot != self.boot {
+            return Ok(Vec::new());
+        }
+        let holders = state.holders.into_iter().map(holder);
+        holders
+            .collect::<Option<Vec<Holder>>>()
+            .ok_or_else(|| io::Error::other("it holds numbers that no reservation has"))
+    }
+}
+
+const OVERRUNS: [(OnOverrun, &str); 3] = [
+    (OnOverrun::Throttle, "throttle"),
+    (OnOverrun::Signal, "signal"),
+    (OnOverrun::Continue, "continue"),
+];
+
+fn saved(holder: &Holder) -> SavedHolder {
+    let it = &holder.reservation;
+    let mut names = OVERRUNS.iter();
+    let name = names.find(|(what, _)| *what == it.on_overrun);
+    SavedHolder {
+        user: holder.owner.user,
+        cgroup: holder.owner.cgroup.clone(),
+        process: holder.thread.process,
+        thread: holder.thread.thread,
+        started: holder.thread.started,
+        name: holder.name.clone(),
+        cost_ns: it.cost.as_ns(),
+        period_ns: it.period.as_ns(),
+        deadline_ns: it.deadline.as_ns(),
+        cpus: it.cpus.to_string(),
+        priority: it.priority.number(),
+        on_overrun: name.map_or("", |(_, name)| name).to_owned(),
+    }
+}
+
+fn holder(saved: SavedHolder) -> Option<Holder> {
+    let mut names = OVERRUNS.iter();
+    let (on_overrun, _) = names.find(|(_, name)| *name == saved.on_overrun)?;
+    Some(Holder {
+        owner: Owner {
+            user: saved.user,
+            cgroup: saved.cgroup,
+        },
+        thread: Thread {
+            process: saved.process,
+            thread: saved.thread,
+            started: saved.started,
+        },
+        name: saved.name,
+        reservation: Reservation {
+            cost: Span::from_ns(saved.cost_ns),
+            period: Span::from_ns(saved.period_ns),
+            deadline: Span::from_ns(saved.deadline_ns),
+            cpus: saved.cpus.parse().ok()?,
+            priority: Priority::new(saved.priority)?,
+            on_overrun: *on_overrun,
+        },
+        is_served: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(number: u32, on_overrun: OnOverrun) -> Holder {
+        Holder {
+            owner: Owner {
+                user: 7,
+                cgroup: "/a".to_owned(),
+            },
+            thread: Thread {
+                process: number,
+                thread: number + 1,
+                started: 12_345,
+            },
+            name: "näme \"x\"".to_owned(),
+            reservation: Reservation {
+                cost: Span::from_us(5),
+                period: Span::from_ms(3),
+                deadline: Span::from_ms(2),
+                cpus: "1-3,7".parse().unwrap(),
+                priority: Priority::new(42).unwrap(),
+                on_overrun,
+            },
+            is_served: false,
+        }
+    }
+
+    #[test]
+    fn what_is_saved_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StateFile::at(folder.path().join("agent.json")).unwrap();
+        assert_eq!(file.load().unwrap(), []);
+        let all = OVERRUNS.map(|(what, name)| some(name.len() as u32, what));
+        file.save(all.iter()).unwrap();
+        assert_eq!(file.load().unwrap(), all);
+        file.save(all[..1].iter()).unwrap();
+        assert_eq!(file.load().unwrap(), all[..1]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nobody_is_remembered_over_a_boot() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = StateFile::at(folder.path().join("agent.json")).unwrap();
+        file.save([some(1, OnOverrun::Throttle)].iter()).unwrap();
+        file.boot.push('x');
+        assert_eq!(file.load().unwrap(), []);
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StateFile::at(folder.path().join("agent.json")).unwrap();
+        file.save([some(1, OnOverrun::Throttle)].iter()).unwrap();
+        let whole = fs::read_to_string(file.path()).unwrap();
+        for end in 1..whole.len() - 1 {
+            if whole.is_char_boundary(end) {
+                fs::write(file.path(), &whole[..end]).unwrap();
+                assert!(file.load().is_err(), "cut at {end}");
+            }
+        }
+        fs::write(file.path(), whole.replace("throttle", "explode")).unwrap();
+        assert!(file.load().is_err());
+    }
+}

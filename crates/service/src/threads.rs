@@ -1,0 +1,161 @@
+//! Who a thread is, by what the kernel says of it in `/proc`.
+
+use std::fs;
+
+use shiftwork_model::CpuSet;
+
+use crate::reservation::{Denial, Thread};
+
+/// A thread, whose it is, and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which.
+    pub thread: Thread,
+    /// The user whose it is; `None` where its real, effective and saved users differ, as of a program that
+    /// has another's privileges.
+    pub user: Option<u32>,
+    /// The kernel's name for it.
+    pub name: String,
+    /// The path of its control group.
+    pub cgroup: String,
+    /// The CPUs that it may use now.
+    pub cpus: CpuSet,
+    /// Whether it is in a scheduling class above all that an agent could do for it.
+    pub is_above: bool,
+}
+
+/// The thread with this number.
+///
+/// # Errors
+/// [`Denial::Missing`] if there is none.
+pub fn find(number: u32) -> Result<Found, Denial> {
+    let read = |what: &str| {
+        let missing = |_| Denial::Missing(format!("there is no thread {number}"));
+        fs::read(format!("/proc/{number}/{what}"))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .map_err(missing)
+    };
+    // Who it is comes last: if that is as before, nobody else had the number in between.
+    let (status, cgroup, stat) = (read("status")?, read("cgroup")?, read("stat")?);
+    let unread = || {
+        Denial::Broken(format!(
+            "the kernel tells of thread {number} in a way that is not understood here"
+        ))
+    };
+    let (started, class) = started_and_class(&stat).ok_or_else(unread)?;
+    let cpus = field(&status, "Cpus_allowed_list:").and_then(|list| list.parse().ok());
+    let process = field(&status, "Tgid:").and_then(|value| value.parse().ok());
+    Ok(Found {
+        thread: Thread {
+            process: process.ok_or_else(unread)?,
+            thread: number,
+            started,
+        },
+        user: user(&status),
+        name: field(&status, "Name:").unwrap_or("").to_owned(),
+        cgroup: group(&cgroup).to_owned(),
+        cpus: cpus.ok_or_else(unread)?,
+        is_above: matches!(class, FIFO | ROUND_ROBIN | DEADLINE),
+    })
+}
+
+// Numbers of scheduling policies, as in the kernel's `sched.h`.
+const FIFO: u32 = 1;
+const ROUND_ROBIN: u32 = 2;
+const DEADLINE: u32 = 6;
+
+/// Whether the thread is there, and not another with its number.
+pub fn is_there(thread: &Thread) -> bool {
+    find(thread.thread).is_ok_and(|found| found.thread == *thread)
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = status.lines();
+    lines
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim)
+}
+
+fn user(status: &str) -> Option<u32> {
+    let mut users = field(status, "Uid:")?.split_whitespace();
+    let first = users.next()?;
+    // Real, effective, saved, and the one for files, which is of no interest.
+    users
+        .take(2)
+        .all(|other| other == first)
+        .then(|| first.parse().ok())?
+}
+
+/// When it was started, in ticks since the machine was, and the number of its scheduling policy. The name before them
+/// may contain anything.
+fn started_and_class(stat: &str) -> Option<(u64, u32)> {
+    /// Fields 22 and 41, counted from the one after the name, which is the second.
+    const STARTED: usize = 19;
+    const CLASS: usize = 38;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace();
+    let started = fields.nth(STARTED)?.parse().ok()?;
+    let class = fields.nth(CLASS - STARTED - 1)?.parse().ok()?;
+    Some((started, class))
+}
+
+/// That of the unified hierarchy, or of the first that there is.
+fn group(cgroup: &str) -> &str {
+    let path = |line: &'_ str| line.splitn(3, ':').nth(2).map(str::len);
+    let unified = cgroup.lines().find(|line| line.starts_with("0::"));
+    let line = unified.or(cgroup.lines().next()).unwrap_or("");
+    path(line).map_or("/", |length| &line[line.len() - length..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_thread_is_found() {
+        let found = find(std::process::id()).unwrap();
+        assert_eq!(found.thread.process, std::process::id());
+        assert!(found.thread.started > 0);
+        assert!(is_there(&found.thread));
+        assert!(found.cgroup.starts_with('/'), "{found:?}");
+        assert!(!found.cpus.is_empty() && !found.is_above, "{found:?}");
+        let other = Thread {
+            started: found.thread.started + 1,
+            ..found.thread
+        };
+        assert!(!is_there(&other));
+    }
+
+    #[test]
+    fn a_thread_that_is_not_there_is_missing() {
+        let missing = Denial::Missing("there is no thread 4194304".to_owned());
+        assert_eq!(find(4_194_304), Err(missing));
+    }
+
+    #[test]
+    fn names_with_anything_in_them_confuse_nobody() {
+        let numbers: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let stat = format!("7 (a) b) R {}", numbers.join(" "));
+        assert_eq!(started_and_class(&stat), Some((22, 41)));
+        assert_eq!(started_and_class("7 (a"), None);
+        assert_eq!(started_and_class("7 (a) R 1"), None);
+    }
+
+    #[test]
+    fn whoever_has_anothers_privileges_is_nobodys() {
+        assert_eq!(user("Name:\ta\nUid:\t5\t5\t5\t5\n"), Some(5));
+        assert_eq!(user("Uid:\t5\t5\t5\t0\n"), Some(5));
+        assert_eq!(user("Uid:\t5\t0\t5\t0\n"), None);
+        assert_eq!(user("Uid:\t5\t5\t0\t0\n"), None);
+        assert_eq!(user("Uid:\t\n"), None);
+        assert_eq!(user(""), None);
+    }
+
+    #[test]
+    fn control_groups_of_either_hierarchy_are_read() {
+        assert_eq!(group("0::/user.slice/a:b\n"), "/user.slice/a:b");
+        assert_eq!(group("3:cpu:/x\n0::/y\n"), "/y");
+        assert_eq!(group("3:cpu,cpuacct:/x\n"), "/x");
+        assert_eq!(group(""), "/");
+    }
+}
