@@ -1,0 +1,275 @@
+//! The agent's configuration file, by default `/etc/shiftwork/agent.toml`. Every key may be left out.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use shiftwork_analysis::admission::{Guarantee, Order, Placement, Terms};
+use shiftwork_model::{CpuSet, Share};
+
+use crate::limits::{Limits, Quota};
+
+/// Where it is unless the command line says something else.
+pub const DEFAULT_PATH: &str = "/etc/shiftwork/agent.toml";
+
+/// What the agent is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The CPUs to schedule, in the machine's numbers; `None`: all that are online when it starts.
+    pub cpus: Option<CpuSet>,
+    /// The policy's name and terms.
+    pub policy: String,
+    /// What it means for admission.
+    pub terms: Terms,
+    /// What everybody is promised.
+    pub promising: Guarantee,
+    /// The group whose members may ask for reservations; `None`: only root may.
+    pub group: Option<String>,
+    /// What each user and each control group may have.
+    pub limits: Limits,
+    /// How far back the agent remembers, in seconds.
+    pub record_seconds: u32,
+    /// Where metrics are written for Prometheus' node exporter; `None`: nowhere.
+    pub metrics: Option<PathBuf>,
+}
+
+/// What is wrong with a configuration, with the line where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The file as it stands there.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct File {
+    cpus: Option<String>,
+    policy: Option<String>,
+    reserve: Option<f64>,
+    guarantee: Option<String>,
+    group: Option<String>,
+    record_seconds: Option<u32>,
+    metrics: Option<PathBuf>,
+    limits: FileLimits,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileLimits {
+    user: FileQuota,
+    cgroup: FileQuota,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileQuota {
+    tasks: Option<usize>,
+    share: Option<f64>,
+}
+
+/// As Linux keeps for ordinary work beside real-time threads.
+const RESERVE: f64 = 0.05;
+/// Enough for an audio or control program with all its threads.
+const TASKS: usize = 64;
+/// Of one CPU: nobody takes all CPUs unasked, unless there is but one.
+const SHARE: f64 = 1.0;
+const RECORD_SECONDS: u32 = 10;
+const RECORD_SECONDS_MAX: u32 = 600;
+
+impl Config {
+    /// Reads the file; without one at the default path, everything is as by default.
+    ///
+    /// # Errors
+    /// If it cannot be read, or what is wrong in it.
+    pub fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let asked = path.unwrap_or(Path::new(DEFAULT_PATH));
+        match std::fs::read_to_string(asked) {
+            Ok(text) => Self::parse(&text)
+                .map_err(|error| ConfigError(format!("{}: {error}", asked.display()))),
+            Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                Self::parse("")
+            }
+            Err(error) => Err(ConfigError(format!("{}: {error}", asked.display()))),
+        }
+    }
+
+    /// The configuration that the text describes.
+    ///
+    /// # Errors
+    /// What is wrong in it, with the line.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| ConfigError(error.to_string().trim_end().to_owned()))?;
+        let cpus = file.cpus.as_deref().map(cpus).transpose()?;
+        let reserve = share("reserve", file.reserve.unwrap_or(RESERVE))?;
+        let policy = file.policy.unwrap_or_else(|| "strong-edf".to_owned());
+        let policy = policy.to_ascii_lowercase();
+        let terms = terms(&policy, reserve)?;
+        let seconds = file.record_seconds.unwrap_or(RECORD_SECONDS);
+        if seconds > RECORD_SECONDS_MAX {
+            return Err(ConfigError(format!(
+                "record-seconds = {seconds}: at most {RECORD_SECONDS_MAX} are kept in memory"
+            )));
+        }
+        Ok(Self {
+            cpus,
+            promising: promising(file.guarantee.as_deref(), terms)?,
+            policy,
+            terms,
+            group: file.group,
+            limits: Limits {
+                user: quota("limits.user", &file.limits.user)?,
+                cgroup: quota("limits.cgroup", &file.limits.cgroup)?,
+            },
+            record_seconds: seconds,
+            metrics: file.metrics,
+        })
+    }
+}
+
+fn cpus(text: &str) -> Result<CpuSet, ConfigError> {
+    let parsed = text.parse::<CpuSet>();
+    let cpus = parsed.map_err(|error| ConfigError(format!("cpus = \"{text}\": {error}")))?;
+    if cpus.is_empty() {
+        return Err(ConfigError(format!(
+            "cpus = \"{text}\" is no CPU; a list as \"0-3,7\" is"
+        )));
+    }
+    Ok(cpus)
+}
+
+fn share(key: &str, value: f64) -> Result<Share, ConfigError> {
+    let is_one = (0.0..1.0).contains(&value);
+    // Below one billion, and rounded to it.
+    let billionths = (value * f64::from(Share::WHOLE)).round() as u32;
+    Share::from_billionths(billionths)
+        .filter(|_| is_one)
+        .ok_or_else(|| ConfigError(format!("{key} = {value} is not a share: 0 to below 1")))
+}
+
+/// Those that the core in the kernel decides by, for tasks that bring affinities of their own.
+fn terms(policy: &str, reserve: Share) -> Result<Terms, ConfigError> {
+    const TAKEN: [&str; 4] = ["strong-edf", "strong-fp", "hpa-edf", "hpa-fp"];
+    TAKEN
+        .contains(&policy)
+        .then(|| Terms::of_policy(policy, reserve))
+        .flatten()
+        .ok_or_else(|| {
+            ConfigError(format!(
+                "policy = \"{policy}\": the agent schedules by {}",
+                TAKEN.join(", ")
+            ))
+        })
+}
+
+fn promising(name: Option<&str>, terms: Terms) -> Result<Guarantee, ConfigError> {
+    let all = [
+        Guarantee::Hard,
+        Guarantee::BoundedTardiness,
+        Guarantee::Share,
+        Guarantee::None,
+    ];
+    match name {
+        Some(name) => all
+            .into_iter()
+            .find(|guarantee| guarantee.name() == name)
+            .ok_or_else(|| {
+                ConfigError(format!(
+                    "guarantee = \"{name}\" is none of {}",
+                    all.map(Guarantee::name).join(", ")
+                ))
+            }),
+        None => Ok(match (terms.order, terms.placement) {
+            (Order::Edf, Placement::Strong | Placement::Hierarchical) => {
+                Guarantee::BoundedTardiness
+            }
+            _ => Guarantee::Hard,
+        }),
+    }
+}
+
+fn quota(key: &str, file: &FileQuota) -> Result<Quota, ConfigError> {
+    let share = file.share.unwrap_or(SHARE);
+    /// More CPUs than there are.
+    const SHARE_MAX: f64 = 1_024.0;
+    if !(0.0..=SHARE_MAX).contains(&share) {
+        return Err(ConfigError(format!(
+            "{key}.share = {share} is not a number of CPUs: 0 to {SHARE_MAX}"
+        )));
+    }
+    Ok(Quota {
+        tasks: file.tasks.unwrap_or(TASKS),
+        share_ppm: (share * 1e6).round() as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_is_as_by_default() {
+        let config = Config::parse("").unwrap();
+        assert_eq!(config.policy, "strong-edf");
+        assert_eq!(config.promising, Guarantee::BoundedTardiness);
+        assert_eq!((config.cpus, config.group), (None, None));
+        assert_eq!(config.limits.user.share_ppm, 1_000_000);
+        assert_eq!(config.terms.reserve.billionths(), 50_000_000);
+    }
+
+    #[test]
+    fn every_key_says_what_it_says() {
+        let config = Config::parse(
+            "cpus = '1-3'\npolicy = 'Strong-FP'\nreserve = 0.1\nguarantee = 'share'\ngroup = 'audio'\n\
+             record-seconds = 3\nmetrics = '/m'\n[limits.user]\ntasks = 2\nshare = 0.25\n[limits.cgroup]\ntasks = 3",
+        )
+        .unwrap();
+        assert_eq!(config.cpus, Some("1-3".parse().unwrap()));
+        assert_eq!(config.policy, "strong-fp");
+        assert_eq!(config.terms.order, Order::FixedPriority);
+        assert_eq!(config.terms.reserve.billionths(), 100_000_000);
+        assert_eq!(config.promising, Guarantee::Share);
+        assert_eq!(config.group.as_deref(), Some("audio"));
+        assert_eq!(config.record_seconds, 3);
+        assert_eq!(config.metrics, Some("/m".into()));
+        let quota = |tasks, share_ppm| Quota { tasks, share_ppm };
+        assert_eq!(config.limits.user, quota(2, 250_000));
+        assert_eq!(config.limits.cgroup, quota(3, 1_000_000));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_would_be_right() {
+        let cases = [
+            ("cpu = '1'", "unknown field `cpu`, expected one of `cpus`"),
+            ("\n\ncpus = 1", "line 3, column 8"),
+            ("cpus = ''", "a list as \"0-3,7\" is"),
+            ("cpus = '3-1'", "cpus = \"3-1\": "),
+            (
+                "policy = 'pd2'",
+                "the agent schedules by strong-edf, strong-fp, hpa-edf, hpa-fp",
+            ),
+            ("reserve = 1.0", "reserve = 1 is not a share: 0 to below 1"),
+            ("reserve = nan", "is not a share"),
+            (
+                "guarantee = 'all'",
+                "is none of hard, bounded-tardiness, share, none",
+            ),
+            ("record-seconds = 601", "at most 600"),
+            (
+                "[limits.user]\nshare = -1.0",
+                "limits.user.share = -1 is not",
+            ),
+            ("[limits.group]\n", "expected `user` or `cgroup`"),
+        ];
+        for (text, wanted) in cases {
+            let said = Config::parse(text).unwrap_err().to_string();
+            assert!(said.contains(wanted), "{text:?}: {said}");
+        }
+    }
+}
