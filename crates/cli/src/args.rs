@@ -2,6 +2,7 @@
 //! from it.
 
 mod generate;
+mod service;
 mod study;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use shiftwork_model::{CpuSet, Lagging, Repairs, Span};
 use shiftwork_taskset::positive_span;
 
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
+pub use service::{AgentArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
 pub use study::{StudyArgs, StudyPlotArgs, StudyRunArgs, StudyVerb};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.
@@ -79,6 +81,16 @@ pub enum Verb {
     Simulate(SimulateArgs),
     /// Admit a task set and run it for real on this machine
     Run(RunArgs),
+    /// Schedule this machine for programs that come and go, until ended
+    Agent(AgentArgs),
+    /// Run a program with a reservation of the agent's
+    Exec(ExecArgs),
+    /// Show who has which reservation, and how they fare
+    Status,
+    /// Show the same again and again
+    Top(TopArgs),
+    /// Show what happened in the last seconds, or why deadlines were missed
+    Record(RecordArgs),
     /// Drive a policy through a table of events and check who runs where after each
     Scenario(ScenarioArgs),
     /// Generate random task sets

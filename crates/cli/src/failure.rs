@@ -12,6 +12,8 @@ pub enum Answer {
     No,
     /// Neither was shown: exit status 4.
     Undecided,
+    /// What a program that was to be run would have ended with.
+    Status(u8),
 }
 
 impl Answer {
@@ -26,6 +28,7 @@ impl Answer {
             Self::Yes => 0,
             Self::No => 1,
             Self::Undecided => 4,
+            Self::Status(status) => status,
         }
     }
 }

@@ -86,18 +86,20 @@ impl Accounts {
         self.misses
     }
 
-    /// Something happened.
-    pub fn tell(&mut self, fact: &Fact) {
-        let Some(task) = fact.task else { return };
-        let Some(account) = self.tasks.get_mut(&task) else {
-            return;
-        };
+    /// Something happened. Whether that is a miss that was not told before.
+    pub fn tell(&mut self, fact: &Fact) -> Option<Miss> {
+        let task = fact.task?;
+        let account = self.tasks.get_mut(&task)?;
         match fact.what {
             FactKind::Woken | FactKind::Ready { .. } => {
                 // What is replenished becomes ready, too, in the middle of a job.
                 account.began_ns.get_or_insert(fact.at_ns);
             }
-            FactKind::Blocked | FactKind::Yielded => self.misses += account.finish(fact.at_ns),
+            FactKind::Blocked | FactKind::Yielded => {
+                let missed = account.finish(task, fact.at_ns);
+                self.misses += u64::from(missed.is_some());
+                return missed;
+            }
             FactKind::Spent | FactKind::Overrun => account.overruns += 1,
             FactKind::Running => {
                 account.cpu = fact.cpu;
@@ -115,6 +117,7 @@ impl Accounts {
             }
             _ => {}
         }
+        None
     }
 
     /// It is now so late: whoever is not finished by its deadline has missed it. Returns them, each once.
@@ -143,23 +146,26 @@ impl Account {
         })
     }
 
-    /// Its job is finished. How many misses that makes that were not counted before.
-    fn finish(&mut self, at_ns: u64) -> u64 {
-        let Some(began_ns) = self.began_ns.take() else {
-            return 0;
-        };
+    /// Its job is finished. Its miss, if that was not told before.
+    fn finish(&mut self, task: TaskId, at_ns: u64) -> Option<Miss> {
+        let began_ns = self.began_ns.take()?;
         let response = Span::from_ns(at_ns.saturating_sub(began_ns));
         self.jobs += 1;
         self.response_max = self.response_max.max(response);
-        let is_counted = std::mem::take(&mut self.is_late);
+        let is_told = std::mem::take(&mut self.is_late);
         if response <= self.deadline {
-            return 0;
+            return None;
         }
-        let tardiness = response - self.deadline;
-        self.tardiness_max = self.tardiness_max.max(tardiness);
-        let news = u64::from(!is_counted);
-        self.misses += news;
-        news
+        self.tardiness_max = self.tardiness_max.max(response - self.deadline);
+        if is_told {
+            return None;
+        }
+        self.misses += 1;
+        Some(Miss {
+            task,
+            began_ns,
+            due_ns: began_ns.saturating_add(self.deadline.as_ns()),
+        })
     }
 }
 

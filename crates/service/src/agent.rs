@@ -11,15 +11,18 @@ use std::io;
 use shiftwork_analysis::admission::Order;
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Absence, Fact, FactKind, Settings, Standing};
-use shiftwork_model::{CpuId, CpuSet, Instant, TaskId};
+use shiftwork_model::{Affinity, Arrival, CpuId, CpuSet, Instant, Span, Task, TaskId};
 use shiftwork_policy::registry::OrderName;
+use shiftwork_trace::check::{Facts, Invariant, Order as ByWhat};
 
 use crate::accounts::{Accounts, Miss};
 use crate::config::Config;
 use crate::kernel::Kernel;
 use crate::ledger::{Holder, Ledger, Rules, Turn};
+use crate::observations::Observations;
+use crate::recorder::Recorder;
 use crate::state::StateFile;
-use crate::threads;
+use crate::{metrics, threads};
 
 /// How many tasks the scheduler in the kernel takes; one number is kept for questions of what would fit.
 const TASKS_MAX: usize = 1_023;
@@ -33,6 +36,10 @@ pub struct Agent {
     ledger: Ledger,
     kernel: Kernel,
     accounts: Accounts,
+    recorder: Recorder,
+    observations: Observations,
+    /// When that was done last which is done every second.
+    chores_at: Instant,
     state: StateFile,
     /// What is in the file is not what is so.
     is_unsaved: bool,
@@ -50,6 +57,8 @@ pub struct News {
     pub turns: Vec<Turn>,
     /// Who missed a deadline.
     pub misses: Vec<Miss>,
+    /// What did not work, and is not worth ending for.
+    pub troubles: Vec<String>,
     /// Why the scheduler is not the machine's any more; `None` as long as it is.
     pub unloaded: Option<String>,
 }
@@ -84,11 +93,16 @@ impl Agent {
             limits: config.limits,
             tasks_max: TASKS_MAX,
         });
+        let seconds = Span::from_s(u64::from(config.record_seconds));
+        let recorder = Recorder::new(seconds, cpus);
         let mut agent = Self {
             config,
             ledger,
             kernel: Kernel { standing },
             accounts: Accounts::default(),
+            recorder,
+            observations: Observations::default(),
+            chores_at: now,
             state,
             is_unsaved: true,
             since: now,
@@ -126,6 +140,7 @@ impl Agent {
             let restored = self.ledger.holders().find(|(_, it)| it.thread == thread);
             if let Some((task, _)) = restored {
                 self.accounts.open(task, deadline);
+                self.remember(task);
             }
         }
     }
@@ -159,18 +174,27 @@ impl Agent {
             unloaded: self.kernel.standing.unloaded(),
             ..News::default()
         };
+        self.now = now;
         for fact in self.kernel.standing.take_facts()? {
-            self.accounts.tell(&fact);
+            self.recorder.tell(fact);
+            self.observations.tell(&fact);
+            news.misses.extend(self.accounts.tell(&fact));
             news.turns.extend(self.follow(&fact));
         }
-        self.now = now;
-        news.misses = self.accounts.look(now.as_ns());
+        news.misses.extend(self.accounts.look(now.as_ns()));
+        for miss in &news.misses {
+            let promised = self.promised();
+            self.recorder.explain(miss, &promised, now);
+        }
+        self.recorder.advance(now);
+        news.troubles.extend(self.do_chores(now));
         let turns = self.ledger.advance(now, &mut self.kernel);
         news.turns.extend(turns);
         let holders = |task: &TaskId| self.ledger.holder(*task).is_some();
         let gone: Vec<TaskId> = news.turns.iter().map(|turn| turn.task).collect();
         for task in gone.iter().filter(|task| !holders(task)) {
             self.accounts.close(*task);
+            self.recorder.forget(*task, now);
         }
         self.is_unsaved |= !news.turns.is_empty();
         if std::mem::take(&mut self.is_unsaved) {
@@ -214,9 +238,71 @@ impl Agent {
         }
     }
 
+    /// The recorder knows what the task is.
+    fn remember(&mut self, id: TaskId) {
+        let Some(holder) = self.ledger.holder(id) else {
+            return;
+        };
+        let it = &holder.reservation;
+        // A reservation has CPUs.
+        let Some(affinity) = Affinity::new(it.cpus) else {
+            return;
+        };
+        let task = Task {
+            deadline: it.deadline,
+            on_overrun: it.on_overrun,
+            arrival: Arrival::Sporadic,
+            priority: Some(it.priority),
+            ..Task::periodic(&holder.name, it.cost, it.period, affinity)
+        };
+        let priority = it.priority;
+        self.recorder.know(id, task, priority);
+    }
+
+    /// What the policy keeps, as checkers judge it.
+    fn promised(&self) -> Facts {
+        Facts {
+            invariant: Invariant::Strong,
+            order: match self.config.terms.order {
+                Order::Edf => ByWhat::Edf,
+                Order::FixedPriority => ByWhat::FixedPriority,
+            },
+            packing: None,
+            immediate: false,
+        }
+    }
+
+    /// What nobody waits for: looks whether the threads that are observed are there, and writes metrics. What went wrong.
+    fn do_chores(&mut self, now: Instant) -> Option<String> {
+        const OFTEN: Span = Span::from_s(1);
+        if self.chores_at + OFTEN > now {
+            return None;
+        }
+        self.chores_at = now;
+        for task in self.observations.expire(now, threads::is_there) {
+            self.end_observing(task);
+        }
+        let path = self.config.metrics.clone()?;
+        let written = metrics::write(&path, &self.status(now));
+        let error = written.err()?;
+        // Once is enough: it will hardly be better in a second.
+        self.config.metrics = None;
+        Some(format!(
+            "no more metrics: {} cannot be written: {error}",
+            path.display()
+        ))
+    }
+
+    fn end_observing(&mut self, task: TaskId) {
+        // It fails only where the scheduler is gone.
+        let _ = self.kernel.standing.stop_observing(task);
+        self.ledger.take_back_number(task);
+    }
+
     fn gone(&mut self, task: TaskId) {
         self.ledger.left(task);
         self.accounts.close(task);
+        self.recorder.forget(task, self.now);
         self.is_unsaved = true;
     }
 

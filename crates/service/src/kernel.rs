@@ -16,6 +16,21 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The thread is watched by this number from now on.
+    pub fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
+        let missing = || Denial::Missing(format!("thread {} is gone", thread.thread));
+        match self.standing.observe(task, pid(thread)?) {
+            Ok(true) if is_there(thread) => Ok(()),
+            Ok(true) => {
+                // It fails only where the scheduler is gone.
+                let _ = self.standing.stop_observing(task);
+                Err(missing())
+            }
+            Ok(false) => Err(missing()),
+            Err(error) => Err(denial(&error)),
+        }
+    }
+
     /// The thread may use these CPUs and no others from now on.
     fn bind(&self, thread: Pid, number: u32, cpus: &CpuSet) -> Result<(), Denial> {
         let bound = self.standing.bind(thread, cpus);

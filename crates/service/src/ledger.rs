@@ -374,6 +374,21 @@ impl Ledger {
         entered.map_err(|refusal| refused(&refusal))
     }
 
+    /// A number that no task has until it is given back, for something else that needs one.
+    ///
+    /// # Errors
+    /// If there are no more.
+    pub fn lend_number(&mut self) -> Result<TaskId, Denial> {
+        let task = self.free_number()?;
+        self.resting.insert(task, Instant::NEVER);
+        Ok(task)
+    }
+
+    /// The number is free again.
+    pub fn take_back_number(&mut self, task: TaskId) {
+        self.resting.remove(&task);
+    }
+
     fn free_number(&self) -> Result<TaskId, Denial> {
         let mut numbers = (0..self.rules.tasks_max).map(TaskId::from_index);
         let is_free =

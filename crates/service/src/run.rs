@@ -102,6 +102,9 @@ fn wait(agent: &Agent, server: &Server) -> io::Result<()> {
 }
 
 fn tell(agent: &Agent, news: &News, owner: &mut dyn Owner) {
+    for trouble in &news.troubles {
+        owner.say(trouble);
+    }
     for turn in &news.turns {
         owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
     }

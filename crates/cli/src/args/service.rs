@@ -40,11 +40,11 @@ pub enum OnOverrunName {
 #[derive(Debug, Args)]
 pub struct ReservationArgs {
     /// Processor time in each period, such as 2ms.
-    #[arg(short = 'C', long, value_name = "TIME", value_parser = positive_span)]
-    pub cost: Span,
+    #[arg(short = 'C', long, value_name = "TIME", value_parser = positive_span, required_unless_present = "measure")]
+    pub cost: Option<Span>,
     /// How often, such as 10ms.
-    #[arg(short = 'T', long, value_name = "TIME", value_parser = positive_span)]
-    pub period: Span,
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = positive_span, required_unless_present = "measure")]
+    pub period: Option<Span>,
     /// By when after waking up it has to be done; default: the period.
     #[arg(short = 'D', long, value_name = "TIME", value_parser = positive_span)]
     pub deadline: Option<Span>,
@@ -69,7 +69,8 @@ pub struct ReservationArgs {
 #[command(after_help = "Examples:\n  \
     shiftwork exec --cost 2ms --period 10ms -- ./control\n  \
     shiftwork exec --cost 500us --period 2ms --deadline 1ms --cpus 1-3 -- ./imu\n  \
-    shiftwork exec --cost 1ms --period 5ms --pid 4711 --all-threads")]
+    shiftwork exec --cost 1ms --period 5ms --pid 4711 --all-threads\n  \
+    shiftwork exec --measure -- ./control")]
 pub struct ExecArgs {
     /// What to reserve.
     #[command(flatten)]
@@ -83,12 +84,28 @@ pub struct ExecArgs {
     /// With --pid: for each thread of the process, a reservation of its own.
     #[arg(long, requires = "pid")]
     pub all_threads: bool,
+    /// Reserve nothing: run the program, or watch the thread until Ctrl-C, and propose what to reserve.
+    #[arg(long, conflicts_with_all = ["cost", "period", "all_threads"])]
+    pub measure: bool,
     /// What `status` calls it; default: the program's name, or the thread's.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// The program and its arguments.
     #[arg(last = true, required_unless_present_any = ["pid", "tid"], value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
+}
+
+/// Options of `record`.
+///
+/// The agent remembers what happened in the last seconds, and why deadlines were missed. Only root may read it.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// How far back; default: as far as the agent remembers.
+    #[arg(long, value_name = "TIME", value_parser = positive_span)]
+    pub last: Option<Span>,
+    /// Say why the last deadlines were missed, so many of them, instead of what happened.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", conflicts_with = "last")]
+    pub explain: Option<u32>,
 }
 
 /// Options of `top`.

@@ -10,6 +10,7 @@ use serde_json::json;
 use shiftwork_client::{Admitted, Client, OnOverrun, Reservation};
 
 use super::agency;
+use super::measure::measure;
 use crate::args::{ExecArgs, OnOverrunName, ReservationArgs};
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
@@ -23,6 +24,9 @@ const NOT_FOUND: u8 = 127;
 /// Asks for the reservation, and becomes the program.
 pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     let mut client = agency::connect()?;
+    if args.measure {
+        return measure(args, &mut client, console);
+    }
     let wanted = reservation(&args.reservation);
     if let Some((program, rest)) = args.command.split_first() {
         return become_it(args, &mut client, &wanted, (program, rest));
@@ -53,7 +57,11 @@ pub fn reservation(args: &ReservationArgs) -> Reservation {
             OnOverrunName::Signal => OnOverrun::Signal,
             OnOverrunName::Continue => OnOverrun::Continue,
         }),
-        ..Reservation::new(args.cost, args.period)
+        // The command line is not taken without both.
+        ..Reservation::new(
+            args.cost.unwrap_or_default(),
+            args.period.unwrap_or_default(),
+        )
     }
 }
 

@@ -1,21 +1,28 @@
 //! One file per verb. Each has a `run` that takes the verb's options and the console.
 
+mod agency;
+pub mod agent;
 pub mod analyze;
 pub mod calibrate;
 mod chosen;
 pub mod convert;
 pub mod doctor;
+pub mod exec;
 mod explained;
 pub mod generate;
+mod measure;
 mod outputs;
 mod overheads;
 pub mod pages;
 pub mod policies;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod schema;
 mod shown;
 pub mod simulate;
+pub mod status;
 pub mod study;
+pub mod top;
 mod watch;

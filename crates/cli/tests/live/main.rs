@@ -32,6 +32,7 @@ mod policies;
 mod privileges;
 mod progress;
 mod running;
+mod service;
 mod standing;
 mod tang;
 mod verifier;
@@ -483,6 +484,21 @@ const TESTS: &[Test] = &[
         package::installs_and_leaves_nothing,
     )
     .within(240),
+    Test::new(
+        "programs_are_admitted_until_there_is_no_room",
+        Group::Function,
+        service::programs_are_admitted_until_there_is_no_room,
+    ),
+    Test::new(
+        "reservations_outlive_the_agent",
+        Group::Function,
+        service::reservations_outlive_the_agent,
+    ),
+    Test::new(
+        "only_the_group_may_ask_and_only_for_its_own",
+        Group::Function,
+        service::only_the_group_may_ask_and_only_for_its_own,
+    ),
     Test::new(
         "a_failing_program_brings_its_exit_status",
         Group::Host,

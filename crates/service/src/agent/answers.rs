@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use shiftwork_client::{
-    Admit, Admitted, Answer, Call, Change, Changed, Cpu, Dismiss, Dismissed, Error, GotStatus,
+    Admit, Admitted, Answer, Call, Change, Changed, Cpu, Dismiss, Dismissed, EndObservation, Error,
+    Explain, Explained, GetRecord, GotRecord, GotStatus, ObservationEnded, Observe, Observing,
     Room, State, Status, Task,
 };
 use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
@@ -15,6 +16,12 @@ use crate::limits::share_ppm;
 use crate::reservation::{Denial, Owner};
 use crate::socket::{Peer, Service};
 use crate::threads;
+
+/// How many threads of one user may be observed.
+const OBSERVED_MAX: usize = 64;
+
+/// How many misses are explained if nobody says how many.
+const EXPLAINED: usize = 3;
 
 /// What room is told for: shares are the same for every period.
 const PERIOD: Span = Span::from_ms(100);
@@ -29,7 +36,19 @@ impl Service for Agent {
             Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus {
                 status: self.status(now),
             })),
-            _ => Err(Denial::Broken("not yet".into())),
+            Call::Observe(Observe { thread }) => self.observe(peer, thread).map(Answer::Observe),
+            Call::EndObservation(EndObservation { task }) => {
+                let ended = self.end_observation(peer, task);
+                ended.map(Answer::EndObservation)
+            }
+            Call::GetRecord(GetRecord { seconds }) => {
+                self.record(peer, seconds).map(Answer::GetRecord)
+            }
+            Call::Explain(Explain { count }) => Ok(Answer::Explain(Explained {
+                explanations: self
+                    .recorder
+                    .explanations(count.map_or(EXPLAINED, |count| count as usize)),
+            })),
         }
         .map_err(error)
     }
@@ -38,14 +57,7 @@ impl Service for Agent {
 impl Agent {
     fn admit(&mut self, peer: &Peer<'_>, asked: &Admit) -> Result<Admitted, Denial> {
         check_name(&asked.name)?;
-        let number = asked
-            .thread
-            .or(peer.process)
-            .ok_or_else(|| Denial::Invalid {
-                parameter: "thread",
-                reason: String::from("is needed, since the caller's process is not seen from here"),
-            })?;
-        let found = threads::find(number)?;
+        let found = self.found(peer, asked.thread)?;
         check_thread(peer, &found)?;
         let wanted = reservation(&asked.reservation, found.cpus, self.ledger.rules().cpus)?;
         let owner = Owner {
@@ -58,6 +70,7 @@ impl Agent {
                 .admit(owner, found.thread, &asked.name, wanted, &mut self.kernel);
         let (task, guarantee) = admitted?;
         self.accounts.open(task, deadline);
+        self.remember(task);
         self.is_unsaved = true;
         Ok(Admitted {
             task: number_of(task),
@@ -72,6 +85,7 @@ impl Agent {
         let deadline = wanted.deadline;
         let guarantee = self.ledger.change(task, wanted, &mut self.kernel)?;
         self.accounts.open(task, deadline);
+        self.remember(task);
         self.is_unsaved = true;
         Ok(Changed {
             guarantee: guarantee.name().to_owned(),
@@ -82,8 +96,83 @@ impl Agent {
         let (task, _) = self.own(peer, task)?;
         self.ledger.dismiss(task, &mut self.kernel)?;
         self.accounts.close(task);
+        self.recorder.forget(task, self.now);
         self.is_unsaved = true;
         Ok(Dismissed {})
+    }
+
+    fn observe(&mut self, peer: &Peer<'_>, thread: Option<u32>) -> Result<Observing, Denial> {
+        let found = self.found(peer, thread)?;
+        check_thread(peer, &found)?;
+        let user = found.user.unwrap_or(peer.user);
+        if self.observations.count_of(user) >= OBSERVED_MAX {
+            return Err(Denial::Exhausted(format!(
+                "user {user} has {OBSERVED_MAX} threads observed, and may have no more; end some of that first"
+            )));
+        }
+        let task = self.ledger.lend_number()?;
+        if let Err(denial) = self.kernel.observe(task, &found.thread) {
+            self.ledger.take_back_number(task);
+            return Err(denial);
+        }
+        let owner = Owner {
+            user,
+            cgroup: found.cgroup,
+        };
+        self.observations.begin(task, owner, found.thread, self.now);
+        Ok(Observing {
+            task: number_of(task),
+        })
+    }
+
+    fn end_observation(
+        &mut self,
+        peer: &Peer<'_>,
+        number: u32,
+    ) -> Result<ObservationEnded, Denial> {
+        let missing = || Denial::Missing(format!("nothing is observed by the number {number}"));
+        let task = TaskId::from_index(usize::try_from(number).map_err(|_| missing())?);
+        let observed = self.observations.of(task).ok_or_else(missing)?;
+        if peer.user != 0 && observed.owner.user != peer.user {
+            return Err(Denial::Forbidden(format!(
+                "what is observed by the number {number} is not user {}'s",
+                peer.user
+            )));
+        }
+        let observation = self.observations.end(task, self.now).ok_or_else(missing)?;
+        self.end_observing(task);
+        Ok(ObservationEnded { observation })
+    }
+
+    /// What programs of others do is root's to know.
+    fn record(&self, peer: &Peer<'_>, seconds: Option<f64>) -> Result<GotRecord, Denial> {
+        if peer.user != 0 {
+            return Err(Denial::Forbidden(
+                "the record tells of everybody's threads, and only root may read it".to_owned(),
+            ));
+        }
+        let seconds = seconds.unwrap_or(f64::INFINITY);
+        if seconds.is_nan() || seconds < 0.0 {
+            return Err(Denial::Invalid {
+                parameter: "seconds",
+                reason: format!("{seconds} is no time; 0 or more is"),
+            });
+        }
+        // More than there is of the clock is all of it.
+        let before_ns = (seconds * 1e9) as u64;
+        let since = Instant::from_ns(self.now.as_ns().saturating_sub(before_ns));
+        Ok(GotRecord {
+            record: self.recorder.lines(since),
+        })
+    }
+
+    /// The thread that a call is about: the caller's first where it names none.
+    fn found(&self, peer: &Peer<'_>, thread: Option<u32>) -> Result<threads::Found, Denial> {
+        let number = thread.or(peer.process).ok_or_else(|| Denial::Invalid {
+            parameter: "thread",
+            reason: String::from("is needed, since the caller's process is not seen from here"),
+        })?;
+        threads::find(number)
     }
 
     /// The task, if it is the peer's.
@@ -104,7 +193,7 @@ impl Agent {
         Ok((task, holder))
     }
 
-    fn status(&mut self, now: Instant) -> Status {
+    pub(super) fn status(&mut self, now: Instant) -> Status {
         let since = std::mem::replace(&mut self.asked_at, now);
         let elapsed = now.late_since(since).as_ns().max(1);
         let cpus = self.ledger.rules().cpus;

@@ -1,0 +1,36 @@
+//! `shiftwork record`: what the agent remembers.
+
+use serde_json::json;
+
+use super::agency;
+use crate::args::RecordArgs;
+use crate::failure::{Answer, Failure};
+use crate::json::SCHEMA_VERSION;
+use crate::output::Console;
+
+/// Asks for the facts of the last seconds, one a line, or for the explanations of the last misses.
+pub fn run(args: &RecordArgs, console: &mut Console) -> Result<Answer, Failure> {
+    let mut client = agency::connect()?;
+    let Some(count) = args.explain else {
+        let seconds = args.last.map(|span| span.as_ns() as f64 / 1e9);
+        let record = client.record(seconds);
+        console.text(&record.map_err(|failure| agency::of(&failure))?)?;
+        return Ok(Answer::Yes);
+    };
+    let explained = client.explain(Some(count));
+    let explained = explained.map_err(|failure| agency::of(&failure))?;
+    if console.json {
+        console.json_line(&json!({
+            "schema_version": SCHEMA_VERSION,
+            "explanations": explained,
+        }))?;
+        return Ok(Answer::Yes);
+    }
+    if explained.is_empty() {
+        console.line("no deadline was missed that is remembered")?;
+    }
+    for text in explained {
+        console.line(text)?;
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,215 @@
+//! Threads that are watched without anything being reserved: how much their jobs take, and how often they come.
+
+use std::collections::BTreeMap;
+
+use shiftwork_client::Observation;
+use shiftwork_live::standing::{Fact, FactKind};
+use shiftwork_model::{Instant, Span, TaskId};
+use shiftwork_trace::Distribution;
+
+use crate::reservation::{Owner, Thread};
+
+/// A thread that is watched.
+#[derive(Debug)]
+pub struct Observed {
+    /// Whose it is.
+    pub owner: Owner,
+    /// Which.
+    pub thread: Thread,
+    since: Instant,
+    costs: Distribution,
+    jobs: u64,
+    periods: Distribution,
+    wakes: u64,
+    woken_ns: Option<u64>,
+    /// What the present job ran so far.
+    running: Span,
+    ran: Span,
+    /// When it was found to be gone.
+    gone: Option<Instant>,
+}
+
+/// Whoever began to watch a thread and did not ask for what came of it within this time after its end never will.
+const KEPT: Span = Span::from_s(60);
+
+/// All threads that are watched, by the numbers that they have among tasks.
+#[derive(Debug, Default)]
+pub struct Observations {
+    all: BTreeMap<TaskId, Observed>,
+}
+
+impl Observations {
+    /// The thread is watched from now on.
+    pub fn begin(&mut self, task: TaskId, owner: Owner, thread: Thread, now: Instant) {
+        let observed = Observed {
+            owner,
+            thread,
+            since: now,
+            costs: Distribution::default(),
+            jobs: 0,
+            periods: Distribution::default(),
+            wakes: 0,
+            woken_ns: None,
+            running: Span::ZERO,
+            ran: Span::ZERO,
+            gone: None,
+        };
+        self.all.insert(task, observed);
+    }
+
+    /// Who is watched by this number.
+    pub fn of(&self, task: TaskId) -> Option<&Observed> {
+        self.all.get(&task)
+    }
+
+    /// How many threads of this user are watched.
+    pub fn count_of(&self, user: u32) -> usize {
+        let own = |it: &&Observed| it.owner.user == user;
+        self.all.values().filter(own).count()
+    }
+
+    /// It is watched no more; what was seen.
+    pub fn end(&mut self, task: TaskId, now: Instant) -> Option<Observation> {
+        self.all.remove(&task).map(|it| it.summary(now))
+    }
+
+    /// Something happened.
+    pub fn tell(&mut self, fact: &Fact) {
+        if let Some(it) = fact.task.and_then(|task| self.all.get_mut(&task)) {
+            it.tell(fact);
+        }
+    }
+
+    /// Those that nobody asks for any more; `is_there` says whether a thread is.
+    pub fn expire(&mut self, now: Instant, is_there: impl Fn(&Thread) -> bool) -> Vec<TaskId> {
+        for it in self.all.values_mut() {
+            if it.gone.is_none() && !is_there(&it.thread) {
+                it.gone = Some(now);
+            }
+        }
+        let is_old = |it: &Observed| it.gone.is_some_and(|gone| gone + KEPT <= now);
+        let old = self.all.iter().filter(|(_, it)| is_old(it));
+        let old: Vec<TaskId> = old.map(|(&task, _)| task).collect();
+        for task in &old {
+            self.all.remove(task);
+        }
+        old
+    }
+}
+
+impl Observed {
+    fn tell(&mut self, fact: &Fact) {
+        match fact.what {
+            FactKind::Woken => {
+                if let Some(before) = self.woken_ns.replace(fact.at_ns) {
+                    let period = Span::from_ns(fact.at_ns.saturating_sub(before));
+                    self.periods.add(period);
+                    self.wakes += 1;
+                }
+            }
+            FactKind::Stopped { ran } => {
+                self.running += ran;
+                self.ran += ran;
+            }
+            FactKind::Blocked | FactKind::Yielded => {
+                let cost = std::mem::take(&mut self.running);
+                // What it was at when it began to be watched is no whole job.
+                if self.woken_ns.is_some() {
+                    self.costs.add(cost);
+                    self.jobs += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn summary(&self, now: Instant) -> Observation {
+        let ranked = |of: &Distribution, rank: u64| {
+            Span::from_ns(of.ranked_ns(rank.max(1)).unwrap_or_default())
+        };
+        let half = |count: u64| count.div_ceil(2);
+        Observation {
+            observed: self.gone.unwrap_or(now).late_since(self.since),
+            jobs: self.jobs,
+            cost_p50: ranked(&self.costs, half(self.jobs)),
+            cost_p99: ranked(&self.costs, self.jobs - self.jobs / 100),
+            cost_max: Span::from_ns(self.costs.max_ns()),
+            period_min: ranked(&self.periods, 1),
+            period_p50: ranked(&self.periods, half(self.wakes)),
+            ran: self.ran,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: TaskId = TaskId::from_index(9);
+
+    fn fact(at_us: u64, what: FactKind) -> Fact {
+        Fact {
+            at_ns: at_us * 1_000,
+            task: Some(TASK),
+            cpu: None,
+            what,
+        }
+    }
+
+    fn begun() -> Observations {
+        let owner = Owner {
+            user: 5,
+            cgroup: "/".to_owned(),
+        };
+        let thread = Thread {
+            process: 1,
+            thread: 1,
+            started: 1,
+        };
+        let mut all = Observations::default();
+        all.begin(TASK, owner, thread, Instant::ZERO);
+        all
+    }
+
+    fn stopped(ran_us: u64) -> FactKind {
+        FactKind::Stopped {
+            ran: Span::from_us(ran_us),
+        }
+    }
+
+    #[test]
+    fn jobs_and_their_distances_are_counted() {
+        let mut all = begun();
+        // In the middle of something.
+        all.tell(&fact(1, stopped(999)));
+        all.tell(&fact(1, FactKind::Blocked));
+        for job in 0..100 {
+            let at = 10_000 * (job + 1);
+            all.tell(&fact(at, FactKind::Woken));
+            all.tell(&fact(at + 500, stopped(100)));
+            all.tell(&fact(at + 900, stopped(100 + job)));
+            all.tell(&fact(at + 900, FactKind::Blocked));
+        }
+        assert_eq!(all.count_of(5), 1);
+        let seen = all.end(TASK, Instant::from_ns(2_000_000_000)).unwrap();
+        assert_eq!(seen.observed, Span::from_s(2));
+        assert_eq!(seen.jobs, 100);
+        assert_eq!(seen.cost_max, Span::from_us(299));
+        let near = |it: Span, us: u64| it.as_ns().abs_diff(us * 1_000) <= us;
+        assert!(near(seen.cost_p50, 249), "{}", seen.cost_p50);
+        assert!(near(seen.cost_p99, 298), "{}", seen.cost_p99);
+        assert!(near(seen.period_min, 10_000) && near(seen.period_p50, 10_000));
+        assert_eq!(seen.ran, Span::from_us(999 + 100 * 200 + 99 * 50));
+        assert!(all.of(TASK).is_none());
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_forgotten_after_a_while() {
+        let mut all = begun();
+        let at = |s: u64| Instant::ZERO + Span::from_s(s);
+        assert_eq!(all.expire(at(500), |_| true), []);
+        assert_eq!(all.expire(at(600), |_| false), []);
+        assert_eq!(all.expire(at(659), |_| false), []);
+        assert_eq!(all.expire(at(660), |_| false), [TASK]);
+    }
+}
