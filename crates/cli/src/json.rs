@@ -12,6 +12,8 @@ use shiftwork_verbs::policies::PoliciesOutput;
 
 pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::doctor::DoctorOutput;
+use crate::verb::exec::ExecOutput;
+use crate::verb::status::StatusOutput;
 use crate::verb::study::StudyOutput;
 use explained::ExplanationOutput;
 
@@ -347,6 +349,9 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("analyze", schema_for!(AnalyzeOutput)),
         ("simulate", schema_for!(RunOutput)),
         ("run", schema_for!(LiveOutput)),
+        ("exec", schema_for!(ExecOutput)),
+        ("status", schema_for!(StatusOutput)),
+        ("top", schema_for!(StatusOutput)),
         ("scenario", schema_for!(StepOutput)),
         ("generate", schema_for!(GeneratedOutput)),
         ("convert", schema_for!(ConvertedOutput)),

@@ -140,6 +140,14 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// `1 task`, `2 tasks`.
+pub fn plural(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

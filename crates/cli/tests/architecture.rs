@@ -73,6 +73,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const EVERYBODY: &[&str] = &[
     "analysis",
     "calibrate",
+    "client",
     "kernel-core",
     "live",
     "machine",
@@ -80,6 +81,7 @@ const EVERYBODY: &[&str] = &[
     "policy",
     "queue",
     "report",
+    "service",
     "sim",
     "study",
     "taskset",

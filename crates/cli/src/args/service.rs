@@ -62,15 +62,15 @@ pub struct ReservationArgs {
 /// Options of `exec`.
 ///
 /// Asks the agent for a reservation and becomes the program, as `chrt -d` and `taskset` in one. The reservation is the main
-/// thread's; what it starts inherits nothing. A refusal says what does not fit, and what would.
-///
-/// Exit status: that of the program; 1 refused, 2 bad usage, 3 no agent, 126 the program cannot be run, 127 there is none.
+/// thread's. A refusal says what does not fit, and what would.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     shiftwork exec --cost 2ms --period 10ms -- ./control\n  \
     shiftwork exec --cost 500us --period 2ms --deadline 1ms --cpus 1-3 -- ./imu\n  \
     shiftwork exec --cost 1ms --period 5ms --pid 4711 --all-threads\n  \
-    shiftwork exec --measure -- ./control")]
+    shiftwork exec --measure -- ./control\n\n\
+    The reservation is the main thread's; what it starts inherits nothing.\n\n\
+    Exit status: that of the program; 1 refused, 2 bad usage, 3 no agent, 126 the program cannot be run, 127 there is none.")]
 pub struct ExecArgs {
     /// What to reserve.
     #[command(flatten)]

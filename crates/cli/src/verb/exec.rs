@@ -6,11 +6,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_client::{Admitted, Client, OnOverrun, Reservation};
 
 use super::agency;
-use super::measure::measure;
+use super::measure::{MeasuredOutput, measure};
 use crate::args::{ExecArgs, OnOverrunName, ReservationArgs};
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
@@ -20,6 +21,29 @@ use crate::output::{Console, tell};
 const CANNOT_BE_RUN: u8 = 126;
 /// There is no such program.
 const NOT_FOUND: u8 = 127;
+
+/// A line that `exec --json` prints; a program that was run prints its own.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ExecOutput {
+    /// A thread that there was already.
+    Asked(AskedOutput),
+    /// With `--measure`.
+    Measured(MeasuredOutput),
+}
+
+/// What became of the reservation of a thread.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AskedOutput {
+    schema_version: u64,
+    thread: u32,
+    /// Its number; null if it was refused.
+    task: Option<u32>,
+    /// What it is promised; null if it was refused.
+    guarantee: Option<String>,
+    /// Why it was; null if it was not.
+    refused: Option<String>,
+}
 
 /// Asks for the reservation, and becomes the program.
 pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
@@ -35,13 +59,11 @@ pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     let mut answer = Answer::Yes;
     for thread in threads {
         let name = args.name.clone().unwrap_or_else(|| name_of(thread));
-        match ask(&mut client, &name, Some(thread), &wanted)? {
-            Ok(admitted) => show(console, thread, &admitted)?,
-            Err(reason) => {
-                tell(&format!("thread {thread}: {reason}"));
-                answer = Answer::No;
-            }
+        let asked = ask(&mut client, &name, Some(thread), &wanted)?;
+        if asked.is_err() {
+            answer = Answer::No;
         }
+        show(console, thread, asked)?;
     }
     Ok(answer)
 }
@@ -123,19 +145,30 @@ fn threads(args: &ExecArgs) -> Result<Vec<u32>, Failure> {
     Ok(numbers)
 }
 
-fn show(console: &mut Console, thread: u32, admitted: &Admitted) -> Result<(), Failure> {
-    let Admitted { task, guarantee } = admitted;
+fn show(
+    console: &mut Console,
+    thread: u32,
+    asked: Result<Admitted, String>,
+) -> Result<(), Failure> {
     if console.json {
-        return console.json_line(&json!({
-            "schema_version": SCHEMA_VERSION,
-            "thread": thread,
-            "task": task,
-            "guarantee": guarantee,
+        let (admitted, refused) = (asked.as_ref().ok(), asked.as_ref().err());
+        return console.json_line(&ExecOutput::Asked(AskedOutput {
+            schema_version: SCHEMA_VERSION,
+            thread,
+            task: admitted.map(|it| it.task),
+            guarantee: admitted.map(|it| it.guarantee.clone()),
+            refused: refused.cloned(),
         }));
     }
-    console.line(format!(
-        "thread {thread} is task {task}, guarantee {guarantee}"
-    ))
+    match asked {
+        Ok(Admitted { task, guarantee }) => console.line(format!(
+            "thread {thread} is task {task}, guarantee {guarantee}"
+        )),
+        Err(reason) => {
+            tell(&format!("thread {thread}: {reason}"));
+            Ok(())
+        }
+    }
 }
 
 /// The last part of the path, as far as a name may be long.

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_client::{Client, Observation};
 use shiftwork_model::Span;
 
 use super::agency;
+use super::exec::ExecOutput;
 use super::watch::{catch_interrupts, is_interrupted};
 use crate::args::ExecArgs;
 use crate::failure::{Answer, Failure};
@@ -20,6 +22,44 @@ const MARGIN_PERCENT: u64 = 20;
 
 /// Costs and periods are proposed in steps of so much.
 const STEP: Span = Span::from_us(10);
+
+/// What was seen of a thread.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MeasuredOutput {
+    schema_version: u64,
+    /// For how long it was watched.
+    observed_ns: u64,
+    /// How often it blocked after having run.
+    jobs: u64,
+    cost_ns: CostOutput,
+    period_ns: PeriodOutput,
+    /// Over all jobs.
+    ran_ns: u64,
+    /// What to reserve; null if too little was seen, or it would not fit.
+    proposed: Option<ProposalOutput>,
+}
+
+/// Processor time of a job.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CostOutput {
+    p50: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// From one job to the next.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PeriodOutput {
+    min: u64,
+    p50: u64,
+}
+
+/// What to reserve.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProposalOutput {
+    cost_ns: u64,
+    period_ns: u64,
+}
 
 /// Runs the program, or watches the thread until Ctrl-C.
 pub fn measure(
@@ -75,24 +115,24 @@ fn proposal(seen: &Observation) -> Option<(Span, Span)> {
 fn show(seen: &Observation, console: &mut Console) -> Result<Answer, Failure> {
     let proposal = proposal(seen);
     if console.json {
-        console.json_line(&json!({
-            "schema_version": SCHEMA_VERSION,
-            "observed_ns": seen.observed.as_ns(),
-            "jobs": seen.jobs,
-            "cost_ns": {
-                "p50": seen.cost_p50.as_ns(),
-                "p99": seen.cost_p99.as_ns(),
-                "max": seen.cost_max.as_ns(),
+        console.json_line(&ExecOutput::Measured(MeasuredOutput {
+            schema_version: SCHEMA_VERSION,
+            observed_ns: seen.observed.as_ns(),
+            jobs: seen.jobs,
+            cost_ns: CostOutput {
+                p50: seen.cost_p50.as_ns(),
+                p99: seen.cost_p99.as_ns(),
+                max: seen.cost_max.as_ns(),
             },
-            "period_ns": {
-                "min": seen.period_min.as_ns(),
-                "p50": seen.period_p50.as_ns(),
+            period_ns: PeriodOutput {
+                min: seen.period_min.as_ns(),
+                p50: seen.period_p50.as_ns(),
             },
-            "ran_ns": seen.ran.as_ns(),
-            "proposed": proposal.map(|(cost, period)| json!({
-                "cost_ns": cost.as_ns(),
-                "period_ns": period.as_ns(),
-            })),
+            ran_ns: seen.ran.as_ns(),
+            proposed: proposal.map(|(cost, period)| ProposalOutput {
+                cost_ns: cost.as_ns(),
+                period_ns: period.as_ns(),
+            }),
         }))?;
         return Ok(Answer::from_truth(proposal.is_some()));
     }

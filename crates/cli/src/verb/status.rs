@@ -8,7 +8,7 @@ use shiftwork_model::Span;
 use super::agency;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
-use crate::output::{Console, columns};
+use crate::output::{Console, columns, plural};
 
 /// What `status --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -99,18 +99,18 @@ pub fn show(status: &Status, console: &mut Console) -> Result<(), Failure> {
 fn text(status: &Status, color: bool) -> String {
     let up = status.now.late_since(status.since);
     let mut text = format!(
-        "{} for {}, guarantee {}; {} tasks, {} deadlines missed{}\n\n",
+        "{} for {}, guarantee {}; {}, {} missed{}\n\n",
         status.policy,
         Span::from_s(up.as_ns() / 1_000_000_000),
         status.guarantee,
-        status.tasks.len(),
-        status.misses,
+        plural(status.tasks.len(), "task"),
+        plural(status.misses as usize, "deadline"),
         if status.misses > 0 { " !" } else { "" },
     );
     if status.lost > 0 {
         text.push_str(&format!(
-            "{} facts were lost, so that counts may be too small\n\n",
-            status.lost
+            "{} lost, so that counts may be too small\n\n",
+            plural(status.lost as usize, "fact")
         ));
     }
     text.push_str(&columns(&cpus(status)));
@@ -128,7 +128,7 @@ fn headings(names: &[&str]) -> Vec<String> {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    format!("{:.1}%", share * 100.0)
 }
 
 fn cpus(status: &Status) -> Vec<Vec<String>> {

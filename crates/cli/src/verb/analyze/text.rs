@@ -12,7 +12,7 @@ use shiftwork_verbs::why_nothing_is_guaranteed;
 
 use super::remarks;
 use crate::failure::Failure;
-use crate::output::{Console, columns};
+use crate::output::{Console, columns, plural};
 use crate::verb::shown::colour;
 
 /// Everything, from the whole to the single task.
@@ -62,13 +62,6 @@ fn title(set: &TaskSet, findings: &Findings) -> String {
         plural(set.tasks.len(), "task"),
         set.affinity_kind()
     )
-}
-
-fn plural(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
-    }
 }
 
 fn feasible(set: &TaskSet, findings: &Findings) -> String {

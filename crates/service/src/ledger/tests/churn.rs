@@ -106,7 +106,7 @@ fn over_committed<'a>(
 
 fn step(world: &mut World, ledger: &mut Ledger) -> String {
     let span = Span::from_us(world.random.below(40_000) * world.random.below(100));
-    world.now = world.now + span;
+    world.now += span;
     world.former.retain(|(until, _)| *until > world.now);
     ledger.advance(world.now, &mut world.hands);
     match world.random.below(16) {

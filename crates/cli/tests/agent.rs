@@ -1,0 +1,322 @@
+//! The verbs that ask the agent, with one that answers what it was told to: what they say, and how they end.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+use serde_json::Value;
+use shiftwork_client::{
+    Admitted, Answer, Call, Cpu, Error, GotStatus, Observation, ObservationEnded, Observing,
+    Reservation, Room, State, Status, Task,
+};
+use shiftwork_model::{Instant, Span};
+use shiftwork_service::run::now;
+use shiftwork_service::socket::{Access, Limits, Peer, Server, Service};
+use tempfile::TempDir;
+
+/// Admits what costs at most a millisecond.
+struct Modest;
+
+impl Service for Modest {
+    fn call(&mut self, _: &Peer<'_>, call: Call) -> Result<Answer, Error> {
+        match call {
+            Call::Admit(admit) if admit.reservation.cost > Span::from_ms(1) => {
+                Err(Error::Refused {
+                    reason: "there is room for 1ms only".into(),
+                })
+            }
+            Call::Admit(_) => Ok(Answer::Admit(Admitted {
+                task: 7,
+                guarantee: "hard".into(),
+            })),
+            Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus { status: status() })),
+            Call::Observe(_) => Ok(Answer::Observe(Observing { task: 3 })),
+            Call::EndObservation(_) => Ok(Answer::EndObservation(ObservationEnded {
+                observation: observation(),
+            })),
+            _ => Err(Error::Broken {
+                reason: "nobody asks this here".into(),
+            }),
+        }
+    }
+}
+
+fn status() -> Status {
+    let cpu = |cpu, online, running| Cpu {
+        cpu,
+        online,
+        running,
+        load: 0.25,
+        share: 0.5,
+        reserve: 0.05,
+    };
+    Status {
+        version: "1.2.3".into(),
+        policy: "strong-edf".into(),
+        guarantee: "hard".into(),
+        cpus: vec![cpu(1, true, Some(7)), cpu(2, false, None)],
+        rooms: vec![Room {
+            cpus: "1-2".into(),
+            reserved: 0.1,
+            free: 0.85,
+        }],
+        tasks: vec![Task {
+            task: 7,
+            name: "control".into(),
+            process: 100,
+            thread: 101,
+            user: 1000,
+            cgroup: "/user.slice".into(),
+            reservation: Reservation {
+                cpus: Some("1-2".into()),
+                ..Reservation::new(Span::from_ms(1), Span::from_ms(10))
+            },
+            state: State::Admitted,
+            guarantee: "hard".into(),
+            cpu: Some(1),
+            jobs: 40,
+            misses: 1,
+            overruns: 2,
+            tardiness_max: Span::from_us(20),
+            response_max: Span::from_us(10_020),
+            ran: Span::from_ms(30),
+        }],
+        misses: 1,
+        since: Instant::from_ns(1_000_000_000),
+        now: Instant::from_ns(62_500_000_000),
+        lost: 0,
+    }
+}
+
+fn observation() -> Observation {
+    Observation {
+        observed: Span::from_s(2),
+        jobs: 200,
+        cost_p50: Span::from_us(900),
+        cost_p99: Span::from_us(980),
+        cost_max: Span::from_us(1_000),
+        period_min: Span::from_us(9_950),
+        period_p50: Span::from_us(10_000),
+        ran: Span::from_ms(180),
+    }
+}
+
+/// An agent at its socket, until it is dropped.
+struct Agent {
+    folder: TempDir,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let access = Access {
+            mode: 0o600,
+            group: None,
+        };
+        let path = folder.path().join("socket");
+        let mut server = Server::bind(&path, access, Limits::default()).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let thread = spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                server.serve(now(), &mut Modest).unwrap();
+                sleep(Duration::from_millis(1));
+            }
+        });
+        Self {
+            folder,
+            is_over,
+            thread: Some(thread),
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn ask(&self, args: &[&str]) -> Output {
+        shiftwork(&self.socket(), args)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn shiftwork(socket: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shiftwork"));
+    command.args(args).env("SHIFTWORK_SOCKET", socket);
+    command.output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The JSON lines that were printed have the keys that the verb's schema demands.
+fn lines(verb: &str, output: &Output) -> Vec<Value> {
+    let schema = shiftwork(Path::new("/"), &["schema", verb]);
+    let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+    let text = stdout(output);
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    for line in &lines {
+        let errors: Vec<String> = missing_or_extra(&schema, line);
+        assert!(errors.is_empty(), "{verb}: {errors:?} in {line}");
+    }
+    lines
+}
+
+/// What is printed and not in the schema, or the other way round, at the top of it.
+fn missing_or_extra(schema: &Value, line: &Value) -> Vec<String> {
+    let keys = |value: &Value| -> Vec<String> {
+        let keys = value["properties"].as_object().unwrap().keys();
+        let mut keys: Vec<String> = keys.cloned().collect();
+        keys.sort();
+        keys
+    };
+    // One of several shapes, or the only one.
+    let shapes: Vec<Vec<String>> = match schema["anyOf"].as_array() {
+        Some(shapes) => {
+            let of = |shape: &Value| {
+                let name = shape["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+                keys(&schema["$defs"][name])
+            };
+            shapes.iter().map(of).collect()
+        }
+        None => vec![keys(schema)],
+    };
+    let mut found: Vec<String> = line.as_object().unwrap().keys().cloned().collect();
+    found.sort();
+    match shapes.contains(&found) {
+        true => Vec::new(),
+        false => found,
+    }
+}
+
+#[test]
+fn status_shows_cpus_room_and_tasks() {
+    let agent = Agent::start();
+    let shown = agent.ask(&["status"]);
+    let expected = "\
+strong-edf for 61s, guarantee hard; 1 task, 1 deadline missed !
+
+CPU  runs     load   may have
+1    control  25.0%  50.0%
+2    offline  25.0%  50.0%
+
+CPUs  reserved  room for a task of
+1-2   0.100     0.850
+
+task  name     thread  cost  period  deadline  CPUs  on  jobs  missed  overran  response  late by
+7     control  101     1ms   10ms    10ms      1-2   1   40    1 !     2        10.02 ms  20 us
+";
+    assert_eq!(stdout(&shown), expected);
+    let json = &lines("status", &agent.ask(&["status", "--json"]))[0];
+    assert_eq!(json["tasks"][0]["deadline_ns"], 10_000_000);
+    assert_eq!(json["up_ns"], 61_500_000_000_u64);
+}
+
+#[test]
+fn top_shows_it_as_often_as_asked() {
+    let agent = Agent::start();
+    let shown = agent.ask(&["top", "--count", "3", "--interval", "1ms", "--json"]);
+    assert_eq!(lines("top", &shown).len(), 3);
+}
+
+#[test]
+fn a_program_that_is_admitted_runs_in_the_same_process() {
+    let agent = Agent::start();
+    let run = ["exec", "--cost", "1ms", "--period", "10ms", "--"];
+    let ran = agent.ask(&[&run[..], &["sh", "-c", "echo here; exit 42"]].concat());
+    assert_eq!(
+        (stdout(&ran).as_str(), ran.status.code()),
+        ("here\n", Some(42))
+    );
+    let none = agent.ask(&[&run[..], &["/no/such/program"]].concat());
+    assert_eq!(none.status.code(), Some(127));
+    let folder = agent.ask(&[&run[..], &["/"]].concat());
+    assert_eq!(folder.status.code(), Some(126));
+}
+
+#[test]
+fn a_program_that_is_refused_does_not_run() {
+    let agent = Agent::start();
+    let refused = agent.ask(&["exec", "-C", "2ms", "-T", "10ms", "--", "echo", "here"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(stdout(&refused), "");
+    assert!(stderr(&refused).contains("room for 1ms only"));
+}
+
+#[test]
+fn each_thread_of_a_process_gets_an_answer() {
+    let agent = Agent::start();
+    let own = std::process::id().to_string();
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+    let all = ["exec", "--pid", &own, "--all-threads", "--period", "10ms"];
+    let admitted = agent.ask(&[&all[..], &["--cost", "1ms", "--json"]].concat());
+    let lines_of = lines("exec", &admitted);
+    // Other tests start and end theirs meanwhile.
+    assert!(!lines_of.is_empty() && threads > 0);
+    assert!(
+        lines_of
+            .iter()
+            .all(|line| line["task"] == 7 && line["refused"].is_null())
+    );
+    let refused = agent.ask(&[&all[..], &["--cost", "2ms", "--json"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    let line = &lines("exec", &refused)[0];
+    assert!(line["task"].is_null() && line["refused"].as_str().unwrap().contains("1ms"));
+}
+
+#[test]
+fn what_was_measured_is_proposed() {
+    let agent = Agent::start();
+    let seen = agent.ask(&["exec", "--measure", "--", "true"]);
+    let expected = "\
+200 jobs in 2 s: each took 900 us (half of them at most), 980 us (99%), 1 ms (all)
+they came every 10 ms (half of them at least as often), 9.95 ms at the shortest
+proposed: --cost 1200us --period 10ms; the cost is 20% more than the longest seen, which proves nothing of those not seen
+";
+    assert_eq!(stdout(&seen), expected);
+    let json = &lines(
+        "exec",
+        &agent.ask(&["exec", "--measure", "--json", "--", "true"]),
+    )[0];
+    assert_eq!(json["proposed"]["cost_ns"], 1_200_000);
+}
+
+#[test]
+fn without_an_agent_everybody_says_how_to_start_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("nobody");
+    for verb in [
+        &["status"][..],
+        &["top"],
+        &["record"],
+        &["exec", "-C", "1ms", "-T", "2ms", "--", "true"],
+        &["exec", "--measure", "--", "true"],
+    ] {
+        let output = shiftwork(&socket, verb);
+        assert_eq!(output.status.code(), Some(3), "{verb:?}");
+        assert!(
+            stderr(&output).contains("systemctl start shiftwork"),
+            "{verb:?}"
+        );
+    }
+}
