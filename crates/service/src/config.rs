@@ -95,7 +95,10 @@ impl Config {
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
                 Self::parse("")
             }
-            Err(error) => Err(ConfigError(format!("{} cannot be read: {error}", asked.display()))),
+            Err(error) => Err(ConfigError(format!(
+                "{} cannot be read: {error}",
+                asked.display()
+            ))),
         }
     }
 
