@@ -48,6 +48,11 @@ pub enum Failure {
         /// What is wrong with it.
         reason: String,
     },
+    /// The task is another thread's; nothing was asked.
+    OtherThread {
+        /// Whose.
+        thread: u32,
+    },
 }
 
 impl Failure {
@@ -135,6 +140,10 @@ impl fmt::Display for Failure {
                 "what answers at {} is not an agent of this version: {reason}",
                 socket.display()
             ),
+            Self::OtherThread { thread } => write!(
+                f,
+                "the task is thread {thread}'s, which alone may use it; each thread may be a task of its own"
+            ),
         }
     }
 }
@@ -200,6 +209,10 @@ mod tests {
                     what: "task 7".into(),
                 }),
                 "there is no task 7",
+            ),
+            (
+                Failure::OtherThread { thread: 7 },
+                "the task is thread 7's, which alone may use it; each thread may be a task of its own",
             ),
         ];
         for (failure, text) in texts {

@@ -1,17 +1,21 @@
 //! What programs and the agent say to each other: the varlink interface `org.shiftwork.Agent`.
 //!
-//! This crate owns the words of the interface, how they become bytes and bytes become calls, and a client
-//! that is as small as can be. It must never decide anything, nor know the agent's inside. Start reading at
-//! `org.shiftwork.Agent.varlink`; `call.rs` and `state.rs` are the same in Rust, and a test compares them.
+//! This crate owns the words of the interface, how they become bytes and bytes become calls, a client
+//! that is as small as can be, and the calling thread as a task ([`OwnTask`]). It must never decide anything, nor know
+//! the agent's inside. Start reading at `org.shiftwork.Agent.varlink`; `call.rs` and `state.rs` are the same in Rust,
+//! and a test compares them.
 
 mod call;
 mod client;
+mod clock;
 mod dispatch;
 mod error;
 mod failure;
 mod inbox;
 mod message;
 mod nanoseconds;
+mod own_task;
+mod releases;
 mod reservation;
 mod state;
 
@@ -26,6 +30,7 @@ pub use error::{Error, ServiceError};
 pub use failure::Failure;
 pub use inbox::{Inbox, TooLong};
 pub use message::{Request, answer_bytes, error_bytes, request_bytes};
+pub use own_task::{OwnTask, calling_thread};
 pub use reservation::{OnOverrun, Reservation};
 pub use state::{Cpu, Room, State, Status, Task};
 

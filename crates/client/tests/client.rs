@@ -2,36 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod script;
+
 use std::fs::{self, Permissions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::thread;
 
 use shiftwork_client::{Client, Error, Failure, Reservation, ServiceError};
 use shiftwork_model::Span;
 
-/// Makes calls to a listener that gives these replies, one for each message; returns what it heard.
-fn converse(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
-    let listener = UnixListener::bind(&path).unwrap();
-    thread::scope(|scope| {
-        let heard = scope.spawn(|| {
-            let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(&stream);
-            let mut heard = Vec::new();
-            for reply in replies {
-                reader.read_until(0, &mut heard).unwrap();
-                (&stream).write_all(reply).unwrap();
-            }
-            String::from_utf8(heard).unwrap()
-        });
-        calls(&path);
-        heard.join().unwrap()
-    })
-}
+use script::converse;
 
 #[test]
 fn calls_and_answers_go_over_the_socket() {

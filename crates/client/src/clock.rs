@@ -1,0 +1,34 @@
+//! The clock by which releases go.
+
+use rustix::io::Errno;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use shiftwork_model::Instant;
+
+const BILLION: u64 = 1_000_000_000;
+
+/// This instant of the monotonic clock.
+pub(crate) fn now() -> Instant {
+    let time = clock_gettime(ClockId::Monotonic);
+    // It counts from zero upwards, and 64 bits last for 584 years.
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
+    Instant::from_ns(seconds.saturating_mul(BILLION).saturating_add(rest))
+}
+
+/// Sleeps until this instant of the monotonic clock, not at all if it is past. Whenever a signal was handled
+/// meanwhile `goes_on` says whether to sleep on. Returns whether it is that late now.
+pub(crate) fn sleep_until(at: Instant, goes_on: &mut dyn FnMut() -> bool) -> bool {
+    let request = Timespec {
+        // 2^64 ns are less than 2^35 s, so neither part can overflow.
+        tv_sec: (at.as_ns() / BILLION) as i64,
+        tv_nsec: (at.as_ns() % BILLION) as _,
+    };
+    // The kernel refuses nothing else: the clock is there, and the instant is one.
+    while clock_nanosleep_absolute(ClockId::Monotonic, &request) == Err(Errno::INTR) {
+        if !goes_on() {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,34 @@
+//! An agent that reads from a script.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::thread;
+
+/// Makes calls to a listener that gives these replies, one for each message; returns what it heard.
+pub fn converse(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
+    converse_anew(&[replies], calls)
+}
+
+/// The same over several connections, each of which is closed once its replies are given.
+pub fn converse_anew(connections: &[&[&[u8]]], calls: impl FnOnce(&Path)) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agent.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    thread::scope(|scope| {
+        let heard = scope.spawn(move || {
+            let mut heard = Vec::new();
+            for replies in connections {
+                let (stream, _) = listener.accept().unwrap();
+                let mut reader = BufReader::new(&stream);
+                for reply in *replies {
+                    reader.read_until(0, &mut heard).unwrap();
+                    (&stream).write_all(reply).unwrap();
+                }
+            }
+            String::from_utf8(heard).unwrap()
+        });
+        calls(&path);
+        heard.join().unwrap()
+    })
+}
