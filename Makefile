@@ -2,6 +2,8 @@
 #
 #   make setup       install what a fresh Debian or Ubuntu lacks (asks sudo unless root)
 #   make build       the release binary, target/release/shiftwork
+#   make c           the C library, target/release/libshiftwork.so and .a; header: crates/c/include/shiftwork.h
+#   make install-c   puts it where compilers find it (PREFIX=/usr/local, LIBDIR, DESTDIR)
 #   make deb         the package for Debian and Ubuntu, target/deb/*.deb
 #   make wheel       the Python package, target/wheels/*.whl
 #   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
@@ -22,7 +24,10 @@ SHIFTWORK := $(TARGET)/release/shiftwork
 # Where rustup puts cargo.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: setup build deb wheel demo test test-live test-long bench papers lint man clean
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+
+.PHONY: setup build c install-c deb wheel demo test test-live test-long bench papers lint man clean
 
 setup:
 	@.ci/setup
@@ -30,6 +35,14 @@ setup:
 build:
 	@.ci/setup --quiet
 	BPF_CLANG=$$(.ci/clang) $(CARGO) build --release --locked -p shiftwork-cli
+
+c:
+	@.ci/setup --quiet
+	$(CARGO) build --release --locked -p shiftwork-c
+
+# Not built here: whoever may write there is mostly not who builds.
+install-c:
+	@DESTDIR=$(DESTDIR) .ci/install-c $(TARGET)/release $(PREFIX) $(LIBDIR)
 
 deb: build
 	@.ci/deb $(SHIFTWORK) $(TARGET)/deb

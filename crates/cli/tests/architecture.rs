@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["live", "model", "policy", "queue", "report", "taskset"],
     ),
     ("client", &["model"]),
+    ("c", &["client", "model"]),
     (
         "service",
         &["analysis", "client", "live", "model", "policy", "trace"],

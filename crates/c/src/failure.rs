@@ -1,0 +1,98 @@
+//! Failures as numbers, and in words for whoever asks afterwards.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+
+use shiftwork_client::{Error, Failure};
+
+/// `enum shiftwork_failure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+#[expect(missing_docs, reason = "the header says what they mean")]
+pub enum Code {
+    Refused = -1,
+    Forbidden = -2,
+    Invalid = -3,
+    Missing = -4,
+    Exhausted = -5,
+    Broken = -6,
+    NoAgent = -7,
+    NotPermitted = -8,
+    Silent = -9,
+    Lost = -10,
+    Garbled = -11,
+    OtherThread = -12,
+    Internal = -13,
+}
+
+/// Why a function fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) code: Code,
+    pub(crate) text: String,
+}
+
+impl Complaint {
+    /// About an argument.
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Self {
+            code: Code::Invalid,
+            text: text.into(),
+        }
+    }
+}
+
+impl From<Failure> for Complaint {
+    fn from(failure: Failure) -> Self {
+        Self {
+            code: code_of(&failure),
+            text: failure.to_string(),
+        }
+    }
+}
+
+fn code_of(failure: &Failure) -> Code {
+    match failure {
+        Failure::Agent(error) => match error {
+            Error::Refused { .. } => Code::Refused,
+            Error::Forbidden { .. } => Code::Forbidden,
+            Error::Invalid { .. } => Code::Invalid,
+            Error::Missing { .. } => Code::Missing,
+            Error::Exhausted { .. } => Code::Exhausted,
+            Error::Broken { .. } => Code::Broken,
+        },
+        Failure::NoAgent { .. } => Code::NoAgent,
+        Failure::NotPermitted { .. } => Code::NotPermitted,
+        Failure::Silent { .. } => Code::Silent,
+        Failure::Lost { .. } => Code::Lost,
+        Failure::Service(_) | Failure::Garbled { .. } => Code::Garbled,
+        Failure::OtherThread { .. } => Code::OtherThread,
+        // A kind that came later: all that is known is that it failed.
+        _ => Code::Internal,
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// The thread's last error is this one now. Nothing is remembered of a thread that is just ending.
+pub(crate) fn remember(complaint: &Complaint) -> Code {
+    // On one line, and without a byte that would end it.
+    let text: String = complaint
+        .text
+        .chars()
+        .map(|it| if it.is_control() { ' ' } else { it })
+        .collect();
+    let text = CString::new(text).unwrap_or_default();
+    // A thread that is ending has none any more.
+    let _ = LAST.try_with(|last| last.replace(text));
+    complaint.code
+}
+
+/// The thread's last error, which lives until the next; empty if there is none.
+pub(crate) fn last() -> *const c_char {
+    const NONE: &CStr = c"";
+    LAST.try_with(|last| last.borrow().as_ptr())
+        .unwrap_or(NONE.as_ptr())
+}

@@ -1,0 +1,91 @@
+//! A task of the client, as C has it.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+use shiftwork_client::{Failure, OwnTask, Reservation, calling_thread};
+
+use crate::failure::Complaint;
+use crate::reservation::text;
+
+/// `struct shiftwork_task`.
+///
+/// Whichever thread may look at it; all but its own see no more than whose it is.
+#[derive(Debug)]
+pub struct CTask {
+    thread: u32,
+    /// Touched by its own thread alone.
+    own: RefCell<Own>,
+}
+
+#[derive(Debug)]
+struct Own {
+    task: OwnTask,
+    guarantee: CString,
+}
+
+impl CTask {
+    pub(crate) fn admit(name: &CStr, reservation: &Reservation) -> Result<Self, Complaint> {
+        let task = OwnTask::admit(text(name, "name")?, reservation)?;
+        let guarantee = guarantee_of(&task);
+        Ok(Self {
+            thread: calling_thread(),
+            own: RefCell::new(Own { task, guarantee }),
+        })
+    }
+
+    pub(crate) fn change(&self, reservation: &Reservation) -> Result<(), Complaint> {
+        self.with(|own| {
+            own.task.change(reservation)?;
+            own.guarantee = guarantee_of(&own.task);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn wait_next(&self) -> Result<i64, Complaint> {
+        let missed = self.with(|own| Ok(own.task.wait_next()?))?;
+        Ok(i64::try_from(missed).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn dismiss(self) -> Result<(), Complaint> {
+        self.check_thread()?;
+        Ok(self.own.into_inner().task.dismiss()?)
+    }
+
+    pub(crate) fn release_ns(&self) -> Result<i64, Complaint> {
+        let release = self.with(|own| Ok(own.task.release()))?;
+        Ok(i64::try_from(release.as_ns()).unwrap_or(i64::MAX))
+    }
+
+    /// The text lives until the task is changed or dismissed; null for other threads.
+    pub(crate) fn guarantee(&self) -> *const c_char {
+        self.with(|own| Ok(own.guarantee.as_ptr()))
+            .unwrap_or(ptr::null())
+    }
+
+    /// Whether the calling thread may use it.
+    pub(crate) fn check_thread(&self) -> Result<(), Complaint> {
+        if calling_thread() == self.thread {
+            return Ok(());
+        }
+        let thread = self.thread;
+        Err(Failure::OtherThread { thread }.into())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Own) -> Result<T, Complaint>) -> Result<T, Complaint> {
+        self.check_thread()?;
+        match self.own.try_borrow_mut() {
+            Ok(mut own) => work(&mut own),
+            // A handler of signals has interrupted it.
+            Err(_) => Err(Complaint::invalid(
+                "the task is in use by the code that this handler of signals has interrupted",
+            )),
+        }
+    }
+}
+
+fn guarantee_of(task: &OwnTask) -> CString {
+    // The agent's words are those of `analyze`, none of which has a NUL in it.
+    CString::new(task.guarantee()).unwrap_or_default()
+}
