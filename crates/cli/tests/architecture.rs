@@ -177,6 +177,51 @@ fn the_core_needs_no_operating_system() {
     }
 }
 
+/// Where the lint against `unsafe` may be switched off.
+const UNSAFE: &[&str] = &[
+    "c/src/boundary.rs",
+    "kernel-core/src/native.rs",
+    "live/src/sys/",
+];
+
+/// The files below that switch it off.
+fn unsafe_files(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            unsafe_files(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            // In two words, or this file would be one of them.
+            if text.contains(concat!("(unsafe_", "code")) {
+                let name = path.strip_prefix(root().join("crates")).unwrap();
+                found.insert(name.to_str().unwrap().to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stays_in_its_few_places() {
+    let mut found = BTreeSet::new();
+    unsafe_files(&root().join("crates"), &mut found);
+    assert!(found.len() >= UNSAFE.len(), "{found:?}");
+    let elsewhere = |file: &&String| !UNSAFE.iter().any(|place| file.starts_with(place));
+    let elsewhere: Vec<_> = found.iter().filter(elsewhere).collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?} are not in {UNSAFE:?}");
+    // Everywhere else the manifests refuse it.
+    for (name, manifest) in manifests() {
+        let relaxed = manifest.contains("unsafe_code = \"deny\"");
+        let strict = manifest.contains("[lints]\nworkspace = true")
+            || manifest.contains("unsafe_code = \"forbid\"");
+        let is_named = UNSAFE
+            .iter()
+            .any(|place| place.starts_with(&format!("{name}/")));
+        assert_eq!(relaxed, is_named, "`{name}`");
+        assert!(relaxed || strict, "`{name}`");
+    }
+}
+
 #[test]
 fn the_documentation_shows_the_same_arrows() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
