@@ -34,6 +34,8 @@ pub use own_task::{OwnTask, calling_thread};
 pub use reservation::{OnOverrun, Reservation};
 pub use state::{Cpu, Room, State, Status, Task};
 
+pub use shiftwork_model::{Instant, Span};
+
 /// The name of the interface; a method's full name is this, a dot, and the method.
 pub const INTERFACE: &str = "org.shiftwork.Agent";
 

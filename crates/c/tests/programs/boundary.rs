@@ -1,0 +1,24 @@
+//! What a program in C meets at the edges: threads, children, signals, late jobs, mistakes.
+
+use std::path::Path;
+
+use crate::agent::{methods, with_agent};
+use crate::built::{Installed, has, said};
+
+#[test]
+fn the_library_keeps_what_the_header_says() {
+    if !has("cc", "the edges of the library were not tested") {
+        return;
+    }
+    let library = Installed::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/boundary.c");
+    let program = library.link(&source);
+    let (asked, output) = with_agent(|agent| library.run(&program, Some(agent)));
+    // It says itself what does not hold.
+    assert!(output.status.success(), "{}", said(&output));
+    let expected = [
+        "Admit", "Admit!", "Change", "Change!", "Dismiss", // the first thread
+        "Admit", "Admit", "Dismiss", // again, and beside it the other
+    ];
+    assert_eq!(methods(&asked), expected);
+}

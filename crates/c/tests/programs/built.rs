@@ -1,0 +1,105 @@
+//! Programs in C, compiled with the library that these tests were built with.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::agent::Agent;
+
+/// What C compilers are asked to find fault with.
+pub const STRICT: [&str; 5] = ["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where cargo has put the library.
+pub fn library_folder() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_owned()
+}
+
+/// Whether there is this tool. If not it is said what was not tested.
+pub fn has(tool: &str, what: &str) -> bool {
+    let there = Command::new(tool).arg("--version").output().is_ok();
+    if !there {
+        println!("SKIPPED: {what}: there is no `{tool}`");
+    }
+    there
+}
+
+/// The library as it is installed, below a folder of its own, and programs that were linked with it.
+pub struct Installed {
+    folder: TempDir,
+}
+
+impl Installed {
+    /// By the script of `make install-c`.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Command::new(root().join(".ci/install-c"))
+            .arg(library_folder())
+            .arg(folder.path())
+            .env_remove("DESTDIR")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        Self { folder }
+    }
+
+    pub fn prefix(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Compiles a program with these options beside, and returns where it is.
+    pub fn compile<I: AsRef<OsStr>>(
+        &self,
+        compiler: &str,
+        source: &Path,
+        options: impl IntoIterator<Item = I>,
+    ) -> PathBuf {
+        let program = self.folder.path().join("program");
+        let output = Command::new(compiler)
+            .arg("-o")
+            .arg(&program)
+            .arg("-I")
+            .arg(self.prefix().join("include"))
+            .arg(source)
+            .args(options)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        program
+    }
+
+    /// The same, linked with the shared library.
+    pub fn link(&self, source: &Path) -> PathBuf {
+        let libraries = format!("-L{}", self.prefix().join("lib").display());
+        let options = STRICT
+            .into_iter()
+            .chain([libraries.as_str(), "-lshiftwork", "-pthread"]);
+        self.compile("cc", source, options)
+    }
+
+    /// Runs a program that finds this library and this agent.
+    pub fn run(&self, program: &Path, agent: Option<&Agent>) -> Output {
+        let nowhere = self.prefix().join("no-agent.sock");
+        Command::new(program)
+            .env("LD_LIBRARY_PATH", self.prefix().join("lib"))
+            .env(
+                "SHIFTWORK_SOCKET",
+                agent.map_or(nowhere.as_path(), Agent::socket),
+            )
+            .output()
+            .unwrap()
+    }
+}
+
+/// All that a program wrote.
+pub fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    format!("{out}{err}")
+}

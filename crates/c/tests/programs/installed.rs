@@ -1,0 +1,116 @@
+//! The library as others find it: names, links, and what `pkg-config` says.
+
+use std::fs;
+use std::process::Command;
+
+use crate::agent::{methods, with_agent};
+use crate::built::{Installed, STRICT, has, library_folder, root, said};
+
+#[test]
+fn only_its_own_names_are_seen() {
+    if !has("nm", "which names the library exports was not looked at") {
+        return;
+    }
+    let output = Command::new("nm")
+        .args(["--dynamic", "--defined-only", "--format=just-symbols"])
+        .arg(library_folder().join("libshiftwork.so"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut names: Vec<&str> = text.lines().collect();
+    names.sort_unstable();
+    let own = [
+        "admit",
+        "change",
+        "dismiss",
+        "error",
+        "guarantee",
+        "release",
+        "version",
+        "wait_next",
+    ];
+    assert_eq!(names, own.map(|name| format!("shiftwork_{name}")));
+}
+
+#[test]
+fn pkg_config_says_how_to_link_and_programs_ask_for_the_version_of_the_interface() {
+    if !has("cc", "linking by pkg-config was not tested")
+        || !has("pkg-config", "linking by pkg-config was not tested")
+    {
+        return;
+    }
+    let library = Installed::new();
+    let folder = library.prefix().join("lib");
+    let output = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "shiftwork"])
+        .env("PKG_CONFIG_PATH", folder.join("pkgconfig"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let flags = String::from_utf8(output.stdout).unwrap();
+    let program = library.compile(
+        "cc",
+        &root().join("examples/programs/control.c"),
+        STRICT.into_iter().chain(flags.split_whitespace()),
+    );
+    // The name without a version is for the compiler alone.
+    fs::remove_file(folder.join("libshiftwork.so")).unwrap();
+    let (asked, output) = with_agent(|agent| library.run(&program, Some(agent)));
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
+    fs::remove_file(folder.join("libshiftwork.so.0")).unwrap();
+    let output = library.run(&program, None);
+    assert!(
+        said(&output).contains("libshiftwork.so.0"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn it_can_be_linked_into_a_program() {
+    if !has("cc", "linking with libshiftwork.a was not tested") {
+        return;
+    }
+    let library = Installed::new();
+    let archive = library.prefix().join("lib/libshiftwork.a");
+    let archive = archive.to_str().unwrap();
+    let program = library.compile(
+        "cc",
+        &root().join("examples/programs/control.c"),
+        [archive, "-lpthread", "-ldl", "-lm"],
+    );
+    fs::remove_dir_all(library.prefix().join("lib")).unwrap();
+    let (asked, output) = with_agent(|agent| library.run(&program, Some(agent)));
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
+}
+
+#[test]
+fn the_header_is_for_cpp_as_well() {
+    if !has("c++", "the header was not compiled as C++") {
+        return;
+    }
+    let library = Installed::new();
+    let source = library.prefix().join("program.cc");
+    fs::write(
+        &source,
+        "#include <shiftwork.h>\n#include <cstdio>\n\
+         int main() { std::puts(shiftwork_version()); return shiftwork_dismiss(nullptr); }\n",
+    )
+    .unwrap();
+    let libraries = format!("-L{}", library.prefix().join("lib").display());
+    let options = [
+        "-std=c++17",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        &libraries,
+        "-lshiftwork",
+    ];
+    let program = library.compile("c++", &source, options);
+    let output = library.run(&program, None);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(said(&output), concat!(env!("CARGO_PKG_VERSION"), "\n"));
+}
