@@ -1,13 +1,17 @@
 //! Our errors as exceptions of Python, each message as its crate wrote it.
 
 use pyo3::{PyErr, import_exception};
+use shiftwork_client::{Error as Denial, Failure as Unanswered};
 use shiftwork_policy::PolicyError as Refusal;
 use shiftwork_study::StudyError as Failure;
 use shiftwork_taskset::{Place, TasksetError};
 use shiftwork_verbs::analyze::QuestionError;
 
+import_exception!(shiftwork.errors, AgentError);
 import_exception!(shiftwork.errors, InputError);
+import_exception!(shiftwork.errors, NoAgentError);
 import_exception!(shiftwork.errors, PolicyError);
+import_exception!(shiftwork.errors, RefusedError);
 import_exception!(shiftwork.errors, StudyError);
 
 /// A value that makes no sense.
@@ -56,5 +60,36 @@ pub fn study(error: Failure) -> PyErr {
         | Failure::Test { .. }
         | Failure::Draw { .. } => wrong(error.to_string()),
         error => StudyError::new_err(error.to_string()),
+    }
+}
+
+/// What the agent did not do, and which kind of failure that is.
+pub fn agent(failure: &Unanswered) -> PyErr {
+    let kind = kind_of(failure);
+    let arguments = (failure.to_string(), kind);
+    match kind {
+        "refused" | "exhausted" => RefusedError::new_err(arguments),
+        "no-agent" => NoAgentError::new_err(arguments),
+        _ => AgentError::new_err(arguments),
+    }
+}
+
+fn kind_of(failure: &Unanswered) -> &'static str {
+    match failure {
+        Unanswered::Agent(denial) => match denial {
+            Denial::Refused { .. } => "refused",
+            Denial::Forbidden { .. } => "forbidden",
+            Denial::Invalid { .. } => "invalid",
+            Denial::Missing { .. } => "missing",
+            Denial::Exhausted { .. } => "exhausted",
+            Denial::Broken { .. } => "broken",
+        },
+        Unanswered::NoAgent { .. } => "no-agent",
+        Unanswered::NotPermitted { .. } => "not-permitted",
+        Unanswered::Silent { .. } => "silent",
+        Unanswered::Lost { .. } => "lost",
+        Unanswered::Service(_) | Unanswered::Garbled { .. } => "garbled",
+        Unanswered::OtherThread { .. } => "other-thread",
+        _ => "internal",
     }
 }

@@ -1,4 +1,5 @@
-//! The compiled half of the Python package `shiftwork`: the verbs on task sets, without the interpreter's lock.
+//! The compiled half of the Python package `shiftwork`: the verbs on task sets, and the calling thread as a task of the agent,
+//! without the interpreter's lock.
 //!
 //! This crate owns the way between Python's values and ours, and nothing else: it must never contain
 //! scheduling, analysis, or the text of somebody else's error. What people use is in `python/shiftwork/`; the
@@ -6,8 +7,9 @@
 //! 64-bit integers.
 //!
 //! Start reading at `set.rs`, then one file per verb. `wait.rs` is how everything that computes waits: so
-//! that other threads of Python go on and Ctrl-C is heard.
+//! that other threads of Python go on and Ctrl-C is heard. `agent.rs` waits by itself: its thread is the task.
 
+mod agent;
 mod analyze;
 mod columns;
 mod failure;
@@ -25,6 +27,8 @@ use pyo3::prelude::*;
 mod _shiftwork {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::agent::OwnTask;
     #[pymodule_export]
     use crate::analyze::analyze;
     #[pymodule_export]

@@ -19,17 +19,20 @@ Durations are texts with a unit (``"5ms"``), ``timedelta``, or whole nanoseconds
 ``_ns``; results are integers under names that end in ``_ns``. Whatever computes lets other threads go on.
 """
 
-from . import cluster, plot
+from . import agent, cluster, plot
 from ._shiftwork import VERSION as __version__
 from ._progress import Progress
 from ._spans import Duration
 from .analysis import Analysis, Verdict, analyze
 from .catalogue import Policy, policies
 from .errors import (
+    AgentError,
     ClusterError,
     InputError,
     MissingExtraError,
+    NoAgentError,
     PolicyError,
+    RefusedError,
     ShiftworkError,
     StudyError,
     StudyWarning,
@@ -42,15 +45,18 @@ from .tables import Table
 from .taskset import Task, TaskSet, load, loads
 
 __all__ = [
+    "AgentError",
     "Analysis",
     "ClusterError",
     "Duration",
     "InputError",
     "MissingExtraError",
+    "NoAgentError",
     "Overheads",
     "Policy",
     "PolicyError",
     "Progress",
+    "RefusedError",
     "ShiftworkError",
     "Simulation",
     "Study",
@@ -62,6 +68,7 @@ __all__ = [
     "TaskSet",
     "Verdict",
     "__version__",
+    "agent",
     "analyze",
     "cluster",
     "generate",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 __all__ = [
+    "AgentError",
     "ClusterError",
     "InputError",
     "MissingExtraError",
+    "NoAgentError",
     "PolicyError",
+    "RefusedError",
     "ShiftworkError",
     "StudyError",
     "StudyWarning",
@@ -57,6 +60,29 @@ class ClusterError(StudyError):
 
 class StudyWarning(UserWarning):
     """Something in the folder of a study was damaged; it is set aside, and what it had is run again."""
+
+
+class AgentError(ShiftworkError):
+    """The agent did not do what it was asked; what was so before is so still.
+
+    ``kind`` is ``refused``, ``exhausted``, ``forbidden``, ``invalid``, ``missing``, ``broken``, ``no-agent``, ``not-permitted``,
+    ``silent``, ``lost``, ``garbled``, ``other-thread`` or ``internal``.
+    """
+
+    def __init__(self, detail: str, kind: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[type[AgentError], tuple[str, str]]:
+        return type(self), (str(self), self.kind)
+
+
+class RefusedError(AgentError):
+    """There is no room, or the user or control group has as much as it may; the message says what would be let in."""
+
+
+class NoAgentError(AgentError):
+    """Nobody listens at the socket; the message says how to start an agent."""
 
 
 class MissingExtraError(ShiftworkError, ImportError):
