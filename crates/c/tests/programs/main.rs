@@ -5,5 +5,6 @@
 mod agent;
 mod boundary;
 mod built;
+mod documents;
 mod examples;
 mod installed;
