@@ -30,6 +30,7 @@ mod overheads;
 mod package;
 mod policies;
 mod privileges;
+mod programs;
 mod progress;
 mod running;
 mod service;
@@ -498,6 +499,11 @@ const TESTS: &[Test] = &[
         "only_the_group_may_ask_and_only_for_its_own",
         Group::Function,
         service::only_the_group_may_ask_and_only_for_its_own,
+    ),
+    Test::new(
+        "each_wait_of_a_program_ends_one_job",
+        Group::Latency,
+        programs::each_wait_ends_one_job,
     ),
     Test::new(
         "a_failing_program_brings_its_exit_status",

@@ -15,7 +15,7 @@ use crate::faults::{goes_on, wait_for, wait_for_state};
 const NOBODY: u32 = 65_534;
 
 /// An agent at work on the CPUs 1 to 3, and the programs that it was asked for.
-struct Agent {
+pub struct Agent {
     child: Option<Child>,
     folder: TempDir,
     programs: Vec<Child>,
@@ -23,7 +23,7 @@ struct Agent {
 
 impl Agent {
     /// Starts one with these lines in its configuration.
-    fn start(config: &str) -> Result<Self, String> {
+    pub fn start(config: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         // Everybody may look for the socket.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -66,7 +66,7 @@ impl Agent {
             .map_err(|why| format!("{why}; {}", self.said()))
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -84,7 +84,7 @@ impl Agent {
         command
     }
 
-    fn status(&self) -> Result<Value, String> {
+    pub fn status(&self) -> Result<Value, String> {
         let output = self.command("status").arg("--json").output();
         let output = output.map_err(|error| error.to_string())?;
         serde_json::from_slice(&output.stdout)

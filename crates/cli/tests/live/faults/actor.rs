@@ -33,6 +33,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
     match (part.as_str(), &numbers[..]) {
         ("hog", cpus) => hog(cpus),
         ("punctual", &[run_us]) => punctual(run_us),
+        ("declares", []) => crate::programs::declares(),
         ("naps", &[run_us, sleep_us]) => naps(run_us, sleep_us),
         ("quits", &[run_us]) => quits(run_us),
         ("dies", &[run_us]) => dies(run_us),
