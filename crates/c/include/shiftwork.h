@@ -41,7 +41,7 @@ struct shiftwork_task;
 enum shiftwork_on_overrun {
 	SHIFTWORK_THROTTLE = 0,	/* the thread waits for the next period */
 	SHIFTWORK_SIGNAL = 1,	/* its process gets SIGXCPU, of which it dies unless it handles it */
-	SHIFTWORK_CONTINUE = 2,	/* that is counted */
+	SHIFTWORK_CONTINUE = 2,	/* nothing */
 };
 
 /* Why something was not done. The reservation is as before then. */

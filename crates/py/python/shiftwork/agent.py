@@ -27,7 +27,7 @@ from .errors import AgentError, InputError, NoAgentError, RefusedError
 __all__ = ["AgentError", "NoAgentError", "OnOverrun", "OwnTask", "RefusedError", "admit"]
 
 #: What happens when the cost is used up before the period ends: the thread waits for the next period; its process gets
-#: SIGXCPU, of which it dies unless it handles it; or that is counted.
+#: SIGXCPU, of which it dies unless it handles it; or nothing.
 OnOverrun = Literal["throttle", "signal", "continue"]
 
 
