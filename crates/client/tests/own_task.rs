@@ -94,6 +94,19 @@ fn it_wakes_up_at_whole_periods_after_the_first_release() {
 }
 
 #[test]
+fn a_task_is_woken_without_slack_and_the_thread_has_its_own_again() {
+    let slack = || rustix::thread::current_timer_slack().unwrap();
+    let before = slack();
+    assert_ne!(before, 1);
+    converse(&[ADMITTED, DISMISSED], |path| {
+        let task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
+        assert_eq!(slack(), 1);
+        drop(task);
+        assert_eq!(slack(), before);
+    });
+}
+
+#[test]
 fn from_a_change_on_releases_are_the_new_period_apart() {
     converse(&[ADMITTED, CHANGED, DISMISSED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
@@ -115,7 +128,7 @@ fn what_is_dropped_is_dismissed_by_its_thread_alone() {
         drop(OwnTask::admit_at(path, "control", &every_ms(1)).unwrap());
     });
     assert_eq!(methods(&heard), ["Admit", "Dismiss"]);
-    let heard = converse(&[ADMITTED], |path| {
+    let heard = converse(&[ADMITTED, DISMISSED], |path| {
         let task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         thread::scope(|scope| scope.spawn(move || drop(task)).join().unwrap());
     });

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 
-/// Makes calls to a listener that gives these replies, one for each message; returns what it heard.
+/// Makes calls to a listener that gives these replies, one for each message, until it is left; returns what it heard.
 pub fn converse(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
     converse_anew(&[replies], calls)
 }
@@ -22,7 +22,9 @@ pub fn converse_anew(connections: &[&[&[u8]]], calls: impl FnOnce(&Path)) -> Str
                 let (stream, _) = listener.accept().unwrap();
                 let mut reader = BufReader::new(&stream);
                 for reply in *replies {
-                    reader.read_until(0, &mut heard).unwrap();
+                    if reader.read_until(0, &mut heard).unwrap() == 0 {
+                        break;
+                    }
                     (&stream).write_all(reply).unwrap();
                 }
             }
