@@ -96,3 +96,64 @@ pub(crate) fn last() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr())
         .unwrap_or(NONE.as_ptr())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::path::PathBuf;
+
+    use shiftwork_client::ServiceError;
+
+    use super::*;
+
+    #[test]
+    fn every_failure_has_its_code() {
+        let socket = || PathBuf::from("/run/x");
+        let text = || String::from("words");
+        let (reason, what, limit, parameter) = (text(), text(), text(), text());
+        let of_agent = [
+            (Error::Refused { reason: text() }, Code::Refused),
+            (Error::Forbidden { reason: text() }, Code::Forbidden),
+            (Error::Invalid { parameter, reason }, Code::Invalid),
+            (Error::Missing { what }, Code::Missing),
+            (Error::Exhausted { limit }, Code::Exhausted),
+            (Error::Broken { reason: text() }, Code::Broken),
+        ];
+        let of_service = ServiceError::MethodNotFound { method: text() };
+        let mut cases: Vec<(Failure, Code)> = of_agent
+            .map(|(error, code)| (Failure::Agent(error), code))
+            .into();
+        cases.extend([
+            (Failure::Service(of_service), Code::Garbled),
+            (Failure::NoAgent { socket: socket() }, Code::NoAgent),
+            (
+                Failure::NotPermitted {
+                    socket: socket(),
+                    group: None,
+                },
+                Code::NotPermitted,
+            ),
+            (Failure::Silent { socket: socket() }, Code::Silent),
+            (
+                Failure::Lost {
+                    socket: socket(),
+                    error: ErrorKind::BrokenPipe.into(),
+                },
+                Code::Lost,
+            ),
+            (
+                Failure::Garbled {
+                    socket: socket(),
+                    reason: text(),
+                },
+                Code::Garbled,
+            ),
+            (Failure::OtherThread { thread: 7 }, Code::OtherThread),
+        ]);
+        for (failure, code) in cases {
+            let words = failure.to_string();
+            let complaint = Complaint::from(failure);
+            assert_eq!(complaint, Complaint { code, text: words });
+        }
+    }
+}

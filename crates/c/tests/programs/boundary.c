@@ -114,7 +114,10 @@ static void disturbed(struct shiftwork_task *task)
 	HOLDS(sigaction(SIGALRM, &action, NULL) == 0);
 	HOLDS(setitimer(ITIMER_REAL, &often, NULL) == 0);
 	for (int job = 0; job < 5; job++) {
-		HOLDS(shiftwork_wait_next(task) >= 0);
+		int64_t before = shiftwork_release(task), missed = shiftwork_wait_next(task);
+
+		HOLDS(missed >= 0);
+		HOLDS(shiftwork_release(task) == before + (missed + 1) * 20 * MS);
 		HOLDS(now() >= shiftwork_release(task));
 	}
 	HOLDS(setitimer(ITIMER_REAL, &never, NULL) == 0);
@@ -178,5 +181,9 @@ int main(void)
 	HOLDS(pthread_join(other, NULL) == 0);
 	/* The other thread's errors were its own. */
 	HOLDS(strstr(shiftwork_error(), "refused: ") == shiftwork_error());
+	/* And what it tried has ended nothing. */
+	HOLDS(shiftwork_wait_next(task) >= 0);
+	HOLDS(strcmp(shiftwork_guarantee(task), "bounded-tardiness") == 0);
+	HOLDS(shiftwork_dismiss(task) == 0);
 	return 0;
 }

@@ -18,7 +18,7 @@ fn the_library_keeps_what_the_header_says() {
     assert!(output.status.success(), "{}", said(&output));
     let expected = [
         "Admit", "Admit!", "Change", "Change!", "Dismiss", // the first thread
-        "Admit", "Admit", "Dismiss", // again, and beside it the other
+        "Admit", "Admit", "Dismiss", "Dismiss", // again, and beside it the other
     ];
     assert_eq!(methods(&asked), expected);
 }
