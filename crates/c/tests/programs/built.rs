@@ -86,8 +86,13 @@ impl Installed {
 
     /// Runs a program that finds this library and this agent.
     pub fn run(&self, program: &Path, agent: Option<&Agent>) -> Output {
+        self.run_by(Command::new(program), agent)
+    }
+
+    /// The same, by a command that runs it.
+    pub fn run_by(&self, mut command: Command, agent: Option<&Agent>) -> Output {
         let nowhere = self.prefix().join("no-agent.sock");
-        Command::new(program)
+        command
             .env("LD_LIBRARY_PATH", self.prefix().join("lib"))
             .env(
                 "SHIFTWORK_SOCKET",

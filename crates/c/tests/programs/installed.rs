@@ -68,6 +68,24 @@ fn pkg_config_says_how_to_link_and_programs_ask_for_the_version_of_the_interface
 }
 
 #[test]
+fn valgrind_finds_nothing() {
+    if !has("cc", "the library was not run by valgrind")
+        || !has("valgrind", "the library was not run by valgrind")
+    {
+        return;
+    }
+    let library = Installed::new();
+    let program = library.link(&root().join("examples/programs/control.c"));
+    let mut valgrind = Command::new("valgrind");
+    valgrind
+        .args(["--quiet", "--error-exitcode=9", "--leak-check=full"])
+        .arg(program);
+    let (asked, output) = with_agent(|agent| library.run_by(valgrind, Some(agent)));
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
+}
+
+#[test]
 fn it_can_be_linked_into_a_program() {
     if !has("cc", "linking with libshiftwork.a was not tested") {
         return;
