@@ -17,6 +17,7 @@ use shiftwork_trace::check::{Facts, Invariant, Order as ByWhat};
 
 use crate::accounts::{Accounts, Miss};
 use crate::config::Config;
+use crate::explainer::Explainer;
 use crate::kernel::Kernel;
 use crate::ledger::{Holder, Ledger, Rules, Turn};
 use crate::observations::Observations;
@@ -37,6 +38,7 @@ pub struct Agent {
     kernel: Kernel,
     accounts: Accounts,
     recorder: Recorder,
+    explainer: Explainer,
     observations: Observations,
     /// When that was done last which is done every second.
     chores_at: Instant,
@@ -101,6 +103,7 @@ impl Agent {
             kernel: Kernel { standing },
             accounts: Accounts::default(),
             recorder,
+            explainer: Explainer::default(),
             observations: Observations::default(),
             chores_at: now,
             state,
@@ -182,10 +185,7 @@ impl Agent {
             news.turns.extend(self.follow(&fact));
         }
         news.misses.extend(self.accounts.look(now.as_ns()));
-        for miss in &news.misses {
-            let promised = self.promised();
-            self.recorder.explain(miss, &promised, now);
-        }
+        self.explain(&news.misses, now);
         self.recorder.advance(now);
         news.troubles.extend(self.do_chores(now));
         let turns = self.ledger.advance(now, &mut self.kernel);
@@ -204,6 +204,20 @@ impl Agent {
             })?;
         }
         Ok(news)
+    }
+
+    /// What led to these misses is found out as soon as there is time for it.
+    fn explain(&mut self, misses: &[Miss], now: Instant) {
+        misses.iter().for_each(|miss| self.explainer.tell(*miss));
+        let promised = self.promised();
+        let recorder = &self.recorder;
+        let found = self.explainer.advance(now, |miss| {
+            let known = recorder.clone();
+            move || known.explain(&miss, &promised, now)
+        });
+        if let Some(explanation) = found {
+            self.recorder.keep(explanation);
+        }
     }
 
     /// What follows from a fact for who holds what.

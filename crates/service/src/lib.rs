@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod agent;
 pub mod config;
+pub mod explainer;
 pub mod hands;
 pub mod kernel;
 pub mod ledger;

@@ -21,7 +21,7 @@ const EXPLANATIONS_MAX: usize = 100;
 const REPLY_MAX: usize = 32 << 20;
 
 /// Remembers facts for some time, and explanations of misses longer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Recorder {
     span: Span,
     cpus: CpuSet,
@@ -90,15 +90,21 @@ impl Recorder {
             .retain(|_, known| known.gone.is_none_or(|gone| gone >= oldest));
     }
 
-    /// Why the deadline was missed, as far as is known by now; `facts` is what the policy promises.
-    pub fn explain(&mut self, miss: &Miss, facts: &Facts, now: Instant) {
-        let Some(text) = story::explain_miss(self, miss, facts, now) else {
-            return;
-        };
+    /// Why the deadline was missed, as far as is known by now; `facts` is what the policy promises. `None` if the
+    /// beginning of that job is not remembered any more.
+    ///
+    /// # Cost
+    /// That of reading all that is remembered, which may be milliseconds.
+    pub fn explain(&self, miss: &Miss, facts: &Facts, now: Instant) -> Option<String> {
+        story::explain_miss(self, miss, facts, now)
+    }
+
+    /// This was found out of a miss.
+    pub fn keep(&mut self, explanation: String) {
         if self.explanations.len() == EXPLANATIONS_MAX {
             self.explanations.pop_front();
         }
-        self.explanations.push_back(text);
+        self.explanations.push_back(explanation);
     }
 
     /// The last explanations, the newest last.

@@ -89,8 +89,9 @@ impl Tape {
             began_ns: began_us * 1_000,
             due_ns: (began_us + 5_000) * 1_000,
         };
-        self.0
-            .explain(&miss, &FACTS, Instant::from_ns(now_us * 1_000));
+        let now = Instant::from_ns(now_us * 1_000);
+        let found = self.0.explain(&miss, &FACTS, now);
+        self.0.keep(found.expect("its beginning is remembered"));
         let last = self.0.explanations(1).pop().expect("it is explained");
         println!("{last}");
         last
