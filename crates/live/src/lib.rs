@@ -34,3 +34,4 @@ pub use overheads::Overheads;
 pub use plan::{Attention, Deciding, Options, Plan};
 pub use run::{Ended, Progress, Report, run_while};
 pub use sys::peer::{PeerCredentials, peer_credentials, peer_process};
+pub use sys::thread::{Class, set_class};

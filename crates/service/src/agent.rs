@@ -5,6 +5,7 @@
 
 mod answers;
 mod asked;
+mod own;
 
 use std::io;
 
@@ -43,6 +44,8 @@ pub struct Agent {
     /// When that was done last which is done every second.
     chores_at: Instant,
     state: StateFile,
+    /// Its own time; `None`: it is ordinary work.
+    own: Option<own::Own>,
     /// What is in the file is not what is so.
     is_unsaved: bool,
     since: Instant,
@@ -66,7 +69,8 @@ pub struct News {
 }
 
 impl Agent {
-    /// Loads the scheduler and takes in again who had a reservation before. `online` are the machine's CPUs that are
+    /// Loads the scheduler, gives priority to the calling thread, which is to be the one that goes on with it, and takes in
+    /// again who had a reservation before. `online` are the machine's CPUs that are
     /// online, `now` is of the monotonic clock.
     ///
     /// # Errors
@@ -107,6 +111,7 @@ impl Agent {
             observations: Observations::default(),
             chores_at: now,
             state,
+            own: None,
             is_unsaved: true,
             since: now,
             now,
@@ -118,6 +123,8 @@ impl Agent {
             news.turns.extend(lost);
         }
         agent.ledger.advance(now, &mut agent.kernel);
+        // First of all: when a CPU goes, those who came last lose.
+        news.troubles.extend(agent.reserve_own(online, now));
         agent.take_in_again(&mut news);
         Ok((agent, news))
     }
@@ -335,9 +342,10 @@ impl Agent {
                 .cpus
                 .is_some_and(|cpus| cpus != self.ledger.rules().cpus)
             || config.group != self.config.group
+            || config.own_share != self.config.own_share
         {
             return Err(String::from(
-                "policy, guarantee, cpus and group change with a restart only; tasks keep their reservations over it",
+                "policy, guarantee, cpus, group and own-share change with a restart only; tasks keep their reservations over it",
             ));
         }
         self.ledger.set_reserve(config.terms.reserve)?;

@@ -8,6 +8,7 @@ use shiftwork_analysis::admission::{Guarantee, Order, Placement, Terms};
 use shiftwork_model::{CpuSet, Share};
 
 use crate::limits::{Limits, Quota};
+use crate::socket::{CALLS_OF_CGROUP, CALLS_OF_USER, Pace};
 
 /// Where it is unless the command line says something else.
 pub const DEFAULT_PATH: &str = "/etc/shiftwork/agent.toml";
@@ -23,10 +24,16 @@ pub struct Config {
     pub terms: Terms,
     /// What everybody is promised.
     pub promising: Guarantee,
+    /// What the agent reserves for itself, of one CPU; none: it is ordinary work.
+    pub own_share: Share,
     /// The group whose members may ask for reservations; `None`: only root may.
     pub group: Option<String>,
     /// What each user and each control group may have.
     pub limits: Limits,
+    /// How many calls and connections a user may make.
+    pub pace_of_user: Pace,
+    /// How many those of a control group may make together.
+    pub pace_of_cgroup: Pace,
     /// How far back the agent remembers, in seconds.
     pub record_seconds: u32,
     /// Where metrics are written for Prometheus' node exporter; `None`: nowhere.
@@ -53,6 +60,7 @@ struct File {
     policy: Option<String>,
     reserve: Option<f64>,
     guarantee: Option<String>,
+    own_share: Option<f64>,
     group: Option<String>,
     record_seconds: Option<u32>,
     metrics: Option<PathBuf>,
@@ -71,14 +79,22 @@ struct FileLimits {
 struct FileQuota {
     tasks: Option<usize>,
     share: Option<f64>,
+    calls: Option<u32>,
 }
 
 /// As Linux keeps for ordinary work beside real-time threads.
 const RESERVE: f64 = 0.05;
+/// Some thousand calls a second, or the facts of ten thousand jobs.
+const OWN_SHARE: f64 = 0.05;
+/// Less is not enough for a call.
+const OWN_SHARE_MIN: f64 = 0.005;
+const OWN_SHARE_MAX: f64 = 0.5;
 /// Enough for an audio or control program with all its threads.
 const TASKS: usize = 64;
 /// Of one CPU: nobody takes all CPUs unasked, unless there is but one.
 const SHARE: f64 = 1.0;
+/// More than the agent answers.
+const CALLS_MAX: u32 = 100_000;
 const RECORD_SECONDS: u32 = 10;
 const RECORD_SECONDS_MAX: u32 = 600;
 
@@ -125,11 +141,14 @@ impl Config {
             promising: promising(file.guarantee.as_deref(), terms)?,
             policy,
             terms,
+            own_share: own_share(file.own_share.unwrap_or(OWN_SHARE))?,
             group: file.group,
             limits: Limits {
                 user: quota("limits.user", &file.limits.user)?,
                 cgroup: quota("limits.cgroup", &file.limits.cgroup)?,
             },
+            pace_of_user: pace("limits.user", &file.limits.user, CALLS_OF_USER)?,
+            pace_of_cgroup: pace("limits.cgroup", &file.limits.cgroup, CALLS_OF_CGROUP)?,
             record_seconds: seconds,
             metrics: file.metrics,
         })
@@ -154,6 +173,15 @@ fn share(key: &str, value: f64) -> Result<Share, ConfigError> {
     Share::from_billionths(billionths)
         .filter(|_| is_one)
         .ok_or_else(|| ConfigError(format!("{key} = {value} is not a share: 0 to below 1")))
+}
+
+fn own_share(value: f64) -> Result<Share, ConfigError> {
+    if value != 0.0 && !(OWN_SHARE_MIN..=OWN_SHARE_MAX).contains(&value) {
+        return Err(ConfigError(format!(
+            "own-share = {value}: 0, or {OWN_SHARE_MIN} to {OWN_SHARE_MAX} of a CPU"
+        )));
+    }
+    share("own-share", value)
 }
 
 /// Those that the core in the kernel decides by, for tasks that bring affinities of their own.
@@ -212,6 +240,16 @@ fn quota(key: &str, file: &FileQuota) -> Result<Quota, ConfigError> {
     })
 }
 
+fn pace(key: &str, file: &FileQuota, otherwise: u32) -> Result<Pace, ConfigError> {
+    let calls = file.calls.unwrap_or(otherwise);
+    if !(1..=CALLS_MAX).contains(&calls) {
+        return Err(ConfigError(format!(
+            "{key}.calls = {calls}: 1 to {CALLS_MAX} in a second"
+        )));
+    }
+    Ok(Pace::per_second(calls))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,13 +262,14 @@ mod tests {
         assert_eq!((config.cpus, config.group), (None, None));
         assert_eq!(config.limits.user.share_ppm, 1_000_000);
         assert_eq!(config.terms.reserve.billionths(), 50_000_000);
+        assert_eq!(config.own_share.billionths(), 50_000_000);
     }
 
     #[test]
     fn every_key_says_what_it_says() {
         let config = Config::parse(
             "cpus = '1-3'\npolicy = 'Strong-FP'\nreserve = 0.1\nguarantee = 'share'\ngroup = 'audio'\n\
-             record-seconds = 3\nmetrics = '/m'\n[limits.user]\ntasks = 2\nshare = 0.25\n[limits.cgroup]\ntasks = 3",
+             own-share = 0\nrecord-seconds = 3\nmetrics = '/m'\n[limits.user]\ntasks = 2\nshare = 0.25\n[limits.cgroup]\ntasks = 3\ncalls = 10",
         )
         .unwrap();
         assert_eq!(config.cpus, Some("1-3".parse().unwrap()));
@@ -239,11 +278,14 @@ mod tests {
         assert_eq!(config.terms.reserve.billionths(), 100_000_000);
         assert_eq!(config.promising, Guarantee::Share);
         assert_eq!(config.group.as_deref(), Some("audio"));
+        assert!(config.own_share.billionths() == 0);
         assert_eq!(config.record_seconds, 3);
         assert_eq!(config.metrics, Some("/m".into()));
         let quota = |tasks, share_ppm| Quota { tasks, share_ppm };
         assert_eq!(config.limits.user, quota(2, 250_000));
         assert_eq!(config.limits.cgroup, quota(3, 1_000_000));
+        assert_eq!(config.pace_of_user, Pace::per_second(1_000));
+        assert_eq!(config.pace_of_cgroup, Pace::per_second(10));
     }
 
     #[test]
@@ -259,6 +301,8 @@ mod tests {
             ),
             ("reserve = 1.0", "reserve = 1 is not a share: 0 to below 1"),
             ("reserve = nan", "is not a share"),
+            ("own-share = 0.6", "own-share = 0.6: 0, or 0.005 to 0.5"),
+            ("own-share = -0.1", "0, or 0.005 to 0.5"),
             (
                 "guarantee = 'all'",
                 "is none of hard, bounded-tardiness, share, none",
@@ -268,6 +312,7 @@ mod tests {
                 "[limits.user]\nshare = -1.0",
                 "limits.user.share = -1 is not",
             ),
+            ("[limits.user]\ncalls = 0", "1 to 100000 in a second"),
             ("[limits.group]\n", "expected `user` or `cgroup`"),
         ];
         for (text, wanted) in cases {

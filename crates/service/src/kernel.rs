@@ -18,7 +18,7 @@ pub struct Kernel {
 impl Kernel {
     /// The thread is watched by this number from now on.
     pub fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
-        let missing = || Denial::Missing(format!("thread {} is gone", thread.thread));
+        let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
         match self.standing.observe(task, pid(thread)?) {
             Ok(true) if is_there(thread) => Ok(()),
             Ok(true) => {
@@ -75,7 +75,7 @@ impl Hands for Kernel {
         let before = find(thread.thread)?.cpus;
         self.bind_or_back(pid, thread.thread, &before, &reservation.cpus)?;
         let admitted = self.standing.admit(task, &asked(pid, reservation));
-        let missing = || Denial::Missing(format!("thread {} is gone", thread.thread));
+        let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
         match admitted {
             // Only now is it certain that nobody else had the number in between.
             Ok(true) if is_there(thread) => Ok(()),
@@ -116,7 +116,7 @@ impl Hands for Kernel {
 
 fn pid(thread: &Thread) -> Result<Pid, Denial> {
     let number = i32::try_from(thread.thread).ok().and_then(Pid::from_raw);
-    number.ok_or_else(|| Denial::Missing(format!("there is no thread {}", thread.thread)))
+    number.ok_or_else(|| Denial::Missing(format!("thread {}", thread.thread)))
 }
 
 fn asked(thread: Pid, it: &Reservation) -> Asked {

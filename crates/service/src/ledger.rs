@@ -374,6 +374,19 @@ impl Ledger {
         entered.map_err(|refusal| refused(&refusal))
     }
 
+    /// Counts this among what is promised from now on, of nobody's thread: everybody else is admitted beside it.
+    ///
+    /// # Errors
+    /// If it does not fit. Then nothing has changed.
+    pub fn set_apart(&mut self, name: &str, reservation: &Reservation) -> Result<(), Denial> {
+        let task = self.lend_number()?;
+        let granted = self.grant(task, name, reservation);
+        if granted.is_err() {
+            self.take_back_number(task);
+        }
+        granted.map(drop)
+    }
+
     /// A number that no task has until it is given back, for something else that needs one.
     ///
     /// # Errors
@@ -419,5 +432,5 @@ fn refused(refusal: &Refusal) -> Denial {
 }
 
 fn missing(task: TaskId) -> Denial {
-    Denial::Missing(format!("there is no task {}", task.index()))
+    Denial::Missing(format!("task {}", task.index()))
 }

@@ -55,7 +55,7 @@ pub enum Denial {
         /// Why, and what would be accepted.
         reason: String,
     },
-    /// There is no such thread, or task.
+    /// There is no such thread, or task: which.
     Missing(String),
     /// A user or a control group has as much as it may.
     Exhausted(String),
@@ -68,9 +68,9 @@ impl fmt::Display for Denial {
         match self {
             Self::Refused(text)
             | Self::Forbidden(text)
-            | Self::Missing(text)
             | Self::Exhausted(text)
             | Self::Broken(text) => f.write_str(text),
+            Self::Missing(what) => write!(f, "there is no {what}"),
             Self::Invalid { parameter, reason } => write!(f, "{parameter}: {reason}"),
         }
     }

@@ -47,6 +47,14 @@ pub fn now() -> Instant {
     Instant::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
 }
 
+/// The processor time of the calling thread so far.
+fn used() -> Span {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
+    Span::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+}
+
 /// Serves until the owner says that it is over.
 ///
 /// # Errors
@@ -59,6 +67,7 @@ pub fn run(
     loop {
         let news = agent.look(now())?;
         tell(agent, &news, owner);
+        agent.mind_own_time(now(), used());
         if let Some(reason) = news.unloaded {
             return Ok(Ended::Unloaded(reason));
         }
@@ -66,13 +75,18 @@ pub fn run(
             return Ok(Ended::Stopped);
         }
         if let Some(config) = owner.reloaded() {
+            let (of_user, of_cgroup) = (config.pace_of_user, config.pace_of_cgroup);
             match agent.reload(config) {
-                Ok(()) => owner.say("the configuration was read again"),
+                Ok(()) => {
+                    server.set_paces(of_user, of_cgroup);
+                    owner.say("the configuration was read again");
+                }
                 Err(why) => owner.say(&format!("the configuration stays as it was: {why}")),
             }
         }
         owner.lives();
         let served = server.serve(now(), agent);
+        agent.mind_own_time(now(), used());
         let waited = served.and_then(|()| wait(agent, server));
         waited.map_err(|error| LiveError::System {
             doing: "wait for callers".to_owned(),

@@ -30,7 +30,7 @@ pub struct Found {
 /// [`Denial::Missing`] if there is none.
 pub fn find(number: u32) -> Result<Found, Denial> {
     let read = |what: &str| {
-        let missing = |_| Denial::Missing(format!("there is no thread {number}"));
+        let missing = |_| Denial::Missing(format!("thread {number}"));
         fs::read(format!("/proc/{number}/{what}"))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .map_err(missing)
@@ -63,6 +63,12 @@ pub fn find(number: u32) -> Result<Found, Denial> {
 const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;
 const DEADLINE: u32 = 6;
+
+/// The control group of this process; `None` if there is no such process.
+pub(crate) fn group_of(process: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    Some(group(&text).to_owned())
+}
 
 /// Whether the thread is there, and not another with its number.
 pub fn is_there(thread: &Thread) -> bool {
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_not_there_is_missing() {
-        let missing = Denial::Missing("there is no thread 4194304".to_owned());
+        let missing = Denial::Missing("thread 4194304".to_owned());
         assert_eq!(find(4_194_304), Err(missing));
     }
 

@@ -31,7 +31,7 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     let machine = |error: &dyn std::fmt::Display| Failure::Machine(error.to_string());
     let online = System::this().online().unwrap_or(CpuSet::EMPTY);
     // Whoever is there already is found before anything is loaded.
-    let mut server = match Server::inherited(Limits::default()).map_err(|error| machine(&error))? {
+    let mut server = match Server::inherited(limits(&config)).map_err(|error| machine(&error))? {
         Some(server) => server,
         None => bind(args, &config)?,
     };
@@ -53,6 +53,7 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     for turn in news.turns {
         owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
     }
+    news.troubles.iter().for_each(|trouble| owner.say(trouble));
     owner.say(&format!(
         "schedules CPUs {} by {}, guarantee {}",
         agent.rules().cpus,
@@ -84,8 +85,16 @@ fn bind(args: &AgentArgs, config: &Config) -> Result<Server, Failure> {
         mode: 0o660,
         group,
     };
-    Server::bind(&path, access, Limits::default())
-        .map_err(|error| Failure::Machine(error.to_string()))
+    Server::bind(&path, access, limits(config)).map_err(|error| Failure::Machine(error.to_string()))
+}
+
+/// What anybody may take of the socket.
+fn limits(config: &Config) -> Limits {
+    Limits {
+        pace: config.pace_of_user,
+        pace_of_cgroup: config.pace_of_cgroup,
+        ..Limits::default()
+    }
 }
 
 /// The number of a group.

@@ -66,6 +66,8 @@ pub enum Class {
     Idle,
     /// By a fixed priority, 1 to 99 the most urgent, above all ordinary threads.
     Fifo(u8),
+    /// The same, and what the thread starts is ordinary.
+    FifoAlone(u8),
 }
 
 impl Class {
@@ -75,6 +77,10 @@ impl Class {
             Self::Ordinary => (libc::SCHED_OTHER, 0),
             Self::Idle => (libc::SCHED_IDLE, 0),
             Self::Fifo(priority) => (libc::SCHED_FIFO, priority as i32),
+            Self::FifoAlone(priority) => (
+                libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
+                priority as i32,
+            ),
         }
     }
 }

@@ -130,7 +130,7 @@ impl Agent {
         peer: &Peer<'_>,
         number: u32,
     ) -> Result<ObservationEnded, Denial> {
-        let missing = || Denial::Missing(format!("nothing is observed by the number {number}"));
+        let missing = || Denial::Missing(format!("observation by the number {number}"));
         let task = TaskId::from_index(usize::try_from(number).map_err(|_| missing())?);
         let observed = self.observations.of(task).ok_or_else(missing)?;
         if peer.user != 0 && observed.owner.user != peer.user {
@@ -177,7 +177,7 @@ impl Agent {
 
     /// The task, if it is the peer's.
     fn own(&self, peer: &Peer<'_>, number: u32) -> Result<(TaskId, &Holder), Denial> {
-        let missing = || Denial::Missing(format!("there is no task {number}"));
+        let missing = || Denial::Missing(format!("task {number}"));
         let index = usize::try_from(number).map_err(|_| missing())?;
         if index >= super::TASKS_MAX {
             return Err(missing());

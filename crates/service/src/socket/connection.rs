@@ -30,6 +30,8 @@ pub(super) enum Overdue {
 pub(super) struct Connection {
     socket: OwnedFd,
     credentials: PeerCredentials,
+    /// The control group of who connected, as it was then.
+    group: String,
     inbox: Inbox,
     /// Since when the message that comes in is unfinished.
     unfinished_since: Option<Instant>,
@@ -55,10 +57,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: OwnedFd, credentials: PeerCredentials, limits: &Limits) -> Self {
+    pub(super) fn new(
+        socket: OwnedFd,
+        credentials: PeerCredentials,
+        group: String,
+        limits: &Limits,
+    ) -> Self {
         Self {
             socket,
             credentials,
+            group,
             inbox: Inbox::new(limits.message),
             unfinished_since: None,
             outbox: Vec::new(),
@@ -84,6 +92,10 @@ impl Connection {
 
     pub(super) fn user(&self) -> u32 {
         self.credentials.user
+    }
+
+    pub(super) fn group(&self) -> &str {
+        &self.group
     }
 
     /// Bytes of answers that the peer has not taken.

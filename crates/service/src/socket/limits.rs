@@ -15,6 +15,8 @@ pub struct Limits {
     pub unread: usize,
     /// How many calls and new connections a user may make.
     pub pace: Pace,
+    /// How many those of a control group may make together, root's aside.
+    pub pace_of_cgroup: Pace,
     /// How long a message may take from its first byte to its last.
     pub unfinished: Span,
     /// How long an answer may wait without a byte of it being read.
@@ -27,6 +29,11 @@ pub struct Limits {
     /// between, the agent keeps its accounts.
     pub turn: usize,
 }
+
+/// Calls and new connections of a user in a second, unless the configuration says something else.
+pub const CALLS_OF_USER: u32 = 1_000;
+/// Those of a control group.
+pub const CALLS_OF_CGROUP: u32 = 500;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -41,10 +48,9 @@ impl Default for Limits {
             unread: 64 << 20,
             // A machine that starts admits some thousand threads at once; later it is people and
             // monitors that ask. A call takes some 20 µs.
-            pace: Pace {
-                interval: Span::from_ms(1),
-                burst: 4_000,
-            },
+            pace: Pace::per_second(CALLS_OF_USER),
+            // Half: no service of a user makes another one unheard.
+            pace_of_cgroup: Pace::per_second(CALLS_OF_CGROUP),
             // Programs write a message at once; people who type them are slower than any bound.
             unfinished: Span::from_s(10),
             // A reader that was stopped by its terminal may go on; its memory is missed by others.
@@ -77,6 +83,18 @@ pub struct Pace {
     pub interval: Span,
     /// How many there may be at once after a pause; at least one.
     pub burst: u64,
+}
+
+impl Pace {
+    /// So many in a second, at least one, and at once what there may be in four.
+    pub fn per_second(calls: u32) -> Self {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let calls = u64::from(calls.max(1));
+        Self {
+            interval: Span::from_ns(SECOND_NS / calls),
+            burst: 4 * calls,
+        }
+    }
 }
 
 /// Tokens of one user: there are `burst` at first, each is back an `interval` after the one before it.
@@ -161,6 +179,19 @@ mod tests {
                     "seed {seed}, step {step}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_pace_is_so_many_in_a_second() {
+        for calls in [1, 3, 500, 1_000] {
+            let pace = Pace::per_second(calls);
+            let mut bucket = Bucket::FULL;
+            let mut granted = |ms| bucket.take(Instant::ZERO + Span::from_ms(ms), pace);
+            let at_once = (0..=4 * calls).filter(|_| granted(0)).count();
+            assert_eq!(at_once, 4 * calls as usize);
+            let within_4_s = (1..=4_000).filter(|&ms| granted(ms)).count();
+            assert_eq!(within_4_s, 4 * calls as usize);
         }
     }
 

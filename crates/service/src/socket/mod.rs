@@ -4,12 +4,13 @@
 //! what anybody may take of it. What a call means is up to a [`Service`].
 //!
 //! Start reading at [`Server`]. The way of a call: `listener.rs` lets somebody in, `connection.rs` reads
-//! bytes, `turns.rs` says who is next, `users.rs` whether they may, and
+//! bytes, `turns.rs` says who is next, `users.rs` and `groups.rs` whether they may, and
 //! `shiftwork_client::react` what the bytes ask.
 
 mod bind_error;
 mod connection;
 mod counters;
+mod groups;
 mod limits;
 mod listener;
 mod peer;
@@ -20,7 +21,7 @@ mod watch;
 
 pub use bind_error::BindError;
 pub use counters::Counters;
-pub use limits::{Bucket, Limits, Pace, has_room};
+pub use limits::{Bucket, CALLS_OF_CGROUP, CALLS_OF_USER, Limits, Pace, has_room};
 pub use listener::Access;
 pub use peer::{Peer, Service};
 pub use server::Server;

@@ -14,7 +14,8 @@ use shiftwork_model::Instant;
 use super::bind_error::BindError;
 use super::connection::{Connection, Overdue};
 use super::counters::Counters;
-use super::limits::Limits;
+use super::groups::{Groups, of_peer};
+use super::limits::{Limits, Pace};
 use super::listener::{Access, Listener};
 use super::peer::Service;
 use super::turns::Turns;
@@ -38,6 +39,7 @@ pub struct Server {
     /// The number of the last that was let in.
     last: u64,
     users: Users,
+    groups: Groups,
     turns: Turns,
     timers: BTreeSet<(Instant, u64)>,
     /// When the listener is watched again, while it is not.
@@ -81,6 +83,7 @@ impl Server {
             connections: BTreeMap::new(),
             last: LISTENER,
             users: Users::default(),
+            groups: Groups::default(),
             turns: Turns::default(),
             timers: BTreeSet::new(),
             opens_at: None,
@@ -91,6 +94,12 @@ impl Server {
     /// What happened so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// How many calls each user, and each control group, may make from now on.
+    pub const fn set_paces(&mut self, of_user: Pace, of_cgroup: Pace) {
+        self.limits.pace = of_user;
+        self.limits.pace_of_cgroup = of_cgroup;
     }
 
     /// How many connections there are.
@@ -176,14 +185,19 @@ impl Server {
         let Ok(credentials) = peer_credentials(&socket) else {
             return;
         };
-        if let Err(error) = self.users.enter(credentials.user, now, &self.limits) {
+        let group = of_peer(credentials.process);
+        let user = credentials.user;
+        // The group comes first: what it is refused takes nothing from its user's other groups.
+        let permitted = self.groups.call(&group, user, now, &self.limits);
+        let entered = permitted.and_then(|()| self.users.enter(user, now, &self.limits));
+        if let Err(error) = entered {
             self.counters.turned_away += 1;
             turn_away(&socket, &error);
             return;
         }
         self.counters.entered += 1;
         self.last += 1;
-        let connection = Connection::new(socket, credentials, &self.limits);
+        let connection = Connection::new(socket, credentials, group, &self.limits);
         self.connections.insert(self.last, connection);
         self.settle(self.last, now);
     }
@@ -213,7 +227,9 @@ impl Server {
             Ok(None) => None,
             Ok(Some(message)) => {
                 self.counters.calls += 1;
-                let permitted = self.users.call(connection.user(), now, &self.limits);
+                let (user, limits) = (connection.user(), &self.limits);
+                let of_group = self.groups.call(connection.group(), user, now, limits);
+                let permitted = of_group.and_then(|()| self.users.call(user, now, limits));
                 if permitted.is_err() {
                     self.counters.exhausted += 1;
                     connection.rest(now + self.limits.rest);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use shiftwork_client::Error;
 use shiftwork_model::Instant;
 
-use super::limits::{Bucket, Limits, has_room};
+use super::limits::{Bucket, Limits, Pace, has_room};
 
 /// Root, who is never locked out by others.
-const ROOT: u32 = 0;
+pub(super) const ROOT: u32 = 0;
 
 /// What one user has.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Users {
             )));
         }
         if !account.bucket.take(now, limits.pace) {
-            return Err(too_fast(user, limits));
+            return Err(too_fast(&format!("user {user}"), limits.pace));
         }
         account.connections += 1;
         self.connections += 1;
@@ -78,7 +78,7 @@ impl Users {
         let unread = self.unread;
         let account = self.account(user);
         if !account.bucket.take(now, limits.pace) {
-            return Err(too_fast(user, limits));
+            return Err(too_fast(&format!("user {user}"), limits.pace));
         }
         let own = account.unread;
         if !has_room(own, unread, limits.unread) {
@@ -113,12 +113,13 @@ impl Users {
     }
 }
 
-fn too_fast(user: u32, limits: &Limits) -> Error {
+/// Why somebody has to wait: a user, or a control group.
+pub(super) fn too_fast(who: &str, pace: Pace) -> Error {
     exhausted(format!(
-        "user {user} makes more than {} calls at once, then one each {} µs; make fewer",
-        limits.pace.burst,
+        "{who} makes more than {} calls at once, then one each {} µs; make fewer",
+        pace.burst,
         // Truncated for people only.
-        limits.pace.interval.as_ns() / 1_000
+        pace.interval.as_ns() / 1_000
     ))
 }
 
@@ -129,7 +130,6 @@ fn exhausted(limit: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::limits::Pace;
     use shiftwork_model::Span;
 
     fn limits() -> Limits {

@@ -21,6 +21,10 @@ fn limits() -> Limits {
             interval: Span::from_ns(1),
             burst: 1_000_000,
         },
+        pace_of_cgroup: Pace {
+            interval: Span::from_ns(1),
+            burst: 1_000_000,
+        },
         ..Limits::default()
     }
 }

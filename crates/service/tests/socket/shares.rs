@@ -188,3 +188,42 @@ fn unread_answers_of_one_user_leave_room_for_those_of_others() {
     bench.serve();
     assert!(peer.hear()[0].get("error").is_none());
 }
+
+#[test]
+fn neither_many_connections_nor_many_users_escape_the_limit_of_their_control_group() {
+    if !geteuid().is_root() {
+        // The rule itself is tested where it is.
+        return;
+    }
+    let limits = Limits {
+        pace_of_cgroup: Pace {
+            interval: Span::from_ms(1),
+            burst: 20,
+        },
+        ..Limits::default()
+    };
+    let mut bench = Bench::new(limits);
+    // All are processes of one group; to connect counts, too.
+    let users = [4_001, 4_001, 4_001, 4_002, 4_003];
+    let mut peers: Vec<_> = users.map(|user| connect_as(&bench, user)).into();
+    for peer in &mut peers {
+        for _ in 0..10 {
+            peer.call("Observe", json!({}));
+        }
+    }
+    let mut root = bench.connect();
+    for _ in 0..10 {
+        root.call("Observe", json!({}));
+    }
+    bench.serve();
+    let is_good = |reply: &serde_json::Value| reply.get("error").is_none();
+    let served = |peer: &mut Talker| peer.hear().iter().filter(|it| is_good(it)).count();
+    assert_eq!(peers.iter_mut().map(served).sum::<usize>(), 20 - 5);
+    assert_eq!(served(&mut root), 10);
+    bench.pass(Span::from_ms(100));
+    assert_eq!(
+        peers.iter_mut().map(served).sum::<usize>(),
+        20,
+        "what is back by now"
+    );
+}
