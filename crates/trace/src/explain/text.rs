@@ -53,14 +53,25 @@ impl Explanation {
         }
     }
 
+    /// The job as the texts call it: `job 3 of imu`.
+    pub fn job_name(&self, names: &[&str]) -> String {
+        named(names, self.job)
+    }
+
     /// The cause, the paragraph, and the timeline; ends with a line feed.
     pub fn text(&self, names: &[&str]) -> String {
-        let mut text = format!(
-            "{} missed its deadline; cause: {}\n  {}\n",
-            named(names, self.job),
+        format!(
+            "{} missed its deadline; cause: {}\n  {}\n{}",
+            self.job_name(names),
             self.cause_name(names),
-            self.paragraph(names)
-        );
+            self.paragraph(names),
+            self.timeline_text(names)
+        )
+    }
+
+    /// Who had which CPU, the last stretches of each; a line for each, with a line feed at its end.
+    pub fn timeline_text(&self, names: &[&str]) -> String {
+        let mut text = String::new();
         for of_cpu in self.timeline.chunk_by(|a, b| a.cpu == b.cpu) {
             let hidden = of_cpu.len().saturating_sub(SLICES_MAX);
             text.push_str(&format!("  CPU {}:\n", of_cpu[0].cpu));
