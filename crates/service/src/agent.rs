@@ -8,21 +8,21 @@ mod asked;
 mod own;
 
 use std::io;
+use std::path::PathBuf;
 
 use shiftwork_analysis::admission::Order;
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Absence, Fact, FactKind, Settings, Standing};
-use shiftwork_model::{Affinity, Arrival, CpuId, CpuSet, Instant, Span, Task, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_trace::check::{Facts, Invariant, Order as ByWhat};
 
 use crate::accounts::{Accounts, Miss};
 use crate::config::Config;
-use crate::explainer::Explainer;
 use crate::kernel::Kernel;
 use crate::ledger::{Holder, Ledger, Rules, Turn};
 use crate::observations::Observations;
-use crate::recorder::Recorder;
+use crate::recorder::{Clerk, Folder, Recorder};
+use crate::run::unix_ns;
 use crate::state::StateFile;
 use crate::{metrics, threads};
 
@@ -32,6 +32,12 @@ const TASKS_MAX: usize = 1_023;
 /// Room for facts, in bytes: some seconds of a busy machine.
 const TRACE_BYTES: u32 = 4 << 20;
 
+/// A file of what led to a miss is hardly longer than this.
+const FILE_BYTES: usize = 16 << 20;
+
+/// The folder of those files, beside the state.
+const RECORDS: &str = "records";
+
 /// The agent at work.
 pub struct Agent {
     config: Config,
@@ -39,7 +45,7 @@ pub struct Agent {
     kernel: Kernel,
     accounts: Accounts,
     recorder: Recorder,
-    explainer: Explainer,
+    clerk: Clerk,
     observations: Observations,
     /// When that was done last which is done every second.
     chores_at: Instant,
@@ -100,14 +106,25 @@ impl Agent {
             tasks_max: TASKS_MAX,
         });
         let seconds = Span::from_s(u64::from(config.record_seconds));
-        let recorder = Recorder::new(seconds, cpus);
+        let recorder = Recorder::new(seconds, cpus, &config.policy, now);
+        let clerk = Clerk::begin(
+            Some(Folder {
+                path: records(&config, &state),
+                files_max: config.record_files,
+            }),
+            config.record_gap,
+        )
+        .map_err(|error| LiveError::System {
+            doing: "begin a thread for what led to misses".to_owned(),
+            error,
+        })?;
         let mut agent = Self {
             config,
             ledger,
             kernel: Kernel { standing },
             accounts: Accounts::default(),
             recorder,
-            explainer: Explainer::default(),
+            clerk,
             observations: Observations::default(),
             chores_at: now,
             state,
@@ -192,8 +209,13 @@ impl Agent {
             news.turns.extend(self.follow(&fact));
         }
         news.misses.extend(self.accounts.look(now.as_ns()));
-        self.explain(&news.misses, now);
-        self.recorder.advance(now);
+        for miss in &news.misses {
+            self.recorder.missed(miss);
+        }
+        let lost = self.kernel.standing.facts_lost();
+        self.recorder.advance(now, lost);
+        self.explain(now);
+        news.troubles.extend(self.clerk.take_news());
         news.troubles.extend(self.do_chores(now));
         let turns = self.ledger.advance(now, &mut self.kernel);
         news.turns.extend(turns);
@@ -211,20 +233,6 @@ impl Agent {
             })?;
         }
         Ok(news)
-    }
-
-    /// What led to these misses is found out as soon as there is time for it.
-    fn explain(&mut self, misses: &[Miss], now: Instant) {
-        misses.iter().for_each(|miss| self.explainer.tell(*miss));
-        let promised = self.promised();
-        let recorder = &self.recorder;
-        let found = self.explainer.advance(now, |miss| {
-            let known = recorder.clone();
-            move || known.explain(&miss, &promised, now)
-        });
-        if let Some(explanation) = found {
-            self.recorder.keep(explanation);
-        }
     }
 
     /// What follows from a fact for who holds what.
@@ -260,36 +268,24 @@ impl Agent {
     }
 
     /// The recorder knows what the task is.
-    fn remember(&mut self, id: TaskId) {
-        let Some(holder) = self.ledger.holder(id) else {
-            return;
-        };
-        let it = &holder.reservation;
-        // A reservation has CPUs.
-        let Some(affinity) = Affinity::new(it.cpus) else {
-            return;
-        };
-        let task = Task {
-            deadline: it.deadline,
-            on_overrun: it.on_overrun,
-            arrival: Arrival::Sporadic,
-            priority: Some(it.priority),
-            ..Task::periodic(&holder.name, it.cost, it.period, affinity)
-        };
-        let priority = it.priority;
-        self.recorder.know(id, task, priority);
+    fn remember(&mut self, task: TaskId) {
+        if let Some(holder) = self.ledger.holder(task) {
+            let (name, reservation) = (&holder.name, &holder.reservation);
+            self.recorder.know(task, name, reservation, self.now);
+        }
     }
 
-    /// What the policy keeps, as checkers judge it.
-    fn promised(&self) -> Facts {
-        Facts {
-            invariant: Invariant::Strong,
-            order: match self.config.terms.order {
-                Order::Edf => ByWhat::Edf,
-                Order::FixedPriority => ByWhat::FixedPriority,
-            },
-            packing: None,
-            immediate: false,
+    /// What was missed is explained, one after the other.
+    fn explain(&mut self, now: Instant) {
+        if !self.clerk.is_idle(now) {
+            return;
+        }
+        if let Some(missed) = self.recorder.take_missed(now) {
+            let mut recording = self
+                .recorder
+                .recording(Instant::ZERO, FILE_BYTES, unix_ns());
+            recording.missed = Some(missed);
+            self.clerk.take(recording, now);
         }
     }
 
@@ -331,6 +327,11 @@ impl Agent {
         self.state.save(self.ledger.holders().map(|(_, it)| it))
     }
 
+    /// Where recordings of misses are kept.
+    fn records(&self) -> PathBuf {
+        records(&self.config, &self.state)
+    }
+
     /// Limits and the reserve are as in this configuration from now on.
     ///
     /// # Errors
@@ -354,4 +355,9 @@ impl Agent {
         self.config = config;
         Ok(())
     }
+}
+
+fn records(config: &Config, state: &StateFile) -> PathBuf {
+    let beside = || state.path().with_file_name(RECORDS);
+    config.record_folder.clone().unwrap_or_else(beside)
 }

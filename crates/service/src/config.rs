@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use shiftwork_analysis::admission::{Guarantee, Order, Placement, Terms};
-use shiftwork_model::{CpuSet, Share};
+use shiftwork_model::{CpuSet, Share, Span};
 
 use crate::limits::{Limits, Quota};
 use crate::socket::{CALLS_OF_CGROUP, CALLS_OF_USER, Pace};
@@ -36,6 +36,12 @@ pub struct Config {
     pub pace_of_cgroup: Pace,
     /// How far back the agent remembers, in seconds.
     pub record_seconds: u32,
+    /// Where what led to a miss is kept; `None`: beside the state.
+    pub record_folder: Option<PathBuf>,
+    /// In how many files, the newest; zero: nothing is kept.
+    pub record_files: usize,
+    /// The least time between two of them.
+    pub record_gap: Span,
     /// Where metrics are written for Prometheus' node exporter; `None`: nowhere.
     pub metrics: Option<PathBuf>,
 }
@@ -63,6 +69,9 @@ struct File {
     own_share: Option<f64>,
     group: Option<String>,
     record_seconds: Option<u32>,
+    record_folder: Option<PathBuf>,
+    record_files: Option<usize>,
+    record_gap_seconds: Option<u32>,
     metrics: Option<PathBuf>,
     limits: FileLimits,
 }
@@ -97,6 +106,10 @@ const SHARE: f64 = 1.0;
 const CALLS_MAX: u32 = 100_000;
 const RECORD_SECONDS: u32 = 10;
 const RECORD_SECONDS_MAX: u32 = 600;
+const RECORD_FILES: usize = 20;
+/// What takes more room than some GB is a mistake.
+const RECORD_FILES_MAX: usize = 1_000;
+const RECORD_GAP_SECONDS: u32 = 60;
 
 impl Config {
     /// Reads the file; without one at the default path, everything is as by default.
@@ -136,6 +149,13 @@ impl Config {
                 "record-seconds = {seconds}: at most {RECORD_SECONDS_MAX} are kept in memory"
             )));
         }
+        let files = file.record_files.unwrap_or(RECORD_FILES);
+        if files > RECORD_FILES_MAX {
+            return Err(ConfigError(format!(
+                "record-files = {files}: at most {RECORD_FILES_MAX} are kept"
+            )));
+        }
+        let gap = file.record_gap_seconds.unwrap_or(RECORD_GAP_SECONDS);
         Ok(Self {
             cpus,
             promising: promising(file.guarantee.as_deref(), terms)?,
@@ -150,6 +170,9 @@ impl Config {
             pace_of_user: pace("limits.user", &file.limits.user, CALLS_OF_USER)?,
             pace_of_cgroup: pace("limits.cgroup", &file.limits.cgroup, CALLS_OF_CGROUP)?,
             record_seconds: seconds,
+            record_folder: file.record_folder,
+            record_files: files,
+            record_gap: Span::from_s(u64::from(gap)),
             metrics: file.metrics,
         })
     }
@@ -269,7 +292,8 @@ mod tests {
     fn every_key_says_what_it_says() {
         let config = Config::parse(
             "cpus = '1-3'\npolicy = 'Strong-FP'\nreserve = 0.1\nguarantee = 'share'\ngroup = 'audio'\n\
-             own-share = 0\nrecord-seconds = 3\nmetrics = '/m'\n[limits.user]\ntasks = 2\nshare = 0.25\n[limits.cgroup]\ntasks = 3\ncalls = 10",
+             own-share = 0\nrecord-seconds = 3\nrecord-folder = '/r'\nrecord-files = 4\nrecord-gap-seconds = 5\nmetrics = '/m'\n\
+             [limits.user]\ntasks = 2\nshare = 0.25\n[limits.cgroup]\ntasks = 3\ncalls = 10",
         )
         .unwrap();
         assert_eq!(config.cpus, Some("1-3".parse().unwrap()));
@@ -280,6 +304,11 @@ mod tests {
         assert_eq!(config.group.as_deref(), Some("audio"));
         assert!(config.own_share.billionths() == 0);
         assert_eq!(config.record_seconds, 3);
+        assert_eq!(config.record_folder, Some("/r".into()));
+        assert_eq!(
+            (config.record_files, config.record_gap),
+            (4, Span::from_s(5))
+        );
         assert_eq!(config.metrics, Some("/m".into()));
         let quota = |tasks, share_ppm| Quota { tasks, share_ppm };
         assert_eq!(config.limits.user, quota(2, 250_000));
@@ -308,6 +337,7 @@ mod tests {
                 "is none of hard, bounded-tardiness, share, none",
             ),
             ("record-seconds = 601", "at most 600"),
+            ("record-files = 1001", "at most 1000 are kept"),
             (
                 "[limits.user]\nshare = -1.0",
                 "limits.user.share = -1 is not",

@@ -7,7 +7,6 @@
 pub mod accounts;
 pub mod agent;
 pub mod config;
-pub mod explainer;
 pub mod hands;
 pub mod kernel;
 pub mod ledger;

@@ -41,10 +41,19 @@ pub enum Ended {
 
 /// This instant of the monotonic clock.
 pub fn now() -> Instant {
-    let time = clock_gettime(ClockId::Monotonic);
+    Instant::from_ns(ns_of(ClockId::Monotonic))
+}
+
+/// The time of the world's clock: ns since 1970, for people only.
+pub fn unix_ns() -> u64 {
+    ns_of(ClockId::Realtime)
+}
+
+fn ns_of(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
-    Instant::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
 /// The processor time of the calling thread so far.

@@ -14,6 +14,7 @@ use super::asked::{check_name, check_thread, error, reservation, shown};
 use crate::ledger::Holder;
 use crate::limits::share_ppm;
 use crate::reservation::{Denial, Owner};
+use crate::run::unix_ns;
 use crate::socket::{Peer, Service};
 use crate::threads;
 
@@ -22,6 +23,9 @@ const OBSERVED_MAX: usize = 64;
 
 /// How many misses are explained if nobody says how many.
 const EXPLAINED: usize = 3;
+
+/// A reply has to fit into what a client takes.
+const REPLY_BYTES: usize = 24 << 20;
 
 /// What room is told for: shares are the same for every period.
 const PERIOD: Span = Span::from_ms(100);
@@ -46,7 +50,7 @@ impl Service for Agent {
             }
             Call::Explain(Explain { count }) => Ok(Answer::Explain(Explained {
                 explanations: self
-                    .recorder
+                    .clerk
                     .explanations(count.map_or(EXPLAINED, |count| count as usize)),
             })),
         }
@@ -161,8 +165,9 @@ impl Agent {
         // More than there is of the clock is all of it.
         let before_ns = (seconds * 1e9) as u64;
         let since = Instant::from_ns(self.now.as_ns().saturating_sub(before_ns));
+        let recording = self.recorder.recording(since, REPLY_BYTES, unix_ns());
         Ok(GotRecord {
-            record: self.recorder.lines(since),
+            record: recording.lines(self.records().to_str()),
         })
     }
 

@@ -1,0 +1,154 @@
+//! Recordings of misses as files: a folder of them, of which the newest are kept.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::utc;
+
+const EXTENSION: &str = "ndjson";
+
+/// So much of a task's name is in that of the file.
+const NAME_MAX: usize = 40;
+
+/// Where recordings are kept. They tell of everybody's threads, so nobody else may read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// It is made when there is something to keep.
+    pub path: PathBuf,
+    /// How many files there may be; older ones are removed. Zero: nothing is kept.
+    pub files_max: usize,
+}
+
+impl Folder {
+    /// Keeps this text under a name made of the instant (ns since 1970) and the task. The file is there as a whole or not
+    /// at all.
+    ///
+    /// # Errors
+    /// If it cannot be written. Then nothing of it is there, and the others are as before.
+    pub fn keep(&self, unix_ns: u64, task: &str, text: &str) -> io::Result<PathBuf> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.path)?;
+        let path = self.path.join(file_name(unix_ns, task));
+        let beside = path.with_extension("new");
+        let written = write(&beside, text).and_then(|()| fs::rename(&beside, &path));
+        if let Err(error) = written {
+            // There may be nothing to remove, and more room cannot be made.
+            let _ = fs::remove_file(&beside);
+            return Err(error);
+        }
+        let kept = list(&self.path)?;
+        for old in kept.iter().rev().skip(self.files_max) {
+            fs::remove_file(old)?;
+        }
+        Ok(path)
+    }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// The recordings in this folder, the oldest first; other files are left out. None if there is no folder.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(is_ours) {
+            found.push(path);
+        }
+    }
+    // Names begin with the time.
+    found.sort();
+    Ok(found)
+}
+
+/// `2026-11-22T17-16-48.123Z-imu.ndjson`: a colon would be the end of a host's name to `scp`.
+fn file_name(unix_ns: u64, task: &str) -> String {
+    let is_plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
+    let task: String = task
+        .chars()
+        .map(|it| if is_plain(&it) { it } else { '_' })
+        .take(NAME_MAX)
+        .collect();
+    format!("{}-{task}.{EXTENSION}", utc(unix_ns).replace(':', "-"))
+}
+
+fn is_ours(name: &str) -> bool {
+    /// Where the digits are.
+    const TIME: &str = "0000-00-00T00-00-00.000Z-";
+    let is_time = name.len() > TIME.len()
+        && TIME.bytes().zip(name.bytes()).all(|(want, is)| match want {
+            b'0' => is.is_ascii_digit(),
+            other => is == other,
+        });
+    is_time && name.ends_with(&format!(".{EXTENSION}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn names(folder: &Folder) -> Vec<String> {
+        let all = list(&folder.path).unwrap();
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        all.iter().map(name).collect()
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_what_is_not_ours_stays() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = Folder {
+            path: above.path().join("deep/records"),
+            files_max: 3,
+        };
+        assert_eq!(names(&folder), Vec::<String>::new());
+        for second in 0..5 {
+            let kept = folder.keep(second * 1_000_000_000, "a/b ü", "x").unwrap();
+            assert_eq!(fs::read_to_string(&kept).unwrap(), "x");
+            assert_eq!(
+                fs::metadata(kept).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
+            fs::write(folder.path.join("notes.ndjson"), "mine").unwrap();
+        }
+        let mode = fs::metadata(&folder.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert_eq!(
+            names(&folder),
+            [2, 3, 4].map(|s| format!("1970-01-01T00-00-0{s}.000Z-a_b__.ndjson"))
+        );
+        assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("records");
+        fs::write(&path, "no folder").unwrap();
+        let folder = Folder { path, files_max: 3 };
+        assert!(folder.keep(0, "a", "x").is_err());
+        assert_eq!(fs::read_dir(above.path()).unwrap().count(), 1);
+        // A disk that is full: the kernel's.
+        let full = write(Path::new("/dev/full"), "x").unwrap_err();
+        assert_eq!(
+            full.raw_os_error(),
+            Some(rustix::io::Errno::NOSPC.raw_os_error())
+        );
+    }
+}
