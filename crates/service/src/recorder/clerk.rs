@@ -29,7 +29,7 @@ struct Said {
 /// A thread that takes one recording at a time.
 #[derive(Debug)]
 pub struct Clerk {
-    hand: Option<SyncSender<Recording>>,
+    hand: Option<SyncSender<Box<Recording>>>,
     is_busy: Arc<AtomicBool>,
     /// When it began with what it is at.
     pub(super) began: Option<Instant>,
@@ -89,8 +89,9 @@ impl Clerk {
     pub fn take(&mut self, recording: Recording, now: Instant) {
         self.began = Some(now);
         self.is_busy.store(true, Ordering::Release);
-        let taken = self.hand.as_ref().map(|hand| hand.try_send(recording));
-        if !matches!(taken, Some(Ok(()))) {
+        let recording = Box::new(recording);
+        let hand = self.hand.as_ref();
+        if hand.is_none_or(|hand| hand.try_send(recording).is_err()) {
             // The thread is gone: there will be no explanations, and nothing else is the worse for it.
             self.is_busy.store(false, Ordering::Release);
         }
@@ -133,7 +134,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn work(mut self, tray: &Receiver<Recording>) {
+    fn work(mut self, tray: &Receiver<Box<Recording>>) {
         while let Ok(recording) = tray.recv() {
             if let Some(text) = explained(&recording) {
                 let mut said = lock(&self.said);

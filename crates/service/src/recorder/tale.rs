@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use shiftwork_analysis::admission::{Order, Terms as Admission};
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Instant, JobId, Record, Share, Span, Task, TaskSet,
+    Affinity, Arrival, CpuSet, Happening, Instant, JobId, Record, Share, Span, Task, TaskSet,
 };
 use shiftwork_trace::check::{Facts, Invariant, Order as ByWhat};
 use shiftwork_trace::explain::{Cause, Culprit, Explanation, explain, first_misses};
@@ -24,6 +24,8 @@ pub struct Tale {
     pub until: Instant,
     /// The first instant, of the monotonic clock in ns.
     pub origin_ns: u64,
+    /// From here on everything is known.
+    since: Instant,
     promises: Facts,
     jobs: BTreeMap<(u32, u64), JobId>,
     losses: Vec<Loss>,
@@ -76,6 +78,7 @@ impl Tale {
         Self {
             set,
             until: Instant::from_ns(recording.until_ns.saturating_sub(origin_ns)),
+            since: Instant::from_ns(recording.since_ns.saturating_sub(origin_ns)),
             origin_ns,
             promises: promises(&recording.policy),
             records: story.records,
@@ -90,9 +93,21 @@ impl Tale {
         self.jobs.get(&(missed.life, missed.began_ns)).copied()
     }
 
-    /// All jobs that were late, by their deadlines.
+    /// All jobs that were late, by their deadlines, but for those that began before everything was known.
     pub fn late(&self) -> Vec<JobId> {
-        first_misses(&self.set, &self.records, self.until, usize::MAX)
+        let mut late = first_misses(&self.set, &self.records, self.until, usize::MAX);
+        let before = |at: &&Record| at.at < self.since;
+        let early: BTreeSet<JobId> = self
+            .records
+            .iter()
+            .take_while(before)
+            .filter_map(|record| match record.what {
+                Happening::Released { job, .. } => Some(job),
+                _ => None,
+            })
+            .collect();
+        late.retain(|job| !early.contains(job));
+        late
     }
 
     /// Why this job was late; `None` if it was not.
@@ -104,6 +119,12 @@ impl Tale {
         let mut notes: Vec<String> = loss.map(|loss| loss.note()).into_iter().collect();
         let own = self.own.iter();
         notes.extend(own.filter_map(|own| self.note(own, &explanation)));
+        if explanation.since < self.since {
+            notes.push(format!(
+                "It began before the record does: who ran until {} is not known, and is shown as idle.",
+                self.since
+            ));
+        }
         Some(Told {
             notes,
             names: self

@@ -1,0 +1,297 @@
+//! Runs retold as the kernel would tell them: the facts of a simulated run have to say of every miss what its records
+//! say. The records are the oracle; facts are made of them by nothing but a table.
+#![allow(clippy::unwrap_used, reason = "to test")]
+
+use std::collections::BTreeMap;
+
+use shiftwork_live::standing::{Absence, Fact, FactKind};
+use shiftwork_model::{
+    Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, OnOverrun,
+    RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
+};
+use shiftwork_policy::registry;
+use shiftwork_service::recorder::{Recorder, Recording, Tale};
+use shiftwork_service::reservation::Reservation;
+use shiftwork_sim::{Options, Simulation};
+use shiftwork_trace::check::{Facts, Invariant, Order};
+use shiftwork_trace::explain::{Cause, Culprit, explain, first_misses};
+
+const CPUS: usize = 3;
+const HORIZON: Instant = Instant::from_ns(400_000_000);
+
+/// So much too much that some jobs are late, and the next of a task is rarely there before the one before is finished.
+fn random_set(seed: u64) -> TaskSet {
+    let mut random = RandomStream::new(seed, 0, 0);
+    let affinities = ["0-2", "0-1", "1-2", "0", "1", "2"];
+    let tasks = (0..3 + random.below(5)).map(|index| {
+        let list = affinities[random.below(6) as usize];
+        let cpus = Affinity::new(list.parse::<CpuSet>().unwrap()).unwrap();
+        let ms = Span::from_ms;
+        let period = 20 + random.below(60);
+        let cost = 1 + random.below(8);
+        let (least, most) = (ms(1 + cost / 2), ms(1 + 2 * cost));
+        Task {
+            deadline: ms(cost + 1 + random.below(10)),
+            offset: ms(random.below(20)),
+            work: match random.below(3) {
+                0 => Work::Uniform(least, most),
+                _ => Work::Cost,
+            },
+            on_overrun: OnOverrun::Continue,
+            ..Task::periodic(&format!("T{index}"), ms(cost), ms(period), cpus)
+        }
+    });
+    let mut set = TaskSet::new("random", CPUS, tasks.collect());
+    for _ in 0..random.below(4) {
+        let cpu = CpuId::from_index(random.below(CPUS as u64) as usize);
+        let at = Instant::ZERO + Span::from_us(random.below(300_000));
+        for (late, change) in [(0, Change::CpuOffline(cpu)), (30, Change::CpuOnline(cpu))] {
+            let at = at + Span::from_ms(late);
+            set.actions.push(Action { at, change });
+        }
+    }
+    set.actions.sort_by_key(|action| action.at);
+    set
+}
+
+fn simulate(set: &TaskSet, policy: &str) -> Vec<Record> {
+    let entry = registry::find(policy).unwrap();
+    let options = Options {
+        seed: 1,
+        horizon: HORIZON,
+        overheads: None,
+        reserve_server: false,
+    };
+    let mut records: Vec<Record> = Vec::new();
+    let built = entry.build(set).unwrap();
+    let _ = Simulation::new(set, built, entry.order, options).run(&mut records);
+    records
+}
+
+/// Whether a job was released before the one before it of its task was finished. A thread wakes up when it sleeps: the
+/// kernel cannot tell such a thing.
+fn jobs_meet(records: &[Record]) -> bool {
+    let mut open: BTreeMap<TaskId, u64> = BTreeMap::new();
+    records.iter().any(|record| match record.what {
+        Happening::Released { job, .. } => open.insert(job.task, job.number).is_some(),
+        Happening::Completed { job } => {
+            open.remove(&job.task);
+            false
+        }
+        _ => false,
+    })
+}
+
+/// The facts of a record.
+fn facts(record: &Record) -> Vec<Fact> {
+    let fact = |task: Option<TaskId>, cpu: Option<CpuId>, what| Fact {
+        at_ns: record.at.as_ns(),
+        task,
+        cpu,
+        what,
+    };
+    let of = |job: JobId, what| vec![fact(Some(job.task), None, what)];
+    match record.what {
+        Happening::Released { job, .. } => of(job, FactKind::Woken),
+        Happening::Ready { job, deadline, .. } => {
+            let deadline_ns = deadline.as_ns();
+            of(job, FactKind::Ready { deadline_ns })
+        }
+        Happening::Completed { job } => of(job, FactKind::Blocked),
+        Happening::NotReady {
+            job,
+            reason: NotReadyReason::Throttled,
+        } => of(job, FactKind::Spent),
+        Happening::CpuOffline { cpu } => {
+            let why = Absence::Offline;
+            vec![fact(None, Some(cpu), FactKind::CpuLost { why })]
+        }
+        Happening::CpuOnline { cpu } => {
+            let why = Absence::Offline;
+            vec![fact(None, Some(cpu), FactKind::CpuBack { why })]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Who runs where, after each instant; a task leaves a CPU before it comes to another.
+fn switches(
+    at: Instant,
+    before: &mut BTreeMap<CpuId, (JobId, Instant)>,
+    now: &BTreeMap<CpuId, JobId>,
+) -> Vec<Fact> {
+    let mut told = Vec::new();
+    let mut tell = |cpu: CpuId, job: JobId, what| {
+        told.push(Fact {
+            at_ns: at.as_ns(),
+            task: Some(job.task),
+            cpu: Some(cpu),
+            what,
+        });
+    };
+    before.retain(|cpu, (job, since)| {
+        let stays = now.get(cpu) == Some(job);
+        if !stays {
+            let ran = at.late_since(*since);
+            tell(*cpu, *job, FactKind::Stopped { ran });
+        }
+        stays
+    });
+    for (&cpu, &job) in now {
+        before.entry(cpu).or_insert_with(|| {
+            tell(cpu, job, FactKind::Running);
+            (job, at)
+        });
+    }
+    told
+}
+
+fn retell(records: &[Record]) -> Vec<Fact> {
+    let mut told = Vec::new();
+    let (mut before, mut now) = (BTreeMap::new(), BTreeMap::new());
+    for instant in records.chunk_by(|a, b| a.at == b.at) {
+        for record in instant {
+            if let Happening::Switched { cpu, to, .. } = record.what {
+                match to {
+                    Some(job) => now.insert(cpu, job),
+                    None => now.remove(&cpu),
+                };
+            }
+            told.extend(facts(record));
+        }
+        told.extend(switches(instant[0].at, &mut before, &now));
+    }
+    told
+}
+
+/// What a recorder of the run remembers in the end.
+fn record(set: &TaskSet, records: &[Record], policy: &str, span: Span) -> Recording {
+    let cpus = CpuSet::first(CPUS);
+    let mut recorder = Recorder::new(span, cpus, policy, Instant::ZERO);
+    let priorities = set.priorities();
+    for (id, task) in set.iter() {
+        let reservation = Reservation {
+            cost: task.cost,
+            period: task.period,
+            deadline: task.deadline,
+            cpus: *task.affinity.cpus(),
+            priority: priorities[id.index()],
+            on_overrun: task.on_overrun,
+        };
+        recorder.know(id, &task.name, &reservation, Instant::ZERO);
+        recorder.tell(Fact {
+            at_ns: 0,
+            task: Some(id),
+            cpu: None,
+            what: FactKind::Entered {
+                cpus: reservation.cpus,
+            },
+        });
+    }
+    let mut looked = Instant::ZERO;
+    for fact in retell(records) {
+        while looked + Span::from_ms(50) < Instant::from_ns(fact.at_ns) {
+            looked += Span::from_ms(50);
+            recorder.advance(looked, 0);
+        }
+        recorder.tell(fact);
+    }
+    recorder.advance(HORIZON, 0);
+    let recording = recorder.recording(Instant::ZERO, usize::MAX, 0);
+    // As it would come out of a file.
+    Recording::read(&recording.lines(None)).unwrap()
+}
+
+#[test]
+fn facts_say_of_every_miss_what_records_say() {
+    let mut compared = BTreeMap::new();
+    let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
+        5_000
+    } else {
+        200
+    };
+    for seed in 1..=seeds {
+        for (policy, order) in [
+            ("strong-edf", Order::Edf),
+            ("strong-fp", Order::FixedPriority),
+        ] {
+            let set = random_set(seed);
+            let records = simulate(&set, policy);
+            if jobs_meet(&records) {
+                continue;
+            }
+            let promised = Facts {
+                invariant: Invariant::Strong,
+                order,
+                packing: None,
+                immediate: false,
+            };
+            let whole = Tale::of(&record(&set, &records, policy, Span::from_s(10)));
+            let late = first_misses(&set, &records, HORIZON, usize::MAX);
+            assert_eq!(whole.late(), late, "seed {seed}, {policy}");
+            for job in late {
+                let what = || format!("seed {seed}, {policy}, {job:?}");
+                let wanted = explain(&set, &promised, &records, job, HORIZON).unwrap();
+                let told = whole.explain(job).unwrap_or_else(|| panic!("{}", what()));
+                assert_eq!(told.explanation, wanted, "{}", what());
+                let kind = match &wanted.cause {
+                    Cause::One(Culprit::Overrun(_)) => "overrun",
+                    Cause::One(Culprit::OwnOverrun) => "own overrun",
+                    Cause::One(Culprit::CpuOffline) => "offline",
+                    Cause::One(Culprit::NarrowAffinity) => "narrow",
+                    Cause::One(Culprit::Overload) => "overload",
+                    Cause::One(other) => panic!("{other:?}; {}", what()),
+                    Cause::Several(_) => "several",
+                    Cause::OwnDemand => "demand",
+                };
+                *compared.entry(kind).or_insert(0) += 1;
+            }
+        }
+    }
+    println!("{compared:?}");
+    for kind in ["overrun", "own overrun", "offline", "narrow", "several"] {
+        assert!(
+            compared.get(kind).is_some_and(|&count| count > 5),
+            "{kind}: {compared:?}"
+        );
+    }
+}
+
+/// A record that begins in the middle of the run says the same of what began after it, whatever is under way then.
+#[test]
+fn a_record_that_begins_late_says_the_same_of_what_comes_after_it() {
+    let mut compared = 0;
+    for seed in 1..=200 {
+        let set = random_set(seed);
+        let records = simulate(&set, "strong-edf");
+        if jobs_meet(&records) {
+            continue;
+        }
+        let whole = Tale::of(&record(&set, &records, "strong-edf", Span::from_s(10)));
+        let half = record(&set, &records, "strong-edf", Span::from_ms(200));
+        assert_eq!(half.since_ns, 200_000_000, "seed {seed}");
+        let tale = Tale::of(&half);
+        let origin = Instant::from_ns(tale.origin_ns);
+        let of = |tale: &Tale, task: TaskId, release: Instant| {
+            let mut late = tale.late().into_iter().filter(|job| job.task == task);
+            late.find_map(|job| {
+                let it = tale.explain(job)?;
+                (it.explanation.release == release).then_some(it)
+            })
+        };
+        for job in whole.late() {
+            let wanted = whole.explain(job).unwrap().explanation;
+            // Who ran before is known as far as it still does; what it had executed by then is not.
+            if wanted.since < Instant::from_ns(half.since_ns) + Span::from_ms(60) {
+                continue;
+            }
+            let release = Instant::ZERO + wanted.release.late_since(origin);
+            let told = of(&tale, job.task, release);
+            let told = told.unwrap_or_else(|| panic!("seed {seed}: {job:?} is not late"));
+            assert_eq!(told.explanation.parts, wanted.parts, "seed {seed}, {job:?}");
+            assert_eq!(told.explanation.cause, wanted.cause, "seed {seed}, {job:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
+}
