@@ -97,15 +97,31 @@ pub struct ExecArgs {
 
 /// Options of `record`.
 ///
-/// The agent remembers what happened in the last seconds, and why deadlines were missed. Only root may read it.
+/// The agent remembers what happened in the last seconds, and keeps those of a missed deadline in a file. Without a file
+/// they are printed, one JSON object a line; with one it is said who missed, who ran where, and the cause. Only root may
+/// read what the agent remembers.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    shiftwork record --list\n  \
+    shiftwork record 2026-11-22T17-16-48.123Z-imu.ndjson\n  \
+    shiftwork record --last 2s > now.ndjson && shiftwork record now.ndjson --trace now.pftrace\n  \
+    shiftwork record --explain 5")]
 pub struct RecordArgs {
+    /// A record, to say what it tells; `-` is stdin.
+    #[arg(value_name = "FILE", conflicts_with_all = ["last", "explain", "list"])]
+    pub file: Option<String>,
     /// How far back; default: as far as the agent remembers.
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub last: Option<Span>,
     /// Say why the last deadlines were missed, so many of them, instead of what happened.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", conflicts_with = "last")]
     pub explain: Option<u32>,
+    /// List the records of missed deadlines that the agent has kept.
+    #[arg(long, conflicts_with_all = ["last", "explain"])]
+    pub list: bool,
+    /// Write the record as a Perfetto trace, which `report` takes, too.
+    #[arg(long, value_name = "FILE.pftrace", requires = "file")]
+    pub trace: Option<PathBuf>,
 }
 
 /// Options of `top`.

@@ -1,4 +1,7 @@
-//! `shiftwork record`: what the agent remembers.
+//! `shiftwork record`: what the agent remembers, and what led to a miss.
+
+mod file;
+mod list;
 
 use serde_json::json;
 
@@ -8,9 +11,18 @@ use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
 
-/// Asks for the facts of the last seconds, one a line, or for the explanations of the last misses.
+/// Asks for the facts of the last seconds, one a line, or for the explanations of the last misses; or tells what a
+/// record says.
 pub fn run(args: &RecordArgs, console: &mut Console) -> Result<Answer, Failure> {
+    if let Some(path) = &args.file {
+        return file::show(path, args.trace.as_deref(), console);
+    }
     let mut client = agency::connect()?;
+    if args.list {
+        // The first line says where they are.
+        let record = client.record(Some(0.0));
+        return list::show(&record.map_err(|failure| agency::of(&failure))?, console);
+    }
     let Some(count) = args.explain else {
         let seconds = args.last.map(|span| span.as_ns() as f64 / 1e9);
         let record = client.record(seconds);
