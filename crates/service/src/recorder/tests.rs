@@ -529,3 +529,83 @@ fn the_clerk_explains_and_keeps_what_it_is_given_and_says_once_that_it_cannot() 
     given(&mut clerk, &recording);
     assert_eq!(list(&folder.path).unwrap().len(), 1);
 }
+
+/// Whatever the kernel may tell, in whatever order: nothing panics, and the account of every late job adds up.
+#[test]
+fn noise_is_explained_as_well_as_it_can_be() {
+    let seeds = match std::env::var_os("SHIFTWORK_LONG") {
+        Some(_) => 20_000,
+        None => 100,
+    };
+    let mut explained = 0;
+    for seed in 1..=seeds {
+        let mut random = RandomStream::new(seed, 0, 0);
+        let mut tape = Tape::on("1-2");
+        let mut at_us = 0;
+        for _ in 0..150 {
+            at_us += random.below(30_000) * random.below(2);
+            let task = [A, B][random.below(2) as usize];
+            let cpu = 1 + random.below(2) as usize;
+            let cpus = CpuSet::from_bits(1 + random.below(15));
+            let ns = at_us * 1_000;
+            let why = [Absence::Offline, Absence::Taken, Absence::Background];
+            let why = why[random.below(3) as usize];
+            let what = match random.below(22) {
+                0..=2 => FactKind::Woken,
+                3..=5 => FactKind::Ready {
+                    deadline_ns: ns + random.below(9_000_000),
+                },
+                6 | 7 => FactKind::Blocked,
+                8 => FactKind::Yielded,
+                9 => FactKind::Spent,
+                10 => FactKind::Replenished {
+                    deadline_ns: ns + random.below(9_000_000),
+                },
+                11..=13 => FactKind::Running,
+                14..=16 => FactKind::Stopped {
+                    ran: Span::from_us(random.below(20_000)),
+                },
+                17 => FactKind::Entered { cpus },
+                18 => FactKind::Left,
+                19 => FactKind::Demoted { asked: cpus },
+                20 => FactKind::Narrowed { cpus: Some(cpus) },
+                _ => {
+                    tape.cpu(at_us, cpu, FactKind::CpuLost { why });
+                    tape.cpu(at_us, 3 - cpu, FactKind::CpuBack { why });
+                    continue;
+                }
+            };
+            tape.tell(at_us, task, Some(cpu), what);
+            match random.below(60) {
+                0 => tape.0.forget(task, Instant::from_ns(ns)),
+                1 => {
+                    let other = reservation("1-2", 1 + random.below(9));
+                    tape.0.know(task, "other", &other, Instant::from_ns(ns));
+                }
+                _ => {}
+            }
+        }
+        tape.looks_until(at_us + 10_000);
+        for since_ms in [0, 500, 1_500] {
+            let since = Instant::from_ns(since_ms * 1_000_000);
+            let recording = tape.0.recording(since, usize::MAX, 0);
+            let recording = Recording::read(&recording.lines(None)).unwrap();
+            let tale = Tale::of(&recording);
+            for job in tale.late() {
+                let Some(told) = tale.explain(job) else {
+                    continue;
+                };
+                assert!(!told.text().is_empty());
+                let it = told.explanation;
+                let sum = it.parts.iter().fold(Span::ZERO, |sum, part| sum + part.1);
+                assert_eq!(
+                    sum,
+                    it.until.late_since(it.release),
+                    "seed {seed}, since {since_ms} ms, {job:?}"
+                );
+                explained += 1;
+            }
+        }
+    }
+    assert!(explained > 300, "{explained}");
+}
