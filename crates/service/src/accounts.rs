@@ -101,6 +101,11 @@ impl Accounts {
                 return missed;
             }
             FactKind::Spent | FactKind::Overrun => account.overruns += 1,
+            FactKind::Entered { .. } => {
+                // Nobody knows how the job ended in which it lost its reservation.
+                account.began_ns = None;
+                account.is_late = false;
+            }
             FactKind::Running => {
                 account.cpu = fact.cpu;
                 if let Some(cpu) = fact.cpu {
@@ -221,6 +226,21 @@ mod tests {
         let account = *all.of(TASK).unwrap();
         assert_eq!((account.jobs, account.misses, account.overruns), (1, 1, 1));
         assert_eq!(account.tardiness_max, Span::from_ns(30));
+    }
+
+    #[test]
+    fn who_has_its_reservation_again_begins_anew() {
+        let mut all = accounts();
+        let cpus = shiftwork_model::CpuSet::first(1);
+        tell(&mut all, 0, FactKind::Woken);
+        tell(&mut all, 50, FactKind::Demoted { asked: cpus });
+        assert_eq!(all.look(101).len(), 1, "nobody promised it anything else");
+        tell(&mut all, 900, FactKind::Entered { cpus });
+        tell(&mut all, 900, FactKind::Woken);
+        tell(&mut all, 990, FactKind::Blocked);
+        let account = *all.of(TASK).unwrap();
+        assert_eq!((account.jobs, account.misses), (1, 1));
+        assert_eq!(account.response_max, Span::from_ns(90));
     }
 
     #[test]
