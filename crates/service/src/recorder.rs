@@ -201,6 +201,10 @@ impl Recorder {
         let is_due = |it: &Waiting| {
             it.is_over || now.as_ns() >= it.missed.due_ns.saturating_add(PATIENCE.as_ns())
         };
+        // Of what is over and too old nobody knows any more how it began; there will be others.
+        let since_ns = self.since.as_ns();
+        self.waiting
+            .retain(|it| !it.is_over || it.missed.began_ns >= since_ns);
         let index = self.waiting.iter().position(is_due)?;
         let Waiting { missed, .. } = self.waiting.remove(index)?;
         self.explained.insert(missed.life, now.as_ns());

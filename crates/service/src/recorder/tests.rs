@@ -310,6 +310,21 @@ fn a_miss_is_explained_when_its_job_is_finished_or_a_second_later() {
 }
 
 #[test]
+fn a_miss_that_had_to_wait_until_its_beginning_is_forgotten_makes_room_for_the_next() {
+    let mut tape = Tape::on("1");
+    tape.wakes(2_000, B, 7_000);
+    tape.blocks(9_000, B);
+    tape.late(2_000);
+    tape.looks_until(10_003_000);
+    assert_eq!(tape.0.take_missed(Instant::from_ns(10_003_000_000)), None);
+    tape.wakes(10_010_000, B, 10_015_000);
+    tape.blocks(10_017_000, B);
+    tape.late(10_010_000);
+    let missed = tape.0.take_missed(Instant::from_ns(10_018_000_000));
+    assert_eq!(missed.unwrap().began_ns, 10_010_000_000);
+}
+
+#[test]
 fn what_is_too_old_is_forgotten() {
     let mut tape = Tape::on("1");
     tape.wakes(2_000_000, B, 2_005_000);
