@@ -351,6 +351,15 @@ fn what_is_too_old_is_forgotten() {
 }
 
 #[test]
+fn of_what_is_over_nothing_remains() {
+    let mut tape = overrun("1");
+    tape.looks_until(20_000_000);
+    let facts = tape.0.recording(Instant::ZERO, usize::MAX, 0).facts;
+    let entered = |noted: &Noted| matches!(noted.fact.what, FactKind::Entered { .. });
+    assert!(facts.len() == 2 && facts.iter().all(entered), "{facts:?}");
+}
+
+#[test]
 fn a_limit_keeps_the_newest() {
     let mut tape = Tape::on("1");
     for number in 1..=1_000 {
