@@ -32,6 +32,7 @@ mod policies;
 mod privileges;
 mod programs;
 mod progress;
+mod record;
 mod running;
 mod service;
 mod standing;
@@ -505,6 +506,12 @@ const TESTS: &[Test] = &[
         Group::Latency,
         programs::each_wait_ends_one_job,
     ),
+    Test::new(
+        "a_record_names_what_led_to_a_miss",
+        Group::Latency,
+        record::names_what_led_to_a_miss,
+    )
+    .within(120),
     Test::new(
         "a_failing_program_brings_its_exit_status",
         Group::Host,

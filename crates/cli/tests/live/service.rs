@@ -66,16 +66,18 @@ impl Agent {
             .map_err(|why| format!("{why}; {}", self.said()))
     }
 
+    /// A file in its folder.
     pub fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn said(&self) -> String {
+    /// What it wrote to stderr so far.
+    pub fn said(&self) -> String {
         fs::read_to_string(self.at("said")).unwrap_or_default()
     }
 
     /// The command, which finds this agent.
-    fn command(&self, verb: &str) -> Command {
+    pub fn command(&self, verb: &str) -> Command {
         let mut command = Command::new("shiftwork");
         command
             .arg(verb)
@@ -84,6 +86,7 @@ impl Agent {
         command
     }
 
+    /// What `status` says.
     pub fn status(&self) -> Result<Value, String> {
         let output = self.command("status").arg("--json").output();
         let output = output.map_err(|error| error.to_string())?;
@@ -92,7 +95,7 @@ impl Agent {
     }
 
     /// Runs a program that plays this part, with this reservation.
-    fn exec(&mut self, reservation: &str, part: &str) -> Result<u32, String> {
+    pub fn exec(&mut self, reservation: &str, part: &str) -> Result<u32, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = self.command("exec");
         command.args(reservation.split(' ')).arg("--").arg(own);
@@ -104,7 +107,7 @@ impl Agent {
     }
 
     /// The same, of which is waited that it is among the tasks.
-    fn admit(&mut self, reservation: &str, part: &str) -> Result<u32, String> {
+    pub fn admit(&mut self, reservation: &str, part: &str) -> Result<u32, String> {
         let id = self.exec(reservation, part)?;
         wait_for("the program to be a task", || {
             self.tasks().ok()?.contains(&id).then_some(())
@@ -113,7 +116,7 @@ impl Agent {
     }
 
     /// The processes of all tasks.
-    fn tasks(&self) -> Result<Vec<u32>, String> {
+    pub fn tasks(&self) -> Result<Vec<u32>, String> {
         let status = self.status()?;
         let tasks = status["tasks"].as_array().ok_or("there are no tasks")?;
         let process = |task: &Value| task["process"].as_u64().map(|number| number as u32);
@@ -130,7 +133,7 @@ impl Agent {
     }
 
     /// Ends this program, and waits for it.
-    fn end_program(&mut self, id: u32) -> Result<(), String> {
+    pub fn end_program(&mut self, id: u32) -> Result<(), String> {
         kill(id, Signal::KILL)?;
         let of_id = self.programs.iter_mut().find(|child| child.id() == id);
         let child = of_id.ok_or("it is none of ours")?;
@@ -148,12 +151,12 @@ impl Drop for Agent {
     }
 }
 
-fn kill(process: u32, signal: Signal) -> Result<(), String> {
+pub fn kill(process: u32, signal: Signal) -> Result<(), String> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     kill_process(pid.ok_or("no such number")?, signal).map_err(|error| error.to_string())
 }
 
-fn both(output: &Output) -> String {
+pub fn both(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     format!(
         "{}{}",

@@ -35,6 +35,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("punctual", &[run_us]) => punctual(run_us),
         ("declares", []) => crate::programs::declares(),
         ("naps", &[run_us, sleep_us]) => naps(run_us, sleep_us),
+        ("beats", &[run_us, period_us]) => beats(run_us, period_us),
         ("quits", &[run_us]) => quits(run_us),
         ("dies", &[run_us]) => dies(run_us),
         ("parent", &[run_us]) => parent(run_us),
@@ -171,6 +172,17 @@ fn naps(run_us: u64, sleep_us: u64) {
     loop {
         compute(Duration::from_micros(run_us));
         std::thread::sleep(Duration::from_micros(sleep_us));
+    }
+}
+
+/// Does its work in every job, and sleeps until the next multiple of the period by the clock that all have.
+fn beats(run_us: u64, period_us: u64) {
+    let period = u128::from(period_us) * 1_000;
+    loop {
+        compute(Duration::from_micros(run_us));
+        let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
+        let left = period - now.as_nanos() % period;
+        std::thread::sleep(Duration::from_nanos(u64::try_from(left).unwrap_or(0)));
     }
 }
 

@@ -1,0 +1,197 @@
+//! The flight recorder: misses are provoked, each in its way, and what the agent keeps of them names the cause.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use shiftwork_service::recorder::{Head, list};
+use shiftwork_trace::perfetto;
+
+use crate::faults::{Actor, Offline, all_is_well, wait_for};
+use crate::service::{Agent, both};
+
+/// Everything that is missed is kept.
+const CONFIG: &str = "record-seconds = 3\nrecord-gap-seconds = 0\nrecord-files = 200";
+
+/// Two of them wake up at the same instants, and have their deadlines where each has a CPU. Where both have one, one
+/// of them has not.
+const TWIN: &str = "beats 3000 12000";
+const OF_TWIN: &str =
+    "--name twin --cost 4ms --period 12ms --deadline 4500us --on-overrun continue";
+
+/// What is kept of a miss of this task with this cause, which is provoked again and again: where everything is as slow as
+/// here not every miss is explained.
+fn kept(
+    agent: &Agent,
+    task: &str,
+    cause: &str,
+    mut provoke: impl FnMut() -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    let wanted = Some((task.to_owned(), cause.to_owned()));
+    let mut found = Vec::new();
+    let kept = wait_for(&format!("a miss of {task} by {cause}"), || {
+        if let Err(why) = provoke() {
+            return Some(Err(why));
+        }
+        let paths = list(&agent.at("records")).ok()?;
+        // All others have been looked at.
+        for path in paths.into_iter().skip(found.len()) {
+            let text = fs::read_to_string(&path).ok()?;
+            let missed = text.lines().next().and_then(Head::read)?.missed;
+            let is_it = missed == wanted;
+            found.push(missed);
+            if is_it {
+                return Some(Ok(path));
+            }
+        }
+        None
+    });
+    kept.and_then(|kept| kept)
+        .map_err(|why| format!("{why}; there are {found:?}; it said: {}", agent.said()))
+}
+
+/// What `shiftwork record` prints.
+fn output(agent: &Agent, arguments: &[&str]) -> Result<String, String> {
+    let output = agent.command("record").args(arguments).output();
+    let output = output.map_err(|error| error.to_string())?;
+    match output.status.code() {
+        Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        code => Err(format!(
+            "record {arguments:?} ended by {code:?}: {}",
+            both(&output)
+        )),
+    }
+}
+
+/// The file says this of itself.
+fn says(agent: &Agent, file: &Path, wanted: &[&str]) -> Result<(), String> {
+    let text = output(agent, &[&file.to_string_lossy()])?;
+    println!("{text}");
+    for words in wanted {
+        if !text.contains(words) {
+            return Err(format!("{} does not say {words:?}", file.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The overrun of another task and one of its own, too narrow an affinity, a CPU that goes offline, and one that a SCHED_FIFO thread
+/// takes: each is named, by a file and by what the command says of it.
+pub fn names_what_led_to_a_miss() -> Result<(), String> {
+    let mut agent = Agent::start(CONFIG)?;
+    overrun(&mut agent)?;
+    narrow(&mut agent)?;
+    offline(&mut agent)?;
+    taken(&mut agent)?;
+    own_overrun(&mut agent)?;
+    drop(agent);
+    all_is_well()
+}
+
+fn overrun(agent: &mut Agent) -> Result<(), String> {
+    let hog = agent.admit(
+        "--name hog --cost 1ms --period 40ms --deadline 4ms --cpus 1 --on-overrun continue",
+        "naps 8000 30000",
+    )?;
+    let calm = agent.admit(
+        "--name calm --cost 1ms --period 7ms --deadline 5ms --cpus 1",
+        "naps 300 7000",
+    )?;
+    let file = kept(agent, "calm", "overrun of hog", || Ok(()))?;
+    says(
+        agent,
+        &file,
+        &[
+            "of calm missed its deadline; cause: overrun of hog",
+            "waiting for hog beyond its cost",
+            "CPU 1:",
+        ],
+    )?;
+    // What Perfetto shows of it is a trace as any other.
+    let trace = agent.at("trace.pftrace");
+    let arguments = [
+        &*file.to_string_lossy(),
+        "--trace",
+        &*trace.to_string_lossy(),
+    ];
+    output(agent, &arguments)?;
+    let bytes = fs::read(&trace).map_err(|error| error.to_string())?;
+    let trace = perfetto::read(&bytes).map_err(|error| error.to_string())?;
+    if trace.tasks.len() != 2 || trace.records.len() < 100 {
+        return Err(format!(
+            "{} records of {:?}",
+            trace.records.len(),
+            trace.tasks
+        ));
+    }
+    agent.end_program(hog)?;
+    agent.end_program(calm)
+}
+
+fn narrow(agent: &mut Agent) -> Result<(), String> {
+    twins(
+        agent,
+        "1",
+        || Ok(()),
+        "affinity too narrow",
+        "CPUs outside of its affinity were idle",
+    )
+}
+
+fn offline(agent: &mut Agent) -> Result<(), String> {
+    let take = || Offline::take(3);
+    twins(
+        agent,
+        "2-3",
+        take,
+        "CPU went offline",
+        "waiting while a CPU was offline",
+    )
+}
+
+/// Twins on these CPUs miss a deadline after that, for this cause, of which the file says something.
+fn twins<T>(
+    agent: &mut Agent,
+    cpus: &str,
+    after: impl FnOnce() -> Result<T, String>,
+    cause: &str,
+    words: &str,
+) -> Result<(), String> {
+    let reservation = format!("{OF_TWIN} --cpus {cpus}");
+    let one = agent.admit(&reservation, TWIN)?;
+    let other = agent.admit(&reservation, TWIN)?;
+    let done = after()?;
+    let file = kept(agent, "twin", cause, || Ok(()))?;
+    says(agent, &file, &[words, "deadline; cause: "])?;
+    drop(done);
+    agent.end_program(one)?;
+    agent.end_program(other)
+}
+
+/// Who needs more than it reserved is throttled, and that is its own doing, not the scheduler's.
+fn own_overrun(agent: &mut Agent) -> Result<(), String> {
+    let greedy = agent.admit(
+        "--name greedy --cost 2ms --period 12ms --deadline 8ms --cpus 2-3",
+        "beats 3000 24000",
+    )?;
+    let file = kept(agent, "greedy", "own overrun", || Ok(()))?;
+    says(agent, &file, &["out of budget"])?;
+    agent.end_program(greedy)
+}
+
+fn taken(agent: &mut Agent) -> Result<(), String> {
+    let robbed = agent.admit(
+        "--name robbed --cost 2ms --period 10ms --cpus 1 --on-overrun continue",
+        "naps 1000 5000",
+    )?;
+    let rob = || Actor::start("fifo 1 40")?.ends();
+    let file = kept(agent, "robbed", "CPU taken by a higher class", rob)?;
+    says(agent, &file, &["taken by a higher scheduling class"])?;
+    let listed = output(agent, &["--list"])?;
+    println!("{listed}");
+    let mut lines = listed.lines();
+    let is_it = |line: &str| line.contains(&*file.to_string_lossy()) && line.contains("robbed");
+    if !lines.any(is_it) {
+        return Err(format!("{} is not listed", file.display()));
+    }
+    agent.end_program(robbed)
+}
