@@ -513,6 +513,12 @@ const TESTS: &[Test] = &[
     )
     .within(120),
     Test::new(
+        "a_record_tells_when_the_agent_was_away",
+        Group::Latency,
+        record::tells_when_the_agent_was_away,
+    )
+    .within(120),
+    Test::new(
         "a_failing_program_brings_its_exit_status",
         Group::Host,
         emulator::brings_the_exit_status,

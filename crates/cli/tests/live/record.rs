@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::Signal;
+use serde_json::Value;
 use shiftwork_service::recorder::{Head, list};
 use shiftwork_trace::perfetto;
 
 use crate::faults::{Actor, Offline, all_is_well, wait_for};
-use crate::service::{Agent, both};
+use crate::service::{Agent, both, kill};
 
 /// Everything that is missed is kept.
 const CONFIG: &str = "record-seconds = 3\nrecord-gap-seconds = 0\nrecord-files = 200";
@@ -194,4 +198,65 @@ fn taken(agent: &mut Agent) -> Result<(), String> {
         return Err(format!("{} is not listed", file.display()));
     }
     agent.end_program(robbed)
+}
+
+/// While the agent is stopped the kernel goes on deciding: nobody is late by that. What is missed meanwhile for another reason is named by it afterwards, and from when to when the agent was away.
+pub fn tells_when_the_agent_was_away() -> Result<(), String> {
+    let mut agent = Agent::start(CONFIG)?;
+    let steady = "--name steady --cost 2ms --period 10ms --cpus 1 --on-overrun continue";
+    agent.admit(steady, "naps 1000 5000")?;
+    agent.admit(
+        "--name other --cost 4ms --period 10ms --cpus 1 --on-overrun continue",
+        "naps 3000 6000",
+    )?;
+    let jobs_and_misses = |agent: &Agent| {
+        let status = agent.status()?;
+        let tasks = status["tasks"].as_array().cloned().unwrap_or_default();
+        let sum = |key: &str| {
+            tasks
+                .iter()
+                .filter_map(|task| task[key].as_u64())
+                .sum::<u64>()
+        };
+        Ok::<_, String>((sum("jobs"), sum("misses")))
+    };
+    let id = agent.id().ok_or("there is no agent")?;
+    let before = jobs_and_misses(&agent)?;
+    kill(id, Signal::STOP)?;
+    thread::sleep(Duration::from_millis(400));
+    kill(id, Signal::CONT)?;
+    let after = jobs_and_misses(&agent)?;
+    println!("jobs and misses: {before:?}, and after a stop of 400 ms {after:?}");
+    if after.1 != before.1 || after.0 < before.0 + 40 {
+        return Err(format!(
+            "{before:?} jobs and misses before, {after:?} after"
+        ));
+    }
+    let rob = || {
+        kill(id, Signal::STOP)?;
+        Actor::start("fifo 1 40")?.ends()?;
+        thread::sleep(Duration::from_millis(210));
+        kill(id, Signal::CONT)?;
+        // Now it finds out what led to it.
+        thread::sleep(Duration::from_millis(600));
+        Ok(())
+    };
+    let file = kept(&agent, "steady", "CPU taken by a higher class", rob)?;
+    says(&agent, &file, &["The agent was away from"])?;
+    let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let away = text.lines().filter(|line| line.contains("\"agent-away\""));
+    let spans: Vec<u64> = away
+        .filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            line["at_ns"]
+                .as_u64()?
+                .checked_sub(line["since_ns"].as_u64()?)
+        })
+        .collect();
+    // It looks every 50 ms, or when somebody calls.
+    if !spans.iter().any(|&span| span >= 240_000_000) {
+        return Err(format!("it was away for {spans:?} ns"));
+    }
+    drop(agent);
+    all_is_well()
 }
