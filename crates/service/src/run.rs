@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use shiftwork_live::LiveError;
 use shiftwork_model::{Instant, Span};
@@ -62,6 +63,17 @@ fn used() -> Span {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
     Span::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+}
+
+/// This process may have as many descriptors as the system lets it: each connection takes one.
+pub fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Where that fails fewer are let in, and told so.
+    let _ = setrlimit(Resource::Nofile, all);
 }
 
 /// Serves until the owner says that it is over.

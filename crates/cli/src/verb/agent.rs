@@ -10,7 +10,7 @@ use shiftwork_live::host::System;
 use shiftwork_model::CpuSet;
 use shiftwork_service::agent::Agent;
 use shiftwork_service::config::Config;
-use shiftwork_service::run::{Ended, Owner, now, run as serve};
+use shiftwork_service::run::{Ended, Owner, allow_descriptors, now, run as serve};
 use shiftwork_service::socket::{Access, Limits, Server};
 use shiftwork_service::state::StateFile;
 
@@ -30,6 +30,7 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     let config = read(args)?;
     let machine = |error: &dyn std::fmt::Display| Failure::Machine(error.to_string());
     let online = System::this().online().unwrap_or(CpuSet::EMPTY);
+    allow_descriptors();
     // Whoever is there already is found before anything is loaded.
     let mut server = match Server::inherited(limits(&config)).map_err(|error| machine(&error))? {
         Some(server) => server,

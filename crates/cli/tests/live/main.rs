@@ -12,6 +12,7 @@ mod agreement;
 mod backlog;
 mod budgets;
 mod calibration;
+mod churn;
 mod command;
 #[path = "../common/mod.rs"]
 mod common;
@@ -21,6 +22,7 @@ mod dubey;
 mod emulator;
 mod faults;
 mod host;
+mod hostile;
 mod inside;
 mod kernel;
 mod kernels;
@@ -518,6 +520,18 @@ const TESTS: &[Test] = &[
         record::tells_when_the_agent_was_away,
     )
     .within(120),
+    Test::new(
+        "hostile_clients_cost_nobody_anything",
+        Group::Function,
+        hostile::clients_cost_nobody_anything,
+    )
+    .within(1_800),
+    Test::new(
+        "whatever_happens_to_the_agent_it_loses_nobody",
+        Group::Function,
+        churn::loses_nobody,
+    )
+    .within(1_800),
     Test::new(
         "a_failing_program_brings_its_exit_status",
         Group::Host,

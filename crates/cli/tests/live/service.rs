@@ -40,7 +40,7 @@ impl Agent {
     }
 
     /// Starts it, once more if it was ended.
-    fn begin(&mut self) -> Result<(), String> {
+    pub fn begin(&mut self) -> Result<(), String> {
         let said = File::create(self.at("said")).map_err(|error| error.to_string())?;
         let child = Command::new("shiftwork")
             .arg("agent")
@@ -64,6 +64,14 @@ impl Agent {
         begun
             .and_then(|begun| begun)
             .map_err(|why| format!("{why}; {}", self.said()))
+    }
+
+    /// Its process.
+    pub fn id(&self) -> Result<u32, String> {
+        self.child
+            .as_ref()
+            .map(Child::id)
+            .ok_or_else(|| "there is no agent".to_owned())
     }
 
     /// A file in its folder.
@@ -123,7 +131,7 @@ impl Agent {
         Ok(tasks.iter().filter_map(process).collect())
     }
 
-    fn end(&mut self, signal: Signal) -> Result<Option<i32>, String> {
+    pub fn end(&mut self, signal: Signal) -> Result<Option<i32>, String> {
         let Some(mut child) = self.child.take() else {
             return Err("there is no agent".to_owned());
         };

@@ -42,6 +42,8 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("nobody", _) => become_nobody(words),
         ("restless", cpus @ [_, ..]) => restless(cpus),
         ("wanders", &[seed, cpus]) => wanders(seed, cpus),
+        ("floods", &[seed, messages]) => crate::hostile::floods(seed, messages),
+        ("crowds", &[clients]) => crate::hostile::crowds(clients),
         ("holds", threads) => crate::standing::hold(threads),
         ("fifo", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Fifo),
         ("deadline", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Deadline),

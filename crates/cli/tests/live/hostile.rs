@@ -1,0 +1,210 @@
+//! The real agent under clients of every kind: whatever they do, who behaves well is served, and who is admitted has
+//! what they were promised.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use shiftwork_client::{Client, socket_path};
+use shiftwork_model::RandomStream;
+
+use crate::faults::{goes_on, wait_for};
+use crate::long;
+use crate::service::Agent;
+
+/// What may stay for buffers that once were large, in KiB.
+const KEPT_KIB: u64 = 8 << 10;
+
+/// Messages that are none, and clients at once.
+fn much() -> (u64, usize) {
+    match long() {
+        true => (10_000, 1_000),
+        false => (150, 100),
+    }
+}
+
+/// Plays a user without privileges who plays this part against the agent.
+fn hostile(agent: &Agent, part: &str) -> Result<Child, String> {
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let child = Command::new(own)
+        .args(["--act", "nobody"])
+        .args(part.split(' '))
+        .env("SHIFTWORK_SOCKET", agent.at("socket"))
+        .stdin(Stdio::null())
+        .spawn();
+    child.map_err(|error| format!("{part}: {error}"))
+}
+
+/// Ten thousand malformed messages, and a thousand clients at once: whoever behaves well is answered meanwhile, an
+/// admitted program misses nothing, and afterwards the agent has as many descriptors and as much memory as before.
+pub fn clients_cost_nobody_anything() -> Result<(), String> {
+    let mut agent = Agent::start(
+        "record-seconds = 0\n[limits.user]\ncalls = 100000\n[limits.cgroup]\ncalls = 100000",
+    )?;
+    // Long enough for a machine that is emulated beside others.
+    let program = agent.admit("--cost 400ms --period 4s --cpus 1", "naps 300 20000")?;
+    let number = agent.id()?;
+    // Once small, so that what is had once and for all is there.
+    flood(&agent, 1, 20)?;
+    let before = taken(number)?;
+    let (messages, clients) = much();
+
+    flood(&agent, 2, messages)?;
+    let mut crowd = hostile(&agent, &format!("crowds {clients}"))?;
+    let with_all = wait_for("the crowd to be let in", || {
+        let now = taken(number).ok()?;
+        (now.descriptors >= before.descriptors + clients).then_some(now)
+    });
+    let served = with_all.and_then(|with_all| {
+        for _ in 0..10 {
+            well_behaved(&agent)?;
+        }
+        Ok(with_all)
+    });
+    let _ = crowd.kill();
+    let _ = crowd.wait();
+    let with_all = served?;
+
+    let after = wait_for("the agent to have what it had", || {
+        let now = taken(number).ok()?;
+        (now.descriptors == before.descriptors).then_some(now)
+    })?;
+    println!("{before:?}, with all clients {with_all:?}, after {after:?}");
+    if after.memory_kib > before.memory_kib + KEPT_KIB {
+        return Err(format!("{after:?} after {before:?}"));
+    }
+    goes_on(program, 3)?;
+    let status = well_behaved(&agent)?;
+    let task = status.tasks.first().ok_or("its task is gone")?;
+    match (task.process == program, task.jobs > 5, task.misses) {
+        (true, true, 0) => Ok(()),
+        _ => Err(format!("{task:?}")),
+    }
+}
+
+/// So many malformed messages, while somebody else is served.
+fn flood(agent: &Agent, seed: u64, messages: u64) -> Result<(), String> {
+    let mut child = hostile(agent, &format!("floods {seed} {messages}"))?;
+    let mut served = 0;
+    let status = wait_for("all malformed messages to be sent", || {
+        match well_behaved(agent) {
+            Ok(_) => served += 1,
+            Err(why) => return Some(Err(why)),
+        }
+        child.try_wait().ok().flatten().map(Ok)
+    });
+    let _ = child.kill();
+    let _ = child.wait();
+    let status = status??;
+    println!("{served} times served beside {messages} malformed messages");
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("the flood ended by {status}")),
+    }
+}
+
+fn well_behaved(agent: &Agent) -> Result<shiftwork_client::Status, String> {
+    let mut client = Client::connect(agent.at("socket")).map_err(|error| error.to_string())?;
+    client.status().map_err(|error| error.to_string())
+}
+
+/// What a process takes of its machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    pub descriptors: usize,
+    pub memory_kib: u64,
+}
+
+pub fn taken(process: u32) -> Result<Taken, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).map_err(told)?;
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).map_err(told)?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    Ok(Taken {
+        descriptors: descriptors.count(),
+        memory_kib: kib.ok_or("the kernel does not tell its memory")?,
+    })
+}
+
+/// Sends so many messages that are none. Ends in failure if one was never read.
+pub fn floods(seed: u64, messages: u64) {
+    let mut random = RandomStream::new(seed, 0, 0);
+    let mut sent = 0;
+    while sent < messages {
+        let mut stream = UnixStream::connect(socket_path()).expect("the agent listens");
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).expect("more than none");
+        stream.set_write_timeout(patience).expect("more than none");
+        for _ in 0..10.min(messages - sent) {
+            sent += 1;
+            if !send(&mut stream, &mut random) {
+                break;
+            }
+        }
+    }
+}
+
+/// Whether the connection is good for another.
+fn send(stream: &mut UnixStream, random: &mut RandomStream) -> bool {
+    let method = |name: &str, parameters: &str| {
+        format!("{{\"method\":\"{name}\",\"parameters\":{parameters}}}\0").into_bytes()
+    };
+    let bytes = match random.below(7) {
+        0 => (0..random.below(300))
+            .map(|_| random.bits() as u8)
+            .chain([0])
+            .collect(),
+        1 => method("org.shiftwork.Agent.Nothing", "{}"),
+        2 => method("org.shiftwork.Agent.Dismiss", "{\"task\":1e999}"),
+        3 => method(
+            "org.shiftwork.Agent.Admit",
+            "{\"name\":7,\"reservation\":[]}",
+        ),
+        4 => [b"[".repeat(2_000), vec![0]].concat(),
+        5 => vec![b'x'; 70_000],
+        // One that never ends: the other end learns that nobody is there any more.
+        _ => {
+            let _ = stream.write_all(b"{\"method\":");
+            return false;
+        }
+    };
+    if stream.write_all(&bytes).is_err() {
+        // It was refused before all of it was said.
+        return false;
+    }
+    let mut answer = [0; 4_096];
+    match stream.read(&mut answer) {
+        Ok(0) => false,
+        Ok(length) => answer[..length].ends_with(&[0]) && bytes.ends_with(&[0]),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            panic!("no answer for a minute")
+        }
+        Err(_) => false,
+    }
+}
+
+/// Connects so often, and keeps all connections.
+pub fn crowds(clients: u64) {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, all).expect("a process may have what it may have");
+    let connect = |number| {
+        let mut stream = UnixStream::connect(socket_path()).expect("the agent listens");
+        // Some have said half of something.
+        if number % 2 == 0 {
+            let _ = stream.write_all(b"{");
+        }
+        stream
+    };
+    let all: Vec<UnixStream> = (0..clients).map(connect).collect();
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+        std::hint::black_box(&all);
+    }
+}
