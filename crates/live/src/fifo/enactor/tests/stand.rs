@@ -56,7 +56,7 @@ impl Hands for Fake {
         let index = self.answer(thread)?;
         self.level[index] = match class {
             Class::Ordinary | Class::Idle => 0,
-            Class::Fifo(level) => level,
+            Class::Fifo(level) | Class::FifoAlone(level) => level,
         };
         let level = self.level[index];
         self.calls.push(format!("level {} {level}", name(index)));
