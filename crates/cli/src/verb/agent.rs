@@ -17,7 +17,7 @@ use shiftwork_service::state::StateFile;
 use super::watch::{catch_interrupts, catch_termination, is_interrupted};
 use crate::args::AgentArgs;
 use crate::failure::{Answer, Failure};
-use crate::output::Console;
+use crate::output::{Console, tell};
 
 /// The state, within its folder.
 const STATE: &str = "agent.json";
@@ -67,9 +67,13 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     match ended.map_err(|error| machine(&error))? {
         Ended::Stopped => Ok(Answer::Yes),
-        Ended::Unloaded(reason) => Err(Failure::Machine(format!(
-            "the kernel took the scheduler away: {reason}; all threads went on under the kernel's own"
-        ))),
+        // This machine can: whoever starts it again has everybody's reservations back.
+        Ended::Unloaded(reason) => {
+            tell(&format!(
+                "the kernel took the scheduler away: {reason}; all threads went on under the kernel's own"
+            ));
+            Ok(Answer::No)
+        }
     }
 }
 
