@@ -49,8 +49,7 @@ pub fn loses_nobody() -> Result<(), String> {
             .map_err(|why| failed(seed, step, "it failed", &why))?;
         *world.done.entry(what).or_default() += 1;
         let checked = world.check();
-        checked
-            .map_err(|why| failed(seed, step, what, &format!("{why}\n{}", world.agent.said())))?;
+        checked.map_err(|why| failed(seed, step, what, &format!("{why}\n{}", world.said())))?;
     }
     println!("{step} steps: {:?}", world.done);
     world
@@ -74,6 +73,15 @@ impl World {
             fresh,
             done: BTreeMap::new(),
         })
+    }
+
+    /// What the agent said, but for who was late: the machine is emulated.
+    fn said(&self) -> String {
+        let said = self.agent.said();
+        let lines = said
+            .lines()
+            .filter(|line| !line.ends_with("missed its deadline"));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn client(&self) -> Result<Client, String> {

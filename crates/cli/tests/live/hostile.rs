@@ -105,7 +105,8 @@ fn flood(agent: &Agent, seed: u64, messages: u64) -> Result<(), String> {
     }
 }
 
-fn well_behaved(agent: &Agent) -> Result<shiftwork_client::Status, String> {
+/// Asks as one should.
+pub fn well_behaved(agent: &Agent) -> Result<shiftwork_client::Status, String> {
     let mut client = Client::connect(agent.at("socket")).map_err(|error| error.to_string())?;
     client.status().map_err(|error| error.to_string())
 }

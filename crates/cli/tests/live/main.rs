@@ -521,6 +521,17 @@ const TESTS: &[Test] = &[
     )
     .within(120),
     Test::new(
+        "the_agent_answers_however_busy_the_machine_is",
+        Group::Function,
+        service::it_answers_however_busy_the_machine_is,
+    )
+    .within(120),
+    Test::new(
+        "a_reload_drops_nobody",
+        Group::Function,
+        service::a_reload_drops_nobody,
+    ),
+    Test::new(
         "hostile_clients_cost_nobody_anything",
         Group::Function,
         hostile::clients_cost_nobody_anything,

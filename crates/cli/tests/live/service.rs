@@ -24,6 +24,11 @@ pub struct Agent {
 impl Agent {
     /// Starts one with these lines in its configuration.
     pub fn start(config: &str) -> Result<Self, String> {
+        Self::start_on("1-3", config)
+    }
+
+    /// The same on other CPUs.
+    fn start_on(cpus: &str, config: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         // Everybody may look for the socket.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -33,7 +38,7 @@ impl Agent {
             folder,
             programs: Vec::new(),
         };
-        let config = format!("cpus = \"1-3\"\n{config}");
+        let config = format!("cpus = \"{cpus}\"\n{config}");
         fs::write(agent.at("agent.toml"), config).map_err(|error| error.to_string())?;
         agent.begin()?;
         Ok(agent)
@@ -354,4 +359,64 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
         1,
         "has 1 tasks, and may have no more",
     )
+}
+
+/// All CPUs are the agent's, programs have reserved nearly all of them and use it, and ordinary work would have the
+/// rest: it answers nevertheless.
+pub fn it_answers_however_busy_the_machine_is() -> Result<(), String> {
+    let mut agent = Agent::start_on("0-3", "record-seconds = 0")?;
+    let mut programs = Vec::new();
+    for cpu in 2..4 {
+        let nearly_all = format!("--cost 90ms --period 100ms --cpus {cpu}");
+        programs.push(agent.admit(&nearly_all, "hog")?);
+    }
+    // Its own share is counted: of what is left there is less by that.
+    let status = agent.status()?;
+    let rooms = status["rooms"].as_array().cloned().unwrap_or_default();
+    let all = rooms.iter().find(|room| room["cpus"] == "0-3");
+    let reserved = all.and_then(|room| room["reserved"].as_f64());
+    if !reserved.is_some_and(|share| (1.79..1.81).contains(&share)) {
+        return Err(format!("{rooms:?}"));
+    }
+    // One for each CPU that is left.
+    let hogs = [(); 2].map(|()| crate::faults::Actor::start("hog 0 1 2 3"));
+    for _ in 0..5 {
+        crate::hostile::well_behaved(&agent)?;
+    }
+    for hog in hogs {
+        goes_on(hog?.id(), 3)?;
+    }
+    programs.into_iter().try_for_each(|id| goes_on(id, 3))
+}
+
+/// The configuration is read again: what may change changes, what may not is told, and nobody loses anything.
+pub fn a_reload_drops_nobody() -> Result<(), String> {
+    let mut agent = Agent::start("")?;
+    let program = agent.admit("--cost 2ms --period 10ms --cpus 1-2", "naps 300 5000")?;
+    let before = agent.status()?["tasks"][0].clone();
+    let reload = |agent: &Agent, config: &str, says: &str| {
+        let config = format!("cpus = \"1-3\"\n{config}");
+        fs::write(agent.at("agent.toml"), config).map_err(|error| error.to_string())?;
+        kill(agent.id()?, Signal::HUP)?;
+        wait_for(says, || agent.said().contains(says).then_some(()))
+    };
+    let reserve = |agent: &Agent| Ok::<_, String>(agent.status()?["cpus"][0]["reserve"].clone());
+    reload(&agent, "reserve = 0.2", "was read again")?;
+    let narrower = reserve(&agent)?;
+    reload(&agent, "reserve = 0.95", "stays as it was: ")?;
+    reload(&agent, "policy = \"hpa-edf\"", "change with a restart only")?;
+    reload(&agent, "reserve = [", "agent.toml: ")?;
+    let (after, kept) = (agent.status()?["tasks"][0].clone(), reserve(&agent)?);
+    if narrower != 0.2 || kept != 0.2 {
+        return Err(format!("reserves {narrower} and {kept}"));
+    }
+    for key in ["task", "process", "cost_ns", "cpus", "state", "guarantee"] {
+        if before[key] != after[key] {
+            return Err(format!("{key}: {before} and {after}"));
+        }
+    }
+    if after["jobs"].as_u64() < before["jobs"].as_u64() {
+        return Err(format!("its account began anew: {before} and {after}"));
+    }
+    goes_on(program, 3)
 }
