@@ -1,11 +1,10 @@
 //! What a guest has before anything is carried into it, and with that, what becomes of the files of a boot.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use crate::debian::System;
+use crate::debian::{System, add_unpacked};
 use crate::guest::{ORDERS, Orders, unit};
 use crate::initramfs::Initramfs;
 use crate::{Boot, Kernel};
@@ -16,7 +15,7 @@ pub enum Base {
     /// Nothing. The program is started by the first process.
     #[default]
     Bare,
-    /// The files in these Debian packages, of which none is installed; otherwise the same.
+    /// These Debian packages, unpacked as dpkg does it, and not configured; otherwise the same.
     Unpacked(Vec<PathBuf>),
     /// A Debian system: systemd is the first process, and the program is started by a unit. What the system
     /// has it keeps: files that are carried along have to be new to it.
@@ -28,9 +27,11 @@ impl Base {
     pub(crate) const fn append(&self) -> &'static str {
         match self {
             Self::Bare | Self::Unpacked(_) => "",
-            // Nobody logs in, and no kernel module was carried along.
+            // Nobody logs in, no kernel module was carried along, the next boot needs no seed, and everything was just
+            // installed: what the first boot would bring up to date is so.
             Self::System(_) => {
-                "systemd.mask=getty.target systemd.mask=systemd-modules-load.service systemd.show_status=error"
+                "systemd.mask=getty.target systemd.mask=systemd-modules-load.service systemd.mask=systemd-random-seed.service \
+                 systemd.condition-needs-update=no systemd.show_status=error"
             }
         }
     }
@@ -48,11 +49,7 @@ pub(crate) fn write_initramfs(boot: &Boot, kernel: &Kernel, path: &Path) -> io::
     archive.add_bytes(ORDERS, 0o600, &serde_json::to_vec(&orders)?)?;
     match &boot.base {
         Base::Bare => add_bare(&mut archive)?,
-        Base::Unpacked(packages) => {
-            for package in packages {
-                add_package(&mut archive, package)?;
-            }
-        }
+        Base::Unpacked(packages) => add_unpacked(&mut archive, packages)?,
         Base::System(system) => system.add_to(&mut archive)?,
     }
     archive.add(&boot.program, &boot.guest_program())?;
@@ -84,24 +81,4 @@ fn add_bare<W: Write>(archive: &mut Initramfs<W>) -> io::Result<()> {
         archive.add(places, "/etc/ld.so.cache")?;
     }
     Ok(())
-}
-
-/// What a Debian package would unpack.
-fn add_package<W: Write>(archive: &mut Initramfs<W>, package: &Path) -> io::Result<()> {
-    let named =
-        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", package.display()));
-    let mut command = Command::new("dpkg-deb");
-    command.arg("--fsys-tarfile").arg(package);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| named(io::Error::other(format!("dpkg-deb cannot be run: {error}"))))?;
-    let unpacked = child.stdout.take().map(BufReader::new);
-    let added = unpacked.map_or(Ok(()), |unpacked| archive.add_archive(unpacked));
-    let status = child.wait().map_err(named)?;
-    added.map_err(named)?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(named(io::Error::other("it is no package"))),
-    }
 }

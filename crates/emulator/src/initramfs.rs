@@ -283,11 +283,11 @@ fn parse_libraries(text: &str) -> Result<Vec<PathBuf>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Names, modes and contents, read back by the format's definition.
-    pub(super) fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    pub(crate) fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut found = Vec::new();
         loop {
             assert_eq!(&bytes[..6], b"070701");

@@ -4,10 +4,12 @@
 mod apt;
 mod mirror;
 mod system;
+mod unpacked;
 
 pub use apt::Apt;
 pub use mirror::{MIRROR_VARIABLE, find as find_mirror};
 pub use system::System;
+pub(crate) use unpacked::add_unpacked;
 
 /// A suite of the Debian archive that something is fetched from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! A fresh Debian system: which packages it has, and how they come to be installed without privileges
-//! here. They are unpacked into a guest, which installs them as a machine does, scripts and all, and sends home
+//! here. They are unpacked into a guest, which configures them as a machine does, scripts and all, and sends home
 //! what that makes.
 
 use std::fs::{self, File};
@@ -30,10 +30,9 @@ const WANTED: &[&str] = &[
 const C_LIBRARY: &str = "libc6";
 /// Installs them; the first program of the guest.
 const SETUP: &str = include_str!("setup.sh");
-/// Where that is in the guest, and where the packages are.
+/// Where that is in the guest.
 const SETUP_PLACE: &str = "/setup";
-const PACKAGES_PLACE: &str = "/var/cache/packages";
-/// Installing takes a minute or two where the processor is emulated.
+/// It takes half a minute where the processor is emulated.
 const SETUP_LIMIT: Duration = Duration::from_secs(900);
 /// A system's file in the cache.
 const ARCHIVE: &str = "root.tar.zst";
@@ -137,15 +136,11 @@ impl Emulator {
         fs::write(&setup, SETUP).map_err(BootError::Files)?;
         let packages = files(plan, folder).map_err(BootError::Files)?;
         let mut boot = Boot::new("/bin/sh")?;
-        boot.arguments = vec![SETUP_PLACE.into(), PACKAGES_PLACE.into()];
+        boot.arguments = vec![SETUP_PLACE.into()];
         boot.files = vec![CarriedFile {
             host: setup,
             guest: SETUP_PLACE.to_owned(),
         }];
-        boot.files.extend(packages.iter().map(|host| CarriedFile {
-            host: host.clone(),
-            guest: format!("{PACKAGES_PLACE}/{}", name_of(host)),
-        }));
         boot.base = Base::Unpacked(packages);
         boot.timeout = SETUP_LIMIT;
         let mut said = Vec::new();
