@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use shiftwork_analysis::admission::Order;
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Absence, Fact, FactKind, Settings, Standing};
-use shiftwork_model::{CpuId, CpuSet, Instant, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, OnOverrun, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 
 use crate::accounts::{Accounts, Miss};
@@ -244,6 +244,14 @@ impl Agent {
                 // One that is not served was dismissed by the ledger, or is another's by now.
                 if self.ledger.holder(task).is_some_and(|it| it.is_served) {
                     self.gone(task);
+                }
+                Vec::new()
+            }
+            (FactKind::Overrun, Some(task)) => {
+                let warned = self.ledger.holder(task);
+                let warned = warned.filter(|it| it.reservation.on_overrun == OnOverrun::Signal);
+                if let Some(holder) = warned {
+                    Kernel::warn(&holder.thread);
                 }
                 Vec::new()
             }

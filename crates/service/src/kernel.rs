@@ -1,6 +1,6 @@
 //! The machine in the kernel, as the ledger's [`Hands`].
 
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Reservation as Asked, Standing};
 use shiftwork_model::{CpuSet, TaskId};
@@ -28,6 +28,19 @@ impl Kernel {
             }
             Ok(false) => Err(missing()),
             Err(error) => Err(denial(&error)),
+        }
+    }
+
+    /// Tells the thread's process that a cost was used up, as `SCHED_FLAG_DL_OVERRUN` does. Unless it takes the
+    /// signal, that ends it. A process that is gone needs no warning.
+    pub fn warn(thread: &Thread) {
+        let number = i32::try_from(thread.process).ok().and_then(Pid::from_raw);
+        let process = number.and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
+        // Only now is it certain that nobody else had the number in between.
+        if let Some(process) = process
+            && is_there(thread)
+        {
+            let _ = pidfd_send_signal(process, Signal::XCPU);
         }
     }
 
