@@ -365,6 +365,16 @@ impl Agent {
     }
 }
 
+/// Figures of an agent that is gone would be taken for those of now.
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if let Some(path) = &self.config.metrics {
+            // There is none if none could be written.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
 fn records(config: &Config, state: &StateFile) -> PathBuf {
     let beside = || state.path().with_file_name(RECORDS);
     config.record_folder.clone().unwrap_or_else(beside)

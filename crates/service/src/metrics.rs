@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use shiftwork_client::{State, Status, Task};
@@ -17,6 +18,8 @@ pub fn write(path: &Path, status: &Status) -> io::Result<()> {
     // The collector reads only what ends in `.prom`.
     let beside = path.with_extension("new");
     fs::write(&beside, text(status))?;
+    // The exporter is another user, whatever files of ours are like otherwise.
+    fs::set_permissions(&beside, fs::Permissions::from_mode(0o644))?;
     fs::rename(&beside, path)
 }
 
@@ -246,8 +249,14 @@ mod tests {
         let path = folder.path().join("shiftwork.prom");
         write(&path, &status()).unwrap();
         let first = fs::read_to_string(&path).unwrap();
+        // One that was interrupted left a file that is root's alone.
+        let beside = folder.path().join("shiftwork.new");
+        fs::write(&beside, "").unwrap();
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
         write(&path, &status()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), first);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }
