@@ -487,7 +487,7 @@ const TESTS: &[Test] = &[
         Group::Debian,
         package::installs_and_leaves_nothing,
     )
-    .within(240),
+    .within(400),
     Test::new(
         "programs_are_admitted_until_there_is_no_room",
         Group::Function,

@@ -1,12 +1,10 @@
 //! The service of the package, as systemd sees it.
 
-use std::fs;
-
 use super::machine::{ask, lines};
 
 const UNIT: &str = "shiftwork.service";
-/// The exposure that `systemd-analyze security` may find, in tenths; it was 22 when this was written.
-const EXPOSURE_MAX: u32 = 25;
+/// The exposure that `systemd-analyze security` may find, in tenths; it was 18 when this was written.
+const EXPOSURE_MAX: u32 = 20;
 
 /// That systemd reads it without complaint, and would start it only when told to.
 pub fn is_known() -> Result<(), String> {
@@ -46,43 +44,4 @@ fn is_restricted() -> Result<(), String> {
         Ok(exposure) if exposure <= EXPOSURE_MAX => Ok(()),
         _ => Err(last.clone()),
     }
-}
-
-/// Starts the service with a run in place of the agent, where the scheduler decides and where an agent does:
-/// under the restrictions of the unit both load what they need, and rank a program's threads.
-pub fn may_load_a_scheduler() -> Result<(), String> {
-    const CHANGES: &str = "/run/systemd/system/shiftwork.service.d";
-    const FILE: &str = "/run/shiftwork-test.toml";
-    const TASKS: &str = r#"
-        [platform]
-        cpus = 2
-        [scheduler]
-        policy = "strong-edf"
-        [[task]]
-        name = "thread"
-        cost = "20ms"
-        period = "200ms"
-        [[task]]
-        name = "program"
-        cost = "20ms"
-        period = "200ms"
-        command = ["/bin/sh", "-c", "while :; do :; done"]
-    "#;
-    let written = fs::create_dir_all(CHANGES).and_then(|()| fs::write(FILE, TASKS));
-    written.map_err(|error| error.to_string())?;
-    for machine in ["kernel", "agent"] {
-        let run = format!("/usr/bin/shiftwork run {FILE} --machine {machine} --for 400ms");
-        let change = format!(
-            "[Service]\nType=oneshot\nRestart=no\nWatchdogSec=0\nExecStart=\nExecStart={run}\n"
-        );
-        fs::write(format!("{CHANGES}/run.conf"), change).map_err(|error| error.to_string())?;
-        ask(&["systemctl", "daemon-reload"])?;
-        ask(&["systemctl", "start", UNIT]).map_err(|why| {
-            let journal = ["journalctl", "--unit", UNIT, "--no-pager", "--output=cat"];
-            format!("{machine}: {why}{}", ask(&journal).unwrap_or_default())
-        })?;
-    }
-    let removed = fs::remove_dir_all(CHANGES).and_then(|()| fs::remove_file(FILE));
-    removed.map_err(|error| error.to_string())?;
-    ask(&["systemctl", "daemon-reload"]).map(drop)
 }

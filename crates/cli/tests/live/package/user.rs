@@ -1,0 +1,59 @@
+//! People of the fresh system, who have no privileges.
+
+use std::process::{Child, Command, Output, Stdio};
+
+use super::machine::ask;
+
+/// An account.
+pub struct User(&'static str);
+
+impl User {
+    /// Makes one, without a home and anything else that would have to be cleaned up.
+    pub fn create(name: &'static str, options: &[&str]) -> Result<Self, String> {
+        ask(&[&["useradd", "--system"], options, &[name]].concat())?;
+        Ok(Self(name))
+    }
+
+    /// It is no more.
+    pub fn remove(&self) -> Result<(), String> {
+        ask(&["userdel", self.0]).map(drop)
+    }
+
+    /// Runs a program to its end.
+    pub fn run(&self, words: &[&str]) -> Result<Output, String> {
+        let output = self.command(words).output();
+        output.map_err(|error| error.to_string())
+    }
+
+    /// Runs our command to its end.
+    pub fn shiftwork(&self, words: &[&str]) -> Result<Output, String> {
+        self.run(&[&["shiftwork"], words].concat())
+    }
+
+    /// The same with `exec`, this reservation, and what it is for.
+    pub fn exec(&self, reservation: &str, words: &[&str]) -> Result<Output, String> {
+        self.run(&exec(reservation, words))
+    }
+
+    /// The same, of which nobody waits for the end.
+    pub fn start_exec(&self, reservation: &str, words: &[&str]) -> Result<Child, String> {
+        let child = self.command(&exec(reservation, words)).spawn();
+        child.map_err(|error| error.to_string())
+    }
+
+    /// The process of what it starts is that of the program.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid", self.0, "--regid", self.0, "--init-groups"])
+            .args(words)
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+fn exec<'a>(reservation: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    let options = reservation.split(' ');
+    let all = ["shiftwork", "exec"].into_iter().chain(options);
+    all.chain(words.iter().copied()).collect()
+}
