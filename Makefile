@@ -4,7 +4,7 @@
 #   make build       the release binary, target/release/shiftwork
 #   make c           the C library, target/release/libshiftwork.so and .a; header: crates/c/include/shiftwork.h
 #   make install-c   puts it where compilers find it (PREFIX=/usr/local, LIBDIR, DESTDIR)
-#   make deb         the package for Debian and Ubuntu, target/deb/*.deb
+#   make deb         the packages for Debian and Ubuntu, target/deb/*.deb
 #   make wheel       the Python package, target/wheels/*.whl
 #   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
 #                    tables here, traces and pages in demo/
@@ -44,8 +44,8 @@ c:
 install-c:
 	@DESTDIR=$(DESTDIR) .ci/install-c $(TARGET)/release $(PREFIX) $(LIBDIR)
 
-deb: build
-	@.ci/deb $(SHIFTWORK) $(TARGET)/deb
+deb: build c
+	@.ci/deb $(SHIFTWORK) $(TARGET)/deb $(TARGET)/release
 
 wheel:
 	@.ci/setup --quiet
