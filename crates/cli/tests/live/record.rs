@@ -220,7 +220,7 @@ pub fn tells_when_the_agent_was_away() -> Result<(), String> {
         };
         Ok::<_, String>((sum("jobs"), sum("misses")))
     };
-    let id = agent.id().ok_or("there is no agent")?;
+    let id = agent.id()?;
     let before = jobs_and_misses(&agent)?;
     kill(id, Signal::STOP)?;
     thread::sleep(Duration::from_millis(400));

@@ -145,11 +145,6 @@ impl Agent {
         Ok(status.code())
     }
 
-    /// The number of its process; `None` if it was ended.
-    pub fn id(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
-    }
-
     /// Ends this program, and waits for it.
     pub fn end_program(&mut self, id: u32) -> Result<(), String> {
         kill(id, Signal::KILL)?;
