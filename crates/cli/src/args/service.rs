@@ -32,7 +32,7 @@ pub enum OnOverrunName {
     Throttle,
     /// Its process gets SIGXCPU, once for each job.
     Signal,
-    /// It is counted.
+    /// Nothing.
     Continue,
 }
 

@@ -504,6 +504,11 @@ const TESTS: &[Test] = &[
         service::only_the_group_may_ask_and_only_for_its_own,
     ),
     Test::new(
+        "what_a_program_needs_is_measured",
+        Group::Latency,
+        service::what_a_program_needs_is_measured,
+    ),
+    Test::new(
         "each_wait_of_a_program_ends_one_job",
         Group::Latency,
         programs::each_wait_ends_one_job,

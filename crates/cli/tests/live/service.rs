@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -354,6 +355,61 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
         1,
         "has 1 tasks, and may have no more",
     )
+}
+
+/// A program of which nobody knows the cost is watched while it runs; it is admitted with what was proposed, and then
+/// misses nothing.
+pub fn what_a_program_needs_is_measured() -> Result<(), String> {
+    /// Of processor time and of real time.
+    const COST_US: u64 = 500;
+    const PERIOD_US: u64 = 10_000;
+    let agent = Agent::start("")?;
+    let actor = crate::faults::Actor::start(&format!("beats {COST_US} {PERIOD_US}"))?;
+    let id = actor.id().to_string();
+    let watching = agent
+        .command("exec")
+        .args(["--measure", "--json", "--pid", &id])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    std::thread::sleep(Duration::from_secs(1));
+    kill(watching.id(), Signal::INT)?;
+    let output = watching
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    let seen: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{error}: {}", both(&output)))?;
+    let proposed = |key: &str| seen["proposed"][key].as_u64().unwrap_or(0) / 1_000;
+    let (cost, period) = (proposed("cost_ns"), proposed("period_ns"));
+    let is_near = (COST_US..3 * COST_US).contains(&cost)
+        && (PERIOD_US - PERIOD_US / 10..=PERIOD_US).contains(&period)
+        && seen["jobs"].as_u64() > Some(20);
+    if !is_near || !output.status.success() {
+        return Err(format!("{}: {seen}", output.status));
+    }
+    let asked = agent
+        .command("exec")
+        .args([
+            "--cost",
+            &format!("{cost}us"),
+            "--period",
+            &format!("{period}us"),
+        ])
+        .args(["--pid", &id])
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !asked.status.success() {
+        return Err(both(&asked));
+    }
+    let task = || Ok::<_, String>(agent.status()?["tasks"][0].clone());
+    wait_for("30 jobs", || {
+        (task().ok()?["jobs"].as_u64()? > 30).then_some(())
+    })?;
+    let task = task()?;
+    match task["misses"] == 0 {
+        true => Ok(()),
+        false => Err(task.to_string()),
+    }
 }
 
 /// All CPUs are the agent's, programs have reserved nearly all of them and use it, and ordinary work would have the
