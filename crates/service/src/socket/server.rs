@@ -29,7 +29,7 @@ const LISTENER: u64 = 0;
 /// ([`AsFd`]) to be readable, or for [`Self::wake_at`], and then calls [`Self::serve`].
 ///
 /// Each connection is in at most one queue of `turns` (`queued`), has one entry of `timers` (`due`), and
-/// is watched by the kernel for what it wants (`watched`); [`Self::settle`] makes that so.
+/// is watched by the kernel for what it wants (`watched`); `settle` makes that so.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
