@@ -35,14 +35,22 @@ fn absences(ended: &Ended) -> Result<Vec<(Instant, Instant)>, String> {
 fn absences_of_at_least(least: Span, ended: &Ended) -> Result<Vec<(Instant, Instant)>, String> {
     let mut absences = Vec::new();
     let mut gone = None;
+    // It may be gone for both reasons at once, and is back when neither holds.
+    let (mut is_offline, mut is_taken) = (false, false);
     let mut ran_meanwhile = None;
     let (mut before, mut after) = (0, 0);
     for record in ended.records() {
+        let was_gone = is_offline || is_taken;
         match record.what {
-            Happening::CpuOffline { cpu } | Happening::CpuTaken { cpu } if cpu == LOST => {
-                gone = Some(record.at)
-            }
-            Happening::CpuOnline { cpu } | Happening::CpuReturned { cpu } if cpu == LOST => {
+            Happening::CpuOffline { cpu } if cpu == LOST => is_offline = true,
+            Happening::CpuTaken { cpu } if cpu == LOST => is_taken = true,
+            Happening::CpuOnline { cpu } if cpu == LOST => is_offline = false,
+            Happening::CpuReturned { cpu } if cpu == LOST => is_taken = false,
+            _ => {}
+        }
+        match (was_gone, is_offline || is_taken) {
+            (false, true) => gone = Some(record.at),
+            (true, false) => {
                 let since = gone.take().ok_or("it came back without having gone")?;
                 if let Some((job, at)) = ran_meanwhile.take()
                     && record.at.since(at).is_none_or(|before| before < least)
@@ -55,14 +63,19 @@ fn absences_of_at_least(least: Span, ended: &Ended) -> Result<Vec<(Instant, Inst
                 absences.push((since, record.at));
                 after = 0;
             }
-            Happening::Switched {
-                cpu, to: Some(job), ..
-            } if cpu == LOST => match (gone.is_some(), absences.is_empty()) {
+            _ => {}
+        }
+        if let Happening::Switched {
+            cpu: LOST,
+            to: Some(job),
+            ..
+        } = record.what
+        {
+            match (gone.is_some(), absences.is_empty()) {
                 (true, _) => ran_meanwhile = Some((job, record.at)),
                 (false, true) => before += 1,
                 (false, false) => after += 1,
-            },
-            _ => {}
+            }
         }
     }
     println!("it was gone {absences:?}; {before} jobs ran there before, {after} after");
