@@ -403,6 +403,8 @@ fn one_boot(
     let mut running: Option<String> = None;
     let mut said = Vec::new();
     let mut done = 0;
+    // The runner inside ends with the first test that fails, and whoever is left has another boot.
+    let mut has_failed = false;
     let mut follow = Reader::new(|step| match step {
         Step::Begun(name) => {
             let shown = names.get(name.as_str()).copied().unwrap_or("?");
@@ -413,6 +415,7 @@ fn one_boot(
             let name = running.take().unwrap_or_default();
             held(tally).record(&name, passed, &format!(" ({took_ms} ms)"), &said);
             done += 1;
+            has_failed |= !passed;
         }
         Step::Said(line) => said.push(line),
     });
@@ -429,7 +432,7 @@ fn one_boot(
         said.push(why);
         held(tally).record(&name, false, "", &said);
         done += 1;
-    } else if done < tests.len() {
+    } else if done < tests.len() && !has_failed {
         // Nothing says that it would go better another time.
         held(tally).record_all(&tests[done..], false, &why);
         done = tests.len();
