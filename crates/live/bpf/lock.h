@@ -17,18 +17,21 @@ struct {
 	u32 pad2[15];
 } ticket __attribute__((aligned(64)));
 
-/* Far longer than any section can take: something is broken then. */
-#define SW_SPINS_MAX (1 << 23)
+/*
+ * Far longer than any section can take, also where CPUs are threads of a busy host, which stops whoever is next for a
+ * time slice: something is broken then. A loop has 2^23 rounds at most, so each of them looks several times.
+ */
+#define SW_ROUNDS_MAX (1 << 23)
+#define SW_LOOKS 16
 
 static __noinline void core_lock(void)
 {
-	u32 mine = __sync_fetch_and_add(&ticket.next, 1), k;
+	u32 mine = __sync_fetch_and_add(&ticket.next, 1), round, k;
 
-	if (READ_ONCE(ticket.owner) == mine)
-		return;
-	bpf_for(k, 0, SW_SPINS_MAX)
-		if (READ_ONCE(ticket.owner) == mine)
-			return;
+	bpf_for(round, 0, SW_ROUNDS_MAX)
+		for (k = 0; k < SW_LOOKS; k++)
+			if (READ_ONCE(ticket.owner) == mine)
+				return;
 	scx_bpf_error("the core's lock is stuck");
 }
 
