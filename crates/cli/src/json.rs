@@ -13,6 +13,7 @@ use shiftwork_verbs::policies::PoliciesOutput;
 pub use crate::verb::calibrate::CalibrateOutput;
 use crate::verb::doctor::DoctorOutput;
 use crate::verb::exec::ExecOutput;
+use crate::verb::record::{ExplainedOutput, KeptOutput};
 use crate::verb::status::StatusOutput;
 use crate::verb::study::StudyOutput;
 use explained::ExplanationOutput;
@@ -20,8 +21,8 @@ use explained::ExplanationOutput;
 /// Version of all outputs; it changes when a key changes its meaning.
 pub const SCHEMA_VERSION: u64 = shiftwork_trace::SCHEMA_VERSION;
 
-/// What `simulate --json` prints, one line per policy, `report --json`, one line per trace, and
-/// `run --json`, unless nothing was run.
+/// What `simulate --json` prints, one line per policy, `report --json`, one line per trace,
+/// `run --json`, unless nothing was run, and `record FILE --json`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOutput {
@@ -54,6 +55,9 @@ pub struct RunOutput {
     /// What led to the first missed deadlines; absent without `--explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     explanations: Option<Vec<ExplanationOutput>>,
+    /// Of a record: when it ends, by the world's clock, since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unix_ns: Option<u64>,
     /// True if the run was stopped (Ctrl-C) before the time that was asked for; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<bool>,
@@ -146,6 +150,19 @@ pub enum LiveOutput {
     Ran(Box<RunOutput>),
     /// It was not admitted.
     Refused(RefusedOutput),
+}
+
+/// What `record --json` prints with a file, `--list` or `--explain`. Without, it prints the facts: those of a record.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "it only says what there is, for the schema")]
+pub enum RecordOutput {
+    /// What a file tells.
+    Run(Box<RunOutput>),
+    /// With `--list`.
+    Kept(KeptOutput),
+    /// With `--explain`.
+    Explained(ExplainedOutput),
 }
 
 /// How long something took, many times, in nanoseconds. Percentiles are to three digits.
@@ -352,6 +369,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("exec", schema_for!(ExecOutput)),
         ("status", schema_for!(StatusOutput)),
         ("top", schema_for!(StatusOutput)),
+        ("record", schema_for!(RecordOutput)),
         ("scenario", schema_for!(StepOutput)),
         ("generate", schema_for!(GeneratedOutput)),
         ("convert", schema_for!(ConvertedOutput)),

@@ -1,6 +1,7 @@
 //! The verbs that ask the agent, with one that answers what it was told to: what they say, and how they end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use shiftwork_client::{
-    Admitted, Answer, Call, Cpu, Error, GotStatus, Observation, ObservationEnded, Observing,
-    Reservation, Room, State, Status, Task,
+    Admitted, Answer, Call, Cpu, Error, Explained, GotRecord, GotStatus, Observation,
+    ObservationEnded, Observing, Reservation, Room, State, Status, Task,
 };
 use shiftwork_model::{Instant, Span};
 use shiftwork_service::run::now;
@@ -19,7 +20,10 @@ use shiftwork_service::socket::{Access, Limits, Peer, Server, Service};
 use tempfile::TempDir;
 
 /// Admits what costs at most a millisecond.
-struct Modest;
+struct Modest {
+    /// Where records are kept.
+    records: PathBuf,
+}
 
 impl Service for Modest {
     fn call(&mut self, _: &Peer<'_>, call: Call) -> Result<Answer, Error> {
@@ -37,6 +41,17 @@ impl Service for Modest {
             Call::Observe(_) => Ok(Answer::Observe(Observing { task: 3 })),
             Call::EndObservation(_) => Ok(Answer::EndObservation(ObservationEnded {
                 observation: observation(),
+            })),
+            Call::GetRecord(_) => Ok(Answer::GetRecord(GotRecord {
+                record: format!(
+                    "{}\n",
+                    serde_json::json!({
+                        "what": "record", "unix_ns": 2, "since_ns": 0, "until_ns": 1, "folder": self.records,
+                    })
+                ),
+            })),
+            Call::Explain(_) => Ok(Answer::Explain(Explained {
+                explanations: vec!["job 1 of control missed its deadline\n".to_owned()],
             })),
             _ => Err(Error::Broken {
                 reason: "nobody asks this here".into(),
@@ -120,12 +135,15 @@ impl Agent {
             group: None,
         };
         let path = folder.path().join("socket");
+        let records = folder.path().join("records");
+        fs::create_dir(&records).unwrap();
         let mut server = Server::bind(&path, access, Limits::default()).unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let thread = spawn(move || {
+            let mut modest = Modest { records };
             while !over.load(Ordering::Relaxed) {
-                server.serve(now(), &mut Modest).unwrap();
+                server.serve(now(), &mut modest).unwrap();
                 sleep(Duration::from_millis(1));
             }
         });
@@ -299,6 +317,40 @@ proposed: --cost 1200us --period 10ms; the cost is 20% more than the longest see
         &agent.ask(&["exec", "--measure", "--json", "--", "true"]),
     )[0];
     assert_eq!(json["proposed"]["cost_ns"], 1_200_000);
+}
+
+#[test]
+fn records_that_were_kept_are_listed() {
+    let agent = Agent::start();
+    let records = agent.folder.path().join("records");
+    let nobody = stdout(&agent.ask(&["record", "--list"]));
+    assert_eq!(
+        nobody,
+        format!("no record is kept in {}\n", records.display())
+    );
+    let kept = records.join("2026-11-18T11-06-40.123Z-calm.ndjson");
+    let miss = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/files/miss.ndjson");
+    fs::copy(miss, &kept).unwrap();
+    let shown = stdout(&agent.ask(&["record", "--list"]));
+    for part in ["2026-11-18T11:06:40.123Z", "CPU went offline"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    let json = &lines("record", &agent.ask(&["record", "--list", "--json"]))[0];
+    assert_eq!(json["files"][0]["path"], kept.display().to_string());
+    assert_eq!(json["files"][0]["span_ns"], 30_000_000);
+    assert_eq!(json["files"][0]["task"], "calm");
+}
+
+#[test]
+fn the_last_misses_are_explained() {
+    let agent = Agent::start();
+    let shown = stdout(&agent.ask(&["record", "--explain"]));
+    assert!(
+        shown.starts_with("job 1 of control missed its deadline\n"),
+        "{shown}"
+    );
+    let json = &lines("record", &agent.ask(&["record", "--explain", "--json"]))[0];
+    assert_eq!(json["explanations"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

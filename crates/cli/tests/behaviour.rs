@@ -88,11 +88,7 @@ fn every_verb_that_prints_json_has_a_schema() {
     let schemas: Value = serde_json::from_str(&stdout(&shiftwork(&["schema"]))).unwrap();
     for verb in VERBS {
         let has = schemas["schemas"].get(verb).is_some();
-        assert_eq!(
-            has,
-            !["agent", "record", "schema"].contains(&verb),
-            "{verb}"
-        );
+        assert_eq!(has, !["agent", "schema"].contains(&verb), "{verb}");
     }
 }
 
@@ -160,6 +156,15 @@ fn misses_are_explained_from_a_trace_as_from_the_run() {
     });
     assert_eq!(simulated.as_array().map(Vec::len), Some(1));
     assert_eq!(simulated, reported);
+}
+
+#[test]
+fn the_json_of_a_record_is_as_its_schema_says() {
+    let told = shiftwork(&["record", "tests/command/files/miss.ndjson", "--json"]);
+    let text = stdout(&told);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let known: RunOutput = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_value(known).unwrap(), value);
 }
 
 /// What a calibration writes is what simulations read, and its JSON is as its schema says.

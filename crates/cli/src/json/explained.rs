@@ -1,4 +1,4 @@
-//! What `--explain` adds: why deadlines were missed.
+//! What `--explain` adds, and what a record says: why deadlines were missed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub(super) struct ExplanationOutput {
     text: String,
     /// Who had the CPUs of its affinity, by CPU and then by time.
     timeline: Vec<SliceOutput>,
+    /// Of a record: sentences about what no fact tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notes: Option<Vec<String>>,
 }
 
 /// A culprit.

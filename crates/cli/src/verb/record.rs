@@ -3,13 +3,24 @@
 mod file;
 mod list;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::agency;
 use crate::args::RecordArgs;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
+pub use list::KeptOutput;
+
+/// What `record --explain --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExplainedOutput {
+    /// Always the same for one release of the format.
+    schema_version: u64,
+    /// What led to each of the last misses, for people; the newest last.
+    explanations: Vec<String>,
+}
 
 /// Asks for the facts of the last seconds, one a line, or for the explanations of the last misses; or tells what a
 /// record says.
@@ -32,10 +43,10 @@ pub fn run(args: &RecordArgs, console: &mut Console) -> Result<Answer, Failure> 
     let explained = client.explain(Some(count));
     let explained = explained.map_err(|failure| agency::of(&failure))?;
     if console.json {
-        console.json_line(&json!({
-            "schema_version": SCHEMA_VERSION,
-            "explanations": explained,
-        }))?;
+        console.json_line(&ExplainedOutput {
+            schema_version: SCHEMA_VERSION,
+            explanations: explained,
+        })?;
         return Ok(Answer::Yes);
     }
     if explained.is_empty() {

@@ -4,12 +4,38 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_service::recorder::{Head, list, utc};
 
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
+
+/// What `record --list --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KeptOutput {
+    /// Always the same for one release of the format.
+    schema_version: u64,
+    /// Where the agent keeps records.
+    folder: String,
+    /// The oldest first.
+    files: Vec<FileOutput>,
+}
+
+/// A record that was kept. What is null could not be read.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FileOutput {
+    path: String,
+    /// When it ends, by the world's clock, since 1970.
+    unix_ns: Option<u64>,
+    /// From when to when everything is in it.
+    span_ns: Option<u64>,
+    /// Who missed a deadline.
+    task: Option<String>,
+    /// Why, in a few words.
+    cause: Option<String>,
+}
 
 /// A line for each, the oldest first; `record` is one of the agent's, which says where they are.
 pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
@@ -24,12 +50,11 @@ pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
         .map(|path| (path.display().to_string(), first_line(path)))
         .collect();
     if console.json {
-        let files: Vec<Value> = heads.iter().map(|(path, head)| value(path, head)).collect();
-        console.json_line(&json!({
-            "schema_version": SCHEMA_VERSION,
-            "folder": folder,
-            "files": files,
-        }))?;
+        console.json_line(&KeptOutput {
+            schema_version: SCHEMA_VERSION,
+            folder,
+            files: heads.into_iter().map(FileOutput::from).collect(),
+        })?;
         return Ok(Answer::Yes);
     }
     if heads.is_empty() {
@@ -54,15 +79,21 @@ pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-fn value(path: &str, head: &Option<Head>) -> Value {
-    let missed = head.as_ref().and_then(|head| head.missed.as_ref());
-    json!({
-        "path": path,
-        "unix_ns": head.as_ref().map(|head| head.unix_ns),
-        "span_ns": head.as_ref().map(|head| head.span_ns),
-        "task": missed.map(|(task, _)| task),
-        "cause": missed.map(|(_, cause)| cause),
-    })
+impl From<(String, Option<Head>)> for FileOutput {
+    fn from((path, head): (String, Option<Head>)) -> Self {
+        let (unix_ns, span_ns) = match &head {
+            Some(head) => (Some(head.unix_ns), Some(head.span_ns)),
+            None => (None, None),
+        };
+        let (task, cause) = head.and_then(|head| head.missed).unzip();
+        Self {
+            path,
+            unix_ns,
+            span_ns,
+            task,
+            cause,
+        }
+    }
 }
 
 /// `None` if it is no record; that it cannot be read is seen when it is asked for.
