@@ -8,7 +8,7 @@ use shiftwork_model::{
     Affinity, Arrival, CpuSet, Happening, Instant, JobId, Record, Share, Span, Task, TaskSet,
 };
 use shiftwork_trace::check::{Facts, Invariant, Order as ByWhat};
-use shiftwork_trace::explain::{Cause, Culprit, Explanation, explain, first_misses};
+use shiftwork_trace::explain::{Cause, Culprit, Explanation, explain, first_misses, readable_at};
 
 use super::story::Story;
 use super::{Missed, Own, Recording};
@@ -122,7 +122,7 @@ impl Tale {
         if explanation.since < self.since {
             notes.push(format!(
                 "It began before the record does: who ran until {} is not known, and is shown as idle.",
-                self.since
+                readable_at(self.since)
             ));
         }
         Some(Told {
@@ -145,6 +145,7 @@ impl Tale {
             Own::Away { since_ns, until_ns } => {
                 let (since, until) = (instant(since_ns), instant(until_ns));
                 (since < of.until && until > of.since).then(|| {
+                    let (since, until) = (readable_at(since), readable_at(until));
                     format!(
                         "The agent was away from {since} to {until}, stopped or without a CPU: the kernel went on \
                          scheduling, but meanwhile nobody was admitted, demoted or given back a reservation."
@@ -161,7 +162,7 @@ impl Tale {
 
 impl Loss {
     fn note(&self) -> String {
-        let at = self.at;
+        let at = readable_at(self.at);
         match self.why {
             Why::Gone => {
                 format!("Its reservation ended at {at}: its thread did, or its owner gave it back.")

@@ -27,6 +27,7 @@ use shiftwork_model::{CpuSet, Instant, JobId, Record, Recorder, Span, TaskId, Ta
 use crate::check::Facts;
 use crate::jobs::{JobRow, Jobs};
 
+pub use text::{readable, readable_at};
 pub use timeline::{Occupant, Slice};
 
 /// What a part of the time between a job's release and its end went into.

@@ -257,6 +257,23 @@ fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
 }
 
 #[test]
+fn times_are_told_to_the_microsecond() {
+    for (ns, text) in [
+        (0, "0ns"),
+        (9_999, "9999ns"),
+        (10_000, "0.01ms"),
+        (1_500_000, "1.5ms"),
+        (19_000_000, "19ms"),
+        (4_812_345_678, "4812.346ms"),
+        (2_000_000_000, "2s"),
+        (999_999_999, "1000ms"),
+        (u64::MAX, "18446744073709.552ms"),
+    ] {
+        assert_eq!(readable(Span::from_ns(ns)), text);
+    }
+}
+
+#[test]
 fn who_is_not_late_or_not_known_is_refused() {
     let set = set(1, &[("a", "0")]);
     let story = Story::default().at(0).release(0, 1, 10);

@@ -1,6 +1,6 @@
 //! An explanation for people: a paragraph, and who had which CPU.
 
-use shiftwork_model::{CpuSet, TaskId};
+use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
 use super::blame::named;
 use super::timeline::{Occupant, Slice};
@@ -9,36 +9,53 @@ use super::{Cause, Culprit, End, Explanation, Part};
 /// So many stretches of each CPU are shown, the last ones; the JSON has all.
 const SLICES_MAX: usize = 12;
 
+/// A length of time for people: to the microsecond where it is long. The JSON has nanoseconds.
+pub fn readable(time: Span) -> String {
+    let ns = time.as_ns();
+    if ns < 10_000 || ns.is_multiple_of(1_000_000) {
+        return time.to_string();
+    }
+    let us = ns / 1_000 + u64::from(ns % 1_000 >= 500);
+    let text = format!("{}.{:03}", us / 1_000, us % 1_000);
+    format!("{}ms", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The same of an instant, which is counted from where the records begin.
+pub fn readable_at(at: Instant) -> String {
+    readable(at.late_since(Instant::ZERO))
+}
+
 impl Explanation {
     /// What happened, in plain words with numbers; `names` are those of the tasks, by their index.
     pub fn paragraph(&self, names: &[&str]) -> String {
         let job = named(names, self.job);
-        let late = self.tardiness();
+        let late = readable(self.tardiness());
+        let until = readable_at(self.until);
         let ended = match self.end {
-            End::Finished => format!("finished at {}, {late} late", self.until),
-            End::Dropped => format!("was dropped at {} when its task left", self.until),
+            End::Finished => format!("finished at {until}, {late} late"),
+            End::Dropped => format!("was dropped at {until} when its task left"),
             End::Unfinished => format!(
-                "was not finished at {}, {late} after that, with {} to go",
-                self.until, self.remaining
+                "was not finished at {until}, {late} after that, with {} to go",
+                readable(self.remaining)
             ),
         };
         let parts: Vec<String> = self
             .parts
             .iter()
-            .map(|&(part, time)| format!("{time} {}", part_text(names, part)))
+            .map(|&(part, time)| format!("{} {}", readable(time), part_text(names, part)))
             .collect();
         let went = match parts.is_empty() {
             true => String::new(),
             false => format!(
                 " Of the {} from its release it spent {}.",
-                self.until.late_since(self.release),
+                readable(self.until.late_since(self.release)),
                 parts.join(", ")
             ),
         };
         format!(
             "{job}, released at {} and due at {}, {ended}.{went} {}",
-            self.release,
-            self.deadline,
+            readable_at(self.release),
+            readable_at(self.deadline),
             self.verdict(names)
         )
     }
@@ -94,13 +111,14 @@ impl Explanation {
                 } else {
                     format!(" (CPU {})", share.cpus)
                 };
-                format!("{} {}{at}", share.time, culprit_text(names, *culprit))
+                let time = readable(share.time);
+                format!("{time} {}{at}", culprit_text(names, *culprit))
             })
         };
         let since = if self.since < self.release {
             format!(
                 ", counted from {}, when the row of late jobs began",
-                self.since
+                readable_at(self.since)
             )
         } else {
             String::new()
@@ -200,5 +218,6 @@ fn slice_text(names: &[&str], slice: &Slice) -> String {
     let shift = slice.shifted_from.map_or_else(String::new, |cpu| {
         format!(" (shifted from CPU {})", CpuSet::single(cpu))
     });
-    format!("{} - {}: {who}{shift}", slice.from, slice.to)
+    let (from, to) = (readable_at(slice.from), readable_at(slice.to));
+    format!("{from} - {to}: {who}{shift}")
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use shiftwork_model::{JobId, Recorder as _, Span};
 use shiftwork_report::{Heading, table};
 use shiftwork_service::recorder::{Recording, Tale, Told, utc};
+use shiftwork_trace::explain::{readable, readable_at};
 use shiftwork_trace::{Counters, RunSummary, perfetto};
 
 use crate::failure::{Answer, Failure};
@@ -40,13 +41,14 @@ pub fn show(path: &str, trace: Option<&Path>, console: &mut Console) -> Result<A
         console.json_line(&value)?;
         return Ok(Answer::Yes);
     }
-    let span = Span::from_ns(recording.until_ns.saturating_sub(recording.since_ns));
+    let span = recording.until_ns.saturating_sub(recording.since_ns);
     console.line(format!(
-        "{}: {span} until {}, {} facts; instants count from {} before",
+        "{}: {} until {}, {} facts; instants count from {} before",
         input.path,
+        readable(Span::from_ns(span)),
         utc(recording.unix_ns),
         recording.facts.len(),
-        Span::from_ns(tale.until.as_ns()),
+        readable_at(tale.until),
     ))?;
     let heading = Heading {
         policy: &recording.policy,
@@ -63,7 +65,7 @@ pub fn show(path: &str, trace: Option<&Path>, console: &mut Console) -> Result<A
         console.line("\nOther deadlines that were missed:")?;
     }
     for told in told.iter().skip(EXPLAINED_MAX) {
-        let due = told.explanation.deadline;
+        let due = readable_at(told.explanation.deadline);
         let (job, cause) = (told.job_name(), told.cause());
         console.line(format!("  {job}, due at {due}: {cause}"))?;
     }
