@@ -14,6 +14,7 @@ pub mod limits;
 pub mod metrics;
 pub mod observations;
 pub mod recorder;
+mod reports;
 pub mod reservation;
 pub mod run;
 pub mod socket;

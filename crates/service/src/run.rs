@@ -11,6 +11,7 @@ use shiftwork_model::{Instant, Span};
 
 use crate::agent::{Agent, News};
 use crate::config::Config;
+use crate::reports::Reports;
 use crate::socket::Server;
 
 /// Whoever is late is noticed so soon, and signals are heard.
@@ -85,9 +86,10 @@ pub fn run(
     server: &mut Server,
     owner: &mut dyn Owner,
 ) -> Result<Ended, LiveError> {
+    let mut reports = Reports::default();
     loop {
         let news = agent.look(now())?;
-        tell(agent, &news, owner);
+        tell(agent, &news, &mut reports, owner);
         agent.mind_own_time(now(), used());
         if let Some(reason) = news.unloaded {
             return Ok(Ended::Unloaded(reason));
@@ -136,19 +138,28 @@ fn wait(agent: &Agent, server: &Server) -> io::Result<()> {
     }
 }
 
-fn tell(agent: &Agent, news: &News, owner: &mut dyn Owner) {
+fn tell(agent: &Agent, news: &News, reports: &mut Reports, owner: &mut dyn Owner) {
+    let now = now();
     for trouble in &news.troubles {
         owner.say(trouble);
     }
     for turn in &news.turns {
-        owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
+        if reports.may_tell(turn.task, now) {
+            owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
+        }
     }
     for miss in &news.misses {
-        let holder = agent.holder(miss.task);
-        let name = holder.map_or("?", |holder| holder.name.as_str());
+        if reports.may_tell(miss.task, now) {
+            let holder = agent.holder(miss.task);
+            let name = holder.map_or("?", |holder| holder.name.as_str());
+            let task = miss.task.index();
+            owner.say(&format!("task {task} ({name}) missed its deadline"));
+        }
+    }
+    for (task, count) in reports.left_out(now) {
         owner.say(&format!(
-            "task {} ({name}) missed its deadline",
-            miss.task.index()
+            "task {}: {count} more such reports left out",
+            task.index()
         ));
     }
 }

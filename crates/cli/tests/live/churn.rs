@@ -80,7 +80,7 @@ impl World {
         let said = self.agent.said();
         let lines = said
             .lines()
-            .filter(|line| !line.ends_with("missed its deadline"));
+            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("left out"));
         lines.collect::<Vec<_>>().join("\n")
     }
 
