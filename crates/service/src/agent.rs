@@ -297,7 +297,8 @@ impl Agent {
         }
     }
 
-    /// What nobody waits for: looks whether the threads that are observed are there, and writes metrics. What went wrong.
+    /// What nobody waits for: looks whether the threads are there that the kernel does not know, and writes metrics. What went
+    /// wrong.
     fn do_chores(&mut self, now: Instant) -> Option<String> {
         const OFTEN: Span = Span::from_s(1);
         if self.chores_at + OFTEN > now {
@@ -306,6 +307,11 @@ impl Agent {
         self.chores_at = now;
         for task in self.observations.expire(now, threads::is_there) {
             self.end_observing(task);
+        }
+        let waiting = self.ledger.holders().filter(|(_, it)| !it.is_served);
+        let gone = waiting.filter(|(_, it)| !threads::is_there(&it.thread));
+        for task in gone.map(|(task, _)| task).collect::<Vec<_>>() {
+            self.gone(task);
         }
         let path = self.config.metrics.clone()?;
         let written = metrics::write(&path, &self.status(now));

@@ -70,9 +70,18 @@ pub(crate) fn group_of(process: u32) -> Option<String> {
     Some(group(&text).to_owned())
 }
 
-/// Whether the thread is there, and not another with its number.
+/// Whether the thread is there, and neither another with its number nor what is left of it until its parent asks.
 pub fn is_there(thread: &Thread) -> bool {
-    find(thread.thread).is_ok_and(|found| found.thread == *thread)
+    let stat = fs::read(format!("/proc/{}/stat", thread.thread)).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
+    let started = started_and_class(&stat).map(|(started, _)| started);
+    started == Some(thread.started) && !has_ended(&stat)
+}
+
+/// By its state, which follows the name.
+fn has_ended(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    matches!(state.trim_start().chars().next(), Some('Z' | 'X' | 'x'))
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
@@ -130,6 +139,24 @@ mod tests {
             ..found.thread
         };
         assert!(!is_there(&other));
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_there_whoever_still_asks() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let found = find(child.id()).unwrap();
+        assert!(is_there(&found.thread));
+        child.kill().unwrap();
+        // Nobody has asked how it ended: its number is still its own.
+        while is_there(&found.thread) {
+            std::thread::yield_now();
+        }
+        assert_eq!(find(child.id()).unwrap().thread, found.thread);
+        child.wait().unwrap();
+        assert!(!is_there(&found.thread));
     }
 
     #[test]

@@ -499,6 +499,11 @@ const TESTS: &[Test] = &[
         service::reservations_outlive_the_agent,
     ),
     Test::new(
+        "who_waits_for_a_reservation_and_ends_is_forgotten",
+        Group::Function,
+        service::who_waits_and_ends_is_forgotten,
+    ),
+    Test::new(
         "only_the_group_may_ask_and_only_for_its_own",
         Group::Function,
         service::only_the_group_may_ask_and_only_for_its_own,

@@ -7,10 +7,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::faults::{goes_on, wait_for, wait_for_state};
+use crate::faults::{Offline, goes_on, wait_for, wait_for_state};
 
 /// A user without privileges, and the group of that name.
 const NOBODY: u32 = 65_534;
@@ -287,6 +288,32 @@ pub fn reservations_outlive_the_agent() -> Result<(), String> {
         Some(0) => Ok(()),
         other => Err(format!("it ended by {other:?}: {}", agent.said())),
     }
+}
+
+/// Who has lost its reservation, since its CPU went or since it asked for one that it cannot have, waits to have it again, or
+/// ends: then nobody waits any more, although the kernel told of nothing.
+pub fn who_waits_and_ends_is_forgotten() -> Result<(), String> {
+    let mut agent = Agent::start("")?;
+    let there = agent.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
+    let elsewhere = agent.admit("--cost 2ms --period 10ms --cpus 2", "naps 300 5000")?;
+    let _offline = Offline::take(1)?;
+    let mut cpus = CpuSet::new();
+    // None of the agent's.
+    cpus.set(0);
+    let number = i32::try_from(elsewhere).ok().and_then(Pid::from_raw);
+    sched_setaffinity(number, &cpus).map_err(|error| error.to_string())?;
+    wait_for("both to wait", || {
+        let tasks = agent.status().ok()?["tasks"].clone();
+        let tasks = tasks.as_array()?;
+        let wait = tasks.iter().filter(|task| task["state"] != "admitted");
+        (wait.count() == 2).then_some(())
+    })?;
+    for id in [there, elsewhere] {
+        agent.end_program(id)?;
+    }
+    wait_for("nobody to wait", || {
+        agent.tasks().ok()?.is_empty().then_some(())
+    })
 }
 
 /// Members of the group may ask for their own threads and no others, everybody else may not ask.
