@@ -24,7 +24,7 @@ use crate::observations::Observations;
 use crate::recorder::{Clerk, Folder, Recorder};
 use crate::run::unix_ns;
 use crate::state::StateFile;
-use crate::{metrics, threads};
+use crate::{metrics, privileges, threads};
 
 /// How many tasks the scheduler in the kernel takes; one number is kept for questions of what would fit.
 const TASKS_MAX: usize = 1_023;
@@ -97,6 +97,11 @@ impl Agent {
             order,
             reserve: config.terms.reserve,
             trace_bytes: TRACE_BYTES,
+        })?;
+        // Before other threads begin, which would keep theirs.
+        privileges::drop_others().map_err(|error| LiveError::System {
+            doing: "give up privileges".to_owned(),
+            error,
         })?;
         let ledger = Ledger::new(Rules {
             cpus,

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod limits;
 pub mod metrics;
 pub mod observations;
+mod privileges;
 pub mod recorder;
 mod reports;
 pub mod reservation;

@@ -39,13 +39,14 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     let path = args.state.clone().unwrap_or_else(state_path);
     make_folder(&path)?;
     let state = StateFile::at(path).map_err(|error| machine(&error))?;
-    catch_interrupts();
     catch_termination();
     let hung_up = Arc::new(AtomicBool::new(false));
     // Without a handler SIGHUP ends the agent, which is no worse than to refuse.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hung_up));
     let started = Agent::start(config, state, online, now());
     let (mut agent, news) = started.map_err(|error| machine(&error))?;
+    // By a thread, which begins with what the agent has kept of its privileges.
+    catch_interrupts();
     let mut owner = Told {
         args,
         console,

@@ -316,11 +316,41 @@ pub fn who_waits_and_ends_is_forgotten() -> Result<(), String> {
     })
 }
 
+/// Whether all threads of the agent may do what its work takes, and no more.
+fn has_given_up_privileges(agent: &Agent) -> Result<(), String> {
+    /// CAP_KILL, CAP_IPC_LOCK, CAP_SYS_NICE and CAP_BPF.
+    const KEPT: u64 = 1 << 5 | 1 << 14 | 1 << 23 | 1 << 39;
+    let threads = fs::read_dir(format!("/proc/{}/task", agent.id()?));
+    let mut seen = 0;
+    for thread in threads.map_err(|error| error.to_string())? {
+        let path = thread.map_err(|error| error.to_string())?.path();
+        let status = fs::read_to_string(path.join("status")).map_err(|error| error.to_string())?;
+        let field = |name: &str| {
+            let mut lines = status.lines();
+            lines.find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+        };
+        let capabilities = ["CapEff:", "CapPrm:", "CapInh:"].map(|name| {
+            let digits = field(name).unwrap_or_default();
+            u64::from_str_radix(&digits, 16).ok()
+        });
+        let is_bound = field("NoNewPrivs:").as_deref() == Some("1");
+        if capabilities != [Some(KEPT), Some(KEPT), Some(0)] || !is_bound {
+            return Err(format!("{}: {status}", path.display()));
+        }
+        seen += 1;
+    }
+    match seen {
+        0 | 1 => Err("the agent's threads are not to be found".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 /// Members of the group may ask for their own threads and no others, everybody else may not ask.
 pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
     fs::create_dir_all("/etc").map_err(|error| error.to_string())?;
     fs::write("/etc/group", "root:x:0:\nnogroup:x:65534:\n").map_err(|error| error.to_string())?;
     let mut agent = Agent::start("group = \"nogroup\"\n[limits.user]\ntasks = 1")?;
+    has_given_up_privileges(&agent)?;
     let roots = agent.admit("--cost 1ms --period 10ms", "naps 300 5000")?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let ask = |group: u32, words: &[&str]| {
