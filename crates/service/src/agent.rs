@@ -261,7 +261,11 @@ impl Agent {
                 Vec::new()
             }
             (FactKind::Demoted { asked }, Some(task)) => {
-                let turn = self.ledger.asked(task, asked, &mut self.kernel);
+                // A fact may be older than what came of it: what counts is what the thread is bound to now.
+                let holder = self.ledger.holder(task);
+                let found = holder.and_then(|it| threads::find(it.thread.thread).ok());
+                let cpus = found.map_or(asked, |it| it.cpus);
+                let turn = self.ledger.asked(task, cpus, &mut self.kernel);
                 turn.into_iter().collect()
             }
             (

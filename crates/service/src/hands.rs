@@ -6,7 +6,8 @@ use crate::reservation::{Denial, Reservation, Thread};
 
 /// A machine that schedules threads by their reservations. Nothing here decides whether they fit.
 pub trait Hands {
-    /// The thread is scheduled by this reservation from now on, as task `task`, and bound to its CPUs.
+    /// The thread is scheduled by this reservation from now on, as task `task`, and bound to its CPUs. Nothing happens if
+    /// it is so already.
     ///
     /// # Errors
     /// [`Denial::Missing`] if the thread is not there any more; anything else if the machine or the kernel refuses. Then

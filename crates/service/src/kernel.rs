@@ -88,16 +88,21 @@ impl Hands for Kernel {
         let before = find(thread.thread)?.cpus;
         self.bind_or_back(pid, thread.thread, &before, &reservation.cpus)?;
         let admitted = self.standing.admit(task, &asked(pid, reservation));
-        let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
-        match admitted {
-            // Only now is it certain that nobody else had the number in between.
-            Ok(true) if is_there(thread) => Ok(()),
-            Ok(true) => {
-                self.dismiss(task);
-                Err(missing())
+        // Only now is it certain that nobody else had the number in between.
+        match (admitted, is_there(thread)) {
+            (Ok(true), true) => Ok(()),
+            // It takes part already, or asks for other CPUs by now, of which a fact will tell.
+            (Ok(false), true) => Ok(()),
+            (Ok(took_part), false) => {
+                if took_part {
+                    self.dismiss(task);
+                }
+                Err(Denial::Missing(format!(
+                    "thread {} any more",
+                    thread.thread
+                )))
             }
-            Ok(false) => Err(missing()),
-            Err(error) => {
+            (Err(error), _) => {
                 let _ = self.standing.bind(pid, &before);
                 Err(denial(&error))
             }

@@ -269,10 +269,11 @@ impl Ledger {
     /// # Errors
     /// If there is no such task.
     pub fn dismiss(&mut self, task: TaskId, hands: &mut dyn Hands) -> Result<(), Denial> {
-        let holder = self.holders.get(&task).ok_or_else(|| missing(task))?;
-        if holder.is_served {
-            hands.dismiss(task);
+        if !self.holders.contains_key(&task) {
+            return Err(missing(task));
         }
+        // One that is not served may still be waited for there.
+        hands.dismiss(task);
         self.left(task);
         Ok(())
     }
@@ -291,9 +292,16 @@ impl Ledger {
     }
 
     /// The task's thread has asked the kernel for these CPUs of the machine, and is not served since. It is again
-    /// if it may have them.
+    /// if it may have them. That may have been heard before, or be what the thread was bound to meanwhile.
     pub fn asked(&mut self, task: TaskId, cpus: CpuSet, hands: &mut dyn Hands) -> Option<Turn> {
         let holder = self.holders.get_mut(&task)?;
+        if holder.is_served && holder.reservation.cpus == cpus {
+            let turns = self.serve_again([task].into_iter(), hands);
+            // That it goes on as before is no news.
+            return turns
+                .into_iter()
+                .find(|_| !self.holders.contains_key(&task));
+        }
         holder.is_served = false;
         let lost = |what: &str| {
             Some(Turn {
@@ -352,6 +360,7 @@ impl Ledger {
                 }
                 // The report that it is gone is on its way, or never comes since nobody knows it.
                 Err(denial) => {
+                    hands.dismiss(task);
                     self.left(task);
                     turns.push(Turn {
                         task,

@@ -504,6 +504,11 @@ const TESTS: &[Test] = &[
         service::who_waits_and_ends_is_forgotten,
     ),
     Test::new(
+        "who_asks_for_more_than_the_agent_has_keeps_what_it_has",
+        Group::Function,
+        service::who_asks_for_too_many_cpus_has_some,
+    ),
+    Test::new(
         "only_the_group_may_ask_and_only_for_its_own",
         Group::Function,
         service::only_the_group_may_ask_and_only_for_its_own,

@@ -290,6 +290,33 @@ pub fn reservations_outlive_the_agent() -> Result<(), String> {
     }
 }
 
+/// The program may use these CPUs from now on.
+fn bind(id: u32, cpus: &[usize]) -> Result<(), String> {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu));
+    let number = i32::try_from(id).ok().and_then(Pid::from_raw);
+    sched_setaffinity(number, &set).map_err(|error| error.to_string())
+}
+
+/// Who asks for more CPUs than the agent has keeps its reservation on those that are the agent's, and stays there.
+pub fn who_asks_for_too_many_cpus_has_some() -> Result<(), String> {
+    let mut agent = Agent::start("")?;
+    let id = agent.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
+    let is_there = |agent: &Agent| {
+        let task = agent.status()?["tasks"][0].clone();
+        let fits = task["cpus"] == "2,3" && task["state"] == "admitted";
+        match fits && task["process"] == id {
+            true => Ok(()),
+            false => Err(format!("{task}\n{}", agent.said())),
+        }
+    };
+    bind(id, &[0, 2, 3])?;
+    wait_for("the task to move", || is_there(&agent).ok())?;
+    // What the agent did for that was told as well, which is nothing new.
+    std::thread::sleep(Duration::from_millis(500));
+    is_there(&agent)
+}
+
 /// Who has lost its reservation, since its CPU went or since it asked for one that it cannot have, waits to have it again, or
 /// ends: then nobody waits any more, although the kernel told of nothing.
 pub fn who_waits_and_ends_is_forgotten() -> Result<(), String> {
@@ -297,11 +324,8 @@ pub fn who_waits_and_ends_is_forgotten() -> Result<(), String> {
     let there = agent.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
     let elsewhere = agent.admit("--cost 2ms --period 10ms --cpus 2", "naps 300 5000")?;
     let _offline = Offline::take(1)?;
-    let mut cpus = CpuSet::new();
-    // None of the agent's.
-    cpus.set(0);
-    let number = i32::try_from(elsewhere).ok().and_then(Pid::from_raw);
-    sched_setaffinity(number, &cpus).map_err(|error| error.to_string())?;
+    // That is none of the agent's.
+    bind(elsewhere, &[0])?;
     wait_for("both to wait", || {
         let tasks = agent.status().ok()?["tasks"].clone();
         let tasks = tasks.as_array()?;

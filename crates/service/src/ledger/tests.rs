@@ -14,6 +14,8 @@ use crate::limits::Quota;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Obedient {
     served: BTreeMap<TaskId, (Thread, Reservation)>,
+    /// Who asked for other CPUs, and has the number for when it is served again.
+    demoted: BTreeMap<TaskId, Thread>,
     /// Threads that are gone, of which nobody has told yet.
     gone: Vec<u32>,
 }
@@ -25,6 +27,19 @@ impl Obedient {
             false => Ok(()),
         }
     }
+
+    /// The task's thread asks for other CPUs, and is not served for that.
+    fn asks(&mut self, task: TaskId) {
+        if let Some((thread, _)) = self.served.remove(&task) {
+            self.demoted.insert(task, thread);
+        }
+    }
+
+    /// The task's thread ends.
+    fn ends(&mut self, task: TaskId) {
+        self.served.remove(&task);
+        self.demoted.remove(&task);
+    }
 }
 
 impl Hands for Obedient {
@@ -35,10 +50,15 @@ impl Hands for Obedient {
         reservation: &Reservation,
     ) -> Result<(), Denial> {
         self.find(thread)?;
-        let before = self
-            .served
-            .insert(task, (thread.clone(), reservation.clone()));
-        assert_eq!(before, None, "task {task:?} is served already");
+        let number = self.served.get(&task).map(|(thread, _)| thread);
+        let number = self.demoted.get(&task).or(number);
+        assert!(
+            number.is_none_or(|it| it == thread),
+            "{task:?} is {number:?} still"
+        );
+        self.demoted.remove(&task);
+        let reserved = self.served.entry(task);
+        reserved.or_insert_with(|| (thread.clone(), reservation.clone()));
         Ok(())
     }
 
@@ -56,10 +76,7 @@ impl Hands for Obedient {
     }
 
     fn dismiss(&mut self, task: TaskId) {
-        assert!(
-            self.served.remove(&task).is_some(),
-            "nobody serves {task:?}"
-        );
+        self.ends(task);
     }
 }
 
@@ -264,12 +281,14 @@ fn who_asks_the_kernel_for_other_cpus_has_them_if_they_have_room() {
     let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
     admit(&mut ledger, &mut hands, 2, reservation(9, 10, "1")).unwrap();
     let both: CpuSet = "0-1".parse().unwrap();
-    // The machine has dismissed it when it asked.
-    hands.dismiss(task);
+    hands.asks(task);
     let turn = ledger.asked(task, both, &mut hands).unwrap();
     assert_eq!(turn.what, "has its reservation again");
     assert_eq!(hands.served[&task].1.cpus, both);
-    hands.dismiss(task);
+    // That it was bound there is told as well.
+    assert_eq!(ledger.asked(task, both, &mut hands), None);
+    assert!(ledger.holder(task).unwrap().is_served);
+    hands.asks(task);
     let turn = ledger
         .asked(task, "1".parse().unwrap(), &mut hands)
         .unwrap();
@@ -287,4 +306,16 @@ fn who_asks_the_kernel_for_other_cpus_has_them_if_they_have_room() {
     // What it had on both CPUs counts for a while.
     ledger.advance(Instant::ZERO + Span::from_s(1), &mut hands);
     assert!(ledger.holder(task).unwrap().is_served, "{turn:?}");
+}
+
+#[test]
+fn who_has_asked_and_waits_gives_back_the_number_too() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
+    hands.asks(task);
+    ledger.asked(task, "7".parse().unwrap(), &mut hands);
+    ledger.dismiss(task, &mut hands).unwrap();
+    ledger.advance(Instant::ZERO + Span::from_s(1), &mut hands);
+    let next = admit(&mut ledger, &mut hands, 2, reservation(5, 10, "0"));
+    assert_eq!(next.unwrap().0, task);
 }

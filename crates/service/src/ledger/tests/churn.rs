@@ -152,7 +152,7 @@ fn step(world: &mut World, ledger: &mut Ledger) -> String {
             // The machine knows first that its thread is gone.
             let holder = ledger.holder(task).unwrap().clone();
             world.gives_back(&holder);
-            world.hands.served.remove(&task);
+            world.hands.ends(task);
             ledger.left(task);
             format!("{task:?} is gone")
         }
@@ -162,9 +162,15 @@ fn step(world: &mut World, ledger: &mut Ledger) -> String {
             };
             let holder = ledger.holder(task).unwrap().clone();
             world.changes(&holder);
-            world.hands.served.remove(&task);
+            world.hands.asks(task);
             let cpus = CpuSet::from_bits(world.random.below(1 << (CPUS + 1)));
             ledger.asked(task, cpus, &mut world.hands);
+            // Now and then that is told once more, or where it was bound to.
+            if world.random.below(2) == 0 {
+                ledger.asked(task, cpus, &mut world.hands);
+            } else if let Some(holder) = ledger.holder(task) {
+                ledger.asked(task, holder.reservation.cpus, &mut world.hands);
+            }
             format!("{task:?} asks for {cpus}")
         }
         14 => {
@@ -194,6 +200,7 @@ fn restart(world: &mut World, ledger: &mut Ledger) {
     let remembered: Vec<Holder> = ledger.holders().map(|(_, it)| it.clone()).collect();
     let rules = ledger.rules().clone();
     world.hands.served.clear();
+    world.hands.demoted.clear();
     *ledger = Ledger::new(rules);
     for cpu in (CpuSet::first(CPUS) - world.online).iter() {
         ledger.cpu_offline(world.now, cpu, &mut world.hands);
@@ -242,6 +249,12 @@ fn check(world: &World, ledger: &Ledger) -> Result<(), String> {
         }
         if ledger.promise(task).is_some() != holder.is_served {
             return Err(format!("{task:?} is promised {:?}", ledger.promise(task)));
+        }
+    }
+    for (&task, thread) in &world.hands.demoted {
+        let holder = ledger.holder(task);
+        if holder.is_none_or(|it| it.thread != *thread || it.is_served) {
+            return Err(format!("{task:?} is {thread:?} still, and {holder:?}"));
         }
     }
     let known = ledger.holders().count();
