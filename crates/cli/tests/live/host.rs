@@ -3,10 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::num::NonZero;
 use std::process::ExitCode;
-use std::sync::{Mutex, MutexGuard};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Arguments;
@@ -49,16 +46,7 @@ const MACHINES: &[Machine] = &[
         label: "",
         accel: Accel::Icount,
         kernel: || KernelChoice::Newest,
-        groups: &[Group::Latency],
-        is_debian: false,
-        slowness: 30,
-        only_long: false,
-    },
-    Machine {
-        label: "",
-        accel: Accel::Icount,
-        kernel: || KernelChoice::Newest,
-        groups: &[Group::Deadline],
+        groups: &[Group::Latency, Group::Deadline],
         is_debian: false,
         slowness: 30,
         only_long: false,
@@ -150,10 +138,6 @@ const UNSTEADY_MAX: usize = 5;
 /// How often whoever failed is tried again.
 const MORE_TRIES: usize = 2;
 
-/// How many machines are emulated at once, where there are as many CPUs, of those whose clock counts instructions: each keeps
-/// one busy, however many CPUs it has itself, and does not mind how fast that is.
-const AT_ONCE: usize = 2;
-
 /// What became of all tests.
 ///
 /// The emulator shares its host with whatever else runs there, which even a clock that counts
@@ -241,8 +225,10 @@ pub fn run(tests: &'static [Test]) -> ExitCode {
     println!("\nrunning {} tests", all.count());
     match Emulator::find_or_fetch() {
         Ok(emulator) => {
-            tally = on_machines(&emulator, &boots, tally);
-            tally = again(&emulator, &boots, tally);
+            for (machine, tests) in &boots {
+                on_machine(&emulator, machine, tests, &mut tally);
+            }
+            again(&emulator, &boots, &mut tally);
             on_this_machine(&here, &mut tally);
         }
         Err(unavailable) => {
@@ -296,44 +282,12 @@ fn close(tally: &Tally, took: Duration) -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// All of them: first those whose clock is this machine's, one after the other, then the others, a few at once.
-fn on_machines(
-    emulator: &Emulator,
-    boots: &[(&Machine, Vec<(String, &Test)>)],
-    tally: Tally,
-) -> Tally {
-    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    let counts = |boot: &&(&Machine, _)| boot.0.accel == Accel::Icount;
-    let tally = Mutex::new(tally);
-    for (machine, tests) in boots.iter().filter(|boot| !counts(boot)) {
-        on_machine(emulator, machine, tests, &tally);
-    }
-    let next = Mutex::new(boots.iter().filter(counts));
-    thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(cpus) {
-            scope.spawn(|| {
-                loop {
-                    // Not kept while the machine runs.
-                    let taken = held(&next).next();
-                    let Some((machine, tests)) = taken else { break };
-                    on_machine(emulator, machine, tests, &tally);
-                }
-            });
-        }
-    });
-    tally.into_inner().unwrap()
-}
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap()
-}
-
 /// Boots as often as needed: a test that takes the kernel with it does not take those that follow.
 fn on_machine(
     emulator: &Emulator,
     machine: &Machine,
     tests: &[(String, &Test)],
-    tally: &Mutex<Tally>,
+    tally: &mut Tally,
 ) {
     let mut rest = tests;
     while !rest.is_empty() {
@@ -342,12 +296,8 @@ fn on_machine(
     }
 }
 
-/// Runs those that failed again, each in a boot of its own, one at a time; if they are too many, that was it.
-fn again(
-    emulator: &Emulator,
-    boots: &[(&Machine, Vec<(String, &Test)>)],
-    mut tally: Tally,
-) -> Tally {
+/// Runs those that failed again, each in a boot of its own; if they are too many, that was it.
+fn again(emulator: &Emulator, boots: &[(&Machine, Vec<(String, &Test)>)], tally: &mut Tally) {
     tally.unsteady.clone_from(&tally.pending);
     let is_broken = tally.pending.len() > UNSTEADY_MAX;
     for more in (0..MORE_TRIES).rev() {
@@ -358,17 +308,14 @@ fn again(
             all.for_each(|name| tally.record(name, false, "", &[]));
             break;
         }
-        let alone = Mutex::new(tally);
         for (machine, tests) in boots {
             for test in tests.iter().filter(|(name, _)| pending.contains(name)) {
-                on_machine(emulator, machine, std::slice::from_ref(test), &alone);
+                on_machine(emulator, machine, std::slice::from_ref(test), tally);
             }
         }
-        tally = alone.into_inner().unwrap();
     }
     // What is tested on this machine has no emulator to blame.
     tally.is_last_try = true;
-    tally
 }
 
 /// Runs tests in one boot; returns how many of them, at least one, have a verdict now.
@@ -376,23 +323,23 @@ fn one_boot(
     emulator: &Emulator,
     machine: &Machine,
     tests: &[(String, &Test)],
-    tally: &Mutex<Tally>,
+    tally: &mut Tally,
 ) -> usize {
     let kernel = match emulator.kernel(&(machine.kernel)()) {
         Ok(kernel) => kernel,
         Err(unavailable) => {
-            held(tally).record_all(tests, true, &unavailable.to_string());
+            tally.record_all(tests, true, &unavailable.to_string());
             return tests.len();
         }
     };
     let boot = match boot(emulator, machine, tests) {
         Ok(boot) => boot,
         Err(BootError::Unavailable(unavailable)) => {
-            held(tally).record_all(tests, true, &unavailable.to_string());
+            tally.record_all(tests, true, &unavailable.to_string());
             return tests.len();
         }
         Err(error) => {
-            held(tally).record_all(tests, false, &error.to_string());
+            tally.record_all(tests, false, &error.to_string());
             return tests.len();
         }
     };
@@ -413,7 +360,7 @@ fn one_boot(
         }
         Step::Ended { passed, took_ms } => {
             let name = running.take().unwrap_or_default();
-            held(tally).record(&name, passed, &format!(" ({took_ms} ms)"), &said);
+            tally.record(&name, passed, &format!(" ({took_ms} ms)"), &said);
             done += 1;
             has_failed |= !passed;
         }
@@ -430,11 +377,11 @@ fn one_boot(
     };
     if let Some(name) = running {
         said.push(why);
-        held(tally).record(&name, false, "", &said);
+        tally.record(&name, false, "", &said);
         done += 1;
     } else if done < tests.len() && !has_failed {
         // Nothing says that it would go better another time.
-        held(tally).record_all(&tests[done..], false, &why);
+        tally.record_all(&tests[done..], false, &why);
         done = tests.len();
     }
     done
