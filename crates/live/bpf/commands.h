@@ -50,11 +50,12 @@ int set_cache(struct sw_cache *a)
 
 /*
  * Moves a thread, 0: the first, from one of the queues into another. A rare thing, so the queue may be looked
- * through.
+ * through. The CPU where it might run may be idle, with nothing else that would make it look.
  */
 static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
 {
 	struct task_struct *p;
+	s32 cpu;
 
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, from, 0) {
@@ -62,6 +63,10 @@ static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice);
 		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
+		if (to == SW_QUEUE_OF_ALL) {
+			cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+			scx_bpf_kick_cpu(cpu >= 0 ? cpu : scx_bpf_task_cpu(p), SCX_KICK_IDLE);
+		}
 		break;
 	}
 	bpf_rcu_read_unlock();
