@@ -44,7 +44,7 @@ pub fn follows_at_once_in_the_kernel() -> Result<(), String> {
 
 fn follows_at_once(machine: &str) -> Result<(), String> {
     let set: TaskSet = shiftwork_taskset::read(BACKLOGGED).map_err(|error| error.to_string())?;
-    let runs = if crate::long() { 20 } else { 4 };
+    let runs = if crate::long() { 20 } else { 2 };
     let on = [&THREE_CPUS[..], &["--machine", machine, "--no-compare"]].concat();
     let mut all = Vec::new();
     for _ in 0..runs {
