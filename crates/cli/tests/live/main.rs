@@ -72,12 +72,14 @@ const TESTS: &[Test] = &[
         "a_run_of_nested_affinities_agrees_with_its_simulation",
         Group::Latency,
         agreement::of_nested_affinities,
-    ),
+    )
+    .within(120),
     Test::new(
         "a_run_of_arbitrary_affinities_agrees_with_its_simulation",
         Group::Latency,
         agreement::of_arbitrary_affinities,
-    ),
+    )
+    .within(120),
     Test::new(
         "a_run_under_fixed_priorities_agrees_with_its_simulation",
         Group::Latency,
@@ -92,7 +94,8 @@ const TESTS: &[Test] = &[
         "a_run_by_an_agent_agrees_with_its_simulation",
         Group::Latency,
         agreement::of_an_agent,
-    ),
+    )
+    .within(120),
     Test::new(
         "a_calibration_predicts_what_an_agent_does",
         Group::Latency,
