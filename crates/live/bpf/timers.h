@@ -69,6 +69,19 @@ static __always_inline u64 earlier(u32 which, u64 at)
 	return at;
 }
 
+/*
+ * Where interrupts are off, kernels of 2026 take memory for what they do to a timer later on, of which there may be none
+ * for a moment; what is missed for that, background_due() makes good.
+ */
+static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
+{
+	u32 k;
+
+	bpf_for(k, 0, 16)
+		if (!bpf_timer_start(&t->timer, at, flags))
+			break;
+}
+
 /* Without the lock: makes the timer end then. 0: leaves it. */
 static __always_inline void arm(u32 which, u64 at)
 {
@@ -88,7 +101,7 @@ static __always_inline void arm(u32 which, u64 at)
 	bpf_for(k, 0, 8) {
 		u64 latest;
 
-		bpf_timer_start(&t->timer, at, BPF_F_TIMER_ABS);
+		start_timer(t, at, BPF_F_TIMER_ABS);
 		latest = READ_ONCE(armed[which & 1]);
 		if (latest >= at)
 			break;
@@ -133,7 +146,7 @@ static __always_inline void arm_budget(u32 cpu, u64 now, s64 left)
 	}
 	t = bpf_map_lookup_elem(&budget_timers, &cpu);
 	if (t)
-		bpf_timer_start(&t->timer, left, BPF_F_TIMER_CPU_PIN);
+		start_timer(t, left, BPF_F_TIMER_CPU_PIN);
 }
 
 /* Charges what @cpu runs. Returns what is left of the budget, 0 if that need not be looked at. */
@@ -213,8 +226,17 @@ static int releases_due(void *map, u32 *key, struct sw_timer *t)
 	return 0;
 }
 
+/* Interrupts are on here, so that this timer starts again whatever others did. */
 static int background_due(void *map, u32 *key, struct sw_timer *t)
 {
+	u64 now = bpf_ktime_get_ns();
+	u32 k;
+
+	if (READ_ONCE(armed[RELEASES]) < now)
+		arm(RELEASES, release_all());
+	bpf_for(k, 0, cpu_count)
+		if (!agent_decides && READ_ONCE(cpu_at(k)->current))
+			arm_budget(k, now, check_budget(k));
 	arm(BACKGROUND, serve_background());
 	return 0;
 }
