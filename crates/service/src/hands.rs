@@ -6,13 +6,24 @@ use crate::reservation::{Denial, Reservation, Thread};
 
 /// A machine that schedules threads by their reservations. Nothing here decides whether they fit.
 pub trait Hands {
-    /// The thread is scheduled by this reservation from now on, as task `task`, and bound to its CPUs. Nothing happens if
-    /// it is so already.
+    /// The thread is scheduled by this reservation from now on, as task `task`, which was nobody's, and bound to its CPUs.
     ///
     /// # Errors
     /// [`Denial::Missing`] if the thread is not there any more; anything else if the machine or the kernel refuses. Then
     /// nothing has changed.
     fn admit(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        reservation: &Reservation,
+    ) -> Result<(), Denial>;
+
+    /// The thread, of which `task` has been the number, is scheduled by this reservation from now on, and bound to its
+    /// CPUs. Nothing happens if it is so already, or if the thread asks for other CPUs by now, of which will be told.
+    ///
+    /// # Errors
+    /// As of [`admit`](Self::admit).
+    fn serve_again(
         &mut self,
         task: TaskId,
         thread: &Thread,

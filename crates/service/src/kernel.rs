@@ -75,6 +75,37 @@ impl Kernel {
         }
         bound
     }
+
+    /// Whether the thread, bound to these CPUs before, takes part from now on, and did not yet. If not, it does already
+    /// or asks for other CPUs by now.
+    fn ask(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        reservation: &Reservation,
+        before: &CpuSet,
+    ) -> Result<bool, Denial> {
+        let pid = pid(thread)?;
+        self.bind_or_back(pid, thread.thread, before, &reservation.cpus)?;
+        let admitted = self.standing.admit(task, &asked(pid, reservation));
+        // Only now is it certain that nobody else had the number in between.
+        match (admitted, is_there(thread)) {
+            (Ok(admitted), true) => Ok(admitted),
+            (Ok(admitted), false) => {
+                if admitted {
+                    self.dismiss(task);
+                }
+                Err(Denial::Missing(format!(
+                    "thread {} any more",
+                    thread.thread
+                )))
+            }
+            (Err(error), _) => {
+                let _ = self.standing.bind(pid, before);
+                Err(denial(&error))
+            }
+        }
+    }
 }
 
 impl Hands for Kernel {
@@ -84,29 +115,29 @@ impl Hands for Kernel {
         thread: &Thread,
         reservation: &Reservation,
     ) -> Result<(), Denial> {
-        let pid = pid(thread)?;
         let before = find(thread.thread)?.cpus;
-        self.bind_or_back(pid, thread.thread, &before, &reservation.cpus)?;
-        let admitted = self.standing.admit(task, &asked(pid, reservation));
-        // Only now is it certain that nobody else had the number in between.
-        match (admitted, is_there(thread)) {
-            (Ok(true), true) => Ok(()),
-            // It takes part already, or asks for other CPUs by now, of which a fact will tell.
-            (Ok(false), true) => Ok(()),
-            (Ok(took_part), false) => {
-                if took_part {
-                    self.dismiss(task);
-                }
-                Err(Denial::Missing(format!(
-                    "thread {} any more",
-                    thread.thread
+        match self.ask(task, thread, reservation, &before)? {
+            true => Ok(()),
+            false => {
+                self.dismiss(task);
+                let _ = self.standing.bind(pid(thread)?, &before);
+                Err(Denial::Broken(format!(
+                    "the scheduler does not take thread {} as task {}",
+                    thread.thread,
+                    task.index()
                 )))
             }
-            (Err(error), _) => {
-                let _ = self.standing.bind(pid, &before);
-                Err(denial(&error))
-            }
         }
+    }
+
+    fn serve_again(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        reservation: &Reservation,
+    ) -> Result<(), Denial> {
+        let before = find(thread.thread)?.cpus;
+        self.ask(task, thread, reservation, &before).map(drop)
     }
 
     fn change(

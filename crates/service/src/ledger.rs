@@ -206,15 +206,16 @@ impl Ledger {
         });
         self.holdings
             .exchange(&holder.owner, None, Some(&holder.reservation));
-        self.holders.insert(
-            task,
-            Holder {
-                is_served: false,
-                ..holder
-            },
-        );
+        let holder = Holder {
+            is_served: false,
+            ..holder
+        };
+        self.holders.insert(task, holder.clone());
         match granted {
-            Ok(_) => self.serve_again([task].into_iter(), hands).pop(),
+            Ok(_) => {
+                let served = hands.admit(task, &holder.thread, &holder.reservation);
+                Some(self.serve(task, served, hands))
+            }
             Err(denial) => {
                 self.admitted.wait(claim);
                 Some(Turn {
@@ -251,7 +252,7 @@ impl Ledger {
             .map_err(|refusal| refused(&refusal))?;
         let done = match holder.is_served {
             true => hands.change(task, &holder.thread, &holder.reservation, &to),
-            false => hands.admit(task, &holder.thread, &to),
+            false => hands.serve_again(task, &holder.thread, &to),
         };
         done?;
         self.admitted = trial;
@@ -347,29 +348,32 @@ impl Ledger {
     ) -> Vec<Turn> {
         let mut turns = Vec::new();
         for task in tasks {
-            let Some(holder) = self.holders.get_mut(&task) else {
+            let Some(holder) = self.holders.get(&task) else {
                 continue;
             };
-            match hands.admit(task, &holder.thread, &holder.reservation) {
-                Ok(()) => {
-                    holder.is_served = true;
-                    turns.push(Turn {
-                        task,
-                        what: "has its reservation again".to_owned(),
-                    });
-                }
-                // The report that it is gone is on its way, or never comes since nobody knows it.
-                Err(denial) => {
-                    hands.dismiss(task);
-                    self.left(task);
-                    turns.push(Turn {
-                        task,
-                        what: format!("could not be served again: {denial}"),
-                    });
-                }
-            }
+            let served = hands.serve_again(task, &holder.thread, &holder.reservation);
+            turns.push(self.serve(task, served, hands));
         }
         turns
+    }
+
+    /// The task that waited is served, or could not be and is forgotten.
+    fn serve(&mut self, task: TaskId, served: Result<(), Denial>, hands: &mut dyn Hands) -> Turn {
+        let what = match served {
+            Ok(()) => {
+                if let Some(holder) = self.holders.get_mut(&task) {
+                    holder.is_served = true;
+                }
+                "has its reservation again".to_owned()
+            }
+            // The report that it is gone is on its way, or never comes since nobody knows it.
+            Err(denial) => {
+                hands.dismiss(task);
+                self.left(task);
+                format!("could not be served again: {denial}")
+            }
+        };
+        Turn { task, what }
     }
 
     fn grant(

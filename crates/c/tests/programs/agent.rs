@@ -28,6 +28,10 @@ impl Hands for Nobody {
         Ok(())
     }
 
+    fn serve_again(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
+        Ok(())
+    }
+
     fn change(
         &mut self,
         _: TaskId,

@@ -28,6 +28,12 @@ impl Obedient {
         }
     }
 
+    /// Whose number this is.
+    fn number(&self, task: TaskId) -> Option<&Thread> {
+        let served = self.served.get(&task).map(|(thread, _)| thread);
+        self.demoted.get(&task).or(served)
+    }
+
     /// The task's thread asks for other CPUs, and is not served for that.
     fn asks(&mut self, task: TaskId) {
         if let Some((thread, _)) = self.served.remove(&task) {
@@ -50,8 +56,18 @@ impl Hands for Obedient {
         reservation: &Reservation,
     ) -> Result<(), Denial> {
         self.find(thread)?;
-        let number = self.served.get(&task).map(|(thread, _)| thread);
-        let number = self.demoted.get(&task).or(number);
+        assert_eq!(self.number(task), None);
+        self.serve_again(task, thread, reservation)
+    }
+
+    fn serve_again(
+        &mut self,
+        task: TaskId,
+        thread: &Thread,
+        reservation: &Reservation,
+    ) -> Result<(), Denial> {
+        self.find(thread)?;
+        let number = self.number(task);
         assert!(
             number.is_none_or(|it| it == thread),
             "{task:?} is {number:?} still"
