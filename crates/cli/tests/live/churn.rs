@@ -5,6 +5,7 @@
 //! thread goes on.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -23,6 +24,9 @@ const CPUS: [u64; 3] = [1, 2, 3];
 const PROGRAMS_MAX: usize = 8;
 /// What one life of an agent may keep, in KiB.
 const KEPT_KIB: u64 = 16 << 10;
+
+/// What the kernel knows of a scheduler that it ends comes here.
+const TRACING: &str = "/sys/kernel/tracing";
 
 struct World {
     random: RandomStream,
@@ -62,6 +66,10 @@ fn failed(seed: u64, step: u32, what: &str, why: &str) -> String {
 
 impl World {
     fn new(seed: u64) -> Result<Self, String> {
+        for name in ["events/sched_ext/sched_ext_dump/enable", "tracing_on"] {
+            fs::write(format!("{TRACING}/{name}"), "1")
+                .map_err(|error| format!("{name}: {error}"))?;
+        }
         let agent = Agent::start("record-seconds = 0")?;
         let fresh = taken(agent.id()?)?;
         Ok(Self {
@@ -74,12 +82,14 @@ impl World {
         })
     }
 
-    /// What the agent said, but for who was late: the machine is emulated.
+    /// What the agent said, but for who was late: the machine is emulated. And what the kernel did.
     fn said(&self) -> String {
+        let dump = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
         let said = self.agent.said();
         let lines = said
             .lines()
-            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("left out"));
+            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("left out"))
+            .chain(dump.lines());
         lines.collect::<Vec<_>>().join("\n")
     }
 
