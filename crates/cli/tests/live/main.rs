@@ -430,7 +430,7 @@ const TESTS: &[Test] = &[
     Test::new(
         "threads_outlive_who_holds_a_standing_machine",
         Group::Function,
-        standing::threads_outlive_the_holder,
+        standing::holder::threads_outlive_the_holder,
     )
     .within(120),
     Test::new(
@@ -442,7 +442,7 @@ const TESTS: &[Test] = &[
     Test::new(
         "a_standing_machine_observes_ordinary_work",
         Group::Function,
-        standing::observes_ordinary_work,
+        standing::observed::observes_ordinary_work,
     ),
     Test::new(
         "fifo_stands_in_for_sched_ext",

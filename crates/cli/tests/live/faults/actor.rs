@@ -44,7 +44,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("wanders", &[seed, cpus]) => wanders(seed, cpus),
         ("floods", &[seed, messages]) => crate::hostile::floods(seed, messages),
         ("crowds", &[clients]) => crate::hostile::crowds(clients),
-        ("holds", threads) => crate::standing::hold(threads),
+        ("holds", threads) => crate::standing::holder::hold(threads),
         ("fifo", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Fifo),
         ("deadline", &[cpu, ms]) => ranks_higher(cpu, ms, Rank::Deadline),
         _ => {

@@ -1,0 +1,115 @@
+//! What is told of ordinary work.
+
+use shiftwork_live::standing::FactKind;
+use shiftwork_model::Span;
+
+use super::stage::{ALL, Stage, task, wish};
+use super::worker::{Doing, Worker};
+use crate::faults::{all_is_well, goes_on, wait_for};
+
+/// Of a thread that is observed is told what it does as ordinary work, and nothing else: it is no task. While it is a
+/// task it is told as that.
+pub fn observes_ordinary_work() -> Result<(), String> {
+    const OBSERVED: usize = 7;
+    let mut stage = Stage::load()?;
+    let (mut seen, other) = (Worker::start(Doing::Naps), Worker::start(Doing::Naps));
+    let observe = |stage: &mut Stage, of: &Worker, index| {
+        let observed = stage.standing.observe(task(index), of.id);
+        observed.map_err(|error| error.to_string())
+    };
+    if !observe(&mut stage, &seen, OBSERVED)? || observe(&mut stage, &other, OBSERVED)? {
+        return Err(String::from(
+            "it is not observed, or somebody else by its number",
+        ));
+    }
+    if observe(&mut stage, &seen, OBSERVED + 1).is_ok() {
+        return Err(String::from("one thread is observed by two numbers"));
+    }
+    if !observe(&mut stage, &other, OBSERVED + 1)? {
+        return Err(String::from("a second is not observed"));
+    }
+    if stage.admit(OBSERVED, &wish(&other, ALL))? {
+        return Err(String::from(
+            "somebody was admitted by the number of an observation",
+        ));
+    }
+    // A change of its affinity is neither waking up nor going to sleep.
+    for cpus in [0b1000, 0b0010, 0b1111] {
+        seen.binds_itself(cpus);
+        naps_are_whole(&mut stage, OBSERVED)?;
+    }
+    stage.must_admit(0, &wish(&seen, ALL))?;
+    let mark = stage.mark()?;
+    stage.hear(mark, 0, |what| *what == FactKind::Blocked)?;
+    let mark = stage.mark()?;
+    stage.hear(mark, 0, |what| *what == FactKind::Blocked)?;
+    if stage.count(mark, OBSERVED, |_| true) > 0 {
+        return Err(String::from(
+            "what it did as a task was told as of ordinary work, too",
+        ));
+    }
+    stage.dismiss(0)?;
+    naps_are_whole(&mut stage, OBSERVED)?;
+    let stopped = stage.standing.stop_observing(task(OBSERVED));
+    stopped.map_err(|error| error.to_string())?;
+    let mark = stage.mark()?;
+    goes_on(seen.number(), 3)?;
+    stage.take()?;
+    if stage.count(mark, OBSERVED, |_| true) > 0 {
+        return Err(String::from("it is still observed"));
+    }
+    stage.must_admit(OBSERVED, &wish(&other, ALL))?;
+    let mark = stage.mark()?;
+    stage.hear(mark, OBSERVED, |what| *what == FactKind::Running)?;
+    stage.dismiss(OBSERVED)?;
+    let mark = stage.mark()?;
+    if !observe(&mut stage, &seen, OBSERVED)? {
+        return Err(String::from("it is not observed again"));
+    }
+    stage.hear(mark, OBSERVED, |what| *what == FactKind::Woken)?;
+    seen.end();
+    stage.hear(mark, OBSERVED, |what| *what == FactKind::Left)?;
+    let is_of_a_task = |what: &FactKind| {
+        !matches!(
+            what,
+            FactKind::Woken | FactKind::Blocked | FactKind::Stopped { .. } | FactKind::Left
+        )
+    };
+    if stage.count(mark, OBSERVED, is_of_a_task) > 0 {
+        return Err(String::from("who is only observed is told to be a task"));
+    }
+    stage.is_sound()?;
+    drop(stage);
+    all_is_well()
+}
+
+/// Three naps that are told from now on: it wakes up and goes to sleep in turns, and computes between.
+fn naps_are_whole(stage: &mut Stage, index: usize) -> Result<(), String> {
+    let mark = stage.mark()?;
+    let (mut awake, mut naps) = (None, 0);
+    wait_for("naps", || {
+        if let Err(why) = stage.take() {
+            return Some(Err(why));
+        }
+        (stage.count(mark, index, |what| *what == FactKind::Blocked) > 4).then_some(Ok(()))
+    })??;
+    let facts = stage.facts[mark..].iter();
+    for fact in facts.filter(|fact| fact.task == Some(task(index))) {
+        match (fact.what, &mut awake) {
+            (FactKind::Woken, None) => awake = Some(Span::ZERO),
+            (FactKind::Stopped { ran }, Some(sum)) => *sum += ran,
+            (FactKind::Blocked, Some(sum)) => {
+                // It computes for 300 us by its own clock.
+                if *sum < Span::from_us(250) {
+                    return Err(format!("it ran for {sum} in a nap"));
+                }
+                awake = None;
+                naps += 1;
+            }
+            // What it does at first began before.
+            (FactKind::Stopped { .. } | FactKind::Blocked, None) if naps == 0 => {}
+            other => return Err(format!("after {naps} naps {other:?}, then {fact:?}")),
+        }
+    }
+    Ok(())
+}
