@@ -193,6 +193,30 @@ fn an_affinity_that_is_too_narrow() {
 }
 
 #[test]
+fn a_shift_that_a_weak_policy_does_not_make() {
+    // Of two CPUs the first has anyone, who could as well have the second.
+    let set = TaskSet::new(
+        "test",
+        2,
+        vec![on("0-1", "anyone", 9, 12), on("0", "pinned", 6, 13)],
+    );
+    for policy in ["weak-edf", "weak-fp"] {
+        let run = Run::of(&set, policy, options(26));
+        caused_by(&run, 1, Culprit::NoShift, |run| {
+            run.policy = match policy {
+                "weak-edf" => "strong-edf",
+                _ => "strong-fp",
+            };
+        });
+        // Whose CPUs are all rightly taken is not helped by shifts.
+        let mut narrow = run.set.clone();
+        narrow.tasks[0].affinity = narrow.tasks[1].affinity;
+        let run = Run::of(&narrow, policy, options(26));
+        assert_eq!(run.first(1).cause, Cause::One(Culprit::NarrowAffinity));
+    }
+}
+
+#[test]
 fn a_packing_that_is_too_narrow() {
     let mut tasks: Vec<Task> = (0..3).map(|k| on("0-1", &format!("T{k}"), 4, 10)).collect();
     tasks.iter_mut().for_each(|task| task.deadline = NS(7));

@@ -43,7 +43,7 @@ pub(super) struct ExplanationOutput {
 #[serde(deny_unknown_fields)]
 struct CauseOutput {
     /// `task-left`, `cpu-offline`, `cpu-taken`, `stall`, `interrupts`, `own-overrun`, `overrun`, `reserve`,
-    /// `narrow-affinity`, `narrow-packing`, `rule`, `overload` or `suspension`.
+    /// `no-shift`, `narrow-affinity`, `narrow-packing`, `rule`, `overload` or `suspension`.
     kind: String,
     /// Of `overrun`: whose.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -37,6 +37,7 @@ pub(super) const fn culprit(culprit: Culprit) -> Named {
         Culprit::OwnOverrun => ("own-overrun", None),
         Culprit::Overrun(task) => ("overrun", Some(task)),
         Culprit::Reserve => ("reserve", None),
+        Culprit::NoShift => ("no-shift", None),
         Culprit::NarrowAffinity => ("narrow-affinity", None),
         Culprit::NarrowPacking => ("narrow-packing", None),
         Culprit::Rule => ("rule", None),

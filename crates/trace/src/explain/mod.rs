@@ -82,6 +82,9 @@ pub enum Culprit {
     Overrun(TaskId),
     /// CPUs were given to background work.
     Reserve,
+    /// Other CPUs were idle or ran somebody less urgent, and moving jobs would have made room. The policy does
+    /// not do that.
+    NoShift,
     /// Other CPUs were idle or ran somebody less urgent, outside of the affinity.
     NarrowAffinity,
     /// The same, inside the affinity and outside of where the policy has packed the task.
@@ -115,9 +118,11 @@ impl Culprit {
             | Self::Interrupts
             | Self::OwnOverrun
             | Self::Overrun(_) => Level::Fault,
-            Self::Reserve | Self::NarrowAffinity | Self::NarrowPacking | Self::Rule => {
-                Level::Setting
-            }
+            Self::Reserve
+            | Self::NoShift
+            | Self::NarrowAffinity
+            | Self::NarrowPacking
+            | Self::Rule => Level::Setting,
             Self::Overload | Self::Suspension => Level::Demand,
         }
     }

@@ -143,7 +143,9 @@ fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
     let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
     assert_eq!(why.cause, Cause::One(Culprit::Stall));
     let why = explained(&set, live(Invariant::Weak), &story, job(0, 1), 20);
-    assert_eq!(why.cause, Cause::One(Culprit::NarrowAffinity));
+    assert_eq!(why.cause, Cause::One(Culprit::NoShift));
+    let narrow = why.share(Culprit::NarrowAffinity).unwrap();
+    assert!(narrow.suffices, "it would have helped as well");
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Explanation {
             "{job}, released at {} and due at {}, {ended}.{went} {}",
             readable_at(self.release),
             readable_at(self.deadline),
-            self.verdict(names)
+            self.verdict(names, &readable)
         )
     }
 
@@ -102,23 +102,24 @@ impl Explanation {
         text
     }
 
-    fn verdict(&self, names: &[&str]) -> String {
+    /// The cause in a sentence, with lengths of time as `time` tells them.
+    pub fn verdict(&self, names: &[&str], time: &dyn Fn(Span) -> String) -> String {
         let tell = |culprit: &Culprit| {
             let share = self.share(*culprit);
             share.map_or_else(String::new, |share| {
-                let at = if share.cpus.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (CPU {})", share.cpus)
+                let at = match share.cpus.len() {
+                    0 => String::new(),
+                    1 => format!(" (CPU {})", share.cpus),
+                    _ => format!(" (CPUs {})", share.cpus),
                 };
-                let time = readable(share.time);
-                format!("{time} {}{at}", culprit_text(names, *culprit))
+                let lost = time(share.time);
+                format!("{lost} {}{at}", culprit_text(names, *culprit))
             })
         };
         let since = if self.since < self.release {
             format!(
                 ", counted from {}, when the row of late jobs began",
-                readable_at(self.since)
+                time(self.since.late_since(Instant::ZERO))
             )
         } else {
             String::new()
@@ -175,6 +176,7 @@ fn culprit_name(names: &[&str], culprit: Culprit) -> String {
         Culprit::OwnOverrun => "own overrun".into(),
         Culprit::Overrun(other) => format!("overrun of {}", task(names, other)),
         Culprit::Reserve => "background reserve".into(),
+        Culprit::NoShift => "no shift".into(),
         Culprit::NarrowAffinity => "affinity too narrow".into(),
         Culprit::NarrowPacking => "packing too narrow".into(),
         Culprit::Rule => "the policy's rule".into(),
@@ -194,6 +196,7 @@ fn culprit_text(names: &[&str], culprit: Culprit) -> String {
         Culprit::OwnOverrun => "in which its task overran its own cost or was out of budget".into(),
         Culprit::Overrun(other) => format!("of overrun of {}", task(names, other)),
         Culprit::Reserve => "in which background work had its reserve".into(),
+        Culprit::NoShift => "in which a shift, which the policy never makes, would have made room".into(),
         Culprit::NarrowAffinity => {
             "in which CPUs outside of its affinity were idle or less urgently used".into()
         }

@@ -56,46 +56,23 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn of(walk: &'a Walk<'a>) -> Self {
         let task = &walk.state.tasks[walk.job.task.index()];
-        let mut scene = Self {
+        let own = own(walk) & CpuSet::first(walk.state.cpus());
+        let reached = match walk.facts.invariant {
+            Invariant::Strong => over_shifts(walk, own),
+            _ => own,
+        };
+        let rival_on = |cpu| match walk.occupant(cpu) {
+            Occupant::Job(job) => rival(walk, cpu, job),
+            _ => None,
+        };
+        Self {
             walk,
             key: key(walk.facts.order, task),
-            reached: CpuSet::EMPTY,
-            rivals: Vec::new(),
-            is_one_idle: false,
-        };
-        let all = CpuSet::first(walk.state.cpus());
-        let mut fresh = scene.own() & all;
-        while let Some(cpu) = fresh.lowest() {
-            scene.reached.insert(cpu);
-            match walk.occupant(cpu) {
-                Occupant::Idle => scene.is_one_idle = true,
-                Occupant::Job(job) => {
-                    scene.rivals.extend(rival(walk, cpu, job));
-                    if walk.facts.invariant == Invariant::Strong
-                        && let Some(other) = walk.state.tasks.get(job.task.index())
-                    {
-                        fresh = fresh | (other.affinity & all);
-                    }
-                }
-                Occupant::Offline | Occupant::Taken | Occupant::Background => {}
-            }
-            fresh = fresh - scene.reached;
-        }
-        scene
-    }
-
-    /// The CPUs that the policy lets the task use.
-    fn own(&self) -> CpuSet {
-        let task = self.walk.job.task.index();
-        let affinity = self.walk.state.tasks[task].affinity;
-        let packing = self.walk.facts.packing.as_ref();
-        let packed = packing.and_then(|packing| packing.get(task));
-        match packed.map(|packed| *packed.cpus() & affinity) {
-            // A change of affinity may have moved the task out of where it was packed first.
-            Some(cpus) if !cpus.is_empty() && self.walk.facts.invariant == Invariant::Packed => {
-                cpus
-            }
-            _ => affinity,
+            reached,
+            rivals: reached.iter().filter_map(rival_on).collect(),
+            is_one_idle: reached
+                .iter()
+                .any(|cpu| walk.occupant(cpu) == Occupant::Idle),
         }
     }
 
@@ -210,7 +187,13 @@ impl<'a> Scene<'a> {
         let free: CpuSet = others.iter().filter(is_free).collect();
         let affinity = state.tasks[self.walk.job.task.index()].affinity;
         let (inside, outside) = (free & affinity, free - affinity);
+        let shifted = match self.walk.facts.invariant {
+            Invariant::Weak | Invariant::PushPull => free & over_shifts(self.walk, self.reached),
+            // It makes shifts, or its rule is another.
+            _ => CpuSet::EMPTY,
+        };
         [
+            (Culprit::NoShift, shifted),
             (Culprit::NarrowPacking, inside),
             (Culprit::NarrowAffinity, outside),
         ]
@@ -218,6 +201,35 @@ impl<'a> Scene<'a> {
         .filter(|(_, cpus)| !cpus.is_empty())
         .collect()
     }
+}
+
+/// The CPUs that the policy lets the task use.
+fn own(walk: &Walk<'_>) -> CpuSet {
+    let task = walk.job.task.index();
+    let affinity = walk.state.tasks[task].affinity;
+    let packing = walk.facts.packing.as_ref();
+    let packed = packing.and_then(|packing| packing.get(task));
+    match packed.map(|packed| *packed.cpus() & affinity) {
+        // A change of affinity may have moved the task out of where it was packed first.
+        Some(cpus) if !cpus.is_empty() && walk.facts.invariant == Invariant::Packed => cpus,
+        _ => affinity,
+    }
+}
+
+/// These CPUs, and those to which the jobs there could move, and so on.
+fn over_shifts(walk: &Walk<'_>, from: CpuSet) -> CpuSet {
+    let all = CpuSet::first(walk.state.cpus());
+    let (mut reached, mut fresh) = (from, from);
+    while let Some(cpu) = fresh.lowest() {
+        fresh.remove(cpu);
+        if let Occupant::Job(job) = walk.occupant(cpu)
+            && let Some(other) = walk.state.tasks.get(job.task.index())
+        {
+            let more = (other.affinity & all) - reached;
+            (reached, fresh) = (reached | more, fresh | more);
+        }
+    }
+    reached
 }
 
 fn rival(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Rival> {
