@@ -30,7 +30,6 @@ pub fn signed_span(ns: i64) -> String {
     format!("{sign}{}", span(ns.unsigned_abs()))
 }
 
-pub use misses::Rank;
 pub use page::escape::html as escape;
 pub use page::{document, html};
 pub use run::{Bound, Limits, Provenance, Run};

@@ -1,9 +1,7 @@
 //! What a report is made of: one run and where it comes from.
 
 use shiftwork_model::{Affinity, Record, Span, TaskSet};
-use shiftwork_trace::RunSummary;
-
-use crate::misses::Rank;
+use shiftwork_trace::{RunSummary, check};
 
 /// Where a report comes from, so that it can be made again. Empty fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,14 +40,19 @@ pub struct Run<'a> {
     pub records: &'a [Record],
     /// The counters of the same records.
     pub summary: &'a RunSummary,
-    /// By what the policy ranks jobs; without it misses are explained with less detail.
-    pub rank: Option<Rank>,
-    /// Where a partitioned or clustered policy bound each task, by index.
-    pub packing: Option<&'a [Affinity]>,
+    /// What the policy promises; without it misses are explained with less detail.
+    pub facts: Option<check::Facts>,
     /// What analysis shows of each task, by index; empty if nothing is known.
     pub bounds: Vec<Option<Bound>>,
     /// Where the run comes from.
     pub provenance: Provenance,
+}
+
+impl Run<'_> {
+    /// The partition or cluster that the policy bound a task to; `None` if it has bound none, or is not known.
+    pub(crate) fn packed(&self, task: usize) -> Option<&Affinity> {
+        self.facts.as_ref()?.packing.as_ref()?.get(task)
+    }
 }
 
 /// How much of a run goes into a page; what is left out is said on the page.

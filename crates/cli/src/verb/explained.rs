@@ -5,7 +5,7 @@ use shiftwork_model::{Instant, JobId, Record, TaskSet};
 use shiftwork_trace::check;
 use shiftwork_trace::explain::{Explanation, explain, first_misses};
 
-use super::outputs::{Finished, Recording, facts};
+use super::outputs::{Finished, Recording};
 use crate::failure::Failure;
 use crate::output::Console;
 
@@ -36,16 +36,8 @@ impl Explained {
     /// The same of a run that this command made; `None` if nobody asked.
     pub fn of_run(recording: &Recording<'_>, run: &Finished) -> Option<Self> {
         let records = run.records.as_deref().filter(|_| recording.args.explain)?;
-        let facts = check::Facts {
-            immediate: recording.machine == "sim" && !recording.has_overheads,
-            ..facts(run.entry, run.packing.clone())
-        };
-        Some(Self::of(
-            recording.set,
-            &facts,
-            records,
-            run.summary.horizon,
-        ))
+        let (facts, horizon) = (recording.facts(run), run.summary.horizon);
+        Some(Self::of(recording.set, &facts, records, horizon))
     }
 
     /// For people.

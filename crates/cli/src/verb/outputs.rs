@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, Span, TaskSet};
 use shiftwork_policy::registry::{Entry, Invariant, OrderName};
-use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
+use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
 
 use super::analyze;
@@ -101,6 +101,14 @@ impl Recording<'_> {
         }
     }
 
+    /// What the policy of the run promises there.
+    pub fn facts(&self, run: &Finished) -> check::Facts {
+        check::Facts {
+            immediate: self.machine == "sim" && !self.has_overheads,
+            ..facts(run.entry, run.packing.clone())
+        }
+    }
+
     /// Writes the page about all runs, if there is to be one.
     pub fn write_report(&self, finished: &[Finished]) -> Result<(), Failure> {
         let Some(path) = &self.args.report else {
@@ -112,8 +120,7 @@ impl Recording<'_> {
                 set: self.set,
                 records: run.records.as_deref().unwrap_or_default(),
                 summary: &run.summary,
-                rank: Some(rank(run.entry)),
-                packing: run.packing.as_deref(),
+                facts: Some(self.facts(run)),
                 bounds: self.bounds(run),
                 provenance: self.provenance(run.entry),
             })
@@ -289,14 +296,6 @@ pub fn order(entry: &Entry) -> check::Order {
     match entry.order {
         OrderName::Edf => check::Order::Edf,
         OrderName::FixedPriority => check::Order::FixedPriority,
-    }
-}
-
-/// By what a policy ranks jobs, as the page wants to know it.
-pub fn rank(entry: &Entry) -> Rank {
-    match entry.order {
-        OrderName::Edf => Rank::Deadline,
-        OrderName::FixedPriority => Rank::Priority,
     }
 }
 

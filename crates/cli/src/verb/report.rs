@@ -3,14 +3,14 @@
 use std::fs;
 
 use serde_json::Value;
-use shiftwork_model::{Affinity, Instant, Recorder, TaskSet};
-use shiftwork_report::{Bound, Limits, Provenance, Rank, Run, html};
+use shiftwork_model::{Instant, Recorder, TaskSet};
+use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
-use shiftwork_trace::{Counters, Inversions, RunSummary};
+use shiftwork_trace::{Counters, Inversions, RunSummary, check};
 
 use super::analyze;
 use super::explained::Explained;
-use super::outputs::{facts, order, rank};
+use super::outputs::{facts, order};
 use crate::args::ReportArgs;
 use crate::catalogue;
 use crate::failure::{Answer, Failure};
@@ -23,8 +23,8 @@ struct Traced {
     file: TraceFile,
     set: TaskSet,
     summary: RunSummary,
-    rank: Option<Rank>,
-    packing: Option<Vec<Affinity>>,
+    /// What the policy promises; `None` if it is not known here.
+    facts: Option<check::Facts>,
     bounds: Vec<Option<Bound>>,
 }
 
@@ -44,8 +44,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
             set: &trace.set,
             records: &trace.file.records,
             summary: &trace.summary,
-            rank: trace.rank,
-            packing: trace.packing.as_deref(),
+            facts: trace.facts.clone(),
             bounds: trace.bounds.clone(),
             provenance: provenance(trace),
         })
@@ -111,10 +110,9 @@ fn summary(trace: &Traced) -> Value {
 impl Traced {
     /// `None` if the policy is not known here.
     fn explained(&self) -> Option<Explained> {
-        let entry = catalogue::find(&self.file.provenance.policy).ok()?;
-        let facts = facts(entry, self.packing.clone());
         let (records, horizon) = (&self.file.records, self.summary.horizon);
-        Some(Explained::of(&self.set, &facts, records, horizon))
+        let facts = self.facts.as_ref()?;
+        Some(Explained::of(&self.set, facts, records, horizon))
     }
 }
 
@@ -150,7 +148,10 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     if let Some(inversions) = inversions {
         summary = summary.with_inversions(&inversions.finish(horizon));
     }
-    let packing = entry.and_then(|entry| entry.build(&set).ok()?.packing());
+    let facts = entry.map(|entry| {
+        let policy = entry.build(&set).ok();
+        facts(entry, policy.and_then(|policy| policy.packing()))
+    });
     let policy = &file.provenance.policy;
     // A page is to be quick, and the trace does not say whether the machine took time to schedule.
     let bounds = match set.scheduler.overheads {
@@ -161,8 +162,7 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
         path,
         bounds,
         summary,
-        rank: entry.map(rank),
-        packing,
+        facts,
         set,
         file,
     })

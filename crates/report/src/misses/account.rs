@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Phase, Span, Task, TaskId, Work};
 
 use super::room;
-use super::{Blocker, Bound, Cause, Context, Kind, Miss, Remedy};
+use super::{Blocker, Bound, Context, Kind, Loss, Miss, Remedy};
 use crate::timeline::{End, Life, State};
 
 /// Explains one missed job. `steps` grows by the number of states of CPUs looked at.
@@ -31,7 +31,7 @@ pub(super) fn miss(
 struct Account<'a> {
     context: Context<'a>,
     life: &'a Life,
-    causes: BTreeMap<Kind, Span>,
+    losses: BTreeMap<Kind, Span>,
     waited: Span,
     executed: Span,
     blockers: BTreeMap<TaskId, (CpuSet, Span)>,
@@ -44,7 +44,7 @@ impl<'a> Account<'a> {
         Self {
             context,
             life,
-            causes: BTreeMap::new(),
+            losses: BTreeMap::new(),
             waited: Span::ZERO,
             executed: context.line.executed(life),
             blockers: BTreeMap::new(),
@@ -55,7 +55,7 @@ impl<'a> Account<'a> {
 
     fn add(&mut self, kind: Kind, time: Span) {
         if !time.is_zero() {
-            *self.causes.entry(kind).or_default() += time;
+            *self.losses.entry(kind).or_default() += time;
         }
     }
 
@@ -185,12 +185,12 @@ impl<'a> Account<'a> {
     }
 
     fn into_miss(self, late_since: Option<JobId>) -> Miss {
-        let mut causes: Vec<Cause> = self
-            .causes
+        let mut losses: Vec<Loss> = self
+            .losses
             .into_iter()
-            .map(|(kind, time)| Cause { kind, time })
+            .map(|(kind, time)| Loss { kind, time })
             .collect();
-        causes.sort_by_key(|cause| (core::cmp::Reverse(cause.time), cause.kind));
+        losses.sort_by_key(|loss| (core::cmp::Reverse(loss.time), loss.kind));
         let mut blockers: Vec<Blocker> = self
             .blockers
             .into_iter()
@@ -225,10 +225,11 @@ impl<'a> Account<'a> {
             executed: self.executed,
             waited: self.waited,
             remaining,
-            causes,
+            losses,
             remedies,
             blockers,
             late_since,
+            explanation: None,
         }
     }
 }

@@ -1,11 +1,12 @@
-//! What was missed and why: every deadline miss, where the time of the job went, and what of it
-//! explains the miss.
+//! What was missed and why: every deadline miss, where the time of the job went, and what would have
+//! helped.
 //!
 //! The life of a missed job, from its release to its end, is split without remainder: queued behind
 //! the job before it, suspended, throttled, executing, and ready without running. The last part is
 //! split once more by what the job's CPUs did meanwhile. A part without which the job would have
 //! been on time is *alone* enough to miss; that is said, and nothing is said that the records do not
-//! show.
+//! show. What of all that is the cause is for [`trace::explain`](shiftwork_trace::explain) to say, here as
+//! everywhere.
 
 mod account;
 mod room;
@@ -15,31 +16,23 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, JobId, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Record, Span, TaskId, TaskSet};
+use shiftwork_trace::check::{Facts, Order};
+use shiftwork_trace::explain::{self, Explanation};
 
 use crate::timeline::{End, Life, Timeline};
 
 pub(crate) use tally::Tally;
-pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence};
+pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence, verdict};
 
-/// By what the policy of a run ranks jobs. Trace records do not say it, and without it the report
-/// cannot tell more urgent from less urgent work.
+/// Time that a job lost, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rank {
-    /// The earlier deadline goes first.
-    Deadline,
-    /// The smaller priority number goes first.
-    Priority,
-}
-
-/// One cause of a miss and how long it kept the job from finishing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
+pub(crate) struct Loss {
     pub kind: Kind,
     pub time: Span,
 }
 
-/// What can cause a miss.
+/// What time can be lost to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// The job before it was not finished at its release.
@@ -125,12 +118,14 @@ pub(crate) struct Miss {
     /// For an unfinished job, how much of its declared cost it had yet to execute.
     pub remaining: Span,
     /// Longest first.
-    pub causes: Vec<Cause>,
+    pub losses: Vec<Loss>,
     pub remedies: Vec<Remedy>,
     /// Longest first.
     pub blockers: Vec<Blocker>,
     /// The first of the unbroken row of late jobs that ends in this one, if there is one before.
     pub late_since: Option<JobId>,
+    /// Which of all that is the cause; `None` if what the policy promises is unknown, or nobody reads it.
+    pub explanation: Option<Explanation>,
 }
 
 impl Miss {
@@ -161,16 +156,18 @@ pub(crate) struct Misses {
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub set: &'a TaskSet,
+    pub records: &'a [Record],
     pub line: &'a Timeline,
-    pub rank: Option<Rank>,
-    pub packing: Option<&'a [Affinity]>,
+    /// Trace records do not say it, and without it nobody can tell more urgent from less urgent work.
+    pub facts: Option<&'a Facts>,
 }
 
 impl Context<'_> {
     /// The CPUs that the policy let the task use just after this instant.
     pub fn cpus(&self, task: TaskId, at: Instant) -> CpuSet {
         let affinity = *self.line.affinity(task, at);
-        let packed = self.packing.and_then(|packing| packing.get(task.index()));
+        let packing = self.facts.and_then(|facts| facts.packing.as_deref());
+        let packed = packing.and_then(|packing| packing.get(task.index()));
         match packed.map(|packed| *packed.cpus() & affinity) {
             // A change of affinity may have moved the task out of its first partition.
             Some(cpus) if !cpus.is_empty() => cpus,
@@ -182,9 +179,9 @@ impl Context<'_> {
     fn before(&self, job: JobId, other: JobId, at: Instant) -> Option<bool> {
         let key = |job: JobId| {
             let standing = self.line.life(job)?.standing(at)?;
-            Some(match self.rank? {
-                Rank::Deadline => (standing.deadline.as_ns(), standing.ready, job.task),
-                Rank::Priority => (
+            Some(match self.facts?.order {
+                Order::Edf => (standing.deadline.as_ns(), standing.ready, job.task),
+                Order::FixedPriority => (
                     u64::from(standing.priority.number()),
                     standing.ready,
                     job.task,
@@ -192,6 +189,10 @@ impl Context<'_> {
             })
         };
         Some(key(job)? < key(other)?)
+    }
+
+    fn explanation(&self, job: JobId) -> Option<Explanation> {
+        explain::explain(self.set, self.facts?, self.records, job, self.line.horizon).ok()
     }
 }
 
@@ -201,7 +202,7 @@ pub(crate) const STEPS_MAX: u64 = 10_000_000;
 
 /// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one. Stops
 /// explaining after `steps_max` steps.
-pub(crate) fn explain(context: Context<'_>, keep: usize, steps_max: u64) -> Misses {
+pub(crate) fn find(context: Context<'_>, keep: usize, steps_max: u64) -> Misses {
     let horizon = context.line.horizon;
     let mut missed: Vec<(&Life, Option<JobId>)> = Vec::new();
     for lives in &context.line.tasks {
@@ -227,10 +228,11 @@ pub(crate) fn explain(context: Context<'_>, keep: usize, steps_max: u64) -> Miss
         if steps >= steps_max {
             break;
         }
-        let miss = account::miss(context, life, late_since, &mut steps);
+        let mut miss = account::miss(context, life, late_since, &mut steps);
         misses.tally.add(&miss);
         misses.explained += 1;
         if misses.first.len() < keep {
+            miss.explanation = context.explanation(miss.job);
             misses.first.push(miss);
         }
     }

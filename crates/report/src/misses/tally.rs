@@ -6,12 +6,12 @@ use shiftwork_model::{JobId, Span, TaskId};
 
 use super::{Kind, Miss, Remedy};
 
-/// Misses with the same task and the same longest cause.
+/// Misses with the same task that lost most time to the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub misses: u64,
     pub worst: Option<(Span, JobId)>,
-    /// Time lost to the longest cause, summed.
+    /// That time, summed.
     pub lost: Span,
     blockers: BTreeMap<TaskId, Span>,
     /// How many of the misses a shift, or wider affinity, could have avoided by the time it gives.
@@ -43,12 +43,12 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(super) fn add(&mut self, miss: &Miss) {
-        let cause = miss.causes.first();
+        let most = miss.losses.first();
         self.rows += u64::from(miss.late_since.is_none());
-        let key = (miss.job.task, cause.map(|cause| cause.kind));
+        let key = (miss.job.task, most.map(|loss| loss.kind));
         let group = self.groups.entry(key).or_default();
         group.misses += 1;
-        group.lost += cause.map_or(Span::ZERO, |cause| cause.time);
+        group.lost += most.map_or(Span::ZERO, |loss| loss.time);
         let worst = Some((miss.tardiness(), miss.job));
         if worst.map(|(late, _)| late) > group.worst.map(|(late, _)| late) {
             group.worst = worst;

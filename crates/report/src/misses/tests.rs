@@ -1,24 +1,32 @@
 use shiftwork_model::{Affinity, CpuId, Happening, NotReadyReason, Span, Work};
 
+use shiftwork_trace::check::Invariant;
+
 use super::*;
 use crate::story::{self, Story};
 use crate::timeline::Timeline;
 
-fn explained(story: &Story, horizon_ms: u64, rank: Rank) -> Misses {
-    packed(story, horizon_ms, rank, None)
+fn explained(story: &Story, horizon_ms: u64, order: Order) -> Misses {
+    packed(story, horizon_ms, order, None)
 }
 
-fn packed(story: &Story, horizon_ms: u64, rank: Rank, packing: Option<&[Affinity]>) -> Misses {
+fn packed(story: &Story, horizon_ms: u64, order: Order, packing: Option<Vec<Affinity>>) -> Misses {
     let horizon = Instant::from_ns(horizon_ms * 1_000_000);
     let line = Timeline::of(&story.set, &story.records, horizon);
     assert_eq!(line.foreign, 0, "the story names only what it has");
+    let facts = Facts {
+        invariant: Invariant::Weak,
+        order,
+        packing,
+        immediate: true,
+    };
     let context = Context {
         set: &story.set,
+        records: &story.records,
         line: &line,
-        rank: Some(rank),
-        packing,
+        facts: Some(&facts),
     };
-    let misses = explain(context, 100, STEPS_MAX);
+    let misses = find(context, 100, STEPS_MAX);
     assert_eq!(
         misses.total,
         story.summary(horizon_ms).deadline_misses,
@@ -34,29 +42,26 @@ fn sentences(story: &Story, misses: &Misses) -> Vec<String> {
         panic!("one miss, not {}", misses.total)
     };
     let names = Names(&story.set);
-    let causes = miss
-        .causes
-        .iter()
-        .map(|&cause| sentence(miss, cause, names));
+    let losses = miss.losses.iter().map(|&loss| sentence(miss, loss, names));
     let remedies = miss
         .remedies
         .iter()
         .map(|remedy| remedy_line(remedy, names));
-    causes.chain(remedies).collect()
+    losses.chain(remedies).collect()
 }
 
 fn kinds(miss: &Miss) -> Vec<(Kind, u64)> {
     let ms = |span: Span| span.as_ns() / 1_000_000;
-    miss.causes
+    miss.losses
         .iter()
-        .map(|cause| (cause.kind, ms(cause.time)))
+        .map(|loss| (loss.kind, ms(loss.time)))
         .collect()
 }
 
 #[test]
 fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
     let story = story::fig_1_weak();
-    let misses = explained(&story, 100, Rank::Priority);
+    let misses = explained(&story, 100, Order::FixedPriority);
     assert_eq!(
         sentences(&story, &misses),
         [
@@ -67,7 +72,7 @@ fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
     );
     let miss = &misses.first[0];
     assert_eq!(miss.tardiness(), Span::from_ms(11));
-    assert!(miss.explained_by(miss.causes[0].time));
+    assert!(miss.explained_by(miss.losses[0].time));
     let blocker = Blocker {
         task: story.id("T1"),
         cpus: CpuSet::single(CpuId::from_index(0)),
@@ -79,7 +84,7 @@ fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
 #[test]
 fn the_strong_schedule_of_the_same_tasks_misses_nothing() {
     assert_eq!(
-        explained(&story::fig_1_strong(), 100, Rank::Priority).total,
+        explained(&story::fig_1_strong(), 100, Order::FixedPriority).total,
         0
     );
 }
@@ -112,7 +117,7 @@ fn a_chain_of_shifts_ends_on_an_idle_cpu() {
         story.set.tasks[index].priority = shiftwork_model::Priority::new(priority);
     }
     let retold = retell(&story);
-    let misses = explained(&retold, 20, Rank::Priority);
+    let misses = explained(&retold, 20, Order::FixedPriority);
     assert_eq!(
         sentences(&retold, &misses),
         [
@@ -144,7 +149,7 @@ fn an_idle_cpu_outside_the_affinity_is_named() {
     story.at(0).release("a").release("b").run(0, "a");
     story.at(8).complete("a").run(0, "b");
     story.at(13).complete("b").run(0, "");
-    let misses = explained(&story, 14, Rank::Deadline);
+    let misses = explained(&story, 14, Order::Edf);
     let due = misses
         .first
         .iter()
@@ -169,8 +174,8 @@ fn a_partition_and_an_affinity_are_told_apart() {
     story.at(0).release("a").release("b").run(0, "a");
     story.at(8).complete("a").run(0, "b");
     story.at(13).complete("b").run(0, "");
-    let packing = [Affinity::pinned(CpuId::from_index(0)); 2];
-    let misses = packed(&story, 14, Rank::Deadline, Some(&packing));
+    let packing = vec![Affinity::pinned(CpuId::from_index(0)); 2];
+    let misses = packed(&story, 14, Order::Edf, Some(packing));
     let b = misses
         .first
         .iter()
@@ -184,7 +189,7 @@ fn a_partition_and_an_affinity_are_told_apart() {
         }]
     ));
     // Without the packing the same records show a CPU that was left idle.
-    let misses = explained(&story, 14, Rank::Deadline);
+    let misses = explained(&story, 14, Order::Edf);
     let b = misses
         .first
         .iter()
@@ -201,7 +206,7 @@ fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
     story.at(12).complete("a").run(0, "");
     let overran = "It overran: it executed 7 ms more than its declared cost.";
     assert_eq!(
-        sentences(&story, &explained(&story, 15, Rank::Deadline)),
+        sentences(&story, &explained(&story, 15, Order::Edf)),
         [overran]
     );
     let mut changed = Story::of(story.set.clone());
@@ -215,7 +220,7 @@ fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
     changed.records.append(&mut story.records);
     let overran = "It overran: it executed 3 ms more than its declared cost.";
     assert_eq!(
-        sentences(&changed, &explained(&changed, 15, Rank::Deadline)),
+        sentences(&changed, &explained(&changed, 15, Order::Edf)),
         [overran]
     );
 }
@@ -226,11 +231,11 @@ fn time_on_a_cpu_beyond_what_the_work_can_take_is_overhead() {
     story.set.tasks[0].work = Work::Constant(Span::from_ms(7));
     story.at(0).release("a").run(0, "a");
     story.at(11).complete("a").run(0, "");
-    let misses = explained(&story, 15, Rank::Deadline);
+    let misses = explained(&story, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(Kind::Overheads, 4)]);
     // Of a real program nobody knows what it can take.
     story.set.tasks[0].command = vec!["./a".into()];
-    let misses = explained(&story, 15, Rank::Deadline);
+    let misses = explained(&story, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(Kind::Overrun, 3)]);
 }
 
@@ -240,7 +245,7 @@ fn a_cost_beyond_the_deadline_cannot_be_met_by_anyone() {
     story.set.tasks[0].deadline = Span::from_ms(5);
     story.at(0).release("a").run(0, "a");
     story.at(8).complete("a").run(0, "");
-    let misses = explained(&story, 15, Rank::Deadline);
+    let misses = explained(&story, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(Kind::TooLong, 3)]);
 }
 
@@ -253,7 +258,7 @@ fn suspension_and_throttling_are_counted_apart() {
     story.at(6).stop("a", NotReadyReason::Throttled).run(0, "");
     story.at(12).wake("a").run(0, "a");
     story.at(13).complete("a").run(0, "");
-    let misses = explained(&story, 15, Rank::Deadline);
+    let misses = explained(&story, 15, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
         [(Kind::Throttled, 6), (Kind::Suspended, 2)]
@@ -274,14 +279,14 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
     story.at(30).release("a");
     story.at(35).complete("a").run(0, "a");
     story.at(40).complete("a").run(0, "");
-    let misses = explained(&story, 41, Rank::Deadline);
+    let misses = explained(&story, 41, Order::Edf);
     let told: Vec<String> = misses
         .first
         .iter()
         .flat_map(|miss| {
-            miss.causes
+            miss.losses
                 .iter()
-                .map(|&cause| sentence(miss, cause, Names(&story.set)))
+                .map(|&loss| sentence(miss, loss, Names(&story.set)))
         })
         .collect();
     assert_eq!(
@@ -311,16 +316,16 @@ fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
     story.at(1).release("short");
     story.at(9).complete("long").run(0, "short");
     story.at(11).complete("short").run(0, "");
-    let misses = explained(&story, 12, Rank::Deadline);
+    let misses = explained(&story, 12, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(Kind::LessUrgent, 8)]);
     let line = Timeline::of(&story.set, &story.records, Instant::from_ns(12_000_000));
     let context = Context {
         set: &story.set,
+        records: &story.records,
         line: &line,
-        rank: None,
-        packing: None,
+        facts: None,
     };
-    let unranked = explain(context, 1, STEPS_MAX);
+    let unranked = find(context, 1, STEPS_MAX);
     assert_eq!(kinds(&unranked.first[0]), [(Kind::OtherWork, 8)]);
 }
 
@@ -339,7 +344,7 @@ fn background_work_and_offline_cpus_are_not_idle() {
     story.at(4).tell(Happening::CpuOnline { cpu });
     story.at(5).run(0, "a");
     story.at(7).complete("a").run(0, "");
-    let misses = explained(&story, 8, Rank::Deadline);
+    let misses = explained(&story, 8, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
         [(Kind::CpuAway, 4), (Kind::IdleCpu, 1)]
@@ -352,12 +357,12 @@ fn an_overload_is_explained_as_far_as_the_steps_go() {
     let line = Timeline::of(&story.set, &story.records, Instant::from_ns(400_000_000));
     let context = Context {
         set: &story.set,
+        records: &story.records,
         line: &line,
-        rank: None,
-        packing: None,
+        facts: None,
     };
-    let whole = explain(context, 3, STEPS_MAX);
-    let part = explain(context, 3, 50);
+    let whole = find(context, 3, STEPS_MAX);
+    let part = find(context, 3, 50);
     assert_eq!((whole.explained, part.total), (whole.total, whole.total));
     assert!(0 < part.explained && part.explained < part.total);
     assert_eq!(whole.first.len(), 3);
@@ -370,7 +375,7 @@ fn a_job_dropped_with_its_task_says_so() {
     let task = story.id("b");
     story.at(1).tell(Happening::Left { task });
     story.at(4).complete("a").run(0, "");
-    let misses = explained(&story, 20, Rank::Deadline);
+    let misses = explained(&story, 20, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
         [(Kind::TaskLeft, 9), (Kind::MoreUrgent, 1)]
@@ -381,9 +386,9 @@ fn a_job_dropped_with_its_task_says_so() {
     );
     // It had 4 ms to execute yet: the 9 ms would have been enough for that, the 1 ms not.
     let enough = misses.first[0]
-        .causes
+        .losses
         .iter()
-        .map(|cause| misses.first[0].explained_by(cause.time));
+        .map(|loss| misses.first[0].explained_by(loss.time));
     assert_eq!(enough.collect::<Vec<_>>(), [true, false]);
 }
 
@@ -392,10 +397,10 @@ fn an_unfinished_job_due_at_the_horizon_is_a_miss_and_one_due_later_is_not() {
     let mut story = Story::new(1, &[("a", 9, 10, "0"), ("b", 9, 20, "0")]);
     story.at(0).release("b").run(0, "b");
     story.at(10).release("a");
-    let misses = explained(&story, 20, Rank::Deadline);
+    let misses = explained(&story, 20, Order::Edf);
     let lines: Vec<String> = misses.first.iter().map(miss_line).collect();
     assert_eq!(lines, ["unfinished at its deadline, where the run ends"; 2]);
-    assert_eq!(explained(&story, 19, Rank::Deadline).total, 0);
+    assert_eq!(explained(&story, 19, Order::Edf).total, 0);
 }
 
 #[test]
@@ -406,7 +411,7 @@ fn the_time_of_every_missed_job_is_split_without_remainder() {
         (story::fig_1_weak(), 100),
     ];
     for (story, horizon) in stories {
-        let misses = explained(&story, horizon, Rank::Deadline);
+        let misses = explained(&story, horizon, Order::Edf);
         assert!(misses.total > 0, "the story {} has misses", story.set.name);
         for miss in &misses.first {
             let outside = [
@@ -416,10 +421,10 @@ fn the_time_of_every_missed_job_is_split_without_remainder() {
                 Kind::TaskLeft,
             ];
             let lost = miss
-                .causes
+                .losses
                 .iter()
-                .filter(|cause| !outside.contains(&cause.kind));
-            let lost = lost.fold(Span::ZERO, |sum, cause| sum + cause.time);
+                .filter(|loss| !outside.contains(&loss.kind));
+            let lost = lost.fold(Span::ZERO, |sum, loss| sum + loss.time);
             let life = miss.until.since(miss.release).unwrap();
             assert_eq!(lost + miss.executed, life, "{:?}", miss.job);
         }

@@ -2,9 +2,24 @@
 
 use shiftwork_model::{JobId, Span, TaskId, TaskSet};
 
-use super::{Bound, Cause, Kind, Miss, Remedy};
+use super::{Bound, Kind, Loss, Miss, Remedy};
 use crate::timeline::End;
 use crate::units::{self, Script};
+
+/// What of it all is the cause: its name, and in a sentence.
+pub(crate) fn verdict(miss: &Miss, names: Names<'_>) -> Option<(String, String)> {
+    let explanation = miss.explanation.as_ref()?;
+    let names: Vec<&str> = names
+        .0
+        .tasks
+        .iter()
+        .map(|task| task.name.as_str())
+        .collect();
+    Some((
+        explanation.cause_name(&names),
+        explanation.verdict(&names, &time),
+    ))
+}
 
 /// Names tasks and jobs as people know them.
 #[derive(Clone, Copy)]
@@ -61,10 +76,10 @@ pub(crate) fn label(kind: Kind) -> &'static str {
     }
 }
 
-/// The cause as a sentence.
-pub(crate) fn sentence(miss: &Miss, cause: Cause, names: Names<'_>) -> String {
-    let span = time(cause.time);
-    match cause.kind {
+/// The loss as a sentence.
+pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
+    let span = time(loss.time);
+    match loss.kind {
         Kind::LatePredecessor => {
             let before = JobId {
                 number: miss.job.number.saturating_sub(1),

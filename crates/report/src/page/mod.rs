@@ -16,7 +16,7 @@ mod tests;
 
 use shiftwork_model::Instant;
 
-use crate::misses::{Context, Misses, Names, STEPS_MAX, explain};
+use crate::misses::{self, Context, Misses, Names, STEPS_MAX};
 use crate::run::{Limits, Run};
 use crate::timeline::Timeline;
 use crate::units::{self, Script};
@@ -80,11 +80,11 @@ fn tell<'a>(run: &'a Run<'a>, limits: &Limits) -> Told<'a> {
     let line = Timeline::of(run.set, run.records, run.summary.horizon);
     let context = Context {
         set: run.set,
+        records: run.records,
         line: &line,
-        rank: run.rank,
-        packing: run.packing,
+        facts: run.facts.as_ref(),
     };
-    let misses = explain(context, limits.misses, STEPS_MAX);
+    let misses = misses::find(context, limits.misses, STEPS_MAX);
     Told { run, line, misses }
 }
 

@@ -123,7 +123,7 @@ fn row(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
         0 => ("", "0".to_string()),
         misses => (" class=\"bad\"", format!("! {}", units::count(misses))),
     };
-    let packed = told.run.packing.and_then(|packing| packing.get(index));
+    let packed = told.run.packed(index);
     let packed = packed.filter(|packed| **packed != task.affinity);
     let cpus = packed.map_or(task.affinity.to_string(), |packed| {
         format!("{packed} (of {})", task.affinity)

@@ -4,10 +4,28 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use shiftwork_model::JobId;
+use shiftwork_trace::check::{Facts, Invariant, Order};
+use shiftwork_trace::explain::explain;
+
 use super::*;
-use crate::misses::Rank;
 use crate::run::{Bound, Provenance};
 use crate::story::{self, Story};
+
+fn facts(policy: &str) -> Facts {
+    Facts {
+        invariant: match policy.starts_with("strong") {
+            true => Invariant::Strong,
+            false => Invariant::Weak,
+        },
+        order: match policy.ends_with("fp") {
+            true => Order::FixedPriority,
+            false => Order::Edf,
+        },
+        packing: None,
+        immediate: true,
+    }
+}
 
 fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String {
     let summaries: Vec<_> = stories
@@ -21,12 +39,7 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
             set: &story.set,
             records: &story.records,
             summary,
-            rank: Some(if policy.ends_with("fp") {
-                Rank::Priority
-            } else {
-                Rank::Deadline
-            }),
-            packing: None,
+            facts: Some(facts(policy)),
             bounds: Vec::new(),
             provenance: Provenance {
                 version: "0.1.0".into(),
@@ -67,8 +80,7 @@ fn bounds_stand_beside_what_was_seen() {
         set: &story.set,
         records: &story.records,
         summary: &summary,
-        rank: Some(Rank::Priority),
-        packing: None,
+        facts: Some(facts("strong-fp")),
         bounds: bounds.collect(),
         provenance: Provenance::default(),
     };
@@ -101,6 +113,32 @@ fn a_page_says_what_was_missed_and_why_without_a_script() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+#[test]
+fn a_page_names_the_cause_that_explain_names() {
+    let story = story::fig_1_weak();
+    let job = JobId {
+        task: story.id("T3"),
+        number: 1,
+    };
+    let until = Instant::from_ns(100_000_000);
+    let told = explain(&story.set, &facts("weak-fp"), &story.records, job, until).unwrap();
+    let names: Vec<&str> = story.set.tasks.iter().map(|task| &*task.name).collect();
+    let cause = format!("<b>Cause: {}.</b> Without ", told.cause_name(&names));
+    assert_eq!(fig_1().matches(&cause).count(), 1, "{cause}");
+    // What an unknown policy promises nobody knows.
+    let summary = story.summary(100);
+    let run = Run {
+        set: &story.set,
+        records: &story.records,
+        summary: &summary,
+        facts: None,
+        bounds: Vec::new(),
+        provenance: Provenance::default(),
+    };
+    let page = html(&[run], &Limits::default());
+    assert!(page.contains("finished 11 ms late") && !page.contains("Cause: "));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The section "what was missed and why".
 
 use super::{Told, escape, plural, time};
-use crate::misses::{self, Miss, label};
+use crate::misses::{self, Miss, Names, label};
 use crate::units;
 
 /// For every run: what its misses have in common, then the first ones one by one.
@@ -110,7 +110,7 @@ fn begun(told: &Told<'_>) -> String {
 fn groups(rows: &[String]) -> String {
     format!(
         "<div class=\"scroll\"><table>\n<thead><tr><th>task</th><th class=\"n\">missed</th>\
-         <th>main cause</th><th class=\"n\">lost to it</th><th class=\"n\">worst tardiness</th>\
+         <th>lost most to</th><th class=\"n\">lost to it</th><th class=\"n\">worst tardiness</th>\
          <th>most in the way</th><th title=\"In how many of the misses it would have given at least \
          as much time as the job was late\">could have helped</th></tr></thead>\n<tbody>\n{}\
          </tbody>\n</table></div>\n",
@@ -144,9 +144,9 @@ fn one_by_one(run: usize, told: &Told<'_>) -> String {
 fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
     let names = told.names();
     let mut points = String::new();
-    for cause in &miss.causes {
-        let alone = misses::alone(miss, cause.time);
-        let text = escape::html(&misses::sentence(miss, *cause, names));
+    for loss in &miss.losses {
+        let alone = misses::alone(miss, loss.time);
+        let text = escape::html(&misses::sentence(miss, *loss, names));
         points += &format!("<li>{text}{}</li>\n", badge(alone));
     }
     for remedy in &miss.remedies {
@@ -161,7 +161,7 @@ fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
         "<details class=\"miss\"{open}>\n<summary><span class=\"bang\">!</span> <b>{}</b> {}</summary>\n\
          <p>Released at {}, due at {}. {}. \
          <button class=\"show scripted\" hidden data-run=\"{run}\" data-task=\"{}\" data-job=\"{}\" \
-         data-from=\"{}\" data-to=\"{}\">show in the chart</button></p>\n<ul>\n{points}</ul>\n{}\
+         data-from=\"{}\" data-to=\"{}\">show in the chart</button></p>\n{}<ul>\n{points}</ul>\n{}\
          </details>\n",
         escape::html(&names.job(miss.job)),
         misses::miss_line(miss),
@@ -172,8 +172,21 @@ fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
         miss.job.number,
         miss.release.as_ns(),
         miss.until.max(miss.deadline).as_ns(),
+        cause(miss, names),
         chain(told, miss),
     )
+}
+
+/// What led to it, in the words of `--explain`.
+fn cause(miss: &Miss, names: Names<'_>) -> String {
+    match misses::verdict(miss, names) {
+        Some((name, sentence)) => format!(
+            "<p class=\"cause\"><b>Cause: {}.</b> {}</p>\n",
+            escape::html(&name),
+            escape::html(&sentence)
+        ),
+        None => String::new(),
+    }
 }
 
 /// How long the job executed and waited.
