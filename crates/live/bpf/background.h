@@ -19,6 +19,8 @@
 #define SW_PATIENCE	1000000000ULL
 /* How often somebody looks who waits: nothing is kept in step where work is queued. */
 #define SW_LOOK		100000000ULL
+/* How often a CPU looks again at once for an assignment that is not queued yet. */
+#define SW_LOOKS	16
 
 /* CPUs of the machine. */
 const volatile u32 cpu_count = 1;
@@ -78,6 +80,26 @@ static __always_inline void give_cpu(u32 cpu, bool to_background)
 	bpf_local_irq_restore(&flags);
 }
 
+/*
+ * A CPU that fell idle in the very moment in which something was queued may not have seen it, nor was it kicked; nor may one
+ * that waits for its assignment for longer than it looks.
+ */
+static __always_inline void remind_cpus(void)
+{
+	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0;
+	u32 k;
+
+	bpf_for(k, 0, cpu_count) {
+		u32 assigned = READ_ONCE(*sw_runner(&core, k));
+
+		if (assigned && cpu_at(k)->current != assigned &&
+		    scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(assigned & (SW_TASKS - 1))) > 0)
+			scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
+		else if (shared || scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0)
+			scx_bpf_kick_cpu(k, SCX_KICK_IDLE);
+	}
+}
+
 /* Looks who waits. Returns when to look again. */
 static __always_inline u64 serve_background(void)
 {
@@ -86,6 +108,7 @@ static __always_inline u64 serve_background(void)
 	u32 k;
 
 	listen_to_agent(now);
+	remind_cpus();
 	if (!reserve_ns)
 		return next;
 	shared = is_at_end(&shared_patience, SW_QUEUE_OF_ALL, now);

@@ -72,9 +72,13 @@ static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
 	bpf_rcu_read_unlock();
 }
 
+/*
+ * Who moves from one run queue to another is in none for a moment, and no callback tells; who wakes up is queued
+ * before it is on a run queue.
+ */
 static __always_inline bool is_awake(struct task_struct *p)
 {
-	return p->scx.flags & SCX_TASK_QUEUED;
+	return READ_ONCE(p->scx.flags) & SCX_TASK_QUEUED || READ_ONCE(p->on_rq);
 }
 
 /* Of a task: include/linux/sched.h. */
@@ -103,16 +107,21 @@ static __always_inline bool is_wanted(struct task_struct *p, u32 i, u64 affinity
 	return !m->demoted || (m->asked == affinity && known_number(p) == i);
 }
 
+/* What is written before is seen by others before anything is read after. */
+u32 fence;
+
 /* With the lock held: the task is what its thread is by now: awake or asleep, and bound as it is. */
 static __always_inline u64 be_as_thread(u64 now, struct task_struct *p, u32 i)
 {
-	bool awake = sw_task(&core, i)->awake;
 	u64 changed = 0;
 
-	if (awake && !is_awake(p))
+	if (sw_task(&core, i)->awake && !is_awake(p)) {
 		changed = falls_asleep(now, i, SW_NO_CPU);
-	else if (!awake && stays_awake(p))
-		changed = wakes_up(now, i, SW_NO_CPU);
+		/* If it has just woken up, its callback may have taken it for awake and told nobody. */
+		__sync_lock_test_and_set(&fence, 1);
+	}
+	if (!sw_task(&core, i)->awake && stays_awake(p))
+		changed |= wakes_up(now, i, SW_NO_CPU);
 	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
 }
 
@@ -203,6 +212,7 @@ int admit(struct sw_admit *a)
 		m->warned_left = m->warned_budget;
 		s->admission = ++m->admission;
 		m->demoted = 0;
+		m->queued = 0;
 		m->release = 0;
 		s->number = i;
 		if (agent_decides) {
@@ -267,7 +277,7 @@ int next_job(struct sw_job *a)
 	}
 	now = begin();
 	before = look(i);
-	sw_spend(&core, i, measure(i, cpu, now));
+	sw_spend(&core, i, chargeable(i, measure(i, cpu, now)));
 	if (release == SW_NEVER) {
 		report(SW_E_LAST_JOB, now, i, cpu, 0);
 		changed = forget(now, i);

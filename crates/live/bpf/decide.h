@@ -19,6 +19,8 @@ struct sw_core core;
  * agent decided, `runner` of a CPU and `on` of a task, and who takes part. See agent.h.
  */
 const volatile bool agent_decides;
+/* For how long a task may be throttled, ns. */
+const volatile u64 throttled_max = 1000000000;
 
 struct sw_cpu {
 	u64 since;		/* when its current task was last charged; 0 if it has none */
@@ -28,7 +30,9 @@ struct sw_cpu {
 	u32 told;		/* assignment that was last told */
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
 	u32 turn;		/* which background queue is first */
-	u64 pad[3];
+	u32 looks;		/* how often it has looked again for its assignment */
+	u32 unused;
+	u64 pad[2];
 } cpus[SW_CPUS];
 
 /* What is known of a task beside what the core knows. */
@@ -44,7 +48,7 @@ struct sw_managed {
 	u32 stops;		/* how often it emptied its slot */
 	u32 finished;		/* how many jobs it told to be finished */
 	u32 observes;		/* the number is that of an observation, see observed.h */
-	u32 unused;
+	u32 queued;		/* it waits in its queue, or will in a moment; until it runs */
 } managed[SW_TASKS];
 
 struct sw_storage {
@@ -143,6 +147,7 @@ static __always_inline void conclude(u64 now, u64 changed, u64 except)
 		runner = *sw_runner(&core, cpu);
 		if (c->told != runner) {
 			c->told = runner;
+			c->looks = 0;
 			if (!agent_decides)
 				tell(SW_E_ASSIGNED, now, runner, cpu, 0);
 		}
@@ -173,6 +178,25 @@ static __always_inline u64 measure(u32 i, u32 cpu, u64 now)
 	return ran;
 }
 
+/*
+ * How much of that is charged. Whoever overdraws waits for as many periods as it takes to make that good; but a machine
+ * that stood still for a moment must not hold whoever ran then for so long that they look forgotten.
+ */
+static __always_inline u64 chargeable(u32 i, u64 ran)
+{
+	const struct sw_task *t = sw_task(&core, i);
+	u64 periods;
+	s64 most;
+
+	if (!t->budget || !t->period)
+		return ran;
+	periods = throttled_max / t->period;
+	most = t->left + (s64)((periods ? periods - 1 : 0) * t->budget);
+	if (most < 0)
+		return 0;
+	return ran > most ? most : ran;
+}
+
 /* The CPU runs the task no more. */
 static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
 {
@@ -180,6 +204,9 @@ static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
 
 	c->since = 0;
 	c->current = 0;
+	/* It may have begun while the lock was waited for. */
+	if (now < c->began)
+		now = c->began;
 	/* An agent has heard of what was charged before. */
 	if (!agent_decides)
 		ran = now - c->began;

@@ -8,6 +8,7 @@
 #define SW_MANAGED_H
 
 #include "timers.h"
+#include "observed.h"
 
 /*
  * Waits to be pulled; or goes to the CPU where it is already, if that is its assignment, past an
@@ -15,8 +16,11 @@
  */
 static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flags)
 {
-	u32 on = READ_ONCE(sw_task(&core, i)->on);
+	u32 on;
 
+	/* It is put there when this callback is over; take_assigned() makes up for what happens until then. In full order. */
+	__sync_lock_test_and_set(&managed_at(i)->queued, 1);
+	on = READ_ONCE(sw_task(&core, i)->on);
 	if (on && on - 1 == scx_bpf_task_cpu(p)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF,
 				   flags | SCX_ENQ_PREEMPT | SCX_ENQ_HEAD);
@@ -33,20 +37,6 @@ static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flag
 	on = READ_ONCE(sw_task(&core, i)->on);
 	if (on)
 		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
-}
-
-/* Whether @cpu has its assignment now; if it was on its way already it comes by itself. */
-static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
-{
-	u32 i = READ_ONCE(*sw_runner(&core, cpu));
-
-	if (!i)
-		return false;
-	if (prev_number == i) {
-		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
-		return true;
-	}
-	return scx_bpf_dsq_move_to_local(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), 0);
 }
 
 /* With the lock held: the task wants to run. */
@@ -124,14 +114,47 @@ static __always_inline void started(u32 i, s32 cpu)
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
 
-	c->current = i;
 	c->began = now;
 	WRITE_ONCE(c->since, now);
+	WRITE_ONCE(managed_at(i)->queued, 0);
+	/* Told first: whoever finds it running may tell at once that it stops. */
 	tell(SW_E_RUNNING, now, i, cpu, 0);
+	WRITE_ONCE(c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */
 	if (READ_ONCE(*sw_runner(&core, cpu)) != i)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	arm_budget(cpu, now, budget_left(i));
+}
+
+/* Whether @cpu has its assignment now; if it was on its way already it comes by itself. */
+static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
+{
+	u32 i = READ_ONCE(*sw_runner(&core, cpu));
+	u64 queue = SW_QUEUE_OF_TASK(i & (SW_TASKS - 1));
+
+	if (!i)
+		return false;
+	if (prev_number == i) {
+		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
+		/* It ran as ordinary work until now, and goes on: no callback will tell. */
+		if (cpu_at(cpu)->current != i) {
+			observed_stops(prev, cpu);
+			started(i, cpu);
+		}
+		return true;
+	}
+	if (scx_bpf_dsq_move_to_local(queue, 0))
+		return true;
+	if (!READ_ONCE(managed_at(i)->queued))
+		return false;
+	/* Whoever queues it may not have seen that it is assigned here, and has not quite done so yet: look again. */
+	if (scx_bpf_dsq_nr_queued(queue) > 0)
+		return scx_bpf_dsq_move_to_local(queue, 0);
+	if (cpu_at(cpu)->looks < SW_LOOKS) {
+		cpu_at(cpu)->looks++;
+		scx_bpf_kick_cpu(cpu, 0);
+	}
+	return false;
 }
 
 /*
@@ -160,9 +183,9 @@ static __always_inline void stopped(u32 i, s32 cpu, bool goes_on)
 	vacate(i, cpu, now, ran);
 	/* Whoever goes to sleep within a job needs no new budget for what is over. */
 	if (charged)
-		changed = sw_charge(&core, i, ran, now);
+		changed = sw_charge(&core, i, chargeable(i, ran), now);
 	else
-		sw_spend(&core, i, ran);
+		sw_spend(&core, i, chargeable(i, ran));
 	tell_difference(now, i, before);
 	/* Who is preempted before it could sleep needs a timer to be released. */
 	if (charged)
@@ -194,7 +217,7 @@ static __always_inline void yielded(u32 i, s32 cpu)
 	}
 	now = begin();
 	before = look(i);
-	changed = sw_charge(&core, i, measure(i, cpu, now), now);
+	changed = sw_charge(&core, i, chargeable(i, measure(i, cpu, now)), now);
 	tell(SW_E_YIELDED, now, i, cpu, 0);
 	changed |= sw_yield(&core, i, now);
 	managed_at(i)->warned_left = managed_at(i)->warned_budget;
@@ -220,7 +243,7 @@ static __always_inline void let_go(u64 now, u32 i)
 			continue;
 		ran = measure(i, k, now);
 		vacate(i, k, now, ran);
-		sw_spend(&core, i, ran);
+		sw_spend(&core, i, chargeable(i, ran));
 		/* Its slice has no end. */
 		scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
 	}

@@ -70,8 +70,9 @@ static __always_inline u64 earlier(u32 which, u64 at)
 }
 
 /*
- * Where interrupts are off, kernels of 2026 take memory for what they do to a timer later on, of which there may be none
- * for a moment; what is missed for that, background_due() makes good.
+ * Where interrupts are off, kernels of 2026 take memory for what they do to a timer later on, and may refuse for want of
+ * it, which nobody has seen yet; and where a CPU is a thread of another machine, its timers are late. What is missed for that,
+ * background_due() makes good.
  */
 static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
 {
@@ -163,7 +164,7 @@ static __always_inline s64 check_budget(u32 cpu)
 	if (i && budget_left(i)) {
 		struct sw_seen before = look(i);
 
-		changed = sw_charge(&core, i, measure(i, cpu, now), now);
+		changed = sw_charge(&core, i, chargeable(i, measure(i, cpu, now)), now);
 		tell_difference(now, i, before);
 		if (*sw_runner(&core, cpu) == i)
 			left = budget_left(i);

@@ -8,7 +8,7 @@ use crate::host::{self, System, kernel};
 use crate::{Attention, Deciding, LiveError, Options, Plan};
 
 /// A throttled task may not wait for its next period for so long that it looks forgotten to the kernel's
-/// watchdog.
+/// watchdog, neither for its own period nor for those that make good what it has overdrawn.
 pub(crate) const THROTTLED_MAX: Span = Span::from_s(25);
 
 /// What a run needs to know of the machine.

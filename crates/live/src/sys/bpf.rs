@@ -24,6 +24,7 @@ use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapHandle, RingBuffer, libbpf_sys};
 use rustix::event::{EventfdFlags, eventfd};
 use shiftwork_kernel_core::Core;
 
+use crate::prepare::THROTTLED_MAX;
 use ears::{ear, ring, wait_for};
 use log::{LOG_VARIABLE, capture_log, telling_line};
 
@@ -181,6 +182,7 @@ impl Loaded {
             .ok_or("the programs have no constants")?;
         constants.cpu_count = settings.cpu_count;
         constants.has_timers = settings.has_timers;
+        constants.throttled_max = THROTTLED_MAX.as_ns();
         if let Decider::Agent(cpu) = settings.decider {
             constants.agent_decides = true;
             constants.agent_cpu = cpu + 1;
