@@ -5,7 +5,6 @@
 //! thread goes on.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -24,9 +23,6 @@ const CPUS: [u64; 3] = [1, 2, 3];
 const PROGRAMS_MAX: usize = 8;
 /// What one life of an agent may keep, in KiB.
 const KEPT_KIB: u64 = 16 << 10;
-
-/// What the kernel knows of a scheduler that it ends comes here.
-const TRACING: &str = "/sys/kernel/tracing";
 
 struct World {
     random: RandomStream,
@@ -66,10 +62,6 @@ fn failed(seed: u64, step: u32, what: &str, why: &str) -> String {
 
 impl World {
     fn new(seed: u64) -> Result<Self, String> {
-        for name in ["events/sched_ext/sched_ext_dump/enable", "tracing_on"] {
-            fs::write(format!("{TRACING}/{name}"), "1")
-                .map_err(|error| format!("{name}: {error}"))?;
-        }
         let agent = Agent::start("record-seconds = 0")?;
         let fresh = taken(agent.id()?)?;
         Ok(Self {
@@ -82,14 +74,12 @@ impl World {
         })
     }
 
-    /// What the agent said, but for who was late: the machine is emulated. And what the kernel did.
+    /// What the agent said, but for who was late: the machine is emulated.
     fn said(&self) -> String {
-        let dump = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
         let said = self.agent.said();
         let lines = said
             .lines()
-            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("left out"))
-            .chain(dump.lines());
+            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("left out"));
         lines.collect::<Vec<_>>().join("\n")
     }
 

@@ -1,7 +1,7 @@
 //! The real agent under clients of every kind: whatever they do, who behaves well is served, and who is admitted has
 //! what they were promised.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -180,14 +180,15 @@ fn send(stream: &mut UnixStream, random: &mut RandomStream) -> bool {
     match stream.read(&mut answer) {
         Ok(0) => false,
         Ok(length) => answer[..length].ends_with(&[0]) && bytes.ends_with(&[0]),
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
             panic!("no answer for a minute")
         }
         Err(_) => false,
     }
 }
 
-/// Connects so often, and keeps all connections.
+/// Connects so often, and keeps all connections. Who has said half of something and is shown out for that, before all
+/// are let in on a slow machine, comes again and says nothing.
 pub fn crowds(clients: u64) {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let all = Rlimit {
@@ -195,17 +196,23 @@ pub fn crowds(clients: u64) {
         maximum,
     };
     setrlimit(Resource::Nofile, all).expect("a process may have what it may have");
-    let connect = |number| {
-        let mut stream = UnixStream::connect(socket_path()).expect("the agent listens");
-        // Some have said half of something.
-        if number % 2 == 0 {
-            let _ = stream.write_all(b"{");
-        }
+    let connect = || {
+        let stream = UnixStream::connect(socket_path()).expect("the agent listens");
+        stream.set_nonblocking(true).expect("a socket can be asked");
         stream
     };
-    let all: Vec<UnixStream> = (0..clients).map(connect).collect();
+    let mut all: Vec<UnixStream> = (0..clients).map(|_| connect()).collect();
+    for stream in all.iter_mut().step_by(2) {
+        let _ = stream.write_all(b"{");
+    }
     loop {
-        std::thread::sleep(Duration::from_secs(60));
-        std::hint::black_box(&all);
+        std::thread::sleep(Duration::from_secs(1));
+        for stream in &mut all {
+            // Nobody has asked for anything: there is nothing to read but the end, or why it came.
+            if !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+            {
+                *stream = connect();
+            }
+        }
     }
 }

@@ -17,6 +17,8 @@ use crate::progress;
 const ALONE: &str = "--alone";
 /// Whether a scheduler of some user is loaded.
 const STATE: &str = "/sys/kernel/sched_ext/state";
+/// Where the kernel tells of a scheduler that it ends, or that it is asked for: who waits in which queue.
+const TRACING: &str = "/sys/kernel/tracing";
 /// How often a running test is looked at.
 const POLL: Duration = Duration::from_millis(5);
 /// How long a scheduler may take to leave after its test.
@@ -38,6 +40,7 @@ pub fn run(tests: &[Test]) -> ExitCode {
             None => ExitCode::from(2),
         };
     }
+    tell_of_schedulers();
     for test in arguments.iter().filter_map(find) {
         if !supervise(test) {
             // What it has left would be in the way of all others: they are to have a machine of their own.
@@ -53,6 +56,7 @@ fn supervise(test: &Test) -> bool {
     progress::begin(test.name);
     let began = Instant::now();
     let output = Path::new("/tmp/output");
+    let _ = fs::write(format!("{TRACING}/trace"), "");
     let verdict = attempt(test, began, output);
     let said = fs::read(output).unwrap_or_default();
     progress::say(&String::from_utf8_lossy(&said));
@@ -64,6 +68,11 @@ fn supervise(test: &Test) -> bool {
         progress::say(why);
     }
     let passed = verdict.is_ok() && left.is_ok();
+    if !passed {
+        let told = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
+        let told = told.lines().filter(|line| !line.starts_with('#'));
+        told.for_each(progress::say);
+    }
     progress::end(passed, began.elapsed());
     passed
 }
@@ -95,6 +104,8 @@ fn watch(child: &mut Child, test: &Test, began: Instant) -> Result<(), String> {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("the test ended by {status}")),
             Ok(None) if began.elapsed() > test.limit => {
+                // The kernel tells of the scheduler that is loaded, if one is.
+                let _ = fs::write("/proc/sysrq-trigger", "D");
                 let limit = test.limit.as_secs();
                 return Err(format!(
                     "the test was not over after {limit} s and was ended"
@@ -103,6 +114,13 @@ fn watch(child: &mut Child, test: &Test, began: Instant) -> Result<(), String> {
             Ok(None) => thread::sleep(POLL),
             Err(error) => return Err(format!("the test cannot be waited for: {error}")),
         }
+    }
+}
+
+/// Where the kernel can: older ones cannot.
+fn tell_of_schedulers() {
+    for name in ["events/sched_ext/sched_ext_dump/enable", "tracing_on"] {
+        let _ = fs::write(format!("{TRACING}/{name}"), "1");
     }
 }
 

@@ -428,6 +428,21 @@ const TESTS: &[Test] = &[
         standing::loses_and_regains_a_cpu,
     ),
     Test::new(
+        "who_computes_when_admitted_has_its_budget_at_once",
+        Group::Function,
+        standing::who_computes_is_taken_in,
+    ),
+    Test::new(
+        "an_overdrawn_budget_holds_nobody_for_too_long",
+        Group::Function,
+        standing::holds_nobody_for_too_long,
+    ),
+    Test::new(
+        "a_cpu_goes_that_threads_wait_for",
+        Group::Function,
+        standing::lets_a_cpu_go_that_is_waited_for,
+    ),
+    Test::new(
         "threads_outlive_who_holds_a_standing_machine",
         Group::Function,
         standing::holder::threads_outlive_the_holder,

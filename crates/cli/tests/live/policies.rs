@@ -60,7 +60,7 @@ const IMPLEMENTATIONS: [&str; 9] = [
 
 /// Each keeps what it promises, and does what it does in the simulation.
 pub fn keep_what_they_promise() -> Result<(), String> {
-    let ms = if long() { 2_000 } else { 250 };
+    let ms = if long() { 2_000 } else { 150 };
     IN_KERNEL
         .iter()
         .try_for_each(|policy| keeps_its_promise(policy, "kernel", ms))

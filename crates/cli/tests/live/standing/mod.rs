@@ -13,7 +13,7 @@ use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Absence, Fact, FactKind, Reservation};
 use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
 
-use crate::faults::{Offline, goes_on, wait_for};
+use crate::faults::{Offline, goes_on};
 use stage::{ALL, Stage, task, wish};
 use worker::{Doing, Worker};
 
@@ -189,6 +189,31 @@ pub fn numbers_are_used_again() -> Result<(), String> {
     stage.end()
 }
 
+/// A thread that computes on the very CPU that it is admitted to is told to run at once, and has its budget and no more.
+pub fn who_computes_is_taken_in() -> Result<(), String> {
+    /// What another does every 3 ms tells how long it took.
+    const NAPS_MAX: usize = 300;
+    let mut stage = Stage::load()?;
+    let [naps, hogs] = [Doing::Naps, Doing::Hogs].map(Worker::start);
+    stage.must_admit(0, &wish(&naps, 0b0010))?;
+    for round in 0..5 {
+        let bound = stage.standing.bind(hogs.id, &CpuSet::from_bits(0b0100));
+        bound.map_err(|error| error.to_string())?;
+        goes_on(hogs.number(), 20)?;
+        let mark = stage.mark()?;
+        stage.must_admit(1, &wish(&hogs, 0b0100))?;
+        stage.hear(mark, 1, |what| *what == FactKind::Running)?;
+        stage.hear(mark, 1, |what| *what == FactKind::Spent)?;
+        let naps = stage.count(mark, 0, |what| *what == FactKind::Woken);
+        println!("round {round}: {naps} naps until its budget was spent");
+        if naps > NAPS_MAX {
+            return Err(String::from("it was not taken in for that long"));
+        }
+        stage.dismiss(1)?;
+    }
+    stage.end()
+}
+
 /// Two threads have the number in turns, a hog among them; and no thread has two.
 fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<(), String> {
     const ROUNDS: usize = 40;
@@ -306,15 +331,11 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
         }
     }
     drop(early);
-    wait_for("the CPU to be back", || {
-        stage.take().ok()?.iter().any(back).then_some(())
-    })?;
+    stage.wait_for("the CPU to be back", back)?;
     one.does(Doing::Hogs);
     runs_on(&mut stage, 2)?;
     let again = Offline::take(LOST)?;
-    wait_for("the CPU to be gone", || {
-        stage.take().ok()?.iter().any(lost).then_some(())
-    })?;
+    stage.wait_for("the CPU to be gone", lost)?;
     let mark = stage.mark()?;
     for index in [0, 1] {
         stage.hear(mark, index, |what| *what == FactKind::Running)?;
@@ -324,12 +345,64 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     stage.end()
 }
 
+/// Who has overdrawn a budget by many times what it is, as on a machine that stood still for a moment, makes it good for
+/// no longer than the kernel's watchdog bears.
+pub fn holds_nobody_for_too_long() -> Result<(), String> {
+    let mut stage = Stage::load()?;
+    let hogs = Worker::start(Doing::Hogs);
+    // Nobody is stopped so exactly: there is more to make good than half a minute would do.
+    let little = Reservation {
+        cost: Span::from_us(1),
+        period: Span::from_ms(500),
+        deadline: Span::from_ms(500),
+        ..wish(&hogs, ALL)
+    };
+    stage.must_admit(0, &little)?;
+    let spent = stage.hear(0, 0, |what| *what == FactKind::Spent)?;
+    let again = stage.hear(0, 0, |what| matches!(what, FactKind::Replenished { .. }))?;
+    let FactKind::Replenished { deadline_ns } = again.what else {
+        return Err(format!("{again:?}"));
+    };
+    let ahead = Span::from_ns(deadline_ns - spent.at_ns);
+    println!("what it ran for is made good in {ahead}");
+    match ahead >= Span::from_s(20) && ahead <= Span::from_s(26) {
+        true => stage.end(),
+        false => Err(format!("{spent:?}, then {again:?}: {ahead}")),
+    }
+}
+
+/// A CPU goes although ordinary work that is bound to it waits for its turn there, and a task that has no other CPU for
+/// its budget: the kernel moves them to others.
+pub fn lets_a_cpu_go_that_is_waited_for() -> Result<(), String> {
+    const ONLY: u64 = 0b0100;
+    let mut stage = Stage::load()?;
+    let [one, two, spent] = [Doing::Hogs; 3].map(Worker::start);
+    for ordinary in [&one, &two] {
+        let bound = stage.standing.bind(ordinary.id, &CpuSet::from_bits(ONLY));
+        bound.map_err(|error| error.to_string())?;
+    }
+    let long = Reservation {
+        period: Span::from_s(2),
+        deadline: Span::from_s(2),
+        ..wish(&spent, ONLY)
+    };
+    stage.must_admit(0, &long)?;
+    stage.hear(0, 0, |what| *what == FactKind::Spent)?;
+    for ordinary in [&one, &two] {
+        goes_on(ordinary.number(), 10)?;
+    }
+    let offline = Offline::take(2)?;
+    for worker in [&one, &two, &spent] {
+        goes_on(worker.number(), 1)?;
+    }
+    drop(offline);
+    stage.end()
+}
+
 /// Waits until some task runs there.
 fn runs_on(stage: &mut Stage, cpu: usize) -> Result<(), String> {
-    wait_for(&format!("somebody to run on CPU {cpu}"), || {
-        let facts = stage.take().ok()?;
-        let mut runs = facts.iter().filter(|fact| fact.what == FactKind::Running);
-        runs.any(|fact| fact.cpu == CpuId::new(cpu)).then_some(())
+    stage.wait_for(&format!("somebody to run on CPU {cpu}"), |fact| {
+        fact.what == FactKind::Running && fact.cpu == CpuId::new(cpu)
     })
 }
 

@@ -78,7 +78,13 @@ impl Stage {
         self.facts.extend(more.map_err(|error| error.to_string())?);
         match self.standing.unloaded() {
             None => Ok(&self.facts[begin..]),
-            Some(reason) => Err(format!("the scheduler was unloaded: {reason}")),
+            Some(reason) => {
+                let last = self.facts.len().saturating_sub(40);
+                let told = &self.facts[last..];
+                Err(format!(
+                    "the scheduler was unloaded: {reason}; told were {told:#?}"
+                ))
+            }
         }
     }
 
@@ -86,6 +92,14 @@ impl Stage {
     pub fn mark(&mut self) -> Result<usize, String> {
         self.take()?;
         Ok(self.facts.len())
+    }
+
+    /// Waits until such a fact is told from now on.
+    pub fn wait_for(&mut self, what: &str, is: impl Fn(&Fact) -> bool) -> Result<(), String> {
+        wait_for(what, || match self.take() {
+            Ok(facts) => facts.iter().any(&is).then_some(Ok(())),
+            Err(why) => Some(Err(why)),
+        })?
     }
 
     /// Waits until such a fact is told of the task, after so many of all.
