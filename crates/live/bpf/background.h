@@ -17,15 +17,15 @@
 
 #define SW_SLICE	5000000ULL
 #define SW_PATIENCE	1000000000ULL
-/* How often somebody looks who waits: nothing is kept in step where work is queued. */
+/* Interval between checks for waiting background work, ns: no count is kept where work is queued. */
 #define SW_LOOK		100000000ULL
-/* How often a CPU looks again at once for an assignment that is not queued yet. */
-#define SW_LOOKS	16
 
 /* CPUs of the machine. */
 const volatile u32 cpu_count = 1;
 /* What waiting background work gets of each second, ns; 0: nothing. */
 u64 reserve_ns;
+/* How often a CPU was found not to run its assignment although that waited; a fault of ours. */
+u64 assignments_neglected;
 
 /* Since when a queue waits, judging by how often it was served since the last look. */
 struct sw_patience {
@@ -81,22 +81,40 @@ static __always_inline void give_cpu(u32 cpu, bool to_background)
 }
 
 /*
- * A CPU that fell idle in the very moment in which something was queued may not have seen it, nor was it kicked; nor may one
- * that waits for its assignment for longer than it looks.
+ * Whether @cpu has not run its assignment since the last call although that waits in its queue. By construction it never is
+ * so (managed.h); it is counted, and the CPU looks again, so that a fault of ours costs no task its life.
  */
+static __always_inline bool neglects_assignment(u32 cpu)
+{
+	u32 assigned = READ_ONCE(*sw_runner(&core, cpu));
+	struct sw_cpu *c = cpu_at(cpu);
+	u64 began = c->began;
+	bool again;
+
+	if (!assigned || c->current == assigned || READ_ONCE(c->gone) ||
+	    scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(assigned & (SW_TASKS - 1))) <= 0) {
+		c->awaited = 0;
+		return false;
+	}
+	again = c->awaited == assigned && c->awaited_since == began;
+	c->awaited = assigned;
+	c->awaited_since = began;
+	return again;
+}
+
+/* A CPU that fell idle in the very moment in which ordinary work was queued may not have seen it, nor was it kicked. */
 static __always_inline void remind_cpus(void)
 {
 	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0;
 	u32 k;
 
 	bpf_for(k, 0, cpu_count) {
-		u32 assigned = READ_ONCE(*sw_runner(&core, k));
-
-		if (assigned && cpu_at(k)->current != assigned &&
-		    scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(assigned & (SW_TASKS - 1))) > 0)
+		if (neglects_assignment(k)) {
+			assignments_neglected++;
 			scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
-		else if (shared || scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0)
+		} else if (shared || scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0) {
 			scx_bpf_kick_cpu(k, SCX_KICK_IDLE);
+		}
 	}
 }
 

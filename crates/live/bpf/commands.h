@@ -49,12 +49,15 @@ int set_cache(struct sw_cache *a)
 }
 
 /*
- * Moves a thread, 0: the first, from one of the queues into another. A rare thing, so the queue may be looked
- * through. The CPU where it might run may be idle, with nothing else that would make it look.
+ * Moves a thread, 0: the first, from one of the queues into another. Rare, so the queue may be searched.
+ * The CPU where it may run can be idle, and nothing else would make it look.
+ *
+ * Context: no lock held, interrupts on.
  */
-static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
+static __always_inline bool requeue(u64 from, u64 to, u32 thread, u64 slice)
 {
 	struct task_struct *p;
+	bool moved = false;
 	s32 cpu;
 
 	bpf_rcu_read_lock();
@@ -62,7 +65,7 @@ static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
 		if (thread && p->pid != thread)
 			continue;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice);
-		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
+		moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
 		if (to == SW_QUEUE_OF_ALL) {
 			cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 			scx_bpf_kick_cpu(cpu >= 0 ? cpu : scx_bpf_task_cpu(p), SCX_KICK_IDLE);
@@ -70,15 +73,17 @@ static __always_inline void requeue(u64 from, u64 to, u32 thread, u64 slice)
 		break;
 	}
 	bpf_rcu_read_unlock();
+	return moved;
 }
 
 /*
- * Who moves from one run queue to another is in none for a moment, and no callback tells; who wakes up is queued
- * before it is on a run queue.
+ * A thread that moves from one run queue to another is in no queue for a moment, without a callback; one that wakes up is
+ * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see away().
  */
 static __always_inline bool is_awake(struct task_struct *p)
 {
-	return READ_ONCE(p->scx.flags) & SCX_TASK_QUEUED || READ_ONCE(p->on_rq);
+	return p->prio >= SW_PRIO_ORDINARY &&
+	       (READ_ONCE(p->scx.flags) & SCX_TASK_QUEUED || READ_ONCE(p->on_rq));
 }
 
 /* Of a task: include/linux/sched.h. */
@@ -125,28 +130,44 @@ static __always_inline u64 be_as_thread(u64 now, struct task_struct *p, u32 i)
 	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
 }
 
-/* Whoever was ordinary work waits where its task does, and what its callbacks could not tell is made good. */
+/*
+ * Moves the thread to the queue where it belongs: that of its task, or that of ordinary work if the task takes no part any
+ * more. Only a thread that waits is in a queue.
+ */
+static __always_inline void requeue_thread(struct task_struct *p, u32 i)
+{
+	u64 own = SW_QUEUE_OF_TASK(i & (SW_TASKS - 1));
+
+	if (number_of(p) != i) {
+		requeue(own, SW_QUEUE_OF_ALL, p->pid, SW_SLICE);
+		return;
+	}
+	if (requeue(SW_QUEUE_OF_ALL, own, p->pid, SCX_SLICE_INF) ||
+	    requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), own, p->pid, SCX_SLICE_INF))
+		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
+}
+
+/* Moves the thread of @i to the queue of its task, and replays the callbacks that it missed as ordinary work. */
 static __always_inline void catch_up(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
 	u32 on;
 
-	requeue(SW_QUEUE_OF_ALL, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid, SCX_SLICE_INF);
-	requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), p->pid,
-		SCX_SLICE_INF);
 	if (!agent_decides) {
 		bpf_local_irq_save(&flags);
 		now = begin();
+		/* May end its part: it may be bound to other CPUs by now. */
 		if (number_of(p) == i)
 			changed = be_as_thread(now, p, i);
 		conclude_and_arm(now, changed, 0);
 		bpf_local_irq_restore(&flags);
-		on = READ_ONCE(sw_task(&core, i)->on);
-		if (on)
-			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
 	}
-	/* Whoever runs as ordinary work comes by, to wait for its turn. */
+	requeue_thread(p, i);
+	on = READ_ONCE(sw_task(&core, i)->on);
+	if (on)
+		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+	/* A thread that runs as ordinary work comes by, to wait for its turn. */
 	if (scx_bpf_task_running(p) && cpu_at(scx_bpf_task_cpu(p))->current != i)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
@@ -187,6 +208,8 @@ int admit(struct sw_admit *a)
 	now = begin();
 	if (is_somebody_else(p, i))
 		error = -EBUSY;
+	else if (number_of(p) == i)
+		error = -EALREADY;
 	else if (!is_wanted(p, i, affinity))
 		error = -ESRCH;
 	if (error) {
@@ -195,6 +218,8 @@ int admit(struct sw_admit *a)
 		bpf_task_release(p);
 		return error;
 	}
+	/* Before the thread can be queued as this task. */
+	m->queued = 0;
 	if (m->demoted)
 		changed = sw_enter_again(&core, i, affinity, start);
 	else
@@ -212,7 +237,6 @@ int admit(struct sw_admit *a)
 		m->warned_left = m->warned_budget;
 		s->admission = ++m->admission;
 		m->demoted = 0;
-		m->queued = 0;
 		m->release = 0;
 		s->number = i;
 		if (agent_decides) {
@@ -245,7 +269,8 @@ int settle(struct sw_admit *a)
 	p = bpf_task_from_vpid(thread);
 	if (!p)
 		return -ESRCH;
-	if (number_of(p) == i)
+	/* Its part may have ended meanwhile: then it may still be in the queue of its task. */
+	if (known_number(p) == i)
 		catch_up(p, i);
 	bpf_task_release(p);
 	return 0;

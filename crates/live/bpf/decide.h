@@ -12,6 +12,9 @@
 #include "lock.h"
 #include "trace.h"
 
+/* Priorities of the kernel below this are those of real-time and deadline threads: include/linux/sched/prio.h. */
+#define SW_PRIO_ORDINARY 100
+
 struct sw_core core;
 
 /*
@@ -30,9 +33,10 @@ struct sw_cpu {
 	u32 told;		/* assignment that was last told */
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
 	u32 turn;		/* which background queue is first */
-	u32 looks;		/* how often it has looked again for its assignment */
-	u32 unused;
-	u64 pad[2];
+	u32 refused;		/* assignment that is in its queue but may not run here now */
+	u32 awaited;		/* assignment that waited at the last check, see neglects_assignment() */
+	u64 awaited_since;	/* `began` at that check */
+	u64 pad;
 } cpus[SW_CPUS];
 
 /* What is known of a task beside what the core knows. */
@@ -48,7 +52,7 @@ struct sw_managed {
 	u32 stops;		/* how often it emptied its slot */
 	u32 finished;		/* how many jobs it told to be finished */
 	u32 observes;		/* the number is that of an observation, see observed.h */
-	u32 queued;		/* it waits in its queue, or will in a moment; until it runs */
+	u32 queued;		/* it is in its queue, or will be in a moment; until it runs */
 } managed[SW_TASKS];
 
 struct sw_storage {
@@ -147,7 +151,7 @@ static __always_inline void conclude(u64 now, u64 changed, u64 except)
 		runner = *sw_runner(&core, cpu);
 		if (c->told != runner) {
 			c->told = runner;
-			c->looks = 0;
+			c->refused = 0;
 			if (!agent_decides)
 				tell(SW_E_ASSIGNED, now, runner, cpu, 0);
 		}

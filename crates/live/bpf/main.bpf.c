@@ -74,6 +74,8 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 	}
 	if (prev && !number)
 		scx_bpf_task_set_slice(prev, SW_SLICE);
+	/* No callback follows if @prev goes on, or if the CPU idles. */
+	look_again(cpu);
 	return false;
 }
 
@@ -105,20 +107,20 @@ void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
-	u32 i = number_of(p), assigned;
+	u32 i = number_of(p);
 
 	if (i) {
 		started(i, cpu);
 		return;
 	}
 	observed_runs(p);
+	/* It was a managed task when it was moved here: without an end it would keep other ordinary work waiting. */
+	if (p->scx.slice > SW_SLICE)
+		scx_bpf_task_set_slice(p, SW_SLICE);
 	/* It may have had the CPU all the time and be ordinary work again. */
 	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
 		cpu_event(cpu, SW_WHY_TAKEN, false);
-	/* It came from the local queue although the CPU's assignment is there to be pulled. */
-	assigned = READ_ONCE(*sw_runner(&core, cpu));
-	if (assigned && scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(assigned & (SW_TASKS - 1))) > 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	look_again(cpu);
 }
 
 void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
@@ -166,14 +168,14 @@ void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct c
 		remasked(i, p->cpus_mask.bits[0], mask->bits[0]);
 }
 
-/* It changes to another scheduling class, or ends. */
+/* It changes to another scheduling class, or ends, of which shiftwork_exit_task() hears next. */
 void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 {
-	u32 i = known_number(p);
+	u32 i = number_of(p);
 	s32 cpu;
 
 	if (i)
-		left(p, i);
+		away(p, i);
 	/* Who changes to a higher class while it runs keeps its CPU, and no switch tells of that. */
 	if (scx_bpf_task_running(p)) {
 		cpu = scx_bpf_task_cpu(p);
@@ -205,7 +207,7 @@ void BPF_STRUCT_OPS(shiftwork_cpu_offline, s32 cpu)
 /* Real-time and deadline tasks, but not the kernel's stopper, which is gone before anybody could move. */
 static __always_inline bool takes_cpu(const struct task_struct *p)
 {
-	return p->prio < 100 && !((p->flags & PF_KTHREAD) && p->rt_priority == 99);
+	return p->prio < SW_PRIO_ORDINARY && !((p->flags & PF_KTHREAD) && p->rt_priority == 99);
 }
 
 /* Under the run queue's lock, at every switch: whether a higher class has the CPU. */

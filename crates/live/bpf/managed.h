@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Managed tasks, callback by callback. Each has a queue of its own, with at most itself in it; the CPU
- * that it is assigned to pulls it from there, so that no decision is lost and the kernel enforces the
- * affinity.
+ * Managed tasks, callback by callback.
+ *
+ * A managed task that wants to run and does not is in exactly one queue: its own, which holds no other task. Only the
+ * CPU that it is assigned to moves it from there to the CPU's local queue, in dispatch(), just before it runs. So a
+ * decision that changes while the task waits concerns no queue: it kicks the CPU that is to look. Nothing else may
+ * insert a managed task into a local queue: there it would wait for a CPU that may have been given another task.
+ *
+ * Two orders make sure that the CPU finds it:
+ * - The kernel inserts a task after ops.enqueue() has returned, with interrupts off, and a kick leaves this CPU
+ *   when they are on again: what queue_managed() kicks finds the task in its queue.
+ * - queue_managed() sets `queued` before it reads where the task is assigned, and a decision is written before the CPU reads
+ *   `queued`. So either queue_managed() kicks that CPU, or the CPU sees that the task is being inserted, and looks again.
  */
 #ifndef SW_MANAGED_H
 #define SW_MANAGED_H
@@ -11,32 +20,22 @@
 #include "observed.h"
 
 /*
- * Waits to be pulled; or goes to the CPU where it is already, if that is its assignment, past an
- * interrupt. Should the decision change before it runs, started() sees to that.
+ * The task waits in its own queue.
+ *
+ * Context: the run queue's lock of @p held, interrupts off. The core's lock is not needed.
  */
 static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flags)
 {
 	u32 on;
 
-	/* It is put there when this callback is over; take_assigned() makes up for what happens until then. In full order. */
+	/* Full memory barrier; pairs with take_assigned(). */
 	__sync_lock_test_and_set(&managed_at(i)->queued, 1);
-	on = READ_ONCE(sw_task(&core, i)->on);
-	if (on && on - 1 == scx_bpf_task_cpu(p)) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SCX_SLICE_INF,
-				   flags | SCX_ENQ_PREEMPT | SCX_ENQ_HEAD);
-		/*
-		 * Who did not wake up lets go of this CPU at this moment: it was assigned after the CPU had looked
-		 * for what to run next, and nothing else would make the CPU look again.
-		 */
-		if (!(flags & SCX_ENQ_WAKEUP))
-			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
-		return;
-	}
 	scx_bpf_dsq_insert(p, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SCX_SLICE_INF, flags);
-	/* Whoever waits for it may have looked already: a shift completes here. */
 	on = READ_ONCE(sw_task(&core, i)->on);
-	if (on)
-		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+	if (!on)
+		return;
+	cpu_at(on - 1)->refused = 0;
+	scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
 }
 
 /* With the lock held: the task wants to run. */
@@ -126,7 +125,23 @@ static __always_inline void started(u32 i, s32 cpu)
 	arm_budget(cpu, now, budget_left(i));
 }
 
-/* Whether @cpu has its assignment now; if it was on its way already it comes by itself. */
+/*
+ * Makes @cpu look for its assignment once more if that waits for it: is in its queue, or is being inserted. For the ends
+ * of dispatch(), which may have let go of the run queue's lock: a kick in that moment met the task that ran before.
+ */
+static __always_inline void look_again(s32 cpu)
+{
+	u32 i = READ_ONCE(*sw_runner(&core, cpu));
+
+	if (i && i != cpu_at(cpu)->refused && READ_ONCE(managed_at(i)->queued))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/*
+ * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
+ *
+ * Context: dispatch() of @cpu, whose run queue's lock is held, and let go of while a task is moved here.
+ */
 static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
 {
 	u32 i = READ_ONCE(*sw_runner(&core, cpu));
@@ -136,7 +151,7 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 		return false;
 	if (prev_number == i) {
 		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
-		/* It ran as ordinary work until now, and goes on: no callback will tell. */
+		/* It ran as ordinary work until now, and goes on without a callback. */
 		if (cpu_at(cpu)->current != i) {
 			observed_stops(prev, cpu);
 			started(i, cpu);
@@ -145,14 +160,11 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 	}
 	if (scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
-	if (!READ_ONCE(managed_at(i)->queued))
-		return false;
-	/* Whoever queues it may not have seen that it is assigned here, and has not quite done so yet: look again. */
-	if (scx_bpf_dsq_nr_queued(queue) > 0)
-		return scx_bpf_dsq_move_to_local(queue, 0);
-	if (cpu_at(cpu)->looks < SW_LOOKS) {
-		cpu_at(cpu)->looks++;
-		scx_bpf_kick_cpu(cpu, 0);
+	/* Inserted since, or held on another CPU for a moment, of which the core knows or will. */
+	if (scx_bpf_dsq_nr_queued(queue) > 0) {
+		if (scx_bpf_dsq_move_to_local(queue, 0))
+			return true;
+		cpu_at(cpu)->refused = i;
 	}
 	return false;
 }
@@ -319,6 +331,31 @@ static __always_inline u64 forget(u64 now, u32 i)
 	let_go(now, i);
 	report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
 	return take_out(i);
+}
+
+/*
+ * The thread of the task changes to a higher scheduling class, or is boosted to one: it wants nothing of us until it is
+ * back, and keeps its part. When it is back the callbacks of a thread that wakes up follow.
+ */
+static __always_inline void away(struct task_struct *p, u32 i)
+{
+	unsigned long flags;
+	u64 now, changed = 0;
+
+	bpf_local_irq_save(&flags);
+	now = begin();
+	if (known_number(p) == i && sw_task(&core, i)->awake) {
+		if (agent_decides) {
+			sw_task(&core, i)->awake = 0;
+			report(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
+			changed = stop_task(i);
+		} else {
+			let_go(now, i);
+			changed = falls_asleep(now, i, scx_bpf_task_cpu(p));
+		}
+	}
+	conclude(now, changed, 0);
+	bpf_local_irq_restore(&flags);
 }
 
 /* The task of this number, of @p unless that is NULL, leaves. */

@@ -42,6 +42,11 @@ pub(crate) trait Body {
     /// Why nothing is carried out any more; `None` as long as it is.
     fn failed(&self) -> Option<String>;
 
+    /// What is wrong with how decisions were carried out; `None` is as it should be.
+    fn fault(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What waiting background work gets of each CPU.
     fn set_reserve(&mut self, reserve: Share);
 
@@ -282,7 +287,8 @@ impl<B: Body> Machine for AgentMachine<B> {
     }
 
     fn state(&mut self) -> (u64, Option<&'static str>) {
-        (self.shared.shifts.load(Ordering::Relaxed), None)
+        let shifts = self.shared.shifts.load(Ordering::Relaxed);
+        (shifts, self.body.fault())
     }
 
     fn overheads(&mut self) -> Option<Overheads> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use shiftwork_model::{CpuId, CpuSet, Share, Span, TaskId};
 
-use super::scheduler::{Scheduler, bits, halves, number, tell, words};
+use super::members::{Admission, Members};
+use super::scheduler::{Scheduler, bits, halves, number, tell};
 use crate::LiveError;
 use crate::agent::{Body, Enactor, Level, Slot};
 use crate::event::Event;
@@ -42,6 +43,7 @@ impl Commanding {
         Ok(SchedExt {
             hearing: hearing.map_err(LiveError::system("map the ring of reports"))?,
             commands: self.commands,
+            members: Members::default(),
             lost: 0,
         })
     }
@@ -73,6 +75,10 @@ impl Body for Obeying {
         self.scheduler.unloaded()
     }
 
+    fn fault(&self) -> Option<&'static str> {
+        self.scheduler.fault()
+    }
+
     fn set_reserve(&mut self, reserve: Share) {
         self.scheduler.set_reserve(reserve);
     }
@@ -97,6 +103,7 @@ impl Body for Obeying {
 /// The hands of an agent in the kernel.
 pub(crate) struct SchedExt {
     commands: Commands,
+    members: Members,
     hearing: Hearing,
     lost: u64,
 }
@@ -182,17 +189,15 @@ impl Enactor for SchedExt {
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<Option<bool>, LiveError> {
         // Budgets are the agent's.
-        let mut words = words(task, of, Span::ZERO)?;
-        match self.commands.admit.call(&mut words) {
-            Ok(()) => Ok(Some(words[5] >> 56 != 0)),
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
-            Err(error) => Err(LiveError::system("admit a task")(error)),
-        }
+        let admission = self.members.admit(&self.commands, task, of, Span::ZERO)?;
+        Ok(match admission {
+            Admission::Done { is_awake } => Some(is_awake),
+            Admission::HasIt | Admission::NotWanted => None,
+        })
     }
 
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
-        let mut words = [0, number(task)?];
-        tell(&self.commands.dismiss, &mut words, "dismiss a task from")
+        self.members.dismiss(&self.commands, task)
     }
 
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {

@@ -1,6 +1,5 @@
 //! The in-kernel machine: the core decides, inside the kernel.
 
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,23 +7,28 @@ use std::sync::Arc;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, Priority, Share, TaskId};
 
+use super::members::{Admission, Members, is_there};
 use super::scheduler::{Scheduler, bits, halves, number, tell, words};
 use crate::LiveError;
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
-use crate::sys::thread::{pass_run_queue, set_affinity};
+use crate::sys::thread::set_affinity;
 use crate::work::JobGate;
 
 /// The loaded scheduler with its core at work.
 pub(crate) struct KernelMachine {
     scheduler: Scheduler,
+    members: Members,
 }
 
 impl KernelMachine {
     /// Lets the core of this scheduler decide.
     pub(crate) fn new(scheduler: Scheduler) -> Self {
-        Self { scheduler }
+        Self {
+            scheduler,
+            members: Members::default(),
+        }
     }
 
     /// The thread is observed by this number. `false` as for [`admit`](Machine::admit).
@@ -51,32 +55,15 @@ impl KernelMachine {
     }
 }
 
-/// Whether the thread is there, by what the kernel answered to whoever wants it to be a task.
-fn is_there(thread: Pid, answer: io::Result<()>) -> Result<bool, LiveError> {
-    let Err(error) = answer else { return Ok(true) };
-    match error.raw_os_error() {
-        Some(libc::ESRCH) => Ok(false),
-        Some(libc::EBUSY) => Err(LiveError::Reservation(format!(
-            "thread {thread} has another number already; that has to be given up first"
-        ))),
-        _ => Err(LiveError::system("admit a task")(error)),
-    }
-}
-
 impl Machine for KernelMachine {
     fn gate(&self) -> Arc<dyn JobGate> {
         self.scheduler.gate()
     }
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<bool, LiveError> {
-        let mut words = words(task, of, of.budget())?;
         let commands = &self.scheduler.commands;
-        if !is_there(of.thread, commands.admit.call(&mut words))? {
-            return Ok(false);
-        }
-        // What the kernel was doing with the thread, which was nobody's then, is over after this.
-        pass_run_queue(of.thread);
-        is_there(of.thread, commands.settle.call(&mut words))
+        let admission = self.members.admit(commands, task, of, of.budget())?;
+        Ok(admission != Admission::NotWanted)
     }
 
     fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {
@@ -86,9 +73,7 @@ impl Machine for KernelMachine {
     }
 
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
-        let mut words = [0, number(task)?];
-        let commands = &self.scheduler.commands;
-        tell(&commands.dismiss, &mut words, "dismiss a task from")
+        self.members.dismiss(&self.scheduler.commands, task)
     }
 
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
@@ -134,8 +119,11 @@ impl Machine for KernelMachine {
     }
 
     fn state(&mut self) -> (u64, Option<&'static str>) {
+        let fault = self.scheduler.fault();
         let core = self.scheduler.snapshot();
-        core.map_or((0, None), |mut core| (core.shifts(), core.fault()))
+        core.map_or((0, fault), |mut core| {
+            (core.shifts(), core.fault().or(fault))
+        })
     }
 
     fn overheads(&mut self) -> Option<Overheads> {

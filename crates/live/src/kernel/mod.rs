@@ -5,6 +5,7 @@
 
 mod enactor;
 mod machine;
+mod members;
 mod scheduler;
 
 pub(crate) use enactor::{Commanding, Obeying};

@@ -153,6 +153,12 @@ impl Scheduler {
         self.loaded.events_lost()
     }
 
+    /// What is wrong with how decisions were carried out; `None` is as it should be.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        (self.loaded.assignments_neglected() > 0)
+            .then_some("a CPU did not run its assignment for 100 ms although that waited")
+    }
+
     /// Why the scheduler is not the machine's any more; `None` as long as it is.
     pub(crate) fn unloaded(&self) -> Option<String> {
         self.loaded

@@ -55,8 +55,8 @@ pub enum FactKind {
         /// The CPUs that it may use.
         cpus: CpuSet,
     },
-    /// It takes no part any more: its thread has ended or changed to a higher scheduling class, or it was
-    /// dismissed. The last that is told of it.
+    /// It takes no part any more: its thread has ended, or it was dismissed. The last that is told of it. A
+    /// thread that changes to a higher scheduling class is [blocked](Self::Blocked) until it is back.
     Left,
     /// It may use other CPUs.
     Affinity {

@@ -49,8 +49,8 @@ pub struct Settings {
 pub struct Standing {
     machine: KernelMachine,
     cpus: CpuSet,
-    /// Who was admitted or observed last by each number.
-    threads: BTreeMap<TaskId, Pid>,
+    /// The thread that was observed last by each number.
+    observed: BTreeMap<TaskId, Pid>,
     told: Arranged,
 }
 
@@ -79,7 +79,7 @@ impl Standing {
         Ok(Self {
             machine: KernelMachine::new(scheduler),
             cpus: settings.cpus,
-            threads: BTreeMap::new(),
+            observed: BTreeMap::new(),
             told: Arranged::default(),
         })
     }
@@ -96,17 +96,15 @@ impl Standing {
     /// A task that was [demoted](FactKind::Demoted) gets its reservation back if these are the CPUs that it asked
     /// for last. Its server goes on where it was.
     ///
-    /// `false`: there is no such thread, or the task takes part already, or asks for other CPUs by now.
+    /// A thread that is this task already keeps what it has.
+    ///
+    /// `false`: there is no such thread, or another one is the task, or it asks for other CPUs by now.
     ///
     /// # Errors
     /// If the reservation can be nobody's, or the thread is another task already, which has to be dismissed first.
     pub fn admit(&mut self, task: TaskId, of: &Reservation) -> Result<bool, LiveError> {
         let parameters = of.parameters(&self.cpus)?;
-        let admitted = self.machine.admit(task, &parameters)?;
-        if admitted {
-            self.threads.insert(task, of.thread);
-        }
-        Ok(admitted)
+        self.machine.admit(task, &parameters)
     }
 
     /// The task's jobs to come have this budget, period, deadline and priority; what is left of its budget and
@@ -125,13 +123,7 @@ impl Standing {
     /// # Errors
     /// If the scheduler is gone.
     pub fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
-        self.machine.dismiss(task)?;
-        if let Some(thread) = self.threads.remove(&task) {
-            // It may just have been put where only its task would have been taken from.
-            pass_run_queue(thread);
-            self.machine.dismiss(task)?;
-        }
-        Ok(())
+        self.machine.dismiss(task)
     }
 
     /// The task may ask for these CPUs, beside more than it has: it keeps its reservation when it does.
@@ -164,7 +156,7 @@ impl Standing {
     pub fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
         let observed = self.machine.observe(task, thread)?;
         if observed {
-            self.threads.insert(task, thread);
+            self.observed.insert(task, thread);
         }
         Ok(observed)
     }
@@ -176,7 +168,7 @@ impl Standing {
     /// If the scheduler is gone.
     pub fn stop_observing(&mut self, task: TaskId) -> Result<(), LiveError> {
         self.machine.stop_observing(task)?;
-        if let Some(&thread) = self.threads.get(&task) {
+        if let Some(&thread) = self.observed.get(&task) {
             // What it was just about to tell is told.
             pass_run_queue(thread);
         }

@@ -313,6 +313,12 @@ impl Loaded {
         read(&raw const self.shared().events_lost)
     }
 
+    /// How often a CPU was found not to run its assignment although that waited in its queue, from one check of every
+    /// 100 ms to the next.
+    pub(crate) fn assignments_neglected(&self) -> u64 {
+        read(&raw const self.shared().assignments_neglected)
+    }
+
     /// Sets what waiting background work gets of each second, in ns.
     pub(crate) fn set_reserve(&mut self, reserve_ns: u64) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {

@@ -1,5 +1,6 @@
 //! The machine that stands: threads of this very process are its tasks, or of another that holds it.
 
+pub mod coinciding;
 pub mod holder;
 pub mod observed;
 mod stage;

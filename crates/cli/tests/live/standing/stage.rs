@@ -40,9 +40,13 @@ pub struct Stage {
 
 impl Stage {
     pub fn load() -> Result<Self, String> {
+        Self::load_ordered(OrderName::Edf)
+    }
+
+    pub fn load_ordered(order: OrderName) -> Result<Self, String> {
         let settings = Settings {
             cpus: CpuSet::from_bits(ALL),
-            order: OrderName::Edf,
+            order,
             reserve: Share::from_billionths(50_000_000).unwrap(),
             trace_bytes: 4 << 20,
         };
@@ -92,6 +96,12 @@ impl Stage {
     pub fn mark(&mut self) -> Result<usize, String> {
         self.take()?;
         Ok(self.facts.len())
+    }
+
+    /// All facts after so many.
+    pub fn facts_since(&mut self, mark: usize) -> Result<&[Fact], String> {
+        self.take()?;
+        Ok(&self.facts[mark..])
     }
 
     /// Waits until such a fact is told from now on.

@@ -1,0 +1,261 @@
+//! Wake-ups, completions and changes that coincide: within one interrupt of one CPU, in every order.
+//!
+//! Each set has a few threads with short jobs, whose releases lie a microsecond apart at most, so that one interrupt of the
+//! timer wakes several of them. Judged by the facts alone: a CPU that is there runs its assignment within a window.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::thread::{ClockId, clock_nanosleep_absolute, gettid, set_current_timer_slack};
+use rustix::time::{Timespec, clock_gettime};
+use shiftwork_live::standing::{Absence, Fact, FactKind, Reservation};
+use shiftwork_model::{CpuSet, OnOverrun, Priority, RandomStream, Span, TaskId};
+use shiftwork_policy::registry::OrderName;
+
+use super::stage::Stage;
+use crate::faults::compute;
+use crate::long;
+
+/// How long a CPU may take to run what it is assigned. It takes some 50 us; but a CPU of the emulator that spins for a lock
+/// does so until the emulator's next timer ends, while the CPU that has the lock stands still: up to 1.2 ms were seen.
+const WINDOW_NS: u64 = 2_000_000;
+/// Time between the releases of a set.
+const PERIOD_NS: u64 = 24_000_000;
+/// Releases of a set before the next set.
+const ROUNDS: u64 = 3;
+const TASKS_MAX: usize = 5;
+
+/// Instant of the first release, in ns of the monotonic clock, or what the thread is to do instead.
+const WAIT: u64 = 0;
+const END: u64 = u64::MAX;
+
+/// A thread with periodic jobs.
+struct Periodic {
+    id: Pid,
+    first_release: Arc<AtomicU64>,
+    run_us: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Periodic {
+    fn start() -> Self {
+        let (first_release, run_us) = (Arc::new(AtomicU64::new(WAIT)), Arc::default());
+        let (sender, receiver) = mpsc::channel();
+        let (release, run) = (Arc::clone(&first_release), Arc::clone(&run_us));
+        let thread = thread::spawn(move || {
+            // Every kernel has it.
+            let _ = set_current_timer_slack(NonZeroU64::new(1));
+            // The receiver waits for this.
+            let _ = sender.send(gettid());
+            run_jobs(&release, &run);
+        });
+        Self {
+            id: receiver.recv().unwrap(),
+            first_release,
+            run_us,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Periodic {
+    fn drop(&mut self) {
+        self.first_release.store(END, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = Duration::try_from(clock_gettime(rustix::time::ClockId::Monotonic)).unwrap();
+    u64::try_from(now.as_nanos()).unwrap()
+}
+
+fn sleep_until(at_ns: u64) {
+    let at = Timespec {
+        tv_sec: (at_ns / 1_000_000_000) as i64,
+        tv_nsec: (at_ns % 1_000_000_000) as i64,
+    };
+    // Nothing interrupts it: no signal has a handler.
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &at);
+}
+
+fn run_jobs(first_release: &AtomicU64, run_us: &AtomicU64) {
+    loop {
+        match first_release.load(Ordering::SeqCst) {
+            END => return,
+            WAIT => sleep_until(now_ns() + 200_000),
+            first => {
+                for round in 0..ROUNDS {
+                    sleep_until(first + round * PERIOD_NS);
+                    compute(Duration::from_micros(run_us.load(Ordering::SeqCst)));
+                }
+                let set = first_release;
+                let _ = set.compare_exchange(first, WAIT, Ordering::SeqCst, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+/// Sets of coinciding jobs under EDF and fixed priorities: no assigned task stands still beyond the window.
+pub fn nothing_stands_still() -> Result<(), String> {
+    let sets = if long() { 500 } else { 15 };
+    for order in [OrderName::Edf, OrderName::FixedPriority] {
+        let mut stage = Stage::load_ordered(order)?;
+        let threads: Vec<Periodic> = (0..TASKS_MAX).map(|_| Periodic::start()).collect();
+        let mut worst = 0;
+        for seed in 1..=sets {
+            let longest = try_set(seed, &mut stage, &threads)
+                .map_err(|why| format!("{order:?}, seed {seed}: {why}"))?;
+            worst = worst.max(longest);
+        }
+        println!("{order:?}: {sets} sets; a CPU ran its assignment after {worst} ns at the latest");
+        drop(threads);
+        stage.end()?;
+    }
+    Ok(())
+}
+
+/// Runs one set; returns how long an assignment waited at most, in ns.
+fn try_set(seed: u64, stage: &mut Stage, threads: &[Periodic]) -> Result<u64, String> {
+    let mut random = RandomStream::new(seed, 0, 0);
+    let cpus = 2 + random.below(2);
+    let count = 3 + random.below(TASKS_MAX as u64 - 2) as usize;
+    let mark = stage.mark()?;
+    let mut order: Vec<u64> = (0..count as u64).collect();
+    shuffle(&mut order, &mut random);
+    let mut admitted = Vec::new();
+    for (index, thread) in threads.iter().take(count).enumerate() {
+        // CPUs 1 to 3 are there. Many are bound to the same one.
+        let bits = match random.below(3) {
+            0 => 1 + random.below((1 << cpus) - 1),
+            1 => 0b10,
+            _ => (1 << cpus) - 1,
+        };
+        // Long enough for a task that is forgotten to wait for longer than the window.
+        let run_us = 200 + random.below(6_000);
+        thread.run_us.store(run_us, Ordering::SeqCst);
+        let rank = order[index];
+        let reservation = Reservation {
+            thread: thread.id,
+            cpus: CpuSet::from_bits(bits << 1),
+            cost: Span::from_us(run_us + 500),
+            period: Span::from_ns(PERIOD_NS),
+            deadline: Span::from_us(20_000 + 100 * rank),
+            on_overrun: OnOverrun::Continue,
+            priority: Priority::new(1 + rank as u32).ok_or("no priority")?,
+        };
+        stage.must_admit(index, &reservation)?;
+        admitted.push(reservation);
+    }
+    let begin = now_ns() + 2_000_000;
+    let mut wakes: Vec<u64> = (0..count as u64).collect();
+    shuffle(&mut wakes, &mut random);
+    for (thread, after_us) in threads.iter().zip(&wakes) {
+        let first = begin + after_us * (500 + random.below(1_000));
+        thread.first_release.store(first, Ordering::SeqCst);
+    }
+    disturb(begin, stage, &admitted, &mut random)?;
+    sleep_until(begin + ROUNDS * PERIOD_NS);
+    let neglected = longest_neglect(stage.facts_since(mark)?);
+    for index in 0..count {
+        stage.dismiss(index)?;
+    }
+    match neglected {
+        (longest, _) if longest <= WINDOW_NS => Ok(longest),
+        (longest, why) => Err(format!("{longest} ns: {why}\n{admitted:?}")),
+    }
+}
+
+/// At some of the releases, parameters and affinities change, too.
+fn disturb(
+    begin: u64,
+    stage: &mut Stage,
+    admitted: &[Reservation],
+    random: &mut RandomStream,
+) -> Result<(), String> {
+    for round in 0..ROUNDS {
+        if random.below(2) == 0 {
+            continue;
+        }
+        let index = random.below(admitted.len() as u64) as usize;
+        sleep_until(begin + round * PERIOD_NS + random.below(3_000));
+        let of = &admitted[index];
+        let task = TaskId::from_index(index);
+        let done = match random.below(2) {
+            0 => stage.standing.change(task, of),
+            // All of the CPUs: wider, so it takes effect at once.
+            _ => stage.standing.bind(of.thread, &CpuSet::from_bits(0b1110)),
+        };
+        done.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn shuffle(items: &mut [u64], random: &mut RandomStream) {
+    for at in (1..items.len()).rev() {
+        items.swap(at, random.below(at as u64 + 1) as usize);
+    }
+}
+
+/// A fact, for people.
+fn line(fact: &Fact) -> String {
+    let cpu = fact.cpu.map(|cpu| format!(" on CPU {}", cpu.index()));
+    let task = fact.task.map(|task| format!(" task {}", task.index()));
+    format!(
+        "\n{} {:?}{}{}",
+        fact.at_ns,
+        fact.what,
+        task.unwrap_or_default(),
+        cpu.unwrap_or_default()
+    )
+}
+
+/// The longest time in which a CPU that was there did not run its assignment, in ns, and the facts around.
+pub fn longest_neglect(facts: &[Fact]) -> (u64, String) {
+    /// What is known of a CPU.
+    #[derive(Default)]
+    struct Cpu {
+        assigned: Option<TaskId>,
+        running: Option<TaskId>,
+        gone: Vec<Absence>,
+        /// Since when it has not run what it is assigned.
+        neglects_since: Option<u64>,
+    }
+    let mut cpus: BTreeMap<_, Cpu> = BTreeMap::new();
+    let (mut longest, mut around) = (0, String::new());
+    for (at, fact) in facts.iter().enumerate() {
+        let Some(id) = fact.cpu else { continue };
+        let cpu = cpus.entry(id).or_default();
+        match fact.what {
+            FactKind::Assigned => cpu.assigned = fact.task,
+            FactKind::Running => cpu.running = fact.task,
+            FactKind::Stopped { .. } => cpu.running = None,
+            FactKind::CpuLost { why } => cpu.gone.push(why),
+            FactKind::CpuBack { why } => cpu.gone.retain(|it| *it != why),
+            _ => continue,
+        }
+        let neglects = cpu.gone.is_empty() && cpu.assigned.is_some() && cpu.assigned != cpu.running;
+        if let Some(since) = cpu.neglects_since
+            && !neglects
+        {
+            let waited = fact.at_ns.saturating_sub(since);
+            if waited > longest {
+                longest = waited;
+                around = facts[at.saturating_sub(40)..=at].iter().map(line).collect();
+            }
+            cpu.neglects_since = None;
+        }
+        if neglects && cpu.neglects_since.is_none() {
+            cpu.neglects_since = Some(fact.at_ns);
+        }
+    }
+    (longest, around)
+}
