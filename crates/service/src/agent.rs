@@ -26,6 +26,9 @@ use crate::run::unix_ns;
 use crate::state::StateFile;
 use crate::{metrics, privileges, threads};
 
+/// Interval between two attempts to serve tasks that have their reservation and could not be served.
+const RETRY: Span = Span::from_s(1);
+
 /// How many tasks the scheduler in the kernel takes; one number is kept for questions of what would fit.
 const TASKS_MAX: usize = 1_023;
 
@@ -49,6 +52,8 @@ pub struct Agent {
     observations: Observations,
     /// When that was done last which is done every second.
     chores_at: Instant,
+    /// When tasks that could not be served are tried again.
+    retry_at: Instant,
     state: StateFile,
     /// Its own time; `None`: it is ordinary work.
     own: Option<own::Own>,
@@ -132,6 +137,7 @@ impl Agent {
             clerk,
             observations: Observations::default(),
             chores_at: now,
+            retry_at: now,
             state,
             own: None,
             is_unsaved: true,
@@ -224,6 +230,10 @@ impl Agent {
         news.troubles.extend(self.do_chores(now));
         let turns = self.ledger.advance(now, &mut self.kernel);
         news.turns.extend(turns);
+        if self.retry_at <= now {
+            self.retry_at = now + RETRY;
+            news.turns.extend(self.ledger.retry(&mut self.kernel));
+        }
         let holders = |task: &TaskId| self.ledger.holder(*task).is_some();
         let gone: Vec<TaskId> = news.turns.iter().map(|turn| turn.task).collect();
         for task in gone.iter().filter(|task| !holders(task)) {

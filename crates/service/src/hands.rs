@@ -19,10 +19,11 @@ pub trait Hands {
     ) -> Result<(), Denial>;
 
     /// The thread, of which `task` has been the number, is scheduled by this reservation from now on, and bound to its
-    /// CPUs. Nothing happens if it is so already, or if the thread asks for other CPUs by now, of which will be told.
+    /// CPUs. Nothing happens if it is so already.
     ///
     /// # Errors
-    /// As of [`admit`](Self::admit).
+    /// As of [`admit`](Self::admit). Only [`Denial::Missing`] is final: a CPU may be offline again, or the control group
+    /// too narrow for now.
     fn serve_again(
         &mut self,
         task: TaskId,

@@ -76,8 +76,7 @@ impl Kernel {
         bound
     }
 
-    /// Whether the thread, bound to these CPUs before, takes part from now on, and did not yet. If not, it does already
-    /// or asks for other CPUs by now.
+    /// Whether the thread, bound to these CPUs before, takes part now. If not, it asks for other CPUs by now.
     fn ask(
         &mut self,
         task: TaskId,
@@ -137,7 +136,13 @@ impl Hands for Kernel {
         reservation: &Reservation,
     ) -> Result<(), Denial> {
         let before = find(thread.thread)?.cpus;
-        self.ask(task, thread, reservation, &before).map(drop)
+        match self.ask(task, thread, reservation, &before)? {
+            true => Ok(()),
+            false => Err(Denial::Refused(format!(
+                "thread {} asks for other CPUs by now",
+                thread.thread
+            ))),
+        }
     }
 
     fn change(

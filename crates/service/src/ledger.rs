@@ -94,7 +94,8 @@ impl Ledger {
 
     /// What the task is promised; `None` while it is not served.
     pub fn promise(&self, task: TaskId) -> Option<Guarantee> {
-        self.admitted.promise(task)
+        let holder = self.holders.get(&task)?;
+        holder.is_served.then(|| self.admitted.promise(task))?
     }
 
     /// How it decides.
@@ -128,6 +129,19 @@ impl Ledger {
         let regained = self.admitted.advance(now);
         let tasks = regained.into_iter().map(|(task, _)| task);
         self.serve_again(tasks, hands)
+    }
+
+    /// Tries once more to serve the tasks that have their reservation but could not be served when they got it: their CPU
+    /// went offline again, say, or their control group was too narrow. To be called now and then.
+    pub fn retry(&mut self, hands: &mut dyn Hands) -> Vec<Turn> {
+        let unserved = self
+            .holders()
+            .filter(|(task, holder)| !holder.is_served && self.admitted.promise(*task).is_some());
+        let tasks: Vec<TaskId> = unserved.map(|(task, _)| task).collect();
+        let turns = self.serve_again(tasks.into_iter(), hands);
+        // That a task goes on waiting is no news.
+        let is_news = |turn: &Turn| self.holders.get(&turn.task).is_none_or(|it| it.is_served);
+        turns.into_iter().filter(is_news).collect()
     }
 
     /// Everybody may have this from now on; whoever has more keeps it.
@@ -357,7 +371,7 @@ impl Ledger {
         turns
     }
 
-    /// The task that waited is served, or could not be and is forgotten.
+    /// The task that waited is served, goes on waiting if it cannot be now, or is forgotten if its thread is gone.
     fn serve(&mut self, task: TaskId, served: Result<(), Denial>, hands: &mut dyn Hands) -> Turn {
         let what = match served {
             Ok(()) => {
@@ -367,10 +381,16 @@ impl Ledger {
                 "has its reservation again".to_owned()
             }
             // The report that it is gone is on its way, or never comes since nobody knows it.
-            Err(denial) => {
+            Err(denial @ Denial::Missing(_)) => {
                 hands.dismiss(task);
                 self.left(task);
                 format!("could not be served again: {denial}")
+            }
+            Err(denial) => {
+                if let Some(holder) = self.holders.get_mut(&task) {
+                    holder.is_served = false;
+                }
+                format!("keeps its reservation and cannot be served for now: {denial}")
             }
         };
         Turn { task, what }

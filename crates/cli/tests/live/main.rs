@@ -38,6 +38,7 @@ mod record;
 mod running;
 mod service;
 mod standing;
+mod storms;
 mod tang;
 mod verifier;
 
@@ -202,6 +203,12 @@ const TESTS: &[Test] = &[
         Group::Latency,
         backlog::follows_at_once_in_the_kernel,
     ),
+    Test::new(
+        "coinciding_wakeups_leave_no_assignment_waiting",
+        Group::Latency,
+        standing::coinciding::nothing_stands_still,
+    )
+    .within(1_800),
     Test::new(
         "run_reacts_in_microseconds_under_edf",
         Group::Latency,
@@ -568,6 +575,12 @@ const TESTS: &[Test] = &[
         "hostile_clients_cost_nobody_anything",
         Group::Function,
         hostile::clients_cost_nobody_anything,
+    )
+    .within(1_800),
+    Test::new(
+        "storms_of_hotplug_lose_no_reservation",
+        Group::Function,
+        storms::lose_no_reservation,
     )
     .within(1_800),
     Test::new(

@@ -18,6 +18,8 @@ pub(super) struct Obedient {
     demoted: BTreeMap<TaskId, Thread>,
     /// Threads that are gone, of which nobody has told yet.
     gone: Vec<u32>,
+    /// The CPUs to which the kernel binds no thread for now.
+    offline: Option<CpuSet>,
 }
 
 impl Obedient {
@@ -72,6 +74,12 @@ impl Hands for Obedient {
             number.is_none_or(|it| it == thread),
             "{task:?} is {number:?} still"
         );
+        if self
+            .offline
+            .is_some_and(|cpus| reservation.cpus.is_subset(&cpus))
+        {
+            return Err(Denial::Refused("no such CPU is online".to_owned()));
+        }
         self.demoted.remove(&task);
         let reserved = self.served.entry(task);
         reserved.or_insert_with(|| (thread.clone(), reservation.clone()));
@@ -289,6 +297,49 @@ fn a_cpu_that_goes_costs_who_came_last_and_gives_it_back() {
     let turns = ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
     assert_eq!(turns.len(), 1, "{turns:?}");
     assert!(hands.served.contains_key(&last));
+}
+
+#[test]
+fn reservation_survives_cpu_that_goes_again_before_its_thread_is_bound() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "1")).unwrap();
+    let cpu = shiftwork_model::CpuId::from_index(1);
+    ledger.cpu_offline(Instant::ZERO, cpu, &mut hands);
+    // The CPU is told to be back when it is gone again.
+    hands.offline = Some("1".parse().unwrap());
+    let turns = ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
+    assert!(
+        turns[0]
+            .what
+            .starts_with("keeps its reservation and cannot be served for now"),
+        "{turns:?}"
+    );
+    assert!(!ledger.holder(task).unwrap().is_served && ledger.promise(task).is_none());
+    assert_eq!(ledger.retry(&mut hands), [], "nothing has changed");
+    // Another thread does not get what it keeps.
+    admit(&mut ledger, &mut hands, 2, reservation(5, 10, "1")).unwrap_err();
+    hands.offline = None;
+    let turns = ledger.retry(&mut hands);
+    assert_eq!(turns[0].what, "has its reservation again");
+    assert!(hands.served.contains_key(&task) && ledger.holder(task).unwrap().is_served);
+    assert_eq!(ledger.retry(&mut hands), [], "it is served");
+}
+
+#[test]
+fn thread_that_ends_while_it_is_not_served_is_forgotten() {
+    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "1")).unwrap();
+    let cpu = shiftwork_model::CpuId::from_index(1);
+    ledger.cpu_offline(Instant::ZERO, cpu, &mut hands);
+    hands.offline = Some("1".parse().unwrap());
+    ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
+    hands.gone.push(1);
+    let turns = ledger.retry(&mut hands);
+    assert!(
+        turns[0].what.starts_with("could not be served again"),
+        "{turns:?}"
+    );
+    assert!(ledger.holder(task).is_none());
 }
 
 #[test]
