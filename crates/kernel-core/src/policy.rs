@@ -175,6 +175,9 @@ impl Policy for KernelPolicy {
         }
     }
 
+    /// Every event was decided at once.
+    fn end_instant(&mut self, _out: &mut Switches) {}
+
     fn assigned(&self, cpu: CpuId) -> Option<TaskId> {
         self.core.runner(cpu).map(TaskNumber::task)
     }

@@ -100,16 +100,22 @@ pub trait Policy: Send {
     fn on_event(&mut self, event: Event<'_>, out: &mut Switches);
 
     /// The task's job is finished, and `next`, its next one, was released before and is ready at once.
-    /// Whether the policy decides about both together; if not, nothing has changed, and machines tell it
-    /// [`Event::Complete`] and [`Event::Wake`]. A policy that does not preempt has to: whoever got the CPU
-    /// in between would keep it. Appends one switch, from the task to itself if that goes on.
+    /// Whether the policy decides about both together, as Linux does, to which such a task has not slept;
+    /// if not, nothing has changed, and machines give it [`Event::Complete`] and [`Event::Wake`]. Appends
+    /// one switch, from the task to itself if that goes on.
     fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
         false
     }
 
-    /// Everything that happens at this instant has been told. A policy whose CPUs decide one by one
-    /// decides now at the latest, so that jobs which end together are all gone before anybody looks.
-    fn end_instant(&mut self, _out: &mut Switches) {}
+    /// The instant is over: every event of it has been given. Appends one switch per CPU whose job changed.
+    ///
+    /// Machines call it once after the last event of each instant, and carry out no decision of the instant
+    /// before. What a policy could not take back, it decides here and nowhere else: one that does not
+    /// preempt gives free CPUs to jobs, one that decides in quanta begins them, one whose CPUs decide one by
+    /// one lets them. So the order of the events of one instant cannot matter to it.
+    ///
+    /// Required, without a default: a policy that wraps another has to pass this on.
+    fn end_instant(&mut self, out: &mut Switches);
 
     /// The job `cpu` should run now; a live machine may still be on its way there.
     fn assigned(&self, cpu: CpuId) -> Option<TaskId>;
@@ -124,9 +130,8 @@ pub trait Policy: Send {
         None
     }
 
-    /// When machines are to tell [`Event::Tick`]; then they tell [`Event::Released`] as well, and
-    /// [`end_instant`](Self::end_instant) after all events of an instant. `None`: the policy decides at
-    /// events alone.
+    /// When machines are to tell [`Event::Tick`]; then they tell [`Event::Released`] as well. `None`: the
+    /// policy decides at events alone.
     fn quanta(&self) -> Option<Quanta> {
         None
     }

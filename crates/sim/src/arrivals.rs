@@ -29,7 +29,6 @@ impl<R: Recorder> Engine<'_, R> {
             let id = self.arrivals[at];
             self.arrive_ready(now, id);
         }
-        self.arrivals.clear();
     }
 
     /// By the policy's order. All become ready at the same instant, so the index breaks ties.

@@ -3,7 +3,7 @@
 use shiftwork_machine::{Outcome, ServerRule, Workload};
 use shiftwork_model::{CpuId, Happening, Instant, Job, Recorder, TaskId, TaskSet};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_policy::{AsLinux, Event, Policy, Switches};
+use shiftwork_policy::{AsLinux, Event, Policy, Switch, Switches};
 
 use crate::actions::Actions;
 use crate::costs::Costs;
@@ -45,7 +45,7 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) in_quanta: bool,
     /// `None` if every CPU is always at full speed.
     pub(crate) speeds: Option<Speeds>,
-    /// Tasks whose job becomes ready at the present instant.
+    /// Tasks whose job becomes, or has become, ready at the present instant.
     pub(crate) arrivals: Vec<TaskId>,
     /// Tasks whose timer ends at the present instant, unless that finishes their job.
     pub(crate) waking: Vec<TaskId>,
@@ -150,8 +150,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     /// Everything that happens at one instant, in the order that docs/architecture.md fixes:
-    /// completions and budget ends, then departures and changes, then arrivals. Only then do the
-    /// CPUs switch.
+    /// completions and budget ends, then departures and changes, then arrivals. Only then does a policy
+    /// decide that waits for all of them, and do the CPUs switch.
     fn instant(&mut self, now: Instant) {
         while self.stops.first() == now {
             self.stop_reached(now);
@@ -163,11 +163,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.rare_instant(now);
         }
         self.arrive(now);
-        if self.rule != ServerRule::Releases || self.in_quanta {
-            self.end_instant();
-            if self.speeds.is_some() {
-                self.follow_load(now);
-            }
+        self.end_instant();
+        if self.speeds.is_some() {
+            self.follow_load(now);
         }
         self.commit(now);
     }
@@ -203,12 +201,29 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.note_switches(cause);
     }
 
-    /// Tells the policy that it knows all of this instant.
-    #[inline(never)]
+    /// The policy knows all of this instant. A CPU that gets a job which has just become ready learns of that from
+    /// the CPU on which it did; where a quantum begins, and for a job that has waited, it looks by itself.
+    #[inline(always)]
     fn end_instant(&mut self) {
         self.switches.clear();
         self.policy.end_instant(&mut self.switches);
-        self.note_switches(None);
+        for at in 0..self.switches.len() {
+            let Switch { cpu, to, .. } = self.switches[at];
+            let cause = to.and_then(|task| self.arrived_on(task));
+            if let Some(costs) = &mut self.costs {
+                costs.blame(cpu, cause);
+            }
+            self.cpus[cpu.index()].assigned = to;
+            self.touch(cpu);
+        }
+        self.arrivals.clear();
+    }
+
+    /// The CPU on which the task's job became ready at this instant; `None` if it did not, if nothing costs
+    /// anything, or in quanta.
+    fn arrived_on(&self, task: TaskId) -> Option<CpuId> {
+        let tells = self.costs.is_some() && !self.in_quanta && self.arrivals.contains(&task);
+        tells.then(|| self.cause(task)).flatten()
     }
 
     /// The same about a job that follows one of its task at once, if the policy wants to hear of both

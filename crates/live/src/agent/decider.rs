@@ -63,6 +63,8 @@ pub(super) struct Decider {
     base_ns: u64,
     /// When what is being handled happened.
     cause: Instant,
+    /// How often slots were taken.
+    rounds: u64,
     /// How many jobs were moved in the middle.
     pub(super) shifts: u64,
 }
@@ -108,6 +110,7 @@ impl Decider {
             told: Vec::with_capacity(4096),
             base_ns,
             cause: Instant::ZERO,
+            rounds: 0,
             shifts: 0,
         }
     }
@@ -186,11 +189,21 @@ impl Decider {
         }
     }
 
-    /// The policy has heard of all that happened at this instant.
+    /// The policy has heard of all that happened at this instant. A CPU to which nothing happened gets a job
+    /// because that became ready, or because a quantum began.
     fn end_instant(&mut self) {
         self.switches.clear();
         self.policy.end_instant(&mut self.switches);
-        self.note_switches();
+        for switch in &self.switches {
+            let arrival = switch.to.map(|task| self.actors[task.index()].arrival);
+            let is_news =
+                |&(round, _): &(u64, Instant)| round == self.rounds && self.quanta.is_none();
+            let cause = arrival
+                .filter(is_news)
+                .map_or(self.cause, |(_, cause)| cause);
+            let place = &mut self.places[switch.cpu.index()];
+            place.cause = place.cause.or(Some(cause));
+        }
     }
 
     /// What was gathered becomes ready.
@@ -211,6 +224,7 @@ impl Decider {
     }
 
     fn arrive(&mut self, job: Job) {
+        self.actors[job.task.index()].arrival = (self.rounds, self.cause);
         self.tell_ready(job);
         self.apply(PolicyEvent::Wake(job));
     }
@@ -246,8 +260,13 @@ impl Decider {
     }
 
     /// The slots that changed since the last call, and the earliest thing that made one change.
+    ///
+    /// All that was reported and due since then counts as one instant: nothing of it has been carried out,
+    /// so a policy that does not preempt gives a free CPU to the most urgent job that waits by now, even if
+    /// the CPU was free a moment before the job was released.
     pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Option<u64> {
         self.end_instant();
+        self.rounds += 1;
         let mut first = None;
         for index in 0..self.places.len() {
             let Some(cause) = self.places[index].cause.take() else {
@@ -440,7 +459,11 @@ impl Decider {
         }
         match (before == 0, after == 0) {
             (true, false) => self.apply(PolicyEvent::CpuOffline(cpu)),
-            (false, true) => self.apply(PolicyEvent::CpuOnline(cpu)),
+            (false, true) => {
+                let place = &mut self.places[index];
+                place.cause = place.cause.or(Some(self.cause));
+                self.apply(PolicyEvent::CpuOnline(cpu));
+            }
             _ => {}
         }
     }

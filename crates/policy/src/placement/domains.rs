@@ -14,17 +14,21 @@ use crate::policy::{Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 use crate::structure::Structure;
 
-/// Whether an arriving job may take the CPU of a less urgent one.
+/// Whether a job may take the CPU of a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preemption {
+    /// It may, also one that got the CPU at the same instant: every event is decided at once.
     Allowed,
+    /// A job keeps its CPU as long as it is ready. Since no decision can be taken back, none is taken
+    /// before the instant is over: events only change which jobs wait and which CPUs are free.
     Never,
 }
 
 /// Up to this many CPUs a domain looks at all of them for a victim.
 const FEW: usize = 32;
 
-/// One group of CPUs. If a CPU of it is idle, nothing is backlogged.
+/// One group of CPUs. If a CPU of it is idle, nothing is backlogged; without preemption that holds between
+/// instants.
 #[derive(Debug)]
 struct Domain<O: JobOrder> {
     idle: CpuSet,
@@ -56,7 +60,14 @@ struct Place {
 
 /// Every task is bound to one group of CPUs and scheduled globally within it.
 ///
-/// O(log n + log c) per event for n tasks and groups of c CPUs.
+/// With preemption an arriving job takes a free CPU, else that of the least urgent running job if that is
+/// less urgent, else it waits; a CPU that becomes free takes the most urgent waiting job. Without
+/// preemption the waiting jobs, the most urgent first, each take a free CPU when the instant is over.
+///
+/// Of several free CPUs a job takes the one where it last ran, else one that shares a cache with that, else
+/// the lowest.
+///
+/// O(log n + log c) per event and decision for n tasks and groups of c CPUs.
 #[derive(Debug)]
 pub struct Domains<O: JobOrder> {
     name: &'static str,
@@ -150,6 +161,18 @@ impl<O: JobOrder> Domains<O> {
         self.arrive(job, out);
     }
 
+    /// The waiting jobs, the most urgent first, take the free CPUs of their domain.
+    fn fill(&mut self, domain: usize, out: &mut Switches) {
+        while self.domains[domain].idle_count > 0
+            && let Some(next) = Self::take_next(&mut self.domains[domain], &mut self.positions)
+        {
+            let last_cpu = self.tasks.get(next).last_cpu;
+            let cpu = choose_idle(&self.domains[domain].idle, last_cpu, &self.mates);
+            self.assign(cpu, Some(next), out);
+        }
+    }
+
+    /// The most urgent waiting job waits no more; `None` if there is none.
     fn take_next(domain: &mut Domain<O>, positions: &mut HeapPositions) -> Option<TaskId> {
         if domain.backlog.is_empty() {
             return None;
@@ -234,13 +257,14 @@ impl<O: JobOrder> Placement for Domains<O> {
         let last_cpu = entry.last_cpu;
         let key = O::key(&job);
         let domain = &mut self.domains[usize::from(self.domain_of[job.task.index()])];
-        if domain.idle_count > 0 {
+        let preempts = self.preemption == Preemption::Allowed;
+        if domain.idle_count > 0 && preempts {
             let cpu = choose_idle(&domain.idle, last_cpu, &self.mates);
             self.assign(cpu, Some(job.task), out);
             return;
         }
         let victim = domain.least.key();
-        if victim > key && self.preemption == Preemption::Allowed {
+        if victim > key && preempts {
             self.replace(O::task(&victim), job.task, out);
         } else {
             domain.backlog.push(key, &mut self.positions);
@@ -259,39 +283,22 @@ impl<O: JobOrder> Placement for Domains<O> {
             }
             Status::Assigned(cpu) => {
                 self.tasks.get_mut(task).status = Status::NotReady;
-                let next = Self::take_next(domain, &mut self.positions);
+                let next = match self.preemption {
+                    Preemption::Allowed => Self::take_next(domain, &mut self.positions),
+                    Preemption::Never => None,
+                };
                 self.assign(cpu, next, out);
             }
         }
     }
 
-    /// Without preemption, whoever gets the CPU keeps it: the next job of the same task is one of those
-    /// who may.
-    fn succeed(&mut self, next: Job, out: &mut Switches) -> bool {
-        let Status::Assigned(cpu) = self.tasks.get(next.task).status else {
-            return false;
-        };
-        if self.preemption == Preemption::Allowed {
-            return false;
+    /// The only place where a policy that does not preempt gives CPUs to jobs.
+    fn end_instant(&mut self, out: &mut Switches) {
+        if self.preemption == Preemption::Never {
+            for domain in 0..self.domains.len() {
+                self.fill(domain, out);
+            }
         }
-        self.tasks.get_mut(next.task).set_job(next);
-        let key = O::key(&next);
-        let place = self.places[cpu.index()];
-        let domain = &mut self.domains[usize::from(place.domain)];
-        if !domain.backlog.is_empty() && domain.backlog.top() < key {
-            let other = O::task(&domain.backlog.top());
-            domain.backlog.remove(other, &mut self.positions);
-            self.replace(next.task, other, out);
-        } else {
-            domain.least.set(usize::from(place.slot), || key);
-            let task = Some(next.task);
-            out.push(Switch {
-                cpu,
-                from: task,
-                to: task,
-            });
-        }
-        true
     }
 
     /// The ready job changes its rank.
@@ -333,7 +340,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         self.bind(id, group, task.start_cpu);
     }
 
-    /// The CPU is gone; its job waits, or takes the place of the least urgent one.
+    /// The CPU is gone; its job arrives anew.
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.remove(cpu);
         if !served_by(&self.groups).contains(cpu) {
@@ -362,7 +369,9 @@ impl<O: JobOrder> Placement for Domains<O> {
         let domain = &mut self.domains[usize::from(self.places[cpu.index()].domain)];
         domain.idle.insert(cpu);
         domain.idle_count += 1;
-        if let Some(next) = Self::take_next(domain, &mut self.positions) {
+        if self.preemption == Preemption::Allowed
+            && let Some(next) = Self::take_next(domain, &mut self.positions)
+        {
             self.assign(cpu, Some(next), out);
         }
     }

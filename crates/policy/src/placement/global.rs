@@ -23,7 +23,8 @@ pub(crate) fn global<O: JobOrder>(
     )
 }
 
-/// The same, but a running job keeps its CPU until it completes or blocks.
+/// The same, but a running job keeps its CPU until it completes or blocks. At the end of every instant the
+/// most urgent waiting jobs take the CPUs that are free, whatever the order of the instant's events.
 ///
 /// # Errors
 /// If a task may not use every CPU.

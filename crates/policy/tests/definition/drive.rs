@@ -21,7 +21,7 @@ pub enum Promise {
     Laminar,
     /// The weak invariant.
     Weak,
-    /// Idle CPUs only while nobody waits for them, and no preemption.
+    /// A started job keeps its CPU; the free CPUs run the most urgent waiting jobs.
     NonPreemptive,
 }
 
@@ -118,6 +118,10 @@ impl Driver {
             self.steps.pop();
             return false;
         }
+        self.follow_switches();
+        // Each step is an instant.
+        self.out.clear();
+        self.policy.end_instant(&mut self.out);
         self.follow_switches();
         self.compare(&before);
         true
@@ -284,18 +288,18 @@ impl Driver {
                 assert!(holds, "weak invariant: {}", self.describe());
             }
             Promise::NonPreemptive => {
-                assert!(
-                    oracle::conserves_work(&ready, &placed),
-                    "idle: {}",
-                    self.describe()
-                );
-                for (cpu, task) in before.iter().enumerate() {
-                    let keeps = task.is_none_or(|task| {
-                        !ready.iter().any(|job| job.task == task) || placed[cpu] == Some(task)
-                    });
-                    let gone = !self.online.contains(CpuId::from_index(cpu));
-                    assert!(keeps || gone, "preempted on CPU {cpu}: {}", self.describe());
+                let online = |cpu| self.online.contains(CpuId::from_index(cpu));
+                let (kept, wanted) = oracle::non_preemptive_set(&ready, before, online);
+                for &(cpu, task) in &kept {
+                    let runs = placed[cpu];
+                    assert_eq!(
+                        runs,
+                        Some(task),
+                        "preempted on CPU {cpu}: {}",
+                        self.describe()
+                    );
                 }
+                assert_eq!(set, wanted, "non-preemptive set: {}", self.describe());
             }
             _ => {
                 assert_eq!(
@@ -340,7 +344,7 @@ impl Driver {
             self.promise,
             Promise::StrongFewestShifts | Promise::LaminarFewestShifts
         );
-        if judged && placed.len() <= 10 && !self.out.is_empty() {
+        if judged && placed.len() <= 10 && before != placed {
             let fewest = oracle::fewest_shifts(before, ready, set);
             assert_eq!(shifts, fewest, "shifts: {}", self.describe());
         }

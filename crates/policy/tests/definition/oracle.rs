@@ -143,10 +143,27 @@ pub fn keeps_weak_invariant(ready: &[Ready], placed: &[Option<usize>]) -> bool {
         })
 }
 
-/// No ready job waits while one of its CPUs is idle.
-pub fn conserves_work(ready: &[Ready], placed: &[Option<usize>]) -> bool {
-    ready
+/// The ready jobs that keep the CPUs on which they ran `before`, and all that run: those and as many of the
+/// most urgent others as there are CPUs left. For jobs that may use every CPU.
+pub fn non_preemptive_set(
+    ready: &[Ready],
+    before: &[Option<usize>],
+    online: impl Fn(usize) -> bool,
+) -> (Vec<(usize, usize)>, Vec<usize>) {
+    let is_ready = |task: usize| ready.iter().any(|job| job.task == task);
+    let cpus: Vec<usize> = (0..before.len()).filter(|&cpu| online(cpu)).collect();
+    let kept: Vec<(usize, usize)> = cpus
         .iter()
-        .filter(|job| !placed.contains(&Some(job.task)))
-        .all(|waiting| waiting.cpus.iter().all(|cpu| placed[cpu.index()].is_some()))
+        .filter_map(|&cpu| Some((cpu, before[cpu].filter(|&task| is_ready(task))?)))
+        .collect();
+    let mut set: Vec<usize> = kept.iter().map(|&(_, task)| task).collect();
+    let mut waiting: Vec<&Ready> = ready
+        .iter()
+        .filter(|job| !set.contains(&job.task))
+        .collect();
+    waiting.sort_by_key(|job| job.rank);
+    let free = cpus.len() - kept.len();
+    set.extend(waiting.iter().take(free).map(|job| job.task));
+    set.sort_unstable();
+    (kept, set)
 }

@@ -157,6 +157,10 @@ impl Policy for Fails {
         self.inner.on_event(event, out);
     }
 
+    fn end_instant(&mut self, out: &mut Switches) {
+        self.inner.end_instant(out);
+    }
+
     fn assigned(&self, cpu: CpuId) -> Option<TaskId> {
         self.inner.assigned(cpu)
     }

@@ -65,6 +65,8 @@ pub(super) struct Actor {
     /// How often it has stopped, and finished a job.
     pub(super) stops: u32,
     pub(super) finished: u32,
+    /// In which round of decisions its job became ready last, and what made it so.
+    pub(super) arrival: (u64, Instant),
     /// What was reported until then is known.
     pub(super) known_until: Instant,
     /// Since when it takes part; earlier reports are of another stay.
@@ -106,6 +108,7 @@ impl Actor {
             ran: Span::ZERO,
             stops: 0,
             finished: 0,
+            arrival: (0, Instant::ZERO),
             known_until: Instant::ZERO,
             since: Instant::ZERO,
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shiftwork_model::{
-    Arrival, Change, Happening, Instant, JobId, NotReadyReason, Record, Recorder, Span, TaskSet,
-    Work,
+    Affinity, Arrival, Change, CpuId, Happening, Instant, JobId, NotReadyReason, Record, Recorder,
+    Span, Task, TaskSet, Work,
 };
 use shiftwork_policy::registry::{Entry, Invariant};
 use shiftwork_sim::{Options, Simulation};
@@ -226,7 +226,8 @@ fn timed_changes_take_effect_as_simulated_under_every_policy() {
     compare_all(flavour, 40, |_| true);
 }
 
-/// Where the scheduled set depends on who is ready alone, many things at one instant change nothing.
+/// Where the scheduled set depends on which jobs are ready after an instant, and on what ran before it, the order
+/// of the things of one instant changes nothing.
 #[test]
 fn what_happens_at_one_instant_counts_together() {
     let flavour = Flavour {
@@ -234,8 +235,42 @@ fn what_happens_at_one_instant_counts_together() {
         ..PLAIN
     };
     compare_all(flavour, 40, |entry| {
-        matches!(entry.invariant, Invariant::Strong | Invariant::Packed)
+        !matches!(entry.invariant, Invariant::Weak | Invariant::PushPull)
     });
+}
+
+/// At 4 ms the CPU becomes free and `urgent` is released: it is finished at 14 ms, before `long` begins.
+#[test]
+fn a_freed_cpu_chooses_after_the_arrivals_of_the_instant() {
+    let entry = shiftwork_policy::registry::find("np-g-edf").unwrap();
+    let all = Affinity::pinned(CpuId::from_index(0));
+    let ms = Span::from_ms;
+    let task = |(name, cost, offset, deadline)| Task {
+        deadline: ms(deadline),
+        offset: ms(offset),
+        ..Task::periodic(name, ms(cost), ms(100), all)
+    };
+    let tasks = [
+        ("first", 4, 0, 100),
+        ("long", 15, 1, 100),
+        ("urgent", 10, 4, 24),
+    ];
+    let set = TaskSet::new("one instant", 1, tasks.map(task).to_vec());
+    for seed in 0..8 {
+        let mut world = World::new(entry, &set, seed, Habits::of(seed), BTreeSet::new());
+        world.run();
+        let ends = world.records.iter().filter_map(|record| match record.what {
+            Happening::Completed { job } => Some((job.task.index(), record.at)),
+            _ => None,
+        });
+        let ends: Vec<_> = ends.collect();
+        let wanted = [(0, 4), (2, 14), (1, 29)].map(|(task, at)| (task, Instant::ZERO + ms(at)));
+        assert_eq!(ends, wanted, "{}", world.name);
+        assert_eq!(
+            compare_set(entry, &set, PLAIN, (seed, Habits::of(seed))),
+            Some(true)
+        );
+    }
 }
 
 /// Where it matters who comes first: of those that are released at one instant that is the most urgent.
