@@ -55,8 +55,8 @@ pub enum Invariant {
     Strong,
     /// Within each partition or cluster, as packed.
     Packed,
-    /// No ready job waits while one of its CPUs is idle; running jobs are never preempted, and the
-    /// most urgent waiting job comes next.
+    /// No ready job waits while one of its CPUs is idle. A started job keeps its CPU as long as it is ready,
+    /// and a CPU that is free after all events of an instant takes the most urgent job that waits by then.
     NonPreemptive,
     /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). Who runs among the ready ones
     /// depends on what was pushed and pulled; so nothing is said of that.

@@ -3,7 +3,7 @@
 use shiftwork_model::{CpuId, JobId, TaskId};
 
 use super::reach::{Survey, key};
-use super::state::{State, TaskState};
+use super::state::State;
 use super::{Facts, Findings, Invariant, Order};
 
 /// Judges the instant that is over.
@@ -43,16 +43,16 @@ pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut F
     }
 }
 
-/// Whoever ran and is still ready must run, unless the CPU or the right to it was taken away.
+/// A started job keeps its CPU as long as it is ready, unless the CPU or the right to it was taken away.
 fn judge_preemptions(state: &State, found: &mut Findings) {
-    let available = state.available();
+    let available = state.available() - state.lost;
     for change in state.changes() {
         let Some(job) = change.before else { continue };
         let Some(task) = state.tasks.get(job.task.index()) else {
             continue;
         };
         let preempted = task.ready == Some(job.number)
-            && task.waits()
+            && task.since < state.now()
             && available.contains(change.cpu)
             && task.affinity.contains(change.cpu);
         if preempted {
@@ -63,39 +63,25 @@ fn judge_preemptions(state: &State, found: &mut Findings) {
     }
 }
 
-/// Whoever starts must not be less urgent than a job that was waiting for the CPU before. Jobs
-/// that began to wait or were changed at this instant are left out: the start may have come first.
+/// A CPU that is free after all events of the instant takes the most urgent job that waits for it by then,
+/// arrivals of the instant included.
 fn judge_starts(order: Order, state: &State, found: &mut Findings) {
     for change in state.changes() {
-        let started = change.after.filter(|&job| !ran_before(state, job));
-        let Some(job) = started else { continue };
+        let Some(job) = change.after else { continue };
         let Some(task) = state.tasks.get(job.task.index()) else {
             continue;
         };
-        let waited = state.ready.iter().filter(|id| {
+        let waiting = state.ready.iter().filter(|id| {
             let other = &state.tasks[id.index()];
-            other.affinity.contains(change.cpu) && waited_before(state, **id)
+            other.waits() && other.affinity.contains(change.cpu)
         });
-        let first = waited.min_by_key(|id| key(order, &state.tasks[id.index()]));
+        let first = waiting.min_by_key(|id| key(order, &state.tasks[id.index()]));
         if let Some(&first) = first
-            && settled(state, task)
             && key(order, &state.tasks[first.index()]) < key(order, task)
         {
             found.add(state.now(), || wronged(state, first, job, change.cpu));
         }
     }
-}
-
-/// Whether the task's job waits now and did so before the instant.
-fn waited_before(state: &State, id: TaskId) -> bool {
-    let task = &state.tasks[id.index()];
-    let ran = |number| ran_before(state, JobId { task: id, number });
-    task.waits() && settled(state, task) && !task.ready.is_some_and(ran)
-}
-
-/// Whether the job, which does not run where it ran before, ran before the instant.
-fn ran_before(state: &State, job: JobId) -> bool {
-    state.changes().any(|change| change.before == Some(job))
 }
 
 fn wronged(state: &State, first: TaskId, job: JobId, cpu: CpuId) -> String {
@@ -104,11 +90,6 @@ fn wronged(state: &State, first: TaskId, job: JobId, cpu: CpuId) -> String {
         state.name(job),
         state.ready_name(first)
     )
-}
-
-/// Whether the task is as urgent, ready and restricted as before the instant.
-fn settled(state: &State, task: &TaskState) -> bool {
-    task.changed != Some(state.now())
 }
 
 #[cfg(test)]
@@ -287,23 +268,75 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_lost_its_cpu_at_the_instant_was_not_waiting_before() {
+    fn a_freed_cpu_takes_the_most_urgent_of_those_that_arrive_at_the_instant_too() {
+        let set = set(1, &[("a", "0"), ("b", "0"), ("c", "0")]);
+        let both = b_waits(15).at(7).complete(0, 1).release(2, 1, 10);
+        let right = both.clone().switch(0, Some((2, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &right, 9),
+            [""; 0]
+        );
+        let wrong = both.switch(0, Some((1, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &wrong, 9),
+            ["at 7ns: job 1 of b starts on CPU 0, for which the more urgent job 1 of c waits"]
+        );
+    }
+
+    #[test]
+    fn a_job_whose_cpu_is_gone_competes_for_those_that_are_free() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
-        let story = Story::default()
+        let displaced = Story::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
             .release(1, 1, 90)
             .switch(1, Some((1, 1)))
+            .at(1)
             .release(2, 1, 20)
             .at(5)
             .complete(1, 1)
-            .switch(1, Some((2, 1)))
             .tell(Happening::CpuOffline { cpu: cpu(0) })
             .switch(0, None);
+        let right = displaced.clone().switch(1, Some((0, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &right, 9),
+            [""; 0]
+        );
+        let wrong = displaced.switch(1, Some((2, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &wrong, 9),
+            ["at 5ns: job 1 of c starts on CPU 1, for which the more urgent job 1 of a waits"]
+        );
+    }
+
+    #[test]
+    fn a_cpu_that_is_taken_away_and_given_back_at_one_instant_has_lost_its_job() {
+        let set = set(1, &[("a", "0"), ("b", "0")]);
+        let story = b_waits(15)
+            .at(7)
+            .tell(Happening::CpuOffline { cpu: cpu(0) })
+            .tell(Happening::CpuOnline { cpu: cpu(0) });
+        let story = story.switch(0, Some((1, 1)));
         assert_eq!(
             found(&set, edf(Invariant::NonPreemptive), &story, 9),
             [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_job_that_moves_while_it_runs_is_found_where_there_must_be_no_preemption() {
+        let set = set(2, &[("a", "0-1")]);
+        let story = Story::default()
+            .at(0)
+            .release(0, 1, 10)
+            .switch(0, Some((0, 1)))
+            .at(5)
+            .switch(0, None)
+            .switch(1, Some((0, 1)));
+        assert_eq!(
+            found(&set, edf(Invariant::NonPreemptive), &story, 9),
+            ["at 5ns: job 1 of a was preempted on CPU 0"]
         );
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct TaskState {
     pub ready: Option<u64>,
     /// The job that runs and where, as of the last settled instant.
     pub runs: Option<(u64, CpuId)>,
+    /// Since when that job has been ready.
+    pub since: Instant,
     /// When anything that ranks or restricts the task last changed.
     pub changed: Option<Instant>,
     /// Place in the list of ready tasks, meaningful while a job is ready.
@@ -48,6 +50,8 @@ pub(crate) struct State {
     /// Those that work has over which the scheduler does not rule.
     pub taken: CpuSet,
     pub background: CpuSet,
+    /// Those that were taken away at this instant, though they may be back.
+    pub lost: CpuSet,
 }
 
 impl State {
@@ -62,6 +66,7 @@ impl State {
             offline: CpuSet::EMPTY,
             taken: CpuSet::EMPTY,
             background: CpuSet::EMPTY,
+            lost: CpuSet::EMPTY,
         };
         for (task, priority) in set.tasks.iter().zip(set.priorities()) {
             let affinity = *task.affinity.cpus();
@@ -73,6 +78,7 @@ impl State {
                 deadline: Instant::NEVER,
                 ready: None,
                 runs: None,
+                since: Instant::ZERO,
                 changed: None,
                 position: 0,
             };
@@ -146,9 +152,11 @@ impl State {
                 deadline,
                 priority,
             } => {
+                let now = self.now;
                 let Some(task) = self.touch(job.task) else {
                     return;
                 };
+                task.since = now;
                 task.deadline = deadline;
                 task.priority = priority;
                 self.set_ready(job.task, Some(job.number));
@@ -178,12 +186,12 @@ impl State {
                     task.mask = mask;
                 }
             }
-            Happening::CpuOffline { cpu } => self.change_cpus(|state| state.offline.insert(cpu)),
+            Happening::CpuOffline { cpu } => self.lose(cpu, |state| state.offline.insert(cpu)),
             Happening::CpuOnline { cpu } => self.change_cpus(|state| state.offline.remove(cpu)),
-            Happening::CpuTaken { cpu } => self.change_cpus(|state| state.taken.insert(cpu)),
+            Happening::CpuTaken { cpu } => self.lose(cpu, |state| state.taken.insert(cpu)),
             Happening::CpuReturned { cpu } => self.change_cpus(|state| state.taken.remove(cpu)),
             Happening::BackgroundStarted { cpu } => {
-                self.change_cpus(|state| state.background.insert(cpu));
+                self.lose(cpu, |state| state.background.insert(cpu));
             }
             Happening::BackgroundEnded { cpu } => {
                 self.change_cpus(|state| state.background.remove(cpu));
@@ -202,6 +210,11 @@ impl State {
         self.changed = true;
         task.changed = Some(self.now);
         Some(task)
+    }
+
+    fn lose(&mut self, cpu: CpuId, change: impl FnOnce(&mut Self)) {
+        self.lost.insert(cpu);
+        self.change_cpus(change);
     }
 
     fn change_cpus(&mut self, change: impl FnOnce(&mut Self)) {
@@ -252,5 +265,6 @@ impl State {
     pub fn close(&mut self) {
         self.running.settle();
         self.changed = false;
+        self.lost = CpuSet::EMPTY;
     }
 }
