@@ -138,10 +138,12 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Applies one event and compares what runs before and after.
+    /// Applies one event, which is an instant of its own, and compares what runs before and after.
     fn step(&mut self, number: usize, step: &Step) -> Result<StepOutput, PolicyError> {
         let before = self.running.clone();
         self.apply(number, &step.event)?;
+        self.switches.clear();
+        self.policy.end_instant(&mut self.switches);
         for (index, cpu) in self.running.iter_mut().enumerate() {
             *cpu = self.policy.assigned(CpuId::from_index(index));
         }
