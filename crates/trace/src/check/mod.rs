@@ -12,6 +12,7 @@ mod away;
 mod budget;
 mod one_cpu;
 mod order;
+mod quanta;
 pub(crate) mod reach;
 pub(crate) mod state;
 #[cfg(test)]
@@ -23,6 +24,8 @@ use std::fmt;
 use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, TaskSet};
 
 use budget::Budgets;
+use quanta::Quanta;
+pub use quanta::{PfairShare, QuantumChoice, QuantumRule};
 use reach::Survey;
 use state::State;
 
@@ -61,8 +64,9 @@ pub enum Invariant {
     /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). Who runs among the ready ones
     /// depends on what was pushed and pulled; so nothing is said of that.
     PushPull,
-    /// Who runs is decided at quantum boundaries only. CPUs may be idle while jobs wait, for the next
-    /// boundary or for their windows; so nothing is said of who runs.
+    /// What runs is decided at quantum boundaries only. CPUs may be idle while jobs wait, for the next
+    /// boundary or for their windows; so nothing is said of that here, but by a [`QuantumRule`], if one is
+    /// given.
     Quanta,
 }
 
@@ -103,6 +107,7 @@ pub struct Checker {
     state: State,
     survey: Survey,
     budgets: Budgets,
+    quanta: Option<Quanta>,
     found: Findings,
 }
 
@@ -127,11 +132,13 @@ impl Recorder for Checker {
                 .add(at, || format!("a record follows one of {now}"));
         }
         if at != self.state.now() {
-            self.judge();
-            self.state.advance(at);
+            self.advance(at);
         }
         one_cpu::judge_fact(&self.state, what, &mut self.found);
         self.budgets.take(&self.state, what, &mut self.found);
+        if let Some(quanta) = &mut self.quanta {
+            quanta.take(at, what);
+        }
         self.survey.take(&self.state, what);
         self.state.take(what);
     }
@@ -144,23 +151,41 @@ impl Checker {
         Self {
             survey: Survey::new(&facts, &mut state),
             budgets: Budgets::new(set, &facts),
+            quanta: None,
             facts,
             state,
             found: Findings::default(),
         }
     }
 
+    /// The same, which also judges what gets the quanta of the policy, where decisions are carried out at
+    /// once.
+    #[must_use]
+    pub fn with_quanta(mut self, rule: QuantumRule) -> Self {
+        let quanta = Quanta::new(rule, self.facts.order, self.state.cpus());
+        self.quanta = self.facts.immediate.then_some(quanta);
+        self
+    }
+
     /// The run ends at `horizon`; what is recorded exactly there is the end of what was before, and
     /// the state after it is not judged. The violations come in the order of time.
     pub fn finish(mut self, horizon: Instant) -> Vec<Violation> {
         if self.state.now() < horizon {
-            self.judge();
-            self.state.advance(horizon);
+            self.advance(horizon);
         }
         if self.facts.immediate {
             self.budgets.close(&self.state, &mut self.found);
         }
         self.found.0
+    }
+
+    /// Nothing more happens before that instant.
+    fn advance(&mut self, to: Instant) {
+        self.judge();
+        if let Some(quanta) = &mut self.quanta {
+            quanta.pass(to, &self.state, &mut self.found);
+        }
+        self.state.advance(to);
     }
 
     /// Judges the instant that is over, if anything relevant happened at it.
@@ -178,6 +203,9 @@ impl Checker {
             self.survey.look(state, found);
             order::judge(&self.facts, state, &self.survey, found);
             work_conservation::judge(&self.facts, state, &self.survey, found);
+        }
+        if let Some(quanta) = &mut self.quanta {
+            quanta.judge(state.now(), state, found);
         }
         state.close();
     }

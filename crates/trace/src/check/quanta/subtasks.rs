@@ -1,0 +1,202 @@
+//! Subtasks by PD2, in quanta.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use shiftwork_model::{CpuSet, Happening, Instant, TaskId};
+
+use super::PfairShare;
+use crate::check::Findings;
+use crate::check::state::State;
+
+/// What PD2 compares: the deadline; that the window does not overlap the next; among those that overlap it the
+/// later group deadline. The rest breaks ties: the beginning of the window, then the task.
+type Key = (u128, bool, Reverse<u128>, u128, usize);
+
+/// The slots of a run, by the definition: in each the subtasks whose windows have begun, the first by
+/// PD2's order, as many as there are CPUs.
+///
+/// # Source
+/// J. Anderson, A. Srinivasan, "Mixed Pfair/ERfair Scheduling of Asynchronous Periodic Tasks", Journal of
+/// Computer and System Sciences 68(1), 2004.
+#[derive(Clone, Debug)]
+pub(super) struct Subtasks {
+    length: u64,
+    early_release: bool,
+    tasks: Vec<Task>,
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    /// e and p, the weight.
+    quanta: u128,
+    slots: u128,
+    /// The jobs that have not had all their quanta: the slot in which the windows of each begin.
+    jobs: VecDeque<u128>,
+    /// How many quanta the first of them had.
+    had: u128,
+    /// The slot before which no window of the next job begins.
+    not_before: u128,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    cpus: CpuSet,
+    members: Vec<usize>,
+    /// What PD2 chooses for the present slot.
+    chosen: Vec<usize>,
+    /// What has a quantum of it, and on which CPUs it has begun.
+    began: Vec<usize>,
+    begun: CpuSet,
+    slot: u64,
+    /// Whether anything is known of what is to come.
+    is_judged: bool,
+}
+
+impl Task {
+    /// The next subtask, if it may have the slot.
+    fn next(&self, index: usize, slot: u128, early_release: bool) -> Option<Key> {
+        let (e, p) = (self.quanta, self.slots);
+        let seen = *self.jobs.front()?;
+        let number = self.had + 1;
+        let release = seen + self.had * p / e;
+        let from = if early_release { seen } else { release };
+        let after = (number * p).div_ceil(e);
+        let overlaps = !(number * p).is_multiple_of(e);
+        let group = match overlaps {
+            true if e >= p => u128::MAX,
+            // As published: ceil(ceil(ceil(i/w) (1 - w)) / (1 - w)).
+            true if 2 * e >= p => seen + ((after * (p - e)).div_ceil(p) * p).div_ceil(p - e),
+            _ => 0,
+        };
+        let key = (seen + after, !overlaps, Reverse(group), release, index);
+        (from <= slot).then_some(key)
+    }
+}
+
+impl Subtasks {
+    pub fn new(length: u64, shares: &[PfairShare], early_release: bool) -> Self {
+        let task = |share: &PfairShare| Task {
+            quanta: share.quanta.max(1).into(),
+            slots: share.slots.max(1).into(),
+            jobs: VecDeque::new(),
+            had: 0,
+            not_before: 0,
+        };
+        let mut groups: Vec<Group> = Vec::new();
+        for (index, share) in shares.iter().enumerate() {
+            match groups.iter_mut().find(|group| group.cpus == share.group) {
+                Some(group) => group.members.push(index),
+                None => groups.push(Group {
+                    cpus: share.group,
+                    members: vec![index],
+                    chosen: Vec::new(),
+                    began: Vec::new(),
+                    begun: CpuSet::EMPTY,
+                    slot: 0,
+                    is_judged: true,
+                }),
+            }
+        }
+        Self {
+            length,
+            early_release,
+            tasks: shares.iter().map(task).collect(),
+            groups,
+        }
+    }
+
+    /// Takes a fact of the instant.
+    pub fn take(&mut self, at: Instant, what: &Happening) {
+        match *what {
+            Happening::Released { job, .. } => {
+                let Some(task) = self.tasks.get_mut(job.task.index()) else {
+                    return;
+                };
+                let seen = u128::from(at.as_ns().div_ceil(self.length.max(1)));
+                let seen = seen.max(task.not_before);
+                task.not_before = seen + task.slots;
+                task.jobs.push_back(seen);
+            }
+            Happening::Ready { .. }
+            | Happening::Completed { .. }
+            | Happening::Switched { .. }
+            | Happening::Interrupted { .. }
+            | Happening::Refused { .. } => {}
+            // Windows depend on more than what is known here.
+            _ => self
+                .groups
+                .iter_mut()
+                .for_each(|group| group.is_judged = false),
+        }
+    }
+
+    /// Judges the slots that have begun on the last CPU of their group. `due`: where slots begin.
+    pub fn judge(&mut self, due: &CpuSet, (now, state): (Instant, &State), found: &mut Findings) {
+        let slot = now.as_ns() / self.length.max(1);
+        for group in &mut self.groups {
+            let here = *due & group.cpus;
+            if here.is_empty() || !group.is_judged {
+                continue;
+            }
+            if group.begun.is_empty() {
+                group.choose(&mut self.tasks, slot, self.early_release);
+            }
+            let on = here.iter().filter_map(|cpu| state.on(cpu));
+            group.began.extend(on.map(|job| job.task.index()));
+            group.begun = group.begun | here;
+            if group.begun == group.cpus {
+                group.compare((now, state), found);
+            }
+        }
+    }
+}
+
+impl Group {
+    /// What runs in the slot, by the definition.
+    fn choose(&mut self, tasks: &mut [Task], slot: u64, early_release: bool) {
+        self.slot = slot;
+        let members = self.members.iter();
+        let mut keys: Vec<Key> = members
+            .filter_map(|&index| tasks[index].next(index, slot.into(), early_release))
+            .collect();
+        keys.sort_unstable();
+        keys.truncate(self.cpus.len());
+        self.chosen.clear();
+        for (.., index) in keys {
+            self.chosen.push(index);
+            let task = &mut tasks[index];
+            task.had += 1;
+            if task.had == task.quanta {
+                task.had = 0;
+                task.jobs.pop_front();
+            }
+        }
+    }
+
+    /// The slot has begun everywhere. After a difference nothing more can be said.
+    fn compare(&mut self, (now, state): (Instant, &State), found: &mut Findings) {
+        self.chosen.sort_unstable();
+        self.began.sort_unstable();
+        if self.chosen != self.began {
+            let names = |tasks: &[usize]| -> String {
+                let name = |&index: &usize| match state.tasks.get(index) {
+                    Some(task) => task.name.clone(),
+                    None => format!("{:?}", TaskId::from_index(index)),
+                };
+                match tasks {
+                    [] => String::from("no task"),
+                    tasks => tasks.iter().map(name).collect::<Vec<_>>().join(", "),
+                }
+            };
+            let (began, chosen, slot) = (names(&self.began), names(&self.chosen), self.slot);
+            found.add(now, || {
+                format!("in slot {slot} quanta of {began} begin, and PD2 chooses {chosen}")
+            });
+            self.is_judged = false;
+        }
+        self.began.clear();
+        self.begun = CpuSet::EMPTY;
+    }
+}
