@@ -9,7 +9,9 @@
 pub mod analyze;
 pub mod catalogue;
 pub mod policies;
+mod promise;
 pub mod simulate;
 mod unconditional;
 
+pub use promise::{facts, order, quantum_rule};
 pub use unconditional::why_nothing_is_guaranteed;

@@ -6,9 +6,10 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, Span, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_policy::registry::{Entry, Invariant};
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
+use shiftwork_verbs::{facts, order};
 
 use super::analyze;
 use super::chosen::is_random;
@@ -270,32 +271,6 @@ impl Outputs {
             failure: jobs.or(trace),
             records: self.records,
         }
-    }
-}
-
-/// What a policy promises, in the words of the checkers, if reactions take time; `packing` is where it
-/// has bound the tasks.
-pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> check::Facts {
-    check::Facts {
-        invariant: match entry.invariant {
-            Invariant::Weak => check::Invariant::Weak,
-            Invariant::Strong => check::Invariant::Strong,
-            Invariant::Packed => check::Invariant::Packed,
-            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
-            Invariant::Quanta => check::Invariant::Quanta,
-            Invariant::PushPull => check::Invariant::PushPull,
-        },
-        order: order(entry),
-        packing,
-        immediate: false,
-    }
-}
-
-/// By what a policy ranks jobs, in the words of the checkers.
-pub fn order(entry: &Entry) -> check::Order {
-    match entry.order {
-        OrderName::Edf => check::Order::Edf,
-        OrderName::FixedPriority => check::Order::FixedPriority,
     }
 }
 

@@ -10,12 +10,12 @@ use shiftwork_trace::{Counters, Inversions, RunSummary, check};
 
 use super::analyze;
 use super::explained::Explained;
-use super::outputs::{facts, order};
 use crate::args::ReportArgs;
 use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{fingerprint, read_bytes};
 use crate::output::Console;
+use shiftwork_verbs::{facts, order};
 
 /// A trace, and what it comes down to.
 struct Traced {

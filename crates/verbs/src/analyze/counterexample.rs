@@ -2,11 +2,17 @@
 
 use shiftwork_analysis::verdicts::{Analysis, Answer};
 use shiftwork_model::{Arrival, Instant, OnOverrun, Span, Task, TaskSet, Work};
+use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::Counters;
+use shiftwork_trace::check::{Checker, Facts, Violation};
 
 use crate::catalogue;
+use crate::promise::{facts, quantum_rule};
+
+#[cfg(test)]
+mod tests;
 
 /// So many jobs are simulated under one policy.
 const JOBS_MAX: u128 = 5_000;
@@ -15,7 +21,8 @@ const JOBS_MAX: u128 = 5_000;
 /// found; returns the policies with what was seen.
 ///
 /// All tasks release together and then every period, and every job takes its whole cost. Sporadic tasks
-/// may do so, whatever else the task set says.
+/// may do so, whatever else the task set says. A checker that knows the policy's definition and nothing of how
+/// it is built judges the schedule; one that it rejects shows nothing.
 pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
     let strict = strictest(set);
     let mut examples = Vec::new();
@@ -49,26 +56,55 @@ fn strictest(set: &TaskSet) -> TaskSet {
     }
 }
 
-/// What a simulation of the stricter set shows of missed deadlines; `None` if there are none. The policy is
-/// the one of the set itself: under Pfair it matters to it how jobs are released.
+/// What a simulation shows of missed deadlines.
+struct Witness {
+    /// Which task misses how many; `None` if none does.
+    words: Option<String>,
+    /// What is wrong with the schedule by the definition of the policy.
+    violations: Vec<Violation>,
+}
+
+/// The missed deadlines of the stricter set, in words; `None` if there are none, or if the schedule is not one of
+/// the policy.
 fn late(of: &TaskSet, set: &TaskSet, entry: &Entry) -> Option<String> {
-    let policy = entry.build(of).ok()?;
-    let horizon = horizon(set);
+    let witness = witness(of, set, entry, entry.build(of).ok()?);
+    witness.words.filter(|_| witness.violations.is_empty())
+}
+
+/// Simulates the stricter set under a policy that was built for the set itself (under Pfair it matters to it
+/// how jobs are released), and judges the schedule by what the entry says the policy is.
+fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) -> Witness {
+    let end = horizon(set);
+    let horizon = Instant::ZERO + end;
     let options = Options {
         seed: 1,
-        horizon: Instant::ZERO + horizon,
+        horizon,
         overheads: None,
         reserve_server: false,
     };
-    let mut counters = Counters::new(set, set.platform.cpus);
-    Simulation::new(set, policy, entry.order, options).run(&mut counters);
-    let summary = counters.finish(Instant::ZERO + horizon);
+    let facts = Facts {
+        immediate: true,
+        ..facts(entry, policy.packing())
+    };
+    let mut checker = Checker::new(set, facts);
+    if let Some(rule) = quantum_rule(of, policy.as_ref()) {
+        checker = checker.with_quanta(rule);
+    }
+    let mut recorders = (Counters::new(set, set.platform.cpus), checker);
+    Simulation::new(set, policy, entry.order, options).run(&mut recorders);
+    let (counters, checker) = recorders;
+    let summary = counters.finish(horizon);
     let worst = summary.tasks.iter().filter(|task| task.misses > 0);
-    let worst = worst.max_by_key(|task| task.misses)?;
-    Some(format!(
-        "simulated for {horizon} with all tasks released together, task `{}` misses {} of {} deadlines",
-        worst.name, worst.misses, worst.jobs
-    ))
+    let words = worst.max_by_key(|task| task.misses).map(|worst| {
+        format!(
+            "simulated for {end} with all tasks released together, task `{}` misses {} of {} deadlines",
+            worst.name, worst.misses, worst.jobs
+        )
+    });
+    Witness {
+        words,
+        violations: checker.finish(horizon),
+    }
 }
 
 /// How long to simulate: until the schedule would repeat if nothing were left over, or so many jobs.

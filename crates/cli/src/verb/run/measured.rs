@@ -11,8 +11,9 @@ use shiftwork_trace::{Counters, RunSummary};
 use super::simulation;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::verb::outputs::{Finished, Recording, facts};
+use crate::verb::outputs::{Finished, Recording};
 use crate::verb::shown;
+use shiftwork_verbs::facts;
 
 /// What a live run tells beyond its records. All absent if it was simulated.
 #[derive(Default)]

@@ -1,0 +1,94 @@
+//! What a policy promises, in the words of the checkers.
+
+use shiftwork_model::{Affinity, CpuSet, Slots, TaskId, TaskSet, WindowSource, weights_fit};
+use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_policy::{Interrupts, Policy};
+use shiftwork_trace::check::{self, Facts, PfairShare, QuantumChoice, QuantumRule};
+
+/// What a policy promises if reactions take time; `packing` is where it has bound the tasks.
+pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> Facts {
+    Facts {
+        invariant: match entry.invariant {
+            Invariant::Weak => check::Invariant::Weak,
+            Invariant::Strong => check::Invariant::Strong,
+            Invariant::Packed => check::Invariant::Packed,
+            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
+            Invariant::Quanta => check::Invariant::Quanta,
+            Invariant::PushPull => check::Invariant::PushPull,
+        },
+        order: order(entry),
+        packing,
+        immediate: false,
+    }
+}
+
+/// By what a policy ranks jobs.
+pub fn order(entry: &Entry) -> check::Order {
+    match entry.order {
+        OrderName::Edf => check::Order::Edf,
+        OrderName::FixedPriority => check::Order::FixedPriority,
+    }
+}
+
+/// What gets the quanta of a policy that was built for this task set; `None` if it decides at events alone.
+///
+/// That quanta are staggered is known by when they begin: where a quantum has fewer ns than there are CPUs, they
+/// may seem not to be.
+pub fn quantum_rule(set: &TaskSet, policy: &dyn Policy) -> Option<QuantumRule> {
+    let quanta = policy.quanta()?;
+    let choice = match policy.structure() {
+        Some(structure) => {
+            let mut served = set.platform.all();
+            if let Interrupts::Dedicated(cpu) = structure.interrupts {
+                served.remove(cpu);
+            }
+            QuantumChoice::Jobs(served)
+        }
+        None => QuantumChoice::Subtasks {
+            shares: shares(set, policy),
+            early_release: set.scheduler.early_release,
+        },
+    };
+    Some(QuantumRule {
+        length: quanta.length,
+        phases: quanta.phases,
+        choice,
+    })
+}
+
+/// What each task declares to PD2: windows by deadlines where all of its group have room then, else by periods.
+fn shares(set: &TaskSet, policy: &dyn Policy) -> Vec<PfairShare> {
+    let phases = policy.quanta().map(|quanta| quanta.phases);
+    let packing = policy.packing();
+    let group = |id: TaskId| match &packing {
+        Some(packing) => *packing[id.index()].cpus(),
+        None => set.platform.all(),
+    };
+    let slots = |group: &CpuSet| {
+        let phase = |cpu: shiftwork_model::CpuId| phases.as_ref()?.get(cpu.index()).copied();
+        let mut of_group = group.iter().map(phase);
+        let first = of_group.next();
+        let is_staggered = of_group.any(|phase| Some(phase) != first);
+        Slots::of(set, if is_staggered { group.len() } else { 1 })
+    };
+    let weight = |id: TaskId, group: &CpuSet, source| {
+        let task = &set.tasks[id.index()];
+        slots(group).weight([task.cost, task.period, task.deadline], source)
+    };
+    let share = |(id, _)| {
+        let cpus = group(id);
+        let members = set.iter().filter(|&(other, _)| group(other) == cpus);
+        let by_deadline = members.map(|(other, _)| weight(other, &cpus, WindowSource::Deadline));
+        let source = match weights_fit(by_deadline, &cpus) {
+            true => WindowSource::Deadline,
+            false => WindowSource::Period,
+        };
+        let weight = weight(id, &cpus, source);
+        PfairShare {
+            group: cpus,
+            quanta: weight.quanta,
+            slots: weight.slots,
+        }
+    };
+    set.iter().map(share).collect()
+}
