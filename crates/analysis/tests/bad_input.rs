@@ -519,7 +519,7 @@ fn ask(tasks: &[Sporadic], cpus: usize) {
     for policy in POLICIES {
         let terms = Terms::of_policy(policy, reserve).unwrap();
         let decision = admit(&set, &[], terms);
-        let refused = decision.verdict == Verdict::Refused;
+        let refused = decision.verdict() == Verdict::Refused;
         assert!(!decision.reason.is_empty(), "{policy} {set:?}");
         assert!(
             !refused || decision.guarantee == Guarantee::None,

@@ -376,7 +376,7 @@ fn the_reserve_does_not_count_for_feasibility() {
     assert_eq!(feasibility(&set).verdict, Feasible::Yes);
     let terms = admission::Terms::of_policy("strong-edf", Share::DEFAULT_RESERVE).unwrap();
     let decision = admission::admit(&set, &[], terms);
-    assert_eq!(decision.verdict, admission::Verdict::Refused);
+    assert_eq!(decision.verdict(), admission::Verdict::Refused);
 }
 
 #[test]

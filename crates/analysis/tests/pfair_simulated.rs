@@ -130,9 +130,9 @@ fn no_verdict_bound_or_admission_is_refuted_by_a_run() {
             }
         }
         let decision = admit(&set, &bound, Terms::of(policy, &set).unwrap());
-        if decision.verdict == Verdict::Admitted {
+        if let Verdict::Admitted(guarantee) = decision.verdict() {
             admitted += 1;
-            let is_hard = decision.guarantee == Guarantee::Hard;
+            let is_hard = guarantee == Guarantee::Hard;
             assert!(!is_hard || in_time(), "{longest:?}, {}", at());
             // Bounds may show what windows do not.
             let is_shown = found.hard.answer == Answer::Schedulable;

@@ -193,7 +193,7 @@ fn what_partitioned_scheduling_refuses_as_late_is_late() {
                 decision.witness,
                 Some(Witness::Interval { .. } | Witness::Late { .. })
             );
-            if decision.verdict == Verdict::Refused && late {
+            if decision.verdict() == Verdict::Refused && late {
                 refused += 1;
                 let worst = tardiness(&set, policy, 3 * hyperperiod(&set) + 50);
                 assert!(

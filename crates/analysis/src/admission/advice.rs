@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use shiftwork_model::{CpuSet, Platform, Span, TaskId};
 
 use super::decide::{Counted, Judgement, judge};
-use super::{Claim, Guarantee, Placement, Terms, Verdict, words};
+use super::{Claim, Guarantee, Placement, Terms, words};
 use crate::affinity::Groups;
 use crate::affinity::laminar::Tree;
 use crate::exact::Rate;
@@ -115,10 +115,7 @@ pub(super) fn on_set(
     terms: Terms,
     judgement: &Judgement,
 ) -> Option<String> {
-    let wanted = |judgement: &Judgement| {
-        let guarantees = judgement.tasks.iter().map(|&(_, guarantee)| guarantee);
-        judgement.verdict == Verdict::Admitted && guarantees.min() != Some(Guarantee::None)
-    };
+    let wanted = |judgement: &Judgement| judgement.guarantee() != Guarantee::None;
     if wanted(judgement) {
         return None;
     }

@@ -3,7 +3,7 @@
 use shiftwork_model::{CpuSet, Share, TaskId};
 
 use super::words::{self, Note};
-use super::{Claim, Decision, Guarantee, Order, Placement, Terms, Verdict};
+use super::{Claim, Decision, Guarantee, Order, Placement, Terms};
 use crate::affinity::parts::parts;
 use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
 use crate::exact::{Rate, beside};
@@ -35,17 +35,19 @@ impl<'a> Counted<'a> {
 /// What is found of some claims, before it is put into words.
 #[derive(Clone, Debug)]
 pub(super) struct Judgement {
-    pub(super) verdict: Verdict,
-    /// What each claim that asks is promised, in their order; empty when refused.
+    /// Whether the demand does.
+    pub(super) fits: bool,
+    /// What can be shown of each claim that asks, in their order; empty if the demand does not fit.
     pub(super) tasks: Vec<(TaskId, Guarantee)>,
     pub(super) witness: Option<Witness>,
-    notes: Vec<Note>,
+    /// Why it is not more, each with what is shown nevertheless.
+    notes: Vec<(Guarantee, Note)>,
 }
 
 impl Judgement {
     pub(super) fn refused(witness: Witness) -> Self {
         Self {
-            verdict: Verdict::Refused,
+            fits: false,
             tasks: Vec::new(),
             witness: Some(witness),
             notes: Vec::new(),
@@ -54,7 +56,7 @@ impl Judgement {
 
     /// The last of the tasks of which no test shows what they need, if one is named.
     pub(super) fn unshown(&self) -> Option<TaskId> {
-        self.notes.iter().find_map(|note| match note {
+        self.notes.iter().find_map(|(_, note)| match note {
             Note::NotShown(task) => Some(*task),
             Note::Dense(tasks) => tasks.last().copied(),
             _ => None,
@@ -69,25 +71,30 @@ impl Judgement {
 
     /// Why, for people.
     pub(super) fn reason(&self, counted: &Counted<'_>, online: &CpuSet, terms: Terms) -> String {
-        match (&self.verdict, &self.witness) {
-            (Verdict::Refused, Some(witness)) => words::refused(witness, &counted.claims, terms),
-            _ => words::admitted(&self.tasks, &self.notes, &counted.claims, online, terms),
+        match (self.fits, &self.witness) {
+            (false, Some(witness)) => words::crowded(witness, &counted.claims, terms),
+            _ => words::graded(&self.tasks, &self.notes, &counted.claims, online, terms),
+        }
+    }
+
+    /// The weakest guarantee of all claims that ask; [`Guarantee::None`] if the demand does not fit.
+    pub(super) fn guarantee(&self) -> Guarantee {
+        let weakest = self.tasks.iter().map(|&(_, guarantee)| guarantee).min();
+        match self.fits {
+            true => weakest.unwrap_or(Guarantee::Hard),
+            false => Guarantee::None,
         }
     }
 
     /// The judgement in words.
     pub(super) fn in_words(self, counted: &Counted<'_>, online: &CpuSet, terms: Terms) -> Decision {
         let reason = self.reason(counted, online, terms);
-        let weakest = self.tasks.iter().map(|&(_, guarantee)| guarantee).min();
         Decision {
-            verdict: self.verdict,
-            guarantee: match self.verdict {
-                Verdict::Admitted => weakest.unwrap_or(Guarantee::Hard),
-                Verdict::Refused => Guarantee::None,
-            },
+            guarantee: self.guarantee(),
             reason,
             witness: self.witness,
             tasks: self.tasks,
+            fits: self.fits,
         }
     }
 }
@@ -236,12 +243,12 @@ fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Step
             return Judgement::refused(witness);
         }
         own.for_each(|&place| tasks[place].1 = grade.guarantee);
-        notes.extend(grade.note);
+        notes.extend(grade.note.map(|note| (grade.guarantee, note)));
         first_witness = first_witness.or(grade.witness);
     }
     tasks.truncate(counted.asked);
     Judgement {
-        verdict: Verdict::Admitted,
+        fits: true,
         tasks,
         witness: first_witness,
         notes,
@@ -266,7 +273,7 @@ fn grade(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
         }
         _ if cpus.len() == 1 && preempts => on_one_cpu(&members.claims, &cpus, terms, steps),
         Order::FixedPriority if preempts => by_priority(members, terms, steps),
-        Order::FixedPriority => Grade::of(Guarantee::None),
+        Order::FixedPriority => Grade::because(Guarantee::None, Note::NoTest),
         Order::Edf if terms.placement == Placement::Weak => weak(members, terms, steps),
         Order::Edf => soft(members, terms),
     }

@@ -173,21 +173,39 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// Whether tasks are let in.
+/// Whether tasks are admitted. Every verb shows it in the words of [`Display`](fmt::Display): `admitted, guarantee hard`,
+/// or `refused`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// With the guarantee that the decision names, which may be none.
-    Admitted,
-    /// Not.
+    /// With this guarantee, which is never [`Guarantee::None`].
+    Admitted(Guarantee),
+    /// The demand does not fit, or nothing can be guaranteed of it.
     Refused,
 }
 
 impl Verdict {
+    /// The verdict on tasks of which this is the best guarantee that holds for all of them.
+    pub const fn of(guarantee: Guarantee) -> Self {
+        match guarantee {
+            Guarantee::None => Self::Refused,
+            _ => Self::Admitted(guarantee),
+        }
+    }
+
     /// The name in JSON: `admitted` or `refused`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Admitted => "admitted",
+            Self::Admitted(_) => "admitted",
             Self::Refused => "refused",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Admitted(guarantee) => write!(f, "admitted, guarantee {guarantee}"),
+            Self::Refused => f.write_str("refused"),
         }
     }
 }
@@ -249,20 +267,44 @@ pub fn claims(set: &TaskSet, bound: &[Affinity]) -> Vec<Claim> {
         .collect()
 }
 
-/// Whether tasks are let in, with which guarantee, and why.
+/// Whether tasks are admitted, with which guarantee, and why. Shown as `VERDICT: REASON`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether.
-    pub verdict: Verdict,
-    /// The weakest of `tasks`; [`Guarantee::None`] when refused.
+    /// The weakest of `tasks`; [`Guarantee::None`] exactly if they are refused.
     pub guarantee: Guarantee,
     /// For people: which tasks, which CPUs, which sum against which limit; and under what conditions
     /// a guarantee holds.
     pub reason: String,
     /// What shows it, where something does not fit or is late.
     pub witness: Option<Witness>,
-    /// What each task is promised, in the order of the claims; empty when refused.
+    /// What can be shown of each task, in the order of the claims; empty if the demand does not fit.
     pub tasks: Vec<(TaskId, Guarantee)>,
+    /// Whether the demand fits. If it does, the tasks are refused only because nothing is shown of some of them.
+    fits: bool,
+}
+
+impl Decision {
+    /// A refusal for this reason, which is not one of demand.
+    pub const fn refused(reason: String) -> Self {
+        Self {
+            guarantee: Guarantee::None,
+            reason,
+            witness: None,
+            tasks: Vec::new(),
+            fits: false,
+        }
+    }
+
+    /// Whether the tasks are admitted.
+    pub const fn verdict(&self) -> Verdict {
+        Verdict::of(self.guarantee)
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.verdict(), self.reason)
+    }
 }
 
 /// Decides on all tasks of a set, also those that enter later.
@@ -286,7 +328,7 @@ pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
         terms.placement,
         Placement::Partitioned | Placement::Clustered
     );
-    if decision.verdict == Verdict::Refused && crowded && narrowed && fits_unbound(set, terms) {
+    if crowded && narrowed && !decision.fits && fits_unbound(set, terms) {
         decision.reason.push_str(words::fits_unbound(terms.order));
     }
     decision

@@ -122,7 +122,7 @@ impl Departed {
 #[derive(Clone, Debug)]
 pub struct Admitted {
     terms: Terms,
-    /// What everybody is promised; `None`: as much as can be shown.
+    /// What every task is promised; `None`: as much as can be shown, which must be something.
     promising: Option<Guarantee>,
     online: CpuSet,
     now: Instant,
@@ -150,8 +150,9 @@ impl Admitted {
         }
     }
 
-    /// Promises this to everybody from now on, no less and no more: who could be promised only less is refused, and
-    /// nobody is kept out because another could until now be promised more than that.
+    /// Promises this to every task from now on, no less and no more: a task that could be promised only less is
+    /// refused, and none is refused because another could until now be promised more than that. With
+    /// [`Guarantee::None`] all that fits is taken in, without any promise: best effort.
     pub fn promising(self, guarantee: Guarantee) -> Self {
         Self {
             promising: Some(guarantee),
@@ -163,7 +164,7 @@ impl Admitted {
     /// earlier one alone would have been promised. In the order given, the earlier holds longer.
     ///
     /// # Errors
-    /// The decision, if it is a refusal.
+    /// The decision, if it is a refusal: the demand does not fit, or nothing is guaranteed of some task.
     pub fn begin(
         online: CpuSet,
         terms: Terms,
@@ -172,7 +173,7 @@ impl Admitted {
         let counted = Counted::all(&claims);
         let judgement = judge(&counted, &online, terms, &mut Steps::ordinary());
         let decision = judgement.in_words(&counted, &online, terms);
-        if decision.verdict == Verdict::Refused {
+        if decision.verdict() == Verdict::Refused {
             return Err(Box::new(decision));
         }
         let mut admitted = Self::new(online, terms);

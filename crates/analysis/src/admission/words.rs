@@ -19,6 +19,8 @@ pub(super) enum Note {
     NotShown(TaskId),
     /// The test on these CPUs was given up.
     StepLimit(CpuSet),
+    /// No test speaks of the policy.
+    NoTest,
     /// Weak scheduling of affinities that differ.
     Weak,
     /// A bound exists for affinities that overlap, and nobody knows a number.
@@ -69,8 +71,8 @@ fn reserved(count: usize, reserve: Share) -> String {
     }
 }
 
-/// Why it is refused, and what would help.
-pub(super) fn refused(witness: &Witness, claims: &[&Claim], terms: Terms) -> String {
+/// Why the demand does not fit, and what would help.
+pub(super) fn crowded(witness: &Witness, claims: &[&Claim], terms: Terms) -> String {
     let names = Names::new(claims);
     match witness {
         Witness::NoTask { task } => format!(
@@ -138,10 +140,11 @@ fn beside_reserve(reserve: Share) -> String {
     }
 }
 
-/// What is promised, on which conditions, and why it is not more.
-pub(super) fn admitted(
+/// What is shown of a demand that fits: what is promised, on which conditions, and why it is not more; or, where
+/// nothing is promised to some tasks, that and why.
+pub(super) fn graded(
     tasks: &[(TaskId, Guarantee)],
-    notes: &[Note],
+    notes: &[(Guarantee, Note)],
     claims: &[&Claim],
     online: &CpuSet,
     terms: Terms,
@@ -151,41 +154,67 @@ pub(super) fn admitted(
         let wanted = tasks.iter().filter(|&&(_, guarantee)| guarantee == wanted);
         wanted.map(|&(task, _)| task).collect()
     };
-    let mut promises = Vec::new();
-    for (guarantee, promise) in [
+    let promise = |(guarantee, promise): (Guarantee, &str)| {
+        let which = with(guarantee);
+        match which.len() {
+            0 => None,
+            all if all == tasks.len() => Some(promise.to_owned()),
+            _ => Some(format!("{promise} for {}", names.list(&which))),
+        }
+    };
+    let promises = [
         (Guarantee::Hard, "all deadlines are met"),
         (Guarantee::BoundedTardiness, "tardiness is bounded"),
         (Guarantee::Share, "the utilization is provided"),
-        (Guarantee::None, "nothing is guaranteed"),
-    ] {
-        let who = with(guarantee);
-        if who.len() == tasks.len() {
-            promises.push(promise.to_owned());
-        } else if !who.is_empty() {
-            promises.push(format!("{promise} for {}", names.list(&who)));
+    ];
+    let promises: Vec<String> = promises.into_iter().filter_map(promise).collect();
+    let (promises, load) = (promises.join(", "), load(claims, online, terms.reserve));
+    match promise((Guarantee::None, NOTHING)) {
+        // What is shown of the other tasks does not help a set that is refused, so it comes last.
+        Some(nothing) => {
+            let notes = notes.iter().filter(|(shown, _)| *shown == Guarantee::None);
+            let why = reasons(notes, &names).join("; ");
+            sentence([nothing + ": " + &why, promises, load])
+        }
+        None => {
+            let why = reasons(notes.iter(), &names);
+            let conditions = conditions(tasks, claims, online, terms, &names);
+            sentence([promises, load].into_iter().chain(why).chain(conditions))
         }
     }
-    let mut text = promises.join(", ");
-    text.push_str(&load(claims, online, terms.reserve));
-    for note in notes.iter().take(3) {
-        // A write to a string cannot fail.
-        let _ = write!(text, "; {}", because(note, &names));
-    }
-    if notes.len() > 3 {
-        let _ = write!(text, "; and {} more such", notes.len() - 3);
-    }
-    text.push_str(&conditions(tasks, claims, online, terms, &names));
-    text
 }
 
-/// `; 2.83 of 2.85 CPUs are used`.
+/// How a refusal begins where the demand fits, or where nothing is known of the policy.
+pub const NOTHING: &str = "nothing is guaranteed";
+
+/// The parts that are not empty, with semicolons between them.
+fn sentence(parts: impl IntoIterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("; ")
+}
+
+/// The notes in words, of many the first three.
+fn reasons<'a>(
+    notes: impl Iterator<Item = &'a (Guarantee, Note)>,
+    names: &Names<'_>,
+) -> Vec<String> {
+    let mut reasons: Vec<String> = notes.map(|(_, note)| because(note, names)).collect();
+    if reasons.len() > 3 {
+        let more = reasons.len() - 3;
+        reasons.truncate(3);
+        reasons.push(format!("and {more} more such"));
+    }
+    reasons
+}
+
+/// `2.83 of 2.85 CPUs are used`.
 fn load(claims: &[&Claim], online: &CpuSet, reserve: Share) -> String {
     let mut demand = Demand::default();
     for rate in claims.iter().filter_map(|claim| claim.utilization()) {
         demand.add(rate);
     }
     format!(
-        "; {} of {} CPUs are used",
+        "{} of {} CPUs are used",
         demand.to_decimal(2),
         Supplied(online.len(), beside(reserve)).to_decimal(2)
     )
@@ -203,6 +232,7 @@ fn because(note: &Note, names: &Names<'_>) -> String {
             )
         }
         Note::StepLimit(set) => format!("the test for {} took too many steps", cpus(set)),
+        Note::NoTest => "no test speaks of this policy".to_owned(),
         Note::Weak => "without shifts a task may wait although moving others would make room; a \
                        `strong` policy moves them"
             .to_owned(),
@@ -237,23 +267,23 @@ fn because(note: &Note, names: &Names<'_>) -> String {
     }
 }
 
-/// What the promises assume of the reserve.
+/// What the promises assume of the reserve, in sentences.
 fn conditions(
     tasks: &[(TaskId, Guarantee)],
     claims: &[&Claim],
     online: &CpuSet,
     terms: Terms,
     names: &Names<'_>,
-) -> String {
-    let mut text = String::new();
+) -> Vec<String> {
+    let mut found = Vec::new();
     if terms.reserve.billionths() == 0 {
-        return text;
+        return found;
     }
     if tasks
         .iter()
         .any(|&(_, guarantee)| guarantee == Guarantee::Hard)
     {
-        text.push_str("; deadlines assume that the reserve is taken in small pieces");
+        found.push("deadlines assume that the reserve is taken in small pieces".to_owned());
     }
     let supply = beside(terms.reserve);
     let greedy = |claim: &&&Claim| {
@@ -266,13 +296,12 @@ fn conditions(
         .map(|claim| claim.task)
         .collect();
     if !greedy.is_empty() {
-        let _ = write!(
-            text,
-            "; {} may fall behind while the reserve is taken of all their CPUs at once",
+        found.push(format!(
+            "{} may fall behind while the reserve is taken of all their CPUs at once",
             names.list(&greedy)
-        );
+        ));
     }
-    text
+    found
 }
 
 /// What would be let in instead of the claim, as the end of a sentence. At least one of both is known.

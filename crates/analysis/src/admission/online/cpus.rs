@@ -2,7 +2,7 @@
 
 use shiftwork_model::{CpuId, TaskId};
 
-use super::super::{Decision, Verdict};
+use super::super::Decision;
 use super::{Admitted, Entry, Loss, Returned};
 use crate::Witness;
 
@@ -17,7 +17,7 @@ impl Admitted {
         // Each round but one takes a reservation, so there are at most as many as tasks.
         loop {
             let decision = self.decision();
-            if decision.verdict == Verdict::Refused && std::mem::take(&mut may_linger) {
+            if !decision.fits && std::mem::take(&mut may_linger) {
                 self.forget_former();
                 continue;
             }
@@ -53,9 +53,9 @@ impl Admitted {
         Returned { regained, losses }
     }
 
-    /// Who has to go if the decision is a refusal.
+    /// The task that has to go if the demand does not fit.
     pub(super) fn last_come(&self, decision: &Decision) -> Option<TaskId> {
-        if decision.verdict == Verdict::Admitted {
+        if decision.fits {
             return None;
         }
         let held = |task: &TaskId| self.promise(*task).is_some();

@@ -6,7 +6,7 @@ use super::super::advice::{STEPS, candidates, first_accepted, largest_cost};
 use super::super::books::Line;
 use super::super::decide::{Counted, Judgement, judge};
 use super::super::lingering::{FORMER_MAX, Former, Stay, is_linear};
-use super::super::{Claim, Guarantee, Verdict, words};
+use super::super::{Claim, Guarantee, words};
 use super::{Admitted, Departed, Entry, Refusal};
 use crate::Steps;
 use crate::exact::beside;
@@ -16,7 +16,7 @@ pub(super) struct Against {
     pub(super) judgement: Judgement,
     /// Whose promise would be broken: what it was, and what would be left of it.
     pub(super) broken: Option<(TaskId, Guarantee, Guarantee)>,
-    /// What everybody is to be promised, and what could be promised to who asks.
+    /// The least that is promised to a task, and what could be promised to the one that asks.
     pub(super) less: Option<(Guarantee, Guarantee)>,
 }
 
@@ -78,9 +78,9 @@ impl Admitted {
         claim: &Claim,
         steps: &mut Steps,
     ) -> Result<Guarantee, Box<Against>> {
-        let wanted = self.promising;
+        let (wanted, least) = (self.promising, self.least());
         if let Some(promise) = self.by_sums(claim)
-            && wanted.is_none_or(|wanted| wanted <= promise)
+            && least <= promise
         {
             return Ok(wanted.unwrap_or(promise));
         }
@@ -88,14 +88,19 @@ impl Admitted {
         let judgement = judge(&counted, &self.online, self.terms, steps);
         let judgement = self.check_promises(judgement, Some(claim.task))?;
         let promise = judgement.promise(claim.task).unwrap_or(Guarantee::None);
-        match wanted {
-            Some(wanted) if promise < wanted => Err(Box::new(Against {
+        match promise < least {
+            true => Err(Box::new(Against {
                 judgement,
                 broken: None,
-                less: Some((wanted, promise)),
+                less: Some((least, promise)),
             })),
-            wanted => Ok(wanted.unwrap_or(promise)),
+            false => Ok(wanted.unwrap_or(promise)),
         }
+    }
+
+    /// The weakest promise with which a claim is admitted: without a promise to all, any but none.
+    fn least(&self) -> Guarantee {
+        self.promising.unwrap_or(Guarantee::Share)
     }
 
     /// The same by the books, if they decide it and the answer is yes.
@@ -122,7 +127,7 @@ impl Admitted {
             let promise = self.promise(task).filter(|_| asking != Some(task))?;
             (promise > now).then_some((task, promise, now))
         });
-        if judgement.verdict == Verdict::Admitted && broken.is_none() {
+        if judgement.fits && broken.is_none() {
             return Ok(judgement);
         }
         Err(Box::new(Against {
@@ -167,12 +172,11 @@ impl Admitted {
                 "task `{}` was promised `{promise}` and would have `{now}`: {why}",
                 self.entries[&task].claim.name
             ),
-            (None, Some((wanted, now))) => {
-                format!(
-                    "everybody is to be promised `{wanted}`, and this would have `{now}`: {why}"
-                )
-            }
-            (None, None) => why,
+            // Which promise was wanted does not matter where there is none.
+            (None, None | Some((_, Guarantee::None))) => why,
+            (None, Some((wanted, now))) => format!(
+                "every task is to be promised `{wanted}`, and this one could be promised only `{now}`: {why}"
+            ),
         }
     }
 
@@ -190,7 +194,7 @@ impl Admitted {
         let judgement = judge(&counted, &self.online, self.terms, &mut Steps::ordinary());
         let judgement = self.check_promises(judgement, Some(claim.task)).ok()?;
         let promise = judgement.promise(claim.task).unwrap_or(Guarantee::None);
-        if self.promising.is_some_and(|wanted| promise < wanted) {
+        if promise < self.least() {
             return None;
         }
         let mut told: Vec<(&Claim, Instant)> = Vec::new();

@@ -299,7 +299,7 @@ fn requests_are_answered_as_if_all_had_come_at_once() {
                 .iter()
                 .filter(|other| other.task != task)
                 .all(|other| judged.promise(other.task) >= admitted.promise(other.task));
-            let fits = judged.verdict == Verdict::Admitted && keeps;
+            let fits = judged.fits && keeps;
             let expected = fits.then(|| judged.promise(task).unwrap());
             admitted.leave(task, NOW);
             let answer = admitted.enter(claim);
@@ -309,5 +309,41 @@ fn requests_are_answered_as_if_all_had_come_at_once() {
                 known = all;
             }
         }
+    }
+}
+
+/// What holds of whole sets holds of requests: a task that would be promised nothing is refused, and says why.
+#[test]
+fn a_request_without_any_guarantee_is_refused() {
+    let of = |name: &str, index: usize, cpus: &str| {
+        let mut claim = claims(&set(3, &[(name, 6, 10, 10, cpus)]), &[]).remove(0);
+        claim.task = id(index);
+        claim
+    };
+    let mut admitted = Admitted::new(mask("0-2"), terms("weak-edf"));
+    for claim in [of("a", 0, "0-1"), of("b", 1, "1-2")] {
+        assert_eq!(admitted.enter(claim), Ok(Guarantee::Hard));
+    }
+    let refusal = admitted.enter(of("c", 2, "0-2")).unwrap_err();
+    assert!(
+        refusal.reason.contains("nothing is guaranteed"),
+        "{refusal}"
+    );
+    assert_eq!(admitted.promise(id(2)), None);
+
+    // This one breaks no promise to another task: nothing is known of its affinity.
+    let mut empty = Admitted::new(mask("0-2"), terms("dl-sp"));
+    let refusal = empty.enter(of("a", 0, "0-1")).unwrap_err();
+    assert!(
+        refusal.reason.starts_with(
+            "nothing is guaranteed: nothing is known of tasks that may use neither one CPU nor all, as task `a`"
+        ),
+        "{refusal}"
+    );
+
+    // A machine that takes in whatever fits promises nothing, and says so.
+    let mut best_effort = Admitted::new(mask("0-2"), terms("weak-edf")).promising(Guarantee::None);
+    for claim in [of("a", 0, "0-1"), of("b", 1, "1-2"), of("c", 2, "0-2")] {
+        assert_eq!(best_effort.enter(claim), Ok(Guarantee::None));
     }
 }

@@ -14,7 +14,7 @@ fn a_crowd_is_named_with_its_cpus_and_both_sums() {
         ],
     );
     let decision = decided("strong-edf", &set);
-    assert_eq!(decision.verdict, Verdict::Refused);
+    assert_eq!(decision.verdict(), Verdict::Refused);
     assert_eq!(
         decision.reason,
         "tasks `a`, `b` and `c` may run only on CPUs 0,1 and need 2.10 CPUs there, of which there \
@@ -54,10 +54,7 @@ fn the_paper_s_semi_partitioned_example_is_admitted() {
 fn partitioned_edf_is_hard_and_says_what_that_assumes() {
     let set = set(2, &[("a", 9, 10, 10, "0"), ("b", 95, 100, 100, "1")]);
     let decision = decided("p-edf", &set);
-    assert_eq!(
-        (decision.verdict, decision.guarantee),
-        (Verdict::Admitted, Guarantee::Hard)
-    );
+    assert_eq!(decision.verdict(), Verdict::Admitted(Guarantee::Hard));
     assert_eq!(
         decision.reason,
         "all deadlines are met; 1.85 of 1.90 CPUs are used; deadlines assume that the reserve is \
@@ -69,7 +66,7 @@ fn partitioned_edf_is_hard_and_says_what_that_assumes() {
 fn partitioned_scheduling_refuses_what_would_be_late() {
     let short = set(1, &[("a", 4, 10, 5, "0"), ("b", 2, 10, 5, "0")]);
     let decision = decided("p-edf", &short);
-    assert_eq!(decision.verdict, Verdict::Refused);
+    assert_eq!(decision.verdict(), Verdict::Refused);
     assert_eq!(
         decision.reason,
         "on CPU 0 jobs that need 6ms may all be released and due within 5ms (with a reserve of \
@@ -112,7 +109,7 @@ fn a_packing_that_is_too_tight_is_told_from_a_demand_that_is() {
 }
 
 #[test]
-fn what_is_not_shown_is_admitted_with_nothing_and_says_why() {
+fn a_set_of_which_nothing_is_shown_is_refused_with_the_reason() {
     let two = [
         ("a", 6, 10, 10, "0-1"),
         ("b", 6, 10, 10, "1-2"),
@@ -122,20 +119,19 @@ fn what_is_not_shown_is_admitted_with_nothing_and_says_why() {
         (
             "weak-edf",
             "without shifts a task may wait although moving others would make room; a `strong` \
-             policy moves them",
+             policy moves them; 1.80 of 2.85 CPUs are used",
         ),
         (
             "strong-fp",
-            "no test shows that task `c` meets its deadlines; task `c` would be let in with a cost \
+            "no test shows that task `c` meets its deadlines; 1.80 of 2.85 CPUs are used; task `c` would be let in with a cost \
              of up to 3499999ns or on CPUs 0-2",
         ),
     ] {
         let decision = decided(policy, &set(3, &two));
-        assert_eq!(decision.verdict, Verdict::Admitted);
-        assert_eq!(decision.guarantee, Guarantee::None);
+        assert_eq!(decision.verdict(), Verdict::Refused);
         assert_eq!(
-            decision.reason,
-            format!("nothing is guaranteed; 1.80 of 2.85 CPUs are used; {why}")
+            decision.to_string(),
+            format!("refused: nothing is guaranteed: {why}")
         );
     }
 }
@@ -188,10 +184,7 @@ fn short_deadlines_count_by_density_where_affinities_differ() {
         Guarantee::BoundedTardiness
     );
     let late = decided("strong-edf", &of(3));
-    assert_eq!(
-        (late.verdict, late.guarantee),
-        (Verdict::Admitted, Guarantee::None)
-    );
+    assert_eq!(late.verdict(), Verdict::Refused);
     assert!(
         late.reason.contains("by their deadlines"),
         "{}",
@@ -208,7 +201,7 @@ fn short_deadlines_count_by_density_where_affinities_differ() {
     assert!(
         late.reason.ends_with(
             "by their deadlines, which are before the end of the period, tasks `a`, `b` and `c` \
-             need more than there is; task `c` would be let in with a cost of up to 1500us or on CPUs \
+             need more than there is; 1.30 of 2.85 CPUs are used; task `c` would be let in with a cost of up to 1500us or on CPUs \
              0-2"
         ),
         "{}",
@@ -261,7 +254,7 @@ fn nobody_and_everything_reserved_are_answered_too() {
     for policy in ["p-edf", "g-fp", "strong-edf"] {
         let terms = Terms::of_policy(policy, everything).unwrap();
         let decision = admit(&set(2, &[("a", 1, 10, 10, "0-1")]), &[], terms);
-        assert_eq!(decision.verdict, Verdict::Refused, "{policy}");
+        assert_eq!(decision.verdict(), Verdict::Refused, "{policy}");
     }
 }
 
@@ -285,7 +278,11 @@ fn a_policy_s_name_gives_its_terms() {
 fn utilization_exactly_at_the_limit_is_let_in() {
     for policy in ["p-edf", "g-edf", "strong-edf", "np-g-edf", "dl-sp"] {
         let set = set(1, &[("a", 65, 100, 100, "0"), ("b", 3, 10, 10, "0")]);
-        assert_eq!(decided(policy, &set).verdict, Verdict::Admitted, "{policy}");
+        assert_ne!(
+            decided(policy, &set).verdict(),
+            Verdict::Refused,
+            "{policy}"
+        );
         let mut admitted = begun(policy, &set);
         let mut more = claims(&set, &[]).remove(1);
         more.task = id(2);
@@ -330,4 +327,92 @@ fn where_only_boundedness_is_known_it_is_said() {
         "tardiness is bounded; 1.80 of 2.85 CPUs are used; for affinities that overlap without nesting \
          it is only known that a bound exists, no number"
     );
+}
+
+#[test]
+fn the_verdict_is_shown_in_the_same_words_everywhere() {
+    let fits = set(1, &[("a", 1, 10, 10, "0")]);
+    let decision = decided("p-edf", &fits);
+    assert_eq!(
+        decision.to_string(),
+        "admitted, guarantee hard: all deadlines are met; 0.10 of 0.95 CPUs are used; deadlines assume that \
+         the reserve is taken in small pieces"
+    );
+    assert_eq!(
+        Decision::refused("nobody knows".to_owned()).to_string(),
+        "refused: nobody knows"
+    );
+}
+
+/// A part of the machine without a guarantee is enough, and only what is missing there is the reason.
+#[test]
+fn a_set_with_one_unguaranteed_part_is_refused() {
+    let set = set(
+        6,
+        &[
+            ("a", 6, 10, 10, "0-1"),
+            ("b", 6, 10, 10, "0-1"),
+            ("c", 6, 10, 10, "0-1"),
+            ("d", 6, 10, 10, "2-3"),
+            ("e", 6, 10, 10, "3-4"),
+            ("f", 6, 10, 10, "2-4"),
+            ("g", 1, 10, 10, "5"),
+        ],
+    );
+    let decision = decided("weak-edf", &set);
+    assert_eq!(
+        decision.to_string(),
+        "refused: nothing is guaranteed for tasks `d`, `e` and `f`: without shifts a task may wait although moving \
+         others would make room; a `strong` policy moves them; all deadlines are met for task `g`, tardiness is \
+         bounded for tasks `a`, `b` and `c`; 3.70 of 5.70 CPUs are used"
+    );
+}
+
+/// Guarantee none and a refusal are the same thing, whatever the set and the policy.
+#[test]
+fn a_set_is_refused_exactly_if_nothing_is_guaranteed() {
+    let mut seen = [0; 2];
+    for seed in 0..400 {
+        let mut stream = shiftwork_model::RandomStream::new(seed, 41, 0);
+        let tasks: Vec<(&str, u64, u64, u64, String)> = ["a", "b", "c", "d"]
+            .into_iter()
+            .map(|name| {
+                let period = 4 + stream.below(8);
+                let cost = 1 + stream.below(period / 2);
+                let deadline = cost + stream.below(period + 4 - cost);
+                let mask = format!("{:#x}", 1 + stream.below(7));
+                (name, cost, period, deadline, mask)
+            })
+            .collect();
+        let tasks: Vec<(&str, u64, u64, u64, &str)> = tasks
+            .iter()
+            .map(|&(name, cost, period, deadline, ref mask)| {
+                (name, cost, period, deadline, mask.as_str())
+            })
+            .collect();
+        let set = set(3, &tasks);
+        for policy in ["weak-edf", "weak-fp", "strong-edf", "strong-fp", "dl-sp"] {
+            let decision = decided(policy, &set);
+            let refused = decision.verdict() == Verdict::Refused;
+            let at = format!("{policy}, seed {seed}: {decision}");
+            assert_eq!(refused, decision.guarantee == Guarantee::None, "{at}");
+            assert_eq!(
+                refused,
+                decision.to_string().starts_with("refused: "),
+                "{at}"
+            );
+            let begun = Admitted::begin(set.platform.all(), terms(policy), claims(&set, &[]));
+            assert_eq!(refused, begun.is_err(), "{at}");
+            // What fits and has no guarantee says so first.
+            let shown = decision.tasks.iter().map(|&(_, shown)| shown).min();
+            let fits = shown == Some(Guarantee::None);
+            assert_eq!(
+                fits,
+                decision.reason.starts_with("nothing is guaranteed"),
+                "{at}"
+            );
+            seen[usize::from(refused)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }
