@@ -7,6 +7,7 @@ mod explained;
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
+use shiftwork_verbs::admission::AdmissionOutput;
 pub use shiftwork_verbs::analyze::AnalyzeOutput;
 use shiftwork_verbs::policies::PoliciesOutput;
 
@@ -120,19 +121,7 @@ struct OverheadsOutput {
     record: u64,
 }
 
-/// What admission says.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AdmissionOutput {
-    /// `admitted` or `refused`.
-    verdict: String,
-    /// `hard`, `bounded-tardiness`, `share` or `none`.
-    guarantee: String,
-    /// For people.
-    reason: String,
-}
-
-/// What `run --json` prints if the task set is not admitted, and `--best-effort` is not given.
+/// What `run --json` prints if the task set is refused, and `--best-effort` is not given.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RefusedOutput {
@@ -148,7 +137,7 @@ pub struct RefusedOutput {
 pub enum LiveOutput {
     /// It ran.
     Ran(Box<RunOutput>),
-    /// It was not admitted.
+    /// It was refused.
     Refused(RefusedOutput),
 }
 

@@ -33,9 +33,12 @@ impl Service for Modest {
                     reason: "there is room for 1ms only".into(),
                 })
             }
-            Call::Admit(_) => Ok(Answer::Admit(Admitted {
+            Call::Admit(admit) => Ok(Answer::Admit(Admitted {
                 task: 7,
-                guarantee: "hard".into(),
+                guarantee: match admit.name.as_str() {
+                    "unpromised" => "none".into(),
+                    _ => "hard".into(),
+                },
             })),
             Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus { status: status() })),
             Call::Observe(_) => Ok(Answer::Observe(Observing { task: 3 })),
@@ -300,6 +303,54 @@ fn each_thread_of_a_process_gets_an_answer() {
     assert_eq!(refused.status.code(), Some(1));
     let line = &lines("exec", &refused)[0];
     assert!(line["task"].is_null() && line["refused"].as_str().unwrap().contains("1ms"));
+}
+
+/// The words and keys of `analyze` and `run`; an agent whose configuration asks for best effort admits nothing.
+#[test]
+fn exec_says_admitted_only_with_a_guarantee() {
+    let agent = Agent::start();
+    let own = std::process::id().to_string();
+    let asked = ["exec", "--pid", &own, "--period", "10ms", "--cost"];
+    let admitted = agent.ask(&[&asked[..], &["1ms"]].concat());
+    assert_eq!(
+        stdout(&admitted),
+        format!("thread {own} is task 7: admitted, guarantee hard\n")
+    );
+    let refused = agent.ask(&[&asked[..], &["2ms"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains(": refused: there is room for 1ms only"));
+    let unpromised = [&asked[..], &["1ms", "--name", "unpromised"]].concat();
+    let taken_in = agent.ask(&unpromised);
+    assert_eq!(taken_in.status.code(), Some(0));
+    assert_eq!(
+        stdout(&taken_in),
+        format!(
+            "thread {own} is task 7: best effort: the agent guarantees nothing (`guarantee = \"none\"` in its \
+             configuration)\n"
+        )
+    );
+    let verdict = |options: &[&str]| {
+        let output = agent.ask(&[options, &["--json"]].concat());
+        lines("exec", &output)[0]["verdict"].clone()
+    };
+    assert_eq!(verdict(&[&asked[..], &["1ms"]].concat()), "admitted");
+    assert_eq!(verdict(&[&asked[..], &["2ms"]].concat()), "refused");
+    assert!(verdict(&unpromised).is_null());
+
+    let program = [
+        "exec",
+        "--name",
+        "unpromised",
+        "-C",
+        "1ms",
+        "-T",
+        "10ms",
+        "--",
+        "true",
+    ];
+    let ran = agent.ask(&program);
+    assert_eq!(ran.status.code(), Some(0));
+    assert!(stderr(&ran).contains("best effort: "), "{}", stderr(&ran));
 }
 
 #[test]

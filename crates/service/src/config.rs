@@ -223,22 +223,13 @@ fn terms(policy: &str, reserve: Share) -> Result<Terms, ConfigError> {
 }
 
 fn promising(name: Option<&str>, terms: Terms) -> Result<Guarantee, ConfigError> {
-    let all = [
-        Guarantee::Hard,
-        Guarantee::BoundedTardiness,
-        Guarantee::Share,
-        Guarantee::None,
-    ];
     match name {
-        Some(name) => all
-            .into_iter()
-            .find(|guarantee| guarantee.name() == name)
-            .ok_or_else(|| {
-                ConfigError(format!(
-                    "guarantee = \"{name}\" is none of {}",
-                    all.map(Guarantee::name).join(", ")
-                ))
-            }),
+        Some(name) => Guarantee::named(name).ok_or_else(|| {
+            ConfigError(format!(
+                "guarantee = \"{name}\" is none of {}",
+                Guarantee::ALL.map(Guarantee::name).join(", ")
+            ))
+        }),
         None => Ok(match (terms.order, terms.placement) {
             (Order::Edf, Placement::Strong | Placement::Hierarchical) => {
                 Guarantee::BoundedTardiness

@@ -4,14 +4,14 @@
 //! policy is prepared for a simulation; and it owns the shapes of the JSON that says so. It must never
 //! contain an algorithm, arguments of a command line, a terminal, a file or a clock.
 //!
-//! Start reading at [`catalogue`], then [`analyze`].
+//! Start reading at [`catalogue`], then [`admission`] and [`analyze`].
 
+pub mod admission;
 pub mod analyze;
 pub mod catalogue;
 pub mod policies;
 mod promise;
 pub mod simulate;
-mod unconditional;
 
+pub use admission::why_nothing_is_guaranteed;
 pub use promise::{facts, order, quantum_rule};
-pub use unconditional::why_nothing_is_guaranteed;

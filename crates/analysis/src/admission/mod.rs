@@ -156,6 +156,14 @@ pub enum Guarantee {
 }
 
 impl Guarantee {
+    /// All of them, the strongest first.
+    pub const ALL: [Self; 4] = [Self::Hard, Self::BoundedTardiness, Self::Share, Self::None];
+
+    /// The one with this name in JSON.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     /// The name in JSON: `hard`, `bounded-tardiness`, `share` or `none`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -293,6 +301,11 @@ impl Decision {
             tasks: Vec::new(),
             fits: false,
         }
+    }
+
+    /// A refusal because of this no guarantee can be given.
+    pub fn unguaranteed(why: &str) -> Self {
+        Self::refused(format!("{}: {why}", words::NOTHING))
     }
 
     /// Whether the tasks are admitted.

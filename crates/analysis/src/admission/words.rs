@@ -185,7 +185,7 @@ pub(super) fn graded(
 }
 
 /// How a refusal begins where the demand fits, or where nothing is known of the policy.
-pub const NOTHING: &str = "nothing is guaranteed";
+pub(super) const NOTHING: &str = "nothing is guaranteed";
 
 /// The parts that are not empty, with semicolons between them.
 fn sentence(parts: impl IntoIterator<Item = String>) -> String {

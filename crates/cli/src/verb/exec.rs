@@ -8,6 +8,7 @@ use std::process::Command;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use shiftwork_analysis::admission::{Guarantee, Verdict};
 use shiftwork_client::{Admitted, Client, OnOverrun, Reservation};
 
 use super::agency;
@@ -39,6 +40,8 @@ pub struct AskedOutput {
     thread: u32,
     /// Its number; null if it was refused.
     task: Option<u32>,
+    /// `admitted` or `refused`; null if the agent takes in whatever fits, and guarantees nothing.
+    verdict: Option<&'static str>,
     /// What it is promised; null if it was refused.
     guarantee: Option<String>,
     /// Why it was; null if it was not.
@@ -114,9 +117,13 @@ fn become_it(
         None => short(program),
     };
     // The reservation is this thread's, which becomes the program's first.
-    if let Err(reason) = ask(client, &name, Some(std::process::id()), wanted)? {
-        tell(&reason);
-        return Ok(Answer::No);
+    match ask(client, &name, Some(std::process::id()), wanted)? {
+        Ok(admitted) if is_best_effort(&admitted) => tell(BEST_EFFORT),
+        Ok(_) => {}
+        Err(reason) => {
+            tell(&reason);
+            return Ok(Answer::No);
+        }
     }
     // It comes back only if it fails; the reservation ends with this process then.
     let error = Command::new(program).args(rest).exec();
@@ -156,18 +163,44 @@ fn show(
             schema_version: SCHEMA_VERSION,
             thread,
             task: admitted.map(|it| it.task),
+            verdict: match &asked {
+                Ok(admitted) if is_best_effort(admitted) => None,
+                Ok(_) => Some(Verdict::Admitted(Guarantee::Share).name()),
+                Err(_) => Some(Verdict::Refused.name()),
+            },
             guarantee: admitted.map(|it| it.guarantee.clone()),
             refused: refused.cloned(),
         }));
     }
     match asked {
-        Ok(Admitted { task, guarantee }) => console.line(format!(
-            "thread {thread} is task {task}, guarantee {guarantee}"
+        Ok(admitted) => console.line(format!(
+            "thread {thread} is task {}: {}",
+            admitted.task,
+            words(&admitted)
         )),
         Err(reason) => {
             tell(&format!("thread {thread}: {reason}"));
             Ok(())
         }
+    }
+}
+
+/// What `run` says with `--best-effort` of what it would refuse; here the configuration of the agent asks for it.
+const BEST_EFFORT: &str =
+    "best effort: the agent guarantees nothing (`guarantee = \"none\"` in its configuration)";
+
+/// Whether the agent guarantees nothing to the task that it took in.
+fn is_best_effort(admitted: &Admitted) -> bool {
+    admitted.guarantee == Guarantee::None.name()
+}
+
+/// What became of a request that was granted.
+fn words(admitted: &Admitted) -> String {
+    match Guarantee::named(&admitted.guarantee) {
+        Some(Guarantee::None) => BEST_EFFORT.to_owned(),
+        Some(guarantee) => Verdict::of(guarantee).to_string(),
+        // The agent is newer than this command.
+        None => format!("guarantee {}", admitted.guarantee),
     }
 }
 

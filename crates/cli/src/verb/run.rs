@@ -13,6 +13,7 @@ use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
+use shiftwork_verbs::admission::Admission;
 use shiftwork_verbs::policies::models_speed;
 
 use crate::args::{Attention, MachineName, RunArgs};
@@ -23,7 +24,6 @@ use crate::verb::chosen;
 use crate::verb::outputs::{Finished, Outputs, Recording};
 use crate::verb::shown;
 use crate::verb::watch::Watch;
-use admission::Admission;
 use choice::Chosen;
 use measured::Measured;
 
@@ -62,9 +62,9 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
     let policy = entry
         .build(&set)
         .map_err(|error| Failure::in_file(&input.path, error))?;
-    let admission = Admission::of(entry, &set, &bound(&set, policy.as_ref()));
-    if !admission.is_let_in() && !args.best_effort {
-        admission.refuse(console, entry)?;
+    let admission = Admission::of(entry.name, &set, Ok(&bound(&set, policy.as_ref())));
+    if !admission.is_admitted() && !args.best_effort {
+        admission::refuse(&admission, console, entry)?;
         return Ok(Answer::No);
     }
     let (chosen, why) = choice::choose(args.machine, entry, &set)?;
@@ -122,7 +122,7 @@ fn options(args: &RunArgs) -> String {
 
 /// The same with the simulation in place of the machine.
 fn simulated(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
-    start.admission.tell(console)?;
+    admission::announce(&start.admission, console)?;
     let recording = &start.recording;
     let mut outputs = Outputs::create(recording, start.entry, false)?;
     let packing = start.policy.packing();
@@ -172,7 +172,7 @@ fn conclude(
     if console.json {
         let mut value = shown::json(recording, run);
         value["machine"] = recording.machine.into();
-        value["admission"] = admission.to_json();
+        value["admission"] = admission::to_json(admission);
         measured.add_to(&mut value, run.entry);
         console.json_line(&value)?;
     } else {

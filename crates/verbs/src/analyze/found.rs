@@ -1,6 +1,6 @@
 //! Everything that `analyze` finds out, and the answer.
 
-use shiftwork_analysis::admission::{Claim, Decision, Terms, admit, claims};
+use shiftwork_analysis::admission::{Claim, Terms, claims};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Assignment, assign};
 use shiftwork_analysis::verdicts::{
@@ -15,7 +15,7 @@ use super::candidate::{self, Named, candidate};
 use super::counterexample;
 use super::error::QuestionError;
 use super::price::price;
-use crate::why_nothing_is_guaranteed;
+use crate::admission::Admission;
 
 /// What is asked about a task set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,28 +31,6 @@ pub struct Question {
     pub scale: bool,
     /// Whether to propose affinities.
     pub assign: bool,
-}
-
-/// What admission says under one policy.
-pub struct Admission {
-    /// The policy.
-    pub policy: String,
-    /// `None`: the policy does not take the task set, or no condition is known under which it guarantees
-    /// anything.
-    pub decision: Option<Decision>,
-    /// Why the policy does not take the task set, if so.
-    pub refusal: Option<String>,
-}
-
-impl Admission {
-    /// For people.
-    pub fn reason(&self) -> &str {
-        match (&self.decision, &self.refusal) {
-            (Some(decision), _) => &decision.reason,
-            (None, Some(refusal)) => refusal,
-            (None, None) => why_nothing_is_guaranteed(&self.policy),
-        }
-    }
 }
 
 /// By how much costs may grow under one policy.
@@ -219,17 +197,9 @@ fn any(answers: &[Known]) -> Known {
 }
 
 fn admission(named: &Named, set: &TaskSet) -> Admission {
-    let terms = Terms::of(&named.name, set);
     let candidate = candidate(named, set);
-    let bound = candidate.bound.as_ref();
-    let decision = terms
-        .zip(bound.ok())
-        .map(|(terms, bound)| admit(set, bound, terms));
-    Admission {
-        policy: candidate.policy,
-        decision,
-        refusal: candidate.bound.err(),
-    }
+    let bound = candidate.bound.as_deref().map_err(String::as_str);
+    Admission::of(&candidate.policy, set, bound)
 }
 
 /// Proposes affinities within those of the file; if there are none, any.

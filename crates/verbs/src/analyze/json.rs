@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shiftwork_analysis::Sporadic;
-use shiftwork_analysis::admission::{Guarantee, Verdict};
 use shiftwork_analysis::verdicts::{
     Account, Charged, Criterion, Found, Judgement, Names, PolicyAnalysis, Table, decimal, fraction,
     left_out, witness,
@@ -11,7 +10,8 @@ use shiftwork_analysis::verdicts::{
 use shiftwork_model::{Span, Task, TaskSet};
 use shiftwork_trace::SCHEMA_VERSION;
 
-use super::found::{Admission, Findings, Proposal};
+use super::found::{Findings, Proposal};
+use crate::admission::AdmissionOutput;
 
 /// What `analyze --json` prints.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -58,20 +58,6 @@ struct FeasibleOutput {
     by: String,
     /// Who needs more than there is, for people; null unless the verdict is `no`.
     witness: Option<String>,
-}
-
-/// What admission says, the reserve included.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AdmissionOutput {
-    /// The policy.
-    policy: String,
-    /// `admitted` or `refused`.
-    verdict: String,
-    /// `hard`, `bounded-tardiness`, `share` or `none`.
-    guarantee: String,
-    /// For people.
-    reason: String,
 }
 
 /// What is known of one criterion under one policy.
@@ -231,7 +217,7 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             by: feasibility.by.to_owned(),
             witness: feasibility.witness.as_ref().map(|it| witness(it, names)),
         },
-        admission: admission(&findings.admission),
+        admission: findings.admission.output(false),
         verdicts: findings
             .accounted()
             .flat_map(|(found, account)| verdicts(set, (found, account), findings))
@@ -262,19 +248,6 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             .proposal
             .as_ref()
             .map(|proposal| assignment(set, proposal)),
-    }
-}
-
-fn admission(admission: &Admission) -> AdmissionOutput {
-    let (verdict, guarantee) = match &admission.decision {
-        Some(decision) => (decision.verdict, decision.guarantee),
-        None => (Verdict::Refused, Guarantee::None),
-    };
-    AdmissionOutput {
-        policy: admission.policy.clone(),
-        verdict: verdict.name().to_owned(),
-        guarantee: guarantee.name().to_owned(),
-        reason: admission.reason().to_owned(),
     }
 }
 

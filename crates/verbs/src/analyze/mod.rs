@@ -13,5 +13,5 @@ mod price;
 
 pub use candidate::{Named, all, candidate, named};
 pub use error::QuestionError;
-pub use found::{Admission, Findings, Proposal, Question, Scale};
+pub use found::{Findings, Proposal, Question, Scale};
 pub use json::{AnalyzeOutput, output};

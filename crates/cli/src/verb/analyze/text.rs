@@ -7,7 +7,7 @@ use shiftwork_analysis::verdicts::{
 };
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
-use shiftwork_verbs::analyze::{Admission, Findings, Proposal, Scale};
+use shiftwork_verbs::analyze::{Findings, Proposal, Scale};
 use shiftwork_verbs::why_nothing_is_guaranteed;
 
 use super::remarks;
@@ -19,7 +19,10 @@ use crate::verb::shown::colour;
 pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {
     console.line(title(set, findings))?;
     console.line(feasible(set, findings))?;
-    console.line(admission(&findings.admission))?;
+    console.line(findings.admission.to_string())?;
+    if !findings.admission.is_admitted() {
+        console.line("`run` refuses it; `run --best-effort` runs it without any guarantee")?;
+    }
     console.line("")?;
     console.text(&table(findings))?;
     for line in remarks(set, findings) {
@@ -77,22 +80,6 @@ fn feasible(set: &TaskSet, findings: &Findings) -> String {
             "feasible: unknown: the utilizations fit, and by their deadlines ({by}) the tasks do not"
         ),
     }
-}
-
-fn admission(admission: &Admission) -> String {
-    let verdict = match &admission.decision {
-        Some(decision) => format!(
-            "{}, guarantee {}",
-            decision.verdict.name(),
-            decision.guarantee
-        ),
-        None => "refused".to_owned(),
-    };
-    format!(
-        "admission under {}: {verdict}: {}",
-        admission.policy,
-        admission.reason()
-    )
 }
 
 /// A line for each policy.

@@ -9,7 +9,7 @@ use shiftwork_trace::agreement::Reactions;
 use super::choice::Chosen;
 use super::measured::Measured;
 use super::view::View;
-use super::{Start, conclude};
+use super::{Start, admission, conclude};
 use crate::args;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
@@ -45,11 +45,11 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     if let Some(why) = &start.why {
         console.note(why);
     }
-    start.admission.tell(console)?;
+    admission::announce(&start.admission, console)?;
     catch_interrupts();
     let view = View::new(console, set, recording.wanted());
     let mut recorder = (&mut outputs, view.recorder());
-    let admitted = start.admission.online(entry, set, &plan.bound);
+    let admitted = admission::online(&start.admission, entry, set, &plan.bound);
     let deciding = deciding(&start)?;
     let mut go_on = |progress: &Progress<'_>| {
         view.draw(progress);
