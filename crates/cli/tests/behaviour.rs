@@ -278,6 +278,71 @@ fn what_is_not_admitted_is_not_run() {
     assert!(matches!(known, LiveOutput::Refused(_)), "{known:?}");
 }
 
+/// Where nothing can be guaranteed, every verb refuses, in the same words.
+#[test]
+fn a_set_without_a_guarantee_is_refused_in_the_same_words_by_every_verb() {
+    let starving = "../../examples/dubey-2021/starvation.toml";
+    for (file, policy) in [
+        (starving, "weak-fp"),
+        (starving, "strong-fp"),
+        ("../../examples/tang-2021/example-5.toml", "dl-linux"),
+        ("../../examples/brandenburg-2008/medium.toml", "CQm"),
+        ("tests/command/files/crowded.toml", "hpa-edf"),
+    ] {
+        let common = [file, "--policy", policy];
+        let analyzed = stdout(&shiftwork(&[&["analyze"], &common[..]].concat()));
+        let begins = format!("admission under {policy}: ");
+        let words = analyzed.lines().find(|line| line.starts_with(&begins));
+        let words = words.unwrap_or_else(|| panic!("{analyzed}"));
+        assert!(words.starts_with(&format!("{begins}refused: ")), "{words}");
+
+        let run = [
+            &["run"],
+            &common[..],
+            &["--machine", "sim", "--for", "10ms"],
+        ]
+        .concat();
+        let refused = shiftwork(&run);
+        assert_eq!(refused.status.code(), Some(1));
+        assert_eq!(stdout(&refused).lines().next(), Some(words));
+        let forced = shiftwork(&[&run[..], &["--best-effort"]].concat());
+        assert_eq!(stdout(&forced).lines().next(), Some(words));
+        assert_eq!(
+            stdout(&forced).lines().nth(1),
+            Some("run all the same, as --best-effort asks")
+        );
+
+        let json = |arguments: &[&str]| -> Value {
+            let output = shiftwork(&[arguments, &["--json"]].concat());
+            serde_json::from_str(&stdout(&output)).unwrap()
+        };
+        let of_analyze = json(&[&["analyze"], &common[..]].concat())["admission"].clone();
+        assert_eq!(of_analyze["verdict"], "refused");
+        assert_eq!(of_analyze["guarantee"], "none");
+        assert_eq!(json(&run)["admission"], of_analyze);
+        let mut of_forced = json(&[&run[..], &["--best-effort"]].concat())["admission"].take();
+        let best_effort = of_forced.as_object_mut().unwrap().remove("best_effort");
+        assert_eq!(
+            (best_effort, of_forced),
+            (Some(Value::Bool(true)), of_analyze)
+        );
+    }
+    // The same for what is admitted.
+    let common = [GOOD, "--policy", "hpa-edf"];
+    let analyzed = stdout(&shiftwork(&[&["analyze"], &common[..]].concat()));
+    let run = shiftwork(
+        &[
+            &["run"],
+            &common[..],
+            &["--machine", "sim", "--for", "10ms"],
+        ]
+        .concat(),
+    );
+    let words = stdout(&run).lines().next().unwrap().to_owned();
+    assert!(words.starts_with("admission under hpa-edf: admitted, guarantee bounded-tardiness: "));
+    assert!(analyzed.lines().any(|line| line == words), "{analyzed}");
+}
+
 #[test]
 fn several_policies_are_one_line_of_json_each() {
     let output = shiftwork(&[
