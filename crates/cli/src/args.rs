@@ -147,9 +147,13 @@ pub struct SchemaArgs {
 
 /// Options of `analyze`.
 ///
-/// Exit status: 0 if every policy that is asked about is shown to do what it promises (or what
-/// `--criterion` says), 1 if it is proven that one does not, 4 if neither is known. Where neither
-/// `--policy` nor the file names a policy, any of those listed will do.
+/// The first and the last line say whether all deadlines are met under every policy that is asked about, or with
+/// `--criterion soft` whether tardiness is bounded; where it is not so, or not known, the lines before the last name
+/// policies, affinities and costs with which it would be so.
+///
+/// Exit status: 0 if it is shown, 1 if it is proven that it is not so under one of the policies, 4 if neither is known.
+/// Where neither `--policy` nor the file names a policy, any of those listed will do. Admission (what `run` says, which
+/// keeps the reserve free) is a line of its own and does not count here.
 #[derive(Debug, Args)]
 pub struct AnalyzeArgs {
     /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
@@ -157,10 +161,9 @@ pub struct AnalyzeArgs {
     /// Policies to look at, instead of all; without it the file's is the one that counts.
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<String>,
-    /// What is asked; default: what each policy promises, which is `hard` for partitioned scheduling,
-    /// weak affinities, fixed priorities and Pfair, and `soft` for the others.
-    #[arg(long, value_name = "CRITERION")]
-    pub criterion: Option<CriterionName>,
+    /// What is asked of every policy, and answered by the first and the last line and the exit status.
+    #[arg(long, value_name = "CRITERION", default_value = "hard")]
+    pub criterion: CriterionName,
     /// How many steps each test may take for each policy before it gives up; counted, not timed, so
     /// that the answer is the same on every machine.
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
@@ -169,10 +172,10 @@ pub struct AnalyzeArgs {
     /// Hard verdicts take the worst overheads into account, soft ones the average.
     #[arg(long, value_name = "FILE.toml")]
     pub overheads: Option<String>,
-    /// Find the largest factor on all costs under which it stays so, policy by policy.
+    /// Find the largest factor on all costs with which the criterion is met, policy by policy.
     #[arg(long)]
     pub scale: bool,
-    /// Propose affinities under which it is so, where the file's do not do.
+    /// Propose affinities with which the criterion is met, within the file's if possible.
     #[arg(long)]
     pub assign: bool,
 }

@@ -23,7 +23,7 @@ pub fn analyze(
     py: Python<'_>,
     set: &TaskSet,
     policies: Vec<String>,
-    criterion: Option<&str>,
+    criterion: &str,
     max_steps: u64,
     scale: bool,
     assign: bool,
@@ -31,7 +31,7 @@ pub fn analyze(
 ) -> PyResult<String> {
     let asked = Question {
         policies,
-        criterion: criterion.map(named).transpose()?,
+        criterion: named(criterion)?,
         max_steps,
         scale,
         assign,

@@ -33,7 +33,9 @@ pub fn signed_span(ns: i64) -> String {
 pub use page::escape::html as escape;
 pub use page::{document, html};
 pub use run::{Bound, Limits, Provenance, Run};
-pub use terminal::{Colour, Heading, agreement, bounds, comparison, packing, side_by_side, table};
+pub use terminal::{
+    Colour, Heading, agreement, at_most, bounds, comparison, packing, side_by_side, table,
+};
 
 #[cfg(test)]
 #[path = "../tests/story/mod.rs"]

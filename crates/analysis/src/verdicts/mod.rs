@@ -156,11 +156,6 @@ impl PolicyAnalysis {
             Criterion::Soft => &self.soft,
         }
     }
-
-    /// What is known of what the policy is for.
-    pub const fn promised(&self) -> &Judgement {
-        self.judgement(self.rule.promise())
-    }
 }
 
 /// What is known of a task set.

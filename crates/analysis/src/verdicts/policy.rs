@@ -2,7 +2,6 @@
 
 use shiftwork_model::Share;
 
-use super::Criterion;
 use crate::admission::{Order, Placement, Terms};
 
 /// By what rule a policy schedules, as far as tests care.
@@ -60,21 +59,6 @@ impl Rule {
             "s-pd2" | "cs-pd2" => Some(Self::Pfair { staggered: true }),
             other => Terms::of_policy(other, Share::DEFAULT_RESERVE)
                 .map(|terms| Self::Preemptive(terms.order, terms.placement)),
-        }
-    }
-
-    /// What the policy is for: all deadlines where it can promise them, bounded tardiness where its
-    /// admission promises no more than that.
-    pub const fn promise(self) -> Criterion {
-        match self {
-            Self::Preemptive(Order::FixedPriority, _)
-            | Self::Preemptive(Order::Edf, Placement::Partitioned | Placement::Weak)
-            | Self::Pfair { .. } => Criterion::Hard,
-            Self::Preemptive(Order::Edf, _)
-            | Self::NonPreemptive
-            | Self::SemiPartitioned
-            | Self::AsLinux
-            | Self::InQuanta => Criterion::Soft,
         }
     }
 

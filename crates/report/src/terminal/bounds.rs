@@ -1,6 +1,6 @@
 //! What analysis shows of every task.
 
-use shiftwork_model::{Span, TaskSet};
+use shiftwork_model::{Span, Task, TaskSet};
 
 use super::Colour;
 use super::grid::{Align, Cell, Grid, Tone};
@@ -8,7 +8,8 @@ use super::tables::{column, time};
 use crate::run::Bound;
 
 /// Bounds on response times, one row per task: how late a job may be, and what is left to its deadline.
-/// Times are rounded to four digits, bounds upwards and slack downwards.
+/// Times are rounded to four digits, bounds upwards and slack downwards. A bound above the deadline is marked
+/// with `!`, which a line below the table explains.
 pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String {
     let mut grid = Grid::new(vec![
         column("", "task", Align::Left),
@@ -21,6 +22,12 @@ pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String
         column("at least", "slack", Align::Right),
         column("", "by", Align::Left),
     ]);
+    let is_late = |(task, bound): (&Task, &Option<Bound>)| {
+        bound
+            .as_ref()
+            .is_some_and(|bound| bound.response > task.deadline)
+    };
+    let any_late = set.tasks.iter().zip(bounds).any(is_late);
     for (index, task) in set.tasks.iter().enumerate() {
         let mut cells = vec![
             Cell::new(&task.name),
@@ -30,24 +37,37 @@ pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String
             Cell::new(task.affinity.to_string()),
         ];
         match bounds.get(index).and_then(Option::as_ref) {
-            Some(bound) => cells.extend(known(bound, task.deadline)),
+            Some(bound) => cells.extend(known(bound, task.deadline, any_late)),
             None => cells.extend([(); 4].map(|()| Cell::toned("-", Tone::Faint))),
         }
         grid.row(cells);
     }
-    grid.render(colour)
+    let mut text = grid.render(colour);
+    if any_late {
+        text.push_str("! marks bounds above the deadline: jobs may be late by so much\n");
+    }
+    text
 }
 
-fn known(bound: &Bound, deadline: Span) -> [Cell; 4] {
+/// A bound as it is shown in sentences: four digits, rounded upwards.
+pub fn at_most(bound: Span) -> String {
+    time(up(bound.as_ns()))
+}
+
+/// `any_late`: whether some bound in the table is above its deadline.
+fn known(bound: &Bound, deadline: Span, any_late: bool) -> [Cell; 4] {
     let (response, deadline) = (bound.response.as_ns(), deadline.as_ns());
     let tardiness = response.saturating_sub(deadline);
-    let tone = match tardiness {
-        0 => Tone::Plain,
-        _ => Tone::Strong,
+    let late = time(up(tardiness));
+    let late = match tardiness {
+        // The units stay below each other.
+        0 if any_late => Cell::new(format!("{late}  ")),
+        0 => Cell::new(late),
+        _ => Cell::toned(format!("{late} !"), Tone::Bad),
     };
     [
         Cell::new(time(up(response))),
-        Cell::toned(time(up(tardiness)), tone),
+        late,
         Cell::new(time(down(deadline.saturating_sub(response)))),
         Cell::new(bound.by),
     ]

@@ -8,7 +8,7 @@ mod grid;
 mod side_by_side;
 mod tables;
 
-pub use bounds::bounds;
+pub use bounds::{at_most, bounds};
 pub use side_by_side::{agreement, side_by_side};
 pub use tables::{comparison, packing, table};
 

@@ -1,20 +1,21 @@
 //! Everything that `analyze` finds out, and the answer.
 
-use shiftwork_analysis::admission::{Claim, Terms, claims};
+use shiftwork_analysis::admission::{Claim, Guarantee, Terms, claims};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Assignment, assign};
 use shiftwork_analysis::verdicts::{
-    Account, Analysis, Answer as Known, Criterion, Factor, PolicyAnalysis, analyse_under,
-    largest_factor,
+    Account, Analysis, Answer as Known, Best, Criterion, Factor, Judgement, PolicyAnalysis,
+    analyse_under, largest_factor,
 };
 use shiftwork_analysis::{Ranked, Sporadic, Steps};
-use shiftwork_model::TaskSet;
+use shiftwork_model::{Span, TaskSet};
 use shiftwork_taskset::overheads::OverheadFile;
 
 use super::candidate::{self, Named, candidate};
 use super::counterexample;
 use super::error::QuestionError;
 use super::price::price;
+use super::remedy::{Remedies, Search};
 use crate::admission::Admission;
 
 /// What is asked about a task set.
@@ -23,8 +24,8 @@ pub struct Question {
     /// The policies to look at, in any case; empty: all of which tests speak, and the task set's own is the
     /// one that counts.
     pub policies: Vec<String>,
-    /// What is asked of them; `None`: what each policy promises.
-    pub criterion: Option<Criterion>,
+    /// What is asked of them.
+    pub criterion: Criterion,
     /// How many steps each test may take for each policy before it gives up.
     pub max_steps: u64,
     /// Whether to find the largest factor on all costs under which it stays so.
@@ -34,6 +35,7 @@ pub struct Question {
 }
 
 /// By how much costs may grow under one policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// The policy.
     pub policy: String,
@@ -46,6 +48,7 @@ pub struct Scale {
 }
 
 /// Affinities for all tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// The policy.
     pub policy: String,
@@ -53,6 +56,18 @@ pub struct Proposal {
     pub assignment: Option<Assignment>,
     /// Whether some task gets CPUs that its file does not give it.
     pub is_wider: bool,
+}
+
+/// What is known of how late jobs may be after their deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tardiness {
+    /// By so much at most, and of which task, by its place in the set; `None` if no number is known for some task, or if
+    /// there are no tasks.
+    Bounded(Option<(usize, Span)>),
+    /// By ever more.
+    Unbounded,
+    /// No test decides.
+    Unknown,
 }
 
 /// Everything that is known.
@@ -68,8 +83,10 @@ pub struct Findings {
     pub chosen: Vec<String>,
     /// Under the first of them, otherwise under `strong-edf`, which takes any affinities.
     pub admission: Admission,
-    /// What is asked, if the command line says.
-    pub criterion: Option<Criterion>,
+    /// What is asked.
+    pub criterion: Criterion,
+    /// What would make the answer yes; `None` if it is.
+    pub remedies: Option<Remedies>,
     /// If asked for, of the policies in the order of `analysis`.
     pub scales: Option<Vec<Scale>>,
     /// By policy, missed deadlines that a simulation shows where no test decides.
@@ -124,20 +141,52 @@ impl Findings {
             None => candidate::named(TAKES_ANY)?,
         };
         let proposal = match question.assign {
-            true => Some(proposal(&first, set, question.max_steps)?),
+            true => Some(proposal(&first, set, criterion, question.max_steps)?),
             false => None,
         };
-        Ok(Self {
+        let admission = admission(&first, set);
+        let names = chosen.iter().map(|named| named.name.clone()).collect();
+        let mut findings = Self {
             analysis,
             accounts,
             overheads,
             examples,
             proposal,
-            admission: admission(&first, set),
-            chosen: chosen.into_iter().map(|named| named.name).collect(),
+            admission,
+            chosen: names,
             criterion,
             scales,
-        })
+            remedies: None,
+        };
+        if chosen.is_empty() {
+            chosen.push(first);
+        }
+        findings.remedies = findings.search_remedies(question, set, chosen);
+        Ok(findings)
+    }
+
+    /// Nothing if the answer is yes; else what would make it so for those of these policies for which it is not.
+    fn search_remedies(
+        &self,
+        question: &Question,
+        set: &TaskSet,
+        mut asked: Vec<Named>,
+    ) -> Option<Remedies> {
+        if self.known() == Known::Schedulable {
+            return None;
+        }
+        let policies = &self.analysis.policies;
+        asked.retain(|named| {
+            let found = policies.iter().find(|found| found.policy == named.name);
+            found.is_none_or(|found| self.judgement(found).answer != Known::Schedulable)
+        });
+        let search = Search {
+            set,
+            criterion: self.criterion,
+            overheads: self.overheads.as_ref().map(|(_, file)| file),
+            steps: question.max_steps,
+        };
+        Some(search.run(policies, &self.accounts, &asked))
     }
 
     /// The policies that the user asks about.
@@ -158,18 +207,38 @@ impl Findings {
         example.map(|(_, words)| words.as_str())
     }
 
-    /// What a policy is asked for: what the command line says, otherwise what the policy promises.
-    pub fn wanted(&self, found: &PolicyAnalysis) -> Criterion {
-        self.criterion.unwrap_or_else(|| found.rule.promise())
+    /// How late jobs may be under a policy, which may be zero.
+    pub fn tardiness(&self, set: &TaskSet, found: &PolicyAnalysis) -> Tardiness {
+        match found.soft.answer {
+            Known::Unschedulable => return Tardiness::Unbounded,
+            Known::Unknown => return Tardiness::Unknown,
+            Known::Schedulable => {}
+        }
+        let late = |(place, best): (usize, &Option<Best>)| {
+            let deadline = set.tasks[place].deadline.as_ns();
+            let response = best.as_ref()?.response.as_ns();
+            Some((place, Span::from_ns(response.saturating_sub(deadline))))
+        };
+        let bounds: Option<Vec<(usize, Span)>> = found.best.iter().enumerate().map(late).collect();
+        // Of several that may be equally late the first.
+        let latest = bounds
+            .into_iter()
+            .flatten()
+            .rev()
+            .max_by_key(|&(_, late)| late);
+        Tardiness::Bounded(latest)
+    }
+
+    /// What is known of the criterion under a policy.
+    pub const fn judgement<'a>(&self, found: &'a PolicyAnalysis) -> &'a Judgement {
+        found.judgement(self.criterion)
     }
 
     /// Whether all policies that are asked about do what is wanted of them; if none is named, whether any
     /// policy does.
     pub fn known(&self) -> Known {
         let answers = |asked: &mut dyn Iterator<Item = &PolicyAnalysis>| -> Vec<Known> {
-            asked
-                .map(|found| found.judgement(self.wanted(found)).answer)
-                .collect()
+            asked.map(|found| self.judgement(found).answer).collect()
         };
         if self.chosen.is_empty() {
             return any(&answers(&mut self.analysis.policies.iter()));
@@ -202,11 +271,17 @@ fn admission(named: &Named, set: &TaskSet) -> Admission {
     Admission::of(&candidate.policy, set, bound)
 }
 
-/// Proposes affinities within those of the file; if there are none, any.
+/// Proposes affinities within those of the file with which the policy meets the criterion; if there are none, any
+/// with which it does; else with which it guarantees anything, within those of the file if possible.
 ///
 /// # Errors
 /// If nothing is known of the policy.
-fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, QuestionError> {
+pub(super) fn proposal(
+    named: &Named,
+    set: &TaskSet,
+    criterion: Criterion,
+    steps: u64,
+) -> Result<Proposal, QuestionError> {
     let terms = Terms::of_policy(&named.name, set.scheduler.reserve)
         .ok_or_else(|| QuestionError::NoProposal(named.name.clone()))?;
     let all = set.platform.all();
@@ -226,21 +301,28 @@ fn proposal(named: &Named, set: &TaskSet, steps: u64) -> Result<Proposal, Questi
         claims.iter().map(bound).collect()
     };
     let search = |widen| assign(&tasks(widen), &all, terms, &mut Steps::at_most(steps));
-    let within = search(false);
-    let (assignment, is_wider) = match within {
-        Some(found) => (Some(found), false),
-        None => (search(true), true),
+    let wanted = match criterion {
+        Criterion::Hard => Guarantee::Hard,
+        Criterion::Soft => Guarantee::BoundedTardiness,
+    };
+    let meets = |found: &Assignment| found.guarantee >= wanted;
+    let (assignment, is_wider) = match search(false) {
+        Some(within) if meets(&within) => (Some(within), false),
+        within => match search(true) {
+            Some(wider) if within.is_none() || meets(&wider) => (Some(wider), true),
+            _ => (within, false),
+        },
     };
     Ok(Proposal {
         policy: named.name.clone(),
-        is_wider: is_wider && assignment.is_some(),
+        is_wider,
         assignment,
     })
 }
 
 fn scales(question: &Question, set: &TaskSet, looked_at: &[Named]) -> Vec<Scale> {
     let scale = |named: &Named| {
-        let criterion = question.criterion.unwrap_or_else(|| named.rule.promise());
+        let criterion = question.criterion;
         let mut of = |set: &TaskSet| candidate(named, set);
         Scale {
             policy: named.name.clone(),

@@ -10,7 +10,8 @@ use shiftwork_analysis::verdicts::{
 use shiftwork_model::{Span, Task, TaskSet};
 use shiftwork_trace::SCHEMA_VERSION;
 
-use super::found::{Findings, Proposal};
+use super::found::{Findings, Proposal, Tardiness};
+use super::remedy::Remedies;
 use crate::admission::AdmissionOutput;
 
 /// What `analyze --json` prints.
@@ -160,10 +161,68 @@ struct BestBoundOutput {
 struct AnswerOutput {
     /// The policies that are asked about; empty if none is named: then any of those listed will do.
     policies: Vec<String>,
-    /// `hard` or `soft` if the command line says so; null: what each policy promises.
-    criterion: Option<String>,
+    /// `hard` (all deadlines are met) or `soft` (tardiness is bounded).
+    criterion: String,
     /// `schedulable`, `unschedulable` or `unknown`.
     verdict: String,
+    /// The answer for each of the policies that are asked about, in their order.
+    by_policy: Vec<PolicyAnswerOutput>,
+    /// What would make the answer yes, as far as a short search finds it; null if it is.
+    remedies: Option<RemediesOutput>,
+}
+
+/// The answer for one policy.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PolicyAnswerOutput {
+    policy: String,
+    /// `schedulable`, `unschedulable` or `unknown`, by the criterion of the answer.
+    verdict: String,
+    /// As in the list of verdicts.
+    by: Vec<String>,
+    /// Whether tardiness is bounded: `schedulable` (it is), `unschedulable` or `unknown`.
+    tardiness_bounded: String,
+    /// The task that may be latest; null if there is no number, or no task.
+    latest: Option<LatestOutput>,
+}
+
+/// The largest bound on tardiness, which is zero where all deadlines are met.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LatestOutput {
+    task: String,
+    tardiness_ns: u64,
+}
+
+/// What would make the answer yes.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RemediesOutput {
+    /// Other policies that meet the criterion with this very task set; those that are admitted come first.
+    policies: Vec<SubstituteOutput>,
+    /// What would do under each policy that is asked about and does not meet the criterion.
+    changes: Vec<ChangeOutput>,
+}
+
+/// A policy that meets the criterion.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SubstituteOutput {
+    policy: String,
+    /// `admitted` or `refused`: what `run` says, which keeps the reserve free.
+    admission: String,
+}
+
+/// What in the task set would have to change for one policy.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ChangeOutput {
+    policy: String,
+    /// Affinities with which the policy meets the criterion; null if none were found.
+    assignment: Option<AssignmentOutput>,
+    /// The largest factor on all costs with which it does, a reduced fraction; null if none was found, and always with
+    /// overheads.
+    factor: Option<String>,
 }
 
 /// By how much all costs may grow under one policy.
@@ -230,11 +289,7 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             .accounted()
             .map(|(found, account)| best(set, found, account))
             .collect(),
-        answer: AnswerOutput {
-            policies: findings.chosen.clone(),
-            criterion: findings.criterion.map(|one| one.name().to_owned()),
-            verdict: findings.known().name().to_owned(),
-        },
+        answer: answer(set, findings),
         left_out: left_out(set),
         scale: findings.scales.as_ref().map(|scales| {
             let scale = scales.iter().map(|scale| ScaleOutput {
@@ -248,6 +303,49 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             .proposal
             .as_ref()
             .map(|proposal| assignment(set, proposal)),
+    }
+}
+
+fn answer(set: &TaskSet, findings: &Findings) -> AnswerOutput {
+    let by_policy = findings.asked().map(|found| {
+        let judgement = findings.judgement(found);
+        let latest = match findings.tardiness(set, found) {
+            Tardiness::Bounded(latest) => latest,
+            Tardiness::Unbounded | Tardiness::Unknown => None,
+        };
+        PolicyAnswerOutput {
+            policy: found.policy.clone(),
+            verdict: judgement.answer.name().to_owned(),
+            by: judgement.by.iter().map(|&by| by.to_owned()).collect(),
+            tardiness_bounded: found.soft.answer.name().to_owned(),
+            latest: latest.map(|(place, late)| LatestOutput {
+                task: set.tasks[place].name.clone(),
+                tardiness_ns: late.as_ns(),
+            }),
+        }
+    });
+    AnswerOutput {
+        policies: findings.chosen.clone(),
+        criterion: findings.criterion.name().to_owned(),
+        verdict: findings.known().name().to_owned(),
+        by_policy: by_policy.collect(),
+        remedies: findings.remedies.as_ref().map(|found| remedies(set, found)),
+    }
+}
+
+fn remedies(set: &TaskSet, found: &Remedies) -> RemediesOutput {
+    let policies = found.policies.iter().map(|one| SubstituteOutput {
+        policy: one.policy.clone(),
+        admission: one.admission.name().to_owned(),
+    });
+    let changes = found.changes.iter().map(|change| ChangeOutput {
+        policy: change.policy.clone(),
+        assignment: change.proposal.as_ref().map(|found| assignment(set, found)),
+        factor: change.factor.map(|factor| factor.to_string()),
+    });
+    RemediesOutput {
+        policies: policies.collect(),
+        changes: changes.collect(),
     }
 }
 

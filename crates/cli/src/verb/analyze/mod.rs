@@ -1,7 +1,8 @@
 //! `shiftwork analyze`: what is guaranteed of a task set, under every policy, and which test shows it.
 //!
-//! `shiftwork_verbs` finds it out; `text.rs` and `remarks.rs` show it to people.
+//! `shiftwork_verbs` finds it out; `text.rs`, `remarks.rs` and `conclusion.rs` show it to people.
 
+mod conclusion;
 mod remarks;
 mod text;
 
@@ -46,10 +47,10 @@ pub fn run(args: &AnalyzeArgs, console: &mut Console) -> Result<Answer, Failure>
 fn question(args: &AnalyzeArgs) -> Question {
     Question {
         policies: args.policies.clone(),
-        criterion: args.criterion.map(|name| match name {
+        criterion: match args.criterion {
             CriterionName::Hard => Criterion::Hard,
             CriterionName::Soft => Criterion::Soft,
-        }),
+        },
         max_steps: args.max_steps,
         scale: args.scale,
         assign: args.assign,

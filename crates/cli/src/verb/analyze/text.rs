@@ -10,13 +10,15 @@ use shiftwork_report::Bound;
 use shiftwork_verbs::analyze::{Findings, Proposal, Scale};
 use shiftwork_verbs::why_nothing_is_guaranteed;
 
-use super::remarks;
+use super::{conclusion, remarks};
 use crate::failure::Failure;
 use crate::output::{Console, columns, plural};
 use crate::verb::shown::colour;
 
-/// Everything, from the whole to the single task.
+/// Everything: the answer, from the whole to the single task, and the answer again with what would make it yes.
 pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {
+    let answer = conclusion::answer(set, findings);
+    console.line(&answer)?;
     console.line(title(set, findings))?;
     console.line(feasible(set, findings))?;
     console.line(findings.admission.to_string())?;
@@ -44,7 +46,13 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
         console.text(&proposed(set, proposal))?;
     }
     console.line("")?;
-    console.line(conclusion(findings))
+    for line in conclusion::other(set, findings) {
+        console.line(line)?;
+    }
+    for line in conclusion::remedies(set, findings) {
+        console.line(line)?;
+    }
+    console.line(answer)
 }
 
 /// `rover: 3 CPUs, 6 tasks, utilization 5/3 (1.66), arbitrary affinities`.
@@ -228,17 +236,10 @@ fn scaled(scales: &[Scale], priced: bool) -> String {
         rows.push(vec![
             scale.policy.clone(),
             factor,
-            meaning(scale.criterion).to_owned(),
+            conclusion::meaning(scale.criterion).to_owned(),
         ]);
     }
     columns(&rows)
-}
-
-const fn meaning(criterion: Criterion) -> &'static str {
-    match criterion {
-        Criterion::Hard => "all deadlines are met",
-        Criterion::Soft => "tardiness is bounded",
-    }
 }
 
 /// The proposal as a piece of a task-set file.
@@ -265,31 +266,4 @@ fn proposed(set: &TaskSet, proposal: &Proposal) -> String {
         ));
     }
     text
-}
-
-/// What the exit status says.
-fn conclusion(findings: &Findings) -> String {
-    let answer = |answer| match answer {
-        Answer::Schedulable => "yes",
-        Answer::Unschedulable => "no",
-        Answer::Unknown => "unknown",
-    };
-    if findings.chosen.is_empty() {
-        let known = answer(findings.known());
-        return match findings.criterion {
-            Some(criterion) => format!("under some policy {}: {known}", meaning(criterion)),
-            None => format!("some policy does what it promises: {known}"),
-        };
-    }
-    let lines = findings.asked().map(|found| {
-        let wanted = findings.wanted(found);
-        let judgement = found.judgement(wanted);
-        let by = match judgement.by.as_slice() {
-            [] => String::new(),
-            by => format!(", by {}", by.join(" and ")),
-        };
-        let known = answer(judgement.answer);
-        format!("{}: {}: {known}{by}", found.policy, meaning(wanted))
-    });
-    lines.collect::<Vec<_>>().join("\n")
 }
