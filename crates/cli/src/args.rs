@@ -271,7 +271,7 @@ pub struct RunArgs {
     /// What to keep, and for how long.
     #[command(flatten)]
     pub recording: RecordingArgs,
-    /// Run also what is not admitted: no guarantee holds then.
+    /// Run also what admission refuses, since it does not fit or nothing can be guaranteed of it: no guarantee holds then.
     #[arg(long)]
     pub best_effort: bool,
     /// CPUs of the machine to use, as many as the file has: its CPU 0 is the first of the list, and so

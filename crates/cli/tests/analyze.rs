@@ -671,7 +671,7 @@ fn what_is_named_as_a_remedy_makes_the_answer_yes() {
     for wanted in [
         named.as_str(),
         "with other affinities: ",
-        &format!("({factor}) (--scale)"),
+        &format!("({factor}), as far as tests show (--scale)"),
     ] {
         assert!(
             lines.iter().any(|line| line.contains(wanted)),
@@ -710,4 +710,36 @@ fn remedies_are_the_same_whatever_the_machine_and_none_is_made_up() {
         value["answer"]["remedies"]["changes"][0]["policy"],
         "strong-edf"
     );
+}
+
+/// What the schema says is what is printed, also of the keys inside the answer and of admission.
+#[test]
+fn the_schema_names_the_keys_of_the_answer_and_of_admission() {
+    let schema = Command::new(env!("CARGO_BIN_EXE_shiftwork"))
+        .args(["schema", "analyze"])
+        .output()
+        .unwrap();
+    let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+    let keys = |value: &Value| -> BTreeSet<String> {
+        value.as_object().unwrap().keys().cloned().collect()
+    };
+    let of_schema = |name: &str| keys(&schema["$defs"][name]["properties"]);
+    let (value, _) = json(&file("schema", &remediable()), &[]);
+    let answer = &value["answer"];
+    assert_eq!(of_schema("AnswerOutput"), keys(answer));
+    assert_eq!(
+        of_schema("PolicyAnswerOutput"),
+        keys(&answer["by_policy"][0])
+    );
+    let remedies = &answer["remedies"];
+    assert_eq!(of_schema("RemediesOutput"), keys(remedies));
+    assert_eq!(
+        of_schema("SubstituteOutput"),
+        keys(&remedies["policies"][0])
+    );
+    assert_eq!(of_schema("ChangeOutput"), keys(&remedies["changes"][0]));
+    let mut admission = keys(&value["admission"]);
+    // Only `run` has it.
+    admission.insert("best_effort".to_owned());
+    assert_eq!(of_schema("AdmissionOutput"), admission);
 }

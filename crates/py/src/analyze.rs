@@ -17,7 +17,7 @@ use crate::wait::interruptible;
 ///
 /// After Ctrl-C the tests that were begun go on unseen until they are done, or until their steps are used up.
 #[pyfunction]
-#[pyo3(signature = (set, policies, *, criterion, max_steps, scale, assign, overheads))]
+#[pyo3(signature = (set, policies, *, criterion, max_steps, scale, assign, remedies, overheads))]
 #[expect(clippy::too_many_arguments, reason = "keywords, as Python names them")]
 pub fn analyze(
     py: Python<'_>,
@@ -27,6 +27,7 @@ pub fn analyze(
     max_steps: u64,
     scale: bool,
     assign: bool,
+    remedies: bool,
     overheads: Option<(String, PyRef<'_, Overheads>)>,
 ) -> PyResult<String> {
     let asked = Question {
@@ -35,6 +36,7 @@ pub fn analyze(
         max_steps,
         scale,
         assign,
+        remedies,
     };
     let set = Arc::clone(&set.0);
     let overheads = overheads.map(|(name, file)| (name, (*file.0).clone()));

@@ -60,6 +60,41 @@ def test_a_set_that_cannot_be_scheduled_comes_with_a_proof() -> None:
     assert found.admission.verdict == "refused"
 
 
+def test_the_answer_is_about_deadlines_unless_asked_otherwise() -> None:
+    heavy = sw.TaskSet([sw.Task(name, "2ms", "3ms") for name in "abc"], cpus=2)
+    for policy in ("g-edf", "strong-edf", "dl-linux"):
+        hard = sw.analyze(heavy, policy).answer
+        assert (hard.criterion, hard.verdict) == ("hard", "unschedulable")
+    hard, soft = (sw.analyze(heavy, "strong-edf", criterion=one).answer for one in ("hard", "soft"))
+    assert soft.verdict == "schedulable"
+    for answer in (hard, soft):
+        (of_policy,) = answer.by_policy
+        assert of_policy.tardiness_bounded == "schedulable"
+        assert of_policy.latest is not None and of_policy.latest.tardiness_ns == 2_000_000
+    assert hard.remedies is None
+
+
+def test_remedies_make_the_answer_yes() -> None:
+    def three(cost_ns: int) -> sw.TaskSet:
+        return sw.TaskSet([sw.Task(name, cost_ns=cost_ns, period_ns=3_000_000) for name in "abc"], cpus=2)
+
+    remedies = sw.analyze(three(2_000_000), "strong-edf", remedies=True).answer.remedies
+    assert remedies is not None and remedies.policies
+    for one in remedies.policies:
+        found = sw.analyze(three(2_000_000), one.policy)
+        assert (found.answer.verdict, found.admission.verdict) == ("schedulable", one.admission)
+    (change,) = remedies.changes
+    assert change.policy == "strong-edf" and change.factor == Fraction(3, 4)
+    assert sw.analyze(three(1_500_000), "strong-edf", remedies=True).answer.remedies is None
+
+
+def test_what_has_no_guarantee_is_refused() -> None:
+    tasks = [sw.Task(name, "6ms", "10ms", affinity=cpus) for name, cpus in zip("abc", ("0-1", "1-2", "0,2"), strict=True)]
+    admission = sw.analyze(sw.TaskSet(tasks, cpus=3), "weak-edf").admission
+    assert (admission.verdict, admission.guarantee) == ("refused", "none")
+    assert admission.reason.startswith("nothing is guaranteed: ")
+
+
 def test_scales_and_assignments_come_on_request(rover: sw.TaskSet) -> None:
     plain = sw.analyze(rover, "p-edf")
     assert plain.scale is None and plain.assignment is None

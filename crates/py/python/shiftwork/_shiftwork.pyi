@@ -91,10 +91,11 @@ def analyze(
     set: TaskSet,
     policies: list[str],
     *,
-    criterion: str | None,
+    criterion: str,
     max_steps: int,
     scale: bool,
     assign: bool,
+    remedies: bool,
     overheads: tuple[str, Overheads] | None,
 ) -> str: ...
 def simulate(

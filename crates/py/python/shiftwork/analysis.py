@@ -21,12 +21,17 @@ __all__ = [
     "Assigned",
     "Assignment",
     "Bounds",
+    "Change",
     "Charged",
     "Criterion",
     "Feasibility",
+    "Latest",
     "Outcome",
+    "PolicyAnswer",
+    "Remedies",
     "ResponseBound",
     "Scale",
+    "Substitute",
     "Verdict",
     "analyze",
 ]
@@ -56,6 +61,7 @@ class Admission:
 
     policy: str
     verdict: Literal["admitted", "refused"]
+    #: ``none`` exactly if the verdict is ``refused``.
     guarantee: Literal["hard", "bounded-tardiness", "share", "none"]
     #: For people.
     reason: str
@@ -130,25 +136,35 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether the policies that are asked about do what is wanted of them."""
+class Latest:
+    """The largest bound on tardiness, which is zero where all deadlines are met."""
 
-    #: Empty if none is named: then any will do.
-    policies: tuple[str, ...]
-    #: ``None``: what each policy promises.
-    criterion: Criterion | None
-    verdict: Schedulability
+    task: str
+    tardiness_ns: int
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """By how much all costs may grow under one policy."""
+class PolicyAnswer:
+    """The answer for one policy."""
 
     policy: str
-    #: What stays so.
-    criterion: Criterion
-    #: To a millionth, or exact; ``None`` if it is not so with any factor.
-    factor: Fraction | None
+    #: By the criterion of the answer.
+    verdict: Schedulability
+    #: The tests that decide.
+    by: tuple[str, ...]
+    #: Whether tardiness is bounded, whatever the criterion.
+    tardiness_bounded: Schedulability
+    #: The task that may be latest; ``None`` if there is no number.
+    latest: Latest | None
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """A policy that meets the criterion with the very task set."""
+
+    policy: str
+    #: What admission says under it, which keeps the reserve free.
+    admission: Literal["admitted", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +186,52 @@ class Assignment:
     wider: bool
     #: Empty if none were found.
     tasks: tuple[Assigned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What in the task set would have to change for one policy."""
+
+    policy: str
+    #: Affinities with which the policy meets the criterion; ``None`` if none were found.
+    assignment: Assignment | None
+    #: The largest factor on all costs with which it does; ``None`` if none was found, and always with overheads.
+    factor: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """What would make the answer yes, as far as a short search finds it."""
+
+    #: Those that are admitted come first.
+    policies: tuple[Substitute, ...]
+    #: One for each policy that is asked about and does not meet the criterion.
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether the policies that are asked about meet the criterion."""
+
+    #: Empty if none is named: then any will do.
+    policies: tuple[str, ...]
+    criterion: Criterion
+    verdict: Schedulability
+    #: The answer for each of ``policies``.
+    by_policy: tuple[PolicyAnswer, ...]
+    #: ``None`` if the answer is yes, or if they were not asked for.
+    remedies: Remedies | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """By how much all costs may grow under one policy."""
+
+    policy: str
+    #: What stays so.
+    criterion: Criterion
+    #: To a millionth, or exact; ``None`` if it is not so with any factor.
+    factor: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -241,11 +303,12 @@ def analyze(
     task_set: TaskSet,
     policies: str | Iterable[str] | None = None,
     *,
-    criterion: Criterion | None = None,
+    criterion: Criterion = "hard",
     overheads: OverheadSource = None,
     max_steps: int = 20_000_000,
     scale: bool = False,
     assign: bool = False,
+    remedies: bool = False,
 ) -> Analysis:
     """Says what is guaranteed of a task set, under every policy, and which test shows it.
 
@@ -268,12 +331,13 @@ def analyze(
     Args:
         task_set: The tasks.
         policies: The policies to look at; default: all, and the task set's own is the one that counts.
-        criterion: What is asked of them; default: what each promises.
+        criterion: What is asked of them: ``hard``, that all deadlines are met, or ``soft``, that tardiness is bounded.
         overheads: What scheduling costs; default: the file that the task set names, if any.
         max_steps: How many steps each test may take for each policy. Counted, not timed, so that the answer is
             the same on every machine.
-        scale: Whether to find the largest factor on all costs under which it stays so.
-        assign: Whether to propose affinities.
+        scale: Whether to find the largest factor on all costs with which the criterion is met.
+        assign: Whether to propose affinities with which it is.
+        remedies: Whether to search for policies, affinities and costs with which it is, where the answer is not yes.
 
     Raises:
         PolicyError: There is no such policy, or no test speaks of it.
@@ -289,6 +353,7 @@ def analyze(
         max_steps=max_steps,
         scale=scale,
         assign=assign,
+        remedies=remedies,
         overheads=resolve(task_set, overheads),
     )
     return _analysis(json.loads(text))
@@ -319,7 +384,7 @@ def _analysis(found: dict[str, Any]) -> Analysis:
         verdicts=tuple(map(_verdict, found["verdicts"])),
         bounds=tuple(map(_bounds, found["bounds"])),
         best=tuple(map(_bounds, found["best"])),
-        answer=_record(Answer, found["answer"]),
+        answer=_answer(found["answer"]),
         scale=None if scale is None else tuple(map(_scale, scale)),
         assignment=None if assignment is None else _assignment(assignment),
         _json=found,
@@ -338,6 +403,38 @@ def _verdict(found: Mapping[str, Any]) -> Verdict:
 
 def _bounds(found: Mapping[str, Any]) -> Bounds:
     return _record(Bounds, found, tasks=_records(ResponseBound, found["tasks"]))
+
+
+def _answer(found: Mapping[str, Any]) -> Answer:
+    remedies = found["remedies"]
+    return _record(
+        Answer,
+        found,
+        by_policy=tuple(map(_policy_answer, found["by_policy"])),
+        remedies=None if remedies is None else _remedies(remedies),
+    )
+
+
+def _policy_answer(found: Mapping[str, Any]) -> PolicyAnswer:
+    latest = found["latest"]
+    return _record(PolicyAnswer, found, latest=None if latest is None else _record(Latest, latest))
+
+
+def _remedies(found: Mapping[str, Any]) -> Remedies:
+    return Remedies(
+        policies=_records(Substitute, found["policies"]),
+        changes=tuple(map(_change, found["changes"])),
+    )
+
+
+def _change(found: Mapping[str, Any]) -> Change:
+    assignment, factor = found["assignment"], found["factor"]
+    return _record(
+        Change,
+        found,
+        assignment=None if assignment is None else _assignment(assignment),
+        factor=None if factor is None else Fraction(factor),
+    )
 
 
 def _scale(found: Mapping[str, Any]) -> Scale:

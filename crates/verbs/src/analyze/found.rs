@@ -32,6 +32,8 @@ pub struct Question {
     pub scale: bool,
     /// Whether to propose affinities.
     pub assign: bool,
+    /// Whether to search for what would make the answer yes, where it is not.
+    pub remedies: bool,
 }
 
 /// By how much costs may grow under one policy.
@@ -85,7 +87,7 @@ pub struct Findings {
     pub admission: Admission,
     /// What is asked.
     pub criterion: Criterion,
-    /// What would make the answer yes; `None` if it is.
+    /// What would make the answer yes; `None` if it is, or if that is not asked.
     pub remedies: Option<Remedies>,
     /// If asked for, of the policies in the order of `analysis`.
     pub scales: Option<Vec<Scale>>,
@@ -165,14 +167,14 @@ impl Findings {
         Ok(findings)
     }
 
-    /// Nothing if the answer is yes; else what would make it so for those of these policies for which it is not.
+    /// If asked for and the answer is not yes: what would make it so for those of these policies for which it is not.
     fn search_remedies(
         &self,
         question: &Question,
         set: &TaskSet,
         mut asked: Vec<Named>,
     ) -> Option<Remedies> {
-        if self.known() == Known::Schedulable {
+        if !question.remedies || self.known() == Known::Schedulable {
             return None;
         }
         let policies = &self.analysis.policies;

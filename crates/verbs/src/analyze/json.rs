@@ -167,7 +167,7 @@ struct AnswerOutput {
     verdict: String,
     /// The answer for each of the policies that are asked about, in their order.
     by_policy: Vec<PolicyAnswerOutput>,
-    /// What would make the answer yes, as far as a short search finds it; null if it is.
+    /// What would make the answer yes, as far as a short search finds it; null if it is. From Python, null unless asked for.
     remedies: Option<RemediesOutput>,
 }
 

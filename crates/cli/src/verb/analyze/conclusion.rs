@@ -149,7 +149,7 @@ fn changes(set: &TaskSet, change: &Change, would: &str) -> Vec<String> {
     if let Some(factor) = change.factor {
         let exact = factor.to_string();
         lines.push(format!(
-            "{would} under {policy} with costs times {} ({exact}) (--scale)",
+            "{would} under {policy} with costs times {} ({exact}), as far as tests show (--scale)",
             factor.to_decimal()
         ));
     }

@@ -54,6 +54,7 @@ fn question(args: &AnalyzeArgs) -> Question {
         max_steps: args.max_steps,
         scale: args.scale,
         assign: args.assign,
+        remedies: true,
     }
 }
 
