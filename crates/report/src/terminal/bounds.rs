@@ -99,4 +99,28 @@ mod tests {
         assert_eq!((down(0), up(0)), (0, 0));
         assert_eq!(up(u64::MAX), u64::MAX);
     }
+
+    #[test]
+    fn a_bound_above_the_deadline_is_marked_and_explained() {
+        use shiftwork_model::Affinity;
+        let all = Affinity::new("0-1".parse().unwrap()).unwrap();
+        let task = |name: &str| Task::periodic(name, Span::from_ms(2), Span::from_ms(3), all);
+        let set = TaskSet::new("", 2, vec![task("early"), task("late")]);
+        let bound = |ms| {
+            Some(Bound {
+                response: Span::from_ms(ms),
+                by: "gel",
+            })
+        };
+        let shown = bounds(&set, &[bound(3), bound(5)], Colour::Never);
+        let row = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(row("late").contains(" 2 ms !"), "{shown}");
+        assert!(!row("early").contains('!'), "{shown}");
+        assert!(
+            shown.ends_with("! marks bounds above the deadline: jobs may be late by so much\n")
+        );
+        let shown = bounds(&set, &[bound(3), None], Colour::Never);
+        assert!(!shown.contains('!'), "{shown}");
+        assert_eq!(at_most(Span::from_ns(3_666_666)), "3.667 ms");
+    }
 }
