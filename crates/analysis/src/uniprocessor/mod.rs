@@ -3,6 +3,7 @@
 //! Every test takes the supply of the CPU: with less than 1 it is the test of the same tasks on a
 //! CPU that is slower by that factor.
 
+mod demand;
 mod fp_rta;
 mod qpa;
 
