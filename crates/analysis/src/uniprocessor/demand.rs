@@ -24,48 +24,79 @@ pub(super) fn last_deadline(tasks: &[Sporadic], before: u128) -> Option<u128> {
     .max()
 }
 
-/// What the utilization says about how far one must look.
+/// The first deadline at `from` or later; `None` without tasks.
+pub(super) fn next_deadline(tasks: &[Sporadic], from: u128) -> Option<u128> {
+    let due = tasks.iter().map(|task| {
+        let periods = from
+            .saturating_sub(task.deadline_ns())
+            .div_ceil(task.period_ns());
+        task.deadline_ns() + periods * task.period_ns()
+    });
+    due.min()
+}
+
+/// How the demand compares with the supply in long intervals.
 pub(super) enum Linear {
     /// The utilization is above the supply.
     Overloaded,
     /// It equals the supply, or is next to it: no bound from here.
     None,
-    /// No interval longer than this is the first to be overfull.
-    UpTo(u128),
+    /// It is below.
+    Below(Line),
 }
 
-/// L_a*: the demand stays below a line of slope U, which meets the supply here; rounded up, which
-/// only makes more points be examined. Whole numbers of a fixed size, as a common denominator of
-/// thousands of periods would have hundreds of thousands of digits.
-pub(super) fn linear_bound(tasks: &[Sporadic], supply: Share) -> Linear {
-    let mut used = Demand::default();
-    let (mut before, mut beyond) = (0u128, 0u128);
-    for task in tasks {
-        let (period, deadline) = (task.period_ns(), task.deadline_ns());
-        let Some(rate) = Rate::new(task.cost, task.period) else {
+/// A line of slope U that the demand never exceeds in intervals of `longest` or more.
+pub(super) struct Line {
+    /// Its value at zero, rounded up.
+    above: u128,
+    /// The supply less U, in units, rounded down. Above zero.
+    spare: u128,
+    /// The longest deadline.
+    longest: u128,
+}
+
+impl Line {
+    /// The line of these tasks; whole numbers of a fixed size, as a common denominator of thousands of
+    /// periods would have hundreds of thousands of digits.
+    pub(super) fn of(tasks: &[Sporadic], supply: Share) -> Linear {
+        let mut used = Demand::default();
+        let (mut before, mut beyond) = (0u128, 0u128);
+        for task in tasks {
+            let (period, deadline) = (task.period_ns(), task.deadline_ns());
+            let Some(rate) = Rate::new(task.cost, task.period) else {
+                return Linear::Overloaded;
+            };
+            used.add(rate);
+            // Products of two spans fit. Sums that do not are of tasks that are too much anyway.
+            let more = (period.saturating_sub(deadline) * task.cost_ns()).div_ceil(period);
+            let less = deadline.saturating_sub(period) * task.cost_ns() / period;
+            before = before.saturating_add(more);
+            beyond = beyond.saturating_add(less);
+        }
+        if !fit([&used], 1, supply) {
             return Linear::Overloaded;
+        }
+        let longest = tasks.iter().map(Sporadic::deadline_ns).max().unwrap_or(0);
+        match units_of(supply).saturating_sub(used.units_max()) {
+            0 => Linear::None,
+            spare => Linear::Below(Self {
+                above: before.saturating_sub(beyond),
+                spare,
+                longest,
+            }),
+        }
+    }
+
+    /// A length such that every longer interval has at least `rest` of its time left when what is due
+    /// in it is done; L_a* of QPA where `rest` is zero. Rounded up, which only makes more points be examined.
+    pub(super) fn leaves(&self, rest: u128) -> u128 {
+        let above = self.above.saturating_add(rest);
+        let crossing = match above.checked_mul(units_of(whole())) {
+            Some(above) => above.div_ceil(self.spare),
+            None => u128::MAX,
         };
-        used.add(rate);
-        // Products of two spans fit. Sums that do not are of tasks that are too much anyway.
-        let more = (period.saturating_sub(deadline) * task.cost_ns()).div_ceil(period);
-        let less = deadline.saturating_sub(period) * task.cost_ns() / period;
-        before = before.saturating_add(more);
-        beyond = beyond.saturating_add(less);
+        crossing.max(self.longest)
     }
-    if !fit([&used], 1, supply) {
-        return Linear::Overloaded;
-    }
-    let spare = units_of(supply).saturating_sub(used.units_max());
-    if spare == 0 {
-        return Linear::None;
-    }
-    let longest = tasks.iter().map(Sporadic::deadline_ns).max().unwrap_or(0);
-    let above = before.saturating_sub(beyond);
-    let crossing = match above.checked_mul(units_of(whole())) {
-        Some(above) => above.div_ceil(spare),
-        None => u128::MAX,
-    };
-    Linear::UpTo(crossing.max(longest))
 }
 
 /// The length of the synchronous busy period, or `limit` if that is shorter.

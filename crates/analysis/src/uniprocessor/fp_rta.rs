@@ -2,8 +2,9 @@
 
 use shiftwork_model::{Share, Span};
 
-use super::{span, time_for};
-use crate::{Outcome, Ranked, Sporadic, Steps};
+use super::{span, time_for, too_much};
+use crate::response::as_spans;
+use crate::{NotShown, Outcome, Ranked, Sporadic, Steps};
 
 /// A task that may finish after its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +74,8 @@ pub fn fp_rta_with_jitter(
     steps: &mut Steps,
 ) -> Outcome<TooLate> {
     for (place, own) in tasks.iter().enumerate() {
-        let others = tasks.iter().enumerate();
-        let urgent: Vec<WithJitter> = others
-            .filter(|&(other, task)| other != place && task.ranked.priority <= own.ranked.priority)
-            .map(|(_, task)| *task)
-            .collect();
-        match response(own, &urgent, supply, steps) {
+        let urgent = urgent(tasks, place);
+        match response(own, &urgent, supply, own.task().deadline_ns(), steps) {
             None => return Outcome::StepLimit,
             Some(response) if response > own.task().deadline_ns() => {
                 let response = span(response);
@@ -88,6 +85,53 @@ pub fn fp_rta_with_jitter(
         }
     }
     Outcome::Pass(())
+}
+
+/// The worst-case response times under fixed priorities on one CPU of this supply, in the order of the
+/// tasks, whether or not they are within the deadlines. Exact for sporadic tasks with distinct priorities at
+/// supply 1; below 1, exact for a CPU that is slower by that factor, rounded up. Equal priorities count as
+/// more urgent both ways, so that the response is then a bound. Fails if U exceeds the supply, with the first
+/// task that is too much.
+///
+/// # Assumes
+/// As [`fp_rta()`]. The jobs of a task run one after the other.
+///
+/// # Cost
+/// One step per more urgent task and iteration, for each job of the task in the longest interval in which
+/// the CPU runs nothing less urgent; pseudo-polynomial. At U = supply that may be as long as the least common
+/// multiple of the periods.
+///
+/// # Source
+/// J. Lehoczky, "Fixed Priority Scheduling of Periodic Task Sets with Arbitrary Deadlines", RTSS 1990.
+pub fn fp_response_times(
+    tasks: &[Ranked],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Span>> {
+    let plain: Vec<Sporadic> = tasks.iter().map(|ranked| ranked.task).collect();
+    if let Some(misfit) = too_much(&plain, supply) {
+        return Outcome::Fail(misfit);
+    }
+    let tasks: Vec<WithJitter> = tasks.iter().copied().map(WithJitter::from).collect();
+    let worst = tasks.iter().enumerate().map(|(place, own)| {
+        let urgent = urgent(&tasks, place);
+        response(own, &urgent, supply, u128::MAX, steps)
+    });
+    match worst.collect::<Option<Vec<u128>>>() {
+        None => Outcome::StepLimit,
+        Some(worst) => match as_spans(worst.into_iter()) {
+            Ok(worst) => Outcome::Pass(worst),
+            Err(misfit) => Outcome::Fail(misfit),
+        },
+    }
+}
+
+/// The tasks that may preempt the one at this place.
+fn urgent(tasks: &[WithJitter], place: usize) -> Vec<WithJitter> {
+    let own = tasks[place].ranked.priority;
+    let others = tasks.iter().enumerate();
+    let urgent = others.filter(|&(other, task)| other != place && task.ranked.priority <= own);
+    urgent.map(|(_, task)| *task).collect()
 }
 
 impl WithJitter {
@@ -100,12 +144,12 @@ impl WithJitter {
     }
 }
 
-/// The worst response time, or one above the deadline as soon as there is one; `None` when out of
-/// steps.
+/// The worst response time, or one above `limit` as soon as there is one; `None` when out of steps.
 fn response(
     own: &WithJitter,
     urgent: &[WithJitter],
     supply: Share,
+    limit: u128,
     steps: &mut Steps,
 ) -> Option<u128> {
     let possible = |one: &WithJitter| one.task().is_possible();
@@ -123,7 +167,7 @@ fn response(
         let owed = job.checked_mul(task.cost_ns())?;
         loop {
             let response = finish + jitter - arrived;
-            if response > task.deadline_ns() {
+            if response > limit {
                 return Some(response);
             }
             steps.take(urgent.len() + 1)?;

@@ -1,16 +1,21 @@
-//! Whether deadlines are met on one CPU. One file per published test.
+//! Whether deadlines are met on one CPU, and how long jobs take there. One file per published test.
 //!
 //! Every test takes the supply of the CPU: with less than 1 it is the test of the same tasks on a
 //! CPU that is slower by that factor.
 
 mod demand;
+mod edf_rta;
 mod fp_rta;
 mod qpa;
 
-pub use fp_rta::{TooLate, WithJitter, fp_rta, fp_rta_with_jitter};
+pub use edf_rta::edf_rta;
+pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jitter};
 pub use qpa::{Overfull, qpa};
 
 use shiftwork_model::{Share, Span};
+
+use crate::exact::{Demand, Rate, fit};
+use crate::{NotShown, Sporadic};
 
 /// The time that a CPU of this supply takes for this much work, rounded up; `None` if it never ends.
 pub(crate) fn time_for(work_ns: u128, supply: Share) -> Option<u128> {
@@ -22,4 +27,18 @@ pub(crate) fn time_for(work_ns: u128, supply: Share) -> Option<u128> {
 /// A time in nanoseconds as a span; the longest span if it is longer.
 fn span(ns: u128) -> Span {
     Span::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+/// The first task that is none, or with which the tasks need more than the supply; `None` if all fit.
+fn too_much(tasks: &[Sporadic], supply: Share) -> Option<NotShown> {
+    let mut used = Demand::default();
+    let mut fits = |task: &Sporadic| match Rate::new(task.cost, task.period) {
+        Some(rate) if task.is_possible() => {
+            used.add(rate);
+            fit([&used], 1, supply)
+        }
+        _ => false,
+    };
+    let place = tasks.iter().position(|task| !fits(task))?;
+    Some(NotShown { place })
 }

@@ -2,7 +2,7 @@
 
 use shiftwork_model::{Share, Span};
 
-use super::demand::{Linear, busy_period, demand, last_deadline, linear_bound};
+use super::demand::{Line, Linear, busy_period, demand, last_deadline};
 use super::{span, time_for};
 use crate::exact::whole;
 use crate::filter::{Interval, RATIO, ratio};
@@ -51,12 +51,12 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
     if supply == whole() && densities_fit(tasks) {
         return Some(Outcome::Pass(()));
     }
-    let linear = match linear_bound(tasks, supply) {
+    let limit = match Line::of(tasks, supply) {
         Linear::Overloaded => return Some(hopeless),
         Linear::None => None,
-        Linear::UpTo(bound) => Some(bound),
+        Linear::Below(line) => Some(line.leaves(0)),
     };
-    let horizon = busy_period(tasks, supply, linear, steps)?;
+    let horizon = busy_period(tasks, supply, limit, steps)?;
     let least = tasks.iter().map(Sporadic::deadline_ns).min()?;
     let mut at = match last_deadline(tasks, horizon.saturating_add(1)) {
         Some(at) => at,
