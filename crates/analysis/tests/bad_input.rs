@@ -12,7 +12,7 @@ use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta}
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::pfair::{Quanta, pfair};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
-use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
+use shiftwork_analysis::uniprocessor::{edf_rta, fp_response_times, fp_rta, qpa};
 use shiftwork_analysis::{NotShown, Outcome, Placed, Ranked, Sporadic, Steps};
 use shiftwork_model::{
     Affinity, CPUS_MAX, CpuId, CpuSet, Priority, RandomStream, Share, Span, Task, TaskSet,
@@ -54,6 +54,18 @@ const TESTED: &[Tested] = &[
             Outcome::Fail(late) => Answer::Fail(Some(late.place)),
             Outcome::StepLimit => Answer::StepLimit,
         },
+    },
+    Tested {
+        name: "edf-rta",
+        hard: false,
+        one_cpu: true,
+        run: |tasks, _, steps| proven(edf_rta(tasks, whole(), steps)),
+    },
+    Tested {
+        name: "fp-response-times",
+        hard: false,
+        one_cpu: true,
+        run: |tasks, _, steps| proven(fp_response_times(&ranked(tasks), whole(), steps)),
     },
     Tested {
         name: "gfb",

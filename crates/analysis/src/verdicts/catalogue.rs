@@ -1,7 +1,8 @@
 //! The one table of tests: what each is called, of what it speaks, and how it is asked.
 //!
 //! A new test is one file elsewhere in this crate and one entry here. Within a criterion the entries are
-//! in the order of their cost, so that the first that passes is the cheapest.
+//! in the order of their cost, so that the first that passes is the cheapest; before them are those that are
+//! asked for response times alone, so that exact times are not put down to a test with the same bound.
 
 use shiftwork_model::Span;
 
@@ -14,6 +15,7 @@ use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use crate::global_fp::{bertogna_cirinei, guan};
 use crate::pfair::{pfair, pfair_responses};
 use crate::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use crate::uniprocessor::{edf_rta, fp_response_times};
 use crate::{Steps, Witness};
 
 /// What is asked of a schedule.
@@ -54,6 +56,8 @@ pub(super) enum Asked {
     Whole(fn(&Case, &mut Steps) -> Shown),
     /// The same, and a pass shows what could be done, not what this policy does.
     Aside(fn(&Case, &mut Steps) -> Shown),
+    /// About each part, for the response times alone: verdicts are those of other tests, which cost less.
+    Times(fn(&Case, &mut Steps) -> Shown),
 }
 
 /// One published test.
@@ -107,6 +111,20 @@ pub const TESTS: &[Test] = &[
         speaks_of: Rule::is_fp,
         takes: on_one_cpu,
         asked: Asked::Parts(ask_fp_rta),
+    },
+    Test {
+        name: "edf-rta",
+        source: "Spuri, INRIA RR-2772, 1996; Guan, Yi, DATE 2014",
+        ..times_on_one_cpu(Rule::is_edf, |case, steps| {
+            with_bounds(edf_rta(&case.tasks, whole(), steps))
+        })
+    },
+    Test {
+        name: "fp-rta",
+        source: "Lehoczky, RTSS 1990",
+        ..times_on_one_cpu(Rule::is_fp, |case, steps| {
+            with_bounds(fp_response_times(&case.ranked(), whole(), steps))
+        })
     },
     Test {
         source: "Goossens, Funk, Baruah, Real-Time Systems 25, 2003",
@@ -343,6 +361,23 @@ pub const TESTS: &[Test] = &[
         ))
     }),
 ];
+
+/// Worst-case response times, which are there whenever the tasks fit the CPU.
+const fn times_on_one_cpu(
+    speaks_of: fn(Rule) -> bool,
+    ask: fn(&Case, &mut Steps) -> Shown,
+) -> Test {
+    Test {
+        name: "",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "",
+        speaks_of,
+        takes: on_one_cpu,
+        asked: Asked::Times(ask),
+    }
+}
 
 /// Whether there are quanta enough.
 const fn pfair_test(

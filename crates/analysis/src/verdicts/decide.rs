@@ -287,8 +287,10 @@ impl<'a> Trial<'a> {
             if !self.question.needs(phase, ground) {
                 return;
             }
-            let Asked::Parts(run) = test.asked else {
-                continue;
+            let (run, has_verdict) = match test.asked {
+                Asked::Parts(run) => (run, true),
+                Asked::Times(run) if self.question.tardiness => (run, false),
+                Asked::Times(_) | Asked::Whole(_) | Asked::Aside(_) => continue,
             };
             let is_dominated = failed.is_some_and(|failed| dominates(failed, test.name));
             if is_dominated || !test.takes(self.rule, &ground.case) {
@@ -296,7 +298,9 @@ impl<'a> Trial<'a> {
             }
             match run(&ground.case, &mut Steps::at_most(ground.steps)) {
                 Shown::Pass(bounds) => {
-                    ground.note(test);
+                    if has_verdict {
+                        ground.note(test);
+                    }
                     if let Some(bounds) = bounds {
                         keep(&mut self.best, test.name, &ground.case, &bounds);
                     }

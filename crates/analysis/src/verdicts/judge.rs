@@ -127,13 +127,15 @@ impl<'a> Inquiry<'a> {
             if only.is_some_and(|wanted| grounds.iter().all(|ground| ground.is_shown(wanted))) {
                 break;
             }
-            if !test.speaks_of(found.rule) {
+            if !test.speaks_of(found.rule) || (only.is_some() && is_for_times(test)) {
                 continue;
             }
             let infeasible = feasibility.verdict == Feasible::No;
             let lost = overload.is_some() || (infeasible && test.criterion == Criterion::Hard);
             let verdict = match test.asked {
-                Asked::Parts(_) => self.ask_parts((place, lost), &mut grounds, found),
+                Asked::Parts(_) | Asked::Times(_) => {
+                    self.ask_parts((place, lost), &mut grounds, found)
+                }
                 Asked::Whole(_) => {
                     let verdict = self.ask((place, lost), &mut whole, found);
                     if verdict == Found::Pass {
@@ -206,7 +208,8 @@ impl<'a> Inquiry<'a> {
         if lost {
             return Found::Fail;
         }
-        let (Asked::Parts(run) | Asked::Whole(run) | Asked::Aside(run)) = test.asked;
+        let (Asked::Parts(run) | Asked::Times(run) | Asked::Whole(run) | Asked::Aside(run)) =
+            test.asked;
         let case = &ground.case;
         let question = (place, ground.steps, case.cpus, subjects(case));
         let shown = self
@@ -225,11 +228,17 @@ impl<'a> Inquiry<'a> {
                 if let Some(bounds) = bounds {
                     keep(found, test.name, &ground.case, bounds);
                 }
-                ground.note(test);
+                if !is_for_times(test) {
+                    ground.note(test);
+                }
                 Found::Pass
             }
         }
     }
+}
+
+const fn is_for_times(test: &Test) -> bool {
+    matches!(test.asked, Asked::Times(_))
 }
 
 fn subjects(case: &Case) -> Vec<Subject> {

@@ -5,7 +5,7 @@ use shiftwork_analysis::affinity::{laminar_tardiness, reduction_edf, reduction_f
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
-use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
+use shiftwork_analysis::uniprocessor::{edf_rta, fp_response_times, fp_rta, qpa};
 use shiftwork_analysis::{NotShown, Outcome, Ranked, Sporadic, Steps};
 use shiftwork_model::{CpuId, Share, Span};
 
@@ -44,6 +44,26 @@ pub const CLAIMS: &[Claim] = &[
         policies: &["p-fp"],
         takes: is_partitioned,
         bounds: |system| on_each_cpu(system, |part| pass(fp_rta(part, whole(), &mut steps()))),
+    },
+    Claim {
+        name: "edf-rta",
+        policies: &["p-edf", "weak-edf", "strong-edf"],
+        takes: is_partitioned,
+        bounds: |system| {
+            times_on_each_cpu(system, |part| {
+                proof(edf_rta(&sporadic(part), whole(), &mut steps()))
+            })
+        },
+    },
+    Claim {
+        name: "fp-response-times",
+        policies: &["p-fp", "weak-fp", "strong-fp"],
+        takes: is_partitioned,
+        bounds: |system| {
+            times_on_each_cpu(system, |part| {
+                proof(fp_response_times(part, whole(), &mut steps()))
+            })
+        },
     },
     Claim {
         name: "reduction-fp",
@@ -213,10 +233,34 @@ fn on_all(
 
 /// Every job meets its deadline, if that is shown of the tasks of each CPU.
 fn on_each_cpu(system: &System, shown: impl Fn(&[Ranked]) -> bool) -> Option<Vec<Span>> {
-    let alone = |cpu| -> Vec<Ranked> {
-        let there = system.members.iter().zip(system.ranked());
-        let there = there.filter(|(member, _)| member.cpus.contains(CpuId::from_index(cpu)));
-        there.map(|(_, ranked)| ranked).collect()
+    let alone = |cpu| {
+        alone(system, cpu)
+            .into_iter()
+            .unzip::<_, _, Vec<_>, Vec<_>>()
+            .1
     };
     in_time(system, (0..system.cpus).all(|cpu| shown(&alone(cpu))))
+}
+
+/// The response times of the tasks of each CPU, if they have any.
+fn times_on_each_cpu(
+    system: &System,
+    times: impl Fn(&[Ranked]) -> Option<Vec<Span>>,
+) -> Option<Vec<Span>> {
+    let mut all = vec![Span::ZERO; system.members.len()];
+    for cpu in 0..system.cpus {
+        let (places, part): (Vec<usize>, Vec<Ranked>) = alone(system, cpu).into_iter().unzip();
+        for (place, time) in places.into_iter().zip(times(&part)?) {
+            all[place] = time;
+        }
+    }
+    Some(all)
+}
+
+/// The tasks of a CPU, with their places.
+fn alone(system: &System, cpu: usize) -> Vec<(usize, Ranked)> {
+    let ranked = system.ranked().into_iter().enumerate();
+    let there =
+        |&(place, _): &(usize, Ranked)| system.members[place].cpus.contains(CpuId::from_index(cpu));
+    ranked.filter(there).collect()
 }
