@@ -58,3 +58,19 @@ pub enum Witness {
         deadline: Span,
     },
 }
+
+impl Witness {
+    /// The times that it names.
+    pub(crate) const fn spans(&mut self) -> [Option<&mut Span>; 2] {
+        match self {
+            Self::Interval { length, demand, .. } => [Some(length), Some(demand)],
+            Self::Late {
+                response, deadline, ..
+            } => [Some(response), Some(deadline)],
+            Self::NoTask { .. }
+            | Self::Alone { .. }
+            | Self::Nowhere { .. }
+            | Self::Crowd { .. } => [None, None],
+        }
+    }
+}

@@ -13,6 +13,8 @@ const GAPS: u64 = 0x6761_7073;
 pub struct ReleasePattern {
     next: Instant,
     kind: Kind,
+    /// Random gaps are whole multiples of this.
+    unit: Span,
 }
 
 #[derive(Clone, Debug)]
@@ -39,9 +41,16 @@ impl ReleasePattern {
                 }
                 Arrival::Releases(_) => Kind::Listed(0),
             },
+            unit: Span::from_ns(1),
         };
         pattern.restart(task, entry);
         pattern
+    }
+
+    /// The same with random gaps of whole units, which are not zero; they are nanoseconds otherwise.
+    #[must_use]
+    pub const fn in_units(self, unit: Span) -> Self {
+        Self { unit, ..self }
     }
 
     /// Starts over for a task that takes part again from `entry` on. Random gaps go on where they
@@ -70,7 +79,8 @@ impl ReleasePattern {
                 self.next = listed(instants, *behind, task.offset);
             }
             (Kind::Sporadic(stream), _) => {
-                let more = Span::from_ns(stream.below(period.as_ns().max(1)));
+                let longest = period.saturating_sub(Span::from_ns(1));
+                let more = stream.span_in_units(self.unit, Span::ZERO, longest);
                 self.next = self.next + period + more;
             }
             _ => self.next += period,

@@ -18,6 +18,8 @@ pub struct Stretch {
 #[derive(Clone, Debug)]
 pub struct WorkSource {
     kind: Kind,
+    /// Random execution times are whole multiples of this beyond the shortest.
+    unit: Span,
     stretches: Vec<Stretch>,
 }
 
@@ -49,7 +51,19 @@ impl WorkSource {
             Work::Phases(phases) => stretches(phases),
             _ => Vec::new(),
         };
-        Self { kind, stretches }
+        let unit = Span::from_ns(1);
+        Self {
+            kind,
+            unit,
+            stretches,
+        }
+    }
+
+    /// The same with random execution times of whole units, which are not zero; they are nanoseconds
+    /// otherwise.
+    #[must_use]
+    pub fn in_units(self, unit: Span) -> Self {
+        Self { unit, ..self }
     }
 
     /// How long the next job runs before it suspends itself or finishes, given the cost that was
@@ -58,7 +72,9 @@ impl WorkSource {
         match &mut self.kind {
             Kind::Cost => cost,
             Kind::Constant(run) => *run,
-            Kind::Uniform(stream, shortest, longest) => stream.span(*shortest, *longest),
+            Kind::Uniform(stream, shortest, longest) => {
+                stream.span_in_units(self.unit, *shortest, *longest)
+            }
             Kind::Trace(runs, next) => {
                 let run = runs[*next];
                 *next = (*next + 1) % runs.len();

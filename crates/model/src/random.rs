@@ -58,8 +58,17 @@ impl RandomStream {
     /// # Panics
     /// If `shortest` is longer than `longest`.
     pub fn span(&mut self, shortest: Span, longest: Span) -> Span {
+        self.span_in_units(Span::from_ns(1), shortest, longest)
+    }
+
+    /// `shortest` and a whole number of units more, uniform in the closed range.
+    ///
+    /// # Panics
+    /// If `shortest` is longer than `longest`, or the unit is zero.
+    pub fn span_in_units(&mut self, unit: Span, shortest: Span, longest: Span) -> Span {
         assert!(shortest <= longest, "a range runs upwards");
-        shortest + Span::from_ns(self.below((longest - shortest).as_ns() + 1))
+        let units = (longest - shortest).as_ns() / unit.as_ns();
+        shortest + Span::from_ns(self.below(units + 1) * unit.as_ns())
     }
 
     /// Puts the items into a uniformly random order (Fisher and Yates).

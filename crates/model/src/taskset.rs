@@ -79,6 +79,10 @@ pub struct Platform {
     pub capacities: Vec<Share>,
     /// How speed is chosen.
     pub frequency: Frequency,
+    /// What time is counted in. All times of tasks and changes are whole multiples of it, and so are the
+    /// instants at which CPUs change what they run, as far as nothing finer interferes (overheads, slower
+    /// CPUs). A nanosecond where nothing else is said; never zero.
+    pub tick_unit: Span,
 }
 
 impl Platform {
@@ -91,6 +95,7 @@ impl Platform {
             caches: Vec::new(),
             capacities: Vec::new(),
             frequency: Frequency::Fixed,
+            tick_unit: Span::from_ns(1),
         }
     }
 

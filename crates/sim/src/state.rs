@@ -130,8 +130,9 @@ pub(crate) fn initial(
 ) -> (TaskState, Plan) {
     let task = &set.tasks[id.index()];
     let absent = set.enters_later(id);
-    let pattern = ReleasePattern::new(task, id, seed, Instant::ZERO);
-    let work = WorkSource::new(task, id, seed);
+    let unit = set.platform.tick_unit;
+    let pattern = ReleasePattern::new(task, id, seed, Instant::ZERO).in_units(unit);
+    let work = WorkSource::new(task, id, seed).in_units(unit);
     // Linux gives everybody a server, also those who never need one to be held back.
     let is_linux = rule != ServerRule::Releases;
     let enforced = is_linux || may_be_throttled(set, id);

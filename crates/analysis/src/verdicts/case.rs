@@ -80,6 +80,8 @@ pub(super) struct CaseTerms {
     pub aligned: bool,
     /// What SCHED_DEADLINE keeps of each CPU.
     pub reserve: Share,
+    /// What tests count time in.
+    pub tick: Span,
 }
 
 impl Case {
@@ -116,6 +118,24 @@ impl Case {
             own: self.own.clone(),
             ..*self
         }
+    }
+
+    /// The same case, its tasks in whole ticks: costs rounded up, periods and deadlines rounded down, which
+    /// only asks for more; and whether nothing had to be rounded. `None` if the tick is a nanosecond.
+    pub fn in_ticks(&self) -> Option<(Self, bool)> {
+        let tick = self.terms.tick.as_ns();
+        if tick <= 1 {
+            return None;
+        }
+        let of = |task: &Sporadic| Sporadic {
+            cost: Span::from_ns(task.cost.as_ns().div_ceil(tick)),
+            period: Span::from_ns(task.period.as_ns() / tick),
+            deadline: Span::from_ns(task.deadline.as_ns() / tick),
+        };
+        let times = |task: &Sporadic| [task.cost, task.period, task.deadline];
+        let mut all = self.tasks.iter().flat_map(times);
+        let is_whole = all.all(|time| time.as_ns() % tick == 0);
+        Some((self.with(self.tasks.iter().map(of).collect()), is_whole))
     }
 
     /// The CPUs of the task at this place.

@@ -37,6 +37,9 @@ impl Criterion {
     }
 }
 
+/// A question to a test.
+pub(super) type Ask = fn(&Case, &mut Steps) -> Shown;
+
 /// What a test has shown.
 pub(super) enum Shown {
     /// It passes; with bounds on the response times, in the order of the tasks, if it has any.
@@ -47,17 +50,49 @@ pub(super) enum Shown {
     StepLimit,
 }
 
+impl Shown {
+    /// What is shown where time was counted in whole ticks. An exact test that fails for tasks with rounded
+    /// times does not show that the tasks themselves are late.
+    fn of_ticks(self, tick: Span, is_whole: bool) -> Self {
+        let in_ns = |ticks: &mut Span| {
+            let ns = ticks.checked_mul(tick.as_ns());
+            *ticks = ns.unwrap_or(Span::MAX);
+        };
+        match self {
+            Self::Pass(Some(mut bounds)) => {
+                bounds.iter_mut().for_each(in_ns);
+                Self::Pass(Some(bounds))
+            }
+            Self::Fail(Some(mut witness)) if is_whole => {
+                witness.spans().into_iter().flatten().for_each(in_ns);
+                Self::Fail(Some(witness))
+            }
+            Self::Fail(_) => Self::Fail(None),
+            other => other,
+        }
+    }
+}
+
+/// Asks about the case, in whole ticks if the task set counts in them. That matters to tests whose formulas
+/// have "one more" or whole parts of quotients; and bounds are then whole ticks.
+pub(super) fn ask(run: Ask, case: &Case, steps: &mut Steps) -> Shown {
+    match case.in_ticks() {
+        None => run(case, steps),
+        Some((in_ticks, is_whole)) => run(&in_ticks, steps).of_ticks(case.terms.tick, is_whole),
+    }
+}
+
 /// How a test is asked.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
     /// About each part on its own, with the CPUs to which the policy binds the tasks.
-    Parts(fn(&Case, &mut Steps) -> Shown),
+    Parts(Ask),
     /// About all tasks at once, with the CPUs that they ask for.
-    Whole(fn(&Case, &mut Steps) -> Shown),
+    Whole(Ask),
     /// The same, and a pass shows what could be done, not what this policy does.
-    Aside(fn(&Case, &mut Steps) -> Shown),
+    Aside(Ask),
     /// About each part, for the response times alone: verdicts are those of other tests, which cost less.
-    Times(fn(&Case, &mut Steps) -> Shown),
+    Times(Ask),
 }
 
 /// One published test.
@@ -363,10 +398,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Worst-case response times, which are there whenever the tasks fit the CPU.
-const fn times_on_one_cpu(
-    speaks_of: fn(Rule) -> bool,
-    ask: fn(&Case, &mut Steps) -> Shown,
-) -> Test {
+const fn times_on_one_cpu(speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
     Test {
         name: "",
         criterion: Criterion::Soft,
@@ -380,11 +412,7 @@ const fn times_on_one_cpu(
 }
 
 /// Whether there are quanta enough.
-const fn pfair_test(
-    criterion: Criterion,
-    speaks_of: fn(Rule) -> bool,
-    ask: fn(&Case, &mut Steps) -> Shown,
-) -> Test {
+const fn pfair_test(criterion: Criterion, speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
     Test {
         name: "pfair",
         criterion,
@@ -406,7 +434,7 @@ fn is_staggered_pfair(rule: Rule) -> bool {
 }
 
 /// A test of global EDF for arbitrary deadlines.
-const fn global_edf(name: &'static str, ask: fn(&Case, &mut Steps) -> Shown) -> Test {
+const fn global_edf(name: &'static str, ask: Ask) -> Test {
     Test {
         name,
         criterion: Criterion::Hard,
@@ -420,11 +448,7 @@ const fn global_edf(name: &'static str, ask: fn(&Case, &mut Steps) -> Shown) -> 
 }
 
 /// Whether a heuristic finds a CPU for every task; policies bind tasks in their own way.
-const fn packing(
-    name: &'static str,
-    speaks_of: fn(Rule) -> bool,
-    ask: fn(&Case, &mut Steps) -> Shown,
-) -> Test {
+const fn packing(name: &'static str, speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
     Test {
         name,
         criterion: Criterion::Hard,

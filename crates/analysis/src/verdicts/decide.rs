@@ -11,7 +11,7 @@
 use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
 
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
+use super::catalogue::{Asked, Criterion, Shown, TESTS, Test, ask};
 use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
@@ -296,7 +296,7 @@ impl<'a> Trial<'a> {
             if is_dominated || !test.takes(self.rule, &ground.case) {
                 continue;
             }
-            match run(&ground.case, &mut Steps::at_most(ground.steps)) {
+            match ask(run, &ground.case, &mut Steps::at_most(ground.steps)) {
                 Shown::Pass(bounds) => {
                     if has_verdict {
                         ground.note(test);
@@ -324,7 +324,7 @@ impl<'a> Trial<'a> {
             }
             let whole = divided.whole(self.question.steps);
             let passes = || {
-                let shown = run(&whole.case, &mut Steps::at_most(whole.steps));
+                let shown = ask(run, &whole.case, &mut Steps::at_most(whole.steps));
                 matches!(shown, Shown::Pass(_))
             };
             if test.takes(self.rule, &whole.case) && passes() {
@@ -359,7 +359,7 @@ impl<'a> Trial<'a> {
                 .iter()
                 .filter(|ground| !ground.is_shown(Criterion::Hard))
                 .any(|ground| {
-                    let shown = || run(&ground.case, &mut Steps::at_most(ground.steps));
+                    let shown = || ask(run, &ground.case, &mut Steps::at_most(ground.steps));
                     test.takes(self.rule, &ground.case) && matches!(shown(), Shown::Fail(Some(_)))
                 })
         };

@@ -1,6 +1,6 @@
 //! A task set as tests are asked about it: in parts.
 
-use shiftwork_model::{Affinity, CpuSet, Priority, TaskId, TaskSet};
+use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 
 use super::Rule;
 use super::case::{Case, CaseTerms};
@@ -20,13 +20,17 @@ pub(super) struct Divided<'a> {
 
 impl<'a> Divided<'a> {
     pub fn new(set: &'a TaskSet, rule: Rule) -> Self {
-        let quanta = match rule {
-            Rule::Pfair { .. } => Quanta::of(set, false),
-            _ => Quanta {
-                quantum: set.scheduler.quantum_or_default(),
-                staggered: false,
-                aligned: false,
-            },
+        // Pfair counts in quanta, whatever these are counted in.
+        let (quanta, tick) = match rule {
+            Rule::Pfair { .. } => (Quanta::of(set, false), Span::from_ns(1)),
+            _ => {
+                let quanta = Quanta {
+                    quantum: set.scheduler.quantum_or_default(),
+                    staggered: false,
+                    aligned: false,
+                };
+                (quanta, set.platform.tick_unit)
+            }
         };
         Self {
             set,
@@ -35,6 +39,7 @@ impl<'a> Divided<'a> {
                 quantum: quanta.quantum,
                 aligned: quanta.aligned,
                 reserve: set.scheduler.reserve,
+                tick,
             },
             priorities: rule.is_fp().then(|| set.priorities()),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
+use super::catalogue::{Asked, Criterion, Shown, TESTS, Test, ask};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
@@ -215,7 +215,7 @@ impl<'a> Inquiry<'a> {
         let shown = self
             .known
             .entry(question)
-            .or_insert_with(|| run(case, &mut Steps::at_most(ground.steps)));
+            .or_insert_with(|| ask(run, case, &mut Steps::at_most(ground.steps)));
         match shown {
             Shown::StepLimit => Found::StepLimit,
             Shown::Fail(witness) => {

@@ -110,6 +110,10 @@ fn in_parts(set: &TaskSet, factor: Factor) -> Option<TaskSet> {
     let mut scaled = set.clone();
     let quantum = Quanta::of(set, false).quantum;
     scaled.scheduler.quantum = Some(times(quantum, factor.denominator)?);
+    // Costs need not be whole nanoseconds, and have to be whole ticks where these are longer.
+    if scaled.platform.tick_unit > Span::from_ns(1) {
+        scaled.platform.tick_unit = times(scaled.platform.tick_unit, factor.denominator)?;
+    }
     for task in &mut scaled.tasks {
         task.cost = times(task.cost, factor.numerator)?;
         for time in [&mut task.period, &mut task.deadline, &mut task.offset] {

@@ -36,9 +36,10 @@ impl Jobs {
     /// The jobs of this task, before the first.
     pub(crate) fn new(set: &TaskSet, id: TaskId, seed: u64, horizon: Instant) -> Self {
         let task = set.tasks[id.index()].clone();
-        let pattern = ReleasePattern::new(&task, id, seed, Instant::ZERO);
+        let unit = set.platform.tick_unit;
+        let pattern = ReleasePattern::new(&task, id, seed, Instant::ZERO).in_units(unit);
         let mut jobs = Self {
-            work: WorkSource::new(&task, id, seed),
+            work: WorkSource::new(&task, id, seed).in_units(unit),
             pattern,
             horizon,
             stays: stays(set, id),
