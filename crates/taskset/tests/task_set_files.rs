@@ -28,6 +28,8 @@ fn every_key_of_a_file_arrives_in_the_model() {
     assert_eq!(platform.caches.len(), 3);
     assert_eq!(platform.capacities[3].billionths(), 123_456_789);
     assert_eq!(platform.frequency, Frequency::GrubPa);
+    assert_eq!(platform.tick_unit, Span::from_us(1));
+    assert_eq!(read(&write(&set)).as_ref(), Ok(&set));
     assert_eq!(set.scheduler.policy.as_deref(), Some("hpa-edf"));
     assert_eq!(set.scheduler.reserve, Share::DEFAULT_RESERVE);
     assert!(set.scheduler.reserve_server);

@@ -3,6 +3,7 @@
 mod action;
 mod platform;
 mod task;
+mod ticks;
 pub(crate) mod write;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub fn read_with_sysfs(text: &str, sysfs: &Path) -> Result<TaskSet, TasksetError
         sets: &platform.sets,
     };
     let (tasks, ids) = read_tasks(file.get("task"), &names)?;
+    ticks::check(&file, platform.tick_unit)?;
     let actions = match file.get("action") {
         Some(value) => read_actions(&value, &platform, &ids)?,
         None => Vec::new(),

@@ -9,13 +9,14 @@ use crate::error::TasksetError;
 use crate::host;
 use crate::tree::Value;
 
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 7] = [
     "cpus",
     "sets",
     "clusters",
     "caches",
     "capacities",
     "frequency",
+    "tick-unit",
 ];
 
 /// Reads the table; a platform that is the host is looked up below `sysfs`.
@@ -36,11 +37,13 @@ pub(super) fn read(value: &Value<'_>, sysfs: &Path) -> Result<Platform, TasksetE
     let frequency = table.map("frequency", |value| {
         value.word(&[("fixed", Frequency::Fixed), ("grub-pa", Frequency::GrubPa)])
     })?;
+    let tick_unit = table.map("tick-unit", Value::positive_span)?;
     Ok(Platform {
         clusters: clusters.unwrap_or_default(),
         caches: caches.unwrap_or(platform.caches),
         capacities: capacities.unwrap_or_default(),
         frequency: frequency.unwrap_or_default(),
+        tick_unit: tick_unit.unwrap_or(platform.tick_unit),
         ..platform
     })
 }

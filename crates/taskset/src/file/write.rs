@@ -104,6 +104,9 @@ fn write_platform(out: &mut String, platform: &Platform) {
     if platform.frequency == Frequency::GrubPa {
         line(out, "frequency", "\"grub-pa\"");
     }
+    if platform.tick_unit != Span::from_ns(1) {
+        line(out, "tick-unit", &span(platform.tick_unit));
+    }
 }
 
 fn write_scheduler(out: &mut String, scheduler: &SchedulerOptions) {
