@@ -1,9 +1,9 @@
-//! How tests are asked that are not asked as they are.
+//! How tests are asked: in which unit of time, and those that are not asked as they are.
 
 use shiftwork_model::{CpuSet, Span};
 
 use super::case::{Case, Shape, density};
-use super::catalogue::Shown;
+use super::catalogue::{Ask, Shown};
 use crate::admission::Order;
 use crate::affinity::Groups;
 use crate::exact::whole;
@@ -11,6 +11,38 @@ use crate::packing::{Heuristic, Onto, pack};
 use crate::response::demand_fits;
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Steps, Witness};
+
+impl Shown {
+    /// What is shown where time was counted in whole ticks. An exact test that fails for tasks with rounded
+    /// times does not show that the tasks themselves are late.
+    fn of_ticks(self, tick: Span, is_whole: bool) -> Self {
+        let in_ns = |ticks: &mut Span| {
+            let ns = ticks.checked_mul(tick.as_ns());
+            *ticks = ns.unwrap_or(Span::MAX);
+        };
+        match self {
+            Self::Pass(Some(mut bounds)) => {
+                bounds.iter_mut().for_each(in_ns);
+                Self::Pass(Some(bounds))
+            }
+            Self::Fail(Some(mut witness)) if is_whole => {
+                witness.spans().into_iter().flatten().for_each(in_ns);
+                Self::Fail(Some(witness))
+            }
+            Self::Fail(_) => Self::Fail(None),
+            other => other,
+        }
+    }
+}
+
+/// Asks about the case, in whole ticks if the task set counts in them. That matters to tests whose formulas
+/// have "one more" or whole parts of quotients; and bounds are then whole ticks.
+pub(super) fn ask(run: Ask, case: &Case, steps: &mut Steps) -> Shown {
+    match case.in_ticks() {
+        None => run(case, steps),
+        Some((in_ticks, is_whole)) => run(&in_ticks, steps).of_ticks(case.terms.tick, is_whole),
+    }
+}
 
 /// Whether the demand fits. Where affinities differ, a task with a deadline before the end of its period
 /// is one with the deadline as its period that comes less often.

@@ -50,38 +50,6 @@ pub(super) enum Shown {
     StepLimit,
 }
 
-impl Shown {
-    /// What is shown where time was counted in whole ticks. An exact test that fails for tasks with rounded
-    /// times does not show that the tasks themselves are late.
-    fn of_ticks(self, tick: Span, is_whole: bool) -> Self {
-        let in_ns = |ticks: &mut Span| {
-            let ns = ticks.checked_mul(tick.as_ns());
-            *ticks = ns.unwrap_or(Span::MAX);
-        };
-        match self {
-            Self::Pass(Some(mut bounds)) => {
-                bounds.iter_mut().for_each(in_ns);
-                Self::Pass(Some(bounds))
-            }
-            Self::Fail(Some(mut witness)) if is_whole => {
-                witness.spans().into_iter().flatten().for_each(in_ns);
-                Self::Fail(Some(witness))
-            }
-            Self::Fail(_) => Self::Fail(None),
-            other => other,
-        }
-    }
-}
-
-/// Asks about the case, in whole ticks if the task set counts in them. That matters to tests whose formulas
-/// have "one more" or whole parts of quotients; and bounds are then whole ticks.
-pub(super) fn ask(run: Ask, case: &Case, steps: &mut Steps) -> Shown {
-    match case.in_ticks() {
-        None => run(case, steps),
-        Some((in_ticks, is_whole)) => run(&in_ticks, steps).of_ticks(case.terms.tick, is_whole),
-    }
-}
-
 /// How a test is asked.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
@@ -117,6 +85,11 @@ impl Test {
     /// Whether the test says anything about policies of this rule.
     pub fn speaks_of(&self, rule: Rule) -> bool {
         (self.speaks_of)(rule)
+    }
+
+    /// Whether it is asked for response times alone.
+    pub(super) const fn is_for_times(&self) -> bool {
+        matches!(self.asked, Asked::Times(_))
     }
 
     /// Whether the tasks are within its domain.

@@ -10,8 +10,9 @@
 
 use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
 
+use super::ask::ask;
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, Shown, TESTS, Test, ask};
+use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
 use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
@@ -233,7 +234,14 @@ impl<'a> Trial<'a> {
         }
         let phases = phases.into_iter().filter(|&phase| hope.reaches(phase));
         let tests = phases.map(|phase| (phase, self.admitted(phase)));
-        let tests: Vec<(Criterion, Vec<&Test>)> = tests.collect();
+        let (tests, times): (Vec<_>, Vec<_>) = tests
+            .map(|(phase, tests)| {
+                let (times, tests) = tests.into_iter().partition(|test| test.is_for_times());
+                ((phase, tests), (phase, times))
+            })
+            .unzip();
+        // Response times last: who is shown to meet all deadlines needs none.
+        let tests: Vec<(Criterion, Vec<&Test>)> = tests.into_iter().chain(times).collect();
         for place in 0..self.grounds.len() {
             for (phase, tests) in &tests {
                 self.ask_about(place, *phase, tests);
@@ -287,9 +295,11 @@ impl<'a> Trial<'a> {
             if !self.question.needs(phase, ground) {
                 return;
             }
+            // Whoever names a test wants its verdict; otherwise that of response times comes from others.
+            let is_named = self.question.only.is_some();
             let (run, has_verdict) = match test.asked {
                 Asked::Parts(run) => (run, true),
-                Asked::Times(run) if self.question.tardiness => (run, false),
+                Asked::Times(run) if self.question.tardiness || is_named => (run, is_named),
                 Asked::Times(_) | Asked::Whole(_) | Asked::Aside(_) => continue,
             };
             let is_dominated = failed.is_some_and(|failed| dominates(failed, test.name));

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 
+use super::ask::ask;
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, Shown, TESTS, Test, ask};
+use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
@@ -127,7 +128,7 @@ impl<'a> Inquiry<'a> {
             if only.is_some_and(|wanted| grounds.iter().all(|ground| ground.is_shown(wanted))) {
                 break;
             }
-            if !test.speaks_of(found.rule) || (only.is_some() && is_for_times(test)) {
+            if !test.speaks_of(found.rule) || (only.is_some() && test.is_for_times()) {
                 continue;
             }
             let infeasible = feasibility.verdict == Feasible::No;
@@ -228,17 +229,13 @@ impl<'a> Inquiry<'a> {
                 if let Some(bounds) = bounds {
                     keep(found, test.name, &ground.case, bounds);
                 }
-                if !is_for_times(test) {
+                if !test.is_for_times() {
                     ground.note(test);
                 }
                 Found::Pass
             }
         }
     }
-}
-
-const fn is_for_times(test: &Test) -> bool {
-    matches!(test.asked, Asked::Times(_))
 }
 
 fn subjects(case: &Case) -> Vec<Subject> {

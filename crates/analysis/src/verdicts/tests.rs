@@ -443,23 +443,46 @@ fn what_no_test_takes_into_account_is_told() {
     assert_eq!(left_out(&set), told);
 }
 
-/// Studies that ask for tardiness have the exact one; those that do not are not told of response times.
+/// A question about `p-edf`.
+fn asked(set: &TaskSet, criterion: Criterion, only: Option<&[&str]>, tardiness: bool) -> Decision {
+    let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
+    let question = Question {
+        rule: Rule::of_policy("p-edf").unwrap(),
+        bound: &bound,
+        price: None,
+        criterion,
+        steps: STEPS,
+        only,
+        tardiness,
+    };
+    decide(set, &question)
+}
+
+/// Where a study names the test of response times alone, they decide.
+#[test]
+fn response_times_have_a_verdict_where_they_are_named() {
+    let only: Option<&[&str]> = Some(&["edf-rta"]);
+    let in_time = set(1, &[(2, 4, 2, "0"), (2, 4, 4, "0")]);
+    let decided = asked(&in_time, Criterion::Hard, only, false);
+    assert_eq!(
+        (decided.answer, decided.by),
+        (Answer::Schedulable, Some("edf-rta"))
+    );
+    let late = set(1, &[(2, 4, 2, "0"), (2, 4, 3, "0")]);
+    let decided = asked(&late, Criterion::Hard, only, false);
+    assert_eq!((decided.answer, decided.by), (Answer::Unknown, None));
+    let decided = asked(&late, Criterion::Soft, only, false);
+    assert_eq!(
+        (decided.answer, decided.by),
+        (Answer::Schedulable, Some("edf-rta"))
+    );
+}
+
+/// Studies that ask for tardiness have the exact one.
 #[test]
 fn decided_tardiness_on_one_cpu_is_exact() {
     let late = set(1, &[(2, 4, 2, "0"), (2, 4, 3, "0")]);
-    let bound: Vec<Affinity> = late.tasks.iter().map(|task| task.affinity).collect();
-    let decided = |tardiness| {
-        let question = Question {
-            rule: Rule::of_policy("p-edf").unwrap(),
-            bound: &bound,
-            price: None,
-            criterion: Criterion::Soft,
-            steps: STEPS,
-            only: None,
-            tardiness,
-        };
-        decide(&late, &question)
-    };
+    let decided = |tardiness| asked(&late, Criterion::Soft, None, tardiness);
     assert_eq!(decided(true).tardiness, Some(Span::from_ms(1)));
     assert_eq!(decided(false).tardiness, None);
     assert_eq!(decided(true).answer, decided(false).answer);

@@ -167,6 +167,7 @@ impl Question<'_> {
             };
             let mut bounds = keeps(&hard, Criterion::Hard);
             bounds.extend(keeps(&soft, Criterion::Soft));
+            bounds.sort_by_key(|bounds| TESTS.iter().position(|test| test.name == bounds.test));
             found.bounds = bounds;
         }
         if let Some((_, known)) = &hard {
