@@ -238,11 +238,13 @@ fn schedcat_numbers_count_a_unit_that_can_be_chosen() {
             "the number of CPUs is not in the file; taken as 2",
         ],
     );
+    assert_eq!(imported.set.platform.tick_unit, us(1));
     let options = Options {
         unit: Span::from_ms(1),
         cpus: Some(4),
     };
     let imported = schedcat::read_with(text, &options).unwrap();
+    assert_eq!(imported.set.platform.tick_unit, Span::from_ms(1));
     assert_eq!(imported.set.tasks[0].cost, Span::from_ms(300));
     assert_eq!(imported.set.platform.cpus, 4);
 }

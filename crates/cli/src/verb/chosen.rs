@@ -1,6 +1,6 @@
 //! What the command line and the task-set file together say about a run.
 
-use shiftwork_model::{Arrival, Frequency, Share, TaskSet, Work};
+use shiftwork_model::{Arrival, Frequency, Share, Span, TaskSet, Work};
 use shiftwork_policy::PolicyError;
 use shiftwork_policy::registry::Entry;
 
@@ -57,6 +57,18 @@ pub fn is_random(set: &TaskSet) -> bool {
     set.tasks
         .iter()
         .any(|task| task.arrival == Arrival::Sporadic || matches!(task.work, Work::Uniform(..)))
+}
+
+/// Says that a real machine decides between whole units of time, too, if the file counts in longer ones.
+pub fn note_finer_decisions(input: &Input, set: &TaskSet, machine: &str, console: &Console) {
+    let unit = set.platform.tick_unit;
+    if unit > Span::from_ns(1) {
+        console.note(format!(
+            "note: {}: {machine} decides at any nanosecond, not only at whole multiples of `tick-unit` ({unit}); \
+             verdicts of `analyze` in whole units need not hold there",
+            input.path
+        ));
+    }
 }
 
 /// The file format says more than most policies model: names what these, policies or machines, ignore.

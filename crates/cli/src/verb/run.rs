@@ -75,6 +75,9 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
         (_, false) => &[entry.name],
     };
     chosen::note_what_is_ignored(&input, &set, ignoring, console);
+    if !matches!(chosen, Chosen::Sim) {
+        chosen::note_finer_decisions(&input, &set, &machine, console);
+    }
     let start = Start {
         args,
         recording: Recording {

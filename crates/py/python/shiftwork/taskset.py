@@ -191,6 +191,7 @@ class TaskSet:
         caches: Sequence[str] = (),
         capacities: Sequence[float] = (),
         frequency: Literal["fixed", "grub-pa"] = "fixed",
+        tick_unit: Duration | None = None,
         reserve: float | None = None,
         reserve_server: bool = False,
         quantum: Duration | None = None,
@@ -203,6 +204,7 @@ class TaskSet:
         platform: dict[str, object] = {"cpus": cpus, "frequency": frequency}
         given = {"sets": sets, "clusters": clusters, "caches": caches, "capacities": capacities}
         platform |= {key: item for key, item in given.items() if item}
+        platform["tick-unit"] = tick_unit
         scheduler = {
             "policy": policy,
             "reserve": reserve,

@@ -1,7 +1,7 @@
 //! SchedCAT: `<taskset><task id="1" wcet="3" period="10" deadline="10"/></taskset>`.
 //!
 //! Its numbers are whole and have no unit; studies with it use microseconds, which is the default
-//! here. `deadline` defaults to the period, `partition` (a CPU, or -1 for none) becomes the
+//! here. That unit becomes the `tick-unit`, as the tests of SchedCAT count in it. `deadline` defaults to the period, `partition` (a CPU, or -1 for none) becomes the
 //! affinity.
 
 use shiftwork_model::{CPUS_MAX, CpuId, CpuSet, Span};
@@ -38,7 +38,9 @@ pub fn read_with(text: &str, options: &Options) -> Result<Imported, TasksetError
             left_out.push(format!("<{}>", node.tag_name().name()));
         }
     }
-    let set = settle(drafts, options, &mut left_out)?;
+    let mut set = settle(drafts, options, &mut left_out)?;
+    // SchedCAT's tests count in whole units of its files.
+    set.platform.tick_unit = options.unit;
     Ok(Imported { set, left_out })
 }
 
