@@ -1,10 +1,18 @@
-//! How people are told which overheads count.
+//! What verdicts rest on beside the tasks: the unit of time, and overheads.
 
 use shiftwork_analysis::overheads::{Inflated, Obstacle};
 use shiftwork_analysis::verdicts::{Account, Criterion, Table};
-use shiftwork_model::TaskSet;
+use shiftwork_model::{Span, TaskSet};
 use shiftwork_taskset::overheads::Use;
 use shiftwork_verbs::analyze::Findings;
+
+/// A line about the unit of time; none where that is a nanosecond.
+pub fn unit(set: &TaskSet) -> Option<String> {
+    let unit = set.platform.tick_unit;
+    (unit > Span::from_ns(1)).then(|| {
+        format!("in whole units of {unit} (`tick-unit`), for schedulers that decide only at these")
+    })
+}
 
 /// Lines about the overheads in the table of policies; none without an overhead file.
 pub fn overheads(set: &TaskSet, findings: &Findings) -> Vec<String> {

@@ -30,7 +30,10 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
     for line in remarks(set, findings) {
         console.line(line)?;
     }
-    for line in remarks::overheads(set, findings) {
+    for line in remarks::unit(set)
+        .into_iter()
+        .chain(remarks::overheads(set, findings))
+    {
         console.line(line)?;
     }
     for found in findings.asked() {
