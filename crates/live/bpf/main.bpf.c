@@ -110,7 +110,7 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	u32 i = number_of(p);
 
 	if (i) {
-		started(i, cpu);
+		started(i, cpu, agent_decides && is_migration_disabled(p));
 		return;
 	}
 	observed_runs(p);
@@ -164,8 +164,12 @@ void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct c
 {
 	u32 i = known_number(p);
 
-	if (i)
-		remasked(i, p->cpus_mask.bits[0], mask->bits[0]);
+	if (!i)
+		return;
+	remasked(i, p->cpus_mask.bits[0], mask->bits[0]);
+	/* A task that was held where it is, see queue_managed(), gives way to what the agent has decided. */
+	if (agent_decides && scx_bpf_task_running(p))
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
 
 /* It changes to another scheduling class, or ends, of which shiftwork_exit_task() hears next. */

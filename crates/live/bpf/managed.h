@@ -26,8 +26,16 @@
  */
 static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flags)
 {
-	u32 on;
+	u32 on = READ_ONCE(sw_task(&core, i)->on);
 
+	/*
+	 * An agent is not told that the kernel holds a task on its CPU for a moment, and may have assigned it elsewhere: until
+	 * that moment is over it goes on as what is bound there. The core knows, and assigns it there or not at all.
+	 */
+	if (agent_decides && is_migration_disabled(p) && on != scx_bpf_task_cpu(p) + 1) {
+		queue_background(p, flags);
+		return;
+	}
 	/* Full memory barrier; pairs with take_assigned(). */
 	__sync_lock_test_and_set(&managed_at(i)->queued, 1);
 	scx_bpf_dsq_insert(p, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SCX_SLICE_INF, flags);
@@ -108,7 +116,8 @@ static __always_inline void blocked(struct task_struct *p, u32 i)
 	conclude(now, falls_asleep(now, i, cpu), 0);
 }
 
-static __always_inline void started(u32 i, s32 cpu)
+/* @held: it can run nowhere else now, and goes on where it is whatever was decided; see queue_managed(). */
+static __always_inline void started(u32 i, s32 cpu, bool held)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
@@ -120,7 +129,7 @@ static __always_inline void started(u32 i, s32 cpu)
 	tell(SW_E_RUNNING, now, i, cpu, 0);
 	WRITE_ONCE(c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */
-	if (READ_ONCE(*sw_runner(&core, cpu)) != i)
+	if (!held && READ_ONCE(*sw_runner(&core, cpu)) != i)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	arm_budget(cpu, now, budget_left(i));
 }
@@ -154,7 +163,7 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 		/* It ran as ordinary work until now, and goes on without a callback. */
 		if (cpu_at(cpu)->current != i) {
 			observed_stops(prev, cpu);
-			started(i, cpu);
+			started(i, cpu, false);
 		}
 		return true;
 	}

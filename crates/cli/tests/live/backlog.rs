@@ -1,5 +1,4 @@
-//! Jobs that are released before the one before them is finished follow at once: nobody has to wake them up,
-//! and no CPU may miss them.
+//! Jobs that begin without a wake-up of their own, or with several in one interrupt: no CPU misses them.
 
 use shiftwork_model::{Happening, Instant, Span, TaskSet};
 use shiftwork_trace::perfetto::TraceFile;
@@ -70,4 +69,54 @@ fn intervals(trace: &TraceFile) -> Vec<Span> {
     let ends: Vec<Instant> = ends.map(|record| record.at).collect();
     let pairs = ends.windows(2);
     pairs.filter_map(|pair| pair[1].since(pair[0])).collect()
+}
+
+/// Three tasks wake on one CPU within one interrupt, in the order of rising urgency. `B` is assigned to the CPU on which it
+/// wakes, then to the other one, before it has run.
+const COINCIDING: &str = r#"
+name = "coinciding"
+[platform]
+cpus = 3
+[[task]]
+name = "C"
+cost = "2ms"
+period = "50ms"
+affinity = "0"
+priority = 1
+[[task]]
+name = "A"
+cost = "40ms"
+period = "100ms"
+offset = "2us"
+affinity = "1"
+priority = 2
+[[task]]
+name = "P"
+cost = "3ms"
+period = "100ms"
+offset = "1us"
+affinity = "1"
+priority = 3
+[[task]]
+name = "B"
+cost = "5ms"
+period = "50ms"
+deadline = "30ms"
+affinity = "0-1"
+priority = 4
+"#;
+
+/// A task that is assigned elsewhere before it has run does not stay where it woke.
+pub fn reassigned_task_runs_at_once() -> Result<(), String> {
+    let set: TaskSet = shiftwork_taskset::read(COINCIDING).map_err(|error| error.to_string())?;
+    for machine in ["kernel", "agent"] {
+        let on = [&THREE_CPUS[..], &["--machine", machine]].concat();
+        let (json, _) = run_with_trace(&set, "strong-fp", 1_000, &on)?;
+        let misses = json["deadline_misses"].as_u64();
+        println!("{machine}: {misses:?} deadlines missed");
+        if misses != Some(0) {
+            return Err(format!("{machine}: {json:#}"));
+        }
+    }
+    Ok(())
 }

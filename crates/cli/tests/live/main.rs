@@ -204,6 +204,12 @@ const TESTS: &[Test] = &[
         backlog::follows_at_once_in_the_kernel,
     ),
     Test::new(
+        "task_reassigned_before_it_runs_does_not_wait",
+        Group::Latency,
+        backlog::reassigned_task_runs_at_once,
+    )
+    .within(120),
+    Test::new(
         "coinciding_wakeups_leave_no_assignment_waiting",
         Group::Latency,
         standing::coinciding::nothing_stands_still,
@@ -448,6 +454,11 @@ const TESTS: &[Test] = &[
         "a_cpu_goes_that_threads_wait_for",
         Group::Function,
         standing::lets_a_cpu_go_that_is_waited_for,
+    ),
+    Test::new(
+        "thread_that_returns_from_a_higher_class_keeps_its_part",
+        Group::Function,
+        standing::keeps_its_part_in_a_higher_class,
     ),
     Test::new(
         "threads_outlive_who_holds_a_standing_machine",

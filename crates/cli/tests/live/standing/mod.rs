@@ -10,8 +10,8 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Absence, Fact, FactKind, Reservation};
+use shiftwork_live::{Class, LiveError, set_class};
 use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
 
 use crate::faults::{Offline, goes_on};
@@ -397,6 +397,45 @@ pub fn lets_a_cpu_go_that_is_waited_for() -> Result<(), String> {
         goes_on(worker.number(), 1)?;
     }
     drop(offline);
+    stage.end()
+}
+
+/// A task whose thread becomes a SCHED_FIFO one is blocked until it is an ordinary thread again, and then has what it had;
+/// so is one that is admitted meanwhile. One that ends meanwhile has left.
+pub fn keeps_its_part_in_a_higher_class() -> Result<(), String> {
+    const ROUNDS: usize = 20;
+    let mut stage = Stage::load()?;
+    let (mut naps, hogs) = (Worker::start(Doing::Naps), Worker::start(Doing::Hogs));
+    stage.must_admit(0, &wish(&naps, 0b0110))?;
+    stage.must_admit(1, &wish(&hogs, 0b0110))?;
+    let set = |worker: &Worker, class: Class| {
+        set_class(Some(worker.id), class).map_err(|error| error.to_string())
+    };
+    for _ in 0..ROUNDS {
+        for (index, worker) in [&naps, &hogs].into_iter().enumerate() {
+            stage.hear(stage.facts.len(), index, |what| *what == FactKind::Running)?;
+            set(worker, Class::Fifo(10))?;
+            let mark = stage.mark()?;
+            goes_on(worker.number(), 3)?;
+            if stage.count(mark, index, |what| *what == FactKind::Running) > 0 {
+                return Err(format!("task {index} runs as one of ours in another class"));
+            }
+            set(worker, Class::Ordinary)?;
+            stage.hear(mark, index, |what| *what == FactKind::Running)?;
+        }
+    }
+    if stage.count(0, 0, |what| *what == FactKind::Left) > 0 {
+        return Err(String::from("a task has left that only changed its class"));
+    }
+    stage.dismiss(1)?;
+    set(&hogs, Class::Fifo(10))?;
+    let mark = stage.mark()?;
+    stage.must_admit(1, &wish(&hogs, 0b0110))?;
+    set(&hogs, Class::Ordinary)?;
+    stage.hear(mark, 1, |what| *what == FactKind::Spent)?;
+    set(&naps, Class::Fifo(10))?;
+    naps.end();
+    stage.hear(mark, 0, |what| *what == FactKind::Left)?;
     stage.end()
 }
 
