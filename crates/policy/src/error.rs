@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet};
+use shiftwork_model::{Affinity, CpuId, CpuSet, nearest_name};
 
 /// Why a policy refuses. Each message says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,11 +117,11 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, known } => {
-                write!(
-                    f,
-                    "there is no policy `{name}`; the policies are {}",
-                    known.join(" ")
-                )
+                write!(f, "there is no policy `{name}`; ")?;
+                if let Some(meant) = nearest_name(name, known.iter().copied()) {
+                    write!(f, "did you mean `{meant}`? ")?;
+                }
+                write!(f, "the policies are {}", known.join(" "))
             }
             Self::NotLaminar {
                 policy,
