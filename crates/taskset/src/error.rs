@@ -6,10 +6,13 @@ use core::fmt;
 
 use shiftwork_model::{CpuId, CpuSet, ParseCpuSetError, Span};
 
+use crate::kind::Kind;
 use crate::place::Place;
 
 /// Why a file was refused, or why task sets cannot be generated. Each message says where, what was
-/// found, and what would be accepted; whoever knows the path puts it in front.
+/// found, and what would be accepted; the caller, which knows the path, puts it in front.
+///
+/// Readers of TOML files find all mistakes of a file: [`mistakes`](Self::mistakes) lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(
@@ -23,6 +26,16 @@ pub enum TasksetError {
         format: &'static str,
         problem: String,
     },
+    /// Two mistakes or more in one file, ordered by place; none of them is of this variant.
+    Several { mistakes: Vec<TasksetError> },
+    /// A file of another kind than the one that is read.
+    OtherKind {
+        place: Place,
+        found: Kind,
+        wanted: Kind,
+    },
+    /// A name that the environment of the file refuses: of a policy or test.
+    Refused { place: Place, problem: String },
     /// A key that nothing reads, perhaps misspelt.
     UnknownKey {
         place: Place,
@@ -151,10 +164,34 @@ pub enum TasksetError {
 }
 
 impl TasksetError {
-    /// Where in the text; `None` if the mistake is in no text.
+    /// One error of all these mistakes, of which there has to be one.
+    pub(crate) fn of_all(mut mistakes: Vec<Self>) -> Self {
+        match mistakes.len() {
+            1 => mistakes.remove(0),
+            _ => Self::Several { mistakes },
+        }
+    }
+
+    /// The mistakes one by one, ordered by place; at least one.
+    pub fn mistakes(&self) -> &[Self] {
+        match self {
+            Self::Several { mistakes } => mistakes,
+            one => core::slice::from_ref(one),
+        }
+    }
+
+    /// The message without the place; of several mistakes, that of the first.
+    pub fn detail(&self) -> String {
+        self.mistakes().first().map(message::of).unwrap_or_default()
+    }
+
+    /// Where in the text, of several mistakes the first; `None` if the mistake is in no text.
     pub fn place(&self) -> Option<Place> {
         match self {
-            Self::Syntax { place, .. }
+            Self::Several { mistakes } => mistakes.first()?.place(),
+            Self::OtherKind { place, .. }
+            | Self::Refused { place, .. }
+            | Self::Syntax { place, .. }
             | Self::UnknownKey { place, .. }
             | Self::MissingKey { place, .. }
             | Self::WrongKind { place, .. }
@@ -184,10 +221,16 @@ impl TasksetError {
 
 impl fmt::Display for TasksetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = self.place() {
-            write!(f, "{place}: ")?;
+        for (number, mistake) in self.mistakes().iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            if let Some(place) = mistake.place() {
+                write!(f, "{place}: ")?;
+            }
+            f.write_str(&mistake.detail())?;
         }
-        f.write_str(&message::of(self))
+        Ok(())
     }
 }
 

@@ -7,7 +7,9 @@ use shiftwork_model::{LinearCost, Overheads};
 
 use crate::error::TasksetError;
 use crate::file::write::{key, line, quoted};
-use crate::tree::{Table, Value, parse};
+use crate::keys::{Key, Takes, may};
+use crate::kind::Kind;
+use crate::tree::{Source, Value};
 
 /// What overheads are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,48 +43,118 @@ impl OverheadFile {
 /// The implementation that was measured under the name of its policy (Brandenburg and Anderson, RTSS 2009).
 const BASELINE: (&str, &str) = ("cem", "g-edf");
 
-const KEYS: [&str; 9] = [
-    "release",
-    "schedule",
-    "switch",
-    "tick",
-    "ipi",
-    "enqueue",
-    "dequeue",
-    "preemption",
-    "migration",
+/// The keys of an overhead file.
+pub(crate) static FILE_KEYS: [Key; 3] = [
+    may(
+        "name",
+        Takes::Text,
+        "The machine on which this was measured.",
+    ),
+    may(
+        "worst",
+        BY_POLICY,
+        "By policy: the worst that was measured, for hard deadlines.",
+    ),
+    may(
+        "average",
+        BY_POLICY,
+        "By policy: the average, for soft deadlines.",
+    ),
+];
+
+const BY_POLICY: Takes = Takes::Named(&Takes::Table(&KEYS));
+
+static KEYS: [Key; 9] = [
+    may("release", COST_TAKES, "Handling the release of a job."),
+    may("schedule", COST_TAKES, "Deciding what to run."),
+    may("switch", COST_TAKES, "From one job to another."),
+    may("tick", COST_TAKES, "A timer tick."),
+    may(
+        "ipi",
+        COST_TAKES,
+        "Until another CPU that is to reschedule does so.",
+    ),
+    may(
+        "enqueue",
+        COST_TAKES,
+        "How long a release keeps the ready queue locked.",
+    ),
+    may(
+        "dequeue",
+        COST_TAKES,
+        "How long taking out a job keeps the ready queue locked.",
+    ),
+    may(
+        "preemption",
+        BY_DISTANCE,
+        "Refilling caches where a preempted job goes on.",
+    ),
+    may(
+        "migration",
+        BY_DISTANCE,
+        "The same on another CPU, by cache distance, the nearest first.",
+    ),
+];
+
+const COST_TAKES: Takes = Takes::Either(&[Takes::Duration, Takes::Table(&COST_KEYS)]);
+
+const BY_DISTANCE: Takes = Takes::Either(&[
+    Takes::Duration,
+    Takes::Table(&COST_KEYS),
+    Takes::List(&COST_TAKES, 1),
+]);
+
+static COST_KEYS: [Key; 2] = [
+    may("base", Takes::Duration, "However many tasks there are."),
+    may("per-task", Takes::Duration, "For each task."),
 ];
 
 /// Reads an overhead file.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place and with what would be accepted.
+/// Everything that is wrong, each mistake with its place and with what would be accepted.
 pub fn read(text: &str) -> Result<OverheadFile, TasksetError> {
-    let tree = parse(text)?;
-    let keys = ["name", "worst", "average"];
-    let file = Table::root(text, &tree, "an overhead file", &keys)?;
-    let name = file.map("name", |value| value.text("the name of the machine"))?;
+    let source = Source::parse(text)?;
+    source.finish(read_file(&source))
+}
+
+fn read_file<'t>(source: &'t Source<'t>) -> Result<OverheadFile, TasksetError> {
+    let file = source.root(Kind::Overheads)?;
+    let name = file.map("name", |value| value.text("the name of the machine"));
     let mut tables = BTreeMap::new();
-    for (key, purpose) in [("worst", Use::Worst), ("average", Use::Average)] {
-        let Some(policies) = file.get(key) else {
-            continue;
-        };
-        let policies = policies.any_table("a table per policy, like [worst.g-edf]")?;
-        for entry in policies.entries() {
-            let policy = entry.key().to_ascii_lowercase();
-            let overheads = read_overheads(&entry)?;
-            if tables.insert((purpose, policy), overheads).is_some() {
-                return Err(entry.out_of_range(
-                    "there already in another case".to_string(),
-                    "each policy once per use".to_string(),
-                ));
-            }
-        }
+    let uses = [("worst", Use::Worst), ("average", Use::Average)]
+        .map(|(key, purpose)| file.map(key, |policies| read_use(policies, purpose, &mut tables)));
+    for read in uses {
+        read?;
     }
     Ok(OverheadFile {
-        name: name.unwrap_or_default().to_string(),
+        name: name?.unwrap_or_default().to_string(),
         tables,
     })
+}
+
+/// Reads the overheads of all policies for one use.
+fn read_use(
+    policies: &Value<'_>,
+    purpose: Use,
+    tables: &mut BTreeMap<(Use, String), Overheads>,
+) -> Result<(), TasksetError> {
+    let policies = policies.any_table("a table per policy, like [worst.g-edf]")?;
+    let mut first = Ok(());
+    for entry in policies.entries() {
+        let policy = entry.key().to_ascii_lowercase();
+        let read = read_overheads(&entry).and_then(|overheads| {
+            match tables.insert((purpose, policy), overheads) {
+                None => Ok(()),
+                Some(_) => Err(entry.out_of_range(
+                    "there already in another case".to_string(),
+                    "each policy once per use".to_string(),
+                )),
+            }
+        });
+        first = first.and(policies.source().note(read));
+    }
+    first
 }
 
 /// The overheads as a file of which [`read`] makes the same. Costs that are nothing are left out.
@@ -103,22 +175,20 @@ pub fn write(file: &OverheadFile) -> String {
 }
 
 fn write_overheads(out: &mut String, of: &Overheads) {
-    let [release, schedule, switch, tick, ipi, enqueue, dequeue, ..] = KEYS;
     for (key, cost) in [
-        (release, of.release),
-        (schedule, of.schedule),
-        (switch, of.switch),
-        (tick, of.tick),
-        (ipi, of.ipi),
-        (enqueue, of.enqueue),
-        (dequeue, of.dequeue),
+        ("release", of.release),
+        ("schedule", of.schedule),
+        ("switch", of.switch),
+        ("tick", of.tick),
+        ("ipi", of.ipi),
+        ("enqueue", of.enqueue),
+        ("dequeue", of.dequeue),
     ] {
         if cost != LinearCost::default() {
             line(out, key, &cost_text(&cost));
         }
     }
-    let [.., preemption, migration] = KEYS;
-    for (key, costs) in [(preemption, &of.preemption), (migration, &of.migration)] {
+    for (key, costs) in [("preemption", &of.preemption), ("migration", &of.migration)] {
         if !costs.is_empty() {
             let items: Vec<String> = costs.iter().map(cost_text).collect();
             line(out, key, &format!("[{}]", items.join(", ")));
@@ -140,16 +210,21 @@ fn read_overheads(value: &Value<'_>) -> Result<Overheads, TasksetError> {
     let table = value.table(&KEYS, "a table like [worst.g-edf]")?;
     let cost = |key| Ok(table.map(key, read_cost)?.unwrap_or_default());
     let by_distance = |key| Ok(table.map(key, read_costs)?.unwrap_or_default());
+    let [release, schedule, switch, tick, ipi, enqueue, dequeue] = [
+        "release", "schedule", "switch", "tick", "ipi", "enqueue", "dequeue",
+    ]
+    .map(cost);
+    let [preemption, migration] = ["preemption", "migration"].map(by_distance);
     Ok(Overheads {
-        release: cost("release")?,
-        schedule: cost("schedule")?,
-        switch: cost("switch")?,
-        tick: cost("tick")?,
-        ipi: cost("ipi")?,
-        enqueue: cost("enqueue")?,
-        dequeue: cost("dequeue")?,
-        preemption: by_distance("preemption")?,
-        migration: by_distance("migration")?,
+        release: release?,
+        schedule: schedule?,
+        switch: switch?,
+        tick: tick?,
+        ipi: ipi?,
+        enqueue: enqueue?,
+        dequeue: dequeue?,
+        preemption: preemption?,
+        migration: migration?,
     })
 }
 
@@ -169,14 +244,12 @@ fn read_cost(value: &Value<'_>) -> Result<LinearCost, TasksetError> {
             other => other.map(constant),
         };
     }
-    let keys = ["base", "per-task"];
-    let table = value.table(&keys, COST)?;
-    let (base, per_task) = (
-        table.map("base", Value::span)?,
-        table.map("per-task", Value::span)?,
-    );
+    let table = value.table(&COST_KEYS, COST)?;
+    let [base, per_task] = ["base", "per-task"].map(|key| table.map(key, Value::span));
+    let (base, per_task) = (base?, per_task?);
     if base.or(per_task).is_none() {
-        return Err(value.empty(COST));
+        let misspelt = table.misspelt(&["base", "per-task"]);
+        return Err(misspelt.unwrap_or_else(|| value.empty(COST)));
     }
     Ok(LinearCost {
         base: base.unwrap_or_default(),
@@ -189,9 +262,10 @@ fn read_costs(value: &Value<'_>) -> Result<Vec<LinearCost>, TasksetError> {
     if !value.is_list() {
         return Ok(vec![read_cost(value)?]);
     }
-    let items = value.list(COST)?;
-    if items.is_empty() {
-        return Err(value.empty("a cost for each cache distance, the nearest first"));
+    match value.each(COST, read_cost)? {
+        costs if costs.is_empty() => {
+            Err(value.empty("a cost for each cache distance, the nearest first"))
+        }
+        costs => Ok(costs),
     }
-    items.iter().map(read_cost).collect()
 }

@@ -14,55 +14,47 @@ pub struct Place {
 impl Place {
     /// The place of the byte at `offset`; past the end, the place after the last character.
     ///
-    /// O(`offset`), so it is meant for errors and not for every value of a file.
+    /// O(length of `text`), so it is meant for one error and not for every value of a file.
     pub fn of(text: &str, offset: usize) -> Self {
-        Cursor::new(text).place(offset)
-    }
-
-    /// The place after `text`, which begins here.
-    fn after(self, text: &str) -> Self {
-        text.chars().fold(self, |place, character| match character {
-            '\n' => Self {
-                line: place.line.saturating_add(1),
-                column: 1,
-            },
-            _ => Self {
-                column: place.column.saturating_add(1),
-                ..place
-            },
-        })
+        Lines::new(text).place(offset)
     }
 }
 
-/// Finds the places of many bytes of a text, fast if they are asked for in ascending order.
-pub(crate) struct Cursor<'t> {
+/// Finds the places of many bytes of a text, in any order.
+pub(crate) struct Lines<'t> {
     text: &'t str,
-    offset: usize,
-    place: Place,
+    /// Where each line begins, in bytes.
+    starts: Vec<usize>,
 }
 
-impl<'t> Cursor<'t> {
-    /// At the start of the text.
+impl<'t> Lines<'t> {
+    /// Looks for the lines of a text, once.
     pub(crate) fn new(text: &'t str) -> Self {
+        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let starts = core::iter::once(0).chain(ends.map(|(at, _)| at + 1));
         Self {
             text,
-            offset: 0,
-            place: Place { line: 1, column: 1 },
+            starts: starts.collect(),
         }
     }
 
-    /// The place of the character that holds the byte at `offset`.
-    pub(crate) fn place(&mut self, offset: usize) -> Place {
+    /// The place of the character that holds the byte at `offset`; past the end, the place after the last character.
+    ///
+    /// # Cost
+    /// O(log lines + length of the line).
+    pub(crate) fn place(&self, offset: usize) -> Place {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
             offset -= 1;
         }
-        if offset < self.offset {
-            *self = Self::new(self.text);
+        let line = self.starts.partition_point(|&start| start <= offset);
+        let start = self.starts[line - 1];
+        let before = self.text[start..offset].chars().count();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Place {
+            line: number(line),
+            column: number(before).saturating_add(1),
         }
-        self.place = self.place.after(&self.text[self.offset..offset]);
-        self.offset = offset;
-        self.place
     }
 }
 
@@ -86,9 +78,5 @@ mod tests {
         assert_eq!(place(5), "line 2, column 2");
         assert_eq!(place(4), "line 2, column 1", "the middle of a character");
         assert_eq!(place(999), "line 3, column 1");
-        let mut cursor = Cursor::new(text);
-        for offset in [5, 6, 0, 3] {
-            assert_eq!(cursor.place(offset), Place::of(text, offset));
-        }
     }
 }

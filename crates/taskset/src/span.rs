@@ -1,6 +1,7 @@
 //! Spans of time outside of files: on a command line, in a program.
 
-use shiftwork_model::Span;
+use humantime::DurationError;
+use shiftwork_model::{Span, nearest_name};
 
 /// Reads a span of time, as task-set files write it.
 pub fn span(text: &str) -> Result<Span, String> {
@@ -8,13 +9,59 @@ pub fn span(text: &str) -> Result<Span, String> {
     if text.trim().parse::<f64>().is_ok() {
         return Err(format!("`{text}` has no unit; {ACCEPTED}"));
     }
-    let parsed = humantime::parse_duration(text)
-        .map_err(|error| format!("`{text}` is no span of time ({error}); {ACCEPTED}"))?;
+    let parsed = humantime::parse_duration(text).map_err(|error| {
+        format!(
+            "`{text}` is no span of time ({}); {ACCEPTED}",
+            problem(&error)
+        )
+    })?;
     u64::try_from(parsed.as_nanos())
         .ok()
         .map(Span::from_ns)
         .filter(|&span| span <= Span::MAX)
         .ok_or_else(|| format!("`{text}` is too long; the longest span is about 146 years"))
+}
+
+/// Units of time as people write them, and as they are read.
+const UNITS: [(&str, &str); 22] = [
+    ("ns", "ns"),
+    ("us", "us"),
+    ("ms", "ms"),
+    ("s", "s"),
+    ("min", "min"),
+    ("h", "h"),
+    ("nsec", "ns"),
+    ("nanos", "ns"),
+    ("nanoseconds", "ns"),
+    ("usec", "us"),
+    ("micros", "us"),
+    ("microseconds", "us"),
+    ("msec", "ms"),
+    ("millis", "ms"),
+    ("milliseconds", "ms"),
+    ("sec", "s"),
+    ("secs", "s"),
+    ("seconds", "s"),
+    ("mins", "min"),
+    ("minutes", "min"),
+    ("hr", "h"),
+    ("hours", "h"),
+];
+
+/// What is wrong with a text that is no duration.
+pub(crate) fn problem(error: &DurationError) -> String {
+    let DurationError::UnknownUnit { unit, .. } = error else {
+        return error.to_string();
+    };
+    if unit.is_empty() {
+        return error.to_string();
+    }
+    let near = nearest_name(unit, UNITS.iter().map(|(written, _)| *written));
+    let meant = UNITS.iter().find(|(written, _)| Some(*written) == near);
+    match meant {
+        Some((_, meant)) => format!("there is no unit `{unit}`; did you mean `{meant}`?"),
+        None => format!("there is no unit `{unit}`; the units are ns, us, ms, s, min and h"),
+    }
 }
 
 /// Reads a span of time above zero.
@@ -28,6 +75,19 @@ pub fn positive_span(text: &str) -> Result<Span, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn span_with_a_misspelt_unit_names_the_unit_that_seems_meant() {
+        for (text, meant) in [
+            ("5mss", "did you mean `ms`?"),
+            ("5MS", "did you mean `ms`?"),
+            ("5microsecond", "did you mean `us`?"),
+            ("5furlongs", "the units are ns, us, ms, s, min and h"),
+        ] {
+            let message = span(text).unwrap_err();
+            assert!(message.contains(meant), "{message}");
+        }
+    }
 
     #[test]
     fn spans_need_a_unit_and_an_end() {

@@ -4,82 +4,176 @@
 //! every message is ours and typed, numbers keep their text (so that shares are read exactly), and
 //! keys like `cpus = 4` or `cpus = "host"` need no untagged enum, which would lose the place.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
-use shiftwork_model::{CPUS_MAX, CpuId, Instant, Priority, Share, Span};
+use shiftwork_model::{CPUS_MAX, CpuId, Instant, Priority, Share, Span, nearest_name};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::TasksetError;
-use crate::place::Place;
+use crate::keys::{Environment, Key, choices, names};
+use crate::kind::Kind;
+use crate::place::{Lines, Place};
+use crate::span;
+
+/// A text as a tree, and the mistakes that were found in it so far.
+///
+/// A reader reports every mistake and goes on with the rest of the file. To go on it evaluates all parts
+/// of a table before it returns the first error among them; what is reported twice that way is shown once.
+pub(crate) struct Source<'t> {
+    tree: Spanned<DeTable<'t>>,
+    lines: Lines<'t>,
+    mistakes: RefCell<Vec<TasksetError>>,
+}
 
 /// A table whose keys are all known.
 pub(crate) struct Table<'t> {
-    text: &'t str,
+    source: &'t Source<'t>,
     table: &'t DeTable<'t>,
     span: Range<usize>,
     /// What to call the table in messages.
     within: String,
+    /// Keys that it may have, by the mistake that seems to mean them.
+    misspelt: Vec<(&'static str, TasksetError)>,
 }
 
 /// A value, and what to call it in messages.
 #[derive(Clone)]
 pub(crate) struct Value<'t> {
-    text: &'t str,
+    source: &'t Source<'t>,
     value: &'t DeValue<'t>,
     span: Range<usize>,
     key: String,
 }
 
-/// Parses a text into its spanned tree.
-pub(crate) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, TasksetError> {
-    DeTable::parse(text).map_err(|error| TasksetError::Syntax {
-        place: Place::of(text, error.span().map_or(0, |span| span.start)),
-        format: "TOML",
-        problem: error.message().trim().replace('\n', "; "),
-    })
+/// The most mistakes that are kept of one file.
+const MISTAKES_MAX: usize = 1_000;
+
+/// Larger texts are searched for the first mistake in the syntax only.
+const RECOVERED_BYTES_MAX: usize = 1 << 20;
+
+impl<'t> Source<'t> {
+    /// Parses a text into its spanned tree.
+    ///
+    /// # Errors
+    /// What is wrong with the syntax, at most one mistake a line; nothing else is looked at then.
+    pub(crate) fn parse(text: &'t str) -> Result<Self, TasksetError> {
+        let lines = Lines::new(text);
+        let problem = |error: &toml::de::Error| TasksetError::Syntax {
+            place: lines.place(error.span().map_or(0, |span| span.start)),
+            format: "TOML",
+            problem: error.message().trim().replace('\n', "; "),
+        };
+        let tree = DeTable::parse(text).map_err(|first| {
+            let all = match text.len() {
+                0..=RECOVERED_BYTES_MAX => DeTable::parse_recoverable(text).1,
+                _ => Vec::new(),
+            };
+            let first = problem(&first);
+            let mut all: Vec<TasksetError> = all.iter().take(MISTAKES_MAX).map(problem).collect();
+            all.insert(0, first);
+            all.sort_by_key(TasksetError::place);
+            // What follows a mistake in its line is mostly a consequence.
+            all.dedup_by_key(|error| error.place().map(|place| place.line));
+            TasksetError::of_all(all)
+        })?;
+        Ok(Self {
+            tree,
+            lines,
+            mistakes: RefCell::default(),
+        })
+    }
+
+    /// The whole file, which is meant to be of this kind.
+    ///
+    /// # Errors
+    /// [`TasksetError::OtherKind`] if it is of another kind; nothing else is worth saying then.
+    pub(crate) fn root(&'t self, kind: Kind) -> Result<Table<'t>, TasksetError> {
+        let table = self.tree.get_ref();
+        let found: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
+        if let Some(instead) = kind.instead(&found) {
+            let first = table.keys().map(|key| key.span().start).min();
+            return Err(TasksetError::OtherKind {
+                place: self.lines.place(first.unwrap_or(0)),
+                found: instead,
+                wanted: kind,
+            });
+        }
+        let root = Table {
+            source: self,
+            table,
+            span: 0..0,
+            within: kind.to_string(),
+            misspelt: Vec::new(),
+        };
+        Ok(root.accept(kind.keys()))
+    }
+
+    /// What was read, or everything that is wrong with it, ordered by place.
+    pub(crate) fn finish<T>(&self, read: Result<T, TasksetError>) -> Result<T, TasksetError> {
+        let mut mistakes = self.mistakes.take();
+        match read {
+            Ok(value) if mistakes.is_empty() => return Ok(value),
+            Ok(_) => {}
+            Err(last) => mistakes.push(last),
+        }
+        mistakes.sort_by_key(TasksetError::place);
+        let mut shown: Vec<TasksetError> = Vec::with_capacity(mistakes.len());
+        for mistake in mistakes {
+            let place = mistake.place();
+            let mut same = shown.iter().rev().take_while(|one| one.place() == place);
+            if !same.any(|one| *one == mistake) {
+                shown.push(mistake);
+            }
+        }
+        Err(TasksetError::of_all(shown))
+    }
+
+    /// Passes a result on, and keeps its mistake.
+    pub(crate) fn note<T>(&self, read: Result<T, TasksetError>) -> Result<T, TasksetError> {
+        if let Err(mistake) = &read {
+            self.report(mistake.clone());
+        }
+        read
+    }
+
+    fn report(&self, mistake: TasksetError) {
+        let mut mistakes = self.mistakes.borrow_mut();
+        if mistakes.len() < MISTAKES_MAX {
+            mistakes.push(mistake);
+        }
+    }
 }
 
 impl<'t> Table<'t> {
-    /// The whole file, called `within` in messages, which may have the keys `accepted`.
-    pub(crate) fn root(
-        text: &'t str,
-        tree: &'t Spanned<DeTable<'t>>,
-        within: &str,
-        accepted: &[&'static str],
-    ) -> Result<Self, TasksetError> {
-        let value = Self {
-            text,
-            table: tree.get_ref(),
-            span: 0..0,
-            within: within.to_string(),
-        };
-        value.accept(accepted)
-    }
-
-    /// Refuses any key but these.
-    fn accept(self, accepted: &[&'static str]) -> Result<Self, TasksetError> {
-        let unknown = self
-            .table
-            .keys()
-            .filter(|key| !accepted.contains(&key.get_ref().as_ref()))
-            .min_by_key(|key| key.span().start);
-        match unknown {
-            None => Ok(self),
-            Some(key) => Err(TasksetError::UnknownKey {
-                place: Place::of(self.text, key.span().start),
-                key: key.get_ref().to_string(),
-                within: self.within,
-                accepted: accepted.to_vec(),
-            }),
+    /// Reports every key but these.
+    fn accept(mut self, keys: &[Key]) -> Self {
+        let accepted = names(keys);
+        let table = self.table;
+        for key in table.keys() {
+            let found = key.get_ref().as_ref();
+            if accepted.contains(&found) {
+                continue;
+            }
+            let mistake = TasksetError::UnknownKey {
+                place: self.source.lines.place(key.span().start),
+                key: found.to_string(),
+                within: self.within.clone(),
+                accepted: accepted.clone(),
+            };
+            self.source.report(mistake.clone());
+            let meant = nearest_name(found, accepted.iter().copied());
+            self.misspelt.extend(meant.map(|meant| (meant, mistake)));
         }
+        self
     }
 
     /// The value of a key, if the table has it.
     pub(crate) fn get(&self, key: &str) -> Option<Value<'t>> {
         let value = self.table.get(key)?;
         Some(Value {
-            text: self.text,
+            source: self.source,
             value: value.get_ref(),
             span: value.span(),
             key: key.to_string(),
@@ -87,17 +181,35 @@ impl<'t> Table<'t> {
     }
 
     /// The value of a key that must be there; `example` shows how it would look.
+    ///
+    /// # Errors
+    /// If it is not there; where a misspelt key seems to be meant, that is the mistake.
     pub(crate) fn need(
         &self,
         key: &'static str,
         example: &'static str,
     ) -> Result<Value<'t>, TasksetError> {
-        self.get(key).ok_or_else(|| TasksetError::MissingKey {
-            place: self.place(),
-            key,
-            within: self.within.clone(),
-            example,
-        })
+        let missing = || {
+            self.misspelt(&[key])
+                .unwrap_or_else(|| TasksetError::MissingKey {
+                    place: self.place(),
+                    key,
+                    within: self.within.clone(),
+                    example,
+                })
+        };
+        self.source.note(self.get(key).ok_or_else(missing))
+    }
+
+    /// The value of a key that must be there, read by `read`.
+    pub(crate) fn need_map<T>(
+        &self,
+        key: &'static str,
+        example: &'static str,
+        read: impl FnOnce(&Value<'t>) -> Result<T, TasksetError>,
+    ) -> Result<T, TasksetError> {
+        let value = self.need(key, example)?;
+        self.source.note(read(&value))
     }
 
     /// The value of a key if it is there, read by `read`.
@@ -106,17 +218,30 @@ impl<'t> Table<'t> {
         key: &str,
         read: impl FnOnce(&Value<'t>) -> Result<T, TasksetError>,
     ) -> Result<Option<T>, TasksetError> {
-        self.get(key).map(|value| read(&value)).transpose()
+        let read = self.get(key).map(|value| read(&value));
+        self.source.note(read.transpose())
     }
 
-    /// The items of a list; none if the key is not there.
-    pub(crate) fn items(
+    /// The items of a list; none if the key is not there, or holds something else.
+    pub(crate) fn items(&self, key: &str) -> Vec<Value<'t>> {
+        let items = self.get(key).and_then(|value| value.list("a list").ok());
+        items.unwrap_or_default()
+    }
+
+    /// Every item of a list, read by `read`; none if the key is not there.
+    pub(crate) fn each<T>(
         &self,
         key: &str,
         accepted: &'static str,
-    ) -> Result<Vec<Value<'t>>, TasksetError> {
-        let items = self.map(key, |value| value.list(accepted))?;
+        read: impl FnMut(&Value<'t>) -> Result<T, TasksetError>,
+    ) -> Result<Vec<T>, TasksetError> {
+        let items = self.map(key, |value| value.each(accepted, read))?;
         Ok(items.unwrap_or_default())
+    }
+
+    /// The one of `keys`, of which exactly one has to be there, that the table has.
+    pub(crate) fn choice(&self, keys: &[Key]) -> Result<(&'static str, Value<'t>), TasksetError> {
+        self.exactly_one(&choices(keys))
     }
 
     /// The one of these keys that the table has.
@@ -127,23 +252,34 @@ impl<'t> Table<'t> {
         let mut found = keys
             .iter()
             .filter_map(|&key| self.get(key).map(|value| (key, value)));
-        match (found.next(), found.next()) {
+        let one = match (found.next(), found.next()) {
             (Some(one), None) => Ok(one),
-            (None, _) => Err(self.not_exactly_one(Vec::new(), keys)),
+            (None, _) => Err(self
+                .misspelt(keys)
+                .unwrap_or_else(|| self.not_exactly_one(self.place(), Vec::new(), keys))),
             (Some((_, value)), Some(_)) => {
                 let all = keys.iter().copied().filter(|key| self.get(key).is_some());
-                let mut error = self.not_exactly_one(all.collect(), keys);
-                if let TasksetError::NotExactlyOne { place, .. } = &mut error {
-                    *place = value.place();
-                }
-                Err(error)
+                Err(self.not_exactly_one(value.place(), all.collect(), keys))
             }
-        }
+        };
+        self.source.note(one)
     }
 
-    fn not_exactly_one(&self, found: Vec<&'static str>, keys: &[&'static str]) -> TasksetError {
+    /// The mistake of a key that seems to mean one of these.
+    pub(crate) fn misspelt(&self, keys: &[&'static str]) -> Option<TasksetError> {
+        let mut misspelt = self.misspelt.iter();
+        let (_, mistake) = misspelt.find(|(meant, _)| keys.contains(meant))?;
+        Some(mistake.clone())
+    }
+
+    fn not_exactly_one(
+        &self,
+        place: Place,
+        found: Vec<&'static str>,
+        keys: &[&'static str],
+    ) -> TasksetError {
         TasksetError::NotExactlyOne {
-            place: self.place(),
+            place,
             within: self.within.clone(),
             found,
             accepted: keys.to_vec(),
@@ -153,7 +289,7 @@ impl<'t> Table<'t> {
     /// The keys and values in alphabetical order of the keys, for tables whose keys are names.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Value<'t>> + '_ {
         self.table.iter().map(|(key, value)| Value {
-            text: self.text,
+            source: self.source,
             value: value.get_ref(),
             span: value.span(),
             key: key.get_ref().to_string(),
@@ -162,7 +298,12 @@ impl<'t> Table<'t> {
 
     /// Where the table is.
     pub(crate) fn place(&self) -> Place {
-        Place::of(self.text, self.span.start)
+        self.source.lines.place(self.span.start)
+    }
+
+    /// The mistakes of the file so far.
+    pub(crate) fn source(&self) -> &'t Source<'t> {
+        self.source
     }
 
     /// What messages call the table from now on.
@@ -179,12 +320,12 @@ impl<'t> Value<'t> {
 
     /// Where the value is.
     pub(crate) fn place(&self) -> Place {
-        Place::of(self.text, self.span.start)
+        self.source.lines.place(self.span.start)
     }
 
-    /// Where the value is, in bytes.
-    pub(crate) fn offset(&self) -> usize {
-        self.span.start
+    /// Keeps a mistake that is found beside reading the value.
+    pub(crate) fn report(&self, mistake: TasksetError) {
+        self.source.report(mistake);
     }
 
     /// What was found instead of `accepted`.
@@ -226,6 +367,27 @@ impl<'t> Value<'t> {
         }
     }
 
+    /// The name of a policy that the environment knows.
+    pub(crate) fn policy(
+        &self,
+        accepted: &'static str,
+        environment: &Environment<'_>,
+    ) -> Result<&'t str, TasksetError> {
+        let name = self.name(accepted)?;
+        match (environment.policy)(name) {
+            Ok(()) => Ok(name),
+            Err(problem) => Err(self.refused(problem)),
+        }
+    }
+
+    /// That the environment refuses the value.
+    pub(crate) fn refused(&self, problem: String) -> TasksetError {
+        TasksetError::Refused {
+            place: self.place(),
+            problem,
+        }
+    }
+
     /// That the value has nothing in it.
     pub(crate) fn empty(&self, accepted: &'static str) -> TasksetError {
         TasksetError::Empty {
@@ -259,7 +421,7 @@ impl<'t> Value<'t> {
             return Err(self.wrong(accepted));
         };
         let item = |item: &'t Spanned<DeValue<'t>>| Self {
-            text: self.text,
+            source: self.source,
             value: item.get_ref(),
             span: item.span(),
             key: self.key(),
@@ -267,26 +429,41 @@ impl<'t> Value<'t> {
         Ok(items.iter().map(item).collect())
     }
 
+    /// Every item of a list, which `accepted` describes, read by `read`; the mistakes of all items are kept.
+    pub(crate) fn each<T>(
+        &self,
+        accepted: &'static str,
+        mut read: impl FnMut(&Self) -> Result<T, TasksetError>,
+    ) -> Result<Vec<T>, TasksetError> {
+        let items = self.list(accepted)?;
+        let read: Vec<_> = items
+            .iter()
+            .map(|item| self.source.note(read(item)))
+            .collect();
+        read.into_iter().collect()
+    }
+
     /// A table with any keys.
     pub(crate) fn any_table(&self, accepted: &'static str) -> Result<Table<'t>, TasksetError> {
         match self.value {
             DeValue::Table(table) => Ok(Table {
-                text: self.text,
+                source: self.source,
                 table,
                 span: self.span.clone(),
                 within: format!("`{}`", self.key),
+                misspelt: Vec::new(),
             }),
             _ => Err(self.wrong(accepted)),
         }
     }
 
-    /// A table that has only these keys; `example` shows one.
+    /// A table of which every other key than these is a mistake, that is kept; `example` shows one.
     pub(crate) fn table(
         &self,
-        accepted: &[&'static str],
+        keys: &[Key],
         example: &'static str,
     ) -> Result<Table<'t>, TasksetError> {
-        self.any_table(example)?.accept(accepted)
+        Ok(self.any_table(example)?.accept(keys))
     }
 
     /// A duration of a whole number of nanoseconds.
@@ -308,7 +485,7 @@ impl<'t> Value<'t> {
             place: self.place(),
             key: self.key(),
             text: text.to_string(),
-            problem: error.to_string(),
+            problem: span::problem(&error),
         })?;
         u64::try_from(parsed.as_nanos())
             .ok()
@@ -411,6 +588,25 @@ impl<'t> Value<'t> {
                     format!("the number {text}"),
                     "a number above 0 and below a million with at most 3 decimals, like 2.5"
                         .to_string(),
+                )
+            })
+    }
+
+    /// A decimal fraction from zero to `most`, in millionths.
+    pub(crate) fn millionths(&self, most: u32) -> Result<u64, TasksetError> {
+        let text = match self.value {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => return Err(self.wrong("a number like 0.25")),
+        };
+        let number = decimal(text, 6);
+        number
+            .map(|(whole, rest)| u64::from(whole) * 1_000_000 + u64::from(rest))
+            .filter(|&found| found <= u64::from(most) * 1_000_000)
+            .ok_or_else(|| {
+                self.out_of_range(
+                    format!("the number {text}"),
+                    format!("a number from 0 to {most} with at most 6 decimals, like 0.25"),
                 )
             })
     }

@@ -10,16 +10,23 @@ use std::path::{Path, PathBuf};
 
 use shiftwork_model::RandomStream;
 use shiftwork_taskset::import::{rt_app, schedcat, simso};
-use shiftwork_taskset::{TasksetError, overheads, read, read_with_sysfs, scenario, study, write};
+use shiftwork_taskset::{
+    Environment, TasksetError, daemon, overheads, read, read_in, scenario, study, write,
+};
 
 /// Reads the text as a file of this kind. What it means does not matter here, but a task set must
 /// survive being written.
 fn read_as(kind: &str, text: &str) -> Result<(), TasksetError> {
+    let environment = Environment {
+        sysfs: Path::new("no-such-machine"),
+        ..Environment::default()
+    };
     let set = match kind {
-        "task-set" => read_with_sysfs(text, Path::new("no-such-machine"))?,
+        "task-set" => read_in(text, &environment)?,
         "scenario" => return scenario::read(text).map(drop),
         "overheads" => return overheads::read(text).map(drop),
         "study" => return study::read(text).map(drop),
+        "daemon" => return daemon::read_in(text, &environment).map(drop),
         "rt-app" => rt_app::read(text)?.set,
         "simso" => simso::read(text)?.set,
         "schedcat" => schedcat::read(text)?.set,
@@ -29,11 +36,12 @@ fn read_as(kind: &str, text: &str) -> Result<(), TasksetError> {
     Ok(())
 }
 
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "task-set",
     "scenario",
     "overheads",
     "study",
+    "daemon",
     "rt-app",
     "simso",
     "schedcat",
@@ -59,7 +67,7 @@ fn broken(kind: &str) -> Vec<PathBuf> {
 fn good(kind: &str) -> String {
     let name = match kind {
         "task-set" => "drone.toml".to_string(),
-        "scenario" | "overheads" | "study" => format!("{kind}.toml"),
+        "scenario" | "overheads" | "study" | "daemon" => format!("{kind}.toml"),
         "rt-app" => "rt-app.json".to_string(),
         _ => format!("{kind}.xml"),
     };

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use shiftwork_model::*;
-use shiftwork_taskset::{read, read_with_sysfs, write};
+use shiftwork_taskset::{Environment, read, read_in, write};
 
 fn span_ms(ms: u64) -> Span {
     Span::from_ms(ms)
@@ -121,6 +121,14 @@ fn durations_are_exact_whatever_their_unit() {
     }
 }
 
+/// This tree in place of `/sys`.
+fn at(sysfs: &Path) -> Environment<'_> {
+    Environment {
+        sysfs,
+        ..Environment::default()
+    }
+}
+
 /// A copy of the parts of /sys that are read: 2 packages of 2 cores with 2 CPUs each.
 fn fake_sysfs(name: &str, online: &str) -> PathBuf {
     let root = std::env::temp_dir().join(format!("shiftwork-sysfs-{}-{name}", std::process::id()));
@@ -157,7 +165,7 @@ fn the_host_brings_its_packages_and_caches_as_named_sets() {
     let root = fake_sysfs("whole", "0-7");
     let text = "[platform]\ncpus = \"host\"\nsets = { mine = \"6-7\" }\n\
                 [[task]]\nname = \"a\"\ncost = \"1ms\"\nperiod = \"2ms\"\naffinity = \"l2-1\"\n";
-    let set = read_with_sysfs(text, &root).unwrap();
+    let set = read_in(text, &at(&root)).unwrap();
     fs::remove_dir_all(&root).unwrap();
     assert_eq!(set.platform.cpus, 8);
     let sets: Vec<String> = set
@@ -182,14 +190,14 @@ fn the_host_brings_its_packages_and_caches_as_named_sets() {
 fn a_host_that_does_not_say_what_it_has_is_an_error() {
     let text = "[platform]\ncpus = \"host\"\n";
     let root = fake_sysfs("gap", "0-2,5");
-    let error = read_with_sysfs(text, &root).unwrap_err();
+    let error = read_in(text, &at(&root)).unwrap_err();
     fs::remove_dir_all(&root).unwrap();
     assert_eq!(
         error.to_string(),
         "line 2, column 8: `cpus` is \"host\", but its CPUs 0-2,5 are not numbered from 0 without \
          a gap; write the number of CPUs, like `cpus = 4`"
     );
-    let error = read_with_sysfs(text, &root).unwrap_err().to_string();
+    let error = read_in(text, &at(&root)).unwrap_err().to_string();
     assert!(error.contains("online cannot be read"), "{error}");
 }
 

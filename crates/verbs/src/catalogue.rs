@@ -2,6 +2,7 @@
 
 use shiftwork_policy::PolicyError;
 use shiftwork_policy::registry::{self, Entry};
+use shiftwork_taskset::Environment;
 
 const TABLES: &[&[Entry]] = &[registry::POLICIES, shiftwork_kernel_core::POLICIES];
 
@@ -16,4 +17,12 @@ pub fn policies() -> impl Iterator<Item = &'static Entry> {
 /// [`PolicyError::Unknown`] lists the names there are.
 pub fn find(name: &str) -> Result<&'static Entry, PolicyError> {
     registry::find_in(TABLES, name)
+}
+
+/// What task-set and scenario files may refer to: this machine, and all policies.
+pub fn environment() -> Environment<'static> {
+    Environment {
+        policy: &|name| find(name).map(drop).map_err(|error| error.to_string()),
+        ..Environment::default()
+    }
 }

@@ -1,6 +1,6 @@
 //! The text of every message. One function for each subject, so that what is said alike stays alike.
 
-use shiftwork_model::{CpuSet, ParseCpuSetError, Span};
+use shiftwork_model::{CpuSet, ParseCpuSetError, Span, nearest_name};
 
 use super::TasksetError as Error;
 
@@ -11,6 +11,7 @@ pub(super) fn of(error: &Error) -> String {
         .or_else(|| about_durations(error))
         .or_else(|| about_tasks(error))
         .or_else(|| about_cpus(error))
+        .or_else(|| about_files(error))
         .expect("every variant has a message in one of these functions; a test makes each")
 }
 
@@ -28,9 +29,10 @@ fn about_keys(error: &Error) -> Option<String> {
             accepted,
             ..
         } => {
+            let meant = did_you_mean(key, accepted);
             let (key, within) = (short(key), short(within));
             let accepted = accepted.join(", ");
-            format!("{within} has no key `{key}`; accepted: {accepted}")
+            format!("{within} has no key `{key}`; {meant}accepted: {accepted}")
         }
         Error::MissingKey {
             key,
@@ -84,8 +86,12 @@ fn about_values(error: &Error) -> Option<String> {
             accepted,
             ..
         } => {
-            let accepted = any_of(accepted);
-            format!("`{}` is \"{}\"; write {accepted}", short(key), short(found))
+            let (meant, accepted) = (did_you_mean(found, accepted), any_of(accepted));
+            format!(
+                "`{}` is \"{}\"; {meant}write {accepted}",
+                short(key),
+                short(found)
+            )
         }
         Error::Zero { key, .. } => format!("`{}` is zero; write more than zero", short(key)),
         Error::Empty { key, accepted, .. } => {
@@ -151,8 +157,9 @@ fn about_tasks(error: &Error) -> Option<String> {
         Error::UnknownTask {
             key, task, known, ..
         } => {
+            let meant = did_you_mean(task, known);
             let (key, task, known) = (short(key), short(task), there_are("tasks", known));
-            format!("`{key}` names the task `{task}`, which does not exist; {known}")
+            format!("`{key}` names the task `{task}`, which does not exist; {meant}{known}")
         }
         _ => return None,
     })
@@ -167,8 +174,11 @@ fn about_cpus(error: &Error) -> Option<String> {
         Error::UnknownSet {
             key, set, known, ..
         } => {
+            let meant = did_you_mean(set, known);
             let (key, set, known) = (short(key), short(set), there_are("sets", known));
-            format!("`{key}` is \"{set}\", which is neither a CPU list nor a named set; {known}")
+            format!(
+                "`{key}` is \"{set}\", which is neither a CPU list nor a named set; {meant}{known}"
+            )
         }
         Error::NoCpus { key, .. } => {
             let key = short(key);
@@ -197,6 +207,29 @@ fn about_cpus(error: &Error) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Files as a whole, and names that others know.
+fn about_files(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::OtherKind { found, wanted, .. } => {
+            format!(
+                "this is {found}, and {wanted} is expected; {}",
+                found.usage()
+            )
+        }
+        Error::Refused { problem, .. } => short(problem),
+        Error::Several { mistakes } => mistakes.first().map(of).unwrap_or_default(),
+        _ => return None,
+    })
+}
+
+/// The known name that `found` seems to mean, as the beginning of what would be accepted; empty without one.
+fn did_you_mean(found: &str, known: &[impl AsRef<str>]) -> String {
+    match nearest_name(found, known.iter().map(AsRef::as_ref)) {
+        Some(meant) => format!("did you mean `{}`? ", short(meant)),
+        None => String::new(),
+    }
 }
 
 /// The most characters of a file that a message repeats.

@@ -1,70 +1,136 @@
 //! Task-set files: TOML in, a [`TaskSet`] out, and back.
 
-mod action;
+pub(crate) mod action;
 mod platform;
 mod task;
 mod ticks;
 pub(crate) mod write;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use shiftwork_model::{
-    Action, Lagging, Platform, Repairs, SchedulerOptions, Task, TaskId, TaskSet,
-};
+use shiftwork_model::{Action, Lagging, Repairs, SchedulerOptions, TaskId, TaskSet};
 
 use crate::cpus::Names;
 use crate::error::TasksetError;
-use crate::tree::{Table, Value, parse};
+use crate::keys::{Environment, Key, Takes, may, must, words};
+use crate::kind::Kind;
+use crate::tree::{Source, Table, Value};
 
-pub(crate) use platform::{read_cpu_count, read_sets};
+pub(crate) use platform::{SETS, read_cpu_count};
 pub use write::write;
 
-/// Where Linux says what the machine has.
-const SYSFS: &str = "/sys";
+/// The keys of a task-set file.
+pub(crate) static KEYS: [Key; 5] = [
+    may("name", Takes::Text, "The name of the task set."),
+    must("platform", Takes::Table(&platform::KEYS), "The machine."),
+    may(
+        "scheduler",
+        Takes::Table(&SCHEDULER_KEYS),
+        "How it is scheduled, where the command line says nothing else.",
+    ),
+    may(
+        "task",
+        Takes::List(&Takes::Table(&task::KEYS), 0),
+        "The tasks.",
+    ),
+    may(
+        "action",
+        Takes::List(&Takes::Table(&action::KEYS), 0),
+        "Changes at fixed times, at one instant in the order of the file.",
+    ),
+];
 
-/// Reads a task-set file. `cpus = "host"` is answered by this machine.
+static SCHEDULER_KEYS: [Key; 8] = [
+    may(
+        "policy",
+        Takes::Name,
+        "The policy: a name that `shiftwork policies` lists.",
+    ),
+    may(
+        "reserve",
+        Takes::Number(0.0, 1.0),
+        "Share of each CPU that is kept for everything that is not real-time; default 0.05.",
+    ),
+    may(
+        "reserve-server",
+        Takes::Boolean,
+        "Whether simulations take that share away; default false.",
+    ),
+    may(
+        "quantum",
+        Takes::Duration,
+        "The quantum of quantum-driven policies.",
+    ),
+    may(
+        "early-release",
+        Takes::Boolean,
+        "Under pd2 and its relatives: whether a job may run ahead of its windows; default false.",
+    ),
+    may(
+        "overheads",
+        Takes::Name,
+        "The path of an overhead file, relative to this file.",
+    ),
+    may(
+        "repairs",
+        Takes::List(&Takes::Words(|| Repairs::NAMES.to_vec()), 0),
+        "Under dl-sp: which of the four repairs; default all.",
+    ),
+    may(
+        "lagging",
+        Takes::Words(|| words(&LAGGING)),
+        "Under dl-*: the deadline of a server that is replenished over a period late; default `grid`.",
+    ),
+];
+
+const LAGGING: [(&str, Lagging); 2] = [("grid", Lagging::Grid), ("reset", Lagging::Reset)];
+
+/// Reads a task-set file. `cpus = "host"` is answered by this machine, and any policy may be named.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place and with what would be accepted.
+/// Everything that is wrong, each mistake with its place and with what would be accepted.
 pub fn read(text: &str) -> Result<TaskSet, TasksetError> {
-    read_with_sysfs(text, Path::new(SYSFS))
+    read_in(text, &Environment::default())
 }
 
-/// As [`read`], with `cpus = "host"` answered by the tree below `sysfs`.
+/// As [`read`], with what the file refers to answered by `environment`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_with_sysfs(text: &str, sysfs: &Path) -> Result<TaskSet, TasksetError> {
-    let tree = parse(text)?;
-    let keys = ["name", "platform", "scheduler", "task", "action"];
-    let file = Table::root(text, &tree, "a task-set file", &keys)?;
-    let name = file.map("name", |value| value.text("the name of the task set"))?;
-    let platform = platform::read(&file.need("platform", "[platform]")?, sysfs)?;
-    let scheduler = file.map("scheduler", read_scheduler)?;
-    let names = Names {
-        cpus: platform.cpus,
-        sets: &platform.sets,
-    };
-    let (tasks, ids) = read_tasks(file.get("task"), &names)?;
-    ticks::check(&file, platform.tick_unit)?;
-    let actions = match file.get("action") {
-        Some(value) => read_actions(&value, &platform, &ids)?,
-        None => Vec::new(),
-    };
+pub fn read_in(text: &str, environment: &Environment<'_>) -> Result<TaskSet, TasksetError> {
+    let source = Source::parse(text)?;
+    source.finish(read_file(&source, environment))
+}
+
+fn read_file<'t>(
+    source: &'t Source<'t>,
+    environment: &Environment<'_>,
+) -> Result<TaskSet, TasksetError> {
+    let file = source.root(Kind::TaskSet)?;
+    let name = file.map("name", |value| value.text("the name of the task set"));
+    let names = platform::read(&file, environment.sysfs);
+    let scheduler = file.map("scheduler", |value| read_scheduler(value, environment));
+    let mut ids = TaskNames::new();
+    let tasks = file.each("task", "a list of tables [[task]]", |item| {
+        task::read(item, &names, &mut ids)
+    });
+    let actions = read_actions(&file, &names, &ids);
+    ticks::check(&file, names.platform.tick_unit);
     Ok(TaskSet {
-        name: name.unwrap_or_default().to_string(),
-        platform,
-        scheduler: scheduler.unwrap_or_default(),
-        tasks,
-        actions,
+        name: name?.unwrap_or_default().to_string(),
+        scheduler: scheduler?.unwrap_or_default(),
+        tasks: tasks?,
+        actions: actions?,
+        platform: names.platform,
     })
 }
 
-/// What tasks are called, for whoever refers to them.
+/// The names of tasks, for what refers to them.
 pub(crate) struct TaskNames<'t> {
     known: BTreeMap<&'t str, (TaskId, Value<'t>)>,
     in_order: Vec<&'t str>,
+    /// The mistake in the first name that could not be read: what seems unknown may be that task.
+    unsure: Option<TasksetError>,
 }
 
 impl<'t> TaskNames<'t> {
@@ -73,124 +139,111 @@ impl<'t> TaskNames<'t> {
         Self {
             known: BTreeMap::new(),
             in_order: Vec::new(),
+            unsure: None,
         }
     }
 
-    /// Adds the next task under the name that `value` holds.
-    pub(crate) fn add(&mut self, value: &Value<'t>) -> Result<&'t str, TasksetError> {
-        let name = value.name("a name that no other task has")?;
-        if let Some((_, first)) = self.known.get(name) {
-            return Err(TasksetError::DuplicateTask {
-                place: value.place(),
-                task: name.to_string(),
-                first: first.place(),
-            });
+    /// Adds the next task, whose name the table has under `name`; `example` shows one.
+    pub(crate) fn add(
+        &mut self,
+        table: &Table<'t>,
+        example: &'static str,
+    ) -> Result<&'t str, TasksetError> {
+        let name = table.need_map("name", example, |value| {
+            let name = value.name("a name that no other task has")?;
+            if let Some((_, first)) = self.known.get(name) {
+                return Err(TasksetError::DuplicateTask {
+                    place: value.place(),
+                    task: name.to_string(),
+                    first: first.place(),
+                });
+            }
+            let id = TaskId::from_index(self.in_order.len());
+            self.known.insert(name, (id, value.clone()));
+            self.in_order.push(name);
+            Ok(name)
+        });
+        match &name {
+            Ok(_) | Err(TasksetError::DuplicateTask { .. }) => {}
+            Err(mistake) => drop(self.unsure.get_or_insert_with(|| mistake.clone())),
         }
-        let id = TaskId::from_index(self.in_order.len());
-        self.known.insert(name, (id, value.clone()));
-        self.in_order.push(name);
-        Ok(name)
+        name
     }
 
     /// The task that `value` names.
     pub(crate) fn find(&self, value: &Value<'_>) -> Result<TaskId, TasksetError> {
         let name = value.text("the name of a task")?;
         let known = self.known.get(name);
+        let unknown = || TasksetError::UnknownTask {
+            place: value.place(),
+            key: value.key(),
+            task: name.to_string(),
+            known: self
+                .in_order
+                .iter()
+                .map(|name| (*name).to_string())
+                .collect(),
+        };
         known
             .map(|(id, _)| *id)
-            .ok_or_else(|| TasksetError::UnknownTask {
-                place: value.place(),
-                key: value.key(),
-                task: name.to_string(),
-                known: self
-                    .in_order
-                    .iter()
-                    .map(|name| (*name).to_string())
-                    .collect(),
-            })
+            .ok_or_else(|| self.unsure.clone().unwrap_or_else(unknown))
     }
 }
 
 /// Reads `[scheduler]`.
-fn read_scheduler(value: &Value<'_>) -> Result<SchedulerOptions, TasksetError> {
-    let keys = [
-        "policy",
-        "reserve",
-        "reserve-server",
-        "quantum",
-        "early-release",
-        "overheads",
-        "repairs",
-        "lagging",
-    ];
-    let mut table = value.table(&keys, "a table [scheduler]")?;
+fn read_scheduler(
+    value: &Value<'_>,
+    environment: &Environment<'_>,
+) -> Result<SchedulerOptions, TasksetError> {
+    let mut table = value.table(&SCHEDULER_KEYS, "a table [scheduler]")?;
     table.rename("[scheduler]".to_string());
     let default = SchedulerOptions::default();
-    let text = |key, accepted| {
-        let read = table.map(key, |value| value.name(accepted))?;
-        Ok(read.map(str::to_string))
-    };
+    let policy = table.map("policy", |value| {
+        value.policy("the name of a policy, like \"hpa-edf\"", environment)
+    });
+    let reserve = table.map("reserve", Value::share);
+    let reserve_server = table.map("reserve-server", Value::boolean);
+    let quantum = table.map("quantum", Value::positive_span);
+    let early_release = table.map("early-release", Value::boolean);
+    let overheads = table.map("overheads", |value| {
+        value.name("the path of an overhead file")
+    });
+    let repairs = table.map("repairs", read_repairs);
+    let lagging = table.map("lagging", |value| value.word(&LAGGING));
     Ok(SchedulerOptions {
-        policy: text("policy", "the name of a policy, like \"hpa-edf\"")?,
-        reserve: table
-            .map("reserve", Value::share)?
-            .unwrap_or(default.reserve),
-        reserve_server: table
-            .map("reserve-server", Value::boolean)?
-            .unwrap_or(default.reserve_server),
-        quantum: table.map("quantum", Value::positive_span)?,
-        early_release: table
-            .map("early-release", Value::boolean)?
-            .unwrap_or(default.early_release),
-        overheads: text("overheads", "the path of an overhead file")?,
-        repairs: table.map("repairs", read_repairs)?,
-        lagging: table
-            .map("lagging", |value| {
-                value.word(&[("grid", Lagging::Grid), ("reset", Lagging::Reset)])
-            })?
-            .unwrap_or(default.lagging),
+        policy: policy?.map(str::to_string),
+        reserve: reserve?.unwrap_or(default.reserve),
+        reserve_server: reserve_server?.unwrap_or(default.reserve_server),
+        quantum: quantum?,
+        early_release: early_release?.unwrap_or(default.early_release),
+        overheads: overheads?.map(str::to_string),
+        repairs: repairs?,
+        lagging: lagging?.unwrap_or(default.lagging),
     })
 }
 
 /// Reads `repairs`, a list of names.
 fn read_repairs(value: &Value<'_>) -> Result<Repairs, TasksetError> {
     let names = Repairs::NAMES.map(|name| (name, name));
-    value
-        .list("a list of names")?
-        .iter()
-        .try_fold(Repairs::NONE, |repairs, item| {
-            Ok(repairs.with(item.word(&names)?).unwrap_or(repairs))
-        })
-}
-
-/// Reads every `[[task]]`.
-fn read_tasks<'t>(
-    value: Option<Value<'t>>,
-    names: &Names<'_>,
-) -> Result<(Vec<Task>, TaskNames<'t>), TasksetError> {
-    let mut ids = TaskNames::new();
-    let items = value.map_or(Ok(Vec::new()), |value| {
-        value.list("a list of tables [[task]]")
-    })?;
-    let tasks = items
-        .iter()
-        .map(|item| task::read(item, names, &mut ids))
-        .collect::<Result<_, _>>()?;
-    Ok((tasks, ids))
+    let repairs = value.each("a list of names", |item| item.word(&names))?;
+    Ok(repairs
+        .into_iter()
+        .fold(Repairs::NONE, |all, name| all.with(name).unwrap_or(all)))
 }
 
 /// Reads every `[[action]]`, and puts them in the order in which they happen.
 fn read_actions(
-    value: &Value<'_>,
-    platform: &Platform,
+    file: &Table<'_>,
+    names: &Names,
     ids: &TaskNames<'_>,
 ) -> Result<Vec<Action>, TasksetError> {
-    let items = value.list("a list of tables [[action]]")?;
-    let context = action::Context::new(platform, ids, &items);
-    let mut actions = items
-        .iter()
-        .map(|item| context.read(item))
-        .collect::<Result<Vec<_>, _>>()?;
+    let accepted = "a list of tables [[action]]";
+    let Some(value) = file.get("action") else {
+        return Ok(Vec::new());
+    };
+    let items = file.source().note(value.list(accepted))?;
+    let context = action::Context::new(names, ids, &items);
+    let mut actions = value.each(accepted, |item| context.read(item))?;
     actions.sort_by_key(|action| action.at);
     Ok(actions)
 }

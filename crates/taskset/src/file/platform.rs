@@ -2,50 +2,87 @@
 
 use std::path::Path;
 
-use shiftwork_model::{CPUS_MAX, CpuSet, Frequency, Platform, Share};
+use shiftwork_model::{CPUS_MAX, Frequency, Platform, Share};
 
-use crate::cpus::{Names, looks_like_a_name};
+use crate::cpus::Names;
 use crate::error::TasksetError;
 use crate::host;
-use crate::tree::Value;
+use crate::keys::{Key, Takes, may, must, words};
+use crate::tree::{Table, Value};
 
-const KEYS: [&str; 7] = [
-    "cpus",
-    "sets",
-    "clusters",
-    "caches",
-    "capacities",
-    "frequency",
-    "tick-unit",
+pub(crate) static KEYS: [Key; 7] = [
+    must(
+        "cpus",
+        Takes::Either(&[
+            Takes::Whole(1, CPUS_MAX as u32),
+            Takes::Words(|| vec!["host"]),
+        ]),
+        "How many CPUs there are, or \"host\": the CPUs, caches and packages of this machine.",
+    ),
+    may("sets", SETS, "Sets of CPUs by name."),
+    may(
+        "clusters",
+        Takes::List(&Takes::Cpus, 0),
+        "Clusters, for c-* and as the cpusets of dl-*: every CPU in exactly one; default one of all CPUs.",
+    ),
+    may(
+        "caches",
+        Takes::List(&Takes::Cpus, 0),
+        "CPUs that share a cache.",
+    ),
+    may(
+        "capacities",
+        Takes::List(&Takes::Number(0.0, 1.0), 1),
+        "Under dl-*: how fast each CPU is, the fastest 1; default 1 for each.",
+    ),
+    may(
+        "frequency",
+        Takes::Words(|| words(&FREQUENCIES)),
+        "Under dl-*: whether frequencies follow the load; default `fixed`.",
+    ),
+    may(
+        "tick-unit",
+        Takes::Duration,
+        "What time is counted in: all times are whole multiples of it; default 1ns.",
+    ),
 ];
 
-/// Reads the table; a platform that is the host is looked up below `sysfs`.
-pub(super) fn read(value: &Value<'_>, sysfs: &Path) -> Result<Platform, TasksetError> {
-    let mut table = value.table(&KEYS, "a table [platform]")?;
-    table.rename("[platform]".to_string());
-    let mut platform = read_cpus(&table.need("cpus", "cpus = 4")?, sysfs)?;
-    if let Some(sets) = table.get("sets") {
-        read_sets(&sets, &mut platform)?;
-    }
-    let names = Names {
-        cpus: platform.cpus,
-        sets: &platform.sets,
+/// What `sets` takes.
+pub(crate) const SETS: Takes = Takes::Named(&Takes::Cpus);
+
+const FREQUENCIES: [(&str, Frequency); 2] =
+    [("fixed", Frequency::Fixed), ("grub-pa", Frequency::GrubPa)];
+
+/// Reads the table, as far as that is possible; a platform that is the host is looked up below `sysfs`.
+pub(super) fn read(file: &Table<'_>, sysfs: &Path) -> Names {
+    let table = file.need_map("platform", "[platform]", |value| {
+        value.table(&KEYS, "a table [platform]")
+    });
+    let mut table = match table {
+        Ok(table) => table,
+        Err(mistake) => return Names::new(Err(mistake)),
     };
-    let clusters = table.map("clusters", |value| names.clusters(value))?;
-    let caches = table.map("caches", |value| names.groups(value))?;
-    let capacities = table.map("capacities", |value| read_capacities(value, platform.cpus))?;
-    let frequency = table.map("frequency", |value| {
-        value.word(&[("fixed", Frequency::Fixed), ("grub-pa", Frequency::GrubPa)])
-    })?;
-    let tick_unit = table.map("tick-unit", Value::positive_span)?;
-    Ok(Platform {
-        clusters: clusters.unwrap_or_default(),
-        caches: caches.unwrap_or(platform.caches),
-        capacities: capacities.unwrap_or_default(),
-        frequency: frequency.unwrap_or_default(),
-        tick_unit: tick_unit.unwrap_or(platform.tick_unit),
-        ..platform
-    })
+    table.rename("[platform]".to_string());
+    let cpus = table.need_map("cpus", "cpus = 4", |value| read_cpus(value, sysfs));
+    let mut names = Names::new(cpus);
+    names.read_sets(&table);
+    // Mistakes are kept by the table; nothing else depends on what is read here.
+    let clusters = table.map("clusters", |value| names.clusters(value));
+    let caches = table.map("caches", |value| names.groups(value));
+    let capacities = table.map("capacities", |value| read_capacities(value, &names));
+    let frequency = table.map("frequency", |value| value.word(&FREQUENCIES));
+    let tick_unit = table.map("tick-unit", Value::positive_span);
+    let platform = &mut names.platform;
+    platform.clusters = clusters.ok().flatten().unwrap_or_default();
+    if let Ok(Some(caches)) = caches {
+        platform.caches = caches;
+    }
+    platform.capacities = capacities.ok().flatten().unwrap_or_default();
+    platform.frequency = frequency.ok().flatten().unwrap_or_default();
+    if let Ok(Some(unit)) = tick_unit {
+        platform.tick_unit = unit;
+    }
+    names
 }
 
 /// Reads `cpus`: a number, or the machine that this runs on.
@@ -67,38 +104,15 @@ pub(crate) fn read_cpu_count(value: &Value<'_>) -> Result<usize, TasksetError> {
     Ok(value.integer(1, CPUS_MAX as u32)? as usize)
 }
 
-/// Reads named sets; they may redefine what the host calls so.
-pub(crate) fn read_sets(value: &Value<'_>, platform: &mut Platform) -> Result<(), TasksetError> {
-    let table = value.any_table("a table like { little = \"0-1\", big = \"2-3\" }")?;
-    for entry in table.entries() {
-        let name = entry.key();
-        if !looks_like_a_name(&name) || name.trim() != name {
-            return Err(TasksetError::OutOfRange {
-                place: entry.place(),
-                key: value.key(),
-                found: format!("a set called `{name}`"),
-                accepted: "a name that begins with a letter".to_string(),
-            });
-        }
-        let no_names = Default::default();
-        let names = Names {
-            cpus: platform.cpus,
-            sets: &no_names,
-        };
-        let set: CpuSet = names.set(&entry)?;
-        platform.sets.insert(name, set);
-    }
-    Ok(())
-}
-
 /// Reads one capacity per CPU.
-fn read_capacities(value: &Value<'_>, cpus: usize) -> Result<Vec<Share>, TasksetError> {
-    let items = value.list("one capacity per CPU, like [1.0, 0.5]")?;
-    if items.len() != cpus {
-        return Err(value.out_of_range(
-            format!("a list of {}", items.len()),
+fn read_capacities(value: &Value<'_>, names: &Names) -> Result<Vec<Share>, TasksetError> {
+    const ACCEPTED: &str = "one capacity per CPU, like [1.0, 0.5]";
+    let (found, cpus) = (value.list(ACCEPTED)?.len(), names.cpus());
+    if found != cpus {
+        return Err(names.if_sized(value.out_of_range(
+            format!("a list of {found}"),
             format!("one capacity per CPU, {cpus} in all"),
-        ));
+        )));
     }
     let capacity = |item: &Value<'_>| match item.share()? {
         zero if zero.billionths() == 0 => Err(TasksetError::Zero {
@@ -107,5 +121,5 @@ fn read_capacities(value: &Value<'_>, cpus: usize) -> Result<Vec<Share>, Taskset
         }),
         share => Ok(share),
     };
-    items.iter().map(capacity).collect()
+    value.each(ACCEPTED, capacity)
 }

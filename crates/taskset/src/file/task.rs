@@ -5,120 +5,193 @@ use shiftwork_model::{Arrival, Instant, OnOverrun, Phase, Span, Task, Work};
 use super::TaskNames;
 use crate::cpus::Names;
 use crate::error::TasksetError;
+use crate::keys::{Key, Takes, choice, may, must, words};
 use crate::tree::{Table, Value};
 
-const KEYS: [&str; 13] = [
-    "name",
-    "cost",
-    "period",
-    "deadline",
-    "offset",
-    "affinity",
-    "priority",
-    "arrival",
-    "releases",
-    "start-cpu",
-    "work",
-    "on-overrun",
-    "command",
+pub(super) static KEYS: [Key; 13] = [
+    must(
+        "name",
+        Takes::Name,
+        "The name of the task; no other task has it.",
+    ),
+    must(
+        "cost",
+        Takes::Duration,
+        "The worst case of what a job needs of a CPU, and its budget.",
+    ),
+    must(
+        "period",
+        Takes::Duration,
+        "The least separation of releases.",
+    ),
+    may(
+        "deadline",
+        Takes::Duration,
+        "When jobs are due after their release; default the period.",
+    ),
+    may(
+        "offset",
+        Takes::Duration,
+        "When the first job is released; default 0ms.",
+    ),
+    may(
+        "affinity",
+        Takes::Cpus,
+        "The CPUs that the task may use; default all.",
+    ),
+    may(
+        "priority",
+        Takes::Whole(1, shiftwork_model::Priority::LEAST_URGENT.number()),
+        "Under fixed priorities: 1 is the most urgent; default by deadline, after those that have one.",
+    ),
+    may(
+        "arrival",
+        Takes::Words(|| words(&ARRIVALS)),
+        "How jobs are released: every period, or a period and up to one more by the seed; default `periodic`.",
+    ),
+    may(
+        "releases",
+        Takes::List(&Takes::Duration, 0),
+        "The instants of all releases, instead of `arrival`.",
+    ),
+    may(
+        "start-cpu",
+        Takes::Whole(0, shiftwork_model::CPUS_MAX as u32 - 1),
+        "The CPU on which the task is before it first runs.",
+    ),
+    may(
+        "work",
+        Takes::Table(&WORK_KEYS),
+        "What a job really does; default: it runs for its cost.",
+    ),
+    may(
+        "on-overrun",
+        Takes::Words(|| words(&OVERRUNS)),
+        "What happens to a job that needs more than its cost; default `throttle`.",
+    ),
+    may(
+        "command",
+        Takes::List(&Takes::Text, 1),
+        "The program that `run` starts, and its arguments: a path with a slash is relative to this file, a bare \
+         name is looked up in PATH.",
+    ),
+];
+
+static WORK_KEYS: [Key; 3] = [
+    choice(
+        "run",
+        Takes::Either(&[Takes::Duration, Takes::List(&Takes::Duration, 1)]),
+        "How long every job runs, or the least and the most of it.",
+    ),
+    choice(
+        "trace",
+        Takes::List(&Takes::Duration, 1),
+        "How long each job runs, in turns.",
+    ),
+    choice(
+        "phases",
+        Takes::List(&Takes::Table(&PHASE_KEYS), 1),
+        "How a job runs and sleeps by turns.",
+    ),
+];
+
+static PHASE_KEYS: [Key; 2] = [
+    choice("run", Takes::Duration, "For how long it runs."),
+    choice("sleep", Takes::Duration, "For how long it sleeps."),
+];
+
+const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
+
+const OVERRUNS: [(&str, OnOverrun); 3] = [
+    ("throttle", OnOverrun::Throttle),
+    ("continue", OnOverrun::Continue),
+    ("signal", OnOverrun::Signal),
 ];
 
 /// Reads a task and adds its name to `ids`.
 pub(super) fn read<'t>(
     value: &Value<'t>,
-    names: &Names<'_>,
+    names: &Names,
     ids: &mut TaskNames<'t>,
 ) -> Result<Task, TasksetError> {
     let mut table = value.table(&KEYS, "a table [[task]]")?;
     table.rename("a task".to_string());
-    let name = ids.add(&table.need("name", "name = \"imu\"")?)?;
-    table.rename(format!("task `{name}`"));
-    let cost = table.need("cost", "cost = \"500us\"")?.positive_span()?;
-    let period = table.need("period", "period = \"2ms\"")?.positive_span()?;
-    let deadline = read_deadline(&table, name, cost, period)?;
-    let affinity = match table.get("affinity") {
-        Some(value) => names.affinity(&value)?,
-        None => names.all(),
-    };
-    let command = table.map("command", read_command)?;
+    let name = ids.add(&table, "name = \"imu\"");
+    if let Ok(name) = name {
+        table.rename(format!("task `{name}`"));
+    }
+    let cost = table.need_map("cost", "cost = \"500us\"", Value::positive_span);
+    let period = table.need_map("period", "period = \"2ms\"", Value::positive_span);
+    let deadline = read_deadline(&table, name.as_ref().ok(), (&cost, &period));
+    let affinity = table.map("affinity", |value| names.affinity(value));
+    let command = table.map("command", read_command);
+    let offset = table.map("offset", Value::span);
+    let priority = table.map("priority", Value::priority);
+    let arrival = read_arrival(&table, period.as_ref().ok().copied());
+    let start_cpu = table.map("start-cpu", |value| names.cpu(value));
+    let work = table.map("work", read_work);
+    let on_overrun = table.map("on-overrun", |value| value.word(&OVERRUNS));
+    let affinity = affinity?.unwrap_or_else(|| names.all());
     Ok(Task {
-        deadline,
-        offset: table.map("offset", Value::span)?.unwrap_or_default(),
-        priority: table.map("priority", Value::priority)?,
-        arrival: read_arrival(&table, period)?,
-        start_cpu: table.map("start-cpu", |value| value.cpu(names.cpus))?,
-        work: table.map("work", read_work)?.unwrap_or(Work::Cost),
-        on_overrun: table
-            .map("on-overrun", read_on_overrun)?
-            .unwrap_or_default(),
-        command: command.unwrap_or_default(),
-        ..Task::periodic(name, cost, period, affinity)
+        deadline: deadline?,
+        offset: offset?.unwrap_or_default(),
+        priority: priority?,
+        arrival: arrival?,
+        start_cpu: start_cpu?,
+        work: work?.unwrap_or(Work::Cost),
+        on_overrun: on_overrun?.unwrap_or_default(),
+        command: command?.unwrap_or_default(),
+        ..Task::periodic(name?, cost?, period?, affinity)
     })
 }
 
+/// A span of time that was read, or not.
+type Read<'a> = &'a Result<Span, TasksetError>;
+
+/// The deadline, which leaves room for the cost.
 fn read_deadline(
     table: &Table<'_>,
-    name: &str,
-    cost: Span,
-    period: Span,
+    name: Option<&&str>,
+    (cost, period): (Read<'_>, Read<'_>),
 ) -> Result<Span, TasksetError> {
     let written = table.map("deadline", Value::positive_span)?;
+    let (cost, period) = (cost.clone()?, period.clone()?);
     let deadline = written.unwrap_or(period);
     if cost <= deadline {
         return Ok(deadline);
     }
     let culprit = table.get("deadline").or(table.get("cost"));
-    Err(TasksetError::CostAboveDeadline {
+    table.source().note(Err(TasksetError::CostAboveDeadline {
         place: culprit.map_or(table.place(), |value| value.place()),
-        task: name.to_string(),
+        task: name.map_or_else(String::new, |name| (*name).to_string()),
         cost,
         deadline,
-    })
-}
-
-fn read_on_overrun(value: &Value<'_>) -> Result<OnOverrun, TasksetError> {
-    value.word(&[
-        ("throttle", OnOverrun::Throttle),
-        ("continue", OnOverrun::Continue),
-        ("signal", OnOverrun::Signal),
-    ])
+    }))
 }
 
 fn read_command(value: &Value<'_>) -> Result<Vec<String>, TasksetError> {
     let accepted = "a program and its arguments, like [\"./imu\"]";
-    let words = value.list(accepted)?;
-    if words.is_empty() {
-        return Err(value.empty(accepted));
-    }
-    words
-        .iter()
-        .map(|word| Ok(word.text(accepted)?.to_string()))
-        .collect()
+    read_items(value, accepted, |word| Ok(word.text(accepted)?.to_string()))
 }
 
-/// Reads `arrival` or `releases`, whichever is there.
-fn read_arrival(table: &Table<'_>, period: Span) -> Result<Arrival, TasksetError> {
+/// Reads `arrival` or `releases`, whichever is there; without a period, releases are only looked at one by one.
+fn read_arrival(table: &Table<'_>, period: Option<Span>) -> Result<Arrival, TasksetError> {
     if table.get("arrival").is_none() && table.get("releases").is_none() {
         return Ok(Arrival::Periodic);
     }
-    match table.exactly_one(&["arrival", "releases"])? {
-        ("arrival", value) => {
-            value
-                .word(&[("periodic", false), ("sporadic", true)])
-                .map(|sporadic| match sporadic {
-                    true => Arrival::Sporadic,
-                    false => Arrival::Periodic,
-                })
-        }
+    let arrival = match table.exactly_one(&["arrival", "releases"])? {
+        ("arrival", value) => value.word(&ARRIVALS).map(|sporadic| match sporadic {
+            true => Arrival::Sporadic,
+            false => Arrival::Periodic,
+        }),
         (_, value) => read_releases(&value, period).map(Arrival::Releases),
-    }
+    };
+    table.source().note(arrival)
 }
 
-fn read_releases(value: &Value<'_>, period: Span) -> Result<Vec<Instant>, TasksetError> {
-    let items = value.list("a list of durations, like [\"0ms\", \"8ms\"]")?;
-    let mut releases = Vec::with_capacity(items.len());
+fn read_releases(value: &Value<'_>, period: Option<Span>) -> Result<Vec<Instant>, TasksetError> {
     let mut earliest = Instant::ZERO;
-    for item in &items {
+    value.each("a list of durations, like [\"0ms\", \"8ms\"]", |item| {
         let release = item.instant()?;
         if release < earliest {
             return Err(TasksetError::ReleaseTooEarly {
@@ -127,18 +200,18 @@ fn read_releases(value: &Value<'_>, period: Span) -> Result<Vec<Instant>, Taskse
                 earliest: earliest.late_since(Instant::ZERO),
             });
         }
-        releases.push(release);
-        earliest = release + period;
-    }
-    Ok(releases)
+        if let Some(period) = period {
+            earliest = release + period;
+        }
+        Ok(release)
+    })
 }
 
 const WORK: &str = "a table like { run = \"450us\" }, { run = [\"300us\", \"450us\"] }, { trace = \
                     [\"400us\"] } or { phases = [{ run = \"1ms\" }, { sleep = \"2ms\" }] }";
 
 fn read_work(value: &Value<'_>) -> Result<Work, TasksetError> {
-    let keys = ["run", "trace", "phases"];
-    match value.table(&keys, WORK)?.exactly_one(&keys)? {
+    match value.table(&WORK_KEYS, WORK)?.choice(&WORK_KEYS)? {
         ("run", value) if value.is_list() => read_range(&value),
         ("run", value) => value.positive_span().map(Work::Constant),
         ("trace", value) => {
@@ -164,11 +237,10 @@ fn read_items<'t, T>(
     accepted: &'static str,
     read: impl Fn(&Value<'t>) -> Result<T, TasksetError>,
 ) -> Result<Vec<T>, TasksetError> {
-    let items = value.list(accepted)?;
-    if items.is_empty() {
-        return Err(value.empty(accepted));
+    match value.each(accepted, read)? {
+        items if items.is_empty() => Err(value.empty(accepted)),
+        items => Ok(items),
     }
-    items.iter().map(read).collect()
 }
 
 fn read_range(value: &Value<'_>) -> Result<Work, TasksetError> {
@@ -185,12 +257,11 @@ fn read_range(value: &Value<'_>) -> Result<Work, TasksetError> {
 }
 
 fn read_phase(value: &Value<'_>) -> Result<Phase, TasksetError> {
-    let keys = ["run", "sleep"];
     let table = value.table(
-        &keys,
+        &PHASE_KEYS,
         "a phase like { run = \"1ms\" } or { sleep = \"2ms\" }",
     )?;
-    match table.exactly_one(&keys)? {
+    match table.choice(&PHASE_KEYS)? {
         ("run", value) => value.positive_span().map(Phase::Run),
         (_, value) => value.positive_span().map(Phase::Sleep),
     }

@@ -1,11 +1,12 @@
 //! Families of task sets: the tables `[tasks]` and `[[family]]`.
 
-use shiftwork_model::Span;
+use shiftwork_model::{CPUS_MAX, Span};
 
 use super::keep_name;
 use crate::error::TasksetError;
 use crate::file::read_cpu_count;
 use crate::generate::{Deadlines, Distribution, Options, Periods, Shape, Spread, Utilizations};
+use crate::keys::{Key, Takes, may, must, words};
 use crate::tree::{Table, Value};
 
 /// Task sets that are drawn alike, but for their load and the number of CPUs.
@@ -108,56 +109,175 @@ impl Family {
     }
 }
 
-/// What a family may say; what it does not say, `[tasks]` does.
-const DRAW_KEYS: [&str; 15] = [
-    "cpus",
-    "caps",
-    "loads",
-    "cluster-size",
-    "utilizations",
-    "tasks",
-    "tasks-per-cpu",
-    "periods",
-    "granularity",
-    "spread",
-    "deadlines",
-    "affinities",
-    "min-cost",
-    "feasible",
-    "tardiness",
+/// The keys of `[tasks]`.
+pub(super) static SHARED_KEYS: [Key; 15] = draw_keys();
+
+/// The keys of a family; what it does not say, `[tasks]` does.
+pub(super) static KEYS: [Key; 16] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = draw_keys();
+    let name = must(
+        "name",
+        Takes::Name,
+        "What to call the family; no other has this name.",
+    );
+    [name, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o]
+};
+
+const fn draw_keys() -> [Key; 15] {
+    [
+        may(
+            "cpus",
+            NUMBERS,
+            "How many CPUs there are; a row of cells for each.",
+        ),
+        may(
+            "caps",
+            LOADS_TAKES,
+            "Total utilizations in CPUs, a cell for each; or `loads`.",
+        ),
+        may(
+            "loads",
+            LOADS_TAKES,
+            "Total utilizations as shares of the platform, a cell for each; or `caps`.",
+        ),
+        may(
+            "cluster-size",
+            Takes::Whole(1, CPUS_MAX as u32),
+            "How many CPUs are in a cluster; default all.",
+        ),
+        may(
+            "utilizations",
+            Takes::Words(|| words(&methods())),
+            "How the utilizations of tasks are drawn.",
+        ),
+        may(
+            "tasks",
+            Takes::Whole(1, TASKS_MAX),
+            "How many tasks, where the load is shared among them.",
+        ),
+        may(
+            "tasks-per-cpu",
+            Takes::Whole(1, TASKS_MAX),
+            "The same, for each CPU.",
+        ),
+        may(
+            "periods",
+            Takes::List(&Takes::Duration, 2),
+            "The shortest and the longest period.",
+        ),
+        may(
+            "granularity",
+            Takes::Duration,
+            "Periods are multiples of it.",
+        ),
+        may(
+            "spread",
+            Takes::Words(|| words(&Spread::ALL)),
+            "How periods are distributed.",
+        ),
+        may(
+            "deadlines",
+            Takes::Words(|| words(&Deadlines::ALL)),
+            "How deadlines are drawn; default `implicit`.",
+        ),
+        may(
+            "affinities",
+            Takes::Words(|| words(&Shape::all(1))),
+            "What affinities look like; default `global`.",
+        ),
+        may(
+            "min-cost",
+            Takes::Duration,
+            "No cost is below it; default 1ns.",
+        ),
+        may(
+            "feasible",
+            Takes::Boolean,
+            "Whether sets are drawn again until affinities leave room for every task; default false.",
+        ),
+        may(
+            "tardiness",
+            Takes::Boolean,
+            "Whether bounds on tardiness are looked for; default false.",
+        ),
+    ]
+}
+
+const NUMBERS: Takes = Takes::Either(&[
+    Takes::Whole(1, CPUS_MAX as u32),
+    Takes::List(&Takes::Whole(1, CPUS_MAX as u32), 1),
+]);
+
+const LOADS_TAKES: Takes = Takes::Either(&[Takes::List(&LOAD, 1), Takes::Table(&RANGE_KEYS)]);
+
+const LOAD: Takes = Takes::Number(0.0, 1e6);
+
+static RANGE_KEYS: [Key; 3] = [
+    must("from", LOAD, "The first."),
+    must("to", LOAD, "The last, if a step leads to it."),
+    must("step", LOAD, "From one to the next."),
 ];
 
 /// Reads all families; without `[[family]]` there is one, called `tasks`.
 pub(super) fn read(file: &Table<'_>) -> Result<Vec<Family>, TasksetError> {
-    let shared = file.map("tasks", |value| value.table(&DRAW_KEYS, "a table [tasks]"))?;
-    let tables = file.items("family", "a list of tables [[family]]")?;
-    if tables.is_empty() {
-        let Some(shared) = &shared else {
-            return Err(missing(file));
+    let shared = file.map("tasks", |value| {
+        value.table(&SHARED_KEYS, "a table [tasks]")
+    });
+    if !has_families(file) {
+        let Some(shared) = shared? else {
+            return file.source().note(Err(missing(file)));
         };
         let only = Keys {
-            own: shared,
+            own: &shared,
             shared: None,
         };
         return Ok(vec![only.family("tasks".to_owned())?]);
     }
-    let mut keys = vec!["name"];
-    keys.extend(DRAW_KEYS);
+    // Without what is shared, every family would seem to lack keys.
+    let shared = shared?;
     let mut known = Vec::new();
-    let mut families = Vec::new();
-    for value in tables {
-        let mut own = value.table(&keys, "a table [[family]]")?;
-        let name = own.need("name", "name = \"bimodal-light\"")?;
-        let text = name.name("the name of the family")?;
-        keep_name(&mut known, text, &name)?;
-        own.rename(format!("family `{text}`"));
+    file.each("family", "a list of tables [[family]]", |value| {
+        let mut own = value.table(&KEYS, "a table [[family]]")?;
+        let name = own.need_map("name", "name = \"bimodal-light\"", |name| {
+            let text = name.name("the name of the family")?;
+            keep_name(&mut known, text, name)?;
+            Ok(text)
+        });
+        if let Ok(name) = name {
+            own.rename(format!("family `{name}`"));
+        }
         let keys = Keys {
             own: &own,
             shared: shared.as_ref(),
         };
-        families.push(keys.family(text.to_owned())?);
-    }
-    Ok(families)
+        let family = keys.family(String::new());
+        Ok(Family {
+            name: name?.to_owned(),
+            ..family?
+        })
+    })
+}
+
+/// Whether the file has a table [[family]], or something else under that key.
+fn has_families(file: &Table<'_>) -> bool {
+    let families = file.get("family").map(|value| value.list("a list"));
+    families.is_some_and(|families| families.map_or(true, |families| !families.is_empty()))
+}
+
+/// The names of all families; the mistake in the first that has none that can be read.
+pub(super) fn names<'t>(file: &Table<'t>) -> Result<Vec<&'t str>, TasksetError> {
+    let Some(families) = file.get("family").filter(|_| has_families(file)) else {
+        return Ok(vec!["tasks"]);
+    };
+    let accepted = "the name of the family";
+    let families = families.list("a list of tables [[family]]")?;
+    let name = |family: &Value<'t>| {
+        let table = family.any_table("a table [[family]]")?;
+        table
+            .need("name", "name = \"bimodal-light\"")?
+            .name(accepted)
+    };
+    families.iter().map(name).collect()
 }
 
 fn missing(file: &Table<'_>) -> TasksetError {
@@ -176,24 +296,21 @@ struct Keys<'a, 't> {
 }
 
 impl<'t> Keys<'_, 't> {
-    fn get(&self, key: &str) -> Option<Value<'t>> {
-        let shared = || self.shared.and_then(|shared| shared.get(key));
-        self.own.get(key).or_else(shared)
-    }
-
     fn map<T>(
         &self,
         key: &str,
         read: impl FnOnce(&Value<'t>) -> Result<T, TasksetError>,
     ) -> Result<Option<T>, TasksetError> {
-        self.get(key).map(|value| read(&value)).transpose()
+        self.holder(&[key]).map(key, read)
     }
 
-    fn need(&self, key: &'static str, example: &'static str) -> Result<Value<'t>, TasksetError> {
-        match self.get(key) {
-            Some(value) => Ok(value),
-            None => self.own.need(key, example),
-        }
+    fn need_map<T>(
+        &self,
+        key: &'static str,
+        example: &'static str,
+        read: impl FnOnce(&Value<'t>) -> Result<T, TasksetError>,
+    ) -> Result<T, TasksetError> {
+        self.holder(&[key]).need_map(key, example, read)
     }
 
     /// The table in which one of the keys stands; the family's own goes before the shared one.
@@ -206,32 +323,38 @@ impl<'t> Keys<'_, 't> {
     }
 
     fn family(&self, name: String) -> Result<Family, TasksetError> {
-        let cpus = read_numbers(&self.need("cpus", "cpus = 4")?, read_cpu_count)?;
+        let cpus = self.need_map("cpus", "cpus = 4", |value| {
+            read_numbers(value, read_cpu_count)
+        });
+        let fewest = match &cpus {
+            Ok(cpus) => cpus.iter().copied().min().unwrap_or(1),
+            Err(_) => CPUS_MAX,
+        };
         let cluster = self.map("cluster-size", |value| {
-            let most = cpus.iter().copied().min().unwrap_or(1);
-            Ok(value.integer(1, most as u32)? as usize)
-        })?;
-        let clusters_of = cluster.unwrap_or(usize::MAX);
+            Ok(value.integer(1, fewest as u32)? as usize)
+        });
+        let size = cluster.clone();
         let shape = self.map("affinities", |value| {
-            let size = |cpus: &[usize]| clusters_of.min(cpus.iter().copied().min().unwrap_or(1));
-            read_shape(value, size(&cpus), cluster.is_some())
-        })?;
+            let size = size?;
+            read_shape(value, size.unwrap_or(fewest), size.is_some())
+        });
+        let (loads, draw, periods) = (self.loads(), self.draw(), self.periods());
+        let deadlines = self.map("deadlines", |value| value.word(&Deadlines::ALL));
+        let min_cost = self.map("min-cost", Value::positive_span);
+        let [feasible, tardiness] =
+            ["feasible", "tardiness"].map(|key| self.map(key, Value::boolean));
         Ok(Family {
             name,
-            loads: self.loads()?,
-            draw: self.draw()?,
-            periods: self.periods()?,
-            deadlines: self
-                .map("deadlines", |value| value.word(&Deadlines::ALL))?
-                .unwrap_or(Deadlines::Implicit),
-            shape: shape.unwrap_or(Shape::Global),
-            min_cost: self
-                .map("min-cost", Value::positive_span)?
-                .unwrap_or(Span::from_ns(1)),
-            feasible: self.map("feasible", Value::boolean)?.unwrap_or(false),
-            tardiness: self.map("tardiness", Value::boolean)?.unwrap_or(false),
-            cpus,
-            cluster,
+            loads: loads?,
+            draw: draw?,
+            periods: periods?,
+            deadlines: deadlines?.unwrap_or(Deadlines::Implicit),
+            shape: shape?.unwrap_or(Shape::Global),
+            min_cost: min_cost?.unwrap_or(Span::from_ns(1)),
+            feasible: feasible?.unwrap_or(false),
+            tardiness: tardiness?.unwrap_or(false),
+            cpus: cpus?,
+            cluster: cluster?,
         })
     }
 
@@ -242,20 +365,14 @@ impl<'t> Keys<'_, 't> {
             "caps" => Load::Cap,
             _ => Load::Share,
         };
-        Ok(read_thousandths(&value)?.into_iter().map(load).collect())
+        let read = self.own.source().note(read_thousandths(&value));
+        Ok(read?.into_iter().map(load).collect())
     }
 
     fn draw(&self) -> Result<Draw, TasksetError> {
-        let value = self.need("utilizations", "utilizations = \"uniform-medium\"")?;
-        let words: Vec<(&'static str, Method)> = Distribution::ALL
-            .iter()
-            .map(|&(name, one)| (name, Method::UntilCap(one)))
-            .chain([
-                ("randfixedsum", Method::RandFixedSum),
-                ("uunifast-discard", Method::UUniFastDiscard),
-            ])
-            .collect();
-        Ok(match value.word(&words)? {
+        let example = "utilizations = \"uniform-medium\"";
+        let method = self.need_map("utilizations", example, |value| value.word(&methods()));
+        Ok(match method? {
             Method::UntilCap(distribution) => Draw::UntilCap(distribution),
             Method::RandFixedSum => Draw::RandFixedSum(self.count()?),
             Method::UUniFastDiscard => Draw::UUniFastDiscard(self.count()?),
@@ -265,7 +382,7 @@ impl<'t> Keys<'_, 't> {
     fn count(&self) -> Result<Count, TasksetError> {
         const WAYS: [&str; 2] = ["tasks", "tasks-per-cpu"];
         let (key, value) = self.holder(&WAYS).exactly_one(&WAYS)?;
-        let number = value.integer(1, TASKS_MAX)? as usize;
+        let number = self.own.source().note(value.integer(1, TASKS_MAX))? as usize;
         Ok(match key {
             "tasks" => Count::Tasks(number),
             _ => Count::PerCpu(number),
@@ -278,15 +395,15 @@ impl<'t> Keys<'_, 't> {
         let both = self.map("periods", |value| match &value.list(BOTH)?[..] {
             [shortest, longest] => Ok((shortest.positive_span()?, longest.positive_span()?)),
             items => Err(value.out_of_range(format!("a list of {}", items.len()), BOTH.to_owned())),
-        })?;
-        let (shortest, longest) = both.unwrap_or((usual.shortest, usual.longest));
-        let granularity = self.map("granularity", Value::positive_span)?;
-        let spread = self.map("spread", |value| value.word(&Spread::ALL))?;
+        });
+        let granularity = self.map("granularity", Value::positive_span);
+        let spread = self.map("spread", |value| value.word(&Spread::ALL));
+        let (shortest, longest) = both?.unwrap_or((usual.shortest, usual.longest));
         Ok(Periods {
             shortest,
             longest,
-            granularity: granularity.unwrap_or(usual.granularity),
-            spread: spread.unwrap_or(usual.spread),
+            granularity: granularity?.unwrap_or(usual.granularity),
+            spread: spread?.unwrap_or(usual.spread),
         })
     }
 }
@@ -296,6 +413,18 @@ enum Method {
     UntilCap(Distribution),
     RandFixedSum,
     UUniFastDiscard,
+}
+
+/// The ways to draw utilizations, by name.
+fn methods() -> Vec<(&'static str, Method)> {
+    let one_by_one = Distribution::ALL.iter();
+    one_by_one
+        .map(|&(name, one)| (name, Method::UntilCap(one)))
+        .chain([
+            ("randfixedsum", Method::RandFixedSum),
+            ("uunifast-discard", Method::UUniFastDiscard),
+        ])
+        .collect()
 }
 
 const TASKS_MAX: u32 = 100_000;
@@ -324,11 +453,10 @@ fn read_numbers(
     if !value.is_list() {
         return Ok(vec![read(value)?]);
     }
-    let items = value.list("a number or a list of numbers")?;
-    if items.is_empty() {
-        return Err(value.empty("one number at least"));
+    match value.each("a number or a list of numbers", read)? {
+        items if items.is_empty() => Err(value.empty("one number at least")),
+        items => Ok(items),
     }
-    items.iter().map(read).collect()
 }
 
 const LOADS: &str = "loads like [1, 1.5, 2], or { from = 1, to = 32, step = 0.5 }";
@@ -339,13 +467,16 @@ const LOADS_MAX: u32 = 10_000;
 /// A list of decimal fractions, or a range with both ends.
 fn read_thousandths(value: &Value<'_>) -> Result<Vec<u32>, TasksetError> {
     if value.is_table() {
-        let range = value.table(&["from", "to", "step"], LOADS)?;
+        let range = value.table(&RANGE_KEYS, LOADS)?;
         let [from, to, step] = [
-            range.need("from", "from = 1")?,
-            range.need("to", "to = 32")?,
-            range.need("step", "step = 1")?,
+            range.need("from", "from = 1"),
+            range.need("to", "to = 32"),
+            range.need("step", "step = 1"),
         ];
-        let [first, last, by] = [from.thousandths()?, to.thousandths()?, step.thousandths()?];
+        let (from, to, step) = (from?, to?, step?);
+        let [first, last, by] =
+            [&from, &to, &step].map(|value| range.source().note(value.thousandths()));
+        let (first, last, by) = (first?, last?, by?);
         if first > last {
             return Err(to.out_of_range(to.describe(), "`from` or more".to_owned()));
         }
@@ -357,9 +488,8 @@ fn read_thousandths(value: &Value<'_>) -> Result<Vec<u32>, TasksetError> {
         }
         return Ok((first..=last).step_by(by as usize).collect());
     }
-    let items = value.list(LOADS)?;
-    if items.is_empty() {
-        return Err(value.empty(LOADS));
+    match value.each(LOADS, Value::thousandths)? {
+        items if items.is_empty() => Err(value.empty(LOADS)),
+        items => Ok(items),
     }
-    items.iter().map(Value::thousandths).collect()
 }

@@ -10,8 +10,10 @@ mod family;
 use shiftwork_model::Span;
 
 use crate::error::TasksetError;
+use crate::keys::{Environment, Key, Takes, may, must};
+use crate::kind::Kind;
 use crate::place::Place;
-use crate::tree::{Table, Value, parse};
+use crate::tree::{Source, Table, Value};
 
 pub use contender::{Affinities, Contender, Criterion, Packing};
 pub use family::{Count, Draw, Family, Load};
@@ -37,43 +39,97 @@ pub struct StudyFile {
     pub contenders: Vec<Contender>,
 }
 
-const KEYS: [&str; 9] = [
-    "name",
-    "seed",
-    "sets",
-    "max-steps",
-    "quantum",
-    "overheads",
-    "tasks",
-    "family",
-    "policy",
+/// The keys of a study file.
+pub(crate) static KEYS: [Key; 9] = [
+    must("name", Takes::Name, "The name of the study."),
+    may(
+        "seed",
+        Takes::Whole(0, u32::MAX),
+        "The seed of all random numbers; default 0.",
+    ),
+    must(
+        "sets",
+        Takes::Whole(1, u32::MAX),
+        "How many task sets are drawn for each cell.",
+    ),
+    may(
+        "max-steps",
+        Takes::Whole(1, u32::MAX),
+        "How many steps each test may take before it gives up; default 200000.",
+    ),
+    may(
+        "quantum",
+        Takes::Duration,
+        "The quantum of quantum-driven policies.",
+    ),
+    may(
+        "overheads",
+        Takes::Name,
+        "The path of an overhead file, relative to this file, or \"none\"; default none.",
+    ),
+    may(
+        "tasks",
+        Takes::Table(&family::SHARED_KEYS),
+        "What all families share; without [[family]] the only family.",
+    ),
+    may(
+        "family",
+        Takes::List(&Takes::Table(&family::KEYS), 0),
+        "Families of task sets; what one does not say, [tasks] does.",
+    ),
+    must(
+        "policy",
+        Takes::List(&Takes::Table(&contender::KEYS), 1),
+        "The policies that are asked about, each with its options.",
+    ),
 ];
 
 /// How much each test may do where a file says nothing: the exact tests of small sets end by then, and the
 /// rest of large ones is left unknown soon.
 const STEPS: u64 = 200_000;
 
-/// Reads a study file.
+/// Reads a study file, which may name any policies and tests.
 ///
 /// # Errors
-/// The first thing that is wrong, with its place and with what would be accepted.
+/// Everything that is wrong, each mistake with its place and with what would be accepted.
 pub fn read(text: &str) -> Result<StudyFile, TasksetError> {
-    let tree = parse(text)?;
-    let file = Table::root(text, &tree, "a study file", &KEYS)?;
-    let name = file.need("name", "name = \"G-EDF or P-EDF\"")?;
-    let sets = file.need("sets", "sets = 1000")?;
-    let families = family::read(&file)?;
-    let names: Vec<&str> = families.iter().map(|one| one.name.as_str()).collect();
-    let contenders = contender::read(&file, &names)?;
+    read_in(text, &Environment::default())
+}
+
+/// As [`read`], with policies and tests that `environment` knows.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_in(text: &str, environment: &Environment<'_>) -> Result<StudyFile, TasksetError> {
+    let source = Source::parse(text)?;
+    source.finish(read_file(&source, environment))
+}
+
+fn read_file<'t>(
+    source: &'t Source<'t>,
+    environment: &Environment<'_>,
+) -> Result<StudyFile, TasksetError> {
+    let file = source.root(Kind::Study)?;
+    let name = file.need_map("name", "name = \"G-EDF or P-EDF\"", |value| {
+        value.name("the name of the study")
+    });
+    let sets = file.need_map("sets", "sets = 1000", |value| value.integer(1, u32::MAX));
+    let families = family::read(&file);
+    let names = family::names(&file);
+    let contenders = contender::read(&file, &names, environment);
+    let seed = count(&file, "seed", 0, 0);
+    let steps = count(&file, "max-steps", 1, STEPS);
+    let quantum = file.map("quantum", Value::positive_span);
+    let overheads = overheads(&file);
     Ok(StudyFile {
-        name: name.name("the name of the study")?.to_owned(),
-        seed: count(&file, "seed", 0, 0)?,
-        sets: u64::from(sets.integer(1, u32::MAX)?),
-        steps: count(&file, "max-steps", 1, STEPS)?,
-        quantum: file.map("quantum", Value::positive_span)?,
-        overheads: overheads(&file)?.flatten(),
-        families,
-        contenders,
+        name: name?.to_owned(),
+        seed: seed?,
+        sets: u64::from(sets?),
+        steps: steps?,
+        quantum: quantum?,
+        overheads: overheads?.flatten(),
+        families: families?,
+        contenders: contenders?,
     })
 }
 

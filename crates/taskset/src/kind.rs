@@ -1,0 +1,108 @@
+//! What kind of TOML file a text is.
+
+use core::fmt;
+
+use crate::keys::{Key, names};
+use crate::{daemon, file, overheads, scenario, study};
+
+/// A kind of TOML file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Platform, scheduler, tasks and timed changes.
+    TaskSet,
+    /// A policy, tasks, and events with what should run after each.
+    Scenario,
+    /// Families of task sets, and policies to ask about each.
+    Study,
+    /// What scheduling costs.
+    Overheads,
+    /// The configuration of the daemon.
+    Daemon,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::TaskSet,
+        Self::Scenario,
+        Self::Study,
+        Self::Overheads,
+        Self::Daemon,
+    ];
+
+    /// The name, as `shiftwork schema` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TaskSet => "task-set",
+            Self::Scenario => "scenario",
+            Self::Study => "study",
+            Self::Overheads => "overheads",
+            Self::Daemon => "daemon",
+        }
+    }
+
+    /// What to do with such a file.
+    pub(crate) const fn usage(self) -> &'static str {
+        match self {
+            Self::TaskSet => "use `shiftwork analyze`, `shiftwork simulate` or `shiftwork run`",
+            Self::Scenario => "use `shiftwork scenario`",
+            Self::Study => "use `shiftwork study run`",
+            Self::Overheads => {
+                "name it with --overheads of `shiftwork analyze` or `shiftwork simulate`, or as \
+                 `overheads` in a task-set or study file"
+            }
+            Self::Daemon => "use `shiftwork agent --config`",
+        }
+    }
+
+    /// The keys at the top of such a file.
+    pub(crate) const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::TaskSet => &file::KEYS,
+            Self::Scenario => &scenario::KEYS,
+            Self::Study => &study::KEYS,
+            Self::Overheads => &overheads::FILE_KEYS,
+            Self::Daemon => &daemon::KEYS,
+        }
+    }
+
+    /// Keys at the top that only such a file has, and that it hardly does without.
+    const fn telling(self) -> &'static [&'static str] {
+        match self {
+            Self::TaskSet => &["platform", "scheduler"],
+            Self::Scenario => &["step"],
+            Self::Study => &["tasks", "family"],
+            Self::Overheads => &["worst", "average"],
+            Self::Daemon => &["limits", "guarantee", "own-share", "group"],
+        }
+    }
+
+    /// The kind of file that a text with these keys at its top is rather than this one.
+    pub(crate) fn instead(self, found: &[&str]) -> Option<Self> {
+        let has = |kind: Self| kind.telling().iter().any(|key| found.contains(key));
+        let takes_all = |kind: Self| {
+            let known = names(kind.keys());
+            found.iter().all(|key| known.contains(key))
+        };
+        if found.is_empty() || has(self) || takes_all(self) {
+            return None;
+        }
+        let others = || Self::ALL.into_iter().filter(|&kind| kind != self);
+        others()
+            .find(|&kind| has(kind))
+            .or_else(|| others().find(|&kind| takes_all(kind)))
+    }
+}
+
+impl fmt::Display for Kind {
+    /// As messages call it, with its article.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TaskSet => "a task-set file",
+            Self::Scenario => "a scenario file",
+            Self::Study => "a study file",
+            Self::Overheads => "an overhead file",
+            Self::Daemon => "a configuration of the daemon",
+        })
+    }
+}
