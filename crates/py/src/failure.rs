@@ -4,7 +4,7 @@ use pyo3::{PyErr, import_exception};
 use shiftwork_client::{Error as Denial, Failure as Unanswered};
 use shiftwork_policy::PolicyError as Refusal;
 use shiftwork_study::StudyError as Failure;
-use shiftwork_taskset::{Place, TasksetError};
+use shiftwork_taskset::TasksetError;
 use shiftwork_verbs::analyze::QuestionError;
 
 import_exception!(shiftwork.errors, AgentError);
@@ -19,21 +19,27 @@ pub fn wrong(message: String) -> PyErr {
     InputError::new_err(message)
 }
 
-/// A text or options that were refused, with the place if there is one.
+/// A text or options that were refused, with all mistakes and their places.
 pub fn refused(error: &TasksetError) -> PyErr {
-    match parted(error) {
-        (detail, Some(place)) => InputError::new_err((detail, place.line, place.column)),
-        (detail, None) => wrong(detail),
-    }
+    input_error(error, None)
 }
 
-/// The message without its place, and the place.
-fn parted(error: &TasksetError) -> (String, Option<Place>) {
-    let text = error.to_string();
-    let place = error.place();
-    let detail =
-        place.and_then(|place| text.strip_prefix(&format!("{place}: ")).map(str::to_owned));
-    (detail.unwrap_or(text), place)
+/// A mistake: what it is, line and column.
+type Mistake = (String, Option<u32>, Option<u32>);
+
+/// The error of all mistakes in a text, which is that of a file if it has a path.
+fn input_error(error: &TasksetError, path: Option<String>) -> PyErr {
+    let mut mistakes = error.mistakes().iter().map(|mistake| {
+        let place = mistake.place();
+        (
+            mistake.detail(),
+            place.map(|place| place.line),
+            place.map(|place| place.column),
+        )
+    });
+    let (detail, line, column) = mistakes.next().unwrap_or_default();
+    let others: Vec<Mistake> = mistakes.collect();
+    InputError::new_err((detail, line, column, path, others))
 }
 
 /// A policy that there is not, or that does not take the task set.
@@ -49,15 +55,10 @@ pub fn question(error: &QuestionError) -> PyErr {
 /// What is wrong with a study, or with the folder of one.
 pub fn study(error: Failure) -> PyErr {
     match error {
-        Failure::File { path, error } => {
-            let (detail, place) = parted(&error);
-            let (line, column) =
-                place.map_or((None, None), |place| (Some(place.line), Some(place.column)));
-            InputError::new_err((detail, line, column, path))
-        }
+        Failure::File { path, error } => input_error(&error, Some(path)),
         Failure::Policy { .. }
         | Failure::NoOverheads { .. }
-        | Failure::Test { .. }
+        | Failure::Unsuitable { .. }
         | Failure::Draw { .. } => wrong(error.to_string()),
         error => StudyError::new_err(error.to_string()),
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use shiftwork_model::{Arrival, CapacitySum, Task};
+use shiftwork_taskset::read_in;
+use shiftwork_verbs::catalogue;
 
 use crate::failure::refused;
 
@@ -27,7 +29,8 @@ impl TaskSet {
     /// Reads the text of a task-set file.
     #[staticmethod]
     fn read(text: &str) -> PyResult<Self> {
-        let set = shiftwork_taskset::read(text).map_err(|error| refused(&error))?;
+        let environment = catalogue::environment();
+        let set = read_in(text, &environment).map_err(|error| refused(&error))?;
         Ok(Self(Arc::new(set)))
     }
 

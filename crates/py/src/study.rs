@@ -11,9 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use shiftwork_study::{
     Batch, Options, Plan, Progress, Remark, Results, Shard, Store, StudyError, Work, chunks,
-    conclude, keep, part, run,
+    conclude, keep, part, read, run,
 };
-use shiftwork_taskset::study;
 
 use crate::failure::{refused, study as failed, wrong};
 use crate::wait::{interruptible, watched};
@@ -40,7 +39,7 @@ impl Study {
         files: Option<BTreeMap<String, String>>,
         sets: Option<u64>,
     ) -> PyResult<Self> {
-        let mut file = study::read(text).map_err(|error| refused(&error))?;
+        let mut file = read(text).map_err(|error| refused(&error))?;
         file.sets = sets.unwrap_or(file.sets);
         let mut seen = BTreeMap::new();
         let mut text_of = |path: &Path| {

@@ -160,10 +160,20 @@ def test_a_mistake_in_a_text_has_a_place() -> None:
         sw.loads('[platform]\ncpus = 2\n[[task]]\nname = "a"\ncost = "1ms"\nperod = "2ms"\n')
     error = caught.value
     assert (error.line, error.column, error.path) == (6, 1, None)
-    assert str(error).startswith("line 6, column 1: `task` has no key `perod`; accepted: name, cost, period")
+    assert str(error).startswith("line 6, column 1: `task` has no key `perod`; did you mean `period`? accepted: name, cost")
     assert isinstance(error, sw.ShiftworkError) and isinstance(error, ValueError)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.line, again.column) == (str(error), 6, 1)
+
+
+def test_all_mistakes_of_a_text_are_raised_in_its_order() -> None:
+    with pytest.raises(sw.InputError) as caught:
+        sw.loads('[platform]\ncpus = 0\n[scheduler]\npolicy = "g-efd"\n[[task]]\nname = "a"\ncost = 1\nperiod = "2ms"\n')
+    error = caught.value
+    assert [(line, column) for _, line, column in error.mistakes] == [(2, 8), (4, 10), (7, 8)]
+    assert len(str(error).splitlines()) == 3
+    assert "did you mean `g-edf`?" in error.others[0][0]
+    assert pickle.loads(pickle.dumps(error)).mistakes == error.mistakes
 
 
 def test_a_mistake_in_a_file_has_a_path(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ pub enum StudyError {
     Read { path: String, problem: String },
     /// A study or overhead file says something wrong.
     File { path: String, error: TasksetError },
-    /// A contender names a policy that does not exist, or of which no test speaks.
+    /// A contender names a policy that does not exist, or a test that does not speak of it.
     Policy {
         path: String,
         contender: String,
@@ -30,12 +30,12 @@ pub enum StudyError {
         policy: String,
         known: Vec<String>,
     },
-    /// A contender names a test that does not exist, or does not speak of its policy.
-    Test {
+    /// A contender does not take the task sets of a family.
+    Unsuitable {
         path: String,
         contender: String,
-        test: String,
-        known: Vec<String>,
+        family: String,
+        problem: String,
     },
     /// No task set of a cell can be drawn.
     Draw { cell: String, error: TasksetError },
@@ -86,15 +86,16 @@ impl fmt::Display for StudyError {
                  study (there are: {})",
                 list(known)
             ),
-            Self::Test {
+            Self::Unsuitable {
                 path,
                 contender,
-                test,
-                known,
+                family,
+                problem,
             } => write!(
                 f,
-                "{path}: policy `{contender}`: no test `{test}` speaks of it; there are {}",
-                list(known)
+                "{path}: policy `{contender}` cannot be asked about all task sets of family `{family}`: {problem}; or \
+                 leave the family out of its `families`, or give it all CPUs with `affinities = \"ignored\"` where \
+                 affinities are in the way"
             ),
             Self::Draw { cell, error } => write!(f, "{cell}: {error}"),
             Self::Foreign { path } => write!(

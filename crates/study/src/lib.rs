@@ -33,7 +33,7 @@ mod work;
 pub use curves::{Figure, figures, page};
 pub use elsewhere::{chunks, keep};
 pub use error::StudyError;
-pub use plan::{Cell, Contender, Files, Kind, Plan, Question};
+pub use plan::{Cell, Contender, Files, Kind, Plan, Question, read};
 pub use results::{PARTIAL, RESULTS, Results, Row};
 pub use run::{Options, Outcome, Progress, conclude, run};
 pub use store::{Remark, Store, name_of};

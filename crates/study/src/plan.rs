@@ -1,5 +1,6 @@
 //! A study, ready to be run: its cells, its questions, and what it needs from files.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -7,10 +8,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use shiftwork_analysis::verdicts::{Criterion, Rule, TESTS};
-use shiftwork_model::{Overheads, Span};
+use shiftwork_model::{Affinity, Overheads, Span, TaskSet, nearest_name};
 use shiftwork_policy::registry::{self, Entry};
+use shiftwork_taskset::generate::every_affinity;
 use shiftwork_taskset::overheads::{self, OverheadFile, Use};
 use shiftwork_taskset::study::{self, Affinities, Family, Load, StudyFile};
+use shiftwork_taskset::{Environment, TasksetError};
 
 use crate::error::StudyError;
 
@@ -85,6 +88,50 @@ impl Kind {
     }
 }
 
+/// Reads a study file, which may name the policies and tests that there are.
+///
+/// # Errors
+/// Everything that is wrong, each mistake with its place.
+pub fn read(text: &str) -> Result<StudyFile, TasksetError> {
+    let environment = Environment {
+        policy: &|name| known_policy(name).map(drop),
+        test: &|policy, test| known_test(known_policy(policy)?.1, test),
+        ..Environment::default()
+    };
+    study::read_in(text, &environment)
+}
+
+/// The policy of this name, and how it schedules; otherwise the message for people.
+fn known_policy(name: &str) -> Result<(&'static Entry, Rule), String> {
+    let entry = registry::find(name).map_err(|error| error.to_string())?;
+    let rule = Rule::of_policy(entry.name);
+    let rule = rule.ok_or_else(|| format!("no test speaks of the policy `{}`", entry.name))?;
+    Ok((entry, rule))
+}
+
+/// That a test of this name speaks of a policy of this rule; otherwise the message for people.
+fn known_test(rule: Rule, name: &str) -> Result<(), String> {
+    let rule = as_tested(rule);
+    let mut known: Vec<&str> = TESTS
+        .iter()
+        .filter(|test| test.speaks_of(rule))
+        .map(|test| test.name)
+        .collect();
+    known.dedup();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let meant = nearest_name(name, known.iter().copied());
+    let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+    let known = match known.is_empty() {
+        true => "none".to_owned(),
+        false => known.join(" "),
+    };
+    Err(format!(
+        "no test `{name}` speaks of it; {meant}there are {known}"
+    ))
+}
+
 /// Results of different numbers are not put together: raise it when answers change for the same study file.
 const ENGINE: u32 = 1;
 
@@ -95,7 +142,7 @@ impl Plan {
     /// If a file cannot be read or says something wrong, or no task set of a cell can be drawn.
     pub fn load(path: &Path) -> Result<Self, StudyError> {
         let text = fs::read_to_string(path).map_err(|error| unread(path, &error))?;
-        let file = study::read(&text).map_err(|error| StudyError::File {
+        let file = read(&text).map_err(|error| StudyError::File {
             path: path.display().to_string(),
             error,
         })?;
@@ -140,7 +187,7 @@ impl Plan {
             contenders,
             questions,
         };
-        plan.check()?;
+        plan.check(path)?;
         plan.file.name = plan.file.name.trim().to_owned();
         Ok(plan)
     }
@@ -179,11 +226,53 @@ impl Plan {
         short_digest(all.as_bytes())
     }
 
-    /// Draws the first set of each cell, so that mistakes are found before anything is run.
-    fn check(&self) -> Result<(), StudyError> {
-        self.cells
-            .iter()
-            .try_for_each(|cell| self.draw(cell, 0).map(|_| ()))
+    /// Draws the first set of each cell, and looks whether the contenders take all that can be drawn, so that
+    /// mistakes are found before anything is run.
+    fn check(&self, path: &Path) -> Result<(), StudyError> {
+        for cell in &self.cells {
+            self.draw(cell, 0)?;
+        }
+        for cell in self.first_cells() {
+            self.check_suitable(cell, path)?;
+        }
+        Ok(())
+    }
+
+    /// Of each family and number of CPUs the first cell; they differ in nothing but the load.
+    fn first_cells(&self) -> impl Iterator<Item = &Cell> {
+        let alike = |a: &&Cell, b: &&Cell| (a.family, a.cpus) == (b.family, b.cpus);
+        let cells = self.cells.iter().enumerate();
+        cells.filter_map(move |(place, cell)| {
+            let before = place.checked_sub(1).map(|place| &self.cells[place]);
+            match before {
+                Some(before) if alike(&before, &cell) => None,
+                _ => Some(cell),
+            }
+        })
+    }
+
+    /// That every contender that is asked takes every set of a cell: a set that it refuses would count as one
+    /// that it cannot schedule.
+    fn check_suitable(&self, cell: &Cell, path: &Path) -> Result<(), StudyError> {
+        let family = self.family(cell);
+        let options = family.options(cell.cpus, cell.load);
+        let drawn = self.finished(family, cell.cpus, every_affinity(&options));
+        for (place, contender) in self.contenders.iter().enumerate() {
+            let is_asked = |&asked: &usize| self.questions[asked].contender == place;
+            if !cell.asked.iter().any(is_asked) {
+                continue;
+            }
+            let set = contender.given(&drawn);
+            if let Err(error) = contender.entry.build(&set) {
+                return Err(StudyError::Unsuitable {
+                    path: path.display().to_string(),
+                    contender: contender.file.label.clone(),
+                    family: family.name.clone(),
+                    problem: error.to_string(),
+                });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -258,10 +347,10 @@ fn contender(
         contender: one.label.clone(),
         problem,
     };
-    let entry = registry::find(&one.policy).map_err(|error| refused(error.to_string()))?;
-    let rule =
-        Rule::of_policy(entry.name).ok_or_else(|| refused("no test speaks of it".to_owned()))?;
-    check_tests(one, rule, path)?;
+    let (entry, rule) = known_policy(&one.policy).map_err(refused)?;
+    for test in &one.tests {
+        known_test(rule, test).map_err(refused)?;
+    }
     let overheads = one.overheads.as_ref().unwrap_or(&file.overheads);
     let [worst, average] = match overheads {
         Some(name) => {
@@ -286,24 +375,6 @@ fn as_tested(rule: Rule) -> Rule {
         Rule::InQuanta => Rule::of_policy("g-edf").unwrap_or(rule),
         other => other,
     }
-}
-
-fn check_tests(one: &study::Contender, rule: Rule, path: &Path) -> Result<(), StudyError> {
-    let rule = as_tested(rule);
-    let speaking = || TESTS.iter().filter(|test| test.speaks_of(rule));
-    for test in &one.tests {
-        if !speaking().any(|known| known.name == test) {
-            let mut known: Vec<String> = speaking().map(|test| test.name.to_owned()).collect();
-            known.dedup();
-            return Err(StudyError::Test {
-                path: path.display().to_string(),
-                contender: one.label.clone(),
-                test: test.clone(),
-                known,
-            });
-        }
-    }
-    Ok(())
 }
 
 /// The worst and the average overheads of a contender.
@@ -355,5 +426,16 @@ impl Contender {
     /// Whether it takes all CPUs to be allowed.
     pub fn ignores_affinities(&self) -> bool {
         self.file.affinities == Affinities::Ignored
+    }
+
+    /// The task set as the contender is given it: with the affinities that were drawn, or with all CPUs.
+    pub fn given<'s>(&self, set: &'s TaskSet) -> Cow<'s, TaskSet> {
+        if !self.ignores_affinities() {
+            return Cow::Borrowed(set);
+        }
+        let mut wide = set.clone();
+        let all = Affinity::new(wide.platform.all()).expect("a platform has a CPU");
+        wide.tasks.iter_mut().for_each(|task| task.affinity = all);
+        Cow::Owned(wide)
     }
 }

@@ -5,6 +5,7 @@ use shiftwork_analysis::verdicts::{Answer, Criterion, Question, decide};
 use shiftwork_model::{Affinity, Instant, Span, TaskSet};
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::generate::{Key, clusters_of, generate};
+use shiftwork_taskset::study::Family;
 use shiftwork_trace::Counters;
 
 use crate::binding::bindings;
@@ -25,17 +26,22 @@ impl Plan {
             index,
         };
         let drawn = generate(&family.options(cell.cpus, cell.load), key);
-        let mut set = drawn.map_err(|error| StudyError::Draw {
+        let set = drawn.map_err(|error| StudyError::Draw {
             cell: self.name_of(cell),
             error,
         })?;
+        Ok(self.finished(family, cell.cpus, set))
+    }
+
+    /// A task set of a family with what the study says of its platform and scheduler.
+    pub(crate) fn finished(&self, family: &Family, cpus: usize, mut set: TaskSet) -> TaskSet {
         if let Some(size) = family.cluster {
-            let clusters = clusters_of(size, cell.cpus);
+            let clusters = clusters_of(size, cpus);
             set.platform.caches.clone_from(&clusters);
             set.platform.clusters = clusters;
         }
         set.scheduler.quantum = self.file.quantum;
-        Ok(set)
+        set
     }
 
     /// What is known of the task set of this index, question by question, as [`Cell::asked`] lists them.
@@ -82,16 +88,7 @@ impl Plan {
         index: u64,
         goes_on: &impl Fn() -> bool,
     ) -> Option<Vec<Reply>> {
-        let mut wide;
-        let set = match contender.ignores_affinities() {
-            true => {
-                wide = set.clone();
-                let all = Affinity::new(wide.platform.all()).expect("a platform has a CPU");
-                wide.tasks.iter_mut().for_each(|task| task.affinity = all);
-                &wide
-            }
-            false => set,
-        };
+        let set = &*contender.given(set);
         let reply = |&kind: &Kind| {
             // A policy that does not take the set guarantees nothing about it.
             let mut reply = Reply::default();

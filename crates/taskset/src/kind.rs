@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::keys::{Key, names};
+use crate::keys::Key;
 use crate::{daemon, file, overheads, scenario, study};
 
 /// A kind of TOML file.
@@ -66,31 +66,33 @@ impl Kind {
         }
     }
 
-    /// Keys at the top that only such a file has, and that it hardly does without.
-    const fn telling(self) -> &'static [&'static str] {
+    /// Keys at the top that only such a file has.
+    pub(crate) const fn telling(self) -> &'static [&'static str] {
         match self {
             Self::TaskSet => &["platform", "scheduler"],
             Self::Scenario => &["step"],
             Self::Study => &["tasks", "family"],
             Self::Overheads => &["worst", "average"],
-            Self::Daemon => &["limits", "guarantee", "own-share", "group"],
+            Self::Daemon => &[
+                "limits",
+                "guarantee",
+                "own-share",
+                "group",
+                "record-seconds",
+                "record-folder",
+                "record-files",
+                "record-gap-seconds",
+                "metrics",
+            ],
         }
     }
 
-    /// The kind of file that a text with these keys at its top is rather than this one.
+    /// The kind of file that a text with these keys at its top is rather than this one: none of them tells
+    /// this kind, and one of them tells the other.
     pub(crate) fn instead(self, found: &[&str]) -> Option<Self> {
-        let has = |kind: Self| kind.telling().iter().any(|key| found.contains(key));
-        let takes_all = |kind: Self| {
-            let known = names(kind.keys());
-            found.iter().all(|key| known.contains(key))
-        };
-        if found.is_empty() || has(self) || takes_all(self) {
-            return None;
-        }
-        let others = || Self::ALL.into_iter().filter(|&kind| kind != self);
-        others()
-            .find(|&kind| has(kind))
-            .or_else(|| others().find(|&kind| takes_all(kind)))
+        let has = |kind: &Self| kind.telling().iter().any(|key| found.contains(key));
+        let mut others = Self::ALL.into_iter().filter(|&kind| kind != self);
+        others.find(has).filter(|_| !has(&self))
     }
 }
 
@@ -104,5 +106,35 @@ impl fmt::Display for Kind {
             Self::Overheads => "an overhead file",
             Self::Daemon => "a configuration of the daemon",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::names;
+
+    #[test]
+    fn telling_keys_belong_to_one_kind_only() {
+        for kind in Kind::ALL {
+            for key in kind.telling() {
+                let knows = Kind::ALL
+                    .into_iter()
+                    .filter(|one| names(one.keys()).contains(key));
+                assert_eq!(knows.collect::<Vec<_>>(), [kind], "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn file_with_keys_of_its_own_kind_is_never_taken_for_another() {
+        assert_eq!(Kind::TaskSet.instead(&["platform", "step"]), None);
+        assert_eq!(Kind::TaskSet.instead(&["cpus"]), None);
+        assert_eq!(Kind::TaskSet.instead(&[]), None);
+        assert_eq!(
+            Kind::TaskSet.instead(&["cpus", "step"]),
+            Some(Kind::Scenario)
+        );
+        assert_eq!(Kind::Daemon.instead(&["name", "tasks"]), Some(Kind::Study));
     }
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 __all__ = [
     "AgentError",
     "ClusterError",
@@ -16,6 +18,9 @@ __all__ = [
 ]
 
 
+Mistake = tuple[str, int | None, int | None]
+
+
 class ShiftworkError(ValueError):
     """The base of all errors of this package."""
 
@@ -24,7 +29,8 @@ class InputError(ShiftworkError):
     """A text, a file or a value that is refused.
 
     ``detail`` is the message without the place; ``line`` and ``column`` count from 1 and are ``None``
-    if the mistake is in no text; ``path`` is the file, if it is in one.
+    if the mistake is in no text; ``path`` is the file, if it is in one. A text may have more mistakes:
+    ``others`` are those that follow, each as ``(detail, line, column)``, and ``mistakes`` are all.
     """
 
     def __init__(
@@ -33,17 +39,28 @@ class InputError(ShiftworkError):
         line: int | None = None,
         column: int | None = None,
         path: str | None = None,
+        others: Sequence[Mistake] = (),
     ) -> None:
-        place = "" if line is None else f"line {line}, column {column}: "
-        file = "" if path is None else f"{path}: "
-        super().__init__(f"{file}{place}{detail}")
         self.detail = detail
         self.line = line
         self.column = column
         self.path = path
+        self.others = tuple(others)
+        super().__init__("\n".join(_line(path, *mistake) for mistake in self.mistakes))
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[str, int | None, int | None, str | None]]:
-        return type(self), (self.detail, self.line, self.column, self.path)
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """All mistakes, ordered by line."""
+        return ((self.detail, self.line, self.column), *self.others)
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
+        return type(self), (self.detail, self.line, self.column, self.path, self.others)
+
+
+def _line(path: str | None, detail: str, line: int | None, column: int | None) -> str:
+    file = "" if path is None else f"{path}: "
+    place = "" if line is None else f"line {line}, column {column}: "
+    return f"{file}{place}{detail}"
 
 
 class PolicyError(ShiftworkError):

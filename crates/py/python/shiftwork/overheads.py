@@ -34,7 +34,7 @@ class Overheads:
         """Reads the text of an overhead file.
 
         Raises:
-            InputError: The first mistake, with its place.
+            InputError: All mistakes, with their places.
         """
         return cls(text)
 
@@ -43,7 +43,7 @@ class Overheads:
         """Reads an overhead file.
 
         Raises:
-            InputError: The first mistake, with the path and its place.
+            InputError: All mistakes, with the path and their places.
             OSError: The file cannot be read.
         """
         try:

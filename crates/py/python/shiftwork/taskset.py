@@ -389,7 +389,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 def in_file(error: InputError, path: str | os.PathLike[str]) -> InputError:
     """The same error, of this file."""
-    return InputError(error.detail, error.line, error.column, os.fspath(path))
+    return InputError(error.detail, error.line, error.column, os.fspath(path), error.others)
 
 
 def _again(text: str, folder: Path | None) -> TaskSet:
@@ -397,11 +397,14 @@ def _again(text: str, folder: Path | None) -> TaskSet:
 
 
 def _without_place(error: InputError, owners: Mapping[int, str]) -> InputError:
-    """Nobody wrote a file, so lines mean nothing; what they are about does."""
-    owner = owners.get(error.line or 0)
-    if owner is None or f"`{owner}`" in error.detail:
-        return InputError(error.detail)
-    return InputError(f"task `{owner}`: {error.detail}")
+    """The text is no file of the user's, so lines mean nothing; the tasks at them do."""
+
+    def named(detail: str, line: int | None) -> str:
+        owner = owners.get(line or 0)
+        return detail if owner is None or f"`{owner}`" in detail else f"task `{owner}`: {detail}"
+
+    first, *others = (named(detail, line) for detail, line, _ in error.mistakes)
+    return InputError(first, others=[(detail, None, None) for detail in others])
 
 
 def _task(fields: _shiftwork._TaskFields, table: Mapping[str, Any]) -> Task:

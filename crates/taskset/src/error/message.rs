@@ -218,7 +218,7 @@ fn about_files(error: &Error) -> Option<String> {
                 found.usage()
             )
         }
-        Error::Refused { problem, .. } => short(problem),
+        Error::Refused { problem, .. } => cut(problem, PROBLEM_MAX),
         Error::Several { mistakes } => mistakes.first().map(of).unwrap_or_default(),
         _ => return None,
     })
@@ -235,12 +235,19 @@ fn did_you_mean(found: &str, known: &[impl AsRef<str>]) -> String {
 /// The most characters of a file that a message repeats.
 const QUOTED_MAX: usize = 160;
 
-/// What a file says, fit for a message on one line: cut if it is long, and without control
-/// characters, which would act on a terminal.
+/// The most characters of what others say about a name in a file: there are lists of all policies.
+const PROBLEM_MAX: usize = 2_000;
+
+/// What a file says, fit for a message on one line.
 fn short(found: &str) -> String {
+    cut(found, QUOTED_MAX)
+}
+
+/// A text that is cut if it is long, and without control characters, which would act on a terminal.
+fn cut(found: &str, most: usize) -> String {
     let mut out = String::new();
     for (count, character) in found.chars().enumerate() {
-        if count == QUOTED_MAX {
+        if count == most {
             out.push('…');
             break;
         }

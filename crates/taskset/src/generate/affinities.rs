@@ -102,6 +102,17 @@ impl Affinities {
         Affinity::new(set).expect("every set that is drawn has a CPU")
     }
 
+    /// Every affinity that can be drawn; of arbitrary ones two that overlap without nesting, if there are CPUs for them.
+    pub(super) fn every(&self) -> impl Iterator<Item = Affinity> + '_ {
+        let overlapping = [0..2, 1..3].map(|range: core::ops::Range<usize>| {
+            let within = range.map(|cpu| cpu.min(self.cpus - 1));
+            within.map(CpuId::from_index).collect::<CpuSet>()
+        });
+        let arbitrary = overlapping.into_iter().filter(|_| self.levels.is_empty());
+        let sets = self.levels.iter().flatten().copied().chain(arbitrary);
+        sets.map(|set| Affinity::new(set).expect("every set that is drawn has a CPU"))
+    }
+
     /// Any set of CPUs but the empty one.
     fn any_set(&self, stream: &mut RandomStream) -> CpuSet {
         loop {

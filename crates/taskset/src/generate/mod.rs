@@ -93,6 +93,28 @@ pub fn generate(options: &Options, key: Key) -> Result<TaskSet, TasksetError> {
     })
 }
 
+/// A task set with a task for each affinity that may be drawn by these options, and with the latest deadlines; of
+/// shapes with more than one set of affinities, an example of all kinds. A policy that takes it takes every set
+/// that [`generate`] draws.
+///
+/// Costs are as short as they can be: it says nothing about load.
+pub fn every_affinity(options: &Options) -> TaskSet {
+    let mut stream = RandomStream::new(0, 0, 0);
+    let affinities = options.shape.prepare(options.cpus, &mut stream);
+    let (cost, period) = (Span::from_ns(1), options.periods.longest);
+    let deadline = options.deadlines.latest(period);
+    let tasks = affinities
+        .every()
+        .enumerate()
+        .map(|(index, affinity)| Task {
+            deadline,
+            ..Task::periodic(&format!("T{}", index + 1), cost, period, affinity)
+        });
+    let mut set = TaskSet::new("every affinity", options.cpus, tasks.collect());
+    set.platform.clusters = affinities.clusters();
+    set
+}
+
 fn check(options: &Options) -> Result<(), TasksetError> {
     let impossible = |what: String, accepted: String| TasksetError::Impossible { what, accepted };
     if options.cpus == 0 || options.cpus > CPUS_MAX {

@@ -166,7 +166,15 @@ impl Deadlines {
         match self {
             Self::Implicit => period,
             Self::Constrained => stream.span(cost, period),
-            Self::Arbitrary => stream.span(cost, period + period),
+            Self::Arbitrary => stream.span(cost, self.latest(period)),
+        }
+    }
+
+    /// The latest deadline that is drawn with a period.
+    pub(super) fn latest(self, period: Span) -> Span {
+        match self {
+            Self::Implicit | Self::Constrained => period,
+            Self::Arbitrary => period + period,
         }
     }
 }

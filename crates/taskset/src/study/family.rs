@@ -338,7 +338,7 @@ impl<'t> Keys<'_, 't> {
             let size = size?;
             read_shape(value, size.unwrap_or(fewest), size.is_some())
         });
-        let (loads, draw, periods) = (self.loads(), self.draw(), self.periods());
+        let (loads, draw, periods) = (self.loads(fewest), self.draw(), self.periods());
         let deadlines = self.map("deadlines", |value| value.word(&Deadlines::ALL));
         let min_cost = self.map("min-cost", Value::positive_span);
         let [feasible, tardiness] =
@@ -358,7 +358,8 @@ impl<'t> Keys<'_, 't> {
         })
     }
 
-    fn loads(&self) -> Result<Vec<Load>, TasksetError> {
+    /// The loads, none of which is more than so many CPUs can bear.
+    fn loads(&self, cpus: usize) -> Result<Vec<Load>, TasksetError> {
         const WAYS: [&str; 2] = ["caps", "loads"];
         let (key, value) = self.holder(&WAYS).exactly_one(&WAYS)?;
         let load = match key {
@@ -366,7 +367,21 @@ impl<'t> Keys<'_, 't> {
             _ => Load::Share,
         };
         let read = self.own.source().note(read_thousandths(&value));
-        Ok(read?.into_iter().map(load).collect())
+        let loads: Vec<Load> = read?.into_iter().map(load).collect();
+        let most = cpus as u64 * 1_000;
+        match loads.iter().find(|load| load.cap(cpus) > most) {
+            None => Ok(loads),
+            Some(above) => self.own.source().note(Err(value.out_of_range(
+                format!(
+                    "a utilization of {} on {cpus} CPUs",
+                    above.cap(cpus) as f64 / 1_000.0
+                ),
+                match key {
+                    "caps" => format!("at most {cpus}, the CPUs of the smallest platform"),
+                    _ => "shares of the platform up to 1".to_owned(),
+                },
+            ))),
+        }
     }
 
     fn draw(&self) -> Result<Draw, TasksetError> {
