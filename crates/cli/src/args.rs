@@ -141,8 +141,12 @@ pub struct CompletionsArgs {
 /// Options of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The verb whose output to describe; without it, all.
-    pub verb: Option<String>,
+    /// The verb whose output to describe, or the kind of file: `task-set`, `scenario`, `study`, `overheads`, `daemon`;
+    /// without it, all.
+    pub name: Option<String>,
+    /// Describe the file where a verb has the same name: `scenario`, `study`.
+    #[arg(long)]
+    pub input: bool,
 }
 
 /// Options of `analyze`.
@@ -194,7 +198,8 @@ pub enum CriterionName {
 pub struct SimulateArgs {
     /// Task-set file, `-` for stdin; an rt-app file (`.json`) is converted on the way.
     pub file: String,
-    /// Policy to simulate, instead of the file's; several are compared side by side.
+    /// Policy to simulate, instead of the file's; several are compared side by side, and those that do not take
+    /// the task set are left out.
     #[arg(short, long = "policy", value_name = "NAME", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// What to keep, and for how long.

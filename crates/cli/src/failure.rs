@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use shiftwork_taskset::TasksetError;
+
 /// How a verb ended when nothing failed. The exit status of the process says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -37,29 +39,42 @@ impl Answer {
 /// only adds the path and shows the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Bad usage or input: exit status 2.
-    Input {
-        /// What is wrong, and what would be accepted.
-        message: String,
-        /// The line that is wrong, drawn; empty if there is none to show.
-        excerpt: String,
-    },
+    /// Bad usage or input: exit status 2. At least one mistake, in the order in which they are shown.
+    Input(Vec<Mistake>),
     /// This machine cannot: exit status 3.
     Machine(String),
+}
+
+/// Something that is wrong with the usage or the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// What is wrong, and what would be accepted.
+    message: String,
+    /// The line that is wrong, drawn; empty if there is none to show.
+    excerpt: String,
 }
 
 impl Failure {
     /// Wrong usage, or input without a place to point at.
     pub fn input(message: impl fmt::Display) -> Self {
-        Self::Input {
+        Self::Input(vec![Mistake {
             message: message.to_string(),
             excerpt: String::new(),
-        }
+        }])
     }
 
     /// Something is wrong with the file at `path`.
     pub fn in_file(path: &str, message: impl fmt::Display) -> Self {
         Self::input(format_args!("{path}: {message}"))
+    }
+
+    /// Several things, at least one, are wrong with the file at `path`.
+    pub fn in_file_each(path: &str, messages: &[impl fmt::Display]) -> Self {
+        let mistake = |message| Mistake {
+            message: format!("{path}: {message}"),
+            excerpt: String::new(),
+        };
+        Self::Input(messages.iter().map(mistake).collect())
     }
 
     /// Something is wrong in the file at `path` with this `text`, at a line and column that count
@@ -70,10 +85,21 @@ impl Failure {
         (line, column): (u32, u32),
         message: impl fmt::Display,
     ) -> Self {
-        Self::Input {
+        Self::Input(vec![Mistake {
             message: format!("{path}: {message}"),
             excerpt: excerpt(text, line as usize, column as usize),
-        }
+        }])
+    }
+
+    /// All mistakes of the file at `path` with this `text`.
+    pub fn refused(path: &str, text: &str, error: &TasksetError) -> Self {
+        let mistake = |mistake: &TasksetError| Mistake {
+            message: format!("{path}: {mistake}"),
+            excerpt: mistake.place().map_or_else(String::new, |place| {
+                excerpt(text, place.line as usize, place.column as usize)
+            }),
+        };
+        Self::Input(error.mistakes().iter().map(mistake).collect())
     }
 
     /// A file could not be read.
@@ -105,23 +131,28 @@ impl Failure {
     /// The exit status of the process.
     pub const fn status(&self) -> u8 {
         match self {
-            Self::Input { .. } => 2,
+            Self::Input(_) => 2,
             Self::Machine(_) => 3,
         }
     }
 
     /// The failure as people see it.
     pub fn render(&self, color: bool) -> String {
-        let (message, excerpt) = match self {
-            Self::Input { message, excerpt } => (message, excerpt.as_str()),
-            Self::Machine(message) => (message, ""),
-        };
         let error = if color {
             "\x1b[1;31merror:\x1b[0m"
         } else {
             "error:"
         };
-        format!("{error} {message}{excerpt}")
+        match self {
+            Self::Machine(message) => format!("{error} {message}"),
+            Self::Input(mistakes) => {
+                let each = mistakes.iter();
+                let shown: Vec<String> = each
+                    .map(|Mistake { message, excerpt }| format!("{error} {message}{excerpt}"))
+                    .collect();
+                shown.join("\n")
+            }
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use shiftwork_model::TaskSet;
-use shiftwork_taskset::{TasksetError, import};
+use shiftwork_taskset::{TasksetError, import, read_in};
 
+use crate::catalogue;
 use crate::failure::Failure;
 use crate::output::Console;
 
@@ -45,17 +46,28 @@ impl Input {
         Ok(Self { path, text })
     }
 
-    /// The failure of a reader on this text.
+    /// The failure of a reader on this text, with all mistakes.
     pub fn refused(&self, error: &TasksetError) -> Failure {
-        match error.place() {
-            Some(place) => Failure::at(&self.path, &self.text, (place.line, place.column), error),
-            None => Failure::in_file(&self.path, error),
-        }
+        Failure::refused(&self.path, &self.text, error)
     }
 
     /// A fingerprint of the text, for people who want to know whether it is the same.
     pub fn hash(&self) -> String {
         fingerprint(self.text.as_bytes())
+    }
+
+    /// Makes the paths of the programs of tasks relative to where this file is. A program whose name has no slash
+    /// is looked up in `PATH`, as a shell does.
+    pub fn locate_programs(&self, set: &mut TaskSet) {
+        for program in set
+            .tasks
+            .iter_mut()
+            .filter_map(|task| task.command.first_mut())
+        {
+            if program.contains('/') {
+                *program = self.beside(program);
+            }
+        }
     }
 
     /// The path of a file that this one names, relative to where this one is.
@@ -107,11 +119,24 @@ pub fn fingerprint(bytes: &[u8]) -> String {
 /// be carried over is noted.
 ///
 /// # Errors
-/// The first mistake in the text, with its place.
+/// All mistakes in the text, each with its place; of an rt-app file the first. A set without tasks is one: every
+/// answer about it would be a good one.
 pub fn task_set(input: &Input, console: &Console) -> Result<TaskSet, Failure> {
-    if !looks_like_json(input) {
-        return shiftwork_taskset::read(&input.text).map_err(|error| input.refused(&error));
+    let set = match looks_like_json(input) {
+        true => rt_app(input, console)?,
+        false => read_in(&input.text, &catalogue::environment())
+            .map_err(|error| input.refused(&error))?,
+    };
+    match set.tasks.is_empty() {
+        false => Ok(set),
+        true => Err(Failure::in_file(
+            &input.path,
+            "has no tasks, so there is nothing to schedule; write at least one [[task]] with `name`, `cost` and `period`",
+        )),
     }
+}
+
+fn rt_app(input: &Input, console: &Console) -> Result<TaskSet, Failure> {
     let imported = import::rt_app::read(&input.text).map_err(|error| input.refused(&error))?;
     for left_out in &imported.left_out {
         console.note(format!("note: {}: left out: {left_out}", input.path));
@@ -154,6 +179,24 @@ mod tests {
         assert_eq!(input("a.toml", "").beside("o.toml"), "o.toml");
         assert_eq!(input("a.toml", "").beside("/etc/o.toml"), "/etc/o.toml");
         assert_eq!(input(STDIN, "").beside("o.toml"), "o.toml");
+    }
+
+    #[test]
+    fn program_with_a_slash_is_beside_the_file_and_another_in_path() {
+        let program = |path: &str, command: &str| {
+            let text = format!(
+                "platform.cpus = 1\n[[task]]\nname = \"a\"\ncost = \"1ms\"\nperiod = \"2ms\"\ncommand = [\"{command}\", \"./x\"]"
+            );
+            let mut set = shiftwork_taskset::read(&text).unwrap();
+            input(path, "").locate_programs(&mut set);
+            set.tasks[0].command.join(" ")
+        };
+        assert_eq!(program("sets/a.toml", "./imu"), "sets/./imu ./x");
+        assert_eq!(program("sets/a.toml", "bin/imu"), "sets/bin/imu ./x");
+        assert_eq!(program("sets/a.toml", "imu"), "imu ./x");
+        assert_eq!(program("sets/a.toml", "/bin/imu"), "/bin/imu ./x");
+        assert_eq!(program("a.toml", "./imu"), "./imu ./x");
+        assert_eq!(program(STDIN, "./imu"), "./imu ./x");
     }
 
     #[test]

@@ -51,7 +51,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("c", &["client", "model"]),
     (
         "service",
-        &["analysis", "client", "live", "model", "policy", "trace"],
+        &[
+            "analysis", "client", "live", "model", "policy", "taskset", "trace",
+        ],
     ),
     ("emulator", &["btf"]),
     (

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use shiftwork_analysis::admission::{Guarantee, Order, Placement, Terms};
-use shiftwork_model::{CpuSet, Share, Span};
+use shiftwork_model::{CpuSet, Share, Span, nearest_name};
+use shiftwork_taskset::daemon::{self, Limit};
+use shiftwork_taskset::{Environment, TasksetError};
 
 use crate::limits::{Limits, Quota};
 use crate::socket::{CALLS_OF_CGROUP, CALLS_OF_USER, Pace};
@@ -46,222 +47,149 @@ pub struct Config {
     pub metrics: Option<PathBuf>,
 }
 
-/// What is wrong with a configuration, with the line where there is one.
+/// Why there is no configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError(String);
+pub enum ConfigError {
+    /// The file cannot be read.
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// The file says something wrong.
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        text: String,
+        /// All mistakes in it.
+        error: TasksetError,
+    },
+}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Unread { path, problem } => {
+                write!(f, "{} cannot be read: {problem}", path.display())
+            }
+            Self::Refused { path, error, .. } => write!(f, "{}: {error}", path.display()),
+        }
     }
 }
 
 impl std::error::Error for ConfigError {}
 
-/// The file as it stands there.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct File {
-    cpus: Option<String>,
-    policy: Option<String>,
-    reserve: Option<f64>,
-    guarantee: Option<String>,
-    own_share: Option<f64>,
-    group: Option<String>,
-    record_seconds: Option<u32>,
-    record_folder: Option<PathBuf>,
-    record_files: Option<usize>,
-    record_gap_seconds: Option<u32>,
-    metrics: Option<PathBuf>,
-    limits: FileLimits,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FileLimits {
-    user: FileQuota,
-    cgroup: FileQuota,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FileQuota {
-    tasks: Option<usize>,
-    share: Option<f64>,
-    calls: Option<u32>,
-}
+/// The policies by which the core in the kernel decides, for tasks that bring affinities of their own.
+const POLICIES: [&str; 4] = ["strong-edf", "strong-fp", "hpa-edf", "hpa-fp"];
 
 /// As Linux keeps for ordinary work beside real-time threads.
-const RESERVE: f64 = 0.05;
+const RESERVE: Share = Share::DEFAULT_RESERVE;
 /// Some thousand calls a second, or the facts of ten thousand jobs.
-const OWN_SHARE: f64 = 0.05;
-/// Less is not enough for a call.
-const OWN_SHARE_MIN: f64 = 0.005;
-const OWN_SHARE_MAX: f64 = 0.5;
+const OWN_SHARE: Share = Share::DEFAULT_RESERVE;
 /// Enough for an audio or control program with all its threads.
-const TASKS: usize = 64;
-/// Of one CPU: nobody takes all CPUs unasked, unless there is but one.
-const SHARE: f64 = 1.0;
-/// More than the agent answers.
-const CALLS_MAX: u32 = 100_000;
+const TASKS: u32 = 64;
+/// One CPU: no user takes all CPUs by default, unless there is but one.
+const SHARE_PPM: u64 = 1_000_000;
 const RECORD_SECONDS: u32 = 10;
-const RECORD_SECONDS_MAX: u32 = 600;
-const RECORD_FILES: usize = 20;
-/// What takes more room than some GB is a mistake.
-const RECORD_FILES_MAX: usize = 1_000;
+const RECORD_FILES: u32 = 20;
 const RECORD_GAP_SECONDS: u32 = 60;
 
 impl Config {
     /// Reads the file; without one at the default path, everything is as by default.
     ///
     /// # Errors
-    /// If it cannot be read, or what is wrong in it.
+    /// If it cannot be read, or everything that is wrong in it.
     pub fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
         let asked = path.unwrap_or(Path::new(DEFAULT_PATH));
-        match std::fs::read_to_string(asked) {
-            Ok(text) => Self::parse(&text)
-                .map_err(|error| ConfigError(format!("{}: {error}", asked.display()))),
+        let text = match std::fs::read_to_string(asked) {
+            Ok(text) => text,
             Err(error) if path.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-                Self::parse("")
+                String::new()
             }
-            Err(error) => Err(ConfigError(format!(
-                "{} cannot be read: {error}",
-                asked.display()
-            ))),
-        }
+            Err(error) => {
+                return Err(ConfigError::Unread {
+                    path: asked.to_owned(),
+                    problem: error.to_string(),
+                });
+            }
+        };
+        Self::parse(&text).map_err(|error| ConfigError::Refused {
+            path: asked.to_owned(),
+            text,
+            error,
+        })
     }
 
     /// The configuration that the text describes.
     ///
     /// # Errors
-    /// What is wrong in it, with the line.
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text)
-            .map_err(|error| ConfigError(error.to_string().trim_end().to_owned()))?;
-        let cpus = file.cpus.as_deref().map(cpus).transpose()?;
-        let reserve = share("reserve", file.reserve.unwrap_or(RESERVE))?;
-        let policy = file.policy.unwrap_or_else(|| "strong-edf".to_owned());
+    /// Everything that is wrong in it, each mistake with its place.
+    pub fn parse(text: &str) -> Result<Self, TasksetError> {
+        let environment = Environment {
+            policy: &known_policy,
+            ..Environment::default()
+        };
+        let file = daemon::read_in(text, &environment)?;
+        let policy = file.policy.as_deref().unwrap_or(POLICIES[0]);
         let policy = policy.to_ascii_lowercase();
-        let terms = terms(&policy, reserve)?;
-        let seconds = file.record_seconds.unwrap_or(RECORD_SECONDS);
-        if seconds > RECORD_SECONDS_MAX {
-            return Err(ConfigError(format!(
-                "record-seconds = {seconds}: at most {RECORD_SECONDS_MAX} are kept in memory"
-            )));
-        }
-        let files = file.record_files.unwrap_or(RECORD_FILES);
-        if files > RECORD_FILES_MAX {
-            return Err(ConfigError(format!(
-                "record-files = {files}: at most {RECORD_FILES_MAX} are kept"
-            )));
-        }
+        let reserve = file.reserve.unwrap_or(RESERVE);
+        let terms = Terms::of_policy(&policy, reserve)
+            .expect("admission has terms for each of the policies that are accepted");
         let gap = file.record_gap_seconds.unwrap_or(RECORD_GAP_SECONDS);
         Ok(Self {
-            cpus,
-            promising: promising(file.guarantee.as_deref(), terms)?,
+            cpus: file.cpus,
+            promising: promising(file.guarantee, terms),
             policy,
             terms,
-            own_share: own_share(file.own_share.unwrap_or(OWN_SHARE))?,
+            own_share: file.own_share.unwrap_or(OWN_SHARE),
             group: file.group,
             limits: Limits {
-                user: quota("limits.user", &file.limits.user)?,
-                cgroup: quota("limits.cgroup", &file.limits.cgroup)?,
+                user: quota(&file.user),
+                cgroup: quota(&file.cgroup),
             },
-            pace_of_user: pace("limits.user", &file.limits.user, CALLS_OF_USER)?,
-            pace_of_cgroup: pace("limits.cgroup", &file.limits.cgroup, CALLS_OF_CGROUP)?,
-            record_seconds: seconds,
+            pace_of_user: Pace::per_second(file.user.calls.unwrap_or(CALLS_OF_USER)),
+            pace_of_cgroup: Pace::per_second(file.cgroup.calls.unwrap_or(CALLS_OF_CGROUP)),
+            record_seconds: file.record_seconds.unwrap_or(RECORD_SECONDS),
             record_folder: file.record_folder,
-            record_files: files,
+            record_files: file.record_files.unwrap_or(RECORD_FILES) as usize,
             record_gap: Span::from_s(u64::from(gap)),
             metrics: file.metrics,
         })
     }
 }
 
-fn cpus(text: &str) -> Result<CpuSet, ConfigError> {
-    let parsed = text.parse::<CpuSet>();
-    let cpus = parsed.map_err(|error| ConfigError(format!("cpus = \"{text}\": {error}")))?;
-    if cpus.is_empty() {
-        return Err(ConfigError(format!(
-            "cpus = \"{text}\" is no CPU; a list as \"0-3,7\" is"
-        )));
+/// Whether the daemon schedules by this policy.
+fn known_policy(name: &str) -> Result<(), String> {
+    if POLICIES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+    {
+        return Ok(());
     }
-    Ok(cpus)
+    let meant = nearest_name(name, POLICIES);
+    let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+    Err(format!(
+        "the agent does not schedule by `{name}`; {meant}it does by {}",
+        POLICIES.join(", ")
+    ))
 }
 
-fn share(key: &str, value: f64) -> Result<Share, ConfigError> {
-    let is_one = (0.0..1.0).contains(&value);
-    // Below one billion, and rounded to it.
-    let billionths = (value * f64::from(Share::WHOLE)).round() as u32;
-    Share::from_billionths(billionths)
-        .filter(|_| is_one)
-        .ok_or_else(|| ConfigError(format!("{key} = {value} is not a share: 0 to below 1")))
-}
-
-fn own_share(value: f64) -> Result<Share, ConfigError> {
-    if value != 0.0 && !(OWN_SHARE_MIN..=OWN_SHARE_MAX).contains(&value) {
-        return Err(ConfigError(format!(
-            "own-share = {value}: 0, or {OWN_SHARE_MIN} to {OWN_SHARE_MAX} of a CPU"
-        )));
-    }
-    share("own-share", value)
-}
-
-/// Those that the core in the kernel decides by, for tasks that bring affinities of their own.
-fn terms(policy: &str, reserve: Share) -> Result<Terms, ConfigError> {
-    const TAKEN: [&str; 4] = ["strong-edf", "strong-fp", "hpa-edf", "hpa-fp"];
-    TAKEN
-        .contains(&policy)
-        .then(|| Terms::of_policy(policy, reserve))
-        .flatten()
-        .ok_or_else(|| {
-            ConfigError(format!(
-                "policy = \"{policy}\": the agent schedules by {}",
-                TAKEN.join(", ")
-            ))
-        })
-}
-
-fn promising(name: Option<&str>, terms: Terms) -> Result<Guarantee, ConfigError> {
-    match name {
-        Some(name) => Guarantee::named(name).ok_or_else(|| {
-            ConfigError(format!(
-                "guarantee = \"{name}\" is none of {}",
-                Guarantee::ALL.map(Guarantee::name).join(", ")
-            ))
-        }),
-        None => Ok(match (terms.order, terms.placement) {
-            (Order::Edf, Placement::Strong | Placement::Hierarchical) => {
-                Guarantee::BoundedTardiness
-            }
-            _ => Guarantee::Hard,
-        }),
-    }
-}
-
-fn quota(key: &str, file: &FileQuota) -> Result<Quota, ConfigError> {
-    let share = file.share.unwrap_or(SHARE);
-    /// More CPUs than there are.
-    const SHARE_MAX: f64 = 1_024.0;
-    if !(0.0..=SHARE_MAX).contains(&share) {
-        return Err(ConfigError(format!(
-            "{key}.share = {share} is not a number of CPUs: 0 to {SHARE_MAX}"
-        )));
-    }
-    Ok(Quota {
-        tasks: file.tasks.unwrap_or(TASKS),
-        share_ppm: (share * 1e6).round() as u64,
+/// What every reservation guarantees; by default what the policy does at best.
+fn promising(name: Option<&str>, terms: Terms) -> Guarantee {
+    let named = name.and_then(Guarantee::named);
+    named.unwrap_or(match (terms.order, terms.placement) {
+        (Order::Edf, Placement::Strong | Placement::Hierarchical) => Guarantee::BoundedTardiness,
+        _ => Guarantee::Hard,
     })
 }
 
-fn pace(key: &str, file: &FileQuota, otherwise: u32) -> Result<Pace, ConfigError> {
-    let calls = file.calls.unwrap_or(otherwise);
-    if !(1..=CALLS_MAX).contains(&calls) {
-        return Err(ConfigError(format!(
-            "{key}.calls = {calls}: 1 to {CALLS_MAX} in a second"
-        )));
+fn quota(limit: &Limit) -> Quota {
+    Quota {
+        tasks: limit.tasks.unwrap_or(TASKS) as usize,
+        share_ppm: limit.share_ppm.unwrap_or(SHARE_PPM),
     }
-    Ok(Pace::per_second(calls))
 }
 
 #[cfg(test)]
@@ -309,36 +237,59 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_would_be_right() {
+    fn mistake_is_shown_with_what_would_be_accepted() {
         let cases = [
-            ("cpu = '1'", "unknown field `cpu`, expected one of `cpus`"),
+            ("cpu = '1'", "has no key `cpu`; did you mean `cpus`?"),
             ("\n\ncpus = 1", "line 3, column 8"),
-            ("cpus = ''", "a list as \"0-3,7\" is"),
-            ("cpus = '3-1'", "cpus = \"3-1\": "),
+            ("cpus = ''", "has no CPU"),
+            ("cpus = '3-1'", "`3-1` is no range of CPUs"),
             (
                 "policy = 'pd2'",
-                "the agent schedules by strong-edf, strong-fp, hpa-edf, hpa-fp",
+                "line 1, column 10: the agent does not schedule by `pd2`; it does by strong-edf, strong-fp, \
+                 hpa-edf, hpa-fp",
             ),
-            ("reserve = 1.0", "reserve = 1 is not a share: 0 to below 1"),
-            ("reserve = nan", "is not a share"),
-            ("own-share = 0.6", "own-share = 0.6: 0, or 0.005 to 0.5"),
-            ("own-share = -0.1", "0, or 0.005 to 0.5"),
+            ("policy = 'strong-efd'", "did you mean `strong-edf`?"),
+            ("reserve = 1.0", "write a share from 0 to below 1"),
+            ("reserve = nan", "write a share from 0 to 1"),
+            (
+                "own-share = 0.6",
+                "0, or a share of a CPU from 0.005 to 0.5",
+            ),
+            ("own-share = -0.1", "write a share from 0 to 1"),
             (
                 "guarantee = 'all'",
-                "is none of hard, bounded-tardiness, share, none",
+                "`hard`, `bounded-tardiness`, `share` or `none`",
             ),
-            ("record-seconds = 601", "at most 600"),
-            ("record-files = 1001", "at most 1000 are kept"),
-            (
-                "[limits.user]\nshare = -1.0",
-                "limits.user.share = -1 is not",
-            ),
-            ("[limits.user]\ncalls = 0", "1 to 100000 in a second"),
-            ("[limits.group]\n", "expected `user` or `cgroup`"),
+            ("record-seconds = 601", "from 0 to 600"),
+            ("record-files = 1001", "from 0 to 1000"),
+            ("[limits.user]\nshare = -1.0", "a number from 0 to 1024"),
+            ("[limits.user]\ncalls = 0", "from 1 to 100000"),
+            ("[limits.group]\n", "accepted: user, cgroup"),
+            ("[platform]\ncpus = 4", "this is a task-set file"),
         ];
         for (text, wanted) in cases {
             let said = Config::parse(text).unwrap_err().to_string();
             assert!(said.contains(wanted), "{text:?}: {said}");
         }
+    }
+
+    #[test]
+    fn guarantee_of_every_name_is_known_to_admission() {
+        let terms = Terms::of_policy("strong-edf", RESERVE).unwrap();
+        for name in daemon::GUARANTEES {
+            assert_eq!(promising(Some(name), terms).name(), name);
+        }
+    }
+
+    #[test]
+    fn all_mistakes_of_a_file_are_shown_in_its_order() {
+        let said =
+            Config::parse("polcy = 'pd2'\nreserve = 2\n[limits.user]\ncalls = 0").unwrap_err();
+        let lines: Vec<u32> = said
+            .mistakes()
+            .iter()
+            .map(|one| one.place().unwrap().line)
+            .collect();
+        assert_eq!(lines, [1, 2, 4], "{said}");
     }
 }

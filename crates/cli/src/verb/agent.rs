@@ -9,7 +9,7 @@ use shiftwork_client::socket_path;
 use shiftwork_live::host::System;
 use shiftwork_model::CpuSet;
 use shiftwork_service::agent::Agent;
-use shiftwork_service::config::Config;
+use shiftwork_service::config::{Config, ConfigError};
 use shiftwork_service::run::{Ended, Owner, allow_descriptors, now, run as serve};
 use shiftwork_service::socket::{Access, Limits, Server};
 use shiftwork_service::state::StateFile;
@@ -79,7 +79,12 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
 }
 
 fn read(args: &AgentArgs) -> Result<Config, Failure> {
-    Config::read(args.config.as_deref()).map_err(Failure::input)
+    Config::read(args.config.as_deref()).map_err(|error| match error {
+        ConfigError::Refused { path, text, error } => {
+            Failure::refused(&path.display().to_string(), &text, &error)
+        }
+        ConfigError::Unread { .. } => Failure::input(error),
+    })
 }
 
 fn bind(args: &AgentArgs, config: &Config) -> Result<Server, Failure> {

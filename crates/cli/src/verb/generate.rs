@@ -54,7 +54,13 @@ pub fn run(args: &GenerateArgs, console: &mut Console) -> Result<Answer, Failure
             (first..last).into_par_iter().map(draw).collect()
         });
         for (index, set) in (first..last).zip(batch) {
-            emit(args, console, index, &set.map_err(Failure::input)?)?;
+            let set = set.map_err(Failure::input)?;
+            if set.tasks.is_empty() {
+                console.note(format!(
+                    "note: task set {index} has no tasks: the first that was drawn uses more than the utilization asked for"
+                ));
+            }
+            emit(args, console, index, &set)?;
         }
     }
     if let Some(folder) = &args.out_dir {
@@ -70,6 +76,12 @@ fn options(args: &GenerateArgs) -> Result<Options, Failure> {
     if !(total.is_finite() && total > 0.0) {
         return Err(Failure::input(format_args!(
             "--utilization {total} is no load; write a number above 0, like 2.5"
+        )));
+    }
+    if total > args.cpus as f64 {
+        return Err(Failure::input(format_args!(
+            "--utilization {total} is more than {cpus} CPUs can bear; write at most {cpus}, or more --cpus",
+            cpus = args.cpus
         )));
     }
     let cluster = args.cluster_size.unwrap_or(args.cpus.div_ceil(2));

@@ -1,7 +1,7 @@
 //! What is kept of a run, simulated or live: the counters, the files written while it goes on, and the
 //! page made afterwards.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -182,7 +182,8 @@ impl Recorder for Outputs {
 }
 
 impl Outputs {
-    /// Creates the files that the command line asks for. If there are several runs, the policy's
+    /// Creates the files that the command line asks for, and looks whether the page, which is written in the end,
+    /// can be written. If there are several runs, the policy's
     /// name goes into the names of the files.
     pub fn create(
         recording: &Recording<'_>,
@@ -190,6 +191,9 @@ impl Outputs {
         several: bool,
     ) -> Result<Self, Failure> {
         let Recording { args, set, .. } = *recording;
+        if let Some(page) = &args.report {
+            check_writable(page)?;
+        }
         let path = |path: &PathBuf| match several {
             true => with_policy(path, entry.name),
             false => path.clone(),
@@ -280,6 +284,13 @@ fn with_policy(path: &Path, policy: &str) -> PathBuf {
         Some(extension) => path.with_extension(format!("{policy}.{}", extension.to_string_lossy())),
         None => path.with_extension(policy),
     }
+}
+
+/// That a file can be written here. What it has is not touched; a file that is not there yet is made.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(false).open(path);
+    opened.map(drop).map_err(|error| failed(path, &error))
 }
 
 fn create(path: &Path) -> Result<ToFile, Failure> {

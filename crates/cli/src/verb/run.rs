@@ -54,7 +54,8 @@ fn bound(set: &TaskSet, policy: &dyn Policy) -> Vec<Affinity> {
 /// Admits the task set, runs it, and shows what came of it.
 pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
-    let set = input::task_set(&input, console)?;
+    let mut set = input::task_set(&input, console)?;
+    input.locate_programs(&mut set);
     let names: Vec<String> = args.policy.iter().cloned().collect();
     // One name, one entry.
     let entry = chosen::policies(&names, &input, &set)?[0];

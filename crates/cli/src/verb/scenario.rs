@@ -15,7 +15,8 @@ use crate::output::{Console, columns, tell};
 /// Drives the policy and shows every step.
 pub fn run(args: &ScenarioArgs, console: &mut Console) -> Result<Answer, Failure> {
     let input = Input::read(&args.file)?;
-    let scenario = scenario::read(&input.text).map_err(|error| input.refused(&error))?;
+    let scenario = scenario::read_in(&input.text, &catalogue::environment())
+        .map_err(|error| input.refused(&error))?;
     let mut driver = Driver::new(args, &input, &scenario)?;
     let mut rows = vec![header(&scenario.set)];
     let mut met = true;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use shiftwork_model::TaskSet;
+use shiftwork_policy::registry::Invariant;
 use shiftwork_report::{Colour, Heading};
 
 use crate::failure::{Answer, Failure};
@@ -71,6 +72,20 @@ pub fn table(
     let colour = colour(console);
     let table = shiftwork_report::table(recording.set, heading, &run.summary, colour);
     console.text(&table)
+}
+
+/// What the shifts of a policy are that moves no job to make room for a less urgent one.
+pub fn shifts(console: &mut Console, finished: &[Finished]) -> Result<(), Failure> {
+    for run in finished {
+        if run.entry.invariant != Invariant::Strong && run.summary.shifts > 0 {
+            let name = run.entry.name;
+            console.line(format!(
+                "shifts under {name} are jobs dispatched anew: they lost their CPU and went on elsewhere at the same \
+                 instant; {name} moves no job to make room for a less urgent one"
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 /// Timed changes that were refused are told on stderr.

@@ -1,8 +1,8 @@
 //! `shiftwork simulate`: what each policy makes of a task set, exactly.
 
 use shiftwork_model::{Instant, Lagging, Overheads, Repairs, TaskSet};
-use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
+use shiftwork_policy::{Policy, PolicyError};
 use shiftwork_report::comparison;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::Use;
@@ -35,7 +35,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         inversions: args.inversions,
     };
     // Refusals come before the first long simulation.
-    let jobs = jobs(args, &recording)?;
+    let (jobs, left_out) = jobs(args, &recording)?;
     refuse_rules_of_nobody(args, &set, &jobs)?;
     let entries = jobs.iter().map(|job| job.entry);
     let ignoring = entries.filter(|entry| !models_speed(entry));
@@ -53,6 +53,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     shown::refusals(console, &finished);
     // Results first: a full disk must not lose them.
     show(console, &recording, &finished)?;
+    show_left_out(console, &left_out)?;
     console.flush()?;
     recording.write_report(&finished)?;
     if let Some(failure) = finished.iter_mut().find_map(|run| run.failure.take()) {
@@ -129,33 +130,64 @@ struct Job {
     outputs: Outputs,
 }
 
-/// Everything that can be refused is refused here.
-fn jobs(args: &SimulateArgs, recording: &Recording<'_>) -> Result<Vec<Job>, Failure> {
+/// Everything that can be refused is refused here. Of several policies those that do not take the task set are
+/// left out, unless none is left.
+fn jobs(
+    args: &SimulateArgs,
+    recording: &Recording<'_>,
+) -> Result<(Vec<Job>, Vec<PolicyError>), Failure> {
     let Recording { input, set, .. } = *recording;
     let entries = chosen::policies(&args.policies, input, set)?;
     let file = overheads::file(args.overheads.as_deref(), input, set)?;
     let several = entries.len() > 1;
-    let job = |entry: &'static Entry| {
-        let refused = |error| Failure::in_file(&input.path, error);
+    let (mut prepared, mut left_out) = (Vec::new(), Vec::new());
+    for entry in entries {
         // Of several reasons the first is told: whether the policy takes the task set at all.
-        let free = entry.build(set).map_err(refused)?;
+        let free = match entry.build(set) {
+            Ok(policy) => policy,
+            Err(error) => {
+                left_out.push(error);
+                continue;
+            }
+        };
         let overheads = file.as_ref().map(|(path, file)| {
             let found = prepare::overheads(file, purpose(args), entry);
             found.map_err(|error| Failure::in_file(path, error))
         });
         let overheads = overheads.transpose()?;
         let policy = match &overheads {
-            Some(_) => prepare::policy(set, entry, overheads.as_ref()).map_err(refused)?,
+            Some(_) => prepare::policy(set, entry, overheads.as_ref())
+                .map_err(|error| Failure::in_file(&input.path, error))?,
             None => free,
         };
+        prepared.push((entry, policy, overheads));
+    }
+    if prepared.is_empty() {
+        return Err(Failure::in_file_each(&input.path, &left_out));
+    }
+    // Files are written only if something comes into them.
+    let with_outputs = |(entry, policy, overheads)| {
         Ok(Job {
             entry,
-            overheads,
             policy,
+            overheads,
             outputs: Outputs::create(recording, entry, several)?,
         })
     };
-    entries.into_iter().map(job).collect()
+    let jobs: Result<Vec<Job>, Failure> = prepared.into_iter().map(with_outputs).collect();
+    Ok((jobs?, left_out))
+}
+
+/// Why policies were left out, beside the results; on stderr if results are JSON.
+fn show_left_out(console: &mut Console, left_out: &[PolicyError]) -> Result<(), Failure> {
+    for why in left_out {
+        let text = format!("left out: {why}");
+        match console.json {
+            true => console.note(text),
+            false => console.line(text)?,
+        }
+    }
+    Ok(())
 }
 
 const fn purpose(args: &SimulateArgs) -> Use {
@@ -196,6 +228,7 @@ fn show(
     }
     if let [run] = finished {
         shown::table(console, recording, run)?;
+        shown::shifts(console, finished)?;
         return shown::explanations(console, recording, finished);
     }
     let runs: Vec<_> = finished
@@ -204,5 +237,6 @@ fn show(
         .collect();
     let colour = shown::colour(console);
     console.text(&comparison(recording.set, &runs, colour))?;
+    shown::shifts(console, finished)?;
     shown::explanations(console, recording, finished)
 }

@@ -196,7 +196,10 @@ fn culprit_text(names: &[&str], culprit: Culprit) -> String {
         Culprit::OwnOverrun => "in which its task overran its own cost or was out of budget".into(),
         Culprit::Overrun(other) => format!("of overrun of {}", task(names, other)),
         Culprit::Reserve => "in which background work had its reserve".into(),
-        Culprit::NoShift => "in which a shift, which the policy never makes, would have made room".into(),
+        Culprit::NoShift => {
+            "in which moving more urgent jobs to other CPUs, which the policy does not do, would have made room"
+                .into()
+        }
         Culprit::NarrowAffinity => {
             "in which CPUs outside of its affinity were idle or less urgently used".into()
         }

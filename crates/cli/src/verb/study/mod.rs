@@ -28,12 +28,9 @@ pub fn run(args: &StudyArgs, console: &mut Console) -> Result<Answer, Failure> {
 fn failure(error: StudyError) -> Failure {
     match &error {
         StudyError::File { path, error } => {
-            // Whoever took it away meanwhile sees no excerpt.
+            // Without the file, if it is gone meanwhile, there is no excerpt.
             let text = fs::read_to_string(path).unwrap_or_default();
-            match error.place() {
-                Some(place) => Failure::at(path, &text, (place.line, place.column), error),
-                None => Failure::in_file(path, error),
-            }
+            Failure::refused(path, &text, error)
         }
         StudyError::Write { error: cause, .. } if !Failure::is_the_users(cause) => {
             Failure::Machine(error.to_string())
