@@ -298,6 +298,7 @@ struct TardinessOutput {
 
 /// What `scenario --json` prints, one line per step.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct StepOutput {
     /// Always the same for one release of the format.
     pub schema_version: u64,
@@ -315,6 +316,7 @@ pub struct StepOutput {
 
 /// What `generate --json` prints, one line per task set.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GeneratedOutput {
     /// Always the same for one release of the format.
     pub schema_version: u64,
@@ -336,6 +338,7 @@ pub struct GeneratedOutput {
 
 /// What `convert --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ConvertedOutput {
     /// Always the same for one release of the format.
     pub schema_version: u64,

@@ -4,13 +4,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_study::{Results, Row, summaries};
 
+use super::plot::PlotOutput;
 use crate::failure::Failure;
 use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
 
+/// What `study --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "it only says what there is, for the schema")]
+pub enum StudyOutput<'a> {
+    /// Of `study run`.
+    Row(RowOutput<'a>),
+    /// Of `study plot`.
+    Plot(PlotOutput<'a>),
+}
+
 /// What `study run --json` prints, one line for each cell and question: a row of `results.parquet`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct StudyOutput<'a> {
+#[serde(deny_unknown_fields)]
+pub struct RowOutput<'a> {
     /// Always the same for one release of the format.
     pub schema_version: u64,
     /// The family of the task sets.
@@ -48,7 +61,7 @@ pub struct StudyOutput<'a> {
     tardiness_max_ns: Option<u64>,
 }
 
-impl<'a> StudyOutput<'a> {
+impl<'a> RowOutput<'a> {
     fn new(row: &'a Row) -> Self {
         let interval = row.interval();
         Self {
@@ -77,7 +90,7 @@ impl<'a> StudyOutput<'a> {
 /// Prints who gets how far, or every row as JSON.
 pub fn show(results: &Results, console: &mut Console) -> Result<(), Failure> {
     if console.json {
-        let rows = results.rows.iter().map(StudyOutput::new);
+        let rows = results.rows.iter().map(RowOutput::new);
         return rows.into_iter().try_for_each(|row| console.json_line(&row));
     }
     let heads = [

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_study::{PARTIAL, RESULTS, Results, figures, page};
 
 use super::failure;
@@ -11,6 +12,19 @@ use crate::args::StudyPlotArgs;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
+
+/// What `study plot --json` prints, one line for each figure.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlotOutput<'a> {
+    schema_version: u64,
+    /// What is drawn.
+    title: &'a str,
+    /// The picture.
+    svg: String,
+    /// What is drawn, as a table.
+    csv: String,
+}
 
 /// Draws all figures, with their data beside them and one page with all.
 pub fn run(args: &StudyPlotArgs, console: &mut Console) -> Result<Answer, Failure> {
@@ -30,12 +44,12 @@ pub fn run(args: &StudyPlotArgs, console: &mut Console) -> Result<Answer, Failur
         let svg = write(&folder, &format!("{}.svg", figure.stem), &figure.svg)?;
         let csv = write(&folder, &format!("{}.csv", figure.stem), &figure.csv)?;
         match console.json {
-            true => console.json_line(&json!({
-                "schema_version": SCHEMA_VERSION,
-                "title": figure.title,
-                "svg": svg,
-                "csv": csv,
-            }))?,
+            true => console.json_line(&PlotOutput {
+                schema_version: SCHEMA_VERSION,
+                title: &figure.title,
+                svg,
+                csv,
+            })?,
             false => console.line(svg)?,
         }
     }
