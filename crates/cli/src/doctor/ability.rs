@@ -100,8 +100,8 @@ mod tests {
         ];
         assert_eq!(
             Ability::of(&System::of(old)).to_string(),
-            "can: simulate\ncannot run live: kernel 6.1.0 is older than 6.12, the first with \
-             sched_ext (and 1 more, see above); `make demo` runs it in an emulator"
+            "can: simulate\ncannot run live: kernel 6.1.0 is older than 6.15, the first with all \
+             of sched_ext that is needed (and 1 more, see above); `make demo` runs it in an emulator"
         );
         let able = Ability {
             machines: vec!["sim", "kernel", "agent", "fifo"],

@@ -96,7 +96,7 @@ pub(super) fn rt_throttling(system: &System) -> Finding {
     };
     let share = format!("{runtime} of every {}", limit.period);
     let version = kernel::release(system).and_then(|release| kernel::version(&release));
-    if version.is_some_and(|version| version >= kernel::SCHED_EXT_SINCE) {
+    if version.is_some_and(|version| version >= kernel::DEADLINE_SERVERS_SINCE) {
         return Finding::good(
             NAME,
             format!("SCHED_DEADLINE may reserve {share}; deadline servers hold SCHED_FIFO back"),

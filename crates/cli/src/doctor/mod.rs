@@ -120,5 +120,10 @@ const CHECKS: &[Check] = &[
 /// Looks at everything; what there is to know of SCHED_DEADLINE was looked for already.
 pub fn examine(system: &System, deadline: &SchedDeadline) -> Vec<Finding> {
     let checked = CHECKS.iter().map(|check| check(system));
-    checked.chain(deadline.findings()).collect()
+    let all = checked.chain(deadline.findings());
+    let for_caller = |finding: Finding| Finding {
+        remedy: finding.remedy.map(|remedy| system.for_caller(remedy)),
+        ..finding
+    };
+    all.map(for_caller).collect()
 }

@@ -40,7 +40,7 @@ pub(super) fn rtprio(system: &System) -> Finding {
         Some("0") => Finding::poor(
             NAME,
             "ulimit -r is 0: without root, no SCHED_FIFO",
-            "echo \"$USER - rtprio 99\" | sudo tee /etc/security/limits.d/99-realtime.conf",
+            privileges::RANK_REMEDY,
         ),
         Some(limit) => Finding::good(NAME, format!("ulimit -r is {limit}")),
     }

@@ -13,6 +13,7 @@ use shiftwork_live::host::{
 use shiftwork_model::{CpuId, CpuSet, Span};
 
 use super::Finding;
+use super::cpus::PERFORMANCE;
 
 /// So many threads are named in a line; the JSON names all.
 const NAMED_MAX: usize = 4;
@@ -250,8 +251,10 @@ impl SchedDeadline {
                     "speeds follow what the threads in a run queue reserve (schedutil: {})",
                     policies.join(", ")
                 ),
-                "CPUs slow down under threads that are late already: sudo cpupower frequency-set -g \
-                 performance (docs/sched-deadline.md)",
+                format!(
+                    "CPUs slow down under threads that are late already: {PERFORMANCE} \
+                     (docs/sched-deadline.md)"
+                ),
             ),
         }
     }

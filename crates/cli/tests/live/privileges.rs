@@ -76,7 +76,7 @@ pub fn a_kernel_without_sched_ext_is_named() -> Result<(), String> {
             &output,
             0,
             "was built without sched_ext",
-            "boot a kernel of 6.12 or newer with CONFIG_SCHED_CLASS_EXT=y",
+            "boot a kernel of 6.15 or newer with CONFIG_SCHED_CLASS_EXT=y",
         )
     });
     unmount(hidden, UnmountFlags::empty()).map_err(|error| error.to_string())?;
@@ -102,7 +102,7 @@ pub fn a_user_is_told_what_is_missing_for_fifo() -> Result<(), String> {
     let said = said(&output);
     for what in [
         "fixed priorities instead (--machine fifo): this process may have real-time priorities to 0",
-        "run it as root, or after `ulimit -r 99`",
+        shiftwork_live::host::privileges::RANK_REMEDY,
         "`--machine sim` simulates the same",
     ] {
         if !said.contains(what) {

@@ -11,6 +11,8 @@ use super::decider::Decider;
 use super::enactor::{BEAT_NS, Enactor, Slot};
 use crate::LiveError;
 use crate::event::{Event, Kind};
+use crate::host::System;
+use crate::host::privileges::RANK_REMEDY;
 use crate::machine::Parameters;
 use crate::plan::Attention;
 use crate::sys::clock::{monotonic_ns, pause};
@@ -120,7 +122,7 @@ pub(super) fn take_place(cpu: CpuId) -> Result<(), LiveError> {
         .map_err(LiveError::system(format!("bind the agent to CPU {cpu}")))?;
     set_class(None, Class::Fifo(PRIORITY)).map_err(|error| LiveError::Machine {
         what: format!("the agent may not be a real-time thread: {error}"),
-        remedy: String::from("run as root, or allow real-time priorities with `ulimit -r 99`"),
+        remedy: System::this().for_caller(RANK_REMEDY.to_owned()),
     })
 }
 

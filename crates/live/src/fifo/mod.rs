@@ -40,6 +40,7 @@ pub(crate) use body::FifoBody;
 pub(crate) use enactor::Fifo;
 
 use crate::LiveError;
+use crate::host::privileges::RANK_REMEDY;
 use crate::host::{Served, System, deadline_servers, kernel, real_time_limit};
 use blocker::Blockers;
 use floor::Floor;
@@ -92,7 +93,7 @@ fn notes_on(system: &System) -> Vec<String> {
         return note.into_iter().collect();
     }
     let version = kernel::release(system).and_then(|release| kernel::version(&release));
-    if version.is_some_and(|version| version >= kernel::SCHED_EXT_SINCE) {
+    if version.is_some_and(|version| version >= kernel::DEADLINE_SERVERS_SINCE) {
         return vec![String::from(
             "where SCHED_FIFO leaves ordinary threads no time, the kernel gives them some (its deadline \
              server), which real-time jobs there lose",
@@ -114,7 +115,7 @@ fn refused(error: io::Error, doing: String) -> LiveError {
     if error.raw_os_error() == Some(libc::EPERM) {
         return LiveError::Machine {
             what: String::from("SCHED_FIFO is not allowed for this user"),
-            remedy: String::from("run as root, or give it `ulimit -r 99` (RLIMIT_RTPRIO)"),
+            remedy: System::this().for_caller(RANK_REMEDY.to_owned()),
         };
     }
     LiveError::System { doing, error }

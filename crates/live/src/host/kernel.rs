@@ -4,8 +4,19 @@ use shiftwork_btf::{BtfError, Kfuncs, kfuncs};
 
 use super::{Obstacle, System};
 
-/// The first kernel with sched_ext.
-pub const SCHED_EXT_SINCE: (u32, u32) = (6, 12);
+/// The first kernel on which our schedulers load: they set `SCX_OPS_ALLOW_QUEUED_WAKEUP`, and a kernel refuses
+/// flags that it does not know. sched_ext itself is older (6.12), as are the newest functions that
+/// they cannot do without (`bpf_local_irq_save`, 6.14).
+pub const WORKS_SINCE: (u32, u32) = (6, 15);
+
+/// The first kernel that holds back real-time threads by deadline servers.
+pub const DEADLINE_SERVERS_SINCE: (u32, u32) = (6, 12);
+
+/// What to boot where sched_ext is not there, or too old.
+pub(super) fn another_kernel() -> String {
+    let (major, minor) = WORKS_SINCE;
+    format!("boot a kernel of {major}.{minor} or newer with CONFIG_SCHED_CLASS_EXT=y")
+}
 
 /// Where the kernel describes its types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -23,15 +34,17 @@ pub fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// A kernel that never had sched_ext, however it was built. A release that cannot be understood is not
-/// in the way.
+/// A kernel on which our schedulers do not load, however it was built. A release that cannot be understood is
+/// not in the way.
 pub fn too_old(system: &System) -> Option<Obstacle> {
     let release = release(system)?;
-    let (major, minor) = SCHED_EXT_SINCE;
-    (version(&release)? < SCHED_EXT_SINCE).then(|| {
+    let (major, minor) = WORKS_SINCE;
+    (version(&release)? < WORKS_SINCE).then(|| {
         Obstacle::new(
-            format!("kernel {release} is older than {major}.{minor}, the first with sched_ext"),
-            format!("boot a kernel of {major}.{minor} or newer with CONFIG_SCHED_CLASS_EXT=y"),
+            format!(
+                "kernel {release} is older than {major}.{minor}, the first with all of sched_ext that is needed"
+            ),
+            another_kernel(),
         )
     })
 }
@@ -117,8 +130,8 @@ mod tests {
         assert_eq!(version("6.9.0-foo"), Some((6, 9)));
         assert_eq!(version("7.0.13+deb13"), Some((7, 0)));
         assert_eq!(version("unknown"), None);
-        assert!(version("6.9.0").unwrap() < SCHED_EXT_SINCE);
-        assert!(version("10.1.0").unwrap() > SCHED_EXT_SINCE);
+        assert!(version("6.9.0").unwrap() < WORKS_SINCE);
+        assert!(version("10.1.0").unwrap() > WORKS_SINCE);
     }
 
     #[test]
@@ -130,12 +143,26 @@ mod tests {
         assert_eq!(
             told("6.1.0-40-amd64\n").as_deref(),
             Some(
-                "kernel 6.1.0-40-amd64 is older than 6.12, the first with sched_ext; boot a kernel of \
-                 6.12 or newer with CONFIG_SCHED_CLASS_EXT=y"
+                "kernel 6.1.0-40-amd64 is older than 6.15, the first with all of sched_ext that is needed; boot \
+                 a kernel of 6.15 or newer with CONFIG_SCHED_CLASS_EXT=y"
             )
         );
-        assert_eq!(told("6.12.0\n"), None);
+        // These have sched_ext, but do not know one of our flags.
+        assert!(told("6.12.57+deb13-amd64\n").is_some());
+        assert!(told("6.14.11\n").is_some());
+        assert_eq!(told("6.15.0\n"), None);
         assert_eq!(told("mine\n"), None);
+    }
+
+    /// The BPF program sets the flag that makes a newer kernel necessary, and the pages name the same kernel.
+    #[test]
+    fn first_kernel_is_the_same_in_code_and_documents() {
+        let (major, minor) = WORKS_SINCE;
+        let program = include_str!("../../bpf/main.bpf.c");
+        assert!(program.contains("SCX_OPS_ALLOW_QUEUED_WAKEUP"));
+        let page = include_str!("../../../../docs/live-machine.md");
+        let said = format!("before {major}.{minor} the kernel refuses a flag");
+        assert!(page.contains(&said), "docs/live-machine.md lacks: {said}");
     }
 
     #[test]

@@ -24,6 +24,14 @@ impl Obstacle {
             remedy: remedy.into(),
         }
     }
+
+    /// The same, with a remedy that the caller can enter.
+    fn for_caller(self, system: &System) -> Self {
+        Self {
+            remedy: system.for_caller(self.remedy),
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for Obstacle {
@@ -61,12 +69,14 @@ pub fn obstacles(system: &System) -> Vec<Obstacle> {
     ]
     .into_iter()
     .flatten()
+    .map(|obstacle| obstacle.for_caller(system))
     .collect()
 }
 
 /// Why threads cannot be ranked by fixed priorities here; `None` if nothing is known to be in the way.
 pub fn obstacle_to_fifo(system: &System) -> Option<Obstacle> {
-    privileges::too_low_rank(system, RANK_MAX)
+    let obstacle = privileges::too_low_rank(system, RANK_MAX);
+    obstacle.map(|obstacle| obstacle.for_caller(system))
 }
 
 /// Why a scheduler cannot be pinned in this folder; `None` if nothing is known to be in the way.
@@ -95,7 +105,7 @@ pub fn obstacle_to_pinning(system: &System, folder: &str) -> Option<Obstacle> {
             format!(
                 "`{folder}` cannot hold pinned BPF programs: no BPF file system is mounted there"
             ),
-            "sudo mount -t bpf bpf /sys/fs/bpf",
+            system.for_caller("sudo mount -t bpf bpf /sys/fs/bpf".to_owned()),
         )),
         _ => Some(Obstacle::new(
             format!("`{folder}` cannot hold pinned BPF programs: it is not in a BPF file system"),

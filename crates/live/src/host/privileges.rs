@@ -12,6 +12,15 @@ const NEEDED: &[(u32, &str)] = &[
     (21, "CAP_SYS_ADMIN"),
 ];
 
+/// Allows real-time priorities to the user who enters it. `ulimit -r` does not do: it cannot exceed the hard
+/// limit, which is 0 on most machines.
+pub const RANK_REMEDY: &str = "echo \"$USER - rtprio 99\" | sudo tee /etc/security/limits.d/99-realtime.conf # then log \
+                               in again";
+
+/// Allows locked memory to the user who enters it.
+const MEMORY_REMEDY: &str = "echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/99-memlock.conf # \
+                             then log in again";
+
 /// To lock memory beyond the limit.
 const IPC_LOCK: u32 = 14;
 
@@ -46,7 +55,10 @@ pub fn lacking(system: &System) -> Option<Obstacle> {
     if !lacking.is_empty() {
         return Some(Obstacle::new(
             format!("this process lacks {}", lacking.join(", ")),
-            "run it as root, with `sudo`",
+            match system.is_root() {
+                false => "run it as root, with `sudo`",
+                true => "run it outside of this container or service, which takes them from root",
+            },
         ));
     }
     is_in_user_namespace(system).then(|| {
@@ -72,7 +84,7 @@ pub fn too_low_rank(system: &System, wanted: u8) -> Option<Obstacle> {
             format!(
                 "this process may have real-time priorities to {allowed}, and {wanted} is needed"
             ),
-            "run it as root, or after `ulimit -r 99`",
+            RANK_REMEDY,
         )
     })
 }
@@ -101,7 +113,7 @@ pub fn too_little_locked_memory(system: &System) -> Option<Obstacle> {
             "this process may lock only {} KiB of memory, and a page that is fetched back delays a job",
             bytes / 1024
         ),
-        "run it as root, or after `ulimit -l unlimited`",
+        MEMORY_REMEDY,
     ))
 }
 
@@ -143,6 +155,18 @@ mod tests {
     }
 
     #[test]
+    fn root_without_capabilities_is_not_sent_to_sudo() {
+        let status = "Uid:\t0\t0\t0\t0\nCapEff:\t0\n";
+        let obstacle = lacking(&System::of([("/proc/self/status", status)])).unwrap();
+        assert!(
+            obstacle
+                .remedy
+                .starts_with("run it outside of this container"),
+            "{obstacle}"
+        );
+    }
+
+    #[test]
     fn root_of_a_container_is_not_root_of_the_machine() {
         let with = |map| {
             lacking(&System::of([
@@ -167,7 +191,8 @@ mod tests {
         assert_eq!(
             with("CapEff:\t0000000000000000\n").unwrap().to_string(),
             "this process may lock only 8192 KiB of memory, and a page that is fetched back delays a \
-             job; run it as root, or after `ulimit -l unlimited`"
+             job; echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/99-memlock.conf # then log in \
+             again"
         );
         let unlimited = LIMITS.replace("8388608", "unlimited");
         assert_eq!(

@@ -54,7 +54,7 @@ pub fn absent(system: &System) -> Option<Obstacle> {
     let release = kernel::release(system).map_or_else(String::new, |release| format!(" {release}"));
     Some(Obstacle::new(
         format!("kernel{release} was built without sched_ext"),
-        "boot a kernel of 6.12 or newer with CONFIG_SCHED_CLASS_EXT=y",
+        kernel::another_kernel(),
     ))
 }
 
@@ -195,7 +195,7 @@ mod tests {
         ]);
         assert_eq!(
             absent(&system).unwrap().to_string(),
-            "kernel 6.18.44 was built without sched_ext; boot a kernel of 6.12 or newer with \
+            "kernel 6.18.44 was built without sched_ext; boot a kernel of 6.15 or newer with \
              CONFIG_SCHED_CLASS_EXT=y"
         );
         assert_eq!(taken(&system), None);

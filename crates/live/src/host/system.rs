@@ -23,6 +23,23 @@ pub struct System {
 }
 
 impl System {
+    /// Whether this process is root; false if there is no `/proc`.
+    pub fn is_root(&self) -> bool {
+        let status = self.read("/proc/self/status").unwrap_or_default();
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        // Real, effective, saved, for files.
+        ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+    }
+
+    /// A remedy as the caller has to enter it: `sudo` is for users, and where there is only root it often is not
+    /// installed.
+    pub fn for_caller(&self, remedy: String) -> String {
+        match self.is_root() {
+            true => remedy.replace("sudo ", ""),
+            false => remedy,
+        }
+    }
+
     /// The machine this program runs on.
     pub const fn this() -> Self {
         Self {

@@ -298,7 +298,10 @@ fn what_cannot_be_done_is_said_with_its_remedy() {
     stand.fifo.board.hands.says = Some((0, libc::EPERM));
     assert_eq!(
         refusal(&mut stand, &of),
-        "SCHED_FIFO is not allowed for this user; run as root, or give it `ulimit -r 99` (RLIMIT_RTPRIO)"
+        format!(
+            "SCHED_FIFO is not allowed for this user; {}",
+            crate::host::System::this().for_caller(crate::host::privileges::RANK_REMEDY.to_owned())
+        )
     );
     stand.fifo.board.hands.says = Some((0, libc::EINVAL));
     assert!(refusal(&mut stand, &of).starts_with("could not put task a where it is to run: "));
