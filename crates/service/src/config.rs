@@ -64,7 +64,7 @@ pub enum ConfigError {
         /// What it says.
         text: String,
         /// All mistakes in it.
-        error: TasksetError,
+        error: Box<TasksetError>,
     },
 }
 
@@ -118,7 +118,7 @@ impl Config {
         Self::parse(&text).map_err(|error| ConfigError::Refused {
             path: asked.to_owned(),
             text,
-            error,
+            error: Box::new(error),
         })
     }
 
