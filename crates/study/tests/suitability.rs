@@ -70,8 +70,8 @@ fn refusal_names_policy_family_reason_and_what_would_be_accepted() {
 
 #[test]
 fn deadlines_that_a_policy_does_not_take_are_refused_too() {
-    assert!(study("global", "constrained", "dl-linux", "").is_ok());
-    let error = study("global", "arbitrary", "dl-linux", "").unwrap_err();
+    assert!(study("global", "constrained", "dl-sp", "").is_ok());
+    let error = study("global", "arbitrary", "dl-sp", "").unwrap_err();
     assert!(matches!(error, StudyError::Unsuitable { .. }), "{error}");
 }
 
