@@ -5,11 +5,11 @@ use std::path::Path;
 
 use shiftwork_study::{Plan, StudyError, read};
 
-/// A study of one family with this shape of affinities and these deadlines, and of one policy with these options.
-fn study(shape: &str, deadlines: &str, policy: &str, options: &str) -> Result<Plan, StudyError> {
+/// A study of one family with this shape of affinities, and of one policy with these options.
+fn study(shape: &str, policy: &str, options: &str) -> Result<Plan, StudyError> {
     let text = format!(
         "name = \"one\"\nsets = 1\n[tasks]\ncpus = 4\ncluster-size = 2\ncaps = [0.1]\nutilizations = \"randfixedsum\"\n\
-         tasks = 1\naffinities = \"{shape}\"\ndeadlines = \"{deadlines}\"\n[[policy]]\nname = \"{policy}\"\n{options}\n"
+         tasks = 1\naffinities = \"{shape}\"\n[[policy]]\nname = \"{policy}\"\n{options}\n"
     );
     Plan::new(read(&text).unwrap(), Path::new("one.toml"))
 }
@@ -25,7 +25,7 @@ fn refused(policy: &str) -> Vec<&'static str> {
         "laminar",
         "arbitrary",
     ];
-    let is_refused = |shape: &&str| match study(shape, "implicit", policy, "") {
+    let is_refused = |shape: &&str| match study(shape, policy, "") {
         Ok(_) => false,
         Err(StudyError::Unsuitable { .. }) => true,
         Err(other) => panic!("{policy}, {shape}: {other}"),
@@ -54,7 +54,7 @@ fn policy_is_asked_only_about_shapes_of_affinities_that_it_takes() {
 
 #[test]
 fn refusal_names_policy_family_reason_and_what_would_be_accepted() {
-    let error = study("arbitrary", "implicit", "g-edf", "label = \"G\"").unwrap_err();
+    let error = study("arbitrary", "g-edf", "label = \"G\"").unwrap_err();
     let text = error.to_string();
     for part in [
         "one.toml: policy `G`",
@@ -65,13 +65,21 @@ fn refusal_names_policy_family_reason_and_what_would_be_accepted() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(study("arbitrary", "implicit", "g-edf", "affinities = \"ignored\"").is_ok());
+    assert!(study("arbitrary", "g-edf", "affinities = \"ignored\"").is_ok());
 }
 
+/// CE1 keeps a CPU for interrupts.
 #[test]
-fn deadlines_that_a_policy_does_not_take_are_refused_too() {
-    assert!(study("global", "constrained", "dl-sp", "").is_ok());
-    let error = study("global", "arbitrary", "dl-sp", "").unwrap_err();
+fn platform_on_which_a_policy_has_no_cpu_left_is_refused() {
+    let plan = |cpus: usize| {
+        let text = format!(
+            "name = \"one\"\nsets = 1\n[tasks]\ncpus = [4, {cpus}]\ncaps = [0.5]\nutilizations = \"uniform-light\"\n\
+             [[policy]]\nname = \"CE1\"\n"
+        );
+        Plan::new(read(&text).unwrap(), Path::new("one.toml"))
+    };
+    assert!(plan(2).is_ok());
+    let error = plan(1).unwrap_err();
     assert!(matches!(error, StudyError::Unsuitable { .. }), "{error}");
 }
 
