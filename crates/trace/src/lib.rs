@@ -16,6 +16,7 @@ mod inversions;
 mod job_table;
 mod jobs;
 pub mod perfetto;
+pub mod replay;
 mod running;
 mod segments;
 mod statistics;

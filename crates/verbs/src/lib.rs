@@ -11,6 +11,7 @@ pub mod analyze;
 pub mod catalogue;
 pub mod policies;
 mod promise;
+pub mod replay;
 pub mod simulate;
 
 pub use admission::why_nothing_is_guaranteed;

@@ -1,0 +1,425 @@
+//! Plays the records of a run instant by instant, and judges the time between.
+
+use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId, TaskSet};
+
+use super::state::{Slip, State, is_event};
+use super::{Basis, Disagreement, Judge, Kind, PATIENCE, Rule, Verdict};
+use crate::check::VIOLATIONS_MAX;
+
+/// A job that ran and should not have, or should have and did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wrong {
+    job: JobId,
+    runs: bool,
+    /// Whether it is wrong whatever was decided when.
+    at_once: bool,
+}
+
+/// A CPU that began with a job at a moment or instead of a job for which that was wrong.
+#[derive(Clone, Copy, Debug)]
+struct Misstart {
+    cpu: CpuId,
+    job: JobId,
+    instead_of: Option<JobId>,
+}
+
+pub(super) struct Engine<'a> {
+    judge: Judge<'a>,
+    window: Span,
+    horizon: Instant,
+    state: State,
+    now: Instant,
+    /// The last decision.
+    decided: Instant,
+    misstarts: Vec<Misstart>,
+    /// Since when each task's job runs wrongly, or waits wrongly.
+    since: Vec<[Option<Instant>; 2]>,
+    open: Option<Disagreement>,
+    found: Verdict,
+}
+
+impl<'a> Engine<'a> {
+    pub fn new(set: &TaskSet, basis: &Basis<'_>, judge: Judge<'a>) -> Self {
+        let rule = match judge {
+            Judge::SameSet(_) => Rule::SameSet,
+            Judge::WeakInvariant => Rule::WeakInvariant,
+            Judge::NonPreemptive => Rule::NonPreemptive,
+            Judge::WorkConserving => Rule::WorkConserving,
+            Judge::AtBoundaries(..) => Rule::AtBoundaries,
+        };
+        Self {
+            judge,
+            window: basis.window,
+            horizon: basis.horizon,
+            state: State::new(set, basis),
+            now: Instant::ZERO,
+            decided: Instant::ZERO,
+            misstarts: Vec::new(),
+            since: vec![[None; 2]; set.tasks.len()],
+            open: None,
+            found: Verdict {
+                rule,
+                window: basis.window,
+                tasks: set.tasks.iter().map(|task| task.name.clone()).collect(),
+                decisions: 0,
+                judged: Span::ZERO,
+                disagreements: Vec::new(),
+                count: 0,
+                total: Span::ZERO,
+                longest: Span::ZERO,
+                stalls: 0,
+                longest_stall: Span::ZERO,
+            },
+        }
+    }
+
+    pub fn run(mut self, records: &[Record]) -> Verdict {
+        let mut order: Vec<&Record> = records.iter().collect();
+        order.sort_by_key(|record| record.at);
+        for instant in order.chunk_by(|a, b| a.at == b.at) {
+            let at = instant[0].at;
+            if at >= self.horizon {
+                break;
+            }
+            self.pass(at);
+            self.take(at, instant);
+        }
+        self.pass(self.horizon);
+        self.close(self.horizon);
+        let unnoticed: Vec<_> = self.state.unnoticed().collect();
+        for (job, due) in unnoticed {
+            if self.horizon.late_since(due) > self.window {
+                self.find(Disagreement {
+                    from: due,
+                    waits: vec![job],
+                    ..nothing(Kind::Unnoticed, self.horizon)
+                });
+            }
+        }
+        self.found.disagreements.sort_by_key(|it| it.from);
+        self.found
+    }
+
+    /// Takes the records of an instant.
+    fn take(&mut self, at: Instant, instant: &[&Record]) {
+        let mut events = Vec::new();
+        for (index, record) in instant.iter().enumerate() {
+            if is_replenished_at_once(&record.what, &instant[index..]) {
+                continue;
+            }
+            let mut what = record.what.clone();
+            match self.state.take(at, &mut what) {
+                Some(Slip::Unnoticed(job, due)) => self.find(Disagreement {
+                    from: due,
+                    waits: vec![job],
+                    ..nothing(Kind::Unnoticed, at)
+                }),
+                Some(Slip::Rank(job)) => self.find(Disagreement {
+                    waits: vec![job],
+                    ..nothing(Kind::Rank, at)
+                }),
+                None => {}
+            }
+            if is_event(&what) {
+                events.push(what);
+            }
+        }
+        self.decide(at, &events);
+        self.note_starts(at, instant);
+    }
+
+    fn decide(&mut self, at: Instant, events: &[Happening]) {
+        let decides = match &mut self.judge {
+            _ if events.is_empty() => false,
+            Judge::SameSet(reference) => reference.apply(at, events),
+            _ => true,
+        };
+        if decides {
+            self.found.decisions += 1;
+            self.decided = at;
+        }
+    }
+
+    /// What CPUs begin with, where it matters when or instead of what.
+    fn note_starts(&mut self, at: Instant, instant: &[&Record]) {
+        let state = &self.state;
+        let still = |it: &Misstart| state.cpus.get(it.cpu.index()) == Some(&Some(it.job));
+        self.misstarts.retain(still);
+        for record in instant {
+            let Happening::Switched {
+                cpu,
+                from,
+                to: Some(job),
+            } = record.what
+            else {
+                continue;
+            };
+            // The job of a task may follow the one before it without leaving the CPU.
+            let follows = from.is_some_and(|from| from.task == job.task);
+            let misstart = Misstart {
+                cpu,
+                job,
+                instead_of: None,
+            };
+            if follows || !still(&misstart) || state.ready_job(job.task).is_none() {
+                continue;
+            }
+            match &self.judge {
+                Judge::AtBoundaries(length, phases) => {
+                    let phase = phases.get(cpu.index()).copied().unwrap_or(Span::ZERO);
+                    let into = at.late_since(Instant::ZERO + phase).as_ns() % length.as_ns().max(1);
+                    if into > self.window.as_ns() {
+                        self.misstarts.push(misstart);
+                    }
+                }
+                Judge::NonPreemptive => {
+                    let passed = state.waiting().filter(|&waits| {
+                        state.tasks[waits.index()].cpus.contains(cpu)
+                            && state.precedes(waits, job.task)
+                            && at.late_since(state.since(waits)) > self.window
+                    });
+                    let instead_of = passed.filter_map(|task| state.ready_job(task)).next();
+                    if instead_of.is_some() {
+                        self.misstarts.push(Misstart {
+                            instead_of,
+                            ..misstart
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Judges the time until then, in which nothing happens.
+    fn pass(&mut self, to: Instant) {
+        let from = std::mem::replace(&mut self.now, to);
+        if from >= to {
+            return;
+        }
+        self.found.judged += to.late_since((self.decided + self.window).max(from));
+        let wrong = self.wrong();
+        self.note_since(from, &wrong);
+        let judged: Vec<(Instant, Wrong)> = wrong
+            .iter()
+            .map(|it| (self.begin(it), *it))
+            .filter(|(begin, it)| self.judged_from(*begin, it) < to)
+            .collect();
+        let Some(from) = judged.iter().map(|(begin, _)| *begin).min() else {
+            let goes_on = |open: &Disagreement| {
+                let mut jobs = open.runs.iter().chain(&open.waits);
+                jobs.any(|job| wrong.iter().any(|it| it.job == *job))
+            };
+            if !self.open.as_ref().is_some_and(goes_on) {
+                self.close(from);
+            }
+            return;
+        };
+        let idle = self.idle_cpu(&judged);
+        let open = self.open.get_or_insert_with(|| Disagreement {
+            from,
+            ..nothing(Kind::Set, to)
+        });
+        open.to = to;
+        if idle.is_some() && open.idle.is_none() {
+            (open.kind, open.idle) = (Kind::Stall, idle);
+        }
+        for (_, it) in &judged {
+            let jobs = if it.runs {
+                &mut open.runs
+            } else {
+                &mut open.waits
+            };
+            if !jobs.contains(&it.job) {
+                jobs.push(it.job);
+            }
+        }
+    }
+
+    /// When it began to be wrong, or was decided if that was later.
+    fn begin(&self, it: &Wrong) -> Instant {
+        let since = self.since[it.job.task.index()][usize::from(it.runs)].unwrap_or(self.now);
+        let patience = self.window.checked_mul(PATIENCE).unwrap_or(Span::MAX);
+        match it.at_once || self.now.late_since(since) > patience {
+            true => since,
+            false => since.max(self.decided),
+        }
+    }
+
+    /// From when on that is no reaction any more.
+    fn judged_from(&self, begin: Instant, it: &Wrong) -> Instant {
+        match it.at_once {
+            true => begin,
+            false => begin + self.window,
+        }
+    }
+
+    /// Notes since when what is wrong is wrong.
+    fn note_since(&mut self, from: Instant, wrong: &[Wrong]) {
+        for (index, since) in self.since.iter_mut().enumerate() {
+            for (runs, since) in [false, true].into_iter().zip(since) {
+                let is_wrong = |it: &Wrong| it.job.task.index() == index && it.runs == runs;
+                *since = match wrong.iter().any(is_wrong) {
+                    true => Some(since.unwrap_or(from)),
+                    false => None,
+                };
+            }
+        }
+    }
+
+    /// A CPU that runs nothing and could run a job that waits wrongly.
+    fn idle_cpu(&self, wrong: &[(Instant, Wrong)]) -> Option<CpuId> {
+        let mut waits = wrong.iter().filter(|(_, it)| !it.runs);
+        waits.find_map(|(_, it)| {
+            let cpus = self.state.tasks[it.job.task.index()].cpus & self.state.available();
+            cpus.iter()
+                .find(|cpu| self.state.cpus[cpu.index()].is_none())
+        })
+    }
+
+    /// What is wrong now.
+    fn wrong(&self) -> Vec<Wrong> {
+        let mut wrong = Vec::new();
+        let mut add = |job, runs, at_once| wrong.push(Wrong { job, runs, at_once });
+        match &self.judge {
+            Judge::SameSet(reference) => {
+                let mut selected = Vec::new();
+                reference.selected(&mut selected);
+                let (runs, waits) = self.difference(&selected);
+                runs.into_iter().for_each(|job| add(job, true, false));
+                waits.into_iter().for_each(|job| add(job, false, false));
+            }
+            Judge::WeakInvariant => self.passed_over(true, &mut |job, runs| add(job, runs, false)),
+            Judge::WorkConserving => {
+                self.passed_over(false, &mut |job, runs| add(job, runs, false))
+            }
+            Judge::NonPreemptive => {
+                self.passed_over(false, &mut |job, runs| add(job, runs, false));
+                for task in self.state.waiting() {
+                    let job = self.state.ready_job(task);
+                    if let Some(job) = job.filter(|_| self.state.tasks[task.index()].preempted) {
+                        add(job, false, false);
+                    }
+                }
+            }
+            Judge::AtBoundaries(..) => {}
+        }
+        for misstart in &self.misstarts {
+            add(misstart.job, true, true);
+            let waits = |job: &JobId| self.state.waiting().any(|task| task == job.task);
+            if let Some(job) = misstart.instead_of.filter(waits) {
+                add(job, false, true);
+            }
+        }
+        for (job, cpu) in self.on_cpus() {
+            if !self.state.may_run(job, cpu) && !matches!(self.judge, Judge::SameSet(_)) {
+                add(job, true, false);
+            }
+        }
+        wrong
+    }
+
+    fn on_cpus(&self) -> impl Iterator<Item = (JobId, CpuId)> + '_ {
+        let cpus = self.state.cpus.iter().enumerate();
+        let known = |job: &JobId| job.task.index() < self.state.tasks.len();
+        cpus.filter_map(move |(cpu, job)| Some((job.filter(known)?, CpuId::from_index(cpu))))
+    }
+
+    /// The jobs that run and are not selected, and the other way round, without those of equal rank.
+    fn difference(&self, selected: &[TaskId]) -> (Vec<JobId>, Vec<JobId>) {
+        let rightly =
+            |job: JobId, cpu| self.state.may_run(job, cpu) && selected.contains(&job.task);
+        let mut runs: Vec<JobId> = self
+            .on_cpus()
+            .filter(|&(job, cpu)| !rightly(job, cpu))
+            .map(|(job, _)| job)
+            .collect();
+        let waits = selected.iter().filter(|&&task| !self.state.runs(task));
+        let mut waits: Vec<JobId> = waits
+            .filter_map(|&task| self.state.ready_job(task))
+            .collect();
+        waits.retain(|waiting| {
+            let equal = |job: &JobId| {
+                self.state.runs(job.task) && self.state.equals(job.task, waiting.task)
+            };
+            match runs.iter().position(equal) {
+                Some(place) => {
+                    runs.swap_remove(place);
+                    false
+                }
+                None => true,
+            }
+        });
+        (runs, waits)
+    }
+
+    /// The waiting jobs for which a CPU is idle, or, if `ranks` count, runs a less urgent one.
+    fn passed_over(&self, ranks: bool, add: &mut dyn FnMut(JobId, bool)) {
+        let available = self.state.available();
+        for task in self.state.waiting() {
+            let Some(job) = self.state.ready_job(task) else {
+                continue;
+            };
+            for cpu in (self.state.tasks[task.index()].cpus & available).iter() {
+                match self.state.cpus[cpu.index()] {
+                    None => {
+                        add(job, false);
+                        break;
+                    }
+                    Some(other) if ranks && self.state.may_run(other, cpu) => {
+                        if self.state.precedes(task, other.task) {
+                            add(job, false);
+                            add(other, true);
+                            break;
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, at: Instant) {
+        if let Some(mut open) = self.open.take() {
+            open.to = open.to.min(at);
+            self.find(open);
+        }
+    }
+
+    fn find(&mut self, it: Disagreement) {
+        let (found, length) = (&mut self.found, it.length());
+        found.count += 1;
+        found.total += length;
+        found.longest = found.longest.max(length);
+        if matches!(it.kind, Kind::Stall | Kind::Unnoticed) {
+            found.stalls += 1;
+            found.longest_stall = found.longest_stall.max(length);
+        }
+        if found.disagreements.len() < VIOLATIONS_MAX {
+            found.disagreements.push(it);
+        }
+    }
+}
+
+/// A budget that is full again at the instant at which it is used up does not end a job's being ready.
+fn is_replenished_at_once(what: &Happening, rest: &[&Record]) -> bool {
+    let Happening::BudgetSpent { job } = *what else {
+        return false;
+    };
+    let mut rest = rest.iter();
+    rest.any(
+        |record| matches!(record.what, Happening::Replenished { task, .. } if task == job.task),
+    )
+}
+
+/// A disagreement of no jobs that ends then.
+const fn nothing(kind: Kind, to: Instant) -> Disagreement {
+    Disagreement {
+        kind,
+        from: to,
+        to,
+        runs: Vec::new(),
+        waits: Vec::new(),
+        idle: None,
+    }
+}

@@ -1,0 +1,309 @@
+//! The measured state of a run: which jobs are ready, how urgent they are, what each CPU runs.
+
+use std::collections::VecDeque;
+
+use shiftwork_model::{
+    CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Priority, Span, TaskId, TaskSet,
+};
+
+use super::Basis;
+use crate::check::Order;
+
+/// A job that is released and not finished.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    number: u64,
+    deadline: Instant,
+}
+
+/// What is known of a task.
+#[derive(Clone, Debug)]
+pub(super) struct TaskState {
+    pub cpus: CpuSet,
+    /// The affinity without the packing.
+    affinity: CpuSet,
+    priority: Priority,
+    pending: VecDeque<Pending>,
+    /// The number of the job that may run.
+    pub ready: Option<u64>,
+    /// Since when.
+    since: Instant,
+    /// The deadline or priority that it is ranked by.
+    rank: u64,
+    /// A server has moved the deadline to there.
+    server_deadline: Option<Instant>,
+    enforced: bool,
+    pub prompt: bool,
+    /// When the first pending job should have been noticed; `None`: it was, or there is none.
+    pub due: Option<Instant>,
+    /// The CPUs that it was preempted on without being finished.
+    pub preempted: bool,
+}
+
+/// What a record says that the machine got wrong by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slip {
+    /// The job was released then, and is noticed only now.
+    Unnoticed(JobId, Instant),
+    /// The job has another rank than its own.
+    Rank(JobId),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    order: Order,
+    window: Span,
+    pub tasks: Vec<TaskState>,
+    pub cpus: Vec<Option<JobId>>,
+    offline: CpuSet,
+    taken: CpuSet,
+    background: CpuSet,
+}
+
+impl State {
+    pub fn new(set: &TaskSet, basis: &Basis<'_>) -> Self {
+        let packing = |index: usize| basis.packing.and_then(|packing| packing.get(index));
+        let tasks = set.tasks.iter().zip(set.priorities()).enumerate();
+        let task = |(index, (task, priority)): (usize, (&shiftwork_model::Task, Priority))| {
+            let affinity = *task.affinity.cpus();
+            TaskState {
+                cpus: packing(index).map_or(affinity, |bound| *bound.cpus()),
+                affinity,
+                priority,
+                pending: VecDeque::new(),
+                ready: None,
+                since: Instant::ZERO,
+                rank: u64::MAX,
+                server_deadline: None,
+                enforced: task.on_overrun == OnOverrun::Throttle,
+                prompt: basis.prompt.get(index).copied().unwrap_or(false),
+                due: None,
+                preempted: false,
+            }
+        };
+        Self {
+            order: basis.order,
+            window: basis.window,
+            tasks: tasks.map(task).collect(),
+            cpus: vec![None; set.platform.cpus],
+            offline: CpuSet::EMPTY,
+            taken: CpuSet::EMPTY,
+            background: CpuSet::EMPTY,
+        }
+    }
+
+    /// The CPUs that jobs may use.
+    pub fn available(&self) -> CpuSet {
+        CpuSet::first(self.cpus.len()) - (self.offline | self.taken | self.background)
+    }
+
+    /// The ready job of the task.
+    pub fn ready_job(&self, task: TaskId) -> Option<JobId> {
+        let number = self.tasks.get(task.index())?.ready?;
+        Some(JobId { task, number })
+    }
+
+    /// Whether the job may run on that CPU now.
+    pub fn may_run(&self, job: JobId, cpu: CpuId) -> bool {
+        self.ready_job(job.task) == Some(job) && self.tasks[job.task.index()].cpus.contains(cpu)
+    }
+
+    /// Whether the ready job of the task is on a CPU that it may use.
+    pub fn runs(&self, task: TaskId) -> bool {
+        let mut cpus = self.cpus.iter().enumerate();
+        cpus.any(|(cpu, job)| {
+            job.is_some_and(|job| job.task == task && self.may_run(job, CpuId::from_index(cpu)))
+        })
+    }
+
+    /// The tasks with ready jobs that are on no CPU.
+    pub fn waiting(&self) -> impl Iterator<Item = TaskId> + '_ {
+        let tasks = (0..self.tasks.len()).map(TaskId::from_index);
+        tasks.filter(|&task| self.tasks[task.index()].ready.is_some() && !self.runs(task))
+    }
+
+    /// Whether the ready job of `one` is more urgent than that of `other`, beyond what can be measured.
+    pub fn precedes(&self, one: TaskId, other: TaskId) -> bool {
+        let (one, other) = (&self.tasks[one.index()], &self.tasks[other.index()]);
+        one.rank < other.rank
+            || one.rank == other.rank && other.since.late_since(one.since) > self.window
+    }
+
+    /// Whether either may run in place of the other.
+    pub fn equals(&self, one: TaskId, other: TaskId) -> bool {
+        let ready = |task: TaskId| self.tasks[task.index()].ready.is_some();
+        ready(one) && ready(other) && !self.precedes(one, other) && !self.precedes(other, one)
+    }
+
+    /// When the ready job of the task became ready.
+    pub fn since(&self, task: TaskId) -> Instant {
+        self.tasks[task.index()].since
+    }
+
+    /// Takes a record. Returns what the machine got wrong, and corrects the record if that can be.
+    pub fn take(&mut self, at: Instant, what: &mut Happening) -> Option<Slip> {
+        match *what {
+            Happening::Switched { cpu, to, .. } => self.switch(cpu, to),
+            Happening::CpuOffline { cpu } => self.change_cpus(|it| it.offline.insert(cpu)),
+            Happening::CpuOnline { cpu } => self.change_cpus(|it| it.offline.remove(cpu)),
+            Happening::CpuTaken { cpu } => self.change_cpus(|it| it.taken.insert(cpu)),
+            Happening::CpuReturned { cpu } => self.change_cpus(|it| it.taken.remove(cpu)),
+            Happening::BackgroundStarted { cpu } => {
+                self.change_cpus(|it| it.background.insert(cpu))
+            }
+            Happening::BackgroundEnded { cpu } => self.change_cpus(|it| it.background.remove(cpu)),
+            Happening::Ready { job, .. } => return self.become_ready(at, job, what),
+            _ => self.take_of_task(at, what),
+        }
+        None
+    }
+
+    fn switch(&mut self, cpu: CpuId, to: Option<JobId>) {
+        let Some(place) = self.cpus.get_mut(cpu.index()) else {
+            return;
+        };
+        let before = std::mem::replace(place, to);
+        let away = !self.available().contains(cpu);
+        if let Some(before) = before.filter(|before| Some(*before) != to)
+            && let Some(task) = self.tasks.get_mut(before.task.index())
+        {
+            task.preempted = task.ready == Some(before.number) && !away;
+        }
+        if let Some(to) = to
+            && let Some(task) = self.tasks.get_mut(to.task.index())
+        {
+            task.preempted = false;
+        }
+    }
+
+    fn change_cpus(&mut self, change: impl FnOnce(&mut Self)) {
+        change(self);
+        self.forget_packing();
+    }
+
+    /// Policies that pack may pack again where CPUs or affinities change.
+    fn forget_packing(&mut self) {
+        for task in &mut self.tasks {
+            task.cpus = task.affinity;
+        }
+    }
+
+    fn become_ready(&mut self, at: Instant, job: JobId, what: &mut Happening) -> Option<Slip> {
+        let (order, window) = (self.order, self.window);
+        let task = self.tasks.get_mut(job.task.index())?;
+        let Happening::Ready {
+            deadline, priority, ..
+        } = what
+        else {
+            return None;
+        };
+        // Jobs that were released while the task took no part are dropped without a word.
+        task.pending.retain(|pending| pending.number >= job.number);
+        let own = task.pending.iter().find(|own| own.number == job.number);
+        let own = own.map(|own| own.deadline).filter(|_| task.prompt);
+        let wrong = match order {
+            Order::Edf => {
+                own.is_some_and(|own| own != *deadline) && task.server_deadline != Some(*deadline)
+            }
+            Order::FixedPriority => *priority != task.priority,
+        };
+        if wrong {
+            (*deadline, *priority) = (own.unwrap_or(*deadline), task.priority);
+        }
+        task.rank = match order {
+            Order::Edf => deadline.as_ns(),
+            Order::FixedPriority => u64::from(priority.number()),
+        };
+        task.ready = Some(job.number);
+        task.since = at;
+        task.preempted = false;
+        let due = task.due.take().filter(|_| task.prompt);
+        match due {
+            _ if wrong => Some(Slip::Rank(job)),
+            Some(due) if at.late_since(due) > window => Some(Slip::Unnoticed(job, due)),
+            _ => None,
+        }
+    }
+
+    fn take_of_task(&mut self, at: Instant, what: &Happening) {
+        let Some(task) = task_of(what).and_then(|task| self.tasks.get_mut(task.index())) else {
+            return;
+        };
+        match *what {
+            Happening::Released { job, deadline } => {
+                if task.pending.is_empty() {
+                    task.due = Some(at);
+                }
+                let number = job.number;
+                task.pending.push_back(Pending { number, deadline });
+            }
+            Happening::NotReady { .. } => task.ready = None,
+            Happening::BudgetSpent { .. } if task.enforced => (task.ready, task.due) = (None, None),
+            Happening::Completed { job } => {
+                task.ready = None;
+                task.pending.retain(|pending| pending.number > job.number);
+                task.due = (!task.pending.is_empty()).then_some(at);
+            }
+            Happening::Left { .. } => {
+                (task.ready, task.due) = (None, None);
+                task.pending.clear();
+            }
+            Happening::Replenished { deadline, .. } => {
+                task.server_deadline = Some(deadline);
+                if self.order == Order::Edf {
+                    task.rank = deadline.as_ns();
+                }
+            }
+            Happening::PrioritySet { priority, .. } => {
+                task.priority = priority;
+                if self.order == Order::FixedPriority {
+                    task.rank = u64::from(priority.number());
+                }
+            }
+            Happening::AffinitySet { ref affinity, .. } => {
+                task.affinity = *affinity.cpus();
+                self.forget_packing();
+            }
+            _ => {}
+        }
+    }
+
+    /// The first pending jobs that no record calls ready, and when they should have been.
+    pub fn unnoticed(&self) -> impl Iterator<Item = (JobId, Instant)> + '_ {
+        let tasks = self.tasks.iter().enumerate();
+        tasks.filter_map(|(index, task)| {
+            let first = task.pending.front().filter(|_| task.prompt)?;
+            let task_id = TaskId::from_index(index);
+            let job = JobId {
+                task: task_id,
+                number: first.number,
+            };
+            Some((job, task.due?))
+        })
+    }
+}
+
+fn task_of(what: &Happening) -> Option<TaskId> {
+    match *what {
+        Happening::Released { job, .. }
+        | Happening::NotReady { job, .. }
+        | Happening::BudgetSpent { job }
+        | Happening::Completed { job } => Some(job.task),
+        Happening::Left { task }
+        | Happening::Replenished { task, .. }
+        | Happening::PrioritySet { task, .. }
+        | Happening::AffinitySet { task, .. } => Some(task),
+        _ => None,
+    }
+}
+
+/// Whether a record is an event of a policy, rather than what a CPU did.
+pub(super) const fn is_event(what: &Happening) -> bool {
+    !matches!(
+        what,
+        Happening::Switched { .. }
+            | Happening::Interrupted { .. }
+            | Happening::Released { .. }
+            | Happening::Refused { .. }
+    )
+}
