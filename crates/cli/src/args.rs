@@ -25,7 +25,7 @@ pub use study::{StudyArgs, StudyPlotArgs, StudyRunArgs, StudyVerb};
 /// makes of it, `run` makes it happen on this machine.
 ///
 /// Exit status: 0 yes or done; 1 the answer is no; 2 bad usage or input; 3 this machine cannot; 4
-/// undecided.
+/// undecided; 130 interrupted (Ctrl-C, SIGTERM) before there was an answer.
 #[derive(Debug, Parser)]
 #[command(
     name = "shiftwork",
@@ -254,7 +254,8 @@ pub struct RecordingArgs {
     /// which CPU. Keeps all records in memory.
     #[arg(long)]
     pub explain: bool,
-    /// Exit with status 1 if a deadline is missed.
+    /// Exit with status 1 if a deadline is missed. (`run` does so anyway; with this also if the machine did
+    /// not do as the policy decides.)
     #[arg(long)]
     pub strict: bool,
 }
@@ -290,7 +291,11 @@ pub struct RunArgs {
     /// counted.
     #[arg(long, value_name = "KIB", default_value_t = 16384, value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     pub trace_buffer: u32,
-    /// Do not simulate the same afterwards, to show both side by side.
+    /// How long the machine may take to carry out a decision before it counts as a disagreement with the
+    /// policy. Choose what `calibrate` finds on this machine as the largest reaction.
+    #[arg(long, value_name = "SPAN", value_parser = positive_span, default_value = "200us")]
+    pub window: Span,
+    /// Do not judge the run by its policy afterwards, nor simulate the same to show both side by side.
     #[arg(long)]
     pub no_compare: bool,
 }

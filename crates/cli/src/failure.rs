@@ -10,10 +10,12 @@ use shiftwork_taskset::TasksetError;
 pub enum Answer {
     /// Yes, or done: exit status 0.
     Yes,
-    /// No: missed under `--strict`, or an expectation was not met: exit status 1.
+    /// No: missed under `--strict` or `run`, or an expectation was not met: exit status 1.
     No,
     /// Neither was shown: exit status 4.
     Undecided,
+    /// Ctrl-C or SIGTERM came first: exit status 130. What there was until then has been written.
+    Interrupted,
     /// What a program that was to be run would have ended with.
     Status(u8),
 }
@@ -30,6 +32,7 @@ impl Answer {
             Self::Yes => 0,
             Self::No => 1,
             Self::Undecided => 4,
+            Self::Interrupted => 130,
             Self::Status(status) => status,
         }
     }

@@ -90,9 +90,15 @@ pub struct RunOutput {
     /// Of a live run: the simulation of the same task set, seed and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     simulated: Option<Box<RunOutput>>,
-    /// Of a live run: how far it agrees with that simulation.
+    /// Of a live run: whether it was as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agreement: Option<AgreementOutput>,
+    /// Of a live run: whether what ran is what the policy decides on the events that were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replay: Option<ReplayOutput>,
+    /// Of `run`: whether what admission promised was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guarantee: Option<GuaranteeOutput>,
 }
 
 /// What scheduling itself took, part by part. A part that was not measured is absent.
@@ -167,60 +173,108 @@ struct ReactionOutput {
     samples: u64,
 }
 
-/// How far a live run agrees with its simulation.
+/// Whether what admission promised was kept.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GuaranteeOutput {
+    /// `hard`, `bounded-tardiness`, `share` or `none`.
+    promised: String,
+    /// False if deadlines were guaranteed, and missed.
+    kept: bool,
+    /// How many deadlines were missed.
+    misses: u64,
+    /// Why, for people; null if none was missed, or nothing was found.
+    likely_cause: Option<String>,
+}
+
+/// Whether a live run was as it should be, and how far its finishes are from those of the ideal simulation.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AgreementOutput {
-    /// Whether nothing differs by more than reactions explain.
+    /// Whether the replay holds and no guarantee is broken.
     holds: bool,
-    /// How many measured reactions one reaction may take.
-    tolerance: u64,
-    /// The measured reaction that 99.9% do not exceed.
-    reaction_ns: u64,
-    /// How many jobs were compared.
-    jobs: u64,
-    /// How many jobs were kept waiting in one run for longer than their bound, rightly.
-    near_ties: u64,
-    /// The job with the largest difference.
-    worst: Option<AgreedOutput>,
-    /// The job nearest to its bound.
-    tightest: Option<AgreedOutput>,
-    /// For how long not the same jobs ran.
-    sets_differed_ns: u64,
-    /// How much of that no reaction explains.
-    sets_differed_outside_ns: u64,
-    /// How many there are, also beyond those listed.
-    disagreements: u64,
-    violations: Vec<DisagreementOutput>,
+    /// How many jobs are compared; absent where programs run, like the keys below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jobs: Option<u64>,
+    /// How many jobs were released in one of the runs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unmatched: Option<u64>,
+    /// The job that finished farthest from its simulated finish; absent if none was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worst: Option<FinishOutput>,
 }
 
-/// How far a job's finish differs.
+/// How far a job's finish differs from the simulated one.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AgreedOutput {
+struct FinishOutput {
     task: Option<String>,
     /// From 1.
     job: u64,
     difference_ns: u64,
-    /// The largest difference that is agreement.
-    bound_ns: u64,
-    preemptions: u64,
-    /// How many reactions can have moved it.
-    reactions: u64,
 }
 
-/// Something in which the runs differ by more than reactions explain.
+/// The measured events, replayed through the policy.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DisagreementOutput {
-    at_ns: u64,
-    task: String,
-    /// From 1.
-    job: u64,
-    /// `lost`, `extra`, `released`, `finished` or `executed`.
+struct ReplayOutput {
+    /// Whether there is no disagreement.
+    holds: bool,
+    /// By what the policy is judged: `same-set`, `weak-invariant`, `non-preemptive`, `work-conserving` or
+    /// `at-boundaries`.
+    rule: String,
+    /// How long the machine may take to carry out a decision.
+    window_ns: u64,
+    /// How many decisions were replayed.
+    decisions: u64,
+    /// For how long the run was judged: the time outside of windows.
+    judged_ns: u64,
+    /// How many disagreements there are, also beyond those listed.
+    disagreements: u64,
+    /// How long they lasted in all.
+    total_ns: u64,
+    /// How long the longest lasted.
+    longest_ns: u64,
+    /// How many of them are stalls, or releases that were not noticed.
+    stalls: u64,
+    longest_stall_ns: u64,
+    /// The first of them.
+    intervals: Vec<IntervalOutput>,
+    /// Where the rule does not ask for it: whether the sets that ran are also those that the policy selects
+    /// by itself; otherwise null.
+    same_sets: Option<bool>,
+    /// Other policies that would have passed: this run cannot tell them apart.
+    alike: Vec<String>,
+    /// Other policies that would not have passed.
+    told_apart: Vec<String>,
+}
+
+/// An interval in which the machine was not as the policy decides.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct IntervalOutput {
+    /// `set`: other jobs ran; `stall`: a job did not run while a CPU that it may use was idle; `unnoticed`: a
+    /// release was not noticed; `rank`: a job was scheduled by a deadline or priority that is not its own.
     kind: String,
+    from_ns: u64,
+    to_ns: u64,
+    /// The jobs that ran and should not have.
+    runs: Vec<JobOutput>,
+    /// The jobs that should have run and did not.
+    waits: Vec<JobOutput>,
+    /// A CPU that was idle and could have run one of them; null if there was none.
+    idle_cpu: Option<u64>,
     /// For people.
     what: String,
+}
+
+/// A job by its task and number.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct JobOutput {
+    task: Option<String>,
+    /// From 1.
+    job: u64,
 }
 
 /// One task of a run.

@@ -27,7 +27,7 @@ use crate::failure::{Answer, Failure};
 use crate::output::{Console, tell, wants_color};
 
 /// Runs one command line and returns the exit status: 0 yes or done, 1 the answer is no,
-/// 2 bad usage or input, 3 this machine cannot, 4 undecided.
+/// 2 bad usage or input, 3 this machine cannot, 4 undecided, 130 interrupted.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,

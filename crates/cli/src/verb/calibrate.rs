@@ -61,7 +61,10 @@ pub fn run(args: &CalibrateArgs, console: &mut Console) -> Result<Answer, Failur
     if let Some(path) = &args.report {
         write(path, &page("What scheduling costs on this machine", &done))?;
     }
-    Ok(Answer::from_truth(output.agrees()))
+    Ok(match done.is_interrupted {
+        true => Answer::Interrupted,
+        false => Answer::from_truth(output.agrees()),
+    })
 }
 
 /// Says what the overhead file does not: whoever reads it would take it for nothing.

@@ -84,7 +84,12 @@ pub fn measure(
             watch(client, thread, || Path::new(&folder).exists())?
         }
     };
-    show(&seen, console)
+    let answer = show(&seen, console)?;
+    // Of a thread that goes on anyway Ctrl-C is the way to end the observation.
+    Ok(match is_interrupted() && !args.command.is_empty() {
+        true => Answer::Interrupted,
+        false => answer,
+    })
 }
 
 fn watch(

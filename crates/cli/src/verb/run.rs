@@ -5,6 +5,7 @@
 
 mod admission;
 mod choice;
+mod guarantee;
 mod live;
 mod measured;
 mod view;
@@ -25,6 +26,7 @@ use crate::verb::outputs::{Finished, Outputs, Recording};
 use crate::verb::shown;
 use crate::verb::watch::Watch;
 use choice::Chosen;
+use guarantee::Kept;
 use measured::Measured;
 
 /// A run that may begin.
@@ -136,13 +138,12 @@ fn simulated(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure>
     let (outcome, reached) = simulation.run_while(&mut outputs, |now| watch.goes_on(now));
     watch.finish();
     let finished = outputs.finish(start.entry, packing, outcome.events, reached);
-    conclude(
+    let ending = Ending {
+        args: start.args,
         recording,
-        &start.admission,
-        finished,
-        &Measured::default(),
-        console,
-    )
+        admission: &start.admission,
+    };
+    ending.conclude(finished, &Measured::default(), console)
 }
 
 /// A simulation of what is run.
@@ -160,38 +161,64 @@ fn simulation<'a>(
     Simulation::new(recording.set, policy, entry.order, options)
 }
 
-/// Shows what came of a run, writes what is still to be written, and says the answer.
-fn conclude(
-    recording: &Recording<'_>,
-    admission: &Admission,
-    finished: Finished,
-    measured: &Measured,
-    console: &mut Console,
-) -> Result<Answer, Failure> {
-    let mut finished = [finished];
-    shown::refusals(console, &finished);
-    measured.note(console);
-    let [run] = &finished;
-    // Results first: a full disk must not lose them.
-    if console.json {
-        let mut value = shown::json(recording, run);
-        value["machine"] = recording.machine.into();
-        value["admission"] = admission::to_json(admission);
-        measured.add_to(&mut value, run.entry);
-        console.json_line(&value)?;
-    } else {
-        shown::packing(console, recording.set, run)?;
-        shown::table(console, recording, run)?;
-        measured.show(console, recording, run)?;
-        shown::explanations(console, recording, &finished)?;
+/// What is known of a run when it is over, beside what came of it.
+struct Ending<'a> {
+    args: &'a RunArgs,
+    recording: &'a Recording<'a>,
+    admission: &'a Admission,
+}
+
+impl Ending<'_> {
+    /// Shows what came of a run, writes what is still to be written, and says the answer.
+    fn conclude(
+        &self,
+        finished: Finished,
+        measured: &Measured,
+        console: &mut Console,
+    ) -> Result<Answer, Failure> {
+        let recording = self.recording;
+        let kept = Kept::of(
+            self.admission,
+            recording.set,
+            &finished,
+            measured,
+            self.args.window,
+        );
+        let mut finished = [finished];
+        shown::refusals(console, &finished);
+        measured.note(console);
+        let [run] = &finished;
+        // Results first: a full disk must not lose them.
+        if console.json {
+            if let Some(headline) = kept.headline() {
+                console.note(headline);
+            }
+            let mut value = shown::json(recording, run);
+            value["machine"] = recording.machine.into();
+            value["admission"] = admission::to_json(self.admission);
+            value["guarantee"] = kept.to_json();
+            measured.add_to(&mut value, run.entry, &kept);
+            console.json_line(&value)?;
+        } else {
+            if let Some(headline) = kept.headline() {
+                console.line(shown::loud(&headline, kept.is_broken(), console))?;
+                console.line("")?;
+            }
+            shown::packing(console, recording.set, run)?;
+            shown::table(console, recording, run)?;
+            measured.show(console, recording, run, &kept)?;
+            shown::explanations(console, recording, &finished)?;
+        }
+        console.flush()?;
+        recording.write_report(&finished)?;
+        if let Some(failure) = finished[0].failure.take() {
+            return Err(failure);
+        }
+        if let Some(failure) = measured.failure() {
+            return Err(failure);
+        }
+        let is_no = finished[0].summary.deadline_misses > 0
+            || recording.args.strict && measured.disagrees();
+        Ok(shown::answer(console, recording, &finished, is_no))
     }
-    console.flush()?;
-    recording.write_report(&finished)?;
-    if let Some(failure) = finished[0].failure.take() {
-        return Err(failure);
-    }
-    if let Some(failure) = measured.failure() {
-        return Err(failure);
-    }
-    Ok(shown::answer(console, recording, &finished))
 }

@@ -101,8 +101,22 @@ pub fn refusals(console: &Console, finished: &[Finished]) {
     }
 }
 
-/// Under `--strict` a miss is a no. No miss is a yes only if the run was not cut short.
-pub fn answer(console: &Console, recording: &Recording<'_>, finished: &[Finished]) -> Answer {
+/// A line that must not be overlooked, if it `is_bad`.
+pub fn loud(text: &str, is_bad: bool, console: &Console) -> String {
+    match is_bad && console.color {
+        true => format!("\x1b[1;31m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
+}
+
+/// The answer about runs that `is_no` known to be bad, as under `--strict` after a miss: that is a no however early
+/// the run ended. Otherwise a run that was cut short has no answer.
+pub fn answer(
+    console: &Console,
+    recording: &Recording<'_>,
+    finished: &[Finished],
+    is_no: bool,
+) -> Answer {
     let wanted = recording.wanted();
     let cut = finished.iter().find(|run| run.summary.horizon < wanted);
     if let Some(run) = cut {
@@ -116,10 +130,9 @@ pub fn answer(console: &Console, recording: &Recording<'_>, finished: &[Finished
             run.summary.horizon.as_ns() as f64 / 1e9
         ));
     }
-    let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
-    match (recording.args.strict, missed, cut.is_some()) {
-        (true, true, _) => Answer::No,
-        (true, false, true) => Answer::Undecided,
-        _ => Answer::Yes,
+    match (is_no, cut.is_some()) {
+        (true, _) => Answer::No,
+        (false, true) => Answer::Interrupted,
+        (false, false) => Answer::Yes,
     }
 }

@@ -42,7 +42,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     let names: Vec<&str> = ignoring.map(|entry| entry.name).collect();
     chosen::note_what_is_ignored(&input, &set, &names, console);
     let mut watch = Watch::new(console, recording.wanted());
-    let mut finished = Vec::new();
+    let (wanted, mut finished) = (jobs.len(), Vec::new());
     for job in jobs {
         finished.push(simulate(args, &set, job, &mut watch));
         if watch.is_interrupted() {
@@ -59,7 +59,13 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     if let Some(failure) = finished.iter_mut().find_map(|run| run.failure.take()) {
         return Err(failure);
     }
-    Ok(shown::answer(console, &recording, &finished))
+    let missed = finished.iter().any(|run| run.summary.deadline_misses > 0);
+    let is_no = recording.args.strict && missed;
+    Ok(match shown::answer(console, &recording, &finished, is_no) {
+        // Between two policies.
+        Answer::Yes if finished.len() < wanted => Answer::Interrupted,
+        answer => answer,
+    })
 }
 
 /// What the command line says of how Linux is to be copied goes before what the file says.

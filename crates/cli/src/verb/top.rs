@@ -44,5 +44,9 @@ pub fn run(args: &TopArgs, console: &mut Console) -> Result<Answer, Failure> {
             left -= nap;
         }
     }
-    Ok(Answer::Yes)
+    // Without a count Ctrl-C is the way to end it.
+    Ok(match args.count {
+        Some(count) if shown < count => Answer::Interrupted,
+        _ => Answer::Yes,
+    })
 }

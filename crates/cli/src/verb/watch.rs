@@ -11,22 +11,23 @@ use crate::output::Console;
 /// Set by the first Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Set by SIGTERM, where that is caught.
+/// Set by SIGTERM.
 static TERMINATED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// From now on the first Ctrl-C is only noted, the second ends the process.
+/// From now on the first Ctrl-C, or SIGTERM as batch systems send when time is over, is only noted, so that what
+/// there is can be written; a second Ctrl-C ends the process. Hang-ups are left to `nohup`.
 pub fn catch_interrupts() {
-    // Without a handler Ctrl-C ends the process at once, which is no worse than to refuse.
+    // Without a handler signals end the process at once, which is no worse than to refuse.
     let _ = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     });
+    catch_termination();
 }
 
-/// From now on SIGTERM stops what Ctrl-C stops, as batch systems do when time is over. Hang-ups are left to `nohup`.
+/// The same for SIGTERM alone, by no thread of its own. It may be asked for twice.
 pub fn catch_termination() {
-    // Without a handler SIGTERM ends the process at once, which is no worse than to refuse.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&TERMINATED));
 }
 

@@ -3,7 +3,7 @@
 
 use shiftwork_model::{Happening, Instant, JobId, Record, Span};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_trace::agreement::{ReactionStatistics, Reactions};
+use shiftwork_trace::{ReactionStatistics, Reactions};
 
 use crate::running::{Hogs, Ran, run, run_by_agent};
 

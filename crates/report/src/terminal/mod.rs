@@ -9,7 +9,7 @@ mod side_by_side;
 mod tables;
 
 pub use bounds::{at_most, bounds};
-pub use side_by_side::{agreement, side_by_side};
+pub use side_by_side::{Judged, judged, side_by_side};
 pub use tables::{comparison, packing, table};
 
 /// Whether tables may use colour. Nothing is told by colour alone.

@@ -1,8 +1,9 @@
 //! What was simulated beside what a real machine made of it.
 
 use shiftwork_model::TaskSet;
-use shiftwork_trace::agreement::{Agreement, JobAgreement, ReactionStatistics, TOLERANCE};
-use shiftwork_trace::{RunSummary, SpanStatistics, TaskSummary};
+use shiftwork_trace::comparison::Comparison;
+use shiftwork_trace::replay::Verdict;
+use shiftwork_trace::{ReactionStatistics, RunSummary, SpanStatistics, TaskSummary};
 
 use super::Colour;
 use super::grid::{Align, Cell, Grid, Tone, paint, printable};
@@ -76,10 +77,27 @@ fn pair(both: [Option<&TaskSummary>; 2], pick: fn(&TaskSummary) -> u64) -> Cell 
 /// At most so many disagreements are told; the first ones matter most.
 const DISAGREEMENTS_MAX: usize = 5;
 
-/// How far a measured run agrees with the simulated one, and how fast the machine reacted
-/// (`None`: it was not measured), as a few lines. Disagreements are marked with `!`.
-pub fn agreement(
-    agreement: &Agreement,
+/// How a measured run was judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged<'a> {
+    /// The name of the policy.
+    pub policy: &'a str,
+    /// What the replay found.
+    pub verdict: &'a Verdict,
+    /// Why the run is not called right although the replay found nothing; `None`: nothing is wrong.
+    pub objection: Option<&'a str>,
+    /// What else would have passed.
+    pub alike: &'a [String],
+    /// What would not have.
+    pub told_apart: &'a [String],
+    /// The finishes beside those of the ideal simulation, if they are known.
+    pub finishes: Option<&'a Comparison>,
+}
+
+/// Whether a measured run did as its policy decides, and how fast the machine reacted (`None`: it was not
+/// measured), as a few lines. Disagreements are marked with `!`.
+pub fn judged(
+    judged: &Judged<'_>,
     reactions: Option<&ReactionStatistics>,
     colour: Colour,
 ) -> String {
@@ -94,59 +112,79 @@ pub fn agreement(
             count(reactions.samples, "sample"),
         ));
     }
-    lines.push(verdict(agreement, colour));
-    if let Some(worst) = agreement.worst() {
-        lines.push(farthest(agreement, worst));
+    let verdict = judged.verdict;
+    lines.push(answer(judged, colour));
+    for it in verdict.disagreements.iter().take(DISAGREEMENTS_MAX) {
+        lines.push(format!("! {}", uncontrolled(&verdict.describe(it))));
     }
-    lines.push(format!(
-        "other jobs ran than simulated for {}, {} of it outside reaction windows",
-        time(agreement.sets_differed.as_ns()),
-        time(agreement.sets_differed_outside.as_ns()),
-    ));
-    let found = agreement.disagreements.iter().take(DISAGREEMENTS_MAX);
-    for disagreement in found {
-        lines.push(format!("! {}", uncontrolled(&disagreement.to_string())));
-    }
-    let told = agreement.disagreements.len().min(DISAGREEMENTS_MAX) as u64;
-    let more = agreement.disagreement_count.saturating_sub(told);
+    let listed = verdict.disagreements.len().min(DISAGREEMENTS_MAX) as u64;
+    let more = verdict.count.saturating_sub(listed);
     if more > 0 {
         lines.push(format!("! and {more} more"));
     }
+    lines.push(format!(
+        "judged by: {}, later than {} after each decision",
+        verdict.rule.summary(),
+        time(verdict.window.as_ns())
+    ));
+    lines.extend(neighbours(judged));
+    lines.extend(judged.finishes.and_then(farthest));
     lines.join("\n") + "\n"
 }
 
-fn verdict(agreement: &Agreement, colour: Colour) -> String {
-    let jobs = count(agreement.jobs.len() as u64, "job");
-    let (answer, tone) = match agreement.disagreement_count {
-        0 => ("simulated and measured agree".into(), Tone::Good),
-        number => {
+fn answer(judged: &Judged<'_>, colour: Colour) -> String {
+    let verdict = judged.verdict;
+    let (policy, decisions) = (judged.policy, count(verdict.decisions, "decision"));
+    let (answer, tone) = match (verdict.count, judged.objection) {
+        (0, None) => (format!("the run agrees with {policy}"), Tone::Good),
+        (0, Some(objection)) => (
+            format!("the run does not agree with its guarantee: {objection} !"),
+            Tone::Bad,
+        ),
+        (number, _) => {
             let found = count(number, "disagreement");
-            (
-                format!("simulated and measured differ, {found} !"),
-                Tone::Bad,
-            )
+            let stalls = match verdict.stalls {
+                0 => String::new(),
+                stalls => format!(
+                    ", {} of up to {}",
+                    count(stalls, "stall"),
+                    time(verdict.longest_stall.as_ns())
+                ),
+            };
+            let (total, longest) = (verdict.total.as_ns(), verdict.longest.as_ns());
+            let text = format!(
+                "the run does not agree with {policy}: {found}, {} in all, the longest {}{stalls} !",
+                time(total),
+                time(longest)
+            );
+            (text, Tone::Bad)
         }
     };
-    let ties = match agreement.near_ties() {
-        0 => String::new(),
-        ties => format!(
-            "; {ties} ended just before a more urgent job came on one side, and after it on the other"
-        ),
-    };
-    format!("{}: {jobs} compared{ties}", paint(&answer, tone, colour))
+    format!("{}: {decisions} replayed", paint(&answer, tone, colour))
 }
 
-fn farthest(agreement: &Agreement, worst: &JobAgreement) -> String {
-    let task = agreement.tasks.get(worst.job.task.index());
-    format!(
-        "farthest apart: job {} of {} by {}, where {} is allowed ({TOLERANCE} x {} x {})",
+fn neighbours(judged: &Judged<'_>) -> Vec<String> {
+    let policy = judged.policy;
+    let line = |names: &[String], says: &str| {
+        (!names.is_empty()).then(|| format!("this run {says} {policy} from {}", names.join(", ")))
+    };
+    let lines = [
+        line(judged.alike, "cannot tell"),
+        line(judged.told_apart, "tells"),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+fn farthest(finishes: &Comparison) -> Option<String> {
+    let worst = finishes.worst()?;
+    let task = finishes.tasks.get(worst.job.task.index());
+    Some(format!(
+        "for information: of {} beside the ideal simulation, job {} of {} finished farthest from it, by {}",
+        count(finishes.jobs.len() as u64, "job"),
         worst.job.number,
         printable(task.map_or("", String::as_str)),
         time(worst.difference.as_ns()),
-        time(worst.bound.as_ns()),
-        time(agreement.reaction.as_ns()),
-        count(worst.reactions, "reaction"),
-    )
+    ))
 }
 
 /// Names come from a file: no control characters on the terminal. The text itself is not cut.

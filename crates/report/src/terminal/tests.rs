@@ -1,7 +1,8 @@
 use shiftwork_model::{Affinity, CpuId, Instant, Span};
-use shiftwork_trace::RunSummary;
-use shiftwork_trace::agreement::{Agreement, Basis, Reactions, compare};
-use shiftwork_trace::check::{Facts, Invariant, Order};
+use shiftwork_trace::check::Order;
+use shiftwork_trace::comparison::compare;
+use shiftwork_trace::replay::{Basis, Judge, Verdict, WINDOW, replay};
+use shiftwork_trace::{ReactionStatistics, Reactions, RunSummary};
 
 use super::*;
 use crate::story::{self, Story};
@@ -108,7 +109,7 @@ fn a_packing_marks_what_its_cpus_cannot_carry() {
 /// Two runs of the same three tasks: as simulated, and as a machine does it that needs 50 us to
 /// react, if `b` gets its CPU at `b_starts_ns`.
 fn simulated_and_measured(b_starts_ns: u64) -> [Story; 2] {
-    let entries = [("a", 2, 10, "0"), ("b", 5, 20, "0-1"), ("c", 4, 40, "1")];
+    let entries = [("a", 2, 10, "0"), ("b", 5, 20, "0"), ("c", 4, 40, "1")];
     let run = |late_ns: u64, b_starts_ns: u64| {
         let mut story = Story::new(2, &entries);
         story.at(0).release("a").release("b").release("c");
@@ -125,21 +126,45 @@ fn simulated_and_measured(b_starts_ns: u64) -> [Story; 2] {
     [run(0, 2_000_000), run(50_000, b_starts_ns)]
 }
 
-/// How far the runs agree.
-fn agree([simulated, measured]: &[Story; 2]) -> Agreement {
-    let facts = Facts {
-        invariant: Invariant::Strong,
+const HORIZON: Instant = Instant::from_ns(10_000_000);
+
+/// The second run judged by the weak invariant.
+fn verdict([_, measured]: &[Story; 2]) -> Verdict {
+    let basis = Basis {
         order: Order::Edf,
         packing: None,
-        immediate: false,
+        prompt: &[true; 3],
+        window: WINDOW,
+        horizon: HORIZON,
     };
-    let basis = Basis {
-        facts: &facts,
-        reaction: Span::from_us(60),
-        horizon: Instant::from_ns(10_000_000),
+    replay(
+        &measured.set,
+        &basis,
+        Judge::WeakInvariant,
+        &measured.records,
+    )
+}
+
+fn in_words(
+    runs: &[Story; 2],
+    objection: Option<&str>,
+    reactions: Option<&ReactionStatistics>,
+) -> String {
+    let [simulated, measured] = runs;
+    let judgement = Judged {
+        policy: "weak-edf",
+        verdict: &verdict(runs),
+        objection,
+        alike: &["strong-edf".to_owned(), "weak-fp".to_owned()],
+        told_apart: &["p-edf".to_owned()],
+        finishes: Some(&compare(
+            &simulated.set,
+            HORIZON,
+            &simulated.records,
+            &measured.records,
+        )),
     };
-    let records = [&simulated.records, &measured.records];
-    compare(&simulated.set, basis, records[0], records[1])
+    judged(&judgement, reactions, Colour::Never)
 }
 
 #[test]
@@ -152,30 +177,44 @@ fn simulated_and_measured_stand_side_by_side() {
         reactions.add(Span::from_ns(ns));
     }
     let statistics = reactions.statistics();
-    let text = agreement(&agree(&runs), statistics.as_ref(), Colour::Never);
+    let text = in_words(&runs, None, statistics.as_ref());
     insta::assert_snapshot!(format!("{table}\n{text}"));
 }
 
 #[test]
 fn disagreements_are_told_and_marked() {
     let mut runs = simulated_and_measured(4_000_000);
-    runs[0].set.tasks[1].name = "\u{1b}[31mred".into();
-    let text = agreement(&agree(&runs), None, Colour::Never);
+    for run in &mut runs {
+        run.set.tasks[1].name = "\u{1b}[31mred".into();
+    }
+    let text = in_words(&runs, None, None);
     assert!(!text.contains('\u{1b}'));
     insta::assert_snapshot!(text);
 }
 
 #[test]
-fn only_the_first_disagreements_are_told_one_by_one() {
+fn only_the_first_disagreements_are_listed() {
     let mut runs = simulated_and_measured(2_100_000);
-    for at in 9..20 {
-        runs[1].at_ns(9_000_000 + at).release("a");
+    for job in 0..8 {
+        // CPU 1 idles while each waits.
+        runs[1].at_ns(9_000_000 + 30_000 * job).release("b");
     }
-    let found = agree(&runs);
-    assert_eq!(found.disagreement_count, 11);
-    let text = agreement(&found, None, Colour::Never);
-    assert_eq!(text.matches('!').count(), 1 + 5 + 1, "{text}");
-    assert!(text.ends_with("! and 6 more\n"), "{text}");
+    let listed = |text: &str| text.lines().filter(|line| line.starts_with('!')).count();
+    let text = in_words(&runs, None, None);
+    let count = verdict(&runs).count as usize;
+    assert!(count > 0, "{text}");
+    assert_eq!(listed(&text), count.min(6), "{text}");
+}
+
+#[test]
+fn a_missed_guarantee_is_no_agreement() {
+    let text = in_words(
+        &simulated_and_measured(2_100_000),
+        Some("2 deadlines missed"),
+        None,
+    );
+    let first = "the run does not agree with its guarantee: 2 deadlines missed !: ";
+    assert!(text.starts_with(first), "{text}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(super) struct Engine<'a> {
     /// Since when each task's job runs wrongly, or waits wrongly.
     since: Vec<[Option<Instant>; 2]>,
     open: Option<Disagreement>,
+    /// For how long a CPU was idle in it that could have run one of its jobs.
+    idled: Span,
     found: Verdict,
 }
 
@@ -57,6 +59,7 @@ impl<'a> Engine<'a> {
             misstarts: Vec::new(),
             since: vec![[None; 2]; set.tasks.len()],
             open: None,
+            idled: Span::ZERO,
             found: Verdict {
                 rule,
                 window: basis.window,
@@ -193,13 +196,13 @@ impl<'a> Engine<'a> {
 
     /// Judges the time until then, in which nothing happens.
     fn pass(&mut self, to: Instant) {
-        let from = std::mem::replace(&mut self.now, to);
-        if from >= to {
+        let begun = std::mem::replace(&mut self.now, to);
+        if begun >= to {
             return;
         }
-        self.found.judged += to.late_since((self.decided + self.window).max(from));
+        self.found.judged += to.late_since((self.decided + self.window).max(begun));
         let wrong = self.wrong();
-        self.note_since(from, &wrong);
+        self.note_since(begun, &wrong);
         let judged: Vec<(Instant, Wrong)> = wrong
             .iter()
             .map(|it| (self.begin(it), *it))
@@ -211,18 +214,25 @@ impl<'a> Engine<'a> {
                 jobs.any(|job| wrong.iter().any(|it| it.job == *job))
             };
             if !self.open.as_ref().is_some_and(goes_on) {
-                self.close(from);
+                self.close(begun);
             }
             return;
         };
         let idle = self.idle_cpu(&judged);
+        if self.open.is_none() {
+            self.idled = Span::ZERO;
+        }
         let open = self.open.get_or_insert_with(|| Disagreement {
             from,
             ..nothing(Kind::Set, to)
         });
         open.to = to;
-        if idle.is_some() && open.idle.is_none() {
-            (open.kind, open.idle) = (Kind::Stall, idle);
+        if let Some(cpu) = idle {
+            open.idle.get_or_insert(cpu);
+            self.idled += to.late_since(begun.max(open.from));
+        }
+        if self.idled > self.window {
+            open.kind = Kind::Stall;
         }
         for (_, it) in &judged {
             let jobs = if it.runs {

@@ -20,7 +20,7 @@ pub enum Scheduler {
     Affinity(usize, usize),
     /// A job that is preempted goes behind those of its deadline.
     Fifo,
-    /// One CPU, chosen by this draw, begins 5 ms late with a job.
+    /// The CPU that is the first to be given a job after so many others stands still for 5 ms then.
     Stall(u64),
 }
 
@@ -28,7 +28,7 @@ pub enum Scheduler {
 pub struct Run {
     pub records: Vec<Record>,
     /// The longest time for which the scheduler wanted other jobs than strong EDF does, equal
-    /// deadlines by becoming ready; for a stall, whether it happened.
+    /// deadlines by becoming ready; for a stall, for how long the job was to run where it could not.
     pub differed: Span,
 }
 
@@ -56,6 +56,8 @@ struct Machine<'a> {
     target: Vec<Option<usize>>,
     due: Vec<u64>,
     switches: u64,
+    /// The CPU that stands still, until when, and since when it is to run the same job.
+    stalled: Option<(usize, u64, u64)>,
     differs_since: Option<u64>,
     differed: u64,
 }
@@ -81,6 +83,7 @@ pub fn run(
         target: vec![None; cpus],
         due: vec![0; cpus],
         switches: 0,
+        stalled: None,
         differs_since: None,
         differed: 0,
     };
@@ -93,6 +96,11 @@ pub fn run(
         machine.advance(horizon.as_ns());
     }
     machine.note_difference(false);
+    if let Some((_, until, since)) = machine.stalled {
+        machine.differed = machine
+            .differed
+            .max(until.min(machine.now) - since.min(until));
+    }
     Run {
         records: machine.records,
         differed: Span::from_ns(machine.differed),
@@ -144,6 +152,7 @@ impl Machine<'_> {
                     }
                     if self.target[cpu] == Some(index) {
                         self.target[cpu] = None;
+                        self.stand_still(cpu);
                     }
                 }
                 any = true;
@@ -236,16 +245,24 @@ impl Machine<'_> {
             self.target[cpu] = to;
             self.due[cpu] = self.late();
             self.switches += u64::from(to.is_some());
-            if let Scheduler::Stall(which) = self.scheduler
-                && self.switches == which
-                && to.is_some()
-            {
-                self.due[cpu] += 5_000_000;
-                self.differed = 5_000_000;
+            if self.scheduler == Scheduler::Stall(self.switches) && to.is_some() {
+                self.stalled = Some((cpu, self.now + 5_000_000, self.now));
             }
+            self.stand_still(cpu);
         }
         let differs = self.differs();
         self.note_difference(differs);
+    }
+
+    /// The CPU is to run another job. If it stands still, that comes to nothing for now.
+    fn stand_still(&mut self, on: usize) {
+        let Some((cpu, until, since)) = self.stalled.filter(|it| it.0 == on && it.1 > self.now)
+        else {
+            return;
+        };
+        self.differed = self.differed.max(self.now - since);
+        self.stalled = Some((cpu, until, self.now));
+        self.due[cpu] = until;
     }
 
     /// Whether the scheduler wants jobs of other ranks than strong EDF does; equal deadlines count as equal if the

@@ -4,12 +4,13 @@ use shiftwork_live::{
     Attention, Deciding, Ended, LiveError, Options, Plan, Progress, Report, run_while,
 };
 use shiftwork_model::{CpuId, CpuSet};
-use shiftwork_trace::agreement::Reactions;
+use shiftwork_trace::Reactions;
+use shiftwork_verbs::replay::Decider;
 
 use super::choice::Chosen;
 use super::measured::Measured;
 use super::view::View;
-use super::{Start, admission, conclude};
+use super::{Ending, Start, admission};
 use crate::args;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
@@ -68,9 +69,20 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     let finished = outputs.finish(entry, start.policy.packing(), report.events, report.reached);
     let mut measured = measured(report);
     if !args.no_compare {
+        let bound = start.bound();
+        let decider = match start.chosen {
+            Chosen::Kernel => Decider::Core(&bound),
+            Chosen::Agent | Chosen::Fifo | Chosen::Sim => Decider::Policy,
+        };
+        measured.judge(recording, &finished, decider, args.window)?;
         measured.compare(recording, &finished)?;
     }
-    conclude(recording, &start.admission, finished, &measured, console)
+    let ending = Ending {
+        args,
+        recording,
+        admission: &start.admission,
+    };
+    ending.conclude(finished, &measured, console)
 }
 
 /// Who decides, and what carries it out.
@@ -111,6 +123,7 @@ fn measured(report: Report) -> Measured {
         notes: report.notes,
         overheads: report.overheads,
         comparison: None,
+        judgement: None,
     }
 }
 

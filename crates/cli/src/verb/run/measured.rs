@@ -1,13 +1,16 @@
 //! What a live run tells beyond its records, and the simulation of the same beside it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use shiftwork_live::Overheads;
 use shiftwork_model::{Record, Span};
 use shiftwork_policy::registry::Entry;
-use shiftwork_report::side_by_side;
-use shiftwork_trace::agreement::{Agreement, Basis, ReactionStatistics, Reactions, compare};
-use shiftwork_trace::{Counters, RunSummary};
+use shiftwork_report::{Judged, side_by_side};
+use shiftwork_trace::comparison::{Comparison as Finishes, compare};
+use shiftwork_trace::replay::Verdict;
+use shiftwork_trace::{Counters, ReactionStatistics, Reactions, RunSummary};
+use shiftwork_verbs::replay::{Decider, Judgement, Measured as ToJudge, judge};
 
+use super::guarantee::Kept;
 use super::simulation;
 use crate::failure::Failure;
 use crate::output::Console;
@@ -37,15 +40,17 @@ pub struct Measured {
     pub overheads: Option<Overheads>,
     /// The simulation of the same.
     pub comparison: Option<Comparison>,
+    /// Whether the machine did as the policy decides; `None` if it was not asked, or records were lost.
+    pub judgement: Option<Judgement>,
 }
 
 /// The simulation of the same task set, seed and time.
 pub struct Comparison {
     simulated: RunSummary,
     events: u64,
-    /// `None` without a measured reaction, if records were lost, or where programs run, of whose work
-    /// nothing is known.
-    agreement: Option<Agreement>,
+    /// The finishes of both; `None` if records were lost, or where programs run, of whose work nothing is
+    /// known.
+    finishes: Option<Finishes>,
 }
 
 impl Measured {
@@ -71,23 +76,55 @@ impl Measured {
                  declared",
             ));
         }
-        let agreement = match (self.reaction, self.lost) {
-            (Some(reaction), Some(0)) if !programs => {
-                let basis = Basis {
-                    facts: &facts(run.entry, run.packing.clone()),
-                    reaction: Span::from_ns(reaction.p99_9_ns),
-                    horizon: reached,
-                };
-                Some(compare(recording.set, basis, &reference, measured))
-            }
-            _ => None,
-        };
+        let is_whole = self.lost == Some(0);
+        let finishes =
+            (is_whole && !programs).then(|| compare(recording.set, reached, &reference, measured));
         self.comparison = Some(Comparison {
             simulated: counters.finish(reached),
             events: outcome.events,
-            agreement,
+            finishes,
         });
         Ok(())
+    }
+
+    /// Replays what was measured through the policy.
+    ///
+    /// # Errors
+    /// If the policy refuses the task set, which it did not before the run.
+    pub fn judge(
+        &mut self,
+        recording: &Recording<'_>,
+        run: &Finished,
+        decider: Decider<'_>,
+        window: Span,
+    ) -> Result<(), Failure> {
+        if self.lost != Some(0) {
+            self.notes.push(String::from(
+                "records were lost: whether the machine did as the policy decides is not known",
+            ));
+            return Ok(());
+        }
+        let run = ToJudge {
+            set: recording.set,
+            entry: run.entry,
+            decider,
+            records: run.records.as_deref().unwrap_or_default(),
+            window,
+            horizon: run.summary.horizon,
+        };
+        let refused = |error| Failure::in_file(&recording.input.path, error);
+        self.judgement = Some(judge(&run).map_err(refused)?);
+        Ok(())
+    }
+
+    /// What the replay found.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.judgement.as_ref().map(|it| &it.verdict)
+    }
+
+    /// Whether the machine is known not to have done as the policy decides.
+    pub fn disagrees(&self) -> bool {
+        self.verdict().is_some_and(|verdict| !verdict.holds())
     }
 
     /// Tells on stderr what is no result.
@@ -113,7 +150,7 @@ impl Measured {
     }
 
     /// Adds the keys of `run --json`.
-    pub fn add_to(&self, value: &mut Value, entry: &Entry) {
+    pub fn add_to(&self, value: &mut Value, entry: &Entry, kept: &Kept) {
         if let Some(lost) = self.lost {
             value["lost_records"] = lost.into();
         }
@@ -135,13 +172,16 @@ impl Measured {
         if let Some(reason) = &self.unloaded {
             value["unloaded"] = reason.as_str().into();
         }
+        let finishes = self.comparison.as_ref().and_then(|it| it.finishes.as_ref());
+        if let Some(judgement) = &self.judgement {
+            value["agreement"] = finishes.map_or_else(|| json!({}), Finishes::to_json);
+            value["agreement"]["holds"] = (judgement.verdict.holds() && !kept.is_broken()).into();
+            value["replay"] = judgement.to_json();
+        }
         let Some(comparison) = &self.comparison else {
             return;
         };
         value["simulated"] = comparison.simulated.to_json(entry.name, comparison.events);
-        if let Some(agreement) = &comparison.agreement {
-            value["agreement"] = agreement.to_json();
-        }
     }
 
     /// The same for people.
@@ -150,6 +190,7 @@ impl Measured {
         console: &mut Console,
         recording: &Recording<'_>,
         run: &Finished,
+        kept: &Kept,
     ) -> Result<(), Failure> {
         if let Some(it) = &self.lateness {
             console.line(format!("timers: {}", percentiles(it)))?;
@@ -161,26 +202,32 @@ impl Measured {
             console.line(format!("each record of these: {}", overheads.record))?;
         }
         let colour = shown::colour(console);
-        let agreement = self
-            .comparison
-            .as_ref()
-            .and_then(|it| it.agreement.as_ref());
-        if let (None, Some(it)) = (agreement, &self.reaction) {
+        if let (None, Some(it)) = (&self.judgement, &self.reaction) {
             console.line(format!("reactions: {}", percentiles(it)))?;
         }
-        let Some(comparison) = &self.comparison else {
+        if let Some(comparison) = &self.comparison {
+            console.line("")?;
+            let table = side_by_side(recording.set, &comparison.simulated, &run.summary, colour);
+            console.text(&table)?;
+        }
+        let Some(judgement) = &self.judgement else {
             return Ok(());
         };
-        console.line("")?;
-        let table = side_by_side(recording.set, &comparison.simulated, &run.summary, colour);
-        console.text(&table)?;
-        match agreement {
-            Some(agreement) => {
-                let text = shiftwork_report::agreement(agreement, self.reaction.as_ref(), colour);
-                console.text(&text)
-            }
-            None => Ok(()),
-        }
+        let broken = kept.headline().filter(|_| kept.is_broken());
+        let finishes = self.comparison.as_ref().and_then(|it| it.finishes.as_ref());
+        let judged = Judged {
+            policy: run.entry.name,
+            verdict: &judgement.verdict,
+            objection: broken.as_deref(),
+            alike: &judgement.alike,
+            told_apart: &judgement.told_apart,
+            finishes,
+        };
+        console.text(&shiftwork_report::judged(
+            &judged,
+            self.reaction.as_ref(),
+            colour,
+        ))
     }
 }
 

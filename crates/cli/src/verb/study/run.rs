@@ -11,7 +11,7 @@ use super::output::show;
 use crate::args::StudyRunArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
-use crate::verb::watch::{catch_interrupts, catch_termination, is_interrupted};
+use crate::verb::watch::{catch_interrupts, is_interrupted};
 
 /// Runs the study, and shows what is known then.
 pub fn run(args: &StudyRunArgs, console: &mut Console) -> Result<Answer, Failure> {
@@ -34,7 +34,11 @@ pub fn run(args: &StudyRunArgs, console: &mut Console) -> Result<Answer, Failure
     show(&outcome.results, console)?;
     console.flush()?;
     console.note(in_words(args, &outcome));
-    Ok(Answer::from_truth(outcome.missing_here == 0))
+    Ok(match outcome.missing_here {
+        0 => Answer::Yes,
+        _ if is_interrupted() => Answer::Interrupted,
+        _ => Answer::No,
+    })
 }
 
 /// `studies/a.toml` is kept in `studies/a`.
@@ -56,7 +60,6 @@ fn watched(
     console: &Console,
 ) -> Result<Outcome, shiftwork_study::StudyError> {
     catch_interrupts();
-    catch_termination();
     let bar = match console.shows_progress() {
         true => ProgressBar::new(0).with_style(
             ProgressStyle::with_template(TEMPLATE)

@@ -1,5 +1,6 @@
 //! How long a machine needs from an event to the job that runs because of it.
 
+use serde_json::{Value, json};
 use shiftwork_model::{Happening, Instant, JobId, Record, Recorder, Span, TaskSet};
 
 use crate::statistics::Distribution;
@@ -20,6 +21,20 @@ pub struct ReactionStatistics {
     pub p99_9_ns: u64,
     /// The longest.
     pub max_ns: u64,
+}
+
+impl ReactionStatistics {
+    /// The value of the key `reaction_ns` of `run --json`.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "min": self.min_ns,
+            "p50": self.p50_ns,
+            "p99": self.p99_ns,
+            "p99_9": self.p99_9_ns,
+            "max": self.max_ns,
+            "samples": self.samples,
+        })
+    }
 }
 
 /// Collects reactions in constant memory: samples that a machine measured itself
@@ -182,7 +197,7 @@ mod tests {
     fn the_json_has_the_documented_keys() {
         let mut reactions = Reactions::default();
         (1..=4).for_each(|ns| reactions.add(Span::from_ns(ns)));
-        let expected = serde_json::json!({
+        let expected = json!({
             "min": 1, "p50": 2, "p99": 4, "p99_9": 4, "max": 4, "samples": 4,
         });
         assert_eq!(reactions.statistics().unwrap().to_json(), expected);
