@@ -263,6 +263,8 @@ fn a_run_on_the_simulated_machine_is_the_simulation() {
     assert_eq!(object.remove("machine").unwrap(), "sim");
     let admission = object.remove("admission").unwrap();
     assert_eq!(admission["verdict"], "admitted");
+    let guarantee = object.remove("guarantee").unwrap();
+    assert_eq!(guarantee["kept"], true);
     let simulated: Value =
         serde_json::from_str(&stdout(&shiftwork(&[&["simulate"], &common[..]].concat()))).unwrap();
     assert_eq!(value, simulated);
@@ -438,8 +440,8 @@ fn a_closed_pipe_is_met_in_silence() {
     }
 }
 
-/// Starts a simulation that would take hours and presses Ctrl-C once it runs.
-fn interrupted(arguments: &[&str]) -> Output {
+/// Starts what would take hours, and sends a signal once it runs.
+fn interrupted(arguments: &[&str], signal: &str) -> Output {
     let child: Child = command()
         .args(arguments)
         .stdout(Stdio::piped())
@@ -448,7 +450,7 @@ fn interrupted(arguments: &[&str]) -> Output {
         .unwrap();
     std::thread::sleep(Duration::from_millis(1_500));
     let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+        .args([signal, &child.id().to_string()])
         .status()
         .unwrap();
     assert!(sent.success());
@@ -456,24 +458,73 @@ fn interrupted(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn ctrl_c_stops_a_simulation_and_shows_what_was_simulated() {
-    let output = interrupted(&["simulate", GOOD, "--for", "1000000s", "--json", "--strict"]);
-    let value: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(value["interrupted"], true);
-    let horizon = value["horizon_ns"].as_u64().unwrap();
-    assert!(horizon > 0 && horizon < 1_000_000_000_000_000, "{horizon}");
-    // Two tasks, a job each every 10 ms.
-    assert_eq!(
-        value["jobs"].as_u64().unwrap(),
-        2 * horizon.div_ceil(10_000_000)
-    );
-    // No miss so far is no yes.
-    assert_eq!(output.status.code(), Some(4));
+fn an_interrupted_simulation_shows_what_was_simulated_and_ends_with_130() {
+    let hours = ["--for", "1000000s", "--json"];
+    for (verb, signal) in [
+        (&["simulate", GOOD, "--strict"][..], "-INT"),
+        (&["simulate", GOOD], "-TERM"),
+        (&["simulate", GOOD, "--policy", "g-edf,p-edf"], "-INT"),
+        (&["run", GOOD, "--machine", "sim"], "-TERM"),
+    ] {
+        let output = interrupted(&[verb, &hours].concat(), signal);
+        let value: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!(value["interrupted"], true, "{verb:?}");
+        let horizon = value["horizon_ns"].as_u64().unwrap();
+        assert!(horizon > 0 && horizon < 1_000_000_000_000_000, "{horizon}");
+        // Two tasks, a job each every 10 ms.
+        assert_eq!(
+            value["jobs"].as_u64().unwrap(),
+            2 * horizon.div_ceil(10_000_000)
+        );
+        assert_eq!(output.status.code(), Some(130), "{verb:?}");
+        assert!(
+            stderr(&output).contains("interrupted"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+/// Two tasks of which one CPU can serve one.
+const OVERLOADED: &str = r#"
+[platform]
+cpus = 1
+[[task]]
+name = "a"
+cost = "8ms"
+period = "10ms"
+[[task]]
+name = "b"
+cost = "8ms"
+period = "10ms"
+"#;
+
+#[test]
+fn a_missed_deadline_is_a_no_under_strict_and_under_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("overloaded.toml");
+    std::fs::write(&file, OVERLOADED).unwrap();
+    let file = file.to_str().unwrap();
+    let on = [file, "--policy", "g-edf", "--for", "100ms"];
+    let status = |arguments: &[&str]| {
+        let output = shiftwork(&[&arguments[..1], &on, &arguments[1..]].concat());
+        (output.status.code(), stdout(&output))
+    };
+    assert_eq!(status(&["simulate"]).0, Some(0));
+    assert_eq!(status(&["simulate", "--strict"]).0, Some(1));
+    let run = ["run", "--machine", "sim", "--best-effort"];
+    let (code, text) = status(&run);
+    assert_eq!(code, Some(1));
     assert!(
-        stderr(&output).contains("interrupted"),
-        "{}",
-        stderr(&output)
+        text.contains("deadlines missed, no guarantee was given"),
+        "{text}"
     );
+    let (code, text) = status(&[&run[..], &["--json"]].concat());
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(code, Some(1));
+    assert_eq!(value["guarantee"]["promised"], "none");
+    assert_eq!(value["guarantee"]["kept"], true);
+    assert_eq!(value["guarantee"]["misses"], value["deadline_misses"]);
 }
 
 #[test]

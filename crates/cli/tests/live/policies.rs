@@ -173,23 +173,12 @@ fn keeps_it_in_a_run(policy: &str, machine: &str, ms: u64) -> Result<Result<(), 
     let (json, trace) = run_with_trace(&set, policy, ms, &on)?;
     println!(
         "{policy}: {} jobs, {} disagreements, the first: {}",
-        json["jobs"],
-        json["agreement"]["disagreements"],
-        json["agreement"]["violations"][0]["what"]
+        json["jobs"], json["replay"]["disagreements"], json["replay"]["intervals"][0]["what"]
     );
     judge(&set, policy, &json, &trace)
         .and_then(|()| does_as_much(&set, &json))
         .map_err(|why| format!("{policy}: {why}"))?;
-    // Whoever comes first keeps a CPU that is not preempted, and whoever is a little late for a quantum waits
-    // for the next: there a microsecond decides about all that follows.
-    let decides = matches!(
-        named(policy).invariant,
-        Invariant::NonPreemptive | Invariant::Quanta
-    );
-    Ok(match decides {
-        true => Ok(()),
-        false => agrees(&json),
-    })
+    Ok(agrees(&json))
 }
 
 /// So do those of any affinities on any kernel, however slow the machine.
@@ -293,17 +282,10 @@ fn does_as_much(set: &TaskSet, json: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Every job finishes when the simulation says. When one runs on after a sleep is up to a timer of its own, not to whoever
-/// schedules it, and those of the emulator are now and then later than any reaction.
+/// What ran is what the policy decides on the measured events.
 fn agrees(json: &Value) -> Result<(), String> {
-    let agreement = &json["agreement"];
-    let found = agreement["violations"].as_array();
-    let are_sleepers = found.is_some_and(|found| {
-        let count = found.iter().filter(|it| it["task"] == SLEEPS).count();
-        agreement["disagreements"] == count
-    });
-    match agreement["holds"] == true || are_sleepers {
-        true => Ok(()),
-        false => Err(format!("{agreement:#}")),
+    match json["replay"]["holds"].as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(format!("{:#}", json["replay"])),
     }
 }

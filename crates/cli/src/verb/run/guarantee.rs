@@ -165,7 +165,11 @@ impl Evidence<'_> {
         }
         let (task, &count) = counts.iter().enumerate().max_by_key(|(_, count)| **count)?;
         let name = &self.set.tasks[task].name;
-        (count > 0).then(|| format!("task {name} used up its budget {count} times"))
+        match count {
+            0 => None,
+            1 => Some(format!("task {name} used up its budget once")),
+            _ => Some(format!("task {name} used up its budget {count} times")),
+        }
     }
 }
 
@@ -183,4 +187,97 @@ fn other_set(verdict: &Verdict) -> Option<String> {
         "the machine did not do as the policy decides, {}",
         verdict.describe(longest)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use shiftwork_model::{JobId, TaskId};
+    use shiftwork_trace::Reactions;
+
+    fn set() -> TaskSet {
+        let text =
+            "[platform]\ncpus = 2\n[[task]]\nname = \"a\"\ncost = \"1ms\"\nperiod = \"10ms\"\n";
+        shiftwork_taskset::read(text).unwrap()
+    }
+
+    fn kept(is_hard: bool, misses: u64, cause: Option<&str>) -> Kept {
+        Kept {
+            promised: if is_hard { "hard" } else { "bounded-tardiness" },
+            is_hard,
+            misses,
+            cause: cause.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_broken_guarantee_is_said_with_its_cause() {
+        let cause = Some("the host is too noisy, p99.9 reaction 4.5 ms");
+        assert_eq!(
+            kept(true, 134, cause).headline().unwrap(),
+            "GUARANTEE BROKEN: 134 deadlines missed; likely cause: the host is too noisy, p99.9 reaction 4.5 ms"
+        );
+        assert_eq!(
+            kept(false, 1, None).headline().unwrap(),
+            "1 deadline missed, which a guarantee of bounded-tardiness allows"
+        );
+        assert_eq!(kept(true, 0, None).headline(), None);
+        assert_eq!(kept(true, 1, None).to_json()["kept"], false);
+        assert_eq!(kept(false, 1, None).to_json()["kept"], true);
+    }
+
+    fn cause(records: &[Record], reaction: Option<Span>) -> Option<String> {
+        let set = set();
+        let mut reactions = Reactions::default();
+        reaction
+            .into_iter()
+            .for_each(|reaction| reactions.add(reaction));
+        let measured = Measured {
+            reaction: reactions.statistics(),
+            ..Measured::default()
+        };
+        let evidence = Evidence {
+            set: &set,
+            records,
+            horizon: Instant::from_ns(100_000_000),
+            measured: &measured,
+            window: Span::from_us(200),
+        };
+        evidence.cause()
+    }
+
+    #[test]
+    fn the_likely_cause_is_the_first_with_evidence() {
+        let at = |ms: u64, what| Record {
+            at: Instant::from_ns(ms * 1_000_000),
+            what,
+        };
+        let cpu = CpuId::from_index(1);
+        let job = JobId {
+            task: TaskId::from_index(0),
+            number: 1,
+        };
+        let spent = at(2, Happening::BudgetSpent { job });
+        let taken = at(3, Happening::CpuTaken { cpu });
+        let returned = at(15, Happening::CpuReturned { cpu });
+        assert_eq!(cause(&[], Some(Span::from_us(77))), None);
+        let all = [spent.clone(), taken, returned];
+        assert_eq!(
+            cause(&all[..1], None).unwrap(),
+            "task a used up its budget once"
+        );
+        assert_eq!(
+            cause(&all, Some(Span::from_us(77))).unwrap(),
+            "CPU 1 was offline or taken by other work for 12 ms"
+        );
+        assert_eq!(
+            cause(&all[..2], None).unwrap(),
+            "CPU 1 was offline or taken by other work for 97 ms"
+        );
+        assert_eq!(
+            cause(&all, Some(Span::from_us(4_500))).unwrap(),
+            "the host is too noisy, p99.9 reaction 4.5 ms"
+        );
+    }
 }

@@ -227,10 +227,17 @@ struct Ended {
 }
 
 impl Ended {
-    /// That it ended as it should, its records among them.
+    /// That it ended as it should, its records among them, and says so by its status.
     fn well(self) -> Result<Self, String> {
+        let missed = self.number("/deadline_misses")? > 0;
+        let interrupted = self.json["interrupted"] == true;
+        let status = match (missed, interrupted) {
+            (true, _) => 1,
+            (false, true) => 130,
+            (false, false) => 0,
+        };
         match (self.code, &self.trace) {
-            (0, Ok(trace)) if trace.ended.is_some() => Ok(self),
+            (code, Ok(trace)) if code == status && trace.ended.is_some() => Ok(self),
             (code, trace) => Err(format!(
                 "it ended by {code}, said {:?}; its trace: {:?}",
                 self.said,
