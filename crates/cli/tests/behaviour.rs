@@ -463,7 +463,7 @@ fn an_interrupted_simulation_shows_what_was_simulated_and_ends_with_130() {
     for (verb, signal) in [
         (&["simulate", GOOD, "--strict"][..], "-INT"),
         (&["simulate", GOOD], "-TERM"),
-        (&["simulate", GOOD, "--policy", "g-edf,p-edf"], "-INT"),
+        (&["simulate", GOOD, "--policy", "weak-edf,p-edf"], "-INT"),
         (&["run", GOOD, "--machine", "sim"], "-TERM"),
     ] {
         let output = interrupted(&[verb, &hours].concat(), signal);
