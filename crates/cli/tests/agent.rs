@@ -23,6 +23,8 @@ use tempfile::TempDir;
 struct Modest {
     /// Where records are kept.
     records: PathBuf,
+    /// The thread that was admitted last, and the name it was admitted by.
+    last: Option<(u32, String)>,
 }
 
 impl Service for Modest {
@@ -33,14 +35,22 @@ impl Service for Modest {
                     reason: "there is room for 1ms only".into(),
                 })
             }
-            Call::Admit(admit) => Ok(Answer::Admit(Admitted {
-                task: 7,
-                guarantee: match admit.name.as_str() {
+            Call::Admit(admit) => {
+                let guarantee = match admit.name.as_str() {
                     "unpromised" => "none".into(),
                     _ => "hard".into(),
-                },
-            })),
-            Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus { status: status() })),
+                };
+                self.last = admit.thread.map(|thread| (thread, admit.name));
+                Ok(Answer::Admit(Admitted { task: 7, guarantee }))
+            }
+            Call::GetStatus(_) => {
+                let mut status = status();
+                if let Some((thread, name)) = &self.last {
+                    status.tasks[0].thread = *thread;
+                    status.tasks[0].misses = u64::from(name != "punctual");
+                }
+                Ok(Answer::GetStatus(GotStatus { status }))
+            }
             Call::Observe(_) => Ok(Answer::Observe(Observing { task: 3 })),
             Call::EndObservation(_) => Ok(Answer::EndObservation(ObservationEnded {
                 observation: observation(),
@@ -144,7 +154,10 @@ impl Agent {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let thread = spawn(move || {
-            let mut modest = Modest { records };
+            let mut modest = Modest {
+                records,
+                last: None,
+            };
             while !over.load(Ordering::Relaxed) {
                 server.serve(now(), &mut modest).unwrap();
                 sleep(Duration::from_millis(1));
@@ -273,6 +286,24 @@ fn a_program_that_is_admitted_runs_in_the_same_process() {
     assert_eq!(none.status.code(), Some(127));
     let folder = agent.ask(&[&run[..], &["/"]].concat());
     assert_eq!(folder.status.code(), Some(126));
+}
+
+#[test]
+fn under_strict_a_missed_deadline_is_a_no_unless_the_program_has_a_status_of_its_own() {
+    let agent = Agent::start();
+    let status = |name: &str, code: &str| {
+        let program = format!("sleep 0.3; exit {code}");
+        let exec = [
+            "exec", "--strict", "-C", "1ms", "-T", "10ms", "--name", name, "--",
+        ];
+        let ran = agent.ask(&[&exec[..], &["sh", "-c", &program]].concat());
+        (ran.status.code(), stderr(&ran))
+    };
+    assert_eq!(status("punctual", "0"), (Some(0), String::new()));
+    let (code, said) = status("late", "0");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("1 deadline missed"), "{said}");
+    assert_eq!(status("late", "42").0, Some(42));
 }
 
 #[test]

@@ -87,6 +87,9 @@ pub struct ExecArgs {
     /// Reserve nothing: run the program, or watch the thread until Ctrl-C, and propose what to reserve.
     #[arg(long, conflicts_with_all = ["cost", "period", "all_threads"])]
     pub measure: bool,
+    /// Stay beside the program, and exit with status 1 if it missed a deadline and its own status is 0.
+    #[arg(long, conflicts_with_all = ["measure", "pid", "tid"])]
+    pub strict: bool,
     /// What `status` calls it; default: the program's name, or the thread's.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -1,5 +1,7 @@
 //! `shiftwork exec`: a program, or threads that run already, with a reservation.
 
+mod strict;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -53,6 +55,9 @@ pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     let mut client = agency::connect()?;
     if args.measure {
         return measure(args, &mut client, console);
+    }
+    if args.strict {
+        return strict::run(&mut client);
     }
     let wanted = reservation(&args.reservation);
     if let Some((program, rest)) = args.command.split_first() {

@@ -31,9 +31,14 @@ pub fn catch_termination() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&TERMINATED));
 }
 
+/// Whether SIGTERM came.
+pub fn is_terminated() -> bool {
+    TERMINATED.load(Ordering::Relaxed)
+}
+
 /// Whether Ctrl-C was pressed, or SIGTERM came.
 pub fn is_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed) || TERMINATED.load(Ordering::Relaxed)
+    INTERRUPTED.load(Ordering::Relaxed) || is_terminated()
 }
 
 /// Follows a simulation through its time.

@@ -1,8 +1,8 @@
 //! Whether what admission promised was kept, and if not what the likely cause is.
 
 use serde_json::{Value, json};
-use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
 use shiftwork_analysis::admission::{Guarantee, Verdict as Admitted};
+use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
 use shiftwork_report::span;
 use shiftwork_trace::ReactionStatistics;
 use shiftwork_trace::replay::{Kind, Verdict};
