@@ -13,6 +13,7 @@ use shiftwork_model::{
 
 use crate::Plan;
 use crate::event::{Event, Kind, why};
+use crate::run::on_machine;
 use crate::work::Jobs;
 
 /// A job that is released and not finished.
@@ -41,6 +42,9 @@ struct Actor {
     /// The last job that was released before it was heard that the task takes part: to enter, and to
     /// release a job at that instant, are two facts that are told by two.
     early: Option<Pending>,
+    /// The CPUs that it may use, in the machine's numbers, and those on which the kernel holds it for a while.
+    cpus: CpuSet,
+    held_on: Option<CpuSet>,
     /// Where it is, whether or not a job of it is there.
     on: Option<usize>,
     /// Until when it was told what of its time there was its own; the monotonic clock.
@@ -105,6 +109,8 @@ impl Story {
             goes_on: false,
             present: !plan.set.enters_later(id),
             early: None,
+            cpus: on_machine(plan, plan.bound[id.index()].cpus()),
+            held_on: None,
             on: None,
             measured_ns: 0,
             cost: task.cost,
@@ -407,6 +413,7 @@ impl Story {
             Kind::Stopped => self.stopped(at, event, id, recorder),
             Kind::Entered => {
                 let actor = &mut self.actors[index];
+                actor.held_on = None;
                 if !std::mem::replace(&mut actor.present, true) {
                     let early = actor.early.take();
                     self.record(at, Happening::Entered { task: id }, recorder);
@@ -424,7 +431,20 @@ impl Story {
             }
             Kind::Affinity => {
                 self.decisions += 1;
-                self.affinity(at, id, CpuSet::from_bits(event.value), recorder);
+                let cpus = CpuSet::from_bits(event.value);
+                self.actors[index].cpus = cpus;
+                if self.actors[index].held_on.is_none() {
+                    self.affinity(at, id, cpus, recorder);
+                }
+            }
+            Kind::Narrowed => {
+                // A decision is right only of the CPUs that were to be had when it was made.
+                self.decisions += 1;
+                let held_on = (event.value != 0).then(|| CpuSet::from_bits(event.value));
+                let actor = &mut self.actors[index];
+                actor.held_on = held_on;
+                let cpus = held_on.unwrap_or(actor.cpus);
+                self.affinity(at, id, cpus, recorder);
             }
             Kind::Priority => {
                 self.decisions += 1;
@@ -436,7 +456,6 @@ impl Story {
                 }
             }
             Kind::Assigned
-            | Kind::Narrowed
             | Kind::CpuLost
             | Kind::CpuBack
             | Kind::Told

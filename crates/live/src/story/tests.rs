@@ -190,6 +190,26 @@ fn a_cpu_is_away_as_long_as_there_is_a_reason() {
 }
 
 #[test]
+fn a_task_that_the_kernel_holds_on_a_cpu_may_use_that_one_meanwhile() {
+    let events = [
+        event(1, K::Narrowed, 1, None, 0b0100),
+        event(2, K::Affinity, 1, None, 0b1000),
+        event(3, K::Narrowed, 1, None, 0),
+        event(4, K::Affinity, 1, None, 0b1100),
+    ];
+    let told = told(&set(), 9, &events);
+    let bound: Vec<&str> = told
+        .iter()
+        .filter(|it| it.contains("AffinitySet"))
+        .map(|it| &it[..1])
+        .collect();
+    // What is asked for meanwhile counts when it is let go.
+    assert_eq!(bound, ["1", "3", "4"], "{told:#?}");
+    assert!(told[1].contains("{0}"), "{told:#?}");
+    assert!(told[2].contains("{1}"), "{told:#?}");
+}
+
+#[test]
 fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
     const MS: u64 = 1_000_000;
     let set = set();
