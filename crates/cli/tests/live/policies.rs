@@ -8,6 +8,7 @@ use shiftwork_policy::registry::{Entry, Invariant};
 use shiftwork_trace::check;
 use shiftwork_trace::perfetto::TraceFile;
 
+use crate::agreement::does_as_the_policy_decides;
 use crate::command::{THREE_CPUS, number, run_with_trace};
 use crate::common::facts;
 use crate::long;
@@ -178,7 +179,7 @@ fn keeps_it_in_a_run(policy: &str, machine: &str, ms: u64) -> Result<Result<(), 
     judge(&set, policy, &json, &trace)
         .and_then(|()| does_as_much(&set, &json))
         .map_err(|why| format!("{policy}: {why}"))?;
-    Ok(agrees(&json))
+    Ok(does_as_the_policy_decides(&json["replay"]))
 }
 
 /// So do those of any affinities on any kernel, however slow the machine.
@@ -280,12 +281,4 @@ fn does_as_much(set: &TaskSet, json: &Value) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// What ran is what the policy decides on the measured events.
-fn agrees(json: &Value) -> Result<(), String> {
-    match json["replay"]["holds"].as_bool() {
-        Some(true) => Ok(()),
-        _ => Err(format!("{:#}", json["replay"])),
-    }
 }
