@@ -74,6 +74,13 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
     let (entry, set) = reference(run)?;
     let set = set.as_ref().unwrap_or(run.set);
     let policy = entry.build(set)?;
+    // Linux's servers hold any task back, whatever it does.
+    let is_linux = policy.as_linux().is_some();
+    let prompt = set.iter().map(|(id, _)| !is_linux && is_prompt(set, id));
+    let run = &Prompt {
+        run,
+        prompt: prompt.collect(),
+    };
     let verdict = match rule(entry, policy.quanta()) {
         Some(rule) => judged(run, set, entry, policy.packing(), rule),
         None => by_decisions(run, set, entry, policy, Ties::Own),
@@ -91,6 +98,12 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
         alike,
         told_apart,
     })
+}
+
+/// A run, and for each task whether its jobs are ready as soon as they can be.
+struct Prompt<'a> {
+    run: &'a Measured<'a>,
+    prompt: Vec<bool>,
 }
 
 /// The policy that decided, and the task set as it knew it, if that is another.
@@ -121,20 +134,20 @@ fn rule(entry: &Entry, quanta: Option<Quanta>) -> Option<Judge<'static>> {
 }
 
 fn judged(
-    run: &Measured<'_>,
+    run: &Prompt<'_>,
     set: &TaskSet,
     entry: &Entry,
     packing: Option<Vec<Affinity>>,
     judge: Judge<'_>,
 ) -> Verdict {
-    let prompt: Vec<bool> = set.iter().map(|(id, _)| is_prompt(set, id)).collect();
+    let Prompt { run, prompt } = run;
     let basis = Basis {
         order: match entry.order {
             OrderName::Edf => Order::Edf,
             OrderName::FixedPriority => Order::FixedPriority,
         },
         packing: packing.as_deref(),
-        prompt: &prompt,
+        prompt,
         window: run.window,
         horizon: run.horizon,
     };
@@ -143,7 +156,7 @@ fn judged(
 
 /// Compares the sets that ran with those that the policy selects.
 fn by_decisions(
-    run: &Measured<'_>,
+    run: &Prompt<'_>,
     set: &TaskSet,
     entry: &Entry,
     policy: Box<dyn Policy>,
@@ -166,10 +179,11 @@ fn is_prompt(set: &TaskSet, id: TaskId) -> bool {
 
 /// Which other policies would have passed, and which not.
 fn neighbours(
-    run: &Measured<'_>,
+    of: &Prompt<'_>,
     entry: &'static Entry,
     set: &TaskSet,
 ) -> Result<(Vec<String>, Vec<String>), PolicyError> {
+    let run = of.run;
     let (mut alike, mut told_apart) = (Vec::new(), Vec::new());
     let mut note = |name: String, verdict: &Verdict| match verdict.holds() {
         true => alike.push(name),
@@ -188,11 +202,11 @@ fn neighbours(
             continue;
         }
         seen.push(kind);
-        let verdict = by_decisions(run, run.set, other, policy, Ties::Own);
+        let verdict = by_decisions(of, run.set, other, policy, Ties::Own);
         note(other.name.to_owned(), &verdict);
     }
     if !matches!(entry.invariant, Invariant::Quanta) && entry.build(set)?.quanta().is_none() {
-        let verdict = by_decisions(run, set, entry, entry.build(set)?, Ties::Reversed);
+        let verdict = by_decisions(of, set, entry, entry.build(set)?, Ties::Reversed);
         note(format!("{} with other ties", run.entry.name), &verdict);
     }
     Ok((alike, told_apart))

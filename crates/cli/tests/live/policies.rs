@@ -173,8 +173,13 @@ fn keeps_it_in_a_run(policy: &str, machine: &str, ms: u64) -> Result<Result<(), 
     let on = [&THREE_CPUS[..], &["--machine", machine]].concat();
     let (json, trace) = run_with_trace(&set, policy, ms, &on)?;
     println!(
-        "{policy}: {} jobs, {} disagreements, the first: {}",
-        json["jobs"], json["replay"]["disagreements"], json["replay"]["intervals"][0]["what"]
+        "{policy}: {} jobs, judged by {}, {} disagreements, the first: {}, same sets: {}, like {}",
+        json["jobs"],
+        json["replay"]["rule"],
+        json["replay"]["disagreements"],
+        json["replay"]["intervals"][0]["what"],
+        json["replay"]["same_sets"],
+        json["replay"]["alike"]
     );
     judge(&set, policy, &json, &trace)
         .and_then(|()| does_as_much(&set, &json))

@@ -11,7 +11,7 @@ use crate::check::VIOLATIONS_MAX;
 struct Wrong {
     job: JobId,
     runs: bool,
-    /// Whether it is wrong whatever was decided when.
+    /// Whether no decision that comes later is an excuse.
     at_once: bool,
 }
 
@@ -206,7 +206,7 @@ impl<'a> Engine<'a> {
         let judged: Vec<(Instant, Wrong)> = wrong
             .iter()
             .map(|it| (self.begin(it), *it))
-            .filter(|(begin, it)| self.judged_from(*begin, it) < to)
+            .filter(|(begin, _)| *begin + self.window < to)
             .collect();
         let Some(from) = judged.iter().map(|(begin, _)| *begin).min() else {
             let goes_on = |open: &Disagreement| {
@@ -253,14 +253,6 @@ impl<'a> Engine<'a> {
         match it.at_once || self.now.late_since(since) > patience {
             true => since,
             false => since.max(self.decided),
-        }
-    }
-
-    /// From when on that is no reaction any more.
-    fn judged_from(&self, begin: Instant, it: &Wrong) -> Instant {
-        match it.at_once {
-            true => begin,
-            false => begin + self.window,
         }
     }
 

@@ -179,12 +179,12 @@ fn a_freed_cpu_takes_the_most_urgent_and_a_running_job_goes_on() {
     let three = both.release(2, 1, 3_000).at(2_000).complete(0, 1);
     let chosen = |task| {
         let story = three.clone().switch(0, Some((task, 1)));
-        found(&verdict(&tasks, Judge::NonPreemptive, &story, 2_100))
+        found(&verdict(&tasks, Judge::NonPreemptive, &story, 2_300))
     };
     assert_eq!(chosen(2), [""; 0]);
     assert_eq!(
         chosen(1),
-        ["at 2us for 100ns: job 1 of b ran, and job 1 of c should have"]
+        ["at 2us for 300ns: job 1 of b ran, and job 1 of c should have"]
     );
 }
 

@@ -44,6 +44,16 @@ struct Task {
     left: u64,
 }
 
+/// A CPU that goes on with what it has.
+#[derive(Clone, Copy, Debug)]
+struct Stalled {
+    cpu: usize,
+    until: u64,
+    /// What it is to run, and since when.
+    wanted: Option<usize>,
+    since: u64,
+}
+
 struct Machine<'a> {
     set: &'a TaskSet,
     scheduler: Scheduler,
@@ -56,8 +66,7 @@ struct Machine<'a> {
     target: Vec<Option<usize>>,
     due: Vec<u64>,
     switches: u64,
-    /// The CPU that stands still, until when, and since when it is to run the same job.
-    stalled: Option<(usize, u64, u64)>,
+    stalled: Option<Stalled>,
     differs_since: Option<u64>,
     differed: u64,
 }
@@ -96,10 +105,8 @@ pub fn run(
         machine.advance(horizon.as_ns());
     }
     machine.note_difference(false);
-    if let Some((_, until, since)) = machine.stalled {
-        machine.differed = machine
-            .differed
-            .max(until.min(machine.now) - since.min(until));
+    if let Some(stalled) = machine.stalled.filter(|it| it.until > machine.now) {
+        machine.note_stall(stalled, machine.now);
     }
     Run {
         records: machine.records,
@@ -246,7 +253,12 @@ impl Machine<'_> {
             self.due[cpu] = self.late();
             self.switches += u64::from(to.is_some());
             if self.scheduler == Scheduler::Stall(self.switches) && to.is_some() {
-                self.stalled = Some((cpu, self.now + 5_000_000, self.now));
+                self.stalled = Some(Stalled {
+                    cpu,
+                    until: self.now + 5_000_000,
+                    wanted: to,
+                    since: self.now,
+                });
             }
             self.stand_still(cpu);
         }
@@ -256,13 +268,26 @@ impl Machine<'_> {
 
     /// The CPU is to run another job. If it stands still, that comes to nothing for now.
     fn stand_still(&mut self, on: usize) {
-        let Some((cpu, until, since)) = self.stalled.filter(|it| it.0 == on && it.1 > self.now)
+        let Some(stalled) = self
+            .stalled
+            .filter(|it| it.cpu == on && it.until > self.now)
         else {
             return;
         };
-        self.differed = self.differed.max(self.now - since);
-        self.stalled = Some((cpu, until, self.now));
-        self.due[cpu] = until;
+        self.note_stall(stalled, self.now);
+        self.stalled = Some(Stalled {
+            wanted: self.target[on],
+            since: self.now,
+            ..stalled
+        });
+        self.due[on] = stalled.until;
+    }
+
+    /// For how long the CPU was to run what it did not.
+    fn note_stall(&mut self, it: Stalled, now: u64) {
+        if it.wanted.is_some() && it.wanted != self.runs[it.cpu] {
+            self.differed = self.differed.max(now - it.since);
+        }
     }
 
     /// Whether the scheduler wants jobs of other ranks than strong EDF does; equal deadlines count as equal if the
@@ -374,6 +399,10 @@ impl Machine<'_> {
 
     /// CPUs that are due leave what they should not run, then take what they should and nobody else has.
     fn switch(&mut self) {
+        if let Some(stalled) = self.stalled.filter(|it| it.until <= self.now) {
+            self.note_stall(stalled, stalled.until);
+            self.stalled = None;
+        }
         for cpu in 0..self.runs.len() {
             if let Some(index) = self.runs[cpu]
                 && self.due[cpu] <= self.now
