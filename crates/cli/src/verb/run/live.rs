@@ -14,7 +14,7 @@ use super::{Ending, Start, admission};
 use crate::args;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
-use crate::verb::outputs::Outputs;
+use crate::verb::outputs::{Finished, Outputs};
 use crate::verb::watch::{catch_interrupts, is_interrupted};
 
 /// Runs it to the end, or as far as it goes, and compares it with the simulation.
@@ -69,13 +69,7 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     let finished = outputs.finish(entry, start.policy.packing(), report.events, report.reached);
     let mut measured = measured(report);
     if !args.no_compare {
-        let bound = start.bound();
-        let decider = match start.chosen {
-            Chosen::Kernel => Decider::Core(&bound),
-            Chosen::Agent | Chosen::Fifo | Chosen::Sim => Decider::Policy,
-        };
-        measured.judge(recording, &finished, decider, args.window)?;
-        measured.compare(recording, &finished)?;
+        look_back(&start, &finished, &mut measured)?;
     }
     let ending = Ending {
         args,
@@ -83,6 +77,21 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
         admission: &start.admission,
     };
     ending.conclude(finished, &measured, console)
+}
+
+/// Judges what was measured by the policy, and simulates the same.
+fn look_back(
+    start: &Start<'_>,
+    finished: &Finished,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    let bound = start.bound();
+    let decider = match start.chosen {
+        Chosen::Kernel => Decider::Core(&bound),
+        Chosen::Agent | Chosen::Fifo | Chosen::Sim => Decider::Policy,
+    };
+    measured.judge(&start.recording, finished, decider, start.args.window)?;
+    measured.compare(&start.recording, finished)
 }
 
 /// Who decides, and what carries it out.
