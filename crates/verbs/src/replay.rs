@@ -8,10 +8,10 @@ use shiftwork_model::{
 };
 use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
-use shiftwork_trace::check::Order;
 use shiftwork_trace::replay::{Basis, Judge, Reference, Verdict, replay};
 
 use crate::catalogue;
+use crate::promise::order;
 
 /// What decided in a run.
 #[derive(Clone, Copy, Debug)]
@@ -142,10 +142,7 @@ fn judged(
 ) -> Verdict {
     let Prompt { run, prompt } = run;
     let basis = Basis {
-        order: match entry.order {
-            OrderName::Edf => Order::Edf,
-            OrderName::FixedPriority => Order::FixedPriority,
-        },
+        order: order(entry),
         packing: packing.as_deref(),
         prompt,
         window: run.window,

@@ -16,7 +16,6 @@ use crate::failure::Failure;
 use crate::output::Console;
 use crate::verb::outputs::{Finished, Recording};
 use crate::verb::shown;
-use shiftwork_verbs::facts;
 
 /// What a live run tells beyond its records. All absent if it was simulated.
 #[derive(Default)]
