@@ -61,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "analysis",
             "kernel-core",
+            "machine",
             "model",
             "policy",
             "sim",

@@ -8,7 +8,7 @@ use shiftwork_taskset::generate::{
     Deadlines, Key, Options, Periods, Shape, Spread, Utilizations, generate,
 };
 
-use crate::command::{THREE_CPUS, number, run};
+use crate::command::{number, on_three_cpus, run};
 use crate::long;
 
 /// How long every task set runs, in milliseconds: several of its periods.
@@ -60,7 +60,7 @@ pub fn of_quanta() -> Result<(), String> {
     let mut set = TaskSet::new("quanta", 3, tasks.collect());
     set.scheduler.quantum = Some(ms(10));
     for policy in ["pd2", "s-pd2"] {
-        let on = [&THREE_CPUS[..], &["--machine", "agent"]].concat();
+        let on = on_three_cpus("agent");
         let measured = run(&set, policy, 480, &on)?;
         println!("{policy}, {}", line(0, &measured));
         judge(&measured).map_err(|why| format!("{policy}: {why}"))?;
@@ -89,7 +89,7 @@ fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result
                 task.offset = Span::from_us(311 * index as u64);
             }
         }
-        let on = [&THREE_CPUS[..], &["--machine", machine]].concat();
+        let on = on_three_cpus(machine);
         let mut measured = run(&set, policy, HORIZON_MS, &on)?;
         println!("{}", line(seed, &measured));
         // A busy host disturbs even a clock that counts instructions: now and then an interrupt comes a millisecond

@@ -11,6 +11,18 @@ use shiftwork_trace::perfetto::{TraceFile, read};
 /// The machine's CPUs of a task set for three: the first is left to whoever watches.
 pub const THREE_CPUS: [&str; 2] = ["--on-cpus", "1-3"];
 
+/// Options of a run of such a task set on this machine.
+pub fn on_three_cpus(machine: &str) -> Vec<&str> {
+    let mut options = THREE_CPUS.to_vec();
+    options.extend(["--machine", machine]);
+    if machine == "fifo" {
+        // Each move takes several system calls, and a thread may wait for the one before it to leave its CPU: in the
+        // emulator that takes up to 150 us where nothing else is wrong, and on a busy host 270.
+        options.extend(["--window", "500us"]);
+    }
+    options
+}
+
 /// A folder of this test's own.
 pub fn folder() -> PathBuf {
     std::env::temp_dir().join(format!("live-{}", std::process::id()))

@@ -9,7 +9,7 @@ use shiftwork_trace::check;
 use shiftwork_trace::perfetto::TraceFile;
 
 use crate::agreement::does_as_the_policy_decides;
-use crate::command::{THREE_CPUS, number, run_with_trace};
+use crate::command::{number, on_three_cpus, run_with_trace};
 use crate::common::facts;
 use crate::long;
 
@@ -170,7 +170,7 @@ fn keeps_its_promise(policy: &str, machine: &str, ms: u64) -> Result<(), String>
 /// Whether it did what it does in the simulation; what it promises it has to keep.
 fn keeps_it_in_a_run(policy: &str, machine: &str, ms: u64) -> Result<Result<(), String>, String> {
     let set = something_of_everything(affinities(policy));
-    let on = [&THREE_CPUS[..], &["--machine", machine]].concat();
+    let on = on_three_cpus(machine);
     let (json, trace) = run_with_trace(&set, policy, ms, &on)?;
     println!(
         "{policy}: {} jobs, judged by {}, {} disagreements, the first: {}, same sets: {}, like {}",
@@ -195,7 +195,7 @@ pub fn keep_their_rules() -> Result<(), String> {
         ("weak-fp", "agent"),
     ] {
         let set = something_of_everything(affinities(policy));
-        let on = [&THREE_CPUS[..], &["--machine", machine]].concat();
+        let on = on_three_cpus(machine);
         let (json, trace) = run_with_trace(&set, policy, 500, &on)?;
         judge(&set, policy, &json, &trace).map_err(|why| format!("{policy}: {why}"))?;
     }
