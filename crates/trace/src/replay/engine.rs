@@ -32,6 +32,8 @@ pub(super) struct Engine<'a> {
     /// The last decision.
     decided: Instant,
     misstarts: Vec<Misstart>,
+    /// For each CPU the task that left it last, and when.
+    left: Vec<Option<(TaskId, Instant)>>,
     /// Since when each task's job runs wrongly, or waits wrongly.
     since: Vec<[Option<Instant>; 2]>,
     open: Option<Disagreement>,
@@ -57,6 +59,7 @@ impl<'a> Engine<'a> {
             now: Instant::ZERO,
             decided: Instant::ZERO,
             misstarts: Vec::new(),
+            left: vec![None; set.platform.cpus],
             since: vec![[None; 2]; set.tasks.len()],
             open: None,
             idled: Span::ZERO,
@@ -149,42 +152,33 @@ impl<'a> Engine<'a> {
         let still = |it: &Misstart| state.cpus.get(it.cpu.index()) == Some(&Some(it.job));
         self.misstarts.retain(still);
         for record in instant {
-            let Happening::Switched {
-                cpu,
-                from,
-                to: Some(job),
-            } = record.what
-            else {
+            let Happening::Switched { cpu, from, to } = record.what else {
                 continue;
             };
-            // The job of a task may follow the one before it without leaving the CPU.
-            let follows = from.is_some_and(|from| from.task == job.task);
+            if let (Some(from), Some(left)) = (from, self.left.get_mut(cpu.index())) {
+                *left = Some((from.task, at));
+            }
+            let Some(job) = to else { continue };
             let misstart = Misstart {
                 cpu,
                 job,
                 instead_of: None,
             };
-            if follows || !still(&misstart) || state.ready_job(job.task).is_none() {
+            if !still(&misstart) || state.ready_job(job.task).is_none() {
                 continue;
             }
             match &self.judge {
                 Judge::AtBoundaries(length, phases) => {
                     let phase = phases.get(cpu.index()).copied().unwrap_or(Span::ZERO);
                     let into = at.late_since(Instant::ZERO + phase).as_ns() % length.as_ns().max(1);
-                    if into > self.window.as_ns() {
+                    if into > self.window.as_ns() && !self.follows(cpu, job.task, at) {
                         self.misstarts.push(misstart);
                     }
                 }
                 Judge::NonPreemptive => {
-                    let passed = state.waiting().filter(|&waits| {
-                        state.tasks[waits.index()].cpus.contains(cpu)
-                            && state.precedes(waits, job.task)
-                            && at.late_since(state.since(waits)) > self.window
-                    });
-                    let instead_of = passed.filter_map(|task| state.ready_job(task)).next();
-                    if instead_of.is_some() {
+                    if let Some(instead_of) = self.passed_by(cpu, job.task, at) {
                         self.misstarts.push(Misstart {
-                            instead_of,
+                            instead_of: Some(instead_of),
                             ..misstart
                         });
                     }
@@ -192,6 +186,23 @@ impl<'a> Engine<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether the task was on the CPU just before: its next job has what is left of the quantum.
+    fn follows(&self, cpu: CpuId, task: TaskId, at: Instant) -> bool {
+        let left = self.left.get(cpu.index()).copied().flatten();
+        left.is_some_and(|(last, when)| last == task && at.late_since(when) <= self.window)
+    }
+
+    /// A job that waits for the CPU, and should have had it instead of this task's.
+    fn passed_by(&self, cpu: CpuId, task: TaskId, at: Instant) -> Option<JobId> {
+        let state = &self.state;
+        let mut passed = state.waiting().filter(|&waits| {
+            state.tasks[waits.index()].cpus.contains(cpu)
+                && state.precedes(waits, task)
+                && at.late_since(state.since(waits)) > self.window
+        });
+        state.ready_job(passed.next()?)
     }
 
     /// Judges the time until then, in which nothing happens.

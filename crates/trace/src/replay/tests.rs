@@ -207,6 +207,23 @@ fn a_cpu_begins_with_a_task_where_its_quanta_begin() {
 }
 
 #[test]
+fn a_job_that_follows_one_of_its_task_goes_on_in_the_same_quantum() {
+    let judged = |task: usize| {
+        let story = Story::default().at(1_000).release(0, 1, 9_000);
+        let story = story
+            .switch(0, Some((0, 1)))
+            .at(1_500)
+            .complete(0, 1)
+            .switch(0, None);
+        let story = story.at(1_510).release(task, 2, 9_900);
+        let judge = Judge::AtBoundaries(Span::from_ns(1_000), Vec::new());
+        verdict(&one_cpu(), judge, &story.switch(0, Some((task, 2))), 1_990).holds()
+    };
+    assert!(judged(0));
+    assert!(!judged(1));
+}
+
+#[test]
 fn nonsense_never_panics_and_reports_are_bounded() {
     for seed in 1..=200 {
         let mut random = RandomStream::new(seed, 3, 0);
