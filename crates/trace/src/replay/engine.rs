@@ -34,8 +34,8 @@ pub(super) struct Engine<'a> {
     misstarts: Vec<Misstart>,
     /// For each CPU the task that left it last, and when.
     left: Vec<Option<(TaskId, Instant)>>,
-    /// Since when each task's job runs wrongly, or waits wrongly.
-    since: Vec<[Option<Instant>; 2]>,
+    /// The tasks whose jobs run wrongly (`true`) or wait wrongly, and since when. Few at any time.
+    since: Vec<(TaskId, bool, Instant)>,
     open: Option<Disagreement>,
     /// For how long a CPU was idle in it that could have run one of its jobs.
     idled: Span,
@@ -60,7 +60,7 @@ impl<'a> Engine<'a> {
             decided: Instant::ZERO,
             misstarts: Vec::new(),
             left: vec![None; set.platform.cpus],
-            since: vec![[None; 2]; set.tasks.len()],
+            since: Vec::new(),
             open: None,
             idled: Span::ZERO,
             found: Verdict {
@@ -259,7 +259,7 @@ impl<'a> Engine<'a> {
 
     /// When it began to be wrong, or was decided if that was later.
     fn begin(&self, it: &Wrong) -> Instant {
-        let since = self.since[it.job.task.index()][usize::from(it.runs)].unwrap_or(self.now);
+        let since = since_when(&self.since, it).unwrap_or(self.now);
         let patience = self.window.checked_mul(PATIENCE).unwrap_or(Span::MAX);
         match it.at_once || self.now.late_since(since) > patience {
             true => since,
@@ -269,15 +269,12 @@ impl<'a> Engine<'a> {
 
     /// Notes since when what is wrong is wrong.
     fn note_since(&mut self, from: Instant, wrong: &[Wrong]) {
-        for (index, since) in self.since.iter_mut().enumerate() {
-            for (runs, since) in [false, true].into_iter().zip(since) {
-                let is_wrong = |it: &Wrong| it.job.task.index() == index && it.runs == runs;
-                *since = match wrong.iter().any(is_wrong) {
-                    true => Some(since.unwrap_or(from)),
-                    false => None,
-                };
-            }
-        }
+        let before = std::mem::take(&mut self.since);
+        let since = wrong.iter().map(|it| {
+            let since = since_when(&before, it).unwrap_or(from);
+            (it.job.task, it.runs, since)
+        });
+        self.since = since.collect();
     }
 
     /// A CPU that runs nothing and could run a job that waits wrongly.
@@ -412,6 +409,13 @@ impl<'a> Engine<'a> {
             found.disagreements.push(it);
         }
     }
+}
+
+/// Since when a job of the task is wrong in this way; `None` if none was.
+fn since_when(known: &[(TaskId, bool, Instant)], it: &Wrong) -> Option<Instant> {
+    let same =
+        |(task, runs, _): &&(TaskId, bool, Instant)| (*task, *runs) == (it.job.task, it.runs);
+    known.iter().find(same).map(|(_, _, since)| *since)
 }
 
 /// A budget that is full again at the instant at which it is used up does not end a job's being ready.
