@@ -387,6 +387,8 @@ impl Ledger {
                 format!("could not be served again: {denial}")
             }
             Err(denial) => {
+                // It may have been served until now, and would go on as if it were.
+                hands.dismiss(task);
                 if let Some(holder) = self.holders.get_mut(&task) {
                     holder.is_served = false;
                 }
