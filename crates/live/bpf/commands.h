@@ -49,34 +49,6 @@ int set_cache(struct sw_cache *a)
 }
 
 /*
- * Moves a thread, 0: the first, from one of the queues into another. Rare, so the queue may be searched.
- * The CPU where it may run can be idle, and nothing else would make it look.
- *
- * Context: no lock held, interrupts on.
- */
-static __always_inline bool requeue(u64 from, u64 to, u32 thread, u64 slice)
-{
-	struct task_struct *p;
-	bool moved = false;
-	s32 cpu;
-
-	bpf_rcu_read_lock();
-	bpf_for_each(scx_dsq, p, from, 0) {
-		if (thread && p->pid != thread)
-			continue;
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, slice);
-		moved = scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0);
-		if (to == SW_QUEUE_OF_ALL) {
-			cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-			scx_bpf_kick_cpu(cpu >= 0 ? cpu : scx_bpf_task_cpu(p), SCX_KICK_IDLE);
-		}
-		break;
-	}
-	bpf_rcu_read_unlock();
-	return moved;
-}
-
-/*
  * A thread that moves from one run queue to another is in no queue for a moment, without a callback; one that wakes up is
  * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see away().
  */

@@ -110,7 +110,7 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	u32 i = number_of(p);
 
 	if (i) {
-		started(i, cpu, agent_decides && is_migration_disabled(p));
+		started(i, cpu, agent_decides ? is_migration_disabled(p) : has_no_cpu(i));
 		return;
 	}
 	observed_runs(p);
@@ -261,6 +261,21 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
 	return 0;
 }
 
+/* Into the kernel's dump of a scheduler that it ends, or that sysrq-D asks for: what is known of a task, taking part or not. */
+void BPF_STRUCT_OPS(shiftwork_dump_task, struct scx_dump_ctx *context, struct task_struct *p)
+{
+	u32 i = known_number(p);
+	const struct sw_managed *m = managed_at(i);
+	const struct sw_task *t = sw_task(&core, i);
+
+	if (!i)
+		return;
+	scx_bpf_dump("task %u: state %u on %u awake %u queued %u demoted %u", i, t->state, t->on,
+		     t->awake, m->queued, m->demoted);
+	scx_bpf_dump("budget %llu left %lld rank %llu deadline %llu affinity %llx narrowed %llx", t->budget,
+		     t->left, t->rank, t->deadline, t->affinity, t->narrowed);
+}
+
 void BPF_STRUCT_OPS(shiftwork_exit, struct scx_exit_info *info)
 {
 	bpf_probe_read_kernel_str(exit_reason, sizeof(exit_reason), info->reason);
@@ -283,6 +298,7 @@ SCX_OPS_DEFINE(shiftwork,
 	       .exit_task = (void *)shiftwork_exit_task,
 	       .cpu_online = (void *)shiftwork_cpu_online,
 	       .cpu_offline = (void *)shiftwork_cpu_offline,
+	       .dump_task = (void *)shiftwork_dump_task,
 	       .init = (void *)shiftwork_init,
 	       .exit = (void *)shiftwork_exit,
 	       .flags = SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED |

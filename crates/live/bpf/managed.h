@@ -36,6 +36,11 @@ static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flag
 		queue_background(p, flags);
 		return;
 	}
+	/* See let_waiting_go(). */
+	if (!agent_decides && has_no_cpu(i)) {
+		queue_background(p, flags);
+		return;
+	}
 	/* Full memory barrier; pairs with take_assigned(). */
 	__sync_lock_test_and_set(&managed_at(i)->queued, 1);
 	scx_bpf_dsq_insert(p, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SCX_SLICE_INF, flags);
@@ -146,6 +151,19 @@ static __always_inline void look_again(s32 cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
+/* Whether the task in this queue may run on @cpu and is not held elsewhere: then it is the CPU that takes no tasks. */
+static __always_inline bool may_run_there(s32 cpu, u64 queue)
+{
+	struct task_struct *p;
+	bool may = false;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		may = !is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+		break;
+	}
+	return may;
+}
+
 /*
  * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
  *
@@ -174,6 +192,11 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 		if (scx_bpf_dsq_move_to_local(queue, 0))
 			return true;
 		cpu_at(cpu)->refused = i;
+		if (may_run_there(cpu, queue)) {
+			set_refusing(cpu, true);
+			let_waiting_go();
+			arm(BACKGROUND, cpu_at(cpu)->refuses_until);
+		}
 	}
 	return false;
 }

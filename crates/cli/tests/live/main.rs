@@ -331,7 +331,8 @@ const TESTS: &[Test] = &[
         "five_hundred_tasks_run",
         Group::Function,
         faults::company::five_hundred,
-    ),
+    )
+    .within(120),
     Test::new(
         "a_cpu_may_be_taken_away_from_outside",
         Group::Function,
