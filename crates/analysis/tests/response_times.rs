@@ -57,7 +57,7 @@ impl Backlog {
     }
 }
 
-/// The first unfinished job of a task, for whoever ranks it.
+/// The first unfinished job of a task, to be ranked.
 #[derive(Clone, Copy)]
 struct Head {
     task: usize,

@@ -7,6 +7,9 @@
  * decision that changes while the task waits concerns no queue: it kicks the CPU that is to look. Nothing else may
  * insert a managed task into a local queue: there it would wait for a CPU that may have been given another task.
  *
+ * A task that no CPU may take for a moment waits as ordinary work instead: where it has no CPU (let_waiting_go()), or where
+ * an agent assigned it elsewhere while the kernel holds it (queue_managed()).
+ *
  * Two orders make sure that the CPU finds it:
  * - The kernel inserts a task after ops.enqueue() has returned, with interrupts off, and a kick leaves this CPU
  *   when they are on again: what queue_managed() kicks finds the task in its queue.

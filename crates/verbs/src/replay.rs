@@ -1,4 +1,4 @@
-//! A measured run judged by its policy: the measured events are what the policy is told, and what it decides
+//! A measured run judged by its policy: the measured events are applied to the policy, and what it decides
 //! on them is what should have run; see [`shiftwork_trace::replay`].
 
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ fn neighbours(
     Ok((alike, told_apart))
 }
 
-/// How jobs of equal rank are told apart.
+/// How ties between jobs of equal rank are broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ties {
     /// As the policy does: the one that became ready first.
@@ -218,7 +218,7 @@ enum Ties {
     Reversed,
 }
 
-/// A policy that is told what was measured.
+/// A policy driven by measured events.
 struct Decisions {
     policy: Box<dyn Policy>,
     ties: Ties,
@@ -281,7 +281,7 @@ impl Decisions {
         })
     }
 
-    /// Tells what the record says. Returns whether the record after it is told with it.
+    /// Applies the record as an event. Returns whether the next record belongs to the same event.
     fn take(&mut self, at: Instant, what: &Happening, next: Option<&Happening>) -> bool {
         match *what {
             Happening::Ready { job, deadline, .. } if self.knows(job.task) => {

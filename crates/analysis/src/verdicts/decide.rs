@@ -295,7 +295,7 @@ impl<'a> Trial<'a> {
             if !self.question.needs(phase, ground) {
                 return;
             }
-            // Whoever names a test wants its verdict; otherwise that of response times comes from others.
+            // A test that is named is asked for its verdict; otherwise that of response times comes from other tests.
             let is_named = self.question.only.is_some();
             let (run, has_verdict) = match test.asked {
                 Asked::Parts(run) => (run, true),

@@ -50,7 +50,7 @@ pub const PATIENCE: u64 = 10;
 /// than any deadline that Linux can be trusted with.
 pub const WINDOW: Span = Span::from_us(200);
 
-/// The policy of a replay. What it is told are measured events, in the order of their records.
+/// The policy of a replay. Its events are measured ones, in the order of their records.
 pub trait Reference {
     /// Applies the events of one instant, which may be empty of events. Returns whether other jobs are
     /// selected now, or on other CPUs.
