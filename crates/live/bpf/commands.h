@@ -16,8 +16,10 @@ static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
 		cpu_at(cpu)->gone |= SW_WHY_NOT_OURS;
 		return false;
 	}
-	if (!online)
+	if (!online) {
+		cpus_offline |= sw_bit(cpu);
 		lose_cpu(now, cpu, SW_WHY_OFFLINE);
+	}
 	return !cpu_at(cpu)->gone;
 }
 
@@ -103,20 +105,13 @@ static __always_inline u64 be_as_thread(u64 now, struct task_struct *p, u32 i)
 }
 
 /*
- * Moves the thread to the queue where it belongs: that of its task, or that of ordinary work if the task takes no part any
- * more. Only a thread that waits is in a queue.
+ * Moves the thread, if it waits, to the queue where it belongs: that of its task, or one of ordinary work if the task takes no
+ * part any more.
  */
-static __always_inline void requeue_thread(struct task_struct *p, u32 i)
+static __always_inline void sort_thread(struct task_struct *p, u32 i)
 {
-	u64 own = SW_QUEUE_OF_TASK(i & (SW_TASKS - 1));
-
-	if (number_of(p) != i) {
-		requeue(own, SW_QUEUE_OF_ALL, p->pid, SW_SLICE);
-		return;
-	}
-	if (requeue(SW_QUEUE_OF_ALL, own, p->pid, SCX_SLICE_INF) ||
-	    requeue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), own, p->pid, SCX_SLICE_INF))
-		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
+	if (!sort_queue(SW_QUEUE_OF_TASK(i), p->pid) && !sort_queue(SW_QUEUE_OF_ALL, p->pid))
+		sort_queue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 
 /* Moves the thread of @i to the queue of its task, and replays the callbacks that it missed as ordinary work. */
@@ -135,7 +130,7 @@ static __always_inline void catch_up(struct task_struct *p, u32 i)
 		conclude_and_arm(now, changed, 0);
 		bpf_local_irq_restore(&flags);
 	}
-	requeue_thread(p, i);
+	sort_thread(p, i);
 	on = READ_ONCE(sw_task(&core, i)->on);
 	if (on)
 		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
@@ -329,7 +324,7 @@ int dismiss(struct sw_change *a)
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
 	left(NULL, i);
-	requeue(SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SW_QUEUE_OF_ALL, 0, SW_SLICE);
+	sort_queue(SW_QUEUE_OF_TASK(i), 0);
 	return 0;
 }
 

@@ -36,7 +36,6 @@ struct sw_cpu {
 	u32 refused;		/* assignment that is in its queue but may not run here now */
 	u32 awaited;		/* assignment that waited at the last check, see neglects_assignment() */
 	u64 awaited_since;	/* `began` at that check */
-	u64 refuses_until;	/* when it is tried again; 0 unless it takes no tasks */
 } cpus[SW_CPUS];
 
 /* What is known of a task beside what the core knows. */

@@ -2,8 +2,8 @@
 /*
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
- * lock.h, trace.h, decide.h: the way of every decision; agent.h: where an agent in user space decides
- * instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
+ * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; agent.h: where an agent in user space
+ * decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
  * observed.h: ordinary work that is only watched; commands.h: what user space may ask. This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
@@ -45,12 +45,7 @@ s32 BPF_STRUCT_OPS(shiftwork_select_cpu, struct task_struct *p, s32 prev_cpu, u6
 
 void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
 {
-	u32 i = number_of(p);
-
-	if (i)
-		queue_managed(p, i, flags);
-	else
-		queue_background(p, flags);
+	enqueue(p, number_of(p), flags);
 }
 
 /* Lets @cpu run its assignment, or else ordinary work. Whether that is its assignment. */
@@ -110,7 +105,7 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	u32 i = number_of(p);
 
 	if (i) {
-		started(i, cpu, agent_decides ? is_migration_disabled(p) : has_no_cpu(i));
+		started(i, cpu, goes_on(p, i, cpu));
 		return;
 	}
 	observed_runs(p);
@@ -167,7 +162,7 @@ void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct c
 	if (!i)
 		return;
 	remasked(i, p->cpus_mask.bits[0], mask->bits[0]);
-	/* A task that was held where it is, see queue_managed(), gives way to what the agent has decided. */
+	/* A task that was held where it is, see is_held_from_agent(), gives way to what the agent has decided. */
 	if (agent_decides && scx_bpf_task_running(p))
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
@@ -198,14 +193,55 @@ void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_
 	observed_ends(p);
 }
 
+/* These two come too late, see set_offline(); without them the kernel would end the scheduler. */
 void BPF_STRUCT_OPS(shiftwork_cpu_online, s32 cpu)
 {
-	cpu_event(cpu, SW_WHY_OFFLINE, false);
 }
 
 void BPF_STRUCT_OPS(shiftwork_cpu_offline, s32 cpu)
 {
-	cpu_event(cpu, SW_WHY_OFFLINE, true);
+}
+
+/*
+ * The CPU takes no tasks from here on, or takes them again.
+ *
+ * Context: a thread of the kernel that takes the CPU down or up; preemption is off.
+ */
+static __always_inline void set_offline(u32 cpu, bool offline)
+{
+	if (cpu >= SW_CPUS)
+		return;
+	if (offline)
+		__sync_fetch_and_or(&cpus_offline, sw_bit(cpu));
+	else
+		__sync_fetch_and_and(&cpus_offline, ~sw_bit(cpu));
+	cpu_event(cpu, SW_WHY_OFFLINE, offline);
+	WRITE_ONCE(sorts_due, 2);
+	arm(BACKGROUND, bpf_ktime_get_ns());
+}
+
+/* The step of CPU hotplug in which the kernel makes a CPU active, or inactive. */
+static __always_inline bool changes_activity(int step)
+{
+	return step == (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE);
+}
+
+/* Before a step. @target: where all steps lead. */
+SEC("tp_btf/cpuhp_enter")
+int BPF_PROG(shiftwork_cpuhp_enter, unsigned int cpu, int target, int step, void *function)
+{
+	if (changes_activity(step) && target < step)
+		set_offline(cpu, true);
+	return 0;
+}
+
+/* After a step, upwards if @state is @step; with another @result than 0 it was not taken. */
+SEC("tp_btf/cpuhp_exit")
+int BPF_PROG(shiftwork_cpuhp_exit, unsigned int cpu, int state, int step, int result)
+{
+	if (changes_activity(step) && (state == step) == !result)
+		set_offline(cpu, false);
+	return 0;
 }
 
 /* Real-time and deadline tasks, but not the kernel's stopper, which is gone before anybody could move. */

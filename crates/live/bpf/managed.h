@@ -6,53 +6,19 @@
  * CPU that it is assigned to moves it from there to the CPU's local queue, in dispatch(), just before it runs. So a
  * decision that changes while the task waits concerns no queue: it kicks the CPU that is to look. Nothing else may
  * insert a managed task into a local queue: there it would wait for a CPU that may have been given another task.
- *
- * A task that no CPU may take for a moment waits as ordinary work instead: where it has no CPU (let_waiting_go()), or where
- * an agent assigned it elsewhere while the kernel holds it (queue_managed()).
+ * queues.h has the exceptions: tasks that no CPU may take for now.
  *
  * Two orders make sure that the CPU finds it:
  * - The kernel inserts a task after ops.enqueue() has returned, with interrupts off, and a kick leaves this CPU
- *   when they are on again: what queue_managed() kicks finds the task in its queue.
- * - queue_managed() sets `queued` before it reads where the task is assigned, and a decision is written before the CPU reads
- *   `queued`. So either queue_managed() kicks that CPU, or the CPU sees that the task is being inserted, and looks again.
+ *   when they are on again: the CPU that enqueue() kicks finds the task in its queue.
+ * - enqueue() sets `queued` before it reads where the task is assigned, and a decision is written before the CPU reads
+ *   `queued`. So either enqueue() kicks that CPU, or the CPU sees that the task is being inserted, and looks again.
  */
 #ifndef SW_MANAGED_H
 #define SW_MANAGED_H
 
 #include "timers.h"
 #include "observed.h"
-
-/*
- * The task waits in its own queue.
- *
- * Context: the run queue's lock of @p held, interrupts off. The core's lock is not needed.
- */
-static __always_inline void queue_managed(struct task_struct *p, u32 i, u64 flags)
-{
-	u32 on = READ_ONCE(sw_task(&core, i)->on);
-
-	/*
-	 * An agent is not told that the kernel holds a task on its CPU for a moment, and may have assigned it elsewhere: until
-	 * that moment is over it goes on as what is bound there. The core knows, and assigns it there or not at all.
-	 */
-	if (agent_decides && is_migration_disabled(p) && on != scx_bpf_task_cpu(p) + 1) {
-		queue_background(p, flags);
-		return;
-	}
-	/* See let_waiting_go(). */
-	if (!agent_decides && has_no_cpu(i)) {
-		queue_background(p, flags);
-		return;
-	}
-	/* Full memory barrier; pairs with take_assigned(). */
-	__sync_lock_test_and_set(&managed_at(i)->queued, 1);
-	scx_bpf_dsq_insert(p, SW_QUEUE_OF_TASK(i & (SW_TASKS - 1)), SCX_SLICE_INF, flags);
-	on = READ_ONCE(sw_task(&core, i)->on);
-	if (!on)
-		return;
-	cpu_at(on - 1)->refused = 0;
-	scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
-}
 
 /* With the lock held: the task wants to run. */
 static __always_inline u64 wakes_up(u64 now, u32 i, u32 cpu)
@@ -124,8 +90,14 @@ static __always_inline void blocked(struct task_struct *p, u32 i)
 	conclude(now, falls_asleep(now, i, cpu), 0);
 }
 
-/* @held: it can run nowhere else now, and goes on where it is whatever was decided; see queue_managed(). */
-static __always_inline void started(u32 i, s32 cpu, bool held)
+/* Whether @p goes on on @cpu whatever was decided: it can run nowhere else, or the kernel is about to move it. */
+static __always_inline bool goes_on(struct task_struct *p, u32 i, u32 cpu)
+{
+	return is_offline(cpu) || has_no_cpu(i) || is_held_from_agent(p, i);
+}
+
+/* @goes_on: see there. */
+static __always_inline void started(u32 i, s32 cpu, bool goes_on)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
@@ -137,7 +109,7 @@ static __always_inline void started(u32 i, s32 cpu, bool held)
 	tell(SW_E_RUNNING, now, i, cpu, 0);
 	WRITE_ONCE(c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */
-	if (!held && READ_ONCE(*sw_runner(&core, cpu)) != i)
+	if (!goes_on && READ_ONCE(*sw_runner(&core, cpu)) != i)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	arm_budget(cpu, now, budget_left(i));
 }
@@ -154,19 +126,6 @@ static __always_inline void look_again(s32 cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Whether the task in this queue may run on @cpu and is not held elsewhere: then it is the CPU that takes no tasks. */
-static __always_inline bool may_run_there(s32 cpu, u64 queue)
-{
-	struct task_struct *p;
-	bool may = false;
-
-	bpf_for_each(scx_dsq, p, queue, 0) {
-		may = !is_migration_disabled(p) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
-		break;
-	}
-	return may;
-}
-
 /*
  * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
  *
@@ -175,7 +134,7 @@ static __always_inline bool may_run_there(s32 cpu, u64 queue)
 static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
 {
 	u32 i = READ_ONCE(*sw_runner(&core, cpu));
-	u64 queue = SW_QUEUE_OF_TASK(i & (SW_TASKS - 1));
+	u64 queue = SW_QUEUE_OF_TASK(i);
 
 	if (!i)
 		return false;
@@ -195,11 +154,6 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 		if (scx_bpf_dsq_move_to_local(queue, 0))
 			return true;
 		cpu_at(cpu)->refused = i;
-		if (may_run_there(cpu, queue)) {
-			set_refusing(cpu, true);
-			let_waiting_go();
-			arm(BACKGROUND, cpu_at(cpu)->refuses_until);
-		}
 	}
 	return false;
 }

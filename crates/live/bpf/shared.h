@@ -58,7 +58,6 @@ enum sw_why {
 	SW_WHY_TAKEN = 2,	/* by a task of a higher scheduling class */
 	SW_WHY_BACKGROUND = 4,	/* pinned background work has waited long enough */
 	SW_WHY_NOT_OURS = 8,	/* never told: it does not belong to the platform */
-	SW_WHY_REFUSING = 16,	/* it is about to go offline or to be back, and takes no tasks */
 };
 
 /* Arguments of the commands. All times are ns, instants are of the monotonic clock. */

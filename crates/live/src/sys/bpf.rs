@@ -133,7 +133,8 @@ pub(crate) struct Commands {
 pub(crate) struct Loaded {
     skel: BpfSkel<'static>,
     scheduler: Option<Link>,
-    switches: Option<Link>,
+    /// By the names of their programs.
+    tracepoints: Vec<(String, Link)>,
     ring: RingBuffer<'static>,
     events: Rc<RefCell<Vec<u8>>>,
     /// The files that keep it all alive, in a folder of their own.
@@ -209,21 +210,30 @@ impl Loaded {
             .scx_lib_init_probe
             .attach()
             .map_err(|error| told("could not attach the probe", error))?;
+        let attach = |what: &'static str, program: &libbpf_rs::ProgramMut<'_>| {
+            let link = program.attach().map_err(|error| told(what, error))?;
+            Ok::<_, String>((program.name().to_string_lossy().into_owned(), link))
+        };
+        // Before the scheduler: the kernel takes it between two changes of CPUs, and all that follow are seen.
+        let mut tracepoints = Vec::new();
+        for program in [
+            &skel.progs.shiftwork_cpuhp_enter,
+            &skel.progs.shiftwork_cpuhp_exit,
+        ] {
+            tracepoints.push(attach("could not watch CPUs come and go", program)?);
+        }
         let scheduler = skel
             .maps
             .shiftwork
             .attach_struct_ops()
             .map_err(|error| told("the kernel does not take the scheduler", error))?;
         drop(probe);
-        let switches = skel
-            .progs
-            .shiftwork_sched_switch
-            .attach()
-            .map_err(|error| told("could not watch the switches", error))?;
+        let switches = &skel.progs.shiftwork_sched_switch;
+        tracepoints.push(attach("could not watch the switches", switches)?);
         Ok(Self {
             skel,
             scheduler: Some(scheduler),
-            switches: Some(switches),
+            tracepoints,
             ring,
             events,
             pins: Vec::new(),
@@ -403,15 +413,16 @@ impl Loaded {
             map.pin(&file).map_err(|error| failed(&name, &error))?;
             self.pins.push(file);
         }
-        for (link, name) in [
-            (&mut self.scheduler, "scheduler"),
-            (&mut self.switches, "switches"),
-        ] {
-            if let Some(link) = link {
-                let file = folder.join(name);
-                link.pin(&file).map_err(|error| failed(name, &error))?;
-                self.pins.push(file);
-            }
+        let scheduler = self.scheduler.iter_mut();
+        let links = scheduler.map(|link| ("scheduler", link)).chain(
+            self.tracepoints
+                .iter_mut()
+                .map(|(name, link)| (name.as_str(), link)),
+        );
+        for (name, link) in links {
+            let file = folder.join(name);
+            link.pin(&file).map_err(|error| failed(name, &error))?;
+            self.pins.push(file);
         }
         Ok(())
     }
@@ -423,7 +434,7 @@ impl Loaded {
             let _ = fs::remove_file(&pin).or_else(|_| fs::remove_dir(&pin));
         }
         self.scheduler = None;
-        self.switches = None;
+        self.tracepoints.clear();
     }
 
     fn shared(&self) -> &types::bss {

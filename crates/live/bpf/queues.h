@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The queues, and in which of them a task waits. Each task that waits is in exactly one, which queue_for() names.
+ *
+ * What that depends on may change while the task waits: it is admitted or dismissed, or a CPU goes offline or comes back.
+ * sort_queue() then moves it.
+ *
+ * A CPU on its way offline first becomes inactive: the kernel calls ops.dispatch() for it no more, moves away each task that
+ * runs there, waits for all RCU readers, and only then calls ops.cpu_offline(). A reader that waited in one of our queues
+ * for that CPU would wait for ever. So the CPU counts as offline from the step before (shiftwork_cpuhp_enter()), and tasks of
+ * its run queue wait in its local queue, from which the kernel moves them on.
+ */
+#ifndef SW_QUEUES_H
+#define SW_QUEUES_H
+
+#include "decide.h"
+
+#define SW_QUEUE_OF_TASK(i)	(0x10000ULL + ((i) & (SW_TASKS - 1)))
+#define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
+#define SW_QUEUE_OF_ALL		0x30000ULL
+
+/* Time slice of ordinary work, ns. */
+#define SW_SLICE	5000000ULL
+
+/* CPUs of the machine. */
+const volatile u32 cpu_count = 1;
+/* CPUs that take no tasks: from before the kernel makes them inactive until they are active again. Written under the lock. */
+u64 cpus_offline;
+/* How often all queues are still to be sorted: after a change once at once, and once when all callbacks that began before are over. */
+u32 sorts_due;
+
+static __always_inline bool is_offline(u32 cpu)
+{
+	return READ_ONCE(cpus_offline) & sw_bit(cpu);
+}
+
+/* Whether all CPUs that a managed task may use are offline: then it goes on as ordinary work, where the kernel lets it. */
+static __always_inline bool has_no_cpu(u32 i)
+{
+	return !(READ_ONCE(sw_task(&core, i)->affinity) & ~READ_ONCE(cpus_offline));
+}
+
+/*
+ * Whether the kernel holds @p where it is for a moment, and the agent has assigned it elsewhere, which is not told of such
+ * moments. Until that moment is over the task goes on as what is bound there. The core knows, and assigns it there or
+ * not at all.
+ */
+static __always_inline bool is_held_from_agent(struct task_struct *p, u32 i)
+{
+	return agent_decides && is_migration_disabled(p) &&
+	       READ_ONCE(sw_task(&core, i)->on) != scx_bpf_task_cpu(p) + 1;
+}
+
+/* In which queue @p waits. @i: its number if it takes part, or 0. */
+static __always_inline u64 queue_for(struct task_struct *p, u32 i)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (is_offline(cpu))
+		return SCX_DSQ_LOCAL_ON | cpu;
+	if (i && !has_no_cpu(i) && !is_held_from_agent(p, i))
+		return SW_QUEUE_OF_TASK(i);
+	if (p->nr_cpus_allowed == 1 || is_migration_disabled(p))
+		return SW_QUEUE_OF_CPU(cpu);
+	return SW_QUEUE_OF_ALL;
+}
+
+/*
+ * Makes a CPU look that is to take @p from the queue.
+ *
+ * Context: any; the queue has @p, or will have it before interrupts are on again.
+ */
+static __always_inline void call_cpu(struct task_struct *p, u32 i, u64 queue)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	u32 on;
+
+	if (i && queue == SW_QUEUE_OF_TASK(i)) {
+		on = READ_ONCE(sw_task(&core, i)->on);
+		if (!on)
+			return;
+		cpu_at(on - 1)->refused = 0;
+		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
+		return;
+	}
+	if (queue == SW_QUEUE_OF_ALL) {
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (cpu < 0)
+			return;
+	}
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/*
+ * ops.enqueue(): @p waits, as the task @i if that is not 0.
+ *
+ * Context: the run queue's lock of @p held, interrupts off. The core's lock is not needed.
+ */
+static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
+{
+	u64 queue = queue_for(p, i);
+
+	if (queue & SCX_DSQ_FLAG_BUILTIN) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SW_SLICE, flags);
+		return;
+	}
+	if (i && queue == SW_QUEUE_OF_TASK(i)) {
+		/* Full memory barrier; pairs with take_assigned(). */
+		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
+		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
+	} else {
+		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
+	}
+	call_cpu(p, i, queue);
+}
+
+/*
+ * Moves the tasks of a queue that belong to another, 0: all of them, or only this thread. Whether one moved.
+ *
+ * Context: no run queue's lock held.
+ */
+static __always_inline bool sort_queue(u64 queue, u32 thread)
+{
+	struct task_struct *p;
+	bool moved = false;
+
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		bool own;
+		u64 to;
+		u32 i;
+
+		if (thread && p->pid != thread)
+			continue;
+		i = number_of(p);
+		to = queue_for(p, i);
+		if (to == queue)
+			continue;
+		own = i && to == SW_QUEUE_OF_TASK(i);
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, own ? SCX_SLICE_INF : SW_SLICE);
+		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0))
+			continue;
+		moved = true;
+		/* Full memory barrier; pairs with take_assigned(). */
+		if (i)
+			__sync_lock_test_and_set(&managed_at(i)->queued, own);
+		call_cpu(p, i, to);
+	}
+	bpf_rcu_read_unlock();
+	return moved;
+}
+
+/* Moves each task that waits to the queue where it belongs. */
+static __always_inline void sort_queues(void)
+{
+	u32 k;
+
+	if (sorts_due)
+		sorts_due--;
+	bpf_for(k, 0, SW_TASKS)
+		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(k)) > 0)
+			sort_queue(SW_QUEUE_OF_TASK(k), 0);
+	bpf_for(k, 0, cpu_count)
+		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0)
+			sort_queue(SW_QUEUE_OF_CPU(k), 0);
+	sort_queue(SW_QUEUE_OF_ALL, 0);
+}
+
+#endif
