@@ -702,6 +702,13 @@ fn remedies_are_the_same_whatever_the_machine_and_none_is_made_up() {
     let remedies = &value["answer"]["remedies"];
     assert_eq!(remedies["policies"], serde_json::json!([]));
     assert!(remedies["changes"][0]["assignment"].is_null());
+    // A thirtieth of its costs is no remedy for a program that exists.
+    let hopeless = tasks(2, "g-edf", &[("300ms", "10ms", "300ms", "0-1")]);
+    let (value, _) = json(
+        &file("remedies-hopeless", &hopeless),
+        &["--criterion", "soft"],
+    );
+    assert!(value["answer"]["remedies"]["changes"][0]["factor"].is_null());
     // Without a policy, those of the one that takes any affinities.
     let text =
         tasks(2, "g-edf", &[("6ms", "10ms", "10ms", "0"); 2]).replace("policy = \"g-edf\"", "");

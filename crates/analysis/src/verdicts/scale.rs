@@ -37,6 +37,11 @@ impl Factor {
         }
     }
 
+    /// Whether it is this fraction or more.
+    pub const fn is_at_least(self, numerator: u128, denominator: u128) -> bool {
+        self.numerator * denominator >= numerator * self.denominator
+    }
+
     /// With three decimal places, rounded down.
     pub fn to_decimal(self) -> String {
         let thousandths = self.numerator * 1_000 / self.denominator;

@@ -29,7 +29,11 @@ const COMPLAINTS: [&str; 6] = [
 
 /// Twenty storms where there is time for them, otherwise a short one.
 pub fn lose_no_reservation() -> Result<(), String> {
-    let (storms, rounds) = if long() { (20, ROUNDS) } else { (1, ROUNDS / 9) };
+    let (storms, rounds) = if long() {
+        (20, ROUNDS)
+    } else {
+        (1, ROUNDS / 9)
+    };
     for seed in 1..=storms {
         storm(seed, rounds).map_err(|why| format!("seed {seed}: {why}"))?;
     }

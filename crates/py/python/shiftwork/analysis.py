@@ -195,7 +195,8 @@ class Change:
     policy: str
     #: Affinities with which the policy meets the criterion; ``None`` if none were found.
     assignment: Assignment | None
-    #: The largest factor on all costs with which it does; ``None`` if none was found, and always with overheads.
+    #: The largest factor on all costs with which it does; ``None`` if none of a tenth or
+    #: more was found, and with overheads.
     factor: Fraction | None
 
 

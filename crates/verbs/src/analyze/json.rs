@@ -220,7 +220,7 @@ struct ChangeOutput {
     policy: String,
     /// Affinities with which the policy meets the criterion; null if none were found.
     assignment: Option<AssignmentOutput>,
-    /// The largest factor on all costs with which it does, a reduced fraction; null if none was found, and always with
+    /// The largest factor on all costs with which it does, a reduced fraction; null if none of a tenth or more was found, and with
     /// overheads.
     factor: Option<String>,
 }

@@ -45,7 +45,7 @@ pub struct Change {
     pub policy: String,
     /// Affinities with which it meets the criterion; `None` if none were found.
     pub proposal: Option<Proposal>,
-    /// The largest factor on all costs with which it does; `None` if none was found.
+    /// The largest factor on all costs with which it does; `None` if none of a tenth or more was found.
     pub factor: Option<Factor>,
 }
 
@@ -138,7 +138,9 @@ impl Search<'_> {
             return None;
         }
         let mut of = |set: &TaskSet| candidate(named, set);
-        largest_factor(self.set, &mut of, self.criterion, self.steps)
+        let found = largest_factor(self.set, &mut of, self.criterion, self.steps)?;
+        // No program that exists does its work in less than a tenth of its cost: that is no remedy.
+        found.is_at_least(1, 10).then_some(found)
     }
 
     fn analysed(&self, set: &TaskSet, policies: &[Named]) -> Vec<PolicyAnalysis> {
