@@ -5,7 +5,7 @@
  * empties its slot itself and counts that as a stop. A slot is only filled with a task that has not stopped
  * since the agent decided: counters that only grow, so that nothing can race.
  *
- * An agent that says nothing for SW_SILENCE is as good as dead: everybody is the kernel's own again then.
+ * An agent that says nothing for SW_HEARTBEAT_TIMEOUT is as good as dead: everybody is the kernel's own again then.
  * So they are at once when it dies: some of them may have to run just to end with it.
  */
 #ifndef SW_AGENT_H
@@ -13,27 +13,27 @@
 
 #include "decide.h"
 
-#define SW_SILENCE 150000000ULL
-#define SW_LISTEN 50000000ULL
+#define SW_HEARTBEAT_TIMEOUT 150000000ULL
+#define SW_HEARTBEAT_INTERVAL 50000000ULL
 
 /* Where the agent lives, plus one: ordinary work that may go elsewhere does. */
 const volatile u32 agent_cpu;
 
 /* When the agent was last heard of; 0 before the first time. */
-u64 beat;
+u64 last_heartbeat;
 /* Its thread; 0 if it has not begun, or has said that it ends. */
 u32 agent_thread;
 
-static __always_inline void listen_to_agent(u64 now)
+static __always_inline void check_heartbeat(u64 now)
 {
-	u64 last = READ_ONCE(beat);
+	u64 last = READ_ONCE(last_heartbeat);
 
-	if (agent_decides && last && now > last && now - last > SW_SILENCE)
+	if (agent_decides && last && now > last && now - last > SW_HEARTBEAT_TIMEOUT)
 		scx_bpf_error("the agent has said nothing for %llu ms", (now - last) / 1000000);
 }
 
 /* At a switch away from @prev. */
-static __always_inline void miss_agent(const struct task_struct *prev)
+static __always_inline void check_agent_exit(const struct task_struct *prev)
 {
 	if (agent_decides && prev->flags & PF_EXITING && prev->pid == READ_ONCE(agent_thread))
 		scx_bpf_error("the agent has ended");
@@ -48,60 +48,60 @@ static __always_inline u64 stop_task(u32 i)
 	return on ? empty_slot(on - 1) : 0;
 }
 
-static __always_inline void agent_woken(struct task_struct *p, u32 i)
+static __always_inline void agent_on_wakeup(struct task_struct *p, u32 i)
 {
-	u64 now = begin();
+	u64 now = core_lock_now();
 
 	sw_task(&core, i)->awake = 1;
-	report(SW_E_WOKEN, now, i, scx_bpf_task_cpu(p), 0);
-	conclude(now, 0, 0);
+	emit_for_agent(SW_E_WOKEN, now, i, scx_bpf_task_cpu(p), 0);
+	commit_and_unlock(now, 0, 0);
 }
 
-static __always_inline void agent_blocked(struct task_struct *p, u32 i)
+static __always_inline void agent_on_block(struct task_struct *p, u32 i)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
-	u64 now = begin(), changed;
+	u64 now = core_lock_now(), changed;
 
 	sw_task(&core, i)->awake = 0;
-	report(SW_E_BLOCKED, now, i, cpu, 0);
+	emit_for_agent(SW_E_BLOCKED, now, i, cpu, 0);
 	changed = stop_task(i);
 	/* The CPU that it leaves looks for another by itself. */
-	conclude(now, changed, sw_bit(cpu));
+	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
-static __always_inline void agent_stopped(u32 i, u32 cpu)
+static __always_inline void agent_on_stop(u32 i, u32 cpu)
 {
-	u64 now = begin(), ran = measure(i, cpu, now);
+	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now);
 
 	managed_at(i)->ran += ran;
-	vacate(i, cpu, now, ran);
-	conclude(now, 0, 0);
+	clear_current(i, cpu, now, ran);
+	commit_and_unlock(now, 0, 0);
 }
 
-static __always_inline void agent_yielded(u32 i, u32 cpu)
+static __always_inline void agent_on_yield(u32 i, u32 cpu)
 {
-	u64 now = begin(), ran = measure(i, cpu, now), changed;
+	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now), changed;
 
 	managed_at(i)->ran += ran;
-	tell(SW_E_RAN, now, i, cpu, ran);
-	report(SW_E_YIELDED, now, i, cpu, 0);
+	emit_event(SW_E_RAN, now, i, cpu, ran);
+	emit_for_agent(SW_E_YIELDED, now, i, cpu, 0);
 	changed = stop_task(i);
-	conclude(now, changed, sw_bit(cpu));
+	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
 /* The calling thread's job is finished; with interrupts off. */
 static __always_inline void agent_next_job(u32 i, u32 cpu, u64 release)
 {
 	struct sw_managed *m = managed_at(i);
-	u64 now = begin(), ran = measure(i, cpu, now), changed;
+	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now), changed;
 
 	m->ran += ran;
 	m->finished++;
 	m->release = release;
-	tell(SW_E_RAN, now, i, cpu, ran);
-	report(SW_E_NEXT_JOB, now, i, cpu, release);
+	emit_event(SW_E_RAN, now, i, cpu, ran);
+	emit_for_agent(SW_E_NEXT_JOB, now, i, cpu, release);
 	changed = stop_task(i);
-	conclude(now, changed, sw_bit(cpu));
+	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
 /* With the lock held: the slot is filled as far as that is still what the agent wants. Returns its CPU. */
@@ -120,7 +120,7 @@ static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
 		t->on = cpu + 1;
 		t->last = cpu + 1;
 	}
-	tell(SW_E_TOLD, now, i, cpu, 0);
+	emit_event(SW_E_TOLD, now, i, cpu, 0);
 	return sw_bit(cpu);
 }
 
@@ -132,15 +132,15 @@ int assign(struct sw_slots *a)
 	u32 k;
 
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	/* Unrolled: what is handed over can only be read at known places. */
 #pragma unroll
 	for (k = 0; k < SW_SLOTS; k++)
 		if (k < a->count)
 			changed |= fill_slot(now, a->slots[k].cpu, a->slots[k].task, a->slots[k].stops);
-	WRITE_ONCE(beat, now);
+	WRITE_ONCE(last_heartbeat, now);
 	a->lost = events_lost;
-	conclude(now, changed, 0);
+	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;
 }
@@ -150,10 +150,10 @@ int assign(struct sw_slots *a)
  * found no room so far.
  */
 SEC("syscall")
-int say_alive(struct sw_tick *a)
+int heartbeat(struct sw_tick *a)
 {
 	WRITE_ONCE(agent_thread, a->next ? 0 : bpf_get_current_task_btf()->pid);
-	WRITE_ONCE(beat, bpf_ktime_get_ns());
+	WRITE_ONCE(last_heartbeat, bpf_ktime_get_ns());
 	a->next = events_lost;
 	return 0;
 }
@@ -168,7 +168,7 @@ int probe_records(struct sw_tick *a)
 	u32 k;
 
 	bpf_for(k, 0, SW_PROBES)
-		tell(SW_E_PROBE, before, 0, SW_NO_CPU, 0);
+		emit_event(SW_E_PROBE, before, 0, SW_NO_CPU, 0);
 	a->next = bpf_ktime_get_ns() - before;
 	return 0;
 }
@@ -185,12 +185,12 @@ int set_sleeping(struct sw_tick *a)
 }
 
 /* Why a CPU is gone, for an agent that has missed reports. */
-static __always_inline void level_of_cpu(struct sw_level *a)
+static __always_inline void cpu_snapshot(struct sw_snapshot *a)
 {
 	unsigned long flags;
 
 	bpf_local_irq_save(&flags);
-	a->at = begin();
+	a->at = core_lock_now();
 	a->affinity = cpu_at(a->cpu)->gone;
 	core_unlock();
 	bpf_local_irq_restore(&flags);
@@ -198,7 +198,7 @@ static __always_inline void level_of_cpu(struct sw_level *a)
 
 /* How things stand with a task or a CPU, for an agent that has missed reports. */
 SEC("syscall")
-int level(struct sw_level *a)
+int task_snapshot(struct sw_snapshot *a)
 {
 	u32 i = a->task, on;
 	const struct sw_task *t;
@@ -206,7 +206,7 @@ int level(struct sw_level *a)
 	unsigned long flags;
 
 	if (!i) {
-		level_of_cpu(a);
+		cpu_snapshot(a);
 		return 0;
 	}
 	if (i > SW_TASKS)
@@ -214,7 +214,7 @@ int level(struct sw_level *a)
 	t = sw_task(&core, i);
 	m = managed_at(i);
 	bpf_local_irq_save(&flags);
-	a->at = begin();
+	a->at = core_lock_now();
 	on = t->on;
 	a->stops = m->stops;
 	a->finished = m->finished;

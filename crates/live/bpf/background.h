@@ -3,7 +3,7 @@
  * Ordinary work: everything that is not managed. It runs where no managed task is assigned: from a
  * queue of the CPU's own if it is pinned there, otherwise from one that all CPUs share.
  *
- * On a CPU that managed tasks keep busy it waits. After SW_PATIENCE the CPU leaves the core's set for
+ * On a CPU that managed tasks keep busy it waits. After SW_STARVATION_LIMIT the CPU leaves the core's set for
  * as long as the reserve says, or until nothing waits any more.
  */
 #ifndef SW_BACKGROUND_H
@@ -12,9 +12,9 @@
 #include "agent.h"
 #include "queues.h"
 
-#define SW_PATIENCE	1000000000ULL
+#define SW_STARVATION_LIMIT	1000000000ULL
 /* Interval between checks for waiting background work, ns: no count is kept where work is queued. */
-#define SW_LOOK		100000000ULL
+#define SW_CHECK_INTERVAL		100000000ULL
 
 /* What waiting background work gets of each second, ns; 0: nothing. */
 u64 reserve_ns;
@@ -22,23 +22,23 @@ u64 reserve_ns;
 u64 assignments_neglected;
 
 /* Since when a queue waits, judging by how often it was served since the last look. */
-struct sw_patience {
+struct sw_starvation {
 	u64 since;
 	u32 served, seen;
 };
 
-struct sw_patience pinned_patience[SW_CPUS], shared_patience;
+struct sw_starvation pinned_starvation[SW_CPUS], shared_starvation;
 /* Which CPU makes way when work that is not pinned has waited. */
 u32 shared_turn;
 
-static __always_inline struct sw_patience *patience_of(u64 cpu)
+static __always_inline struct sw_starvation *starvation_of(u64 cpu)
 {
 	SW_HIDE(cpu);
-	return &pinned_patience[cpu & (SW_CPUS - 1)];
+	return &pinned_starvation[cpu & (SW_CPUS - 1)];
 }
 
 /* Whether the queue has waited for too long. */
-static __always_inline bool is_at_end(struct sw_patience *p, u64 queue, u64 now)
+static __always_inline bool has_starved(struct sw_starvation *p, u64 queue, u64 now)
 {
 	u32 served = READ_ONCE(p->served);
 
@@ -47,7 +47,7 @@ static __always_inline bool is_at_end(struct sw_patience *p, u64 queue, u64 now)
 	} else if (!p->since || served != p->seen) {
 		p->since = now;
 		p->seen = served;
-	} else if (now - p->since >= SW_PATIENCE) {
+	} else if (now - p->since >= SW_STARVATION_LIMIT) {
 		p->since = 0;
 		return true;
 	}
@@ -55,14 +55,14 @@ static __always_inline bool is_at_end(struct sw_patience *p, u64 queue, u64 now)
 }
 
 /* The CPU is background work's for a while, or no more. */
-static __always_inline void give_cpu(u32 cpu, bool to_background)
+static __always_inline void lend_to_background(u32 cpu, bool to_background)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	unsigned long flags;
 	u64 now, changed;
 
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	if (to_background) {
 		c->until = now + reserve_ns;
 		changed = lose_cpu(now, cpu, SW_WHY_BACKGROUND);
@@ -70,7 +70,7 @@ static __always_inline void give_cpu(u32 cpu, bool to_background)
 		c->until = 0;
 		changed = regain_cpu(now, cpu, SW_WHY_BACKGROUND);
 	}
-	conclude(now, changed, 0);
+	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 }
 
@@ -97,7 +97,7 @@ static __always_inline bool neglects_assignment(u32 cpu)
 }
 
 /* A CPU that fell idle in the very moment in which ordinary work was queued may not have seen it, nor was it kicked. */
-static __always_inline void remind_cpus(void)
+static __always_inline void kick_waiting_cpus(void)
 {
 	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0;
 	u32 k;
@@ -115,27 +115,27 @@ static __always_inline void remind_cpus(void)
 /* Looks who waits. Returns when to look again. */
 static __always_inline u64 serve_background(void)
 {
-	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_LISTEN : SW_LOOK);
+	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_HEARTBEAT_INTERVAL : SW_CHECK_INTERVAL);
 	bool shared;
 	u32 k;
 
-	listen_to_agent(now);
-	if (sorts_due || cpus_offline)
-		sort_queues();
-	remind_cpus();
+	check_heartbeat(now);
+	if (requeues_due || cpus_offline)
+		requeue_all_misplaced();
+	kick_waiting_cpus();
 	if (!reserve_ns)
 		return next;
-	shared = is_at_end(&shared_patience, SW_QUEUE_OF_ALL, now);
+	shared = has_starved(&shared_starvation, SW_QUEUE_OF_ALL, now);
 	if (shared)
 		shared_turn = shared_turn + 1 < cpu_count ? shared_turn + 1 : 0;
 	bpf_for(k, 0, cpu_count) {
 		struct sw_cpu *c = cpu_at(k);
-		bool pinned = is_at_end(patience_of(k), SW_QUEUE_OF_CPU(k), now);
+		bool pinned = has_starved(starvation_of(k), SW_QUEUE_OF_CPU(k), now);
 
 		if (c->until && c->until <= now)
-			give_cpu(k, false);
+			lend_to_background(k, false);
 		else if (!c->until && (pinned || (shared && k == shared_turn)))
-			give_cpu(k, true);
+			lend_to_background(k, true);
 		if (c->until && c->until < next)
 			next = c->until;
 	}
@@ -143,22 +143,22 @@ static __always_inline u64 serve_background(void)
 }
 
 /* Lets @cpu run background work. Whether there is any. */
-static __always_inline bool take_background(s32 cpu)
+static __always_inline bool pull_background(s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	bool pinned_first = c->turn++ & 1;
 
 	/* In turns, so that neither queue can keep the other waiting. */
 	if (pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
-		patience_of(cpu)->served++;
+		starvation_of(cpu)->served++;
 		return true;
 	}
 	if (cpu + 1 != agent_cpu && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_ALL, 0)) {
-		__sync_fetch_and_add(&shared_patience.served, 1);
+		__sync_fetch_and_add(&shared_starvation.served, 1);
 		return true;
 	}
 	if (!pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
-		patience_of(cpu)->served++;
+		starvation_of(cpu)->served++;
 		return true;
 	}
 	return false;

@@ -32,7 +32,7 @@ int configure(struct sw_configure *a)
 	u32 order = a->order, k;
 
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	bpf_for(k, 0, SW_CPUS)
 		if (is_there(now, k, cpus & sw_bit(k), k < cpu_count && bpf_cpumask_test_cpu(k, online)))
 			there |= sw_bit(k);
@@ -52,7 +52,7 @@ int set_cache(struct sw_cache *a)
 
 /*
  * A thread that moves from one run queue to another is in no queue for a moment, without a callback; one that wakes up is
- * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see away().
+ * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see on_class_change().
  */
 static __always_inline bool is_awake(struct task_struct *p)
 {
@@ -77,7 +77,7 @@ static __always_inline bool stays_awake(struct task_struct *p)
  * other CPUs, this is its thread and these are what it asked for last. An answer that comes late would bind it
  * to where it cannot run.
  */
-static __always_inline bool is_wanted(struct task_struct *p, u32 i, u64 affinity)
+static __always_inline bool may_enter(struct task_struct *p, u32 i, u64 affinity)
 {
 	const struct sw_managed *m = managed_at(i);
 
@@ -90,17 +90,17 @@ static __always_inline bool is_wanted(struct task_struct *p, u32 i, u64 affinity
 u32 fence;
 
 /* With the lock held: the task is what its thread is by now: awake or asleep, and bound as it is. */
-static __always_inline u64 be_as_thread(u64 now, struct task_struct *p, u32 i)
+static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32 i)
 {
 	u64 changed = 0;
 
 	if (sw_task(&core, i)->awake && !is_awake(p)) {
-		changed = falls_asleep(now, i, SW_NO_CPU);
+		changed = on_block_locked(now, i, SW_NO_CPU);
 		/* If it has just woken up, its callback may have taken it for awake and told nobody. */
 		__sync_lock_test_and_set(&fence, 1);
 	}
 	if (!sw_task(&core, i)->awake && stays_awake(p))
-		changed |= wakes_up(now, i, SW_NO_CPU);
+		changed |= on_wakeup_locked(now, i, SW_NO_CPU);
 	return changed | ask_for_affinity(now, i, p->cpus_mask.bits[0]);
 }
 
@@ -108,14 +108,14 @@ static __always_inline u64 be_as_thread(u64 now, struct task_struct *p, u32 i)
  * Moves the thread, if it waits, to the queue where it belongs: that of its task, or one of ordinary work if the task takes no
  * part any more.
  */
-static __always_inline void sort_thread(struct task_struct *p, u32 i)
+static __always_inline void requeue_thread(struct task_struct *p, u32 i)
 {
-	if (!sort_queue(SW_QUEUE_OF_TASK(i), p->pid) && !sort_queue(SW_QUEUE_OF_ALL, p->pid))
-		sort_queue(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
+	if (!requeue_misplaced(SW_QUEUE_OF_TASK(i), p->pid) && !requeue_misplaced(SW_QUEUE_OF_ALL, p->pid))
+		requeue_misplaced(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 
 /* Moves the thread of @i to the queue of its task, and replays the callbacks that it missed as ordinary work. */
-static __always_inline void catch_up(struct task_struct *p, u32 i)
+static __always_inline void replay_missed_callbacks(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
@@ -123,14 +123,14 @@ static __always_inline void catch_up(struct task_struct *p, u32 i)
 
 	if (!agent_decides) {
 		bpf_local_irq_save(&flags);
-		now = begin();
+		now = core_lock_now();
 		/* May end its part: it may be bound to other CPUs by now. */
 		if (number_of(p) == i)
-			changed = be_as_thread(now, p, i);
-		conclude_and_arm(now, changed, 0);
+			changed = sync_thread_state(now, p, i);
+		commit_unlock_and_arm(now, changed, 0);
 		bpf_local_irq_restore(&flags);
 	}
-	sort_thread(p, i);
+	requeue_thread(p, i);
 	on = READ_ONCE(sw_task(&core, i)->on);
 	if (on)
 		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
@@ -140,7 +140,7 @@ static __always_inline void catch_up(struct task_struct *p, u32 i)
 }
 
 /* Whether the thread has another number: one that takes part, or might again. */
-static __always_inline bool is_somebody_else(struct task_struct *p, u32 i)
+static __always_inline bool has_other_number(struct task_struct *p, u32 i)
 {
 	u32 known = known_number(p);
 
@@ -172,12 +172,12 @@ int admit(struct sw_admit *a)
 		return -ENOMEM;
 	}
 	bpf_local_irq_save(&flags);
-	now = begin();
-	if (is_somebody_else(p, i))
+	now = core_lock_now();
+	if (has_other_number(p, i))
 		error = -EBUSY;
 	else if (number_of(p) == i)
 		error = -EALREADY;
-	else if (!is_wanted(p, i, affinity))
+	else if (!may_enter(p, i, affinity))
 		error = -ESRCH;
 	if (error) {
 		core_unlock();
@@ -197,7 +197,7 @@ int admit(struct sw_admit *a)
 		changed |= sw_leave(&core, i);
 		error = -EINVAL;
 	} else {
-		tell(SW_E_ENTERED, now, i, SW_NO_CPU, affinity);
+		emit_event(SW_E_ENTERED, now, i, SW_NO_CPU, affinity);
 		sw_task(&core, i)->priority = priority;
 		m->approved = affinity;
 		m->warned_budget = warned ? budget : 0;
@@ -210,13 +210,13 @@ int admit(struct sw_admit *a)
 			a->awake = sw_task(&core, i)->awake = is_awake(p);
 			m->ran = m->stops = m->finished = 0;
 		} else if (is_awake(p)) {
-			changed |= wakes_up(now, i, SW_NO_CPU);
+			changed |= on_wakeup_locked(now, i, SW_NO_CPU);
 		}
 	}
-	conclude_and_arm(now, changed, 0);
+	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	if (!error)
-		catch_up(p, i);
+		replay_missed_callbacks(p, i);
 	bpf_task_release(p);
 	return error;
 }
@@ -238,7 +238,7 @@ int settle(struct sw_admit *a)
 		return -ESRCH;
 	/* Its part may have ended meanwhile: then it may still be in the queue of its task. */
 	if (known_number(p) == i)
-		catch_up(p, i);
+		replay_missed_callbacks(p, i);
 	bpf_task_release(p);
 	return 0;
 }
@@ -252,7 +252,7 @@ int next_job(struct sw_job *a)
 	u64 release = a->release, now, changed;
 	bool sleeps = a->sleeps && release != SW_NEVER;
 	struct sw_managed *m = managed_at(i);
-	struct sw_seen before;
+	struct sw_before before;
 	unsigned long flags;
 
 	a->held = 0;
@@ -267,26 +267,26 @@ int next_job(struct sw_job *a)
 		a->held = 1;
 		return 0;
 	}
-	now = begin();
-	before = look(i);
-	sw_spend(&core, i, chargeable(i, measure(i, cpu, now)));
+	now = core_lock_now();
+	before = task_before(i);
+	sw_spend(&core, i, chargeable(i, take_elapsed(i, cpu, now)));
 	if (release == SW_NEVER) {
-		report(SW_E_LAST_JOB, now, i, cpu, 0);
-		changed = forget(now, i);
+		emit_for_agent(SW_E_LAST_JOB, now, i, cpu, 0);
+		changed = leave_locked(now, i);
 	} else {
-		tell(SW_E_NEXT_JOB, now, i, cpu, release);
+		emit_event(SW_E_NEXT_JOB, now, i, cpu, release);
 		m->warned_left = m->warned_budget;
 		m->release = sleeps ? release : 0;
 		changed = sw_next_job(&core, i, release, now);
 		before.state = SW_BLOCKED;
-		tell_difference(now, i, before);
+		emit_changes(now, i, before);
 		a->held = *sw_runner(&core, cpu) != i;
 	}
 	/* It lets go of this CPU itself when the program is over: within, it could not migrate. */
 	if (sleeps)
-		conclude(now, changed, sw_bit(cpu));
+		commit_and_unlock(now, changed, sw_bit(cpu));
 	else
-		conclude_and_arm(now, changed, sw_bit(cpu));
+		commit_unlock_and_arm(now, changed, sw_bit(cpu));
 	bpf_local_irq_restore(&flags);
 	return 0;
 }
@@ -297,17 +297,17 @@ int first_job(struct sw_job *a)
 {
 	u32 i = a->task;
 	u64 release = a->release, now, changed;
-	struct sw_seen before;
+	struct sw_before before;
 	unsigned long flags;
 
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
-	now = begin();
-	before = look(i);
+	now = core_lock_now();
+	before = task_before(i);
 	changed = sw_next_job(&core, i, release, now);
-	tell_difference(now, i, before);
-	conclude_and_arm(now, changed, 0);
+	emit_changes(now, i, before);
+	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;
 }
@@ -323,8 +323,8 @@ int dismiss(struct sw_change *a)
 
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
-	left(NULL, i);
-	sort_queue(SW_QUEUE_OF_TASK(i), 0);
+	leave(NULL, i);
+	requeue_misplaced(SW_QUEUE_OF_TASK(i), 0);
 	return 0;
 }
 
@@ -346,10 +346,10 @@ int set_priority(struct sw_change *a)
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
-	now = begin();
-	tell(SW_E_PRIORITY, now, i, SW_NO_CPU, priority);
+	now = core_lock_now();
+	emit_event(SW_E_PRIORITY, now, i, SW_NO_CPU, priority);
 	changed = sw_set_priority(&core, i, priority);
-	conclude(now, changed, 0);
+	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return 0;
 }
@@ -367,7 +367,7 @@ int set_server(struct sw_admit *a)
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
-	begin();
+	core_lock_now();
 	if (sw_set_server(&core, i, warned ? 0 : budget, period, deadline))
 		error = -EINVAL;
 	else

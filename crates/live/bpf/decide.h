@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The way every decision goes: begin() takes the lock and reads the clock, the core decides,
- * conclude() tells what came of it, kicks the CPUs that should now run something else and lets go.
+ * The way every decision goes: core_lock_now() takes the lock and reads the clock, the core decides,
+ * commit_and_unlock() tells what came of it, kicks the CPUs that should now run something else and lets go.
  *
  * Wherever the rest of this folder says "decided" and "done", the first is the core's word and the
  * second what a CPU really does; `current` of a CPU is done, `runner` of the core is decided.
@@ -100,7 +100,7 @@ static __always_inline u32 number_of(struct task_struct *p)
 	return i && READ_ONCE(sw_task(&core, i)->state) != SW_ABSENT ? i : 0;
 }
 
-static __always_inline u64 begin(void)
+static __always_inline u64 core_lock_now(void)
 {
 	core_lock();
 	/* Read under the lock: events are told in the order of their instants. */
@@ -108,15 +108,15 @@ static __always_inline u64 begin(void)
 }
 
 /* What a task was before a decision, to tell the difference. */
-struct sw_seen {
+struct sw_before {
 	u64 throttled, replenished;
 	u32 state;
 };
 
-static __always_inline struct sw_seen look(u32 i)
+static __always_inline struct sw_before task_before(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
-	struct sw_seen seen = {
+	struct sw_before seen = {
 		.throttled = t->throttled,
 		.replenished = t->replenished,
 		.state = t->state,
@@ -125,20 +125,20 @@ static __always_inline struct sw_seen look(u32 i)
 	return seen;
 }
 
-static __always_inline void tell_difference(u64 now, u32 i, struct sw_seen before)
+static __always_inline void emit_changes(u64 now, u32 i, struct sw_before before)
 {
 	const struct sw_task *t = sw_task(&core, i);
 
 	if (t->replenished != before.replenished)
-		tell(SW_E_REPLENISHED, now, i, SW_NO_CPU, t->deadline);
+		emit_event(SW_E_REPLENISHED, now, i, SW_NO_CPU, t->deadline);
 	if (t->throttled != before.throttled)
-		tell(SW_E_SPENT, now, i, SW_NO_CPU, 0);
+		emit_event(SW_E_SPENT, now, i, SW_NO_CPU, 0);
 	if (t->state == SW_READY && before.state != SW_READY)
-		tell(SW_E_READY, now, i, SW_NO_CPU, t->deadline);
+		emit_event(SW_E_READY, now, i, SW_NO_CPU, t->deadline);
 }
 
-/* Ends what begin() began. @except are CPUs that come by for their assignment anyway. */
-static __always_inline void conclude(u64 now, u64 changed, u64 except)
+/* Ends what core_lock_now() began. @except are CPUs that come by for their assignment anyway. */
+static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
 {
 	while (changed && can_loop) {
 		struct sw_cpu *c;
@@ -152,7 +152,7 @@ static __always_inline void conclude(u64 now, u64 changed, u64 except)
 			c->told = runner;
 			c->refused = 0;
 			if (!agent_decides)
-				tell(SW_E_ASSIGNED, now, runner, cpu, 0);
+				emit_event(SW_E_ASSIGNED, now, runner, cpu, 0);
 		}
 		if (c->current != runner && !(except & sw_bit(cpu)))
 			scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -164,7 +164,7 @@ static __always_inline void conclude(u64 now, u64 changed, u64 except)
  * The time since the current task of @cpu was last charged is charged once: whoever sees it first
  * under the lock takes it. Returns that time.
  */
-static __always_inline u64 measure(u32 i, u32 cpu, u64 now)
+static __always_inline u64 take_elapsed(u32 i, u32 cpu, u64 now)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	struct sw_managed *m = managed_at(i);
@@ -176,7 +176,7 @@ static __always_inline u64 measure(u32 i, u32 cpu, u64 now)
 	if (m->warned_budget && m->warned_left > 0) {
 		m->warned_left -= ran;
 		if (m->warned_left <= 0)
-			report(SW_E_OVERRUN, now, i, cpu, 0);
+			emit_for_agent(SW_E_OVERRUN, now, i, cpu, 0);
 	}
 	return ran;
 }
@@ -201,7 +201,7 @@ static __always_inline u64 chargeable(u32 i, u64 ran)
 }
 
 /* The CPU runs the task no more. */
-static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
+static __always_inline void clear_current(u32 i, u32 cpu, u64 now, u64 ran)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 
@@ -213,7 +213,7 @@ static __always_inline void vacate(u32 i, u32 cpu, u64 now, u64 ran)
 	/* An agent has heard of what was charged before. */
 	if (!agent_decides)
 		ran = now - c->began;
-	tell(SW_E_STOPPED, now, i, cpu, ran);
+	emit_event(SW_E_STOPPED, now, i, cpu, ran);
 }
 
 /* Where an agent decides: the CPU has no task until the agent says otherwise. Returns it if it had one. */
@@ -232,12 +232,12 @@ static __always_inline u64 empty_slot(u32 cpu)
  * A CPU is gone or back. Beside an agent, who has to know at once, nobody is woken for what passes by itself:
  * threads of interrupts take CPUs thousands of times in a second.
  */
-static __always_inline void report_cpu(u32 kind, u64 now, u32 cpu, u32 why)
+static __always_inline void emit_cpu_event(u32 kind, u64 now, u32 cpu, u32 why)
 {
 	if (agent_decides || why == SW_WHY_OFFLINE)
-		report(kind, now, 0, cpu, why);
+		emit_for_agent(kind, now, 0, cpu, why);
 	else
-		tell(kind, now, 0, cpu, why);
+		emit_event(kind, now, 0, cpu, why);
 }
 
 /* The CPU is gone for a reason, with the lock held. */
@@ -249,7 +249,7 @@ static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 	if (was & why)
 		return 0;
 	c->gone = was | why;
-	report_cpu(SW_E_CPU_LOST, now, cpu, why);
+	emit_cpu_event(SW_E_CPU_LOST, now, cpu, why);
 	if (agent_decides)
 		return empty_slot(cpu);
 	return was ? 0 : sw_cpu_leave(&core, cpu);
@@ -263,7 +263,7 @@ static __always_inline u64 regain_cpu(u64 now, u32 cpu, u32 why)
 	if (!(c->gone & why))
 		return 0;
 	c->gone &= ~why;
-	report_cpu(SW_E_CPU_BACK, now, cpu, why);
+	emit_cpu_event(SW_E_CPU_BACK, now, cpu, why);
 	if (agent_decides)
 		return 0;
 	return c->gone ? 0 : sw_cpu_join(&core, cpu);

@@ -22,14 +22,14 @@ struct {
  * time slice: something is broken then. A loop has 2^23 rounds at most, so each of them looks several times.
  */
 #define SW_ROUNDS_MAX (1 << 23)
-#define SW_LOOKS 16
+#define SW_READS_PER_ROUND 16
 
 static __noinline void core_lock(void)
 {
 	u32 mine = __sync_fetch_and_add(&ticket.next, 1), round, k;
 
 	bpf_for(round, 0, SW_ROUNDS_MAX)
-		for (k = 0; k < SW_LOOKS; k++)
+		for (k = 0; k < SW_READS_PER_ROUND; k++)
 			if (READ_ONCE(ticket.owner) == mine)
 				return;
 	scx_bpf_error("the core's lock is stuck");

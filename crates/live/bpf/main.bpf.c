@@ -31,9 +31,9 @@ static __always_inline void cpu_event(s32 cpu, u32 why, bool lost)
 	if (cpu < 0 || cpu >= SW_CPUS)
 		return;
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	changed = lost ? lose_cpu(now, cpu, why) : regain_cpu(now, cpu, why);
-	conclude(now, changed, 0);
+	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 }
 
@@ -57,20 +57,20 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		prev = NULL;
 	if (prev)
 		number = number_of(prev);
-	if (take_assigned(cpu, prev, number))
+	if (pull_assigned(cpu, prev, number))
 		return true;
-	if (take_background(cpu))
+	if (pull_background(cpu))
 		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
 		/* Nothing waits any more, and nobody who did wants to go on. */
-		give_cpu(cpu, false);
-		if (take_assigned(cpu, prev, number))
+		lend_to_background(cpu, false);
+		if (pull_assigned(cpu, prev, number))
 			return true;
 	}
 	if (prev && !number)
 		scx_bpf_task_set_slice(prev, SW_SLICE);
 	/* No callback follows if @prev goes on, or if the CPU idles. */
-	look_again(cpu);
+	recheck_assignment(cpu);
 	return false;
 }
 
@@ -84,9 +84,9 @@ void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	now = bpf_ktime_get_ns();
 	if (dispatch(cpu, prev))
-		tell(SW_E_DISPATCHED, now, 0, cpu, bpf_ktime_get_ns() - now);
+		emit_event(SW_E_DISPATCHED, now, 0, cpu, bpf_ktime_get_ns() - now);
 	/* Where the kernel has no timers nobody else listens. */
-	listen_to_agent(now);
+	check_heartbeat(now);
 }
 
 void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
@@ -94,9 +94,9 @@ void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 	u32 i = number_of(p);
 
 	if (i)
-		woken(p, i);
+		on_wakeup(p, i);
 	else if (flags & SCX_ENQ_WAKEUP)
-		tell_observed(p, SW_E_WOKEN);
+		emit_observed(p, SW_E_WOKEN);
 }
 
 void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
@@ -105,17 +105,17 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	u32 i = number_of(p);
 
 	if (i) {
-		started(i, cpu, goes_on(p, i, cpu));
+		on_start(i, cpu, may_continue(p, i, cpu));
 		return;
 	}
-	observed_runs(p);
+	on_observed_start(p);
 	/* It was a managed task when it was moved here: without an end it would keep other ordinary work waiting. */
 	if (p->scx.slice > SW_SLICE)
 		scx_bpf_task_set_slice(p, SW_SLICE);
 	/* It may have had the CPU all the time and be ordinary work again. */
 	if (READ_ONCE(cpu_at(cpu)->gone) & SW_WHY_TAKEN)
 		cpu_event(cpu, SW_WHY_TAKEN, false);
-	look_again(cpu);
+	recheck_assignment(cpu);
 }
 
 void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
@@ -124,12 +124,12 @@ void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 	u32 current = READ_ONCE(cpu_at(cpu)->current);
 
 	if (current && known_number(p) == current) {
-		stopped(current, cpu, runnable);
+		on_stop(current, cpu, runnable);
 		return;
 	}
 	if (current)
-		abandoned(cpu);
-	observed_stops(p, cpu);
+		on_abandoned(cpu);
+	on_observed_stop(p, cpu);
 }
 
 void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
@@ -140,9 +140,9 @@ void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 	if (!(flags & SCX_DEQ_SLEEP))
 		return;
 	if (i)
-		blocked(p, i);
+		on_block(p, i);
 	else
-		tell_observed(p, SW_E_BLOCKED);
+		emit_observed(p, SW_E_BLOCKED);
 }
 
 bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struct *to)
@@ -151,7 +151,7 @@ bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struc
 
 	scx_bpf_task_set_slice(from, 0);
 	if (i)
-		yielded(i, scx_bpf_task_cpu(from));
+		on_yield(i, scx_bpf_task_cpu(from));
 	return false;
 }
 
@@ -161,8 +161,8 @@ void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct c
 
 	if (!i)
 		return;
-	remasked(i, p->cpus_mask.bits[0], mask->bits[0]);
-	/* A task that was held where it is, see is_held_from_agent(), gives way to what the agent has decided. */
+	on_affinity_change(i, p->cpus_mask.bits[0], mask->bits[0]);
+	/* A task that was held where it is, see is_held_elsewhere(), gives way to what the agent has decided. */
 	if (agent_decides && scx_bpf_task_running(p))
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
@@ -174,7 +174,7 @@ void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 	s32 cpu;
 
 	if (i)
-		away(p, i);
+		on_class_change(p, i);
 	/* Who changes to a higher class while it runs keeps its CPU, and no switch tells of that. */
 	if (scx_bpf_task_running(p)) {
 		cpu = scx_bpf_task_cpu(p);
@@ -189,8 +189,8 @@ void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_
 	u32 i = known_number(p);
 
 	if (i)
-		left(p, i);
-	observed_ends(p);
+		leave(p, i);
+	on_observed_exit(p);
 }
 
 /* These two come too late, see set_offline(); without them the kernel would end the scheduler. */
@@ -216,7 +216,7 @@ static __always_inline void set_offline(u32 cpu, bool offline)
 	else
 		__sync_fetch_and_and(&cpus_offline, ~sw_bit(cpu));
 	cpu_event(cpu, SW_WHY_OFFLINE, offline);
-	WRITE_ONCE(sorts_due, 2);
+	WRITE_ONCE(requeues_due, 2);
 	arm(BACKGROUND, bpf_ktime_get_ns());
 }
 
@@ -245,7 +245,7 @@ int BPF_PROG(shiftwork_cpuhp_exit, unsigned int cpu, int state, int step, int re
 }
 
 /* Real-time and deadline tasks, but not the kernel's stopper, which is gone before anybody could move. */
-static __always_inline bool takes_cpu(const struct task_struct *p)
+static __always_inline bool ranks_above_ext(const struct task_struct *p)
 {
 	return p->prio < SW_PRIO_ORDINARY && !((p->flags & PF_KTHREAD) && p->rt_priority == 99);
 }
@@ -254,14 +254,14 @@ static __always_inline bool takes_cpu(const struct task_struct *p)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	bool taken = takes_cpu(next);
+	bool taken = ranks_above_ext(next);
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sw_cpu *c = cpu_at(cpu);
 
 	/* Nobody decides about CPUs that are not in the platform, the agent's own among them. */
 	if (cpu >= SW_CPUS || READ_ONCE(c->gone) & SW_WHY_NOT_OURS) {
-		miss_agent(prev);
-		if (cpu < SW_CPUS && taken && !takes_cpu(prev))
+		check_agent_exit(prev);
+		if (cpu < SW_CPUS && taken && !ranks_above_ext(prev))
 			scx_bpf_reenqueue_local_from_anywhere();
 		return 0;
 	}
@@ -293,7 +293,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
 	if (error)
 		return error;
 	start_timers(cpu_count);
-	arm(BACKGROUND, bpf_ktime_get_ns() + SW_LOOK);
+	arm(BACKGROUND, bpf_ktime_get_ns() + SW_CHECK_INTERVAL);
 	return 0;
 }
 

@@ -21,31 +21,31 @@
 #include "observed.h"
 
 /* With the lock held: the task wants to run. */
-static __always_inline u64 wakes_up(u64 now, u32 i, u32 cpu)
+static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 {
 	struct sw_managed *m = managed_at(i);
-	struct sw_seen before = look(i);
+	struct sw_before before = task_before(i);
 	u64 changed;
 
 	/* Where releases are known, waking up is none. */
 	if (!sw_task(&core, i)->follows) {
-		tell(SW_E_WOKEN, now, i, cpu, 0);
+		emit_event(SW_E_WOKEN, now, i, cpu, 0);
 		m->warned_left = m->warned_budget;
 	}
 	changed = sw_wake(&core, i, now);
 	if (m->release && sw_task(&core, i)->state == SW_UNRELEASED)
 		changed |= sw_next_job(&core, i, m->release, now);
 	m->release = 0;
-	tell_difference(now, i, before);
+	emit_changes(now, i, before);
 	return changed;
 }
 
 /* With the lock held: the task wants to run no more. */
-static __always_inline u64 falls_asleep(u64 now, u32 i, u32 cpu)
+static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
 {
 	u64 changed;
 
-	tell(SW_E_BLOCKED, now, i, cpu, 0);
+	emit_event(SW_E_BLOCKED, now, i, cpu, 0);
 	changed = sw_sleep(&core, i);
 	/* Until its release: it wakes up by itself, and no timer has to. */
 	if (managed_at(i)->release && sw_task(&core, i)->state == SW_UNRELEASED)
@@ -54,7 +54,7 @@ static __always_inline u64 falls_asleep(u64 now, u32 i, u32 cpu)
 }
 
 /* Also for a task that only comes back to the queues, after a change of its affinity: it was awake. */
-static __always_inline void woken(struct task_struct *p, u32 i)
+static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 {
 	u64 now, changed;
 	u32 on;
@@ -62,42 +62,42 @@ static __always_inline void woken(struct task_struct *p, u32 i)
 	if (READ_ONCE(sw_task(&core, i)->awake))
 		return;
 	if (agent_decides) {
-		agent_woken(p, i);
+		agent_on_wakeup(p, i);
 		return;
 	}
-	now = begin();
+	now = core_lock_now();
 	if (sw_task(&core, i)->awake) {
 		/* Whoever admitted it has seen that. */
 		core_unlock();
 		return;
 	}
-	changed = wakes_up(now, i, scx_bpf_task_cpu(p));
+	changed = on_wakeup_locked(now, i, scx_bpf_task_cpu(p));
 	on = sw_task(&core, i)->on;
 	/* Its own CPU is kicked when it is queued, which comes next. */
-	conclude_and_arm(now, changed, on ? sw_bit(on - 1) : 0);
+	commit_unlock_and_arm(now, changed, on ? sw_bit(on - 1) : 0);
 }
 
-static __always_inline void blocked(struct task_struct *p, u32 i)
+static __always_inline void on_block(struct task_struct *p, u32 i)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
 	u64 now;
 
 	if (agent_decides) {
-		agent_blocked(p, i);
+		agent_on_block(p, i);
 		return;
 	}
-	now = begin();
-	conclude(now, falls_asleep(now, i, cpu), 0);
+	now = core_lock_now();
+	commit_and_unlock(now, on_block_locked(now, i, cpu), 0);
 }
 
 /* Whether @p goes on on @cpu whatever was decided: it can run nowhere else, or the kernel is about to move it. */
-static __always_inline bool goes_on(struct task_struct *p, u32 i, u32 cpu)
+static __always_inline bool may_continue(struct task_struct *p, u32 i, u32 cpu)
 {
-	return is_offline(cpu) || has_no_cpu(i) || is_held_from_agent(p, i);
+	return is_offline(cpu) || has_no_cpu(i) || is_held_elsewhere(p, i);
 }
 
 /* @goes_on: see there. */
-static __always_inline void started(u32 i, s32 cpu, bool goes_on)
+static __always_inline void on_start(u32 i, s32 cpu, bool goes_on)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
@@ -106,7 +106,7 @@ static __always_inline void started(u32 i, s32 cpu, bool goes_on)
 	WRITE_ONCE(c->since, now);
 	WRITE_ONCE(managed_at(i)->queued, 0);
 	/* Told first: whoever finds it running may tell at once that it stops. */
-	tell(SW_E_RUNNING, now, i, cpu, 0);
+	emit_event(SW_E_RUNNING, now, i, cpu, 0);
 	WRITE_ONCE(c->current, i);
 	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */
 	if (!goes_on && READ_ONCE(*sw_runner(&core, cpu)) != i)
@@ -118,7 +118,7 @@ static __always_inline void started(u32 i, s32 cpu, bool goes_on)
  * Makes @cpu look for its assignment once more if that waits for it: is in its queue, or is being inserted. For the ends
  * of dispatch(), which may have let go of the run queue's lock: a kick in that moment met the task that ran before.
  */
-static __always_inline void look_again(s32 cpu)
+static __always_inline void recheck_assignment(s32 cpu)
 {
 	u32 i = READ_ONCE(*sw_runner(&core, cpu));
 
@@ -131,7 +131,7 @@ static __always_inline void look_again(s32 cpu)
  *
  * Context: dispatch() of @cpu, whose run queue's lock is held, and let go of while a task is moved here.
  */
-static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
+static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
 {
 	u32 i = READ_ONCE(*sw_runner(&core, cpu));
 	u64 queue = SW_QUEUE_OF_TASK(i);
@@ -142,8 +142,8 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
 		scx_bpf_task_set_slice(prev, SCX_SLICE_INF);
 		/* It ran as ordinary work until now, and goes on without a callback. */
 		if (cpu_at(cpu)->current != i) {
-			observed_stops(prev, cpu);
-			started(i, cpu, false);
+			on_observed_stop(prev, cpu);
+			on_start(i, cpu, false);
 		}
 		return true;
 	}
@@ -162,76 +162,76 @@ static __always_inline bool take_assigned(s32 cpu, struct task_struct *prev, u32
  * @goes_on: it would, if the CPU did. Otherwise it goes to sleep, or only changes its affinity: then it
  * runs again at once.
  */
-static __always_inline void stopped(u32 i, s32 cpu, bool goes_on)
+static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
 {
 	struct sw_task *t = sw_task(&core, i);
-	struct sw_seen before;
+	struct sw_before before;
 	u64 now, changed = 0, ran;
 	bool charged = goes_on || !t->follows;
 
 	if (agent_decides) {
-		agent_stopped(i, cpu);
+		agent_on_stop(i, cpu);
 		return;
 	}
-	now = begin();
+	now = core_lock_now();
 	if (cpu_at(cpu)->current != i) {
 		/* It was dismissed meanwhile, which is all told. */
 		core_unlock();
 		return;
 	}
-	before = look(i);
-	ran = measure(i, cpu, now);
-	vacate(i, cpu, now, ran);
+	before = task_before(i);
+	ran = take_elapsed(i, cpu, now);
+	clear_current(i, cpu, now, ran);
 	/* Whoever goes to sleep within a job needs no new budget for what is over. */
 	if (charged)
 		changed = sw_charge(&core, i, chargeable(i, ran), now);
 	else
 		sw_spend(&core, i, chargeable(i, ran));
-	tell_difference(now, i, before);
+	emit_changes(now, i, before);
 	/* Who is preempted before it could sleep needs a timer to be released. */
 	if (charged)
-		conclude_and_arm(now, changed, 0);
+		commit_unlock_and_arm(now, changed, 0);
 	else
-		conclude(now, changed, 0);
+		commit_and_unlock(now, changed, 0);
 }
 
 /* The CPU runs no managed task: who it was taken for was dismissed in the moment in which it started. */
-static __always_inline void abandoned(s32 cpu)
+static __always_inline void on_abandoned(s32 cpu)
 {
-	begin();
+	core_lock_now();
 	cpu_at(cpu)->since = 0;
 	cpu_at(cpu)->current = 0;
 	core_unlock();
 }
 
-static __always_inline void yielded(u32 i, s32 cpu)
+static __always_inline void on_yield(u32 i, s32 cpu)
 {
-	struct sw_seen before;
+	struct sw_before before;
 	u64 now, changed;
 
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
 	if (sw_task(&core, i)->follows)
 		return;
 	if (agent_decides) {
-		agent_yielded(i, cpu);
+		agent_on_yield(i, cpu);
 		return;
 	}
-	now = begin();
-	before = look(i);
-	changed = sw_charge(&core, i, chargeable(i, measure(i, cpu, now)), now);
-	tell(SW_E_YIELDED, now, i, cpu, 0);
+	now = core_lock_now();
+	before = task_before(i);
+	changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
+	emit_event(SW_E_YIELDED, now, i, cpu, 0);
 	changed |= sw_yield(&core, i, now);
 	managed_at(i)->warned_left = managed_at(i)->warned_budget;
-	tell_difference(now, i, before);
+	emit_changes(now, i, before);
 	/* This CPU comes by at once: the slice is over. */
-	conclude_and_arm(now, changed, sw_bit(cpu));
+	commit_unlock_and_arm(now, changed, sw_bit(cpu));
 }
 
 /*
  * With the lock held: whoever runs the task does so as ordinary work from now on, and need not ask whose its
  * number is by then. An agent hears of it when that CPU comes by.
  */
-static __always_inline void let_go(u64 now, u32 i)
+static __always_inline void stop_running_locked(u64 now, u32 i)
 {
 	u32 k;
 
@@ -242,8 +242,8 @@ static __always_inline void let_go(u64 now, u32 i)
 
 		if (cpu_at(k)->current != i)
 			continue;
-		ran = measure(i, k, now);
-		vacate(i, k, now, ran);
+		ran = take_elapsed(i, k, now);
+		clear_current(i, k, now, ran);
 		sw_spend(&core, i, chargeable(i, ran));
 		/* Its slice has no end. */
 		scx_bpf_kick_cpu(k, SCX_KICK_PREEMPT);
@@ -251,7 +251,7 @@ static __always_inline void let_go(u64 now, u32 i)
 }
 
 /* With the lock held: the task is ordinary work from now on. */
-static __always_inline u64 take_out(u32 i)
+static __always_inline u64 remove_locked(u32 i)
 {
 	u64 changed = agent_decides ? stop_task(i) : 0;
 
@@ -270,95 +270,95 @@ static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
 	if (affinity == t->affinity)
 		return 0;
 	if (affinity == m->approved || !(t->affinity & ~affinity)) {
-		report(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
+		emit_for_agent(SW_E_AFFINITY, now, i, SW_NO_CPU, affinity);
 		return sw_set_affinity(&core, i, affinity);
 	}
-	let_go(now, i);
+	stop_running_locked(now, i);
 	m->demoted = 1;
 	m->asked = affinity;
-	ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
-	return take_out(i);
+	emit_and_wake(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
+	return remove_locked(i);
 }
 
 /* @mask is what the kernel lets it use now; a single CPU where it is while it may not migrate. */
-static __always_inline void remasked(u32 i, u64 affinity, u64 mask)
+static __always_inline void on_affinity_change(u32 i, u64 affinity, u64 mask)
 {
 	struct sw_managed *m = managed_at(i);
 	struct sw_task *t = sw_task(&core, i);
 	u64 now, changed = 0, narrowed = mask == affinity ? 0 : mask;
 
-	now = begin();
+	now = core_lock_now();
 	if (t->state != SW_ABSENT) {
 		/* An agent is not told of moments: the kernel holds the task where it is. */
 		if (!agent_decides && t->narrowed != narrowed) {
-			tell(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
+			emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 			changed = sw_narrow(&core, i, narrowed);
 		}
 		changed |= ask_for_affinity(now, i, affinity);
 	} else if (m->demoted && !narrowed) {
 		/* What it asks for now may be granted. */
 		m->asked = affinity;
-		ask(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
+		emit_and_wake(SW_E_DEMOTED, now, i, SW_NO_CPU, affinity);
 	}
-	conclude(now, changed, 0);
+	commit_and_unlock(now, changed, 0);
 }
 
 /*
  * With the lock held: the task takes no part any more. Who has lost its reservation, and might have had it
  * again, leaves too.
  */
-static __always_inline u64 forget(u64 now, u32 i)
+static __always_inline u64 leave_locked(u64 now, u32 i)
 {
 	struct sw_managed *m = managed_at(i);
 
 	if (sw_task(&core, i)->state == SW_ABSENT) {
 		if (m->demoted)
-			report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+			emit_for_agent(SW_E_LEFT, now, i, SW_NO_CPU, 0);
 		m->demoted = 0;
 		return 0;
 	}
-	let_go(now, i);
-	report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
-	return take_out(i);
+	stop_running_locked(now, i);
+	emit_for_agent(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+	return remove_locked(i);
 }
 
 /*
  * The thread of the task changes to a higher scheduling class, or is boosted to one: it wants nothing of us until it is
  * back, and keeps its part. When it is back the callbacks of a thread that wakes up follow.
  */
-static __always_inline void away(struct task_struct *p, u32 i)
+static __always_inline void on_class_change(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
 
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	if (known_number(p) == i && sw_task(&core, i)->awake) {
 		if (agent_decides) {
 			sw_task(&core, i)->awake = 0;
-			report(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
+			emit_for_agent(SW_E_BLOCKED, now, i, scx_bpf_task_cpu(p), 0);
 			changed = stop_task(i);
 		} else {
-			let_go(now, i);
-			changed = falls_asleep(now, i, scx_bpf_task_cpu(p));
+			stop_running_locked(now, i);
+			changed = on_block_locked(now, i, scx_bpf_task_cpu(p));
 		}
 	}
-	conclude(now, changed, 0);
+	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 }
 
 /* The task of this number, of @p unless that is NULL, leaves. */
-static __always_inline void left(struct task_struct *p, u32 i)
+static __always_inline void leave(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
 	u64 now, changed = 0;
 
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	/* The number may have become somebody else's before the lock was had. */
 	if (!p || known_number(p) == i)
-		changed = forget(now, i);
-	conclude(now, changed, 0);
+		changed = leave_locked(now, i);
+	commit_and_unlock(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 }
 

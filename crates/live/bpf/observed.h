@@ -27,15 +27,15 @@ static __always_inline struct sw_storage *observed(struct task_struct *p)
 	return s;
 }
 
-static __always_inline void tell_observed(struct task_struct *p, u32 kind)
+static __always_inline void emit_observed(struct task_struct *p, u32 kind)
 {
 	struct sw_storage *s = observed(p);
 
 	if (s)
-		tell(kind, bpf_ktime_get_ns(), s->observed, scx_bpf_task_cpu(p), 0);
+		emit_event(kind, bpf_ktime_get_ns(), s->observed, scx_bpf_task_cpu(p), 0);
 }
 
-static __always_inline void observed_runs(struct task_struct *p)
+static __always_inline void on_observed_start(struct task_struct *p)
 {
 	struct sw_storage *s = observed(p);
 
@@ -43,7 +43,7 @@ static __always_inline void observed_runs(struct task_struct *p)
 		s->runs_since = bpf_ktime_get_ns();
 }
 
-static __always_inline void observed_stops(struct task_struct *p, u32 cpu)
+static __always_inline void on_observed_stop(struct task_struct *p, u32 cpu)
 {
 	struct sw_storage *s = observed(p);
 	u64 now;
@@ -52,7 +52,7 @@ static __always_inline void observed_stops(struct task_struct *p, u32 cpu)
 	if (!s || !s->runs_since)
 		return;
 	now = bpf_ktime_get_ns();
-	tell(SW_E_STOPPED, now, s->observed, cpu, now - s->runs_since);
+	emit_event(SW_E_STOPPED, now, s->observed, cpu, now - s->runs_since);
 	s->runs_since = 0;
 }
 
@@ -70,7 +70,7 @@ static __always_inline bool end_observing(u32 i)
 }
 
 /* The thread has ended. */
-static __always_inline void observed_ends(struct task_struct *p)
+static __always_inline void on_observed_exit(struct task_struct *p)
 {
 	struct sw_storage *s = observed(p);
 	unsigned long flags;
@@ -81,9 +81,9 @@ static __always_inline void observed_ends(struct task_struct *p)
 		return;
 	i = s->observed;
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	if (s->observation == managed_at(i)->admission && end_observing(i))
-		report(SW_E_LEFT, now, i, SW_NO_CPU, 0);
+		emit_for_agent(SW_E_LEFT, now, i, SW_NO_CPU, 0);
 	core_unlock();
 	bpf_local_irq_restore(&flags);
 }
@@ -110,7 +110,7 @@ int observe(struct sw_admit *a)
 		return -ENOMEM;
 	}
 	bpf_local_irq_save(&flags);
-	begin();
+	core_lock_now();
 	if (observed(p)) {
 		error = -EBUSY;
 	} else if (sw_task(&core, i)->state != SW_ABSENT || m->demoted || m->observes) {
@@ -138,7 +138,7 @@ int stop_observing(struct sw_change *a)
 	if (!i || i > SW_TASKS)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
-	begin();
+	core_lock_now();
 	end_observing(i);
 	core_unlock();
 	bpf_local_irq_restore(&flags);

@@ -3,7 +3,7 @@
  * The queues, and in which of them a task waits. Each task that waits is in exactly one, which queue_for() names.
  *
  * What that depends on may change while the task waits: it is admitted or dismissed, or a CPU goes offline or comes back.
- * sort_queue() then moves it.
+ * requeue_misplaced() then moves it.
  *
  * A CPU on its way offline first becomes inactive: the kernel calls ops.dispatch() for it no more, moves away each task that
  * runs there, waits for all RCU readers, and only then calls ops.cpu_offline(). A reader that waited in one of our queues
@@ -27,7 +27,7 @@ const volatile u32 cpu_count = 1;
 /* CPUs that take no tasks: from before the kernel makes them inactive until they are active again. Written under the lock. */
 u64 cpus_offline;
 /* How often all queues are still to be sorted: after a change once at once, and once when all callbacks that began before are over. */
-u32 sorts_due;
+u32 requeues_due;
 
 static __always_inline bool is_offline(u32 cpu)
 {
@@ -45,7 +45,7 @@ static __always_inline bool has_no_cpu(u32 i)
  * moments. Until that moment is over the task goes on as what is bound there. The core knows, and assigns it there or
  * not at all.
  */
-static __always_inline bool is_held_from_agent(struct task_struct *p, u32 i)
+static __always_inline bool is_held_elsewhere(struct task_struct *p, u32 i)
 {
 	return agent_decides && is_migration_disabled(p) &&
 	       READ_ONCE(sw_task(&core, i)->on) != scx_bpf_task_cpu(p) + 1;
@@ -58,7 +58,7 @@ static __always_inline u64 queue_for(struct task_struct *p, u32 i)
 
 	if (is_offline(cpu))
 		return SCX_DSQ_LOCAL_ON | cpu;
-	if (i && !has_no_cpu(i) && !is_held_from_agent(p, i))
+	if (i && !has_no_cpu(i) && !is_held_elsewhere(p, i))
 		return SW_QUEUE_OF_TASK(i);
 	if (p->nr_cpus_allowed == 1 || is_migration_disabled(p))
 		return SW_QUEUE_OF_CPU(cpu);
@@ -70,7 +70,7 @@ static __always_inline u64 queue_for(struct task_struct *p, u32 i)
  *
  * Context: any; the queue has @p, or will have it before interrupts are on again.
  */
-static __always_inline void call_cpu(struct task_struct *p, u32 i, u64 queue)
+static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 on;
@@ -105,13 +105,13 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		return;
 	}
 	if (i && queue == SW_QUEUE_OF_TASK(i)) {
-		/* Full memory barrier; pairs with take_assigned(). */
+		/* Full memory barrier; pairs with pull_assigned(). */
 		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
 	} else {
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
 	}
-	call_cpu(p, i, queue);
+	kick_cpu_for(p, i, queue);
 }
 
 /*
@@ -119,7 +119,7 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
  *
  * Context: no run queue's lock held.
  */
-static __always_inline bool sort_queue(u64 queue, u32 thread)
+static __always_inline bool requeue_misplaced(u64 queue, u32 thread)
 {
 	struct task_struct *p;
 	bool moved = false;
@@ -141,29 +141,29 @@ static __always_inline bool sort_queue(u64 queue, u32 thread)
 		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, to, 0))
 			continue;
 		moved = true;
-		/* Full memory barrier; pairs with take_assigned(). */
+		/* Full memory barrier; pairs with pull_assigned(). */
 		if (i)
 			__sync_lock_test_and_set(&managed_at(i)->queued, own);
-		call_cpu(p, i, to);
+		kick_cpu_for(p, i, to);
 	}
 	bpf_rcu_read_unlock();
 	return moved;
 }
 
 /* Moves each task that waits to the queue where it belongs. */
-static __always_inline void sort_queues(void)
+static __always_inline void requeue_all_misplaced(void)
 {
 	u32 k;
 
-	if (sorts_due)
-		sorts_due--;
+	if (requeues_due)
+		requeues_due--;
 	bpf_for(k, 0, SW_TASKS)
 		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_TASK(k)) > 0)
-			sort_queue(SW_QUEUE_OF_TASK(k), 0);
+			requeue_misplaced(SW_QUEUE_OF_TASK(k), 0);
 	bpf_for(k, 0, cpu_count)
 		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0)
-			sort_queue(SW_QUEUE_OF_CPU(k), 0);
-	sort_queue(SW_QUEUE_OF_ALL, 0);
+			requeue_misplaced(SW_QUEUE_OF_CPU(k), 0);
+	requeue_misplaced(SW_QUEUE_OF_ALL, 0);
 }
 
 #endif

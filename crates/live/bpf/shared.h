@@ -128,7 +128,7 @@ struct sw_slots {
  * All but the task is answer. Where that is 0 @cpu says which CPU is asked about, and the answer in
  * @affinity is enum sw_why, or-ed.
  */
-struct sw_level {
+struct sw_snapshot {
 	unsigned long long at;		/* when that was so: later reports are news */
 	unsigned long long release;	/* of the next job, if it told one */
 	unsigned long long ran;		/* ns, since it was admitted */

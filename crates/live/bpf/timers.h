@@ -111,14 +111,14 @@ static __always_inline void arm(u32 which, u64 at)
 }
 
 /*
- * conclude(), and makes sure that the next release comes. With interrupts off to the end: whoever was
+ * commit_and_unlock(), and makes sure that the next release comes. With interrupts off to the end: whoever was
  * preempted in between could be waiting for that very release.
  */
-static __always_inline void conclude_and_arm(u64 now, u64 changed, u64 except)
+static __always_inline void commit_unlock_and_arm(u64 now, u64 changed, u64 except)
 {
 	u64 release = earlier(RELEASES, sw_next_replenishment(&core));
 
-	conclude(now, changed, except);
+	commit_and_unlock(now, changed, except);
 	arm(RELEASES, release);
 }
 
@@ -159,17 +159,17 @@ static __always_inline s64 check_budget(u32 cpu)
 	u32 i;
 
 	bpf_local_irq_save(&flags);
-	now = begin();
+	now = core_lock_now();
 	i = cpu_at(cpu)->current;
 	if (i && budget_left(i)) {
-		struct sw_seen before = look(i);
+		struct sw_before before = task_before(i);
 
-		changed = sw_charge(&core, i, chargeable(i, measure(i, cpu, now)), now);
-		tell_difference(now, i, before);
+		changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
+		emit_changes(now, i, before);
 		if (*sw_runner(&core, cpu) == i)
 			left = budget_left(i);
 	}
-	conclude_and_arm(now, changed, 0);
+	commit_unlock_and_arm(now, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return left;
 }
@@ -190,19 +190,19 @@ static __always_inline u64 release_next(u64 *at)
 	u32 i;
 
 	bpf_local_irq_save(&flags);
-	*at = begin();
+	*at = core_lock_now();
 	i = core.timers;
 	if (i) {
-		struct sw_seen before = look(i);
+		struct sw_before before = task_before(i);
 
 		changed = sw_replenish_next(&core, *at);
-		tell_difference(*at, i, before);
+		emit_changes(*at, i, before);
 	} else {
 		changed = 0;
 	}
 	next = sw_next_replenishment(&core);
 	armed[RELEASES] = next;
-	conclude(*at, changed, 0);
+	commit_and_unlock(*at, changed, 0);
 	bpf_local_irq_restore(&flags);
 	return next;
 }

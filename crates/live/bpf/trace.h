@@ -12,7 +12,7 @@ struct {
 
 u64 events_lost;
 
-static __always_inline void tell_with(u64 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+static __always_inline void emit_with(u64 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
 	struct sw_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
@@ -29,24 +29,24 @@ static __always_inline void tell_with(u64 flags, u32 kind, u64 at, u32 task, u32
 }
 
 /* Nobody is woken for an event: user space comes by, so that telling costs the same always. */
-static __always_inline void tell(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+static __always_inline void emit_event(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
-	tell_with(BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
+	emit_with(BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
 }
 
 /* Whether whoever decides has to be woken when there is something to decide on. */
 u32 agent_sleeps;
 
 /* An agent has to know: what it decides on. */
-static __always_inline void report(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+static __always_inline void emit_for_agent(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
-	tell_with(READ_ONCE(agent_sleeps) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
+	emit_with(READ_ONCE(agent_sleeps) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
 }
 
 /* Somebody waits for an answer. */
-static __always_inline void ask(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
+static __always_inline void emit_and_wake(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
-	tell_with(BPF_RB_FORCE_WAKEUP, kind, at, task, cpu, value);
+	emit_with(BPF_RB_FORCE_WAKEUP, kind, at, task, cpu, value);
 }
 
 #endif

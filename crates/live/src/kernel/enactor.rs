@@ -112,7 +112,7 @@ impl SchedExt {
     /// Tells the programs that the agent is alive, or that it ends.
     fn say(&mut self, ends: bool) -> Result<(), LiveError> {
         let mut words = [u64::from(ends)];
-        tell(&self.commands.say_alive, &mut words, "say alive to")?;
+        tell(&self.commands.heartbeat, &mut words, "say alive to")?;
         self.lost = words[0];
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Enactor for SchedExt {
 
     fn level(&mut self, task: TaskId) -> Result<Level, LiveError> {
         let mut words = [0, 0, 0, 0, number(task)?, 0];
-        tell(&self.commands.level, &mut words, "ask about a task")?;
+        tell(&self.commands.task_snapshot, &mut words, "ask about a task")?;
         let [at_ns, release_ns, ran_ns, affinity, _, _] = words;
         let byte = |at: u32| (words[5] >> (32 + 8 * at)) & 0xff;
         Ok(Level {
@@ -168,7 +168,7 @@ impl Enactor for SchedExt {
 
     fn why_gone(&mut self, cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
         let mut words = [0, 0, 0, 0, 0, halves(0, (cpu.index() as u64) << 16)];
-        tell(&self.commands.level, &mut words, "ask about a CPU")?;
+        tell(&self.commands.task_snapshot, &mut words, "ask about a CPU")?;
         Ok(Some((words[0], words[3])))
     }
 
