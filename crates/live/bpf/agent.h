@@ -5,7 +5,7 @@
  * empties its slot itself and counts that as a stop. A slot is only filled with a task that has not stopped
  * since the agent decided: counters that only grow, so that nothing can race.
  *
- * An agent that says nothing for SW_HEARTBEAT_TIMEOUT is as good as dead: everybody is the kernel's own again then.
+ * An agent without a heartbeat for SW_HEARTBEAT_TIMEOUT counts as dead: the scheduler ends, and all tasks are the kernel's own again.
  * So they are at once when it dies: some of them may have to run just to end with it.
  */
 #ifndef SW_AGENT_H
@@ -19,11 +19,12 @@
 /* Where the agent lives, plus one: ordinary work that may go elsewhere does. */
 const volatile u32 agent_cpu;
 
-/* When the agent was last heard of; 0 before the first time. */
+/* Last heartbeat or command of the agent; 0 before the first. */
 u64 last_heartbeat;
 /* Its thread; 0 if it has not begun, or has said that it ends. */
 u32 agent_thread;
 
+/* Context: any; takes no lock. */
 static __always_inline void check_heartbeat(u64 now)
 {
 	u64 last = READ_ONCE(last_heartbeat);
@@ -32,14 +33,22 @@ static __always_inline void check_heartbeat(u64 now)
 		scx_bpf_error("the agent has said nothing for %llu ms", (now - last) / 1000000);
 }
 
-/* At a switch away from @prev. */
+/*
+ * At a switch away from @prev.
+ *
+ * Context: at a switch, run queue's lock held, interrupts off.
+ */
 static __always_inline void check_agent_exit(const struct task_struct *prev)
 {
 	if (agent_decides && prev->flags & PF_EXITING && prev->pid == READ_ONCE(agent_thread))
 		scx_bpf_error("the agent has ended");
 }
 
-/* With the lock held: the task runs no further without a new decision. Returns its CPU if it had one. */
+/*
+ * The task runs no further without a new decision. Returns its CPU if it had one.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 stop_task(u32 i)
 {
 	u32 on = sw_task(&core, i)->on;
@@ -48,6 +57,11 @@ static __always_inline u64 stop_task(u32 i)
 	return on ? empty_slot(on - 1) : 0;
 }
 
+/*
+ * @p woke up: the agent decides.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void agent_on_wakeup(struct task_struct *p, u32 i)
 {
 	u64 now = core_lock_now();
@@ -57,6 +71,11 @@ static __always_inline void agent_on_wakeup(struct task_struct *p, u32 i)
 	commit_and_unlock(now, 0, 0);
 }
 
+/*
+ * @p went to sleep: its slot is emptied and the agent decides.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void agent_on_block(struct task_struct *p, u32 i)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
@@ -69,6 +88,11 @@ static __always_inline void agent_on_block(struct task_struct *p, u32 i)
 	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
+/*
+ * @cpu runs the task no more.
+ *
+ * Context: callback with the run queue's lock of the task held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void agent_on_stop(u32 i, u32 cpu)
 {
 	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now);
@@ -78,6 +102,11 @@ static __always_inline void agent_on_stop(u32 i, u32 cpu)
 	commit_and_unlock(now, 0, 0);
 }
 
+/*
+ * The task gives up what is left of its budget.
+ *
+ * Context: callback with the run queue's lock of the task held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void agent_on_yield(u32 i, u32 cpu)
 {
 	u64 now = core_lock_now(), ran = take_elapsed(i, cpu, now), changed;
@@ -89,7 +118,11 @@ static __always_inline void agent_on_yield(u32 i, u32 cpu)
 	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
-/* The calling thread's job is finished; with interrupts off. */
+/*
+ * The calling thread's job is finished; with interrupts off.
+ *
+ * Context: interrupts off. Takes the core's lock.
+ */
 static __always_inline void agent_next_job(u32 i, u32 cpu, u64 release)
 {
 	struct sw_managed *m = managed_at(i);
@@ -104,7 +137,11 @@ static __always_inline void agent_next_job(u32 i, u32 cpu, u64 release)
 	commit_and_unlock(now, changed, sw_bit(cpu));
 }
 
-/* With the lock held: the slot is filled as far as that is still what the agent wants. Returns its CPU. */
+/*
+ * The slot is filled as far as that is still what the agent wants. Returns its CPU.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
 {
 	struct sw_task *t = sw_task(&core, i);
@@ -124,6 +161,11 @@ static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
 	return sw_bit(cpu);
 }
 
+/*
+ * The agent's decision: fills slots, and kicks the CPUs whose slot changed.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int assign(struct sw_slots *a)
 {
@@ -148,6 +190,8 @@ int assign(struct sw_slots *a)
 /*
  * The agent is alive, or with another word than 0 about to end as it should. The answer is how many events
  * found no room so far.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN).
  */
 SEC("syscall")
 int heartbeat(struct sw_tick *a)
@@ -160,7 +204,11 @@ int heartbeat(struct sw_tick *a)
 
 #define SW_PROBES 64
 
-/* Tells some records that say nothing. The answer is how long that took, ns. */
+/*
+ * Emits SW_PROBES events that carry nothing. The answer is how long that took, ns.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN).
+ */
 SEC("syscall")
 int probe_records(struct sw_tick *a)
 {
@@ -176,6 +224,8 @@ int probe_records(struct sw_tick *a)
 /*
  * The agent is going to sleep, and looks at the ring once more after this; or it is awake and need not
  * be woken.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). The agent reads the ring once more after it; see emit_for_agent().
  */
 SEC("syscall")
 int set_sleeping(struct sw_tick *a)
@@ -184,7 +234,11 @@ int set_sleeping(struct sw_tick *a)
 	return 0;
 }
 
-/* Why a CPU is gone, for an agent that has missed reports. */
+/*
+ * Why a CPU is gone, for an agent that has missed reports.
+ *
+ * Context: task context. Takes the core's lock.
+ */
 static __always_inline void cpu_snapshot(struct sw_snapshot *a)
 {
 	unsigned long flags;
@@ -196,7 +250,11 @@ static __always_inline void cpu_snapshot(struct sw_snapshot *a)
 	bpf_local_irq_restore(&flags);
 }
 
-/* How things stand with a task or a CPU, for an agent that has missed reports. */
+/*
+ * How things stand with a task or a CPU, for an agent that has missed reports.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int task_snapshot(struct sw_snapshot *a)
 {

@@ -31,13 +31,22 @@ struct sw_starvation pinned_starvation[SW_CPUS], shared_starvation;
 /* Which CPU makes way when work that is not pinned has waited. */
 u32 shared_turn;
 
+/*
+ * The counters of the queue of this CPU.
+ *
+ * Context: any.
+ */
 static __always_inline struct sw_starvation *starvation_of(u64 cpu)
 {
 	SW_HIDE(cpu);
 	return &pinned_starvation[cpu & (SW_CPUS - 1)];
 }
 
-/* Whether the queue has waited for too long. */
+/*
+ * Whether the queue has waited for too long.
+ *
+ * Context: timer or tick().
+ */
 static __always_inline bool has_starved(struct sw_starvation *p, u64 queue, u64 now)
 {
 	u32 served = READ_ONCE(p->served);
@@ -54,7 +63,11 @@ static __always_inline bool has_starved(struct sw_starvation *p, u64 queue, u64 
 	return false;
 }
 
-/* The CPU is background work's for a while, or no more. */
+/*
+ * The CPU is background work's for a while, or no more.
+ *
+ * Context: any without the core's lock; takes it.
+ */
 static __always_inline void lend_to_background(u32 cpu, bool to_background)
 {
 	struct sw_cpu *c = cpu_at(cpu);
@@ -77,6 +90,8 @@ static __always_inline void lend_to_background(u32 cpu, bool to_background)
 /*
  * Whether @cpu has not run its assignment since the last call although that waits in its queue. By construction it never is
  * so (managed.h); it is counted, and the CPU looks again, so that a fault of ours costs no task its life.
+ *
+ * Context: timer or tick(). Reads without the lock: a wrong answer costs a kick.
  */
 static __always_inline bool neglects_assignment(u32 cpu)
 {
@@ -96,7 +111,11 @@ static __always_inline bool neglects_assignment(u32 cpu)
 	return again;
 }
 
-/* A CPU that fell idle in the very moment in which ordinary work was queued may not have seen it, nor was it kicked. */
+/*
+ * A CPU that fell idle in the very moment in which ordinary work was queued may not have seen it, nor was it kicked.
+ *
+ * Context: timer or tick(), no locks held.
+ */
 static __always_inline void kick_waiting_cpus(void)
 {
 	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0;
@@ -112,7 +131,11 @@ static __always_inline void kick_waiting_cpus(void)
 	}
 }
 
-/* Looks who waits. Returns when to look again. */
+/*
+ * Serves ordinary work that has waited too long. Returns when to check again, ns.
+ *
+ * Context: timer or tick(), no locks held.
+ */
 static __always_inline u64 serve_background(void)
 {
 	u64 now = bpf_ktime_get_ns(), next = now + (agent_decides ? SW_HEARTBEAT_INTERVAL : SW_CHECK_INTERVAL);
@@ -142,7 +165,11 @@ static __always_inline u64 serve_background(void)
 	return next;
 }
 
-/* Lets @cpu run background work. Whether there is any. */
+/*
+ * Lets @cpu run background work. Whether there is any.
+ *
+ * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
+ */
 static __always_inline bool pull_background(s32 cpu)
 {
 	struct sw_cpu *c = cpu_at(cpu);

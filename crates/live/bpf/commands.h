@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Commands of user space: what it configures, whom it admits, and how the threads that it runs tell
- * where their jobs end. Each returns 0, or a negative error number.
+ * Commands of user space: configuration, admission and dismissal of tasks, and the end of jobs, which the
+ * threads that `run` starts call themselves. Each returns 0, or a negative error number.
  */
 #ifndef SW_COMMANDS_H
 #define SW_COMMANDS_H
@@ -9,7 +9,11 @@
 #include "managed.h"
 #include "observed.h"
 
-/* With the lock held: whether the CPU is there to use. */
+/*
+ * Whether the CPU is there to use.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
 {
 	if (!ours) {
@@ -23,6 +27,11 @@ static __always_inline bool is_there(u64 now, u32 cpu, bool ours, bool online)
 	return !cpu_at(cpu)->gone;
 }
 
+/*
+ * Which CPUs the core decides about, and by which order. Called once, before tasks are admitted.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int configure(struct sw_configure *a)
 {
@@ -43,6 +52,11 @@ int configure(struct sw_configure *a)
 	return 0;
 }
 
+/*
+ * Which CPUs share a cache with one.
+ *
+ * Context: task context, before tasks are admitted.
+ */
 SEC("syscall")
 int set_cache(struct sw_cache *a)
 {
@@ -53,6 +67,8 @@ int set_cache(struct sw_cache *a)
 /*
  * A thread that moves from one run queue to another is in no queue for a moment, without a callback; one that wakes up is
  * queued before it is on a run queue. One of a higher scheduling class is asleep to us, see on_class_change().
+ *
+ * Context: any. Without the run queue's lock the answer may be old.
  */
 static __always_inline bool is_awake(struct task_struct *p)
 {
@@ -64,7 +80,11 @@ static __always_inline bool is_awake(struct task_struct *p)
 #define SW_TASK_RUNNING	0
 #define SW_TASK_WAKING	0x200
 
-/* It is awake, and not on its way to sleep, of which its callbacks have heard already. */
+/*
+ * It is awake, and not on its way to sleep, which its callbacks have handled already.
+ *
+ * Context: as is_awake().
+ */
 static __always_inline bool stays_awake(struct task_struct *p)
 {
 	u32 state = p->__state;
@@ -76,6 +96,8 @@ static __always_inline bool stays_awake(struct task_struct *p)
  * Whether the thread may come in so: the task is not in already, nor an observation, and if it lost its reservation by asking for
  * other CPUs, this is its thread and these are what it asked for last. An answer that comes late would bind it
  * to where it cannot run.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline bool may_enter(struct task_struct *p, u32 i, u64 affinity)
 {
@@ -89,14 +111,18 @@ static __always_inline bool may_enter(struct task_struct *p, u32 i, u64 affinity
 /* What is written before is seen by others before anything is read after. */
 u32 fence;
 
-/* With the lock held: the task is what its thread is by now: awake or asleep, and bound as it is. */
+/*
+ * The task is what its thread is by now: awake or asleep, and bound as it is.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32 i)
 {
 	u64 changed = 0;
 
 	if (sw_task(&core, i)->awake && !is_awake(p)) {
 		changed = on_block_locked(now, i, SW_NO_CPU);
-		/* If it has just woken up, its callback may have taken it for awake and told nobody. */
+		/* If it has just woken up, its callback may have taken it for awake and emitted nothing. */
 		__sync_lock_test_and_set(&fence, 1);
 	}
 	if (!sw_task(&core, i)->awake && stays_awake(p))
@@ -107,6 +133,8 @@ static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32
 /*
  * Moves the thread, if it waits, to the queue where it belongs: that of its task, or one of ordinary work if the task takes no
  * part any more.
+ *
+ * Context: task context, no locks held.
  */
 static __always_inline void requeue_thread(struct task_struct *p, u32 i)
 {
@@ -114,7 +142,11 @@ static __always_inline void requeue_thread(struct task_struct *p, u32 i)
 		requeue_misplaced(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 
-/* Moves the thread of @i to the queue of its task, and replays the callbacks that it missed as ordinary work. */
+/*
+ * Moves the thread of @i to the queue of its task, and replays the callbacks that it missed as ordinary work.
+ *
+ * Context: task context, no locks held. Takes the core's lock.
+ */
 static __always_inline void replay_missed_callbacks(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
@@ -134,12 +166,16 @@ static __always_inline void replay_missed_callbacks(struct task_struct *p, u32 i
 	on = READ_ONCE(sw_task(&core, i)->on);
 	if (on)
 		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
-	/* A thread that runs as ordinary work comes by, to wait for its turn. */
+	/* A thread that runs as ordinary work is stopped, to wait for its turn. */
 	if (scx_bpf_task_running(p) && cpu_at(scx_bpf_task_cpu(p))->current != i)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
 
-/* Whether the thread has another number: one that takes part, or might again. */
+/*
+ * Whether the thread has another number: one that takes part, or might again.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline bool has_other_number(struct task_struct *p, u32 i)
 {
 	u32 known = known_number(p);
@@ -148,6 +184,12 @@ static __always_inline bool has_other_number(struct task_struct *p, u32 i)
 	       (sw_task(&core, known)->state != SW_ABSENT || managed_at(known)->demoted);
 }
 
+/*
+ * A thread becomes the managed task of this number. -ESRCH: no such thread, or another one is meant; -EBUSY: it has
+ * another number; -EALREADY: it takes part already; -EINVAL: budget, period or deadline are none.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int admit(struct sw_admit *a)
 {
@@ -224,6 +266,8 @@ int admit(struct sw_admit *a)
 /*
  * The second half of an admission, when all is over that the kernel was doing with the thread before its
  * callbacks could know its number.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
 SEC("syscall")
 int settle(struct sw_admit *a)
@@ -243,7 +287,11 @@ int settle(struct sw_admit *a)
 	return 0;
 }
 
-/* The calling thread's job is finished. */
+/*
+ * The calling thread's job is finished.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int next_job(struct sw_job *a)
 {
@@ -263,7 +311,7 @@ int next_job(struct sw_job *a)
 	if (agent_decides && release != SW_NEVER) {
 		agent_next_job(i, cpu, release);
 		bpf_local_irq_restore(&flags);
-		/* It waits for its turn, whoever decides that it may go on. */
+		/* It waits until the agent decides that it may go on. */
 		a->held = 1;
 		return 0;
 	}
@@ -291,7 +339,11 @@ int next_job(struct sw_job *a)
 	return 0;
 }
 
-/* The first job of a task that is not running yet. */
+/*
+ * The first job of a task that is not running yet.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int first_job(struct sw_job *a)
 {
@@ -313,8 +365,10 @@ int first_job(struct sw_job *a)
 }
 
 /*
- * The task takes no part any more and goes on in the background. Who was just being queued for the last time
+ * The task takes no part any more and goes on in the background. A thread that was just being queued for the last time
  * as this task is found by calling again when that is over.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
 SEC("syscall")
 int dismiss(struct sw_change *a)
@@ -328,7 +382,11 @@ int dismiss(struct sw_change *a)
 	return 0;
 }
 
-/* The task may ask for these CPUs. */
+/*
+ * The task may ask for these CPUs.
+ *
+ * Context: task context.
+ */
 SEC("syscall")
 int approve(struct sw_change *a)
 {
@@ -336,6 +394,11 @@ int approve(struct sw_change *a)
 	return 0;
 }
 
+/*
+ * The task has this priority from now on.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int set_priority(struct sw_change *a)
 {
@@ -354,7 +417,11 @@ int set_priority(struct sw_change *a)
 	return 0;
 }
 
-/* Budget, period and relative deadline of the jobs to come. */
+/*
+ * Budget, period and relative deadline of the jobs to come.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int set_server(struct sw_admit *a)
 {
@@ -377,7 +444,11 @@ int set_server(struct sw_admit *a)
 	return error;
 }
 
-/* Where the kernel has no timers: does all that is due, and says when to call again. */
+/*
+ * Where the kernel has no timers: does all that is due, and says when to call again.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int tick(struct sw_tick *a)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The way every decision goes: core_lock_now() takes the lock and reads the clock, the core decides,
- * commit_and_unlock() tells what came of it, kicks the CPUs that should now run something else and lets go.
+ * commit_and_unlock() emits what was decided, kicks the CPUs that should now run something else and releases the lock.
  *
  * Wherever the rest of this folder says "decided" and "done", the first is the core's word and the
  * second what a CPU really does; `current` of a CPU is done, `runner` of the core is decided.
@@ -19,7 +19,7 @@ struct sw_core core;
 
 /*
  * Whether an agent in user space decides. Then the core decides nothing: its tables only say what the
- * agent decided, `runner` of a CPU and `on` of a task, and who takes part. See agent.h.
+ * agent decided, `runner` of a CPU and `on` of a task, and which tasks take part. See agent.h.
  */
 const volatile bool agent_decides;
 /* For how long a task may be throttled, ns. */
@@ -30,7 +30,7 @@ struct sw_cpu {
 	u64 began;		/* when it began to run that task */
 	u64 until;		/* when background work has to give it back; 0 unless it has it */
 	u32 current;		/* managed task that it runs */
-	u32 told;		/* assignment that was last told */
+	u32 emitted;		/* assignment that was last emitted */
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
 	u32 turn;		/* which background queue is first */
 	u32 refused;		/* assignment that is in its queue but may not run here now */
@@ -44,12 +44,12 @@ struct sw_managed {
 	u64 release;		/* of the job that it sleeps for; 0: none */
 	u64 warned_budget;	/* of a job, of a task that is only warned; 0: none */
 	s64 warned_left;
-	u32 admission;		/* grows with each: whom this number is for, see known_number() */
+	u32 admission;		/* grows with each: for which thread the number is, see known_number() */
 	u32 demoted;		/* it lost its reservation, until it is admitted again */
 	u64 asked;		/* for which CPUs it asked by that */
 	u64 ran;		/* these three only where an agent decides: for how long, ns */
 	u32 stops;		/* how often it emptied its slot */
-	u32 finished;		/* how many jobs it told to be finished */
+	u32 finished;		/* how many jobs it has finished, by next_job() */
 	u32 observes;		/* the number is that of an observation, see observed.h */
 	u32 queued;		/* it is in its queue, or will be in a moment; until it runs */
 } managed[SW_TASKS];
@@ -69,12 +69,22 @@ struct {
 	__type(value, struct sw_storage);
 } storage SEC(".maps");
 
+/*
+ * What is known of a CPU; any number is in range.
+ *
+ * Context: any.
+ */
 static __always_inline struct sw_cpu *cpu_at(u64 cpu)
 {
 	SW_HIDE(cpu);
 	return &cpus[cpu & (SW_CPUS - 1)];
 }
 
+/*
+ * What is known of a task beside what the core knows; any number is in range.
+ *
+ * Context: any.
+ */
 static __always_inline struct sw_managed *managed_at(u64 number)
 {
 	SW_HIDE(number);
@@ -83,7 +93,9 @@ static __always_inline struct sw_managed *managed_at(u64 number)
 
 /*
  * The number of a managed task, taking part or not; 0 for background work. A number is used again once its
- * task has left: whoever had it before, and may still live, has none.
+ * task has left: the thread that had it before, and may still live, has none.
+ *
+ * Context: any in which @p is trusted.
  */
 static __always_inline u32 known_number(struct task_struct *p)
 {
@@ -92,7 +104,11 @@ static __always_inline u32 known_number(struct task_struct *p)
 	return s && s->number && s->admission == READ_ONCE(managed_at(s->number)->admission) ? s->number : 0;
 }
 
-/* The number of a task that takes part; 0 for all that runs in the background. */
+/*
+ * The number of a task that takes part; 0 for all that runs in the background.
+ *
+ * Context: any in which @p is trusted.
+ */
 static __always_inline u32 number_of(struct task_struct *p)
 {
 	u32 i = known_number(p);
@@ -100,19 +116,28 @@ static __always_inline u32 number_of(struct task_struct *p)
 	return i && READ_ONCE(sw_task(&core, i)->state) != SW_ABSENT ? i : 0;
 }
 
+/*
+ * Takes the core's lock. Returns the instant, read under the lock, so that instants of events never go back.
+ *
+ * Context: interrupts off, no spinning lock of BPF held.
+ */
 static __always_inline u64 core_lock_now(void)
 {
 	core_lock();
-	/* Read under the lock: events are told in the order of their instants. */
 	return bpf_ktime_get_ns();
 }
 
-/* What a task was before a decision, to tell the difference. */
+/* What a decision may change of a task, as it was before. */
 struct sw_before {
 	u64 throttled, replenished;
 	u32 state;
 };
 
+/*
+ * What a decision may change of a task.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline struct sw_before task_before(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
@@ -125,6 +150,11 @@ static __always_inline struct sw_before task_before(u32 i)
 	return seen;
 }
 
+/*
+ * Emits what a decision has changed of a task.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline void emit_changes(u64 now, u32 i, struct sw_before before)
 {
 	const struct sw_task *t = sw_task(&core, i);
@@ -137,7 +167,11 @@ static __always_inline void emit_changes(u64 now, u32 i, struct sw_before before
 		emit_event(SW_E_READY, now, i, SW_NO_CPU, t->deadline);
 }
 
-/* Ends what core_lock_now() began. @except are CPUs that come by for their assignment anyway. */
+/*
+ * Ends what core_lock_now() began. @except are CPUs that look for their assignment anyway.
+ *
+ * Context: core's lock held, interrupts off. Releases the lock.
+ */
 static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
 {
 	while (changed && can_loop) {
@@ -148,8 +182,8 @@ static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
 		changed &= changed - 1;
 		c = cpu_at(cpu);
 		runner = *sw_runner(&core, cpu);
-		if (c->told != runner) {
-			c->told = runner;
+		if (c->emitted != runner) {
+			c->emitted = runner;
 			c->refused = 0;
 			if (!agent_decides)
 				emit_event(SW_E_ASSIGNED, now, runner, cpu, 0);
@@ -161,8 +195,10 @@ static __always_inline void commit_and_unlock(u64 now, u64 changed, u64 except)
 }
 
 /*
- * The time since the current task of @cpu was last charged is charged once: whoever sees it first
- * under the lock takes it. Returns that time.
+ * The time since the current task of @cpu was last charged is charged once, by the first
+ * caller under the lock. Returns that time.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline u64 take_elapsed(u32 i, u32 cpu, u64 now)
 {
@@ -182,8 +218,10 @@ static __always_inline u64 take_elapsed(u32 i, u32 cpu, u64 now)
 }
 
 /*
- * How much of that is charged. Whoever overdraws waits for as many periods as it takes to make that good; but a machine
- * that stood still for a moment must not hold whoever ran then for so long that they look forgotten.
+ * How much of that is charged. A task that overdraws its budget waits for as many periods as make that good; but after a
+ * standstill of the machine that must not take so long that the kernel's watchdog ends the scheduler.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline u64 chargeable(u32 i, u64 ran)
 {
@@ -200,7 +238,11 @@ static __always_inline u64 chargeable(u32 i, u64 ran)
 	return ran > most ? most : ran;
 }
 
-/* The CPU runs the task no more. */
+/*
+ * The CPU runs the task no more.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline void clear_current(u32 i, u32 cpu, u64 now, u64 ran)
 {
 	struct sw_cpu *c = cpu_at(cpu);
@@ -210,13 +252,17 @@ static __always_inline void clear_current(u32 i, u32 cpu, u64 now, u64 ran)
 	/* It may have begun while the lock was waited for. */
 	if (now < c->began)
 		now = c->began;
-	/* An agent has heard of what was charged before. */
+	/* What was charged before has been emitted to an agent. */
 	if (!agent_decides)
 		ran = now - c->began;
 	emit_event(SW_E_STOPPED, now, i, cpu, ran);
 }
 
-/* Where an agent decides: the CPU has no task until the agent says otherwise. Returns it if it had one. */
+/*
+ * Where an agent decides: the CPU has no task until the agent says otherwise. Returns it if it had one.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 empty_slot(u32 cpu)
 {
 	u32 i = *sw_runner(&core, cpu);
@@ -229,8 +275,10 @@ static __always_inline u64 empty_slot(u32 cpu)
 }
 
 /*
- * A CPU is gone or back. Beside an agent, who has to know at once, nobody is woken for what passes by itself:
+ * A CPU is gone or back. An agent has to know at once; otherwise user space is not woken for what passes by itself:
  * threads of interrupts take CPUs thousands of times in a second.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline void emit_cpu_event(u32 kind, u64 now, u32 cpu, u32 why)
 {
@@ -240,7 +288,11 @@ static __always_inline void emit_cpu_event(u32 kind, u64 now, u32 cpu, u32 why)
 		emit_event(kind, now, 0, cpu, why);
 }
 
-/* The CPU is gone for a reason, with the lock held. */
+/*
+ * The CPU is gone for a reason, with the lock held.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 {
 	struct sw_cpu *c = cpu_at(cpu);
@@ -255,7 +307,11 @@ static __always_inline u64 lose_cpu(u64 now, u32 cpu, u32 why)
 	return was ? 0 : sw_cpu_leave(&core, cpu);
 }
 
-/* The reason is no more. */
+/*
+ * The reason is no more.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 regain_cpu(u64 now, u32 cpu, u32 why)
 {
 	struct sw_cpu *c = cpu_at(cpu);

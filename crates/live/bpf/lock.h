@@ -13,17 +13,22 @@ void bpf_local_irq_restore(unsigned long *flags) __ksym;
 struct {
 	u32 next;
 	u32 pad[15];
-	u32 owner;		/* on a line of its own: who waits reads only this */
+	u32 owner;		/* on a cache line of its own: waiting CPUs read only this */
 	u32 pad2[15];
 } ticket __attribute__((aligned(64)));
 
 /*
- * Far longer than any section can take, also where CPUs are threads of a busy host, which stops whoever is next for a
+ * Far longer than any section can take, also where CPUs are threads of a busy host, which stops the next CPU for a
  * time slice: something is broken then. A loop has 2^23 rounds at most, so each of them looks several times.
  */
 #define SW_ROUNDS_MAX (1 << 23)
 #define SW_READS_PER_ROUND 16
 
+/*
+ * Takes the next ticket and waits for its turn.
+ *
+ * Context: interrupts off. Spins; may not sleep.
+ */
 static __noinline void core_lock(void)
 {
 	u32 mine = __sync_fetch_and_add(&ticket.next, 1), round, k;
@@ -35,6 +40,11 @@ static __noinline void core_lock(void)
 	scx_bpf_error("the core's lock is stuck");
 }
 
+/*
+ * Ends the turn.
+ *
+ * Context: lock held.
+ */
 static __always_inline void core_unlock(void)
 {
 	/* A locked instruction: what was written is seen before the lock is seen to be free. */

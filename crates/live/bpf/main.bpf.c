@@ -23,6 +23,11 @@ u64 exit_kind;
 s64 exit_code;
 char exit_reason[128], exit_message[512];
 
+/*
+ * A CPU is gone for this reason, or the reason is over.
+ *
+ * Context: any without the core's lock; takes it.
+ */
 static __always_inline void cpu_event(s32 cpu, u32 why, bool lost)
 {
 	unsigned long flags;
@@ -37,18 +42,28 @@ static __always_inline void cpu_event(s32 cpu, u32 why, bool lost)
 	bpf_local_irq_restore(&flags);
 }
 
+/* Context: wake-up of @p; the lock of no run queue is held. */
 s32 BPF_STRUCT_OPS(shiftwork_select_cpu, struct task_struct *p, s32 prev_cpu, u64 flags)
 {
-	/* Nothing is placed here: who runs where is decided when it is runnable. */
+	/* Nothing is placed here: where a task runs is decided when it is runnable. */
 	return prev_cpu;
 }
 
+/*
+ * @p waits.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_enqueue, struct task_struct *p, u64 flags)
 {
 	enqueue(p, number_of(p), flags);
 }
 
-/* Lets @cpu run its assignment, or else ordinary work. Whether that is its assignment. */
+/*
+ * Lets @cpu run its assignment, or else ordinary work. Whether that is its assignment.
+ *
+ * Context: run queue's lock of @cpu held, and let go of while a task is moved here.
+ */
 static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 {
 	u32 number = 0;
@@ -62,7 +77,7 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 	if (pull_background(cpu))
 		return false;
 	if (cpu_at(cpu)->until && (!prev || number)) {
-		/* Nothing waits any more, and nobody who did wants to go on. */
+		/* Nothing waits any more, and @prev is not ordinary work that goes on. */
 		lend_to_background(cpu, false);
 		if (pull_assigned(cpu, prev, number))
 			return true;
@@ -74,6 +89,11 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 	return false;
 }
 
+/*
+ * @cpu looks for what to run.
+ *
+ * Context: as dispatch().
+ */
 void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
 {
 	u64 now;
@@ -85,10 +105,15 @@ void BPF_STRUCT_OPS(shiftwork_dispatch, s32 cpu, struct task_struct *prev)
 	now = bpf_ktime_get_ns();
 	if (dispatch(cpu, prev))
 		emit_event(SW_E_DISPATCHED, now, 0, cpu, bpf_ktime_get_ns() - now);
-	/* Where the kernel has no timers nobody else listens. */
+	/* Where the kernel has no timers nothing else checks the heartbeat. */
 	check_heartbeat(now);
 }
 
+/*
+ * @p woke up, or is back on a run queue.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 {
 	u32 i = number_of(p);
@@ -99,6 +124,11 @@ void BPF_STRUCT_OPS(shiftwork_runnable, struct task_struct *p, u64 flags)
 		emit_observed(p, SW_E_WOKEN);
 }
 
+/*
+ * @p runs.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -118,6 +148,11 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	recheck_assignment(cpu);
 }
 
+/*
+ * @p runs no more; @runnable: it would go on.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -132,6 +167,11 @@ void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 	on_observed_stop(p, cpu);
 }
 
+/*
+ * @p went to sleep, or leaves its run queue for a change.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 {
 	u32 i = number_of(p);
@@ -145,6 +185,11 @@ void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 		emit_observed(p, SW_E_BLOCKED);
 }
 
+/*
+ * @from yields.
+ *
+ * Context: callback with the run queue's lock of @from held, interrupts off.
+ */
 bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struct *to)
 {
 	u32 i = number_of(from);
@@ -155,6 +200,11 @@ bool BPF_STRUCT_OPS(shiftwork_yield, struct task_struct *from, struct task_struc
 	return false;
 }
 
+/*
+ * The kernel lets @p use these CPUs now.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct cpumask *mask)
 {
 	u32 i = known_number(p);
@@ -167,7 +217,11 @@ void BPF_STRUCT_OPS(shiftwork_set_cpumask, struct task_struct *p, const struct c
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 }
 
-/* It changes to another scheduling class, or ends, of which shiftwork_exit_task() hears next. */
+/*
+ * It changes to another scheduling class, or ends, which shiftwork_exit_task() handles next.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 {
 	u32 i = number_of(p);
@@ -175,7 +229,7 @@ void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 
 	if (i)
 		on_class_change(p, i);
-	/* Who changes to a higher class while it runs keeps its CPU, and no switch tells of that. */
+	/* A task that changes to a higher class while it runs keeps its CPU without a switch. */
 	if (scx_bpf_task_running(p)) {
 		cpu = scx_bpf_task_cpu(p);
 		cpu_event(cpu, SW_WHY_TAKEN, true);
@@ -184,6 +238,11 @@ void BPF_STRUCT_OPS(shiftwork_disable, struct task_struct *p)
 	}
 }
 
+/*
+ * @p ends.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off.
+ */
 void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	u32 i = known_number(p);
@@ -193,11 +252,20 @@ void BPF_STRUCT_OPS(shiftwork_exit_task, struct task_struct *p, struct scx_exit_
 	on_observed_exit(p);
 }
 
-/* These two come too late, see set_offline(); without them the kernel would end the scheduler. */
+/*
+ * These two come too late, see set_offline(); without them the kernel would end the scheduler.
+ *
+ * Context: CPU hotplug, may sleep.
+ */
 void BPF_STRUCT_OPS(shiftwork_cpu_online, s32 cpu)
 {
 }
 
+/*
+ * See shiftwork_cpu_online().
+ *
+ * Context: CPU hotplug, may sleep.
+ */
 void BPF_STRUCT_OPS(shiftwork_cpu_offline, s32 cpu)
 {
 }
@@ -220,13 +288,21 @@ static __always_inline void set_offline(u32 cpu, bool offline)
 	arm(BACKGROUND, bpf_ktime_get_ns());
 }
 
-/* The step of CPU hotplug in which the kernel makes a CPU active, or inactive. */
+/*
+ * The step of CPU hotplug in which the kernel makes a CPU active, or inactive.
+ *
+ * Context: any.
+ */
 static __always_inline bool changes_activity(int step)
 {
 	return step == (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE);
 }
 
-/* Before a step. @target: where all steps lead. */
+/*
+ * Before a step. @target: where all steps lead.
+ *
+ * Context: tracepoint in the thread that takes the CPU down or up.
+ */
 SEC("tp_btf/cpuhp_enter")
 int BPF_PROG(shiftwork_cpuhp_enter, unsigned int cpu, int target, int step, void *function)
 {
@@ -235,7 +311,11 @@ int BPF_PROG(shiftwork_cpuhp_enter, unsigned int cpu, int target, int step, void
 	return 0;
 }
 
-/* After a step, upwards if @state is @step; with another @result than 0 it was not taken. */
+/*
+ * After a step, upwards if @state is @step; with another @result than 0 it was not taken.
+ *
+ * Context: tracepoint in the thread that takes the CPU down or up.
+ */
 SEC("tp_btf/cpuhp_exit")
 int BPF_PROG(shiftwork_cpuhp_exit, unsigned int cpu, int state, int step, int result)
 {
@@ -244,7 +324,11 @@ int BPF_PROG(shiftwork_cpuhp_exit, unsigned int cpu, int state, int step, int re
 	return 0;
 }
 
-/* Real-time and deadline tasks, but not the kernel's stopper, which is gone before anybody could move. */
+/*
+ * Real-time and deadline tasks, but not the kernel's stopper, which is gone before a decision could be carried out.
+ *
+ * Context: any.
+ */
 static __always_inline bool ranks_above_ext(const struct task_struct *p)
 {
 	return p->prio < SW_PRIO_ORDINARY && !((p->flags & PF_KTHREAD) && p->rt_priority == 99);
@@ -258,7 +342,7 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 	u32 cpu = bpf_get_smp_processor_id();
 	struct sw_cpu *c = cpu_at(cpu);
 
-	/* Nobody decides about CPUs that are not in the platform, the agent's own among them. */
+	/* CPUs that are not in the platform are not decided about, the agent's own among them. */
 	if (cpu >= SW_CPUS || READ_ONCE(c->gone) & SW_WHY_NOT_OURS) {
 		check_agent_exit(prev);
 		if (cpu < SW_CPUS && taken && !ranks_above_ext(prev))
@@ -268,12 +352,17 @@ int BPF_PROG(shiftwork_sched_switch, bool preempt, struct task_struct *prev, str
 	if (taken == !!(READ_ONCE(c->gone) & SW_WHY_TAKEN))
 		return 0;
 	cpu_event(cpu, SW_WHY_TAKEN, taken);
-	/* Whom it pushed aside is at the head of the local queue, out of everybody's reach. */
+	/* The task that it preempted is at the head of the local queue, where no other CPU may take it. */
 	if (taken)
 		scx_bpf_reenqueue_local_from_anywhere();
 	return 0;
 }
 
+/*
+ * Creates all queues and starts the timers.
+ *
+ * Context: may sleep.
+ */
 s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
 {
 	s32 error;
@@ -297,7 +386,11 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
 	return 0;
 }
 
-/* Into the kernel's dump of a scheduler that it ends, or that sysrq-D asks for: what is known of a task, taking part or not. */
+/*
+ * Into the kernel's dump of a scheduler that it ends, or that sysrq-D asks for: what is known of a task, taking part or not.
+ *
+ * Context: interrupts off, run queue's lock of @p held.
+ */
 void BPF_STRUCT_OPS(shiftwork_dump_task, struct scx_dump_ctx *context, struct task_struct *p)
 {
 	u32 i = known_number(p);
@@ -312,6 +405,11 @@ void BPF_STRUCT_OPS(shiftwork_dump_task, struct scx_dump_ctx *context, struct ta
 		     t->left, t->rank, t->deadline, t->affinity, t->narrowed);
 }
 
+/*
+ * The scheduler is unloaded: keeps the reason for user space.
+ *
+ * Context: task context, no locks held.
+ */
 void BPF_STRUCT_OPS(shiftwork_exit, struct scx_exit_info *info)
 {
 	bpf_probe_read_kernel_str(exit_reason, sizeof(exit_reason), info->reason);

@@ -20,7 +20,11 @@
 #include "timers.h"
 #include "observed.h"
 
-/* With the lock held: the task wants to run. */
+/*
+ * The task wants to run.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 {
 	struct sw_managed *m = managed_at(i);
@@ -40,7 +44,11 @@ static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 	return changed;
 }
 
-/* With the lock held: the task wants to run no more. */
+/*
+ * The task wants to run no more.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
 {
 	u64 changed;
@@ -53,7 +61,11 @@ static __always_inline u64 on_block_locked(u64 now, u32 i, u32 cpu)
 	return changed;
 }
 
-/* Also for a task that only comes back to the queues, after a change of its affinity: it was awake. */
+/*
+ * @p woke up. Also for a task that only comes back to the queues, after a change of its affinity: it was awake.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 {
 	u64 now, changed;
@@ -67,7 +79,7 @@ static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 	}
 	now = core_lock_now();
 	if (sw_task(&core, i)->awake) {
-		/* Whoever admitted it has seen that. */
+		/* Its admission has seen that. */
 		core_unlock();
 		return;
 	}
@@ -77,6 +89,11 @@ static __always_inline void on_wakeup(struct task_struct *p, u32 i)
 	commit_unlock_and_arm(now, changed, on ? sw_bit(on - 1) : 0);
 }
 
+/*
+ * @p went to sleep.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void on_block(struct task_struct *p, u32 i)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
@@ -90,14 +107,22 @@ static __always_inline void on_block(struct task_struct *p, u32 i)
 	commit_and_unlock(now, on_block_locked(now, i, cpu), 0);
 }
 
-/* Whether @p goes on on @cpu whatever was decided: it can run nowhere else, or the kernel is about to move it. */
+/*
+ * Whether @p goes on on @cpu whatever was decided: it can run nowhere else, or the kernel is about to move it.
+ *
+ * Context: running() of @cpu.
+ */
 static __always_inline bool may_continue(struct task_struct *p, u32 i, u32 cpu)
 {
 	return is_offline(cpu) || has_no_cpu(i) || is_held_elsewhere(p, i);
 }
 
-/* @goes_on: see there. */
-static __always_inline void on_start(u32 i, s32 cpu, bool goes_on)
+/*
+ * The task @i runs on @cpu. @continues: may_continue() of it.
+ *
+ * Context: running() of @cpu, its run queue's lock held. Does not take the core's lock.
+ */
+static __always_inline void on_start(u32 i, s32 cpu, bool continues)
 {
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
@@ -105,11 +130,11 @@ static __always_inline void on_start(u32 i, s32 cpu, bool goes_on)
 	c->began = now;
 	WRITE_ONCE(c->since, now);
 	WRITE_ONCE(managed_at(i)->queued, 0);
-	/* Told first: whoever finds it running may tell at once that it stops. */
+	/* Emitted first: another CPU that finds it running may emit at once that it stops. */
 	emit_event(SW_E_RUNNING, now, i, cpu, 0);
 	WRITE_ONCE(c->current, i);
-	/* Pulling a task lets go of the run queue's lock; a kick in that moment met whoever ran before. */
-	if (!goes_on && READ_ONCE(*sw_runner(&core, cpu)) != i)
+	/* Pulling a task lets go of the run queue's lock; a kick in that moment met the task that ran before. */
+	if (!continues && READ_ONCE(*sw_runner(&core, cpu)) != i)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	arm_budget(cpu, now, budget_left(i));
 }
@@ -117,6 +142,8 @@ static __always_inline void on_start(u32 i, s32 cpu, bool goes_on)
 /*
  * Makes @cpu look for its assignment once more if that waits for it: is in its queue, or is being inserted. For the ends
  * of dispatch(), which may have let go of the run queue's lock: a kick in that moment met the task that ran before.
+ *
+ * Context: dispatch() or running() of @cpu.
  */
 static __always_inline void recheck_assignment(s32 cpu)
 {
@@ -161,6 +188,8 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 /*
  * @goes_on: it would, if the CPU did. Otherwise it goes to sleep, or only changes its affinity: then it
  * runs again at once.
+ *
+ * Context: stopping() of @cpu, its run queue's lock held. Takes the core's lock.
  */
 static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
 {
@@ -175,27 +204,31 @@ static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
 	}
 	now = core_lock_now();
 	if (cpu_at(cpu)->current != i) {
-		/* It was dismissed meanwhile, which is all told. */
+		/* It was dismissed meanwhile, and all of that is emitted. */
 		core_unlock();
 		return;
 	}
 	before = task_before(i);
 	ran = take_elapsed(i, cpu, now);
 	clear_current(i, cpu, now, ran);
-	/* Whoever goes to sleep within a job needs no new budget for what is over. */
+	/* A task that goes to sleep within a job needs no new budget for what is over. */
 	if (charged)
 		changed = sw_charge(&core, i, chargeable(i, ran), now);
 	else
 		sw_spend(&core, i, chargeable(i, ran));
 	emit_changes(now, i, before);
-	/* Who is preempted before it could sleep needs a timer to be released. */
+	/* A task that is preempted before it could sleep needs a timer to be released. */
 	if (charged)
 		commit_unlock_and_arm(now, changed, 0);
 	else
 		commit_and_unlock(now, changed, 0);
 }
 
-/* The CPU runs no managed task: who it was taken for was dismissed in the moment in which it started. */
+/*
+ * The CPU runs no managed task: the one that it began to run was dismissed in that moment.
+ *
+ * Context: stopping() of @cpu, its run queue's lock held. Takes the core's lock.
+ */
 static __always_inline void on_abandoned(s32 cpu)
 {
 	core_lock_now();
@@ -204,6 +237,11 @@ static __always_inline void on_abandoned(s32 cpu)
 	core_unlock();
 }
 
+/*
+ * The task gives up what is left of its budget; tasks whose releases are known only let go of the CPU.
+ *
+ * Context: yield() on @cpu, its run queue's lock held. Takes the core's lock.
+ */
 static __always_inline void on_yield(u32 i, s32 cpu)
 {
 	struct sw_before before;
@@ -223,13 +261,15 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 	changed |= sw_yield(&core, i, now);
 	managed_at(i)->warned_left = managed_at(i)->warned_budget;
 	emit_changes(now, i, before);
-	/* This CPU comes by at once: the slice is over. */
+	/* This CPU looks at once: the slice is over. */
 	commit_unlock_and_arm(now, changed, sw_bit(cpu));
 }
 
 /*
- * With the lock held: whoever runs the task does so as ordinary work from now on, and need not ask whose its
- * number is by then. An agent hears of it when that CPU comes by.
+ * The CPU that runs the task does so as ordinary work from now on, whichever task has its number by
+ * then. The agent gets the event when that CPU stops the task.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline void stop_running_locked(u64 now, u32 i)
 {
@@ -250,7 +290,11 @@ static __always_inline void stop_running_locked(u64 now, u32 i)
 	}
 }
 
-/* With the lock held: the task is ordinary work from now on. */
+/*
+ * The task is ordinary work from now on.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 remove_locked(u32 i)
 {
 	u64 changed = agent_decides ? stop_task(i) : 0;
@@ -260,7 +304,9 @@ static __always_inline u64 remove_locked(u32 i)
 
 /*
  * The CPUs that the task may use have changed. Only a wider choice, or one that was approved before,
- * takes effect here; who asks for anything else goes on as background work until user space admits it.
+ * takes effect here; a task that asks for anything else goes on as ordinary work until user space admits it.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
 {
@@ -280,7 +326,11 @@ static __always_inline u64 ask_for_affinity(u64 now, u32 i, u64 affinity)
 	return remove_locked(i);
 }
 
-/* @mask is what the kernel lets it use now; a single CPU where it is while it may not migrate. */
+/*
+ * @mask is what the kernel lets it use now; a single CPU where it is while it may not migrate.
+ *
+ * Context: callback with the run queue's lock of the task held, interrupts off. Takes the core's lock.
+ */
 static __always_inline void on_affinity_change(u32 i, u64 affinity, u64 mask)
 {
 	struct sw_managed *m = managed_at(i);
@@ -289,7 +339,7 @@ static __always_inline void on_affinity_change(u32 i, u64 affinity, u64 mask)
 
 	now = core_lock_now();
 	if (t->state != SW_ABSENT) {
-		/* An agent is not told of moments: the kernel holds the task where it is. */
+		/* Moments are not reported to an agent: the kernel holds the task where it is. */
 		if (!agent_decides && t->narrowed != narrowed) {
 			emit_event(SW_E_NARROWED, now, i, SW_NO_CPU, narrowed);
 			changed = sw_narrow(&core, i, narrowed);
@@ -304,8 +354,10 @@ static __always_inline void on_affinity_change(u32 i, u64 affinity, u64 mask)
 }
 
 /*
- * With the lock held: the task takes no part any more. Who has lost its reservation, and might have had it
+ * The task takes no part any more. A task that has lost its reservation, and might have had it
  * again, leaves too.
+ *
+ * Context: core's lock held, interrupts off.
  */
 static __always_inline u64 leave_locked(u64 now, u32 i)
 {
@@ -325,6 +377,8 @@ static __always_inline u64 leave_locked(u64 now, u32 i)
 /*
  * The thread of the task changes to a higher scheduling class, or is boosted to one: it wants nothing of us until it is
  * back, and keeps its part. When it is back the callbacks of a thread that wakes up follow.
+ *
+ * Context: callback with the run queue's lock of @p held, interrupts off. Takes the core's lock.
  */
 static __always_inline void on_class_change(struct task_struct *p, u32 i)
 {
@@ -347,7 +401,11 @@ static __always_inline void on_class_change(struct task_struct *p, u32 i)
 	bpf_local_irq_restore(&flags);
 }
 
-/* The task of this number, of @p unless that is NULL, leaves. */
+/*
+ * The task of this number, of @p unless that is NULL, leaves.
+ *
+ * Context: any without the core's lock; takes it.
+ */
 static __always_inline void leave(struct task_struct *p, u32 i)
 {
 	unsigned long flags;
@@ -355,7 +413,7 @@ static __always_inline void leave(struct task_struct *p, u32 i)
 
 	bpf_local_irq_save(&flags);
 	now = core_lock_now();
-	/* The number may have become somebody else's before the lock was had. */
+	/* The number may have become another task's before the lock was taken. */
 	if (!p || known_number(p) == i)
 		changed = leave_locked(now, i);
 	commit_and_unlock(now, changed, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ordinary work that is observed: it is told when it wants to run and for how long it does, while it is ordinary
- * work. Nobody decides anything by that. An observation has a number, as a task has, and only one of both.
+ * Ordinary work that is observed: events say when it wakes up, for how long it runs and when it blocks, while it is
+ * ordinary work. No decision depends on that. An observation has a number, as a task has, and a number is for only one of both.
  *
- * Told without the lock, so that only the order of one thread's facts is theirs; and where nobody is observed
- * nothing is looked up.
+ * Emitted without the lock, so that only the events of one thread are in order; and without observations nothing is looked
+ * up.
  */
 #ifndef SW_OBSERVED_H
 #define SW_OBSERVED_H
@@ -14,7 +14,11 @@
 /* How many there are. */
 u32 observations;
 
-/* What is kept of a thread that is observed now; NULL of all others. */
+/*
+ * What is kept of a thread that is observed now; NULL of all others.
+ *
+ * Context: any in which @p is trusted.
+ */
 static __always_inline struct sw_storage *observed(struct task_struct *p)
 {
 	struct sw_storage *s;
@@ -27,6 +31,11 @@ static __always_inline struct sw_storage *observed(struct task_struct *p)
 	return s;
 }
 
+/*
+ * Emits an event of an observed thread.
+ *
+ * Context: callback of @p; no core's lock.
+ */
 static __always_inline void emit_observed(struct task_struct *p, u32 kind)
 {
 	struct sw_storage *s = observed(p);
@@ -35,6 +44,11 @@ static __always_inline void emit_observed(struct task_struct *p, u32 kind)
 		emit_event(kind, bpf_ktime_get_ns(), s->observed, scx_bpf_task_cpu(p), 0);
 }
 
+/*
+ * An observed thread runs.
+ *
+ * Context: running().
+ */
 static __always_inline void on_observed_start(struct task_struct *p)
 {
 	struct sw_storage *s = observed(p);
@@ -43,12 +57,17 @@ static __always_inline void on_observed_start(struct task_struct *p)
 		s->runs_since = bpf_ktime_get_ns();
 }
 
+/*
+ * An observed thread stops running.
+ *
+ * Context: stopping().
+ */
 static __always_inline void on_observed_stop(struct task_struct *p, u32 cpu)
 {
 	struct sw_storage *s = observed(p);
 	u64 now;
 
-	/* It may have begun to run before anybody wanted to know. */
+	/* It may have begun to run before it was observed. */
 	if (!s || !s->runs_since)
 		return;
 	now = bpf_ktime_get_ns();
@@ -56,7 +75,11 @@ static __always_inline void on_observed_stop(struct task_struct *p, u32 cpu)
 	s->runs_since = 0;
 }
 
-/* With the lock held: nobody is observed by this number any more. Whether somebody was. */
+/*
+ * No thread is observed by this number any more. Whether one was.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline bool end_observing(u32 i)
 {
 	struct sw_managed *m = managed_at(i);
@@ -69,7 +92,11 @@ static __always_inline bool end_observing(u32 i)
 	return true;
 }
 
-/* The thread has ended. */
+/*
+ * The thread has ended.
+ *
+ * Context: exit_task(). Takes the core's lock.
+ */
 static __always_inline void on_observed_exit(struct task_struct *p)
 {
 	struct sw_storage *s = observed(p);
@@ -88,7 +115,11 @@ static __always_inline void on_observed_exit(struct task_struct *p)
 	bpf_local_irq_restore(&flags);
 }
 
-/* The thread is observed by this number from when it next wakes up or runs. */
+/*
+ * The thread is observed by this number from when it next wakes up or runs.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int observe(struct sw_admit *a)
 {
@@ -128,7 +159,11 @@ int observe(struct sw_admit *a)
 	return error;
 }
 
-/* The thread of this number is observed no more. */
+/*
+ * The thread of this number is observed no more.
+ *
+ * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
+ */
 SEC("syscall")
 int stop_observing(struct sw_change *a)
 {

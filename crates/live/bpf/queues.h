@@ -26,24 +26,35 @@
 const volatile u32 cpu_count = 1;
 /* CPUs that take no tasks: from before the kernel makes them inactive until they are active again. Written under the lock. */
 u64 cpus_offline;
-/* How often all queues are still to be sorted: after a change once at once, and once when all callbacks that began before are over. */
+/* How often all queues are still to be checked: at once after a change, and once more when all callbacks that began before are over. */
 u32 requeues_due;
 
+/*
+ * Whether the CPU takes no tasks.
+ *
+ * Context: any.
+ */
 static __always_inline bool is_offline(u32 cpu)
 {
 	return READ_ONCE(cpus_offline) & sw_bit(cpu);
 }
 
-/* Whether all CPUs that a managed task may use are offline: then it goes on as ordinary work, where the kernel lets it. */
+/*
+ * Whether all CPUs that a managed task may use are offline: then it goes on as ordinary work, where the kernel lets it.
+ *
+ * Context: any.
+ */
 static __always_inline bool has_no_cpu(u32 i)
 {
 	return !(READ_ONCE(sw_task(&core, i)->affinity) & ~READ_ONCE(cpus_offline));
 }
 
 /*
- * Whether the kernel holds @p where it is for a moment, and the agent has assigned it elsewhere, which is not told of such
- * moments. Until that moment is over the task goes on as what is bound there. The core knows, and assigns it there or
+ * Whether the kernel holds @p where it is for a moment, and the agent, to which such moments are not reported, has assigned
+ * it elsewhere. Until that moment is over the task goes on as what is bound there. The core knows, and assigns it there or
  * not at all.
+ *
+ * Context: any in which @p is trusted.
  */
 static __always_inline bool is_held_elsewhere(struct task_struct *p, u32 i)
 {
@@ -51,7 +62,11 @@ static __always_inline bool is_held_elsewhere(struct task_struct *p, u32 i)
 	       READ_ONCE(sw_task(&core, i)->on) != scx_bpf_task_cpu(p) + 1;
 }
 
-/* In which queue @p waits. @i: its number if it takes part, or 0. */
+/*
+ * In which queue @p waits. @i: its number if it takes part, or 0.
+ *
+ * Context: run queue's lock of @p held, or @p in a queue that is iterated.
+ */
 static __always_inline u64 queue_for(struct task_struct *p, u32 i)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -150,7 +165,11 @@ static __always_inline bool requeue_misplaced(u64 queue, u32 thread)
 	return moved;
 }
 
-/* Moves each task that waits to the queue where it belongs. */
+/*
+ * Moves each task that waits to the queue where it belongs.
+ *
+ * Context: timer or tick(), no locks held.
+ */
 static __always_inline void requeue_all_misplaced(void)
 {
 	u32 k;

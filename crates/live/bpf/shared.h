@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What the programs in the kernel and the program that loaded them say to each other: events of the
+ * What the programs in the kernel and the program that loaded them exchange: events of the
  * trace, arguments of commands. src/kernel/event.rs reads the events, and a test there compares names and
  * numbers; src/kernel/machine.rs puts the arguments together, word by word.
  */
@@ -9,12 +9,12 @@
 
 /*
  * One fact, as it is put into the ring. All facts but SW_E_RUNNING, and those of ordinary work that is
- * observed, are told under the core's lock, so their order is that of the decisions.
+ * observed, are emitted under the core's lock, so their order is that of the decisions.
  */
 struct sw_event {
 	unsigned long long at;		/* monotonic clock, ns */
 	unsigned long long value;	/* see the kinds */
-	unsigned int task;		/* number of the core, 0: nobody */
+	unsigned int task;		/* number of the core, 0: no task */
 	unsigned short cpu;		/* SW_NO_CPU: none */
 	unsigned short kind;
 };
@@ -34,21 +34,21 @@ enum sw_event_kind {
 	SW_E_ASSIGNED,		/* decided: the CPU should run the task */
 	SW_E_RUNNING,		/* done: the CPU runs the task */
 	SW_E_STOPPED,		/* done: the CPU runs the task no more; value: for how long it did, ns;
-				 * under an agent less what was told by SW_E_RAN */
+				 * under an agent less what SW_E_RAN said */
 	SW_E_ENTERED,		/* the task takes part; value: its affinity */
 	SW_E_LEFT,		/* the task takes no part any more */
 	SW_E_AFFINITY,		/* the task may use other CPUs; value: its affinity */
-	SW_E_DEMOTED,		/* it asked for CPUs that nobody admitted it for; value: the affinity asked for */
+	SW_E_DEMOTED,		/* it asked for CPUs that it was not admitted for; value: the affinity asked for */
 	SW_E_NARROWED,		/* the task is held on some CPUs for a while; value: which, 0: no more */
 	SW_E_PRIORITY,		/* the task has another priority; value: which */
 	SW_E_CPU_LOST,		/* the CPU is gone; value: enum sw_why */
 	SW_E_CPU_BACK,		/* the CPU is back; value: enum sw_why */
 	/* Only where an agent decides. */
-	SW_E_TOLD,		/* the CPU has been told to run the task; 0: none */
+	SW_E_TOLD,		/* the slot of the CPU has been filled with the task; 0: none */
 	SW_E_DISPATCHED,	/* the CPU has looked for what to run; value: how long that took, ns */
-	SW_E_DECIDED,		/* told by the agent; value: ns it took to hear, and in the upper half to decide */
-	SW_E_CONCLUDED,		/* told by the agent: all CPUs have been told */
-	SW_E_PROBE,		/* nothing: to see what telling costs */
+	SW_E_DECIDED,		/* by the agent; value: ns from the event to the agent, and in the upper half to the decision */
+	SW_E_CONCLUDED,		/* by the agent: all slots are filled */
+	SW_E_PROBE,		/* nothing: to measure what an event costs */
 	SW_E_RAN,		/* the task has run for so long and goes on; value: ns, not in any SW_E_STOPPED */
 };
 
@@ -57,7 +57,7 @@ enum sw_why {
 	SW_WHY_OFFLINE = 1,
 	SW_WHY_TAKEN = 2,	/* by a task of a higher scheduling class */
 	SW_WHY_BACKGROUND = 4,	/* pinned background work has waited long enough */
-	SW_WHY_NOT_OURS = 8,	/* never told: it does not belong to the platform */
+	SW_WHY_NOT_OURS = 8,	/* never emitted: it does not belong to the platform */
 };
 
 /* Arguments of the commands. All times are ns, instants are of the monotonic clock. */
@@ -76,7 +76,7 @@ struct sw_cache {
 
 enum sw_budgeting {
 	SW_BUDGET_ENFORCED,
-	SW_BUDGET_WARNED,	/* the task goes on, and it is told */
+	SW_BUDGET_WARNED,	/* the task goes on, and an event says so */
 };
 
 struct sw_admit {
@@ -87,7 +87,7 @@ struct sw_admit {
 	unsigned int thread;
 	unsigned int task;		/* number of the core */
 	unsigned int priority;
-	unsigned char follows;		/* its releases are told, see sw_next_job */
+	unsigned char follows;		/* its releases are known, see sw_next_job */
 	unsigned char budgeting;	/* enum sw_budgeting */
 	unsigned char start;		/* CPU + 1 where it is; 0: that does not matter */
 	unsigned char awake;		/* answer: it wants to run */
@@ -130,12 +130,12 @@ struct sw_slots {
  */
 struct sw_snapshot {
 	unsigned long long at;		/* when that was so: later reports are news */
-	unsigned long long release;	/* of the next job, if it told one */
+	unsigned long long release;	/* of the next job, if next_job() named one */
 	unsigned long long ran;		/* ns, since it was admitted */
 	unsigned long long affinity;	/* if it takes part; otherwise what it asks for, 0: nothing */
 	unsigned int task;
 	unsigned int stops;		/* how often its slot was emptied by what it did */
-	unsigned int finished;		/* how often it told a next job */
+	unsigned int finished;		/* how often it called next_job() */
 	unsigned char awake;
 	unsigned char present;
 	unsigned char cpu;		/* CPU + 1 that runs it; 0: none */

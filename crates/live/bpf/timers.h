@@ -44,7 +44,11 @@ u64 armed[2] = { SW_NEVER, SW_NEVER };
 /* Without timers: when tick() is due. */
 u64 due = SW_NEVER;
 
-/* User space is to call tick() at this instant, and may not know yet. */
+/*
+ * User space is to call tick() at this instant, and may not know yet.
+ *
+ * Context: any; does not sleep.
+ */
 static __always_inline void alarm(u64 at)
 {
 	u64 *message;
@@ -60,7 +64,11 @@ static __always_inline void alarm(u64 at)
 	bpf_ringbuf_submit(message, BPF_RB_FORCE_WAKEUP);
 }
 
-/* With the lock held: does this timer have to end earlier? 0 if not. */
+/*
+ * Does this timer have to end earlier? 0 if not.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline u64 earlier(u32 which, u64 at)
 {
 	if (at >= armed[which & 1])
@@ -71,8 +79,10 @@ static __always_inline u64 earlier(u32 which, u64 at)
 
 /*
  * Where interrupts are off, kernels of 2026 take memory for what they do to a timer later on, and may refuse for want of
- * it, which nobody has seen yet; and where a CPU is a thread of another machine, its timers are late. What is missed for that,
+ * it, which has not been seen yet; and where a CPU is a thread of another machine, its timers are late. What is missed for that,
  * background_due() makes good.
+ *
+ * Context: any without the core's lock.
  */
 static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
 {
@@ -83,7 +93,11 @@ static __always_inline void start_timer(struct sw_timer *t, u64 at, u64 flags)
 			break;
 }
 
-/* Without the lock: makes the timer end then. 0: leaves it. */
+/*
+ * Without the lock: makes the timer end then. 0: leaves it.
+ *
+ * Context: any without the core's lock.
+ */
 static __always_inline void arm(u32 which, u64 at)
 {
 	struct sw_timer *t;
@@ -111,8 +125,10 @@ static __always_inline void arm(u32 which, u64 at)
 }
 
 /*
- * commit_and_unlock(), and makes sure that the next release comes. With interrupts off to the end: whoever was
+ * commit_and_unlock(), and makes sure that the next release comes. With interrupts off to the end: a task that was
  * preempted in between could be waiting for that very release.
+ *
+ * Context: core's lock held, interrupts off. Releases the lock.
  */
 static __always_inline void commit_unlock_and_arm(u64 now, u64 changed, u64 except)
 {
@@ -122,7 +138,11 @@ static __always_inline void commit_unlock_and_arm(u64 now, u64 changed, u64 exce
 	arm(RELEASES, release);
 }
 
-/* With the lock held: when the budget of @i, which runs now, has to be looked at; 0 if never. */
+/*
+ * When the budget of @i, which runs now, has to be looked at; 0 if never.
+ *
+ * Context: core's lock held, interrupts off.
+ */
 static __always_inline s64 budget_left(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
@@ -135,6 +155,7 @@ static __always_inline s64 budget_left(u32 i)
 	return 0;
 }
 
+/* Context: any without the core's lock. */
 static __always_inline void arm_budget(u32 cpu, u64 now, s64 left)
 {
 	struct sw_timer *t;
@@ -150,7 +171,11 @@ static __always_inline void arm_budget(u32 cpu, u64 now, s64 left)
 		start_timer(t, left, BPF_F_TIMER_CPU_PIN);
 }
 
-/* Charges what @cpu runs. Returns what is left of the budget, 0 if that need not be looked at. */
+/*
+ * Charges what @cpu runs. Returns what is left of the budget, 0 if that need not be looked at.
+ *
+ * Context: timer or tick(). Takes the core's lock.
+ */
 static __always_inline s64 check_budget(u32 cpu)
 {
 	unsigned long flags;
@@ -174,6 +199,11 @@ static __always_inline s64 check_budget(u32 cpu)
 	return left;
 }
 
+/*
+ * The budget of what a CPU runs may be used up.
+ *
+ * Context: timer, interrupts on.
+ */
 static int budget_ended(void *map, u32 *key, struct sw_timer *t)
 {
 	u32 cpu = *key;
@@ -182,7 +212,11 @@ static int budget_ended(void *map, u32 *key, struct sw_timer *t)
 	return 0;
 }
 
-/* Starts one job that is released or replenished. Returns when the next is due. */
+/*
+ * Starts one job that is released or replenished. Returns when the next is due.
+ *
+ * Context: timer or tick(). Takes the core's lock.
+ */
 static __always_inline u64 release_next(u64 *at)
 {
 	unsigned long flags;
@@ -207,7 +241,11 @@ static __always_inline u64 release_next(u64 *at)
 	return next;
 }
 
-/* Starts all that is due. One per critical section, to keep those short. */
+/*
+ * Starts all that is due. One per critical section, to keep those short.
+ *
+ * Context: timer or tick(), no locks held.
+ */
 static __always_inline u64 release_all(void)
 {
 	u64 next = SW_NEVER, now;
@@ -221,13 +259,22 @@ static __always_inline u64 release_all(void)
 	return next;
 }
 
+/*
+ * A release or replenishment may be due.
+ *
+ * Context: timer, interrupts on.
+ */
 static int releases_due(void *map, u32 *key, struct sw_timer *t)
 {
 	arm(RELEASES, release_all());
 	return 0;
 }
 
-/* Interrupts are on here, so that this timer starts again whatever others did. */
+/*
+ * Interrupts are on here, so that this timer starts again whatever others did.
+ *
+ * Context: timer, interrupts on.
+ */
 static int background_due(void *map, u32 *key, struct sw_timer *t)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -242,6 +289,11 @@ static int background_due(void *map, u32 *key, struct sw_timer *t)
 	return 0;
 }
 
+/*
+ * Makes all timers known to the kernel; none is armed.
+ *
+ * Context: init(), may sleep.
+ */
 static __always_inline void start_timers(u32 cpu_count)
 {
 	struct sw_timer *t;

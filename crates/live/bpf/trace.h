@@ -12,6 +12,11 @@ struct {
 
 u64 events_lost;
 
+/*
+ * Writes an event into the ring; without room it is lost, and counted.
+ *
+ * Context: any; takes the ring's own lock for a moment.
+ */
 static __always_inline void emit_with(u64 flags, u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
 	struct sw_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
@@ -28,22 +33,34 @@ static __always_inline void emit_with(u64 flags, u32 kind, u64 at, u32 task, u32
 	bpf_ringbuf_submit(event, flags);
 }
 
-/* Nobody is woken for an event: user space comes by, so that telling costs the same always. */
+/*
+ * User space is not woken: it reads the ring regularly, so that the cost of an event is always the same.
+ *
+ * Context: as emit_with().
+ */
 static __always_inline void emit_event(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
 	emit_with(BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
 }
 
-/* Whether whoever decides has to be woken when there is something to decide on. */
+/* Whether the agent has to be woken for events that it decides on. */
 u32 agent_sleeps;
 
-/* An agent has to know: what it decides on. */
+/*
+ * An event that an agent decides on.
+ *
+ * Context: as emit_with().
+ */
 static __always_inline void emit_for_agent(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
 	emit_with(READ_ONCE(agent_sleeps) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP, kind, at, task, cpu, value);
 }
 
-/* Somebody waits for an answer. */
+/*
+ * An event that user space has to answer.
+ *
+ * Context: as emit_with().
+ */
 static __always_inline void emit_and_wake(u32 kind, u64 at, u32 task, u32 cpu, u64 value)
 {
 	emit_with(BPF_RB_FORCE_WAKEUP, kind, at, task, cpu, value);
