@@ -594,7 +594,7 @@ const TESTS: &[Test] = &[
         Group::Function,
         storms::lose_no_reservation,
     )
-    .within(1_800),
+    .within(7_200),
     Test::new(
         "whatever_happens_to_the_agent_it_loses_nobody",
         Group::Function,

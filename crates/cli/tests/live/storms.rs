@@ -36,6 +36,7 @@ pub fn lose_no_reservation() -> Result<(), String> {
     };
     for seed in 1..=storms {
         storm(seed, rounds).map_err(|why| format!("seed {seed}: {why}"))?;
+        println!("storm {seed} of {storms}: {rounds} rounds");
     }
     Ok(())
 }
