@@ -8,7 +8,7 @@ use shiftwork_client::{Answer, Call, Dismissed, Error, Explained, Inbox, Observi
 /// How long a message may be here; what is fed is not much longer.
 const LONGEST: usize = 1_000;
 
-/// Answers everything, and some of it by what it was told.
+/// Answers everything, and some of it from what was sent.
 fn echo(call: Call) -> Result<Answer, Error> {
     match call {
         Call::Dismiss(_) => Ok(Answer::Dismiss(Dismissed {})),
