@@ -91,7 +91,7 @@ pub enum Verb {
     Top(TopArgs),
     /// Show what happened in the last seconds, or why deadlines were missed
     Record(RecordArgs),
-    /// Drive a policy through a table of events and check who runs where after each
+    /// Drive a policy through a table of events and check which task runs where after each
     Scenario(ScenarioArgs),
     /// Generate random task sets
     Generate(GenerateArgs),
@@ -250,7 +250,7 @@ pub struct RecordingArgs {
     /// Write an HTML page; with several policies, one page that shows them side by side.
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// Say what led to the first missed deadlines: where the time went, what is to blame, and who had
+    /// Say what led to the first missed deadlines: where the time went, what is to blame, and which tasks had
     /// which CPU. Keeps all records in memory.
     #[arg(long)]
     pub explain: bool,

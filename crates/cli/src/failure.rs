@@ -159,7 +159,7 @@ impl Failure {
     }
 }
 
-/// Lines longer than this are not shown: nobody finds a place in a wall of text.
+/// Lines longer than this are not shown: no place can be found in them.
 const LINE_SHOWN_MAX: usize = 160;
 
 /// The line with its number, and what is wrong in it underlined; empty if there is nothing to see.

@@ -12,7 +12,7 @@ use crate::catalogue;
 use crate::failure::Failure;
 use crate::output::Console;
 
-/// No file of ours is larger; whoever pipes in a disk by mistake is told so.
+/// No file of ours is larger; a disk that is piped in by mistake is refused.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// A text and where it comes from.
@@ -51,7 +51,7 @@ impl Input {
         Failure::refused(&self.path, &self.text, error)
     }
 
-    /// A fingerprint of the text, for people who want to know whether it is the same.
+    /// A fingerprint of the text, to compare two texts by.
     pub fn hash(&self) -> String {
         fingerprint(self.text.as_bytes())
     }

@@ -49,7 +49,7 @@ pub struct RunOutput {
     migrations: u64,
     /// How often a job ran before and after an instant, on different CPUs.
     shifts: u64,
-    /// When jobs waited that the strong invariant would let run; absent if nobody looked for that.
+    /// When jobs waited that the strong invariant would let run; absent if that was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     inversions: Option<InversionsOutput>,
     tasks: Vec<TaskOutput>,
@@ -111,7 +111,7 @@ struct OverheadsOutput {
     /// From there to its having decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decide: Option<ReactionOutput>,
-    /// From there to the CPU's having been told.
+    /// From there to the kick of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kick: Option<ReactionOutput>,
     /// From there to the CPU's running the job.
@@ -152,7 +152,7 @@ pub enum LiveOutput {
 #[serde(untagged)]
 #[allow(dead_code, reason = "it only says what there is, for the schema")]
 pub enum RecordOutput {
-    /// What a file tells.
+    /// What a file says.
     Run(Box<RunOutput>),
     /// With `--list`.
     Kept(KeptOutput),
@@ -293,7 +293,7 @@ struct TaskOutput {
     preemptions: u64,
     migrations: u64,
     shifts: u64,
-    /// When its jobs waited that the strong invariant would let run; absent if nobody looked for that.
+    /// When its jobs waited that the strong invariant would let run; absent if that was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     inversions: Option<InversionsOutput>,
 }

@@ -1,7 +1,7 @@
 //! The `shiftwork` command.
 //!
 //! This crate wires the others together: it reads files and arguments, calls the crates, and shows
-//! what they say. It must never contain scheduling, counting, or the text of somebody else's error.
+//! what they say. It must never contain scheduling, counting, or the text of another crate's error.
 //! Only here may a clock, the terminal and the file system be touched.
 //!
 //! Start reading at [`args`], which defines every verb and option, then `verb/`, one file per verb.
@@ -32,7 +32,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe is no failure, and there is nobody to tell of another.
+            // A closed pipe is no failure, and no other error could be printed.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }

@@ -55,14 +55,14 @@ impl Console {
         self.line(text)
     }
 
-    /// Tells something on stderr that is no result. `--quiet` leaves it out.
+    /// Prints to stderr what is no result. `--quiet` leaves it out.
     pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
             tell(text.as_ref());
         }
     }
 
-    /// Whether a progress bar is of use: somebody looks, and did not ask for silence.
+    /// Whether a progress bar is of use: stderr is a terminal and `--quiet` was not given.
     pub fn shows_progress(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
@@ -78,7 +78,7 @@ impl Console {
     }
 }
 
-/// Tells a line on stderr; whoever has closed stderr does not want to know.
+/// Prints a line to stderr; an error, as of a closed pipe, is ignored.
 pub fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

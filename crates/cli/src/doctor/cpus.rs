@@ -1,4 +1,4 @@
-//! The CPUs: how many, what they share, who else uses them, how fast they run.
+//! The CPUs: how many, what they share, what else uses them, how fast they run.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn all_but_the_first(system: &System) -> String {
     }
 }
 
-/// Who decides how fast the CPUs run.
+/// What decides how fast the CPUs run.
 pub(super) fn governor(system: &System) -> Finding {
     const NAME: &str = "governor";
     let mut governors = BTreeMap::<String, CpuSet>::new();

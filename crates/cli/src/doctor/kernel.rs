@@ -16,7 +16,7 @@ use super::Finding;
 /// The first kernel whose deadline servers serve sched_ext, too.
 const EXT_SERVER_SINCE: &str = "7.0";
 
-/// What the kernel gives a deadline server unless told otherwise.
+/// What the kernel gives a deadline server by default.
 const SERVER_RUNTIME: Span = Span::from_ms(50);
 
 /// Which kernel is running.

@@ -1,4 +1,4 @@
-//! SCHED_DEADLINE on this machine: who uses it, and which of its defects they would meet here.
+//! SCHED_DEADLINE on this machine: which threads use it, and which of its defects they would meet here.
 //!
 //! What each defect is, `docs/sched-deadline.md` says; every remedy points there.
 
@@ -78,7 +78,7 @@ impl SchedDeadline {
         }
     }
 
-    /// What people are told, in the order in which it is shown.
+    /// The text for people, in the order in which it is shown.
     pub fn findings(&self) -> [Finding; 5] {
         [
             self.admission(),
@@ -89,7 +89,7 @@ impl SchedDeadline {
         ]
     }
 
-    /// What programs are told.
+    /// The JSON for programs.
     pub fn output(&self) -> SchedDeadlineOutput {
         let thread = |thread: &DeadlineThread| ThreadOutput {
             id: thread.id,
@@ -131,7 +131,7 @@ impl SchedDeadline {
         }
     }
 
-    /// Who is there.
+    /// The threads of that policy.
     fn threads(&self) -> Finding {
         const NAME: &str = "dl-threads";
         let DeadlineThreads {
@@ -205,7 +205,7 @@ impl SchedDeadline {
     }
 
     /// Condition (2) of Tang et al.: the lowest CPU whose own threads have reserved more than the limit,
-    /// how much, and who they are. Without admission control the limit is the whole CPU.
+    /// how much, and which they are. Without admission control the limit is the whole CPU.
     fn crowded(&self) -> Option<(CpuId, u128, Vec<DeadlineThread>)> {
         let limit = self
             .limit
@@ -455,7 +455,7 @@ mod tests {
             narrow.found,
             "narrower than their cpusets: 101 `control` 20ms/100ms on CPUs 2 of 0-3"
         );
-        // In a cpuset of its own a thread has all that it may have, and CPUs that are away count for nobody.
+        // In a cpuset of its own a thread has all that it may have, and CPUs that are away are not counted.
         let fits = affinities(&[("2", "2", 20), ("0-3", "0-7", 20)]);
         assert_eq!(fits.verdict, Verdict::Good, "{fits:?}");
     }

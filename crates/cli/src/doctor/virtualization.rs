@@ -4,7 +4,7 @@ use shiftwork_live::host::System;
 
 use super::Finding;
 
-/// Whether something between kernel and hardware takes time that nobody here can see.
+/// Whether something between kernel and hardware takes time that cannot be seen from here.
 pub(super) fn hypervisor(system: &System) -> Finding {
     const NAME: &str = "hypervisor";
     let info = system.read("/proc/cpuinfo").unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn hypervisor(system: &System) -> Finding {
     }
     let guest = match field("flags") {
         Some(flags) => flags.split(' ').any(|flag| flag == "hypervisor"),
-        // Other processors have no such flag; some firmware tells.
+        // Other processors have no such flag; some firmware says so.
         None if vendor(system).is_some_and(|vendor| vendor.contains("QEMU")) => true,
         None => return Finding::unknown(NAME, "the machine does not say"),
     };
@@ -38,7 +38,7 @@ pub(super) fn hypervisor(system: &System) -> Finding {
     )
 }
 
-/// Who made the machine, and what it is called.
+/// Vendor and product name of the machine.
 fn vendor(system: &System) -> Option<String> {
     let words: Vec<String> = ["sys_vendor", "product_name"]
         .iter()

@@ -31,9 +31,9 @@ pub(super) struct ExplanationOutput {
     culprits: Vec<CulpritOutput>,
     /// All this in words.
     text: String,
-    /// Who had the CPUs of its affinity, by CPU and then by time.
+    /// What ran on the CPUs of its affinity, by CPU and then by time.
     timeline: Vec<SliceOutput>,
-    /// Of a record: sentences about what no fact tells.
+    /// Of a record: sentences about what no record says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notes: Option<Vec<String>>,
 }

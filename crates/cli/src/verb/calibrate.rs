@@ -67,7 +67,7 @@ pub fn run(args: &CalibrateArgs, console: &mut Console) -> Result<Answer, Failur
     })
 }
 
-/// Says what the overhead file does not: whoever reads it would take it for nothing.
+/// Says what the overhead file does not cover: its readers would take that for zero.
 fn note_what_is_absent(plan: &Plan, done: &Calibration, file: &OverheadFile, console: &Console) {
     let absent: Vec<&str> = absent(plan, done).into_iter().map(Kind::name).collect();
     if !absent.is_empty() {

@@ -67,7 +67,7 @@ pub fn run(args: &ConvertArgs, console: &mut Console) -> Result<Answer, Failure>
     Ok(Answer::Yes)
 }
 
-/// Tells the formats apart by how the text begins: JSON is rt-app's; of the two XML formats, the
+/// Recognises the format by how the text begins: JSON is rt-app's; of the two XML formats, the
 /// name of the outermost element decides.
 fn recognize(input: &Input) -> Result<Format, Failure> {
     let text = input.text.trim_start();

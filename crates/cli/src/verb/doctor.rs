@@ -14,7 +14,7 @@ use crate::output::{Console, columns};
 pub struct DoctorOutput {
     schema_version: u64,
     findings: Vec<Finding>,
-    /// Who runs under SCHED_DEADLINE now.
+    /// The threads that run under SCHED_DEADLINE now.
     sched_deadline: SchedDeadlineOutput,
     #[serde(flatten)]
     ability: Ability,

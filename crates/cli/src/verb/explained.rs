@@ -33,7 +33,7 @@ impl Explained {
         }
     }
 
-    /// The same of a run that this command made; `None` if nobody asked.
+    /// The same of a run that this command made; `None` if that was not asked for.
     pub fn of_run(recording: &Recording<'_>, run: &Finished) -> Option<Self> {
         let records = run.records.as_deref().filter(|_| recording.args.explain)?;
         let (facts, horizon) = (recording.facts(run), run.summary.horizon);

@@ -17,7 +17,7 @@ use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
 
-/// More than the longest job that was seen, in percent: the next may be longer, and nobody has seen all.
+/// More than the longest job that was seen, in percent: a later one may be longer.
 const MARGIN_PERCENT: u64 = 20;
 
 /// Costs and periods are proposed in steps of so much.
@@ -74,7 +74,7 @@ pub fn measure(
                 Failure::input(format_args!("{}: {error}", Path::new(program).display()))
             })?;
             watch(client, child.id(), || {
-                // Who cannot be waited for is no child any more.
+                // A process that cannot be waited for is no child any more.
                 child.try_wait().is_ok_and(|status| status.is_none())
             })?
         }

@@ -159,7 +159,7 @@ pub struct Outputs {
     refused: Vec<(Instant, usize, Box<str>)>,
 }
 
-/// So many refused changes are told; whoever has more looks into the trace.
+/// So many refused changes are printed; the others are in the trace.
 const REFUSED_MAX: usize = 10;
 
 impl Recorder for Outputs {

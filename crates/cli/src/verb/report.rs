@@ -100,7 +100,7 @@ fn summaries(traces: &[Traced], console: &mut Console) -> Result<Answer, Failure
 
 fn summary(trace: &Traced) -> Value {
     let mut value = trace.summary.to_json(&trace.file.provenance.policy, 0);
-    // A trace holds what happened, not what the policy was told.
+    // A trace holds what happened, not what the policy was called with.
     if let Some(keys) = value.as_object_mut() {
         keys.remove("events");
     }

@@ -1,4 +1,4 @@
-//! `shiftwork scenario`: drives a policy through a table of events and checks who runs where after
+//! `shiftwork scenario`: drives a policy through a table of events and checks which task runs where after
 //! each.
 
 use shiftwork_model::{CpuId, Instant, Job, Priority, TaskId, TaskSet};
@@ -179,7 +179,7 @@ impl<'a> Driver<'a> {
                     standing.ready = true;
                     let job = Job {
                         task,
-                        // Steps follow each other: who woke earlier goes first among equals.
+                        // Steps follow each other: among equals the task that woke earlier goes first.
                         ready: Instant::from_ns(number as u64),
                         deadline: standing.deadline,
                         priority: standing.priority,

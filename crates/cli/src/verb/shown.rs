@@ -88,7 +88,7 @@ pub fn shifts(console: &mut Console, finished: &[Finished]) -> Result<(), Failur
     Ok(())
 }
 
-/// Timed changes that were refused are told on stderr.
+/// Timed changes that were refused are printed to stderr.
 pub fn refusals(console: &Console, finished: &[Finished]) {
     for run in finished {
         for (at, action, reason) in &run.refused {

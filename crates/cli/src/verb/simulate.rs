@@ -93,7 +93,7 @@ fn repairs(names: &[String]) -> Result<Repairs, Failure> {
     })
 }
 
-/// An option that changes nothing about any policy is a mistake: who gives it expects something else.
+/// An option that changes nothing about any policy is a mistake: its user expects something else.
 fn refuse_rules_of_nobody(args: &SimulateArgs, set: &TaskSet, jobs: &[Job]) -> Result<(), Failure> {
     let rules = || jobs.iter().filter_map(|job| job.policy.as_linux());
     if args.lagging.is_some() && rules().next().is_none() {
@@ -148,7 +148,7 @@ fn jobs(
     let several = entries.len() > 1;
     let (mut prepared, mut left_out) = (Vec::new(), Vec::new());
     for entry in entries {
-        // Of several reasons the first is told: whether the policy takes the task set at all.
+        // Of several reasons the first is printed: whether the policy takes the task set at all.
         let free = match entry.build(set) {
             Ok(policy) => policy,
             Err(error) => {

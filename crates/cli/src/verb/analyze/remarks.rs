@@ -59,7 +59,7 @@ pub fn overheads(set: &TaskSet, findings: &Findings) -> Vec<String> {
     lines
 }
 
-/// Who cannot bear the worst overheads, the first task of each policy, where nothing can stand for it.
+/// The first task of each policy that does not fit with the worst overheads, where nothing can stand for it.
 fn obstacles(set: &TaskSet, findings: &Findings) -> Vec<String> {
     let line = |(policy, account): (&str, &Account)| {
         let charged = account.of(Criterion::Hard)?;

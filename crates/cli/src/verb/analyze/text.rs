@@ -1,4 +1,4 @@
-//! What `analyze` tells people.
+//! The text of `analyze`.
 
 use shiftwork_analysis::admission::Guarantee;
 use shiftwork_analysis::affinity::Feasible;

@@ -36,7 +36,7 @@ impl Chosen {
 /// Whether the machine that was asked for can run the policy.
 ///
 /// # Errors
-/// If it is the kernel, which does not decide by every policy; or if nobody chose, and the policy is the one
+/// If it is the kernel, which does not decide by every policy; or if none was chosen, and the policy is the one
 /// that Linux has anyway.
 pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
     match wanted {
@@ -77,7 +77,7 @@ fn programs(set: &TaskSet) -> Option<Obstacle> {
     let task = set.tasks.iter().find(|task| !task.command.is_empty())?;
     Some(Obstacle {
         what: format!(
-            "task `{}` runs a program, and without sched_ext nobody knows when it wants to run",
+            "task `{}` runs a program, and without sched_ext it is unknown when it wants to run",
             task.name
         ),
         remedy: String::from("give it `work` instead of a `command`"),
@@ -108,7 +108,7 @@ fn best(
 /// The policy that copies what Linux does by itself.
 const OF_LINUX: &str = "dl-linux";
 
-/// Whoever names Linux's own policy expects Linux's own scheduler: a copy of it would be slower, and its
+/// A user of Linux's own policy expects Linux's own scheduler: a copy of it would be slower, and its
 /// figures would be taken for Linux's.
 fn of_linux() -> Failure {
     Failure::input(format_args!(

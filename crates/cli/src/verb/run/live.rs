@@ -94,7 +94,7 @@ fn look_back(
     measured.compare(&start.recording, finished)
 }
 
-/// Who decides, and what carries it out.
+/// What decides, and what carries it out.
 fn deciding(start: &Start<'_>) -> Result<Deciding, Failure> {
     let recording = &start.recording;
     let policy = || {

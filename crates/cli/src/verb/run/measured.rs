@@ -1,4 +1,4 @@
-//! What a live run tells beyond its records, and the simulation of the same beside it.
+//! What a live run yields beyond its records, and the simulation of the same beside it.
 
 use serde_json::{Value, json};
 use shiftwork_live::Overheads;
@@ -17,7 +17,7 @@ use crate::output::Console;
 use crate::verb::outputs::{Finished, Recording};
 use crate::verb::shown;
 
-/// What a live run tells beyond its records. All absent if it was simulated.
+/// What a live run yields beyond its records. All absent if it was simulated.
 #[derive(Default)]
 pub struct Measured {
     /// From decisions to the jobs running.
@@ -33,7 +33,7 @@ pub struct Measured {
     pub unloaded: Option<String>,
     /// What is wrong with the state that the scheduler left, which is a bug of ours.
     pub fault: Option<&'static str>,
-    /// What else is to be told.
+    /// What else is to be printed.
     pub notes: Vec<String>,
     /// What scheduling itself took, where an agent decided.
     pub overheads: Option<Overheads>,
@@ -126,7 +126,7 @@ impl Measured {
         self.verdict().is_some_and(|verdict| !verdict.holds())
     }
 
-    /// Tells on stderr what is no result.
+    /// Prints to stderr what is no result.
     pub fn note(&self, console: &Console) {
         for note in &self.notes {
             console.note(format!("note: {note}"));

@@ -19,7 +19,7 @@ const NAME_SHOWN: usize = 24;
 /// The bar, and below it the table.
 const TEMPLATE: &str = "{wide_bar} {percent:>3}%\n{msg}";
 
-/// The live table. It is there only if somebody looks.
+/// The live table. It is there only if stdout is a terminal.
 pub struct View {
     shown: Option<Shown>,
 }
@@ -53,7 +53,7 @@ impl View {
         Self { shown }
     }
 
-    /// Takes the records of the run; `None` if nobody looks.
+    /// Takes the records of the run; `None` if it is not shown.
     pub fn recorder(&self) -> Option<Counting> {
         let shown = self.shown.as_ref()?;
         Some(Counting(Rc::clone(&shown.tally)))

@@ -87,7 +87,7 @@ impl<'a> RowOutput<'a> {
     }
 }
 
-/// Prints who gets how far, or every row as JSON.
+/// Prints how far each curve reaches, or every row as JSON.
 pub fn show(results: &Results, console: &mut Console) -> Result<(), Failure> {
     if console.json {
         let rows = results.rows.iter().map(RowOutput::new);
