@@ -127,7 +127,7 @@ fn stopped_by_a_signal_it_keeps_what_it_has() {
         sleep(Duration::from_millis(1_500));
         signal(&child, stop);
         let stopped = child.wait_with_output().unwrap();
-        assert_eq!(stopped.status.code(), Some(1), "{}", said(&stopped));
+        assert_eq!(stopped.status.code(), Some(130), "{}", said(&stopped));
         assert!(
             said(&stopped).contains("the same command goes on"),
             "{}",
