@@ -4,10 +4,14 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use shiftwork_taskset::{read, read_with_sysfs, write};
+use shiftwork_taskset::{Environment, read, read_in, write};
 
 fuzz_target!(|text: &str| {
-    match read_with_sysfs(text, Path::new("no-such-machine")) {
+    let environment = Environment {
+        sysfs: Path::new("no-such-machine"),
+        ..Environment::default()
+    };
+    match read_in(text, &environment) {
         Ok(set) => assert_eq!(read(&write(&set)), Ok(set)),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
