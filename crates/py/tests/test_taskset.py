@@ -91,7 +91,7 @@ def test_everything_that_a_file_says_comes_back() -> None:
         clusters=["0-1", "2-3"],
         capacities=[1.0, 1, 0.5, 0.5],
         frequency="grub-pa",
-        tick_unit="100us",
+        tick_unit="1us",
         reserve=0.1,
         quantum="2ms",
         repairs=["admission"],
@@ -111,7 +111,7 @@ def test_everything_that_a_file_says_comes_back() -> None:
     # What is read can be written again, task by task.
     again = sw.TaskSet(made.tasks, cpus=4)
     assert again.tasks == made.tasks
-    for line in ('tick-unit = "100us"', 'at = "92ms"', 'lagging = "reset"', 'frequency = "grub-pa"', 'quantum = "2ms"'):
+    for line in ('tick-unit = "1us"', 'at = "92ms"', 'lagging = "reset"', 'frequency = "grub-pa"', 'quantum = "2ms"'):
         assert line in made.to_toml()
 
 
