@@ -108,7 +108,7 @@ class Study:
         sets: How many task sets to draw for each cell; default: what the file says.
 
     Raises:
-        InputError: The first mistake, with the path and its place.
+        InputError: All mistakes, each with the path and its place.
         OSError: The study file cannot be read.
     """
 
@@ -124,7 +124,7 @@ class Study:
         """A study from the text of a study file; overhead files that it names are looked for in ``folder``.
 
         Raises:
-            InputError: The first mistake, with its place.
+            InputError: All mistakes, each with its place.
         """
         made = cls.__new__(cls)
         made._set(text, os.fspath(Path(folder) / "the study"), None, sets)

@@ -358,7 +358,7 @@ def loads(text: str) -> TaskSet:
     shiftwork.errors.InputError: line 7, column 1: `task` has no key `perod`; did you mean `period`? accepted: ...
 
     Raises:
-        InputError: The first mistake, with its place and what would be accepted.
+        InputError: All mistakes, each with its place and what would be accepted.
     """
     return TaskSet._of(_shiftwork.TaskSet.read(text))
 
@@ -367,7 +367,7 @@ def load(path: str | os.PathLike[str]) -> TaskSet:
     """Reads a task-set file; an overhead file that it names is looked for beside it.
 
     Raises:
-        InputError: The first mistake, with the path and its place.
+        InputError: All mistakes, each with the path and its place.
         OSError: The file cannot be read.
     """
     text = read_text(path)
