@@ -14,9 +14,9 @@ use shiftwork_client::{
     Admitted, Answer, Call, Cpu, Error, Explained, GotRecord, GotStatus, Observation,
     ObservationEnded, Observing, Reservation, Room, State, Status, Task,
 };
+use shiftwork_daemon::run::now;
+use shiftwork_daemon::socket::{Access, Limits, Peer, Server, Service};
 use shiftwork_model::{Instant, Span};
-use shiftwork_service::run::now;
-use shiftwork_service::socket::{Access, Limits, Peer, Server, Service};
 use tempfile::TempDir;
 
 /// Admits what costs at most a millisecond.

@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["model"]),
     ("c", &["client", "model"]),
     (
-        "service",
+        "daemon",
         &[
             "analysis", "client", "live", "model", "policy", "taskset", "trace",
         ],
@@ -78,6 +78,7 @@ const EVERYBODY: &[&str] = &[
     "analysis",
     "calibrate",
     "client",
+    "daemon",
     "kernel-core",
     "live",
     "machine",
@@ -85,7 +86,6 @@ const EVERYBODY: &[&str] = &[
     "policy",
     "queue",
     "report",
-    "service",
     "sim",
     "study",
     "taskset",

@@ -11,14 +11,14 @@ use shiftwork_analysis::admission::{Guarantee, Terms};
 use shiftwork_client::{
     self as client, Admitted, Answer, Call, Changed, Dismissed, Error, OwnTask,
 };
+use shiftwork_daemon::hands::Hands;
+use shiftwork_daemon::ledger::{Ledger, Rules};
+use shiftwork_daemon::limits::{Limits, Quota};
+use shiftwork_daemon::reservation::{Denial, Owner, Reservation, Thread};
+use shiftwork_daemon::run::now;
+use shiftwork_daemon::socket::{Access, Limits as SocketLimits, Peer, Server, Service};
+use shiftwork_daemon::threads;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Share, Span, TaskId};
-use shiftwork_service::hands::Hands;
-use shiftwork_service::ledger::{Ledger, Rules};
-use shiftwork_service::limits::{Limits, Quota};
-use shiftwork_service::reservation::{Denial, Owner, Reservation, Thread};
-use shiftwork_service::run::now;
-use shiftwork_service::socket::{Access, Limits as SocketLimits, Peer, Server, Service};
-use shiftwork_service::threads;
 
 /// Agrees to everything.
 struct Nobody;

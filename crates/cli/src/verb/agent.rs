@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sd_notify::NotifyState;
 use shiftwork_client::socket_path;
+use shiftwork_daemon::agent::Agent;
+use shiftwork_daemon::config::{Config, ConfigError};
+use shiftwork_daemon::run::{Ended, Owner, allow_descriptors, now, run as serve};
+use shiftwork_daemon::socket::{Access, Limits, Server};
+use shiftwork_daemon::state::StateFile;
 use shiftwork_live::host::System;
 use shiftwork_model::CpuSet;
-use shiftwork_service::agent::Agent;
-use shiftwork_service::config::{Config, ConfigError};
-use shiftwork_service::run::{Ended, Owner, allow_descriptors, now, run as serve};
-use shiftwork_service::socket::{Access, Limits, Server};
-use shiftwork_service::state::StateFile;
 
 use super::watch::{catch_interrupts, catch_termination, is_interrupted};
 use crate::args::AgentArgs;

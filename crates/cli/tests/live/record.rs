@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use shiftwork_service::recorder::{Head, list};
+use shiftwork_daemon::recorder::{Head, list};
 use shiftwork_trace::perfetto;
 
 use crate::faults::{Actor, Offline, all_is_well, wait_for};

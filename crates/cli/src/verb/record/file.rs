@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
+use shiftwork_daemon::recorder::{Recording, Tale, Told, utc};
 use shiftwork_model::{JobId, Recorder as _, Span};
 use shiftwork_report::{Heading, table};
-use shiftwork_service::recorder::{Recording, Tale, Told, utc};
 use shiftwork_trace::explain::{readable, readable_at};
 use shiftwork_trace::{Counters, RunSummary, perfetto};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use shiftwork_service::recorder::{Head, list, utc};
+use shiftwork_daemon::recorder::{Head, list, utc};
 
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;

@@ -1,8 +1,8 @@
 //! What takes too long, and what may take as long as it likes.
 
 use serde_json::json;
+use shiftwork_daemon::socket::Limits;
 use shiftwork_model::Span;
-use shiftwork_service::socket::Limits;
 
 use crate::bench::{Bench, message};
 

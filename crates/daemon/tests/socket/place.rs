@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use shiftwork_service::socket::{Access, BindError, Limits, Server};
+use shiftwork_daemon::socket::{Access, BindError, Limits, Server};
 
 const ACCESS: Access = Access {
     mode: 0o660,

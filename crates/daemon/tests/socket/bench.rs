@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use shiftwork_client::Inbox;
+use shiftwork_daemon::socket::{Access, Limits, Server};
 use shiftwork_model::{Instant, Span};
-use shiftwork_service::socket::{Access, Limits, Server};
 
 use crate::echo::Echo;
 

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 use serde_json::json;
+use shiftwork_daemon::socket::{Limits, Pace};
 use shiftwork_model::Span;
-use shiftwork_service::socket::{Limits, Pace};
 
 use crate::bench::{Bench, Talker};
 

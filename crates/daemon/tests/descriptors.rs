@@ -14,8 +14,8 @@ use std::mem::MaybeUninit;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use shiftwork_daemon::socket::Limits;
 use shiftwork_model::{Instant, RandomStream, Span};
-use shiftwork_service::socket::Limits;
 
 use bench::{Bench, Talker, message};
 

@@ -3,7 +3,7 @@
 use shiftwork_client::{
     Admitted, Answer, Call, Changed, Dismissed, Error, Explained, GotRecord, Observing,
 };
-use shiftwork_service::socket::{Peer, Service};
+use shiftwork_daemon::socket::{Peer, Service};
 
 /// Answers everything: records are as many bytes as seconds are asked for.
 #[derive(Default)]

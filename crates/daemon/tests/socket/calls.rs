@@ -3,7 +3,7 @@
 use std::net::Shutdown;
 
 use serde_json::{Value, json};
-use shiftwork_service::socket::Limits;
+use shiftwork_daemon::socket::Limits;
 
 use crate::bench::{Bench, message};
 

@@ -1,8 +1,8 @@
 //! Peers that send anything but calls. Whatever they do, whoever behaves well is served.
 
 use serde_json::{Value, json};
+use shiftwork_daemon::socket::{Limits, Pace};
 use shiftwork_model::{RandomStream, Span};
-use shiftwork_service::socket::{Limits, Pace};
 
 use crate::bench::{Bench, Talker, message};
 

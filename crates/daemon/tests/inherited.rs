@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shiftwork_client::Client;
+use shiftwork_daemon::socket::{Limits, Server};
 use shiftwork_model::Instant;
-use shiftwork_service::socket::{Limits, Server};
 
 /// What systemd does, done by a shell: the socket becomes descriptor 3, and the number of the process
 /// is known before the program begins.

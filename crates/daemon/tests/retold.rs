@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use shiftwork_daemon::recorder::{Recorder, Recording, Tale};
+use shiftwork_daemon::reservation::Reservation;
 use shiftwork_live::standing::{Absence, Fact, FactKind};
 use shiftwork_model::{
     Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, OnOverrun,
     RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry;
-use shiftwork_service::recorder::{Recorder, Recording, Tale};
-use shiftwork_service::reservation::Reservation;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::check::{Facts, Invariant, Order};
 use shiftwork_trace::explain::{Cause, Culprit, explain, first_misses};

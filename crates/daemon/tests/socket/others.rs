@@ -6,8 +6,8 @@ use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shiftwork_client::{Client, DESCRIPTION, Error, Failure, Reservation};
+use shiftwork_daemon::socket::Limits;
 use shiftwork_model::Span;
-use shiftwork_service::socket::Limits;
 use varlink::{Connection, OrgVarlinkServiceClient, OrgVarlinkServiceInterface as _};
 
 use crate::bench::Bench;
