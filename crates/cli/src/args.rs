@@ -15,7 +15,7 @@ use shiftwork_model::{CpuSet, Lagging, Repairs, Span};
 use shiftwork_taskset::positive_span;
 
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
-pub use service::{AgentArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
+pub use service::{DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
 pub use study::{StudyArgs, StudyPlotArgs, StudyRunArgs, StudyVerb};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.
@@ -82,7 +82,7 @@ pub enum Verb {
     /// Admit a task set and run it for real on this machine
     Run(RunArgs),
     /// Schedule this machine for programs that come and go, until ended
-    Agent(AgentArgs),
+    Agent(DaemonArgs),
     /// Run a program with a reservation of the agent's
     Exec(ExecArgs),
     /// Show who has which reservation, and how they fare

@@ -8,8 +8,8 @@ use shiftwork_model::{CpuSet, Share, Span, nearest_name};
 use shiftwork_taskset::daemon::{self, Limit};
 use shiftwork_taskset::{Environment, TasksetError};
 
-use crate::limits::{Limits, Quota};
-use crate::socket::{CALLS_OF_CGROUP, CALLS_OF_USER, Pace};
+use crate::quotas::{Quota, Quotas};
+use crate::socket::{CGROUP_CALLS_PER_SECOND, RateLimit, USER_CALLS_PER_SECOND};
 
 /// Where it is unless the command line says something else.
 pub const DEFAULT_PATH: &str = "/etc/shiftwork/agent.toml";
@@ -24,17 +24,17 @@ pub struct Config {
     /// What it means for admission.
     pub terms: Terms,
     /// What everybody is promised.
-    pub promising: Guarantee,
+    pub guarantee: Guarantee,
     /// What the agent reserves for itself, of one CPU; none: it is ordinary work.
     pub own_share: Share,
     /// The group whose members may ask for reservations; `None`: only root may.
     pub group: Option<String>,
     /// What each user and each control group may have.
-    pub limits: Limits,
+    pub quotas: Quotas,
     /// How many calls and connections a user may make.
-    pub pace_of_user: Pace,
+    pub user_rate: RateLimit,
     /// How many those of a control group may make together.
-    pub pace_of_cgroup: Pace,
+    pub cgroup_rate: RateLimit,
     /// How far back the agent remembers, in seconds.
     pub record_seconds: u32,
     /// Where what led to a miss is kept; `None`: beside the state.
@@ -140,17 +140,19 @@ impl Config {
         let gap = file.record_gap_seconds.unwrap_or(RECORD_GAP_SECONDS);
         Ok(Self {
             cpus: file.cpus,
-            promising: promising(file.guarantee, terms),
+            guarantee: guarantee(file.guarantee, terms),
             policy,
             terms,
             own_share: file.own_share.unwrap_or(OWN_SHARE),
             group: file.group,
-            limits: Limits {
+            quotas: Quotas {
                 user: quota(&file.user),
                 cgroup: quota(&file.cgroup),
             },
-            pace_of_user: Pace::per_second(file.user.calls.unwrap_or(CALLS_OF_USER)),
-            pace_of_cgroup: Pace::per_second(file.cgroup.calls.unwrap_or(CALLS_OF_CGROUP)),
+            user_rate: RateLimit::per_second(file.user.calls.unwrap_or(USER_CALLS_PER_SECOND)),
+            cgroup_rate: RateLimit::per_second(
+                file.cgroup.calls.unwrap_or(CGROUP_CALLS_PER_SECOND),
+            ),
             record_seconds: file.record_seconds.unwrap_or(RECORD_SECONDS),
             record_folder: file.record_folder,
             record_files: file.record_files.unwrap_or(RECORD_FILES) as usize,
@@ -177,7 +179,7 @@ fn known_policy(name: &str) -> Result<(), String> {
 }
 
 /// What every reservation guarantees; by default what the policy does at best.
-fn promising(name: Option<&str>, terms: Terms) -> Guarantee {
+fn guarantee(name: Option<&str>, terms: Terms) -> Guarantee {
     let named = name.and_then(Guarantee::named);
     named.unwrap_or(match (terms.order, terms.placement) {
         (Order::Edf, Placement::Strong | Placement::Hierarchical) => Guarantee::BoundedTardiness,
@@ -200,9 +202,9 @@ mod tests {
     fn an_empty_file_is_as_by_default() {
         let config = Config::parse("").unwrap();
         assert_eq!(config.policy, "strong-edf");
-        assert_eq!(config.promising, Guarantee::BoundedTardiness);
+        assert_eq!(config.guarantee, Guarantee::BoundedTardiness);
         assert_eq!((config.cpus, config.group), (None, None));
-        assert_eq!(config.limits.user.share_ppm, 1_000_000);
+        assert_eq!(config.quotas.user.share_ppm, 1_000_000);
         assert_eq!(config.terms.reserve.billionths(), 50_000_000);
         assert_eq!(config.own_share.billionths(), 50_000_000);
     }
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(config.policy, "strong-fp");
         assert_eq!(config.terms.order, Order::FixedPriority);
         assert_eq!(config.terms.reserve.billionths(), 100_000_000);
-        assert_eq!(config.promising, Guarantee::Share);
+        assert_eq!(config.guarantee, Guarantee::Share);
         assert_eq!(config.group.as_deref(), Some("audio"));
         assert!(config.own_share.billionths() == 0);
         assert_eq!(config.record_seconds, 3);
@@ -230,10 +232,10 @@ mod tests {
         );
         assert_eq!(config.metrics, Some("/m".into()));
         let quota = |tasks, share_ppm| Quota { tasks, share_ppm };
-        assert_eq!(config.limits.user, quota(2, 250_000));
-        assert_eq!(config.limits.cgroup, quota(3, 1_000_000));
-        assert_eq!(config.pace_of_user, Pace::per_second(1_000));
-        assert_eq!(config.pace_of_cgroup, Pace::per_second(10));
+        assert_eq!(config.quotas.user, quota(2, 250_000));
+        assert_eq!(config.quotas.cgroup, quota(3, 1_000_000));
+        assert_eq!(config.user_rate, RateLimit::per_second(1_000));
+        assert_eq!(config.cgroup_rate, RateLimit::per_second(10));
     }
 
     #[test]
@@ -277,7 +279,7 @@ mod tests {
     fn guarantee_of_every_name_is_known_to_admission() {
         let terms = Terms::of_policy("strong-edf", RESERVE).unwrap();
         for name in daemon::GUARANTEES {
-            assert_eq!(promising(Some(name), terms).name(), name);
+            assert_eq!(guarantee(Some(name), terms).name(), name);
         }
     }
 

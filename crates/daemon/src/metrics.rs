@@ -24,10 +24,10 @@ pub fn write(path: &Path, status: &Status) -> io::Result<()> {
 }
 
 /// A figure of a task.
-type Figure = fn(&Task) -> f64;
+type Metric = fn(&Task) -> f64;
 
 /// Name, kind, help, and where it comes from. Times are seconds, as Prometheus has it.
-const OF_TASKS: [(&str, &str, &str, Figure); 9] = [
+const TASK_METRICS: [(&str, &str, &str, Metric); 9] = [
     (
         "cost_seconds",
         "gauge",
@@ -81,8 +81,8 @@ const OF_TASKS: [(&str, &str, &str, Figure); 9] = [
 /// The text.
 fn text(status: &Status) -> String {
     let mut out = String::new();
-    for (name, kind, help, figure) in OF_TASKS {
-        head(&mut out, &format!("task_{name}"), kind, help);
+    for (name, kind, help, value_of) in TASK_METRICS {
+        header(&mut out, &format!("task_{name}"), kind, help);
         for task in &status.tasks {
             let labels = format!(
                 "task=\"{}\",name=\"{}\",thread=\"{}\",user=\"{}\"",
@@ -91,10 +91,10 @@ fn text(status: &Status) -> String {
                 task.thread,
                 task.user
             );
-            sample(&mut out, &format!("task_{name}"), &labels, figure(task));
+            sample(&mut out, &format!("task_{name}"), &labels, value_of(task));
         }
     }
-    head(&mut out, "cpu_load", "gauge", "What tasks ran of the CPU");
+    header(&mut out, "cpu_load", "gauge", "What tasks ran of the CPU");
     for cpu in &status.cpus {
         sample(
             &mut out,
@@ -103,7 +103,7 @@ fn text(status: &Status) -> String {
             cpu.load,
         );
     }
-    head(&mut out, "cpu_online", "gauge", "Whether the CPU is there");
+    header(&mut out, "cpu_online", "gauge", "Whether the CPU is there");
     for cpu in &status.cpus {
         let online = f64::from(u8::from(cpu.online));
         sample(
@@ -120,7 +120,7 @@ fn text(status: &Status) -> String {
             "The largest share that would still be admitted on these CPUs",
         ),
     ] {
-        head(&mut out, name, "gauge", help);
+        header(&mut out, name, "gauge", help);
         for room in &status.rooms {
             let value = match name {
                 "free_share" => room.free,
@@ -135,10 +135,10 @@ fn text(status: &Status) -> String {
         }
     }
     let help = "Missed deadlines of all tasks that there ever were";
-    head(&mut out, "deadline_misses_total", "counter", help);
+    header(&mut out, "deadline_misses_total", "counter", help);
     sample(&mut out, "deadline_misses_total", "", status.misses as f64);
     let help = "Facts that the kernel could not tell";
-    head(&mut out, "facts_lost_total", "counter", help);
+    header(&mut out, "facts_lost_total", "counter", help);
     sample(&mut out, "facts_lost_total", "", status.lost as f64);
     out
 }
@@ -147,7 +147,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+fn header(out: &mut String, name: &str, kind: &str, help: &str) {
     // Writing to a string does not fail.
     let _ = writeln!(out, "# HELP shiftwork_{name} {help}.");
     let _ = writeln!(out, "# TYPE shiftwork_{name} {kind}");

@@ -11,7 +11,7 @@ use crate::reservation::{Owner, Thread};
 
 /// A thread that is watched.
 #[derive(Debug)]
-pub struct Observed {
+pub struct ObservedThread {
     /// Whose it is.
     pub owner: Owner,
     /// Which.
@@ -30,18 +30,18 @@ pub struct Observed {
 }
 
 /// Whoever began to watch a thread and did not ask for what came of it within this time after its end never will.
-const KEPT: Span = Span::from_s(60);
+const EXPIRY: Span = Span::from_s(60);
 
 /// All threads that are watched, by the numbers that they have among tasks.
 #[derive(Debug, Default)]
 pub struct Observations {
-    all: BTreeMap<TaskId, Observed>,
+    all: BTreeMap<TaskId, ObservedThread>,
 }
 
 impl Observations {
     /// The thread is watched from now on.
     pub fn begin(&mut self, task: TaskId, owner: Owner, thread: Thread, now: Instant) {
-        let observed = Observed {
+        let observed = ObservedThread {
             owner,
             thread,
             since: now,
@@ -58,13 +58,13 @@ impl Observations {
     }
 
     /// Who is watched by this number.
-    pub fn of(&self, task: TaskId) -> Option<&Observed> {
+    pub fn of(&self, task: TaskId) -> Option<&ObservedThread> {
         self.all.get(&task)
     }
 
     /// How many threads of this user are watched.
     pub fn count_of(&self, user: u32) -> usize {
-        let own = |it: &&Observed| it.owner.user == user;
+        let own = |it: &&ObservedThread| it.owner.user == user;
         self.all.values().filter(own).count()
     }
 
@@ -74,9 +74,9 @@ impl Observations {
     }
 
     /// Something happened.
-    pub fn tell(&mut self, fact: &Fact) {
+    pub fn record(&mut self, fact: &Fact) {
         if let Some(it) = fact.task.and_then(|task| self.all.get_mut(&task)) {
-            it.tell(fact);
+            it.record(fact);
         }
     }
 
@@ -87,7 +87,7 @@ impl Observations {
                 it.gone = Some(now);
             }
         }
-        let is_old = |it: &Observed| it.gone.is_some_and(|gone| gone + KEPT <= now);
+        let is_old = |it: &ObservedThread| it.gone.is_some_and(|gone| gone + EXPIRY <= now);
         let old = self.all.iter().filter(|(_, it)| is_old(it));
         let old: Vec<TaskId> = old.map(|(&task, _)| task).collect();
         for task in &old {
@@ -97,8 +97,8 @@ impl Observations {
     }
 }
 
-impl Observed {
-    fn tell(&mut self, fact: &Fact) {
+impl ObservedThread {
+    fn record(&mut self, fact: &Fact) {
         match fact.what {
             FactKind::Woken => {
                 if let Some(before) = self.woken_ns.replace(fact.at_ns) {
@@ -181,14 +181,14 @@ mod tests {
     fn jobs_and_their_distances_are_counted() {
         let mut all = begun();
         // In the middle of something.
-        all.tell(&fact(1, stopped(999)));
-        all.tell(&fact(1, FactKind::Blocked));
+        all.record(&fact(1, stopped(999)));
+        all.record(&fact(1, FactKind::Blocked));
         for job in 0..100 {
             let at = 10_000 * (job + 1);
-            all.tell(&fact(at, FactKind::Woken));
-            all.tell(&fact(at + 500, stopped(100)));
-            all.tell(&fact(at + 900, stopped(100 + job)));
-            all.tell(&fact(at + 900, FactKind::Blocked));
+            all.record(&fact(at, FactKind::Woken));
+            all.record(&fact(at + 500, stopped(100)));
+            all.record(&fact(at + 900, stopped(100 + job)));
+            all.record(&fact(at + 900, FactKind::Blocked));
         }
         assert_eq!(all.count_of(5), 1);
         let seen = all.end(TASK, Instant::from_ns(2_000_000_000)).unwrap();

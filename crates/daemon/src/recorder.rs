@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 use shiftwork_live::standing::{Fact, FactKind};
 use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
-use crate::accounts::Miss;
 use crate::reservation::Reservation;
+use crate::statistics::Miss;
 pub use clerk::Clerk;
 pub use folder::{Folder, list};
 pub use lines::{Head, LinesError, utc};

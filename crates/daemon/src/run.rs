@@ -9,32 +9,32 @@ use rustix::time::{ClockId, clock_gettime};
 use shiftwork_live::LiveError;
 use shiftwork_model::{Instant, Span};
 
-use crate::agent::{Agent, News};
 use crate::config::Config;
-use crate::reports::Reports;
+use crate::daemon::{Daemon, PollOutcome};
+use crate::log_rate_limit::LogRateLimit;
 use crate::socket::Server;
 
 /// Whoever is late is noticed so soon, and signals are heard.
-const LOOK: Span = Span::from_ms(50);
+const POLL_INTERVAL: Span = Span::from_ms(50);
 
 /// What the agent's owner has to say, and is told.
-pub trait Owner {
+pub trait ServiceControl {
     /// Whether the agent is to end.
-    fn is_over(&mut self) -> bool;
+    fn should_stop(&mut self) -> bool;
 
     /// Another configuration; `None`: nothing new.
-    fn reloaded(&mut self) -> Option<Config>;
+    fn take_new_config(&mut self) -> Option<Config>;
 
     /// Something that people should know of, a sentence.
-    fn say(&mut self, what: &str);
+    fn log(&mut self, what: &str);
 
     /// The agent is alive.
-    fn lives(&mut self);
+    fn notify_watchdog(&mut self);
 }
 
 /// How the agent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Exit {
     /// Because its owner said so.
     Stopped,
     /// The kernel unloaded the scheduler, for this reason.
@@ -59,7 +59,7 @@ fn ns_of(clock: ClockId) -> u64 {
 }
 
 /// The processor time of the calling thread so far.
-fn used() -> Span {
+fn thread_cpu_time() -> Span {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
@@ -82,35 +82,35 @@ pub fn allow_descriptors() {
 /// # Errors
 /// If the kernel tells nothing any more, or the state cannot be saved. All threads go on as ordinary work then.
 pub fn run(
-    agent: &mut Agent,
+    daemon: &mut Daemon,
     server: &mut Server,
-    owner: &mut dyn Owner,
-) -> Result<Ended, LiveError> {
-    let mut reports = Reports::default();
+    control: &mut dyn ServiceControl,
+) -> Result<Exit, LiveError> {
+    let mut log_rate_limit = LogRateLimit::default();
     loop {
-        let news = agent.look(now())?;
-        tell(agent, &news, &mut reports, owner);
-        agent.mind_own_time(now(), used());
-        if let Some(reason) = news.unloaded {
-            return Ok(Ended::Unloaded(reason));
+        let outcome = daemon.poll(now())?;
+        log_outcome(daemon, &outcome, &mut log_rate_limit, control);
+        daemon.enforce_own_budget(now(), thread_cpu_time());
+        if let Some(reason) = outcome.unloaded {
+            return Ok(Exit::Unloaded(reason));
         }
-        if owner.is_over() {
-            return Ok(Ended::Stopped);
+        if control.should_stop() {
+            return Ok(Exit::Stopped);
         }
-        if let Some(config) = owner.reloaded() {
-            let (of_user, of_cgroup) = (config.pace_of_user, config.pace_of_cgroup);
-            match agent.reload(config) {
+        if let Some(config) = control.take_new_config() {
+            let (user_rate, cgroup_rate) = (config.user_rate, config.cgroup_rate);
+            match daemon.reload(config) {
                 Ok(()) => {
-                    server.set_paces(of_user, of_cgroup);
-                    owner.say("the configuration was read again");
+                    server.set_rates(user_rate, cgroup_rate);
+                    control.log("the configuration was read again");
                 }
-                Err(why) => owner.say(&format!("the configuration stays as it was: {why}")),
+                Err(why) => control.log(&format!("the configuration stays as it was: {why}")),
             }
         }
-        owner.lives();
-        let served = server.serve(now(), agent);
-        agent.mind_own_time(now(), used());
-        let waited = served.and_then(|()| wait(agent, server));
+        control.notify_watchdog();
+        let served = server.serve(now(), daemon);
+        daemon.enforce_own_budget(now(), thread_cpu_time());
+        let waited = served.and_then(|()| wait(daemon, server));
         waited.map_err(|error| LiveError::System {
             doing: "wait for callers".to_owned(),
             error,
@@ -119,18 +119,18 @@ pub fn run(
 }
 
 /// Until there is something to do.
-fn wait(agent: &Agent, server: &Server) -> io::Result<()> {
+fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
     let now = now();
-    let until = server.wake_at().min(now + LOOK);
+    let until = server.wake_at().min(now + POLL_INTERVAL);
     let span = until.late_since(now);
     let timeout = Timespec {
         tv_sec: 0,
         // At most what is looked after, well below a second.
-        tv_nsec: span.min(LOOK).as_ns() as _,
+        tv_nsec: span.min(POLL_INTERVAL).as_ns() as _,
     };
     let mut descriptors = [
         PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(agent.standing().as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(daemon.standing().as_fd(), PollFlags::IN),
     ];
     match poll(&mut descriptors, Some(&timeout)) {
         Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),
@@ -138,26 +138,31 @@ fn wait(agent: &Agent, server: &Server) -> io::Result<()> {
     }
 }
 
-fn tell(agent: &Agent, news: &News, reports: &mut Reports, owner: &mut dyn Owner) {
+fn log_outcome(
+    daemon: &Daemon,
+    outcome: &PollOutcome,
+    log_rate_limit: &mut LogRateLimit,
+    control: &mut dyn ServiceControl,
+) {
     let now = now();
-    for trouble in &news.troubles {
-        owner.say(trouble);
+    for warning in &outcome.warnings {
+        control.log(warning);
     }
-    for turn in &news.turns {
-        if reports.may_tell(turn.task, now) {
-            owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
+    for notice in &outcome.notices {
+        if log_rate_limit.allow(notice.task, now) {
+            control.log(&format!("task {}: {}", notice.task.index(), notice.what));
         }
     }
-    for miss in &news.misses {
-        if reports.may_tell(miss.task, now) {
-            let holder = agent.holder(miss.task);
-            let name = holder.map_or("?", |holder| holder.name.as_str());
+    for miss in &outcome.misses {
+        if log_rate_limit.allow(miss.task, now) {
+            let reserved = daemon.task(miss.task);
+            let name = reserved.map_or("?", |reserved| reserved.name.as_str());
             let task = miss.task.index();
-            owner.say(&format!("task {task} ({name}) missed its deadline"));
+            control.log(&format!("task {task} ({name}) missed its deadline"));
         }
     }
-    for (task, count) in reports.left_out(now) {
-        owner.say(&format!(
+    for (task, count) in log_rate_limit.take_suppressed(now) {
+        control.log(&format!(
             "task {}: {count} more such reports left out",
             task.index()
         ));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use shiftwork_model::{OnOverrun, Priority, Span};
 
-use crate::ledger::Holder;
 use crate::reservation::{Owner, Reservation, Thread};
+use crate::reservation_table::ReservedTask;
 
 /// The file.
 #[derive(Clone, Debug)]
@@ -21,11 +21,11 @@ pub struct StateFile {
 struct Saved {
     /// After another boot threads have other numbers.
     boot: String,
-    holders: Vec<SavedHolder>,
+    holders: Vec<SavedTask>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct SavedHolder {
+struct SavedTask {
     user: u32,
     cgroup: String,
     process: u32,
@@ -62,10 +62,10 @@ impl StateFile {
     ///
     /// # Errors
     /// If the file cannot be written. Then it is as before.
-    pub fn save<'a>(&self, holders: impl Iterator<Item = &'a Holder>) -> io::Result<()> {
+    pub fn save<'a>(&self, tasks: impl Iterator<Item = &'a ReservedTask>) -> io::Result<()> {
         let saved = Saved {
             boot: self.boot.clone(),
-            holders: holders.map(saved).collect(),
+            holders: tasks.map(saved).collect(),
         };
         let text = serde_json::to_vec_pretty(&saved).map_err(io::Error::other)?;
         let beside = self.path.with_extension("new");
@@ -77,7 +77,7 @@ impl StateFile {
     ///
     /// # Errors
     /// If the file cannot be read, or is not what was written.
-    pub fn load(&self) -> io::Result<Vec<Holder>> {
+    pub fn load(&self) -> io::Result<Vec<ReservedTask>> {
         let text = match fs::read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             read => read?,
@@ -86,9 +86,9 @@ impl StateFile {
         if state.boot != self.boot {
             return Ok(Vec::new());
         }
-        let holders = state.holders.into_iter().map(holder);
-        holders
-            .collect::<Option<Vec<Holder>>>()
+        let tasks = state.holders.into_iter().map(restored);
+        tasks
+            .collect::<Option<Vec<ReservedTask>>>()
             .ok_or_else(|| io::Error::other("it holds numbers that no reservation has"))
     }
 }
@@ -99,17 +99,17 @@ const OVERRUNS: [(OnOverrun, &str); 3] = [
     (OnOverrun::Continue, "continue"),
 ];
 
-fn saved(holder: &Holder) -> SavedHolder {
-    let it = &holder.reservation;
+fn saved(reserved: &ReservedTask) -> SavedTask {
+    let it = &reserved.reservation;
     let mut names = OVERRUNS.iter();
     let name = names.find(|(what, _)| *what == it.on_overrun);
-    SavedHolder {
-        user: holder.owner.user,
-        cgroup: holder.owner.cgroup.clone(),
-        process: holder.thread.process,
-        thread: holder.thread.thread,
-        started: holder.thread.started,
-        name: holder.name.clone(),
+    SavedTask {
+        user: reserved.owner.user,
+        cgroup: reserved.owner.cgroup.clone(),
+        process: reserved.thread.process,
+        thread: reserved.thread.thread,
+        started: reserved.thread.started,
+        name: reserved.name.clone(),
         cost_ns: it.cost.as_ns(),
         period_ns: it.period.as_ns(),
         deadline_ns: it.deadline.as_ns(),
@@ -119,10 +119,10 @@ fn saved(holder: &Holder) -> SavedHolder {
     }
 }
 
-fn holder(saved: SavedHolder) -> Option<Holder> {
+fn restored(saved: SavedTask) -> Option<ReservedTask> {
     let mut names = OVERRUNS.iter();
     let (on_overrun, _) = names.find(|(_, name)| *name == saved.on_overrun)?;
-    Some(Holder {
+    Some(ReservedTask {
         owner: Owner {
             user: saved.user,
             cgroup: saved.cgroup,
@@ -149,8 +149,8 @@ fn holder(saved: SavedHolder) -> Option<Holder> {
 mod tests {
     use super::*;
 
-    fn some(number: u32, on_overrun: OnOverrun) -> Holder {
-        Holder {
+    fn some(number: u32, on_overrun: OnOverrun) -> ReservedTask {
+        ReservedTask {
             owner: Owner {
                 user: 7,
                 cgroup: "/a".to_owned(),

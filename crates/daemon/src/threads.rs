@@ -8,7 +8,7 @@ use crate::reservation::{Denial, Thread};
 
 /// A thread, whose it is, and what it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ThreadInfo {
     /// Which.
     pub thread: Thread,
     /// The user whose it is; `None` where its real, effective and saved users differ, as of a program that
@@ -21,14 +21,14 @@ pub struct Found {
     /// The CPUs that it may use now.
     pub cpus: CpuSet,
     /// Whether it is in a scheduling class above all that an agent could do for it.
-    pub is_above: bool,
+    pub has_higher_class: bool,
 }
 
 /// The thread with this number.
 ///
 /// # Errors
 /// [`Denial::Missing`] if there is none.
-pub fn find(number: u32) -> Result<Found, Denial> {
+pub fn look_up(number: u32) -> Result<ThreadInfo, Denial> {
     let read = |what: &str| {
         let missing = |_| Denial::Missing(format!("thread {number}"));
         fs::read(format!("/proc/{number}/{what}"))
@@ -45,7 +45,7 @@ pub fn find(number: u32) -> Result<Found, Denial> {
     let (started, class) = started_and_class(&stat).ok_or_else(unread)?;
     let cpus = field(&status, "Cpus_allowed_list:").and_then(|list| list.parse().ok());
     let process = field(&status, "Tgid:").and_then(|value| value.parse().ok());
-    Ok(Found {
+    Ok(ThreadInfo {
         thread: Thread {
             process: process.ok_or_else(unread)?,
             thread: number,
@@ -55,7 +55,7 @@ pub fn find(number: u32) -> Result<Found, Denial> {
         name: field(&status, "Name:").unwrap_or("").to_owned(),
         cgroup: group(&cgroup).to_owned(),
         cpus: cpus.ok_or_else(unread)?,
-        is_above: matches!(class, FIFO | ROUND_ROBIN | DEADLINE),
+        has_higher_class: matches!(class, FIFO | ROUND_ROBIN | DEADLINE),
     })
 }
 
@@ -65,13 +65,13 @@ const ROUND_ROBIN: u32 = 2;
 const DEADLINE: u32 = 6;
 
 /// The control group of this process; `None` if there is no such process.
-pub(crate) fn group_of(process: u32) -> Option<String> {
+pub(crate) fn cgroup_of(process: u32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     Some(group(&text).to_owned())
 }
 
 /// Whether the thread is there, and neither another with its number nor what is left of it until its parent asks.
-pub fn is_there(thread: &Thread) -> bool {
+pub fn is_alive(thread: &Thread) -> bool {
     let stat = fs::read(format!("/proc/{}/stat", thread.thread)).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
     let started = started_and_class(&stat).map(|(started, _)| started);
@@ -128,17 +128,20 @@ mod tests {
 
     #[test]
     fn this_thread_is_found() {
-        let found = find(std::process::id()).unwrap();
+        let found = look_up(std::process::id()).unwrap();
         assert_eq!(found.thread.process, std::process::id());
         assert!(found.thread.started > 0);
-        assert!(is_there(&found.thread));
+        assert!(is_alive(&found.thread));
         assert!(found.cgroup.starts_with('/'), "{found:?}");
-        assert!(!found.cpus.is_empty() && !found.is_above, "{found:?}");
+        assert!(
+            !found.cpus.is_empty() && !found.has_higher_class,
+            "{found:?}"
+        );
         let other = Thread {
             started: found.thread.started + 1,
             ..found.thread
         };
-        assert!(!is_there(&other));
+        assert!(!is_alive(&other));
     }
 
     #[test]
@@ -147,22 +150,22 @@ mod tests {
             .arg("1000")
             .spawn()
             .unwrap();
-        let found = find(child.id()).unwrap();
-        assert!(is_there(&found.thread));
+        let found = look_up(child.id()).unwrap();
+        assert!(is_alive(&found.thread));
         child.kill().unwrap();
         // Nobody has asked how it ended: its number is still its own.
-        while is_there(&found.thread) {
+        while is_alive(&found.thread) {
             std::thread::yield_now();
         }
-        assert_eq!(find(child.id()).unwrap().thread, found.thread);
+        assert_eq!(look_up(child.id()).unwrap().thread, found.thread);
         child.wait().unwrap();
-        assert!(!is_there(&found.thread));
+        assert!(!is_alive(&found.thread));
     }
 
     #[test]
     fn a_thread_that_is_not_there_is_missing() {
         let missing = Denial::Missing("thread 4194304".to_owned());
-        assert_eq!(find(4_194_304), Err(missing));
+        assert_eq!(look_up(4_194_304), Err(missing));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "socket/bench.rs"]
-mod bench;
-#[path = "socket/echo.rs"]
-mod echo;
+#[path = "socket/echo_service.rs"]
+mod echo_service;
+#[path = "socket/test_server.rs"]
+mod test_server;
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -14,10 +14,10 @@ use std::mem::MaybeUninit;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use shiftwork_daemon::socket::Limits;
+use shiftwork_daemon::socket::SocketLimits;
 use shiftwork_model::{Instant, RandomStream, Span};
 
-use bench::{Bench, Talker, message};
+use test_server::{TestClient, TestServer, message};
 
 /// How many there are at once.
 const CROWD: usize = 1_000;
@@ -50,17 +50,17 @@ fn many_are_served_and_nothing_is_left_of_them() {
         allowed > 2 * CROWD as u64,
         "only {allowed} descriptors are allowed here"
     );
-    let mut bench = Bench::new(Limits::default());
+    let mut test = TestServer::new(SocketLimits::default());
     let before = descriptors();
-    a_crowd_is_served(&mut bench);
+    a_crowd_is_served(&mut test);
     assert_eq!(descriptors(), before);
-    descriptors_that_are_sent_are_closed(&mut bench);
+    descriptors_that_are_sent_are_closed(&mut test);
     assert_eq!(descriptors(), before);
-    coming_and_going_leaves_nothing(&mut bench);
+    coming_and_going_leaves_nothing(&mut test);
     assert_eq!(descriptors(), before);
-    without_descriptors_the_server_waits(&mut bench);
+    without_descriptors_the_server_waits(&mut test);
     assert_eq!(descriptors(), before);
-    drop(bench);
+    drop(test);
     assert_eq!(
         descriptors(),
         before - 3,
@@ -68,34 +68,34 @@ fn many_are_served_and_nothing_is_left_of_them() {
     );
 }
 
-fn a_crowd_is_served(bench: &mut Bench) {
-    let mut crowd: Vec<Talker> = (0..CROWD).map(|_| bench.connect()).collect();
+fn a_crowd_is_served(test: &mut TestServer) {
+    let mut crowd: Vec<TestClient> = (0..CROWD).map(|_| test.connect()).collect();
     for (number, peer) in crowd.iter_mut().enumerate() {
         peer.call("Dismiss", json!({ "task": number }));
     }
-    bench.serve();
-    assert_eq!(bench.server.connections(), CROWD);
+    test.serve();
+    assert_eq!(test.server.connections(), CROWD);
     for round in 0..2 {
         for (number, peer) in crowd.iter_mut().enumerate() {
             assert_eq!(
-                peer.hear(),
+                peer.replies(),
                 [json!({ "parameters": {} })],
                 "round {round}, {number}"
             );
             peer.call("Dismiss", json!({ "task": number }));
         }
-        bench.serve();
+        test.serve();
     }
-    assert_eq!(bench.echo.dismissed.len(), 3 * CROWD);
+    assert_eq!(test.echo.dismissed.len(), 3 * CROWD);
     drop(crowd);
-    bench.serve();
-    assert_eq!(bench.server.connections(), 0);
-    bench.pass(Span::from_s(100));
+    test.serve();
+    assert_eq!(test.server.connections(), 0);
+    test.advance(Span::from_s(100));
 }
 
 /// Whoever sends descriptors along does not use up ours.
-fn descriptors_that_are_sent_are_closed(bench: &mut Bench) {
-    let mut peer = bench.connect();
+fn descriptors_that_are_sent_are_closed(test: &mut TestServer) {
+    let mut peer = test.connect();
     let file = std::fs::File::open("/dev/null").unwrap();
     for _ in 0..20 {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -112,75 +112,75 @@ fn descriptors_that_are_sent_are_closed(bench: &mut Bench) {
         assert_eq!(said, Ok(bytes.len()));
     }
     let before = descriptors();
-    bench.serve();
-    assert_eq!(peer.hear().len(), 20);
+    test.serve();
+    assert_eq!(peer.replies().len(), 20);
     assert_eq!(descriptors(), before + 1, "the connection");
     drop(peer);
-    bench.serve();
+    test.serve();
 }
 
 /// Peers that end in every way.
-fn coming_and_going_leaves_nothing(bench: &mut Bench) {
+fn coming_and_going_leaves_nothing(test: &mut TestServer) {
     let seed = 1;
     let mut stream = RandomStream::new(seed, 4, 0);
     for step in 0..1_000 {
-        let mut peer = bench.connect();
+        let mut peer = test.connect();
         match stream.below(6) {
             0 => {}
-            1 => peer.say(b"nonsense\0"),
-            2 => peer.say(&message("GetRecord", json!({ "seconds": 400_000 }))),
-            3 => peer.say(&message("Observe", json!({}))),
-            4 => peer.say(&message("Observe", json!({})).repeat(3)[..100]),
+            1 => peer.send(b"nonsense\0"),
+            2 => peer.send(&message("GetRecord", json!({ "seconds": 400_000 }))),
+            3 => peer.send(&message("Observe", json!({}))),
+            4 => peer.send(&message("Observe", json!({})).repeat(3)[..100]),
             _ => peer.stream.shutdown(std::net::Shutdown::Both).unwrap(),
         }
         if stream.below(2) == 0 {
-            bench.serve();
+            test.serve();
         }
         if stream.below(2) == 0 {
-            peer.hear();
+            peer.replies();
         }
         drop(peer);
         if stream.below(10) == 0 {
-            bench.pass(Span::from_s(1));
-            assert_eq!(bench.server.connections(), 0, "seed {seed}, step {step}");
+            test.advance(Span::from_s(1));
+            assert_eq!(test.server.connections(), 0, "seed {seed}, step {step}");
         }
     }
-    bench.pass(Span::from_s(100));
-    assert_eq!(bench.server.connections(), 0);
-    assert_eq!(bench.server.wake_at(), Instant::NEVER);
+    test.advance(Span::from_s(100));
+    assert_eq!(test.server.connections(), 0);
+    assert_eq!(test.server.wake_at(), Instant::NEVER);
 }
 
 /// Whoever comes while there are no descriptors waits, and the server does not try all the time.
-fn without_descriptors_the_server_waits(bench: &mut Bench) {
-    let mut first = bench.connect();
-    bench.serve();
-    let mut peers: Vec<Talker> = (0..10).map(|_| bench.connect()).collect();
+fn without_descriptors_the_server_waits(test: &mut TestServer) {
+    let mut first = test.connect();
+    test.serve();
+    let mut peers: Vec<TestClient> = (0..10).map(|_| test.connect()).collect();
     // The limit is on their numbers: whatever is free below it is used up but for four.
     allow(descriptors() as u64 + 50);
     let null = || std::fs::File::open("/dev/null").ok();
     let mut used_up: Vec<_> = std::iter::from_fn(null).collect();
     used_up.truncate(used_up.len() - 4);
-    bench.serve();
-    assert_eq!(bench.server.connections(), 5);
-    assert_eq!(bench.server.counters().shut, 1);
-    assert!(!bench.has_work(), "although somebody waits");
+    test.serve();
+    assert_eq!(test.server.connections(), 5);
+    assert_eq!(test.server.counters().accept_failures, 1);
+    assert!(!test.has_work(), "although somebody waits");
     first.call("Observe", json!({}));
-    bench.serve();
-    assert_eq!(first.hear().len(), 1, "whoever is in is served");
-    bench.pass(Span::from_ms(100));
-    assert_eq!(bench.server.counters().shut, 2);
+    test.serve();
+    assert_eq!(first.replies().len(), 1, "whoever is in is served");
+    test.advance(Span::from_ms(100));
+    assert_eq!(test.server.counters().accept_failures, 2);
     drop(used_up);
-    assert!(!bench.has_work());
-    bench.pass(Span::from_ms(100));
-    assert_eq!(bench.server.connections(), 11);
+    assert!(!test.has_work());
+    test.advance(Span::from_ms(100));
+    assert_eq!(test.server.connections(), 11);
     for peer in &mut peers {
         peer.call("Observe", json!({}));
     }
-    bench.serve();
+    test.serve();
     for peer in &mut peers {
-        assert_eq!(peer.hear().len(), 1);
+        assert_eq!(peer.replies().len(), 1);
     }
     assert!(!first.is_closed());
     drop((first, peers));
-    bench.serve();
+    test.serve();
 }

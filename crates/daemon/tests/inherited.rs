@@ -3,15 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "socket/echo.rs"]
-mod echo;
+#[path = "socket/echo_service.rs"]
+mod echo_service;
 
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shiftwork_client::Client;
-use shiftwork_daemon::socket::{Limits, Server};
+use shiftwork_daemon::socket::{Server, SocketLimits};
 use shiftwork_model::Instant;
 
 /// What systemd does, done by a shell: the socket becomes descriptor 3, and the number of the process
@@ -20,8 +20,8 @@ const AS_SYSTEMD: &str = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec
 
 /// Serves whoever comes until they have left.
 fn serve_as_agent() {
-    let mut server = Server::inherited(Limits::default()).unwrap().unwrap();
-    let mut echo = echo::Echo::default();
+    let mut server = Server::inherited(SocketLimits::default()).unwrap().unwrap();
+    let mut echo = echo_service::EchoService::default();
     let patience = Timespec {
         tv_sec: 60,
         tv_nsec: 0,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::agent::{methods, with_agent};
 use crate::built::{Installed, has, said};
+use crate::daemon::{methods, with_daemon};
 
 #[test]
 fn the_library_keeps_what_the_header_says() {
@@ -13,12 +13,12 @@ fn the_library_keeps_what_the_header_says() {
     let library = Installed::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/boundary.c");
     let program = library.link(&source);
-    let (asked, output) = with_agent(|agent| library.run(&program, Some(agent)));
+    let (calls, output) = with_daemon(|daemon| library.run(&program, Some(daemon)));
     // It says itself what does not hold.
     assert!(output.status.success(), "{}", said(&output));
     let expected = [
         "Admit", "Admit!", "Change", "Change!", "Dismiss", // the first thread
         "Admit", "Admit", "Dismiss", "Dismiss", // again, and beside it the other
     ];
-    assert_eq!(methods(&asked), expected);
+    assert_eq!(methods(&calls), expected);
 }

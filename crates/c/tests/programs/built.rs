@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::agent::Agent;
+use crate::daemon::TestDaemon;
 
 /// What C compilers are asked to find fault with.
 pub const STRICT: [&str; 5] = ["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
@@ -85,18 +85,18 @@ impl Installed {
     }
 
     /// Runs a program that finds this library and this agent.
-    pub fn run(&self, program: &Path, agent: Option<&Agent>) -> Output {
-        self.run_by(Command::new(program), agent)
+    pub fn run(&self, program: &Path, daemon: Option<&TestDaemon>) -> Output {
+        self.run_by(Command::new(program), daemon)
     }
 
     /// The same, by a command that runs it.
-    pub fn run_by(&self, mut command: Command, agent: Option<&Agent>) -> Output {
+    pub fn run_by(&self, mut command: Command, daemon: Option<&TestDaemon>) -> Output {
         let nowhere = self.prefix().join("no-agent.sock");
         command
             .env("LD_LIBRARY_PATH", self.prefix().join("lib"))
             .env(
                 "SHIFTWORK_SOCKET",
-                agent.map_or(nowhere.as_path(), Agent::socket),
+                daemon.map_or(nowhere.as_path(), TestDaemon::socket),
             )
             .output()
             .unwrap()

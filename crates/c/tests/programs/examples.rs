@@ -6,15 +6,15 @@ use std::process::{Command, Output};
 use shiftwork_client::{Call, Reservation};
 use shiftwork_model::Span;
 
-use crate::agent::{Agent, Asked, methods, with_agent};
 use crate::built::{Installed, has, root, said};
+use crate::daemon::{ReceivedCall, TestDaemon, methods, with_daemon};
 
 fn source(name: &str) -> PathBuf {
     root().join("examples/programs").join(name)
 }
 
 /// What programs are expected to do, whichever language they are in.
-fn check(run: &dyn Fn(Option<&Agent>) -> Output) {
+fn check(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
     it_does_its_jobs(run);
     it_goes_on_where_a_change_is_refused(run);
     it_says_why_it_is_refused(run);
@@ -28,12 +28,12 @@ fn check(run: &dyn Fn(Option<&Agent>) -> Output) {
     );
 }
 
-fn it_does_its_jobs(run: &dyn Fn(Option<&Agent>) -> Output) {
-    let (asked, output) = with_agent(|agent| run(Some(agent)));
+fn it_does_its_jobs(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
+    let (calls, output) = with_daemon(|daemon| run(Some(daemon)));
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).starts_with("guarantee: bounded-tardiness\nskipped releases: "));
-    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
-    let [admit, change, _] = &asked[..] else {
+    assert_eq!(methods(&calls), ["Admit", "Change", "Dismiss"]);
+    let [admit, change, _] = &calls[..] else {
         unreachable!("these are three");
     };
     assert_eq!(costs(admit), Span::from_ms(2));
@@ -46,7 +46,7 @@ fn it_does_its_jobs(run: &dyn Fn(Option<&Agent>) -> Output) {
     assert_eq!(admit.reservation.period, Span::from_ms(10));
 }
 
-fn costs(asked: &Asked) -> Span {
+fn costs(asked: &ReceivedCall) -> Span {
     let reservation: &Reservation = match &asked.call {
         Call::Admit(admit) => &admit.reservation,
         Call::Change(change) => &change.reservation,
@@ -55,10 +55,10 @@ fn costs(asked: &Asked) -> Span {
     reservation.cost
 }
 
-fn it_goes_on_where_a_change_is_refused(run: &dyn Fn(Option<&Agent>) -> Output) {
-    let (asked, output) = with_agent(|agent| {
-        let _other = agent.occupy(Span::from_ms(7));
-        run(Some(agent))
+fn it_goes_on_where_a_change_is_refused(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
+    let (calls, output) = with_daemon(|daemon| {
+        let _other = daemon.occupy(Span::from_ms(7));
+        run(Some(daemon))
     });
     assert!(output.status.success(), "{}", said(&output));
     assert!(
@@ -69,15 +69,15 @@ fn it_goes_on_where_a_change_is_refused(run: &dyn Fn(Option<&Agent>) -> Output) 
         said(&output)
     );
     assert_eq!(
-        methods(&asked),
+        methods(&calls),
         ["Admit", "Admit", "Change!", "Dismiss", "Dismiss"]
     );
 }
 
-fn it_says_why_it_is_refused(run: &dyn Fn(Option<&Agent>) -> Output) {
-    let (asked, output) = with_agent(|agent| {
-        let _other = agent.occupy(Span::from_ms(9));
-        run(Some(agent))
+fn it_says_why_it_is_refused(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
+    let (calls, output) = with_daemon(|daemon| {
+        let _other = daemon.occupy(Span::from_ms(9));
+        run(Some(daemon))
     });
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(
@@ -87,7 +87,7 @@ fn it_says_why_it_is_refused(run: &dyn Fn(Option<&Agent>) -> Output) {
         "{}",
         said(&output)
     );
-    assert_eq!(methods(&asked), ["Admit", "Admit!", "Dismiss"]);
+    assert_eq!(methods(&calls), ["Admit", "Admit!", "Dismiss"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn in_c() {
     }
     let library = Installed::new();
     let program = library.link(&source("control.c"));
-    check(&|agent| library.run(&program, agent));
+    check(&|daemon| library.run(&program, daemon));
 }
 
 #[path = "../../../../examples/programs/control.rs"]
@@ -113,12 +113,15 @@ fn in_rust() {
         std::process::exit(0);
     }
     let test = std::env::current_exe().unwrap();
-    check(&|agent| {
+    check(&|daemon| {
         let nowhere = Path::new("/nowhere/agent.sock");
         let mut output = Command::new(&test)
             .args(["--exact", "examples::in_rust", "--nocapture", "--quiet"])
             .env(PLAYS, "control.rs")
-            .env("SHIFTWORK_SOCKET", agent.map_or(nowhere, Agent::socket))
+            .env(
+                "SHIFTWORK_SOCKET",
+                daemon.map_or(nowhere, TestDaemon::socket),
+            )
             .output()
             .unwrap();
         // What the test says of itself comes first.

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::agent::{methods, with_agent};
 use crate::built::{Installed, STRICT, has, library_folder, root, said};
+use crate::daemon::{methods, with_daemon};
 
 #[test]
 fn only_its_own_names_are_seen() {
@@ -55,9 +55,9 @@ fn pkg_config_says_how_to_link_and_programs_ask_for_the_version_of_the_interface
     );
     // The name without a version is for the compiler alone.
     fs::remove_file(folder.join("libshiftwork.so")).unwrap();
-    let (asked, output) = with_agent(|agent| library.run(&program, Some(agent)));
+    let (calls, output) = with_daemon(|daemon| library.run(&program, Some(daemon)));
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
+    assert_eq!(methods(&calls), ["Admit", "Change", "Dismiss"]);
     fs::remove_file(folder.join("libshiftwork.so.0")).unwrap();
     let output = library.run(&program, None);
     assert!(
@@ -80,9 +80,9 @@ fn valgrind_finds_nothing() {
     valgrind
         .args(["--quiet", "--error-exitcode=9", "--leak-check=full"])
         .arg(program);
-    let (asked, output) = with_agent(|agent| library.run_by(valgrind, Some(agent)));
+    let (calls, output) = with_daemon(|daemon| library.run_by(valgrind, Some(daemon)));
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
+    assert_eq!(methods(&calls), ["Admit", "Change", "Dismiss"]);
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn it_can_be_linked_into_a_program() {
         [archive, "-lpthread", "-ldl", "-lm"],
     );
     fs::remove_dir_all(library.prefix().join("lib")).unwrap();
-    let (asked, output) = with_agent(|agent| library.run(&program, Some(agent)));
+    let (calls, output) = with_daemon(|daemon| library.run(&program, Some(daemon)));
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(methods(&asked), ["Admit", "Change", "Dismiss"]);
+    assert_eq!(methods(&calls), ["Admit", "Change", "Dismiss"]);
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod agent;
 mod boundary;
 mod built;
+mod daemon;
 mod documents;
 mod examples;
 mod installed;

@@ -12,7 +12,7 @@ use shiftwork_taskset::positive_span;
 /// for reservations by `shiftwork exec`. SIGHUP makes it read its configuration again. Who has a reservation keeps it over a
 /// restart.
 #[derive(Debug, Args)]
-pub struct AgentArgs {
+pub struct DaemonArgs {
     /// Configuration file; default: /etc/shiftwork/agent.toml, if there is one.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -9,8 +9,8 @@ use shiftwork_client::{Inbox, Reaction, TooLong};
 use shiftwork_live::PeerCredentials;
 use shiftwork_model::Instant;
 
-use super::limits::Limits;
 use super::peer::Peer;
+use super::rate_limits::SocketLimits;
 
 /// How many bytes of answers may be unread before the next call is taken. One answer may be longer: it
 /// is the only one then.
@@ -18,11 +18,11 @@ const UNREAD_BEFORE_NEXT: usize = 64 << 10;
 
 /// What has taken too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(super) enum Timeout {
     /// The message that comes in.
     Message,
     /// The peer, to take its answers.
-    Answer,
+    Reply,
 }
 
 /// A connection, from being let in to being closed.
@@ -39,21 +39,21 @@ pub(super) struct Connection {
     /// How much of `outbox` is gone.
     sent: usize,
     /// Since when nothing of `outbox` went.
-    unmoved_since: Option<Instant>,
+    send_blocked_since: Option<Instant>,
     /// Until when nothing is heard.
-    rests_until: Option<Instant>,
+    paused_until: Option<Instant>,
     /// Nothing comes in any more: the peer has said all, or is not heard any more.
-    ended: bool,
+    input_closed: bool,
     /// The peer cannot be reached, or may not any more.
-    gone: bool,
+    broken: bool,
     /// What the server waits for.
-    watched: EventFlags,
+    interest: EventFlags,
     /// Whether it waits for its turn; the server keeps this up to date.
     pub(super) queued: bool,
     /// How many unread bytes the server has charged its user; it keeps this up to date.
     pub(super) charged: usize,
     /// When the server looks at it next whatever happens; it keeps this up to date.
-    pub(super) due: Option<Instant>,
+    pub(super) timer: Option<Instant>,
 }
 
 impl Connection {
@@ -61,7 +61,7 @@ impl Connection {
         socket: OwnedFd,
         credentials: PeerCredentials,
         group: String,
-        limits: &Limits,
+        limits: &SocketLimits,
     ) -> Self {
         Self {
             socket,
@@ -71,14 +71,14 @@ impl Connection {
             unfinished_since: None,
             outbox: Vec::new(),
             sent: 0,
-            unmoved_since: None,
-            rests_until: None,
-            ended: false,
-            gone: false,
-            watched: EventFlags::empty(),
+            send_blocked_since: None,
+            paused_until: None,
+            input_closed: false,
+            broken: false,
+            interest: EventFlags::empty(),
             queued: false,
             charged: 0,
-            due: None,
+            timer: None,
         }
     }
 
@@ -107,14 +107,14 @@ impl Connection {
     pub(super) fn receive(&mut self, now: Instant) {
         let mut piece = [0; 16 << 10];
         match recv(&self.socket, &mut piece, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => self.ended = true,
+            Ok((0, _)) => self.input_closed = true,
             Ok((length, _)) => {
                 self.inbox.push(&piece[..length]);
                 self.note_unfinished(now);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             // What it sent before it broke has been read.
-            Err(_) => self.ended = true,
+            Err(_) => self.input_closed = true,
         }
     }
 
@@ -125,7 +125,7 @@ impl Connection {
     pub(super) fn next_message(
         &mut self,
         now: Instant,
-        limits: &Limits,
+        limits: &SocketLimits,
     ) -> Result<Option<Vec<u8>>, TooLong> {
         if !self.may_be_answered(now) {
             return Ok(None);
@@ -148,41 +148,41 @@ impl Connection {
     }
 
     /// Does what follows from a message: its reply goes out as soon as the peer takes it.
-    pub(super) fn take(&mut self, reaction: Reaction, now: Instant) {
+    pub(super) fn apply(&mut self, reaction: Reaction, now: Instant) {
         if let Some(reply) = reaction.reply {
             if self.outbox.is_empty() {
                 self.outbox = reply;
             } else {
                 self.outbox.extend_from_slice(&reply);
             }
-            self.unmoved_since.get_or_insert(now);
+            self.send_blocked_since.get_or_insert(now);
             self.send(now);
         }
         if reaction.ends {
-            self.end();
+            self.close_input();
         }
     }
 
     /// Sends what the peer takes.
     pub(super) fn send(&mut self, now: Instant) {
-        while self.unread() > 0 && !self.gone {
+        while self.unread() > 0 && !self.broken {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match send(&self.socket, &self.outbox[self.sent..], flags) {
                 Ok(length) => {
                     self.sent += length;
-                    self.unmoved_since = Some(now);
+                    self.send_blocked_since = Some(now);
                 }
                 Err(Errno::INTR) => {}
                 // The kernel is out of memory for this: later, as if the peer were slow.
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return,
-                Err(_) => self.gone = true,
+                Err(_) => self.broken = true,
             }
         }
         if self.unread() == 0 {
             // Connections keep no memory for what they may want later.
             self.outbox = Vec::new();
             self.sent = 0;
-            self.unmoved_since = None;
+            self.send_blocked_since = None;
         } else if self.sent > self.unread() {
             // Each byte moves once at most for each that went.
             self.outbox.drain(..self.sent);
@@ -191,18 +191,18 @@ impl Connection {
     }
 
     /// Nothing is heard until then.
-    pub(super) fn rest(&mut self, until: Instant) {
-        self.rests_until = Some(until);
+    pub(super) fn pause(&mut self, until: Instant) {
+        self.paused_until = Some(until);
     }
 
     /// Nothing is sent any more, whatever the peer missed.
-    pub(super) fn cut(&mut self) {
-        self.gone = true;
+    pub(super) fn abort(&mut self) {
+        self.broken = true;
     }
 
     /// Nothing is heard any more, and what came in is forgotten; what has to go out goes.
-    fn end(&mut self) {
-        self.ended = true;
+    fn close_input(&mut self) {
+        self.input_closed = true;
         self.inbox = Inbox::new(0);
         self.unfinished_since = None;
     }
@@ -213,64 +213,68 @@ impl Connection {
     }
 
     fn may_be_answered(&self, now: Instant) -> bool {
-        let rests = self.rests_until.is_some_and(|until| until > now);
-        !rests && !self.gone && self.unread() < UNREAD_BEFORE_NEXT
+        let paused = self.paused_until.is_some_and(|until| until > now);
+        !paused && !self.broken && self.unread() < UNREAD_BEFORE_NEXT
     }
 
     /// What the server has to wait for. Nothing is read while there is a message to answer, so that
     /// what is kept is one message and one piece at most.
-    pub(super) fn wants(&self, now: Instant) -> EventFlags {
+    pub(super) fn wanted_interest(&self, now: Instant) -> EventFlags {
         let mut wants = EventFlags::empty();
-        let hears = !self.ended && !self.inbox.has_message() && self.may_be_answered(now);
+        let hears = !self.input_closed && !self.inbox.has_message() && self.may_be_answered(now);
         wants.set(EventFlags::IN, hears);
         wants.set(EventFlags::OUT, self.unread() > 0);
         wants
     }
 
     /// What the server waits for now.
-    pub(super) fn watched(&self) -> EventFlags {
-        self.watched
+    pub(super) fn interest(&self) -> EventFlags {
+        self.interest
     }
 
     /// The server waits for this from now on.
-    pub(super) fn set_watched(&mut self, watched: EventFlags, now: Instant) {
-        if (watched - self.watched).contains(EventFlags::IN) {
+    pub(super) fn set_interest(&mut self, interest: EventFlags, now: Instant) {
+        if (interest - self.interest).contains(EventFlags::IN) {
             // Whoever was not heard has the whole time to go on.
             self.unfinished_since = self.unfinished_since.map(|_| now);
         }
-        self.watched = watched;
+        self.interest = interest;
     }
 
     /// Whether it has to be closed.
     pub(super) fn is_over(&self) -> bool {
-        self.gone || self.ended && !self.inbox.has_message() && self.unread() == 0
+        self.broken || self.input_closed && !self.inbox.has_message() && self.unread() == 0
     }
 
     /// When it has to be looked at whatever happens.
-    pub(super) fn due_at(&self, limits: &Limits) -> Option<Instant> {
-        let unfinished = self.unfinished_since.map(|since| since + limits.unfinished);
-        let unmoved = self.unmoved_since.map(|since| since + limits.unmoved);
-        [unfinished, unmoved, self.rests_until]
+    pub(super) fn next_timeout(&self, limits: &SocketLimits) -> Option<Instant> {
+        let unfinished = self
+            .unfinished_since
+            .map(|since| since + limits.message_timeout);
+        let send = self
+            .send_blocked_since
+            .map(|since| since + limits.send_timeout);
+        [unfinished, send, self.paused_until]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// What has taken too long by now. Resting ends by itself.
-    pub(super) fn expire(&mut self, now: Instant, limits: &Limits) -> Option<Overdue> {
-        self.rests_until = self.rests_until.filter(|&until| until > now);
+    pub(super) fn expire(&mut self, now: Instant, limits: &SocketLimits) -> Option<Timeout> {
+        self.paused_until = self.paused_until.filter(|&until| until > now);
         let past = |since: Option<Instant>, span| since.is_some_and(|since| since + span <= now);
-        if past(self.unmoved_since, limits.unmoved) {
+        if past(self.send_blocked_since, limits.send_timeout) {
             // The kernel tells of room once most of its buffer is free: a slow reader may have made some.
             self.send(now);
         }
-        if past(self.unmoved_since, limits.unmoved) {
-            return Some(Overdue::Answer);
+        if past(self.send_blocked_since, limits.send_timeout) {
+            return Some(Timeout::Reply);
         }
-        if !self.watched.contains(EventFlags::IN) {
+        if !self.interest.contains(EventFlags::IN) {
             // The rest of the message may be there, and was not looked at.
             self.unfinished_since = self.unfinished_since.map(|_| now);
         }
-        past(self.unfinished_since, limits.unfinished).then_some(Overdue::Message)
+        past(self.unfinished_since, limits.message_timeout).then_some(Timeout::Message)
     }
 }

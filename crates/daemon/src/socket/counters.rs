@@ -4,17 +4,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Connections that were let in.
-    pub entered: u64,
+    pub accepted: u64,
     /// Connections that were not, because their user had too many.
-    pub turned_away: u64,
+    pub rejected: u64,
     /// How often nobody could be let in for want of descriptors or memory.
-    pub shut: u64,
+    pub accept_failures: u64,
     /// Messages that were answered, or wanted no answer.
     pub calls: u64,
     /// Those of them that were refused because their user asked too much.
     pub exhausted: u64,
     /// Connections that ended because of what they sent, or how long it took.
-    pub ended: u64,
+    pub closed: u64,
     /// Connections that were cut because they did not take their answers.
-    pub cut: u64,
+    pub aborted: u64,
 }

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use shiftwork_client::Error;
 use shiftwork_model::Instant;
 
-use super::limits::{Bucket, Limits};
-use super::users::{ROOT, too_fast};
-use crate::threads::group_of;
+use super::rate_limits::{SocketLimits, TokenBucket};
+use super::users::{ROOT, rate_exceeded};
+use crate::threads::cgroup_of;
 
-/// All whose group cannot be told are in this one.
+/// All whose group cannot be found are in this one.
 const UNKNOWN: &str = "unknown";
 
 /// The control group of a process that connects, as it is now; `None`: nobody here can tell the process.
-pub(super) fn of_peer(process: Option<u32>) -> String {
-    let told = process.and_then(group_of);
-    told.unwrap_or_else(|| UNKNOWN.to_owned())
+pub(super) fn cgroup_of_peer(process: Option<u32>) -> String {
+    let found = process.and_then(cgroup_of);
+    found.unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
 /// The tokens of all control groups. Nothing is kept of those that have them all.
 #[derive(Debug, Default)]
-pub(super) struct Groups(BTreeMap<String, Bucket>);
+pub(super) struct Groups(BTreeMap<String, TokenBucket>);
 
 impl Groups {
     /// Somebody of the group connects or calls. Root is not counted, and never locked out.
@@ -32,15 +32,15 @@ impl Groups {
         group: &str,
         user: u32,
         now: Instant,
-        limits: &Limits,
+        limits: &SocketLimits,
     ) -> Result<(), Error> {
         if user == ROOT {
             return Ok(());
         }
-        let mut bucket = self.0.get(group).copied().unwrap_or(Bucket::FULL);
-        if !bucket.take(now, limits.pace_of_cgroup) {
+        let mut bucket = self.0.get(group).copied().unwrap_or(TokenBucket::FULL);
+        if !bucket.take(now, limits.cgroup_rate) {
             let who = format!("control group {group}");
-            return Err(too_fast(&who, limits.pace_of_cgroup));
+            return Err(rate_exceeded(&who, limits.cgroup_rate));
         }
         match self.0.get_mut(group) {
             Some(kept) => *kept = bucket,
@@ -58,16 +58,16 @@ mod tests {
     use shiftwork_model::Span;
 
     use super::*;
-    use crate::socket::limits::Pace;
+    use crate::socket::rate_limits::RateLimit;
 
     #[test]
     fn whoever_is_in_a_group_shares_its_pace_and_root_does_not() {
-        let limits = Limits {
-            pace_of_cgroup: Pace {
+        let limits = SocketLimits {
+            cgroup_rate: RateLimit {
                 interval: Span::from_ns(10),
                 burst: 5,
             },
-            ..Limits::default()
+            ..SocketLimits::default()
         };
         let mut groups = Groups::default();
         let at = Instant::from_ns(1_000);
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_process_has_a_group() {
-        assert!(of_peer(Some(std::process::id())).starts_with('/'));
-        assert_eq!(of_peer(None), UNKNOWN);
-        assert_eq!(of_peer(Some(4_194_304)), UNKNOWN);
+        assert!(cgroup_of_peer(Some(std::process::id())).starts_with('/'));
+        assert_eq!(cgroup_of_peer(None), UNKNOWN);
+        assert_eq!(cgroup_of_peer(Some(4_194_304)), UNKNOWN);
     }
 }

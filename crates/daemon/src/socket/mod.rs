@@ -10,18 +10,20 @@
 mod bind_error;
 mod connection;
 mod counters;
+mod epoll;
+mod fair_queue;
 mod groups;
-mod limits;
 mod listener;
 mod peer;
+mod rate_limits;
 mod server;
-mod turns;
 mod users;
-mod watch;
 
 pub use bind_error::BindError;
 pub use counters::Counters;
-pub use limits::{Bucket, CALLS_OF_CGROUP, CALLS_OF_USER, Limits, Pace, has_room};
 pub use listener::Access;
 pub use peer::{Peer, Service};
+pub use rate_limits::{
+    CGROUP_CALLS_PER_SECOND, RateLimit, SocketLimits, TokenBucket, USER_CALLS_PER_SECOND, has_room,
+};
 pub use server::Server;

@@ -12,15 +12,15 @@ use shiftwork_live::peer_credentials;
 use shiftwork_model::Instant;
 
 use super::bind_error::BindError;
-use super::connection::{Connection, Overdue};
+use super::connection::{Connection, Timeout};
 use super::counters::Counters;
-use super::groups::{Groups, of_peer};
-use super::limits::{Limits, Pace};
+use super::epoll::{Epoll, NO_EVENTS};
+use super::fair_queue::FairQueue;
+use super::groups::{Groups, cgroup_of_peer};
 use super::listener::{Access, Listener};
 use super::peer::Service;
-use super::turns::Turns;
+use super::rate_limits::{RateLimit, SocketLimits};
 use super::users::Users;
-use super::watch::{NOTHING, Watch};
 
 /// What the kernel says when it speaks of the listener; connections count from 1.
 const LISTENER: u64 = 0;
@@ -29,21 +29,21 @@ const LISTENER: u64 = 0;
 /// ([`AsFd`]) to be readable, or for [`Self::wake_at`], and then calls [`Self::serve`].
 ///
 /// Each connection is in at most one queue of `turns` (`queued`), has one entry of `timers` (`due`), and
-/// is watched by the kernel for what it wants (`watched`); `settle` makes that so.
+/// is watched by the kernel for what it wants (`watched`); `update` makes that so.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
-    watch: Watch,
-    limits: Limits,
+    epoll: Epoll,
+    limits: SocketLimits,
     connections: BTreeMap<u64, Connection>,
     /// The number of the last that was let in.
     last: u64,
     users: Users,
     groups: Groups,
-    turns: Turns,
+    queue: FairQueue,
     timers: BTreeSet<(Instant, u64)>,
     /// When the listener is watched again, while it is not.
-    opens_at: Option<Instant>,
+    accept_resumes_at: Option<Instant>,
     counters: Counters,
 }
 
@@ -52,7 +52,7 @@ impl Server {
     ///
     /// # Errors
     /// If an agent listens there already, or the system does not let us.
-    pub fn bind(path: &Path, access: Access, limits: Limits) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, access: Access, limits: SocketLimits) -> Result<Self, BindError> {
         Self::new(Listener::bind(path, access)?, limits).map_err(|error| BindError::System {
             what: "watch",
             path: path.into(),
@@ -64,7 +64,7 @@ impl Server {
     ///
     /// # Errors
     /// If what systemd handed over is no such socket.
-    pub fn inherited(limits: Limits) -> Result<Option<Self>, BindError> {
+    pub fn inherited(limits: SocketLimits) -> Result<Option<Self>, BindError> {
         let Some(listener) = Listener::inherited()? else {
             return Ok(None);
         };
@@ -73,20 +73,20 @@ impl Server {
             .map_err(|error| BindError::Inherited { error })
     }
 
-    fn new(listener: Listener, limits: Limits) -> io::Result<Self> {
-        let watch = Watch::new()?;
-        watch.change(listener.socket(), LISTENER, NOTHING, EventFlags::IN)?;
+    fn new(listener: Listener, limits: SocketLimits) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.change(listener.socket(), LISTENER, NO_EVENTS, EventFlags::IN)?;
         Ok(Self {
             listener,
-            watch,
+            epoll,
             limits,
             connections: BTreeMap::new(),
             last: LISTENER,
             users: Users::default(),
             groups: Groups::default(),
-            turns: Turns::default(),
+            queue: FairQueue::default(),
             timers: BTreeSet::new(),
-            opens_at: None,
+            accept_resumes_at: None,
             counters: Counters::default(),
         })
     }
@@ -97,9 +97,9 @@ impl Server {
     }
 
     /// How many calls each user, and each control group, may make from now on.
-    pub const fn set_paces(&mut self, of_user: Pace, of_cgroup: Pace) {
-        self.limits.pace = of_user;
-        self.limits.pace_of_cgroup = of_cgroup;
+    pub const fn set_rates(&mut self, user_rate: RateLimit, cgroup_rate: RateLimit) {
+        self.limits.user_rate = user_rate;
+        self.limits.cgroup_rate = cgroup_rate;
     }
 
     /// How many connections there are.
@@ -110,11 +110,11 @@ impl Server {
     /// When to call [`Self::serve`] even if the descriptor is not readable: [`Instant::ZERO`] is at once,
     /// [`Instant::NEVER`] not at all.
     pub fn wake_at(&self) -> Instant {
-        if !self.turns.is_empty() {
+        if !self.queue.is_empty() {
             return Instant::ZERO;
         }
         let timer = self.timers.first().map(|&(at, _)| at);
-        [timer, self.opens_at]
+        [timer, self.accept_resumes_at]
             .into_iter()
             .flatten()
             .min()
@@ -129,42 +129,42 @@ impl Server {
     /// time.
     ///
     /// # Cost
-    /// At most `limits.turn` calls, as many pieces of messages, and as many connections let in.
+    /// At most `limits.batch` calls, as many pieces of messages, and as many connections let in.
     pub fn serve(&mut self, now: Instant, service: &mut dyn Service) -> io::Result<()> {
-        self.open(now);
+        self.resume_accepting(now);
         self.expire(now);
-        for (number, happened) in self.watch.look(self.limits.turn)? {
+        for (number, happened) in self.epoll.poll(self.limits.batch)? {
             match number {
-                LISTENER => self.let_in(now),
-                _ => self.move_bytes(number, happened, now),
+                LISTENER => self.accept_pending(now),
+                _ => self.transfer(number, happened, now),
             }
         }
-        for _ in 0..self.limits.turn {
-            let Some(number) = self.turns.pop() else {
+        for _ in 0..self.limits.batch {
+            let Some(number) = self.queue.pop() else {
                 break;
             };
-            self.answer(number, now, service);
+            self.answer_next(number, now, service);
         }
         Ok(())
     }
 
     /// Lets in who waits.
-    fn let_in(&mut self, now: Instant) {
-        for _ in 0..self.limits.turn {
+    fn accept_pending(&mut self, now: Instant) {
+        for _ in 0..self.limits.batch {
             match self.listener.accept() {
-                Ok(Some(socket)) => self.enter(socket, now),
+                Ok(Some(socket)) => self.add_connection(socket, now),
                 Ok(None) => return,
                 // The listener stays readable: whoever went on watching it would do nothing else.
                 Err(_) => {
                     let socket = self.listener.socket();
                     if self
-                        .watch
-                        .change(socket, LISTENER, EventFlags::IN, NOTHING)
+                        .epoll
+                        .change(socket, LISTENER, EventFlags::IN, NO_EVENTS)
                         .is_ok()
                     {
-                        self.opens_at = Some(now + self.limits.shut);
+                        self.accept_resumes_at = Some(now + self.limits.accept_backoff);
                     }
-                    self.counters.shut += 1;
+                    self.counters.accept_failures += 1;
                     return;
                 }
             }
@@ -172,53 +172,55 @@ impl Server {
     }
 
     /// Watches the listener again once that may help.
-    fn open(&mut self, now: Instant) {
-        if self.opens_at.is_none_or(|at| at > now) {
+    fn resume_accepting(&mut self, now: Instant) {
+        if self.accept_resumes_at.is_none_or(|at| at > now) {
             return;
         }
         let socket = self.listener.socket();
-        let watched = self.watch.change(socket, LISTENER, NOTHING, EventFlags::IN);
-        self.opens_at = watched.err().map(|_| now + self.limits.shut);
+        let watched = self
+            .epoll
+            .change(socket, LISTENER, NO_EVENTS, EventFlags::IN);
+        self.accept_resumes_at = watched.err().map(|_| now + self.limits.accept_backoff);
     }
 
-    fn enter(&mut self, socket: OwnedFd, now: Instant) {
+    fn add_connection(&mut self, socket: OwnedFd, now: Instant) {
         let Ok(credentials) = peer_credentials(&socket) else {
             return;
         };
-        let group = of_peer(credentials.process);
+        let group = cgroup_of_peer(credentials.process);
         let user = credentials.user;
         // The group comes first: what it is refused takes nothing from its user's other groups.
         let permitted = self.groups.call(&group, user, now, &self.limits);
-        let entered = permitted.and_then(|()| self.users.enter(user, now, &self.limits));
+        let entered = permitted.and_then(|()| self.users.connect(user, now, &self.limits));
         if let Err(error) = entered {
-            self.counters.turned_away += 1;
-            turn_away(&socket, &error);
+            self.counters.rejected += 1;
+            reject(&socket, &error);
             return;
         }
-        self.counters.entered += 1;
+        self.counters.accepted += 1;
         self.last += 1;
         let connection = Connection::new(socket, credentials, group, &self.limits);
         self.connections.insert(self.last, connection);
-        self.settle(self.last, now);
+        self.update(self.last, now);
     }
 
-    fn move_bytes(&mut self, number: u64, happened: EventFlags, now: Instant) {
+    fn transfer(&mut self, number: u64, happened: EventFlags, now: Instant) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
         let broke = happened.intersects(EventFlags::HUP | EventFlags::ERR);
-        let wanted = connection.watched();
+        let wanted = connection.interest();
         if wanted.contains(EventFlags::IN) && (broke || happened.contains(EventFlags::IN)) {
             connection.receive(now);
         }
         if wanted.contains(EventFlags::OUT) && (broke || happened.contains(EventFlags::OUT)) {
             connection.send(now);
         }
-        self.settle(number, now);
+        self.update(number, now);
     }
 
     /// Answers the next message of a connection.
-    fn answer(&mut self, number: u64, now: Instant, service: &mut dyn Service) {
+    fn answer_next(&mut self, number: u64, now: Instant, service: &mut dyn Service) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
@@ -232,7 +234,7 @@ impl Server {
                 let permitted = of_group.and_then(|()| self.users.call(user, now, limits));
                 if permitted.is_err() {
                     self.counters.exhausted += 1;
-                    connection.rest(now + self.limits.rest);
+                    connection.pause(now + self.limits.backoff);
                 }
                 let peer = connection.peer();
                 let mut agent = |call| service.call(&peer, call);
@@ -243,15 +245,15 @@ impl Server {
             ))),
         };
         if let Some(reaction) = reaction {
-            self.counters.ended += u64::from(reaction.ends);
-            connection.take(reaction, now);
+            self.counters.closed += u64::from(reaction.ends);
+            connection.apply(reaction, now);
         }
-        self.settle(number, now);
+        self.update(number, now);
     }
 
     /// Ends what has taken too long, and wakes up who has rested.
     fn expire(&mut self, now: Instant) {
-        for _ in 0..self.limits.turn {
+        for _ in 0..self.limits.batch {
             let Some(&(at, number)) = self.timers.first().filter(|&&(at, _)| at <= now) else {
                 return;
             };
@@ -259,25 +261,25 @@ impl Server {
             let Some(connection) = self.connections.get_mut(&number) else {
                 continue;
             };
-            connection.due = None;
+            connection.timer = None;
             match connection.expire(now, &self.limits) {
-                Some(Overdue::Answer) => {
-                    self.counters.cut += 1;
-                    connection.cut();
+                Some(Timeout::Reply) => {
+                    self.counters.aborted += 1;
+                    connection.abort();
                 }
-                Some(Overdue::Message) => {
-                    self.counters.ended += 1;
-                    let reason = format!("does not end within {}", self.limits.unfinished);
-                    connection.take(Reaction::to_no_call(reason), now);
+                Some(Timeout::Message) => {
+                    self.counters.closed += 1;
+                    let reason = format!("does not end within {}", self.limits.message_timeout);
+                    connection.apply(Reaction::to_no_call(reason), now);
                 }
                 None => {}
             }
-            self.settle(number, now);
+            self.update(number, now);
         }
     }
 
     /// Makes so what is kept about a connection, after it changed.
-    fn settle(&mut self, number: u64, now: Instant) {
+    fn update(&mut self, number: u64, now: Instant) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
@@ -286,23 +288,23 @@ impl Server {
             .unread_changed(connection.user(), connection.charged, unread);
         connection.charged = unread;
 
-        let (before, wants) = (connection.watched(), connection.wants(now));
+        let (before, wants) = (connection.interest(), connection.wanted_interest(now));
         match self
-            .watch
+            .epoll
             .change(connection.socket(), number, before, wants)
         {
-            Ok(()) => connection.set_watched(wants, now),
+            Ok(()) => connection.set_interest(wants, now),
             // Nobody would ever hear of it again.
-            Err(_) => connection.cut(),
+            Err(_) => connection.abort(),
         }
         if connection.is_ready(now) && !connection.queued {
             connection.queued = true;
-            self.turns.push(connection.user(), number);
+            self.queue.push(connection.user(), number);
         }
-        let due = connection.due_at(&self.limits);
-        if due != connection.due {
+        let due = connection.next_timeout(&self.limits);
+        if due != connection.timer {
             self.timers.extend(due.map(|at| (at, number)));
-            let before = std::mem::replace(&mut connection.due, due);
+            let before = std::mem::replace(&mut connection.timer, due);
             before.map(|at| self.timers.remove(&(at, number)));
         }
         if connection.is_over() {
@@ -314,8 +316,8 @@ impl Server {
         let Some(connection) = self.connections.remove(&number) else {
             return;
         };
-        self.users.leave(connection.user(), connection.charged);
-        if let Some(at) = connection.due {
+        self.users.disconnect(connection.user(), connection.charged);
+        if let Some(at) = connection.timer {
             self.timers.remove(&(at, number));
         }
         // The kernel forgets to watch what is closed; `turns` finds nobody by this number.
@@ -325,12 +327,12 @@ impl Server {
 /// What wakes up whoever waits for something to do, besides [`Server::wake_at`].
 impl AsFd for Server {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.watch.as_fd()
+        self.epoll.as_fd()
     }
 }
 
 /// Says why to somebody who is not let in, if they take it at once.
-fn turn_away(socket: &OwnedFd, error: &Error) {
+fn reject(socket: &OwnedFd, error: &Error) {
     let _ = send(
         socket,
         &error_bytes(error),

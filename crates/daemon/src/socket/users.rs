@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use shiftwork_client::Error;
 use shiftwork_model::Instant;
 
-use super::limits::{Bucket, Limits, Pace, has_room};
+use super::rate_limits::{RateLimit, SocketLimits, TokenBucket, has_room};
 
 /// Root, who is never locked out by others.
 pub(super) const ROOT: u32 = 0;
 
 /// What one user has.
 #[derive(Debug)]
-struct Account {
+struct UserState {
     connections: usize,
     unread: usize,
-    bucket: Bucket,
+    bucket: TokenBucket,
 }
 
 /// What all users have. Users who have nothing, and whose tokens are all there, are forgotten.
@@ -24,7 +24,7 @@ struct Account {
 /// root's.
 #[derive(Debug, Default)]
 pub(super) struct Users {
-    accounts: BTreeMap<u32, Account>,
+    users: BTreeMap<u32, UserState>,
     connections: usize,
     connections_of_others: usize,
     unread: usize,
@@ -35,12 +35,17 @@ impl Users {
     ///
     /// # Errors
     /// If the user has too many, or was too fast.
-    pub(super) fn enter(&mut self, user: u32, now: Instant, limits: &Limits) -> Result<(), Error> {
-        self.forget(now);
-        let for_others = limits.connections - limits.connections_of_root;
+    pub(super) fn connect(
+        &mut self,
+        user: u32,
+        now: Instant,
+        limits: &SocketLimits,
+    ) -> Result<(), Error> {
+        self.remove_idle(now);
+        let for_others = limits.connections - limits.root_connections;
         let (taken, connections) = (self.connections, self.connections_of_others);
-        let account = self.account(user);
-        let own = account.connections;
+        let state = self.state_of(user);
+        let own = state.connections;
         let (room, all) = if user == ROOT {
             (taken < limits.connections, limits.connections)
         } else {
@@ -53,19 +58,19 @@ impl Users {
                  close some"
             )));
         }
-        if !account.bucket.take(now, limits.pace) {
-            return Err(too_fast(&format!("user {user}"), limits.pace));
+        if !state.bucket.take(now, limits.user_rate) {
+            return Err(rate_exceeded(&format!("user {user}"), limits.user_rate));
         }
-        account.connections += 1;
+        state.connections += 1;
         self.connections += 1;
         self.connections_of_others += usize::from(user != ROOT);
         Ok(())
     }
 
     /// A connection of the user, with so many bytes unread, is no more.
-    pub(super) fn leave(&mut self, user: u32, unread: usize) {
+    pub(super) fn disconnect(&mut self, user: u32, unread: usize) {
         self.unread_changed(user, unread, 0);
-        self.account(user).connections -= 1;
+        self.state_of(user).connections -= 1;
         self.connections -= 1;
         self.connections_of_others -= usize::from(user != ROOT);
     }
@@ -74,13 +79,18 @@ impl Users {
     ///
     /// # Errors
     /// If the user was too fast, or does not read the answers to other calls.
-    pub(super) fn call(&mut self, user: u32, now: Instant, limits: &Limits) -> Result<(), Error> {
+    pub(super) fn call(
+        &mut self,
+        user: u32,
+        now: Instant,
+        limits: &SocketLimits,
+    ) -> Result<(), Error> {
         let unread = self.unread;
-        let account = self.account(user);
-        if !account.bucket.take(now, limits.pace) {
-            return Err(too_fast(&format!("user {user}"), limits.pace));
+        let state = self.state_of(user);
+        if !state.bucket.take(now, limits.user_rate) {
+            return Err(rate_exceeded(&format!("user {user}"), limits.user_rate));
         }
-        let own = account.unread;
+        let own = state.unread;
         if !has_room(own, unread, limits.unread) {
             return Err(exhausted(format!(
                 "answers to user {user} of {own} bytes are unread, of {} for all; read them",
@@ -92,34 +102,34 @@ impl Users {
 
     /// The bytes that wait to be read at one connection of the user have become more, or fewer.
     pub(super) fn unread_changed(&mut self, user: u32, before: usize, after: usize) {
-        let account = self.account(user);
-        account.unread = account.unread + after - before;
+        let state = self.state_of(user);
+        state.unread = state.unread + after - before;
         self.unread = self.unread + after - before;
     }
 
-    fn account(&mut self, user: u32) -> &mut Account {
-        self.accounts.entry(user).or_insert(Account {
+    fn state_of(&mut self, user: u32) -> &mut UserState {
+        self.users.entry(user).or_insert(UserState {
             connections: 0,
             unread: 0,
-            bucket: Bucket::FULL,
+            bucket: TokenBucket::FULL,
         })
     }
 
     /// Keeps those only who have something; others come back as if they were new. As many can be without
     /// anything as come and go within the time that a bucket takes to fill.
-    fn forget(&mut self, now: Instant) {
-        self.accounts
-            .retain(|_, account| account.connections > 0 || !account.bucket.is_full(now));
+    fn remove_idle(&mut self, now: Instant) {
+        self.users
+            .retain(|_, state| state.connections > 0 || !state.bucket.is_full(now));
     }
 }
 
 /// Why somebody has to wait: a user, or a control group.
-pub(super) fn too_fast(who: &str, pace: Pace) -> Error {
+pub(super) fn rate_exceeded(who: &str, rate: RateLimit) -> Error {
     exhausted(format!(
         "{who} makes more than {} calls at once, then one each {} µs; make fewer",
-        pace.burst,
+        rate.burst,
         // Truncated for people only.
-        pace.interval.as_ns() / 1_000
+        rate.interval.as_ns() / 1_000
     ))
 }
 
@@ -132,60 +142,64 @@ mod tests {
     use super::*;
     use shiftwork_model::Span;
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> SocketLimits {
+        SocketLimits {
             connections: 10,
-            connections_of_root: 2,
+            root_connections: 2,
             unread: 100,
-            pace: Pace {
+            user_rate: RateLimit {
                 interval: Span::from_ns(10),
                 burst: 12,
             },
-            ..Limits::default()
+            ..SocketLimits::default()
         }
     }
 
     /// How many connections the user gets.
-    fn enter_all(users: &mut Users, user: u32) -> usize {
-        let enter = || users.enter(user, Instant::ZERO, &limits()).ok();
-        std::iter::from_fn(enter).count()
+    fn connect_all(users: &mut Users, user: u32) -> usize {
+        let connect = || users.connect(user, Instant::ZERO, &limits()).ok();
+        std::iter::from_fn(connect).count()
     }
 
     #[test]
     fn no_user_locks_out_another_one() {
         let mut users = Users::default();
         assert_eq!(
-            [7, 8, 9, 10].map(|user| enter_all(&mut users, user)),
+            [7, 8, 9, 10].map(|user| connect_all(&mut users, user)),
             [4, 2, 1, 1]
         );
         assert_eq!(
-            enter_all(&mut users, 11),
+            connect_all(&mut users, 11),
             0,
             "all that are not root's are taken"
         );
-        assert_eq!(enter_all(&mut users, ROOT), 2);
-        users.leave(7, 0);
+        assert_eq!(connect_all(&mut users, ROOT), 2);
+        users.disconnect(7, 0);
         assert_eq!(
-            enter_all(&mut users, 7),
+            connect_all(&mut users, 7),
             0,
             "of many users, none keeps more than is left"
         );
-        assert_eq!(enter_all(&mut users, 11), 1);
-        users.leave(ROOT, 0);
-        assert_eq!(enter_all(&mut users, 12), 0, "what is root's stays root's");
+        assert_eq!(connect_all(&mut users, 11), 1);
+        users.disconnect(ROOT, 0);
+        assert_eq!(
+            connect_all(&mut users, 12),
+            0,
+            "what is root's stays root's"
+        );
     }
 
     #[test]
     fn root_may_have_all() {
         let mut users = Users::default();
-        assert_eq!(enter_all(&mut users, ROOT), 10);
-        assert_eq!(enter_all(&mut users, 7), 0);
+        assert_eq!(connect_all(&mut users, ROOT), 10);
+        assert_eq!(connect_all(&mut users, 7), 0);
     }
 
     #[test]
     fn calls_and_connections_are_paced_together() {
         let (mut users, limits) = (Users::default(), limits());
-        users.enter(7, Instant::ZERO, &limits).unwrap();
+        users.connect(7, Instant::ZERO, &limits).unwrap();
         for call in 1..12 {
             assert_eq!(users.call(7, Instant::ZERO, &limits), Ok(()), "call {call}");
         }
@@ -194,12 +208,12 @@ mod tests {
             users.call(7, Instant::ZERO, &limits),
             Err(exhausted(text.into()))
         );
-        assert!(users.enter(7, Instant::from_ns(9), &limits).is_err());
+        assert!(users.connect(7, Instant::from_ns(9), &limits).is_err());
         assert!(
-            users.enter(8, Instant::from_ns(9), &limits).is_ok(),
+            users.connect(8, Instant::from_ns(9), &limits).is_ok(),
             "others are not meant"
         );
-        assert!(users.enter(7, Instant::from_ns(10), &limits).is_ok());
+        assert!(users.connect(7, Instant::from_ns(10), &limits).is_ok());
         assert!(users.call(7, Instant::from_ns(10), &limits).is_err());
     }
 
@@ -208,21 +222,24 @@ mod tests {
         let (mut users, limits) = (Users::default(), limits());
         let mut entered = 0;
         for round in 0..100 {
-            if users.enter(7, Instant::from_ns(round % 5), &limits).is_ok() {
-                users.leave(7, 0);
+            if users
+                .connect(7, Instant::from_ns(round % 5), &limits)
+                .is_ok()
+            {
+                users.disconnect(7, 0);
                 entered += 1;
             }
         }
         assert_eq!(entered, 12);
-        users.enter(8, Instant::from_ns(200), &limits).unwrap();
-        assert_eq!(users.accounts.len(), 1, "whoever has nothing is forgotten");
+        users.connect(8, Instant::from_ns(200), &limits).unwrap();
+        assert_eq!(users.users.len(), 1, "whoever has nothing is forgotten");
     }
 
     #[test]
     fn unread_answers_are_shared_as_connections_are() {
         let (mut users, limits) = (Users::default(), limits());
         for user in [7, 8] {
-            users.enter(user, Instant::ZERO, &limits).unwrap();
+            users.connect(user, Instant::ZERO, &limits).unwrap();
         }
         users.unread_changed(7, 0, 50);
         assert_eq!(
@@ -234,7 +251,7 @@ mod tests {
         assert_eq!(users.call(8, Instant::ZERO, &limits), Ok(()));
         users.unread_changed(7, 50, 20);
         assert_eq!(users.call(7, Instant::ZERO, &limits), Ok(()));
-        users.leave(7, 20);
+        users.disconnect(7, 20);
         assert_eq!(users.unread, 0);
     }
 }

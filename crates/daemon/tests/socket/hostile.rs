@@ -1,10 +1,10 @@
 //! Peers that send anything but calls. Whatever they do, whoever behaves well is served.
 
 use serde_json::{Value, json};
-use shiftwork_daemon::socket::{Limits, Pace};
+use shiftwork_daemon::socket::{RateLimit, SocketLimits};
 use shiftwork_model::{RandomStream, Span};
 
-use crate::bench::{Bench, Talker, message};
+use crate::test_server::{TestClient, TestServer, message};
 
 /// Many more than the fast tests need to find what there is to find.
 fn rounds() -> u64 {
@@ -14,18 +14,18 @@ fn rounds() -> u64 {
     }
 }
 
-/// As usual, but for the pace: all are the same user here.
-fn limits() -> Limits {
-    Limits {
-        pace: Pace {
+/// As usual, but for the user_rate: all are the same user here.
+fn limits() -> SocketLimits {
+    SocketLimits {
+        user_rate: RateLimit {
             interval: Span::from_ns(1),
             burst: 1_000_000,
         },
-        pace_of_cgroup: Pace {
+        cgroup_rate: RateLimit {
             interval: Span::from_ns(1),
             burst: 1_000_000,
         },
-        ..Limits::default()
+        ..SocketLimits::default()
     }
 }
 
@@ -134,7 +134,12 @@ fn bad(stream: &mut RandomStream) -> Vec<u8> {
 }
 
 /// Says it in pieces, as far as the other end takes it.
-fn say_in_pieces(bench: &mut Bench, peer: &mut Talker, bytes: &[u8], stream: &mut RandomStream) {
+fn send_in_pieces(
+    test: &mut TestServer,
+    peer: &mut TestClient,
+    bytes: &[u8],
+    stream: &mut RandomStream,
+) {
     let mut rest = bytes;
     // Most at once, some in pieces.
     let piece = if stream.below(4) == 0 {
@@ -143,11 +148,11 @@ fn say_in_pieces(bench: &mut Bench, peer: &mut Talker, bytes: &[u8], stream: &mu
         bytes.len().max(1)
     };
     while !rest.is_empty() {
-        let Some(said) = peer.try_say(&rest[..piece.min(rest.len())]) else {
+        let Some(said) = peer.try_send(&rest[..piece.min(rest.len())]) else {
             return;
         };
         rest = &rest[said..];
-        bench.serve();
+        test.serve();
         if said == 0 && peer.is_closed() {
             return;
         }
@@ -158,10 +163,10 @@ fn say_in_pieces(bench: &mut Bench, peer: &mut Talker, bytes: &[u8], stream: &mu
 fn whatever_is_sent_the_well_behaved_are_served() {
     let seed = 1;
     let mut stream = RandomStream::new(seed, 3, 0);
-    let mut bench = Bench::new(limits());
-    let mut well_behaved = bench.connect();
-    let mut peers: Vec<Talker> = (0..20).map(|_| bench.connect()).collect();
-    bench.serve();
+    let mut test = TestServer::new(limits());
+    let mut well_behaved = test.connect();
+    let mut peers: Vec<TestClient> = (0..20).map(|_| test.connect()).collect();
+    test.serve();
     for step in 0..rounds() {
         let place = stream.below(peers.len() as u64) as usize;
         let bytes = if stream.below(5) == 0 {
@@ -169,9 +174,9 @@ fn whatever_is_sent_the_well_behaved_are_served() {
         } else {
             bad(&mut stream)
         };
-        say_in_pieces(&mut bench, &mut peers[place], &bytes, &mut stream);
+        send_in_pieces(&mut test, &mut peers[place], &bytes, &mut stream);
         if stream.below(3) == 0 {
-            for reply in peers[place].hear() {
+            for reply in peers[place].replies() {
                 assert!(
                     reply.get("parameters").is_some_and(Value::is_object),
                     "seed {seed}, step {step}: {reply}"
@@ -179,45 +184,45 @@ fn whatever_is_sent_the_well_behaved_are_served() {
             }
         }
         if peers[place].is_closed() || stream.below(10) == 0 {
-            peers[place] = bench.connect();
+            peers[place] = test.connect();
         }
         if stream.below(50) == 0 {
-            bench.pass(Span::from_s(stream.below(12)));
+            test.advance(Span::from_s(stream.below(12)));
         }
         let number = (step % 1_000) as u32;
         well_behaved.call("Dismiss", json!({ "task": number }));
-        bench.serve();
+        test.serve();
         assert_eq!(
-            well_behaved.hear(),
+            well_behaved.replies(),
             [json!({ "parameters": {} })],
             "seed {seed}, step {step}, after {:?}",
             String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
         );
-        assert_eq!(bench.echo.dismissed.last(), Some(&number));
-        bench.echo.dismissed.clear();
-        assert!(bench.server.connections() <= 21, "seed {seed}, step {step}");
+        assert_eq!(test.echo.dismissed.last(), Some(&number));
+        test.echo.dismissed.clear();
+        assert!(test.server.connections() <= 21, "seed {seed}, step {step}");
     }
     drop(peers);
-    bench.serve();
-    assert_eq!(bench.server.connections(), 1);
-    let counters = bench.server.counters();
-    assert!(counters.ended > rounds() / 10, "{counters:?}");
+    test.serve();
+    assert_eq!(test.server.connections(), 1);
+    let counters = test.server.counters();
+    assert!(counters.closed > rounds() / 10, "{counters:?}");
     assert!(counters.calls > rounds(), "{counters:?}");
 }
 
 #[test]
 fn a_message_that_is_too_long_is_the_last() {
     for (length, fits) in [(65_536, true), (65_537, false), (1 << 20, false)] {
-        let mut bench = Bench::new(limits());
-        let mut peer = bench.connect();
+        let mut test = TestServer::new(limits());
+        let mut peer = test.connect();
         let frame = message("Observe", json!({ "x": "" })).len() - 1;
         let bytes = message("Observe", json!({ "x": "y".repeat(length - frame) }));
         let mut rest = bytes.as_slice();
-        while let Some(said) = peer.try_say(rest).filter(|_| !rest.is_empty()) {
+        while let Some(said) = peer.try_send(rest).filter(|_| !rest.is_empty()) {
             rest = &rest[said..];
-            bench.serve();
+            test.serve();
         }
-        let replies = peer.hear();
+        let replies = peer.replies();
         let reason = replies[0]["parameters"]["reason"].as_str().unwrap();
         let expected = if fits {
             "is not known here"

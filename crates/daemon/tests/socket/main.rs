@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod bench;
 mod calls;
-mod echo;
+mod echo_service;
+mod fair_shares;
 mod hostile;
-mod others;
-mod patience;
-mod place;
-mod shares;
+mod listening;
+mod test_server;
+mod timeouts;
+mod varlink_clients;

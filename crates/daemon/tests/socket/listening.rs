@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use shiftwork_daemon::socket::{Access, BindError, Limits, Server};
+use shiftwork_daemon::socket::{Access, BindError, Server, SocketLimits};
 
 const ACCESS: Access = Access {
     mode: 0o660,
@@ -13,7 +13,7 @@ const ACCESS: Access = Access {
 };
 
 fn bind(path: &Path) -> Result<Server, BindError> {
-    Server::bind(path, ACCESS, Limits::default())
+    Server::bind(path, ACCESS, SocketLimits::default())
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -35,7 +35,7 @@ fn the_file_is_there_as_long_as_the_agent() {
         group: Some(group),
     };
     for _ in 0..3 {
-        let server = Server::bind(&path, access, Limits::default()).unwrap();
+        let server = Server::bind(&path, access, SocketLimits::default()).unwrap();
         let file = fs::metadata(&path).unwrap();
         assert_eq!(file.permissions().mode() & 0o777, 0o620);
         assert_eq!(file.gid(), group);
@@ -110,5 +110,9 @@ fn a_file_that_somebody_else_put_there_stays() {
 
 #[test]
 fn without_systemd_nothing_is_inherited() {
-    assert!(Server::inherited(Limits::default()).unwrap().is_none());
+    assert!(
+        Server::inherited(SocketLimits::default())
+            .unwrap()
+            .is_none()
+    );
 }

@@ -2,52 +2,62 @@
 
 use shiftwork_model::CpuId;
 
-use super::{Hands, Instant, Ledger, Turn};
+use super::{Instant, ReservationTable, SchedulerBackend, TaskNotice};
 
-impl Ledger {
+impl ReservationTable {
     /// A CPU of the agent is offline. Whoever no longer fits runs in the background until it does again.
-    pub fn cpu_offline(&mut self, now: Instant, cpu: CpuId, hands: &mut dyn Hands) -> Vec<Turn> {
+    pub fn cpu_offline(
+        &mut self,
+        now: Instant,
+        cpu: CpuId,
+        backend: &mut dyn SchedulerBackend,
+    ) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
         if !self.online().contains(cpu) {
             return Vec::new();
         }
         let losses = self.admitted.cpu_offline(cpu);
-        let mut turns = Vec::new();
+        let mut notices = Vec::new();
         for loss in losses {
             let kept = match loss.left {
                 Some(promise) => format!("is promised {promise} from now on"),
                 None => "lost its reservation".to_owned(),
             };
-            turns.push(Turn {
+            notices.push(TaskNotice {
                 task: loss.task,
                 what: format!("{kept}: {}", loss.reason),
             });
             if loss.left.is_some() {
                 continue;
             }
-            if let Some(holder) = self.holders.get_mut(&loss.task)
-                && std::mem::take(&mut holder.is_served)
+            if let Some(reserved) = self.tasks.get_mut(&loss.task)
+                && std::mem::take(&mut reserved.is_served)
             {
-                hands.dismiss(loss.task);
+                backend.dismiss(loss.task);
             }
         }
-        turns
+        notices
     }
 
     /// A CPU of the agent is back. Whoever waits and now fits is served again.
-    pub fn cpu_online(&mut self, now: Instant, cpu: CpuId, hands: &mut dyn Hands) -> Vec<Turn> {
+    pub fn cpu_online(
+        &mut self,
+        now: Instant,
+        cpu: CpuId,
+        backend: &mut dyn SchedulerBackend,
+    ) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
         if !self.rules.cpus.contains(cpu) || self.online().contains(cpu) {
             return Vec::new();
         }
         let returned = self.admitted.cpu_online(cpu);
-        let weaker = returned.losses.into_iter().map(|loss| Turn {
+        let weaker = returned.losses.into_iter().map(|loss| TaskNotice {
             task: loss.task,
             what: loss.reason,
         });
-        let mut turns: Vec<Turn> = weaker.collect();
+        let mut notices: Vec<TaskNotice> = weaker.collect();
         let regained = returned.regained.into_iter().map(|(task, _)| task);
-        turns.extend(self.serve_again(regained, hands));
-        turns
+        notices.extend(self.readmit(regained, backend));
+        notices
     }
 }

@@ -6,11 +6,11 @@ use super::*;
 
 const CPUS: usize = 4;
 
-/// What is true outside of the ledger.
+/// What is true outside of the table.
 struct World {
     random: RandomStream,
     now: Instant,
-    hands: Obedient,
+    backend: FakeBackend,
     next_thread: u32,
     online: CpuSet,
     /// What those had who are gone, and until when it may still be used up.
@@ -26,7 +26,7 @@ impl World {
         Self {
             random: RandomStream::new(seed, 0, 0),
             now: Instant::ZERO,
-            hands: Obedient::default(),
+            backend: FakeBackend::default(),
             next_thread: 0,
             online: CpuSet::first(CPUS),
             former: Vec::new(),
@@ -50,23 +50,23 @@ impl World {
     }
 
     /// One of those that there are.
-    fn some(&mut self, ledger: &Ledger) -> Option<TaskId> {
-        let count = ledger.holders().count() as u64;
+    fn some(&mut self, table: &ReservationTable) -> Option<TaskId> {
+        let count = table.tasks().count() as u64;
         let at = self.random.below(count.max(1)) as usize;
-        ledger.holders().nth(at).map(|(task, _)| task)
+        table.tasks().nth(at).map(|(task, _)| task)
     }
 
-    fn gives_back(&mut self, holder: &Holder) {
-        if holder.is_served {
-            let until = self.now + holder.reservation.period;
-            self.former.push((until, holder.reservation.clone()));
+    fn gives_back(&mut self, reserved: &ReservedTask) {
+        if reserved.is_served {
+            let until = self.now + reserved.reservation.period;
+            self.former.push((until, reserved.reservation.clone()));
         }
     }
 }
 
 impl World {
-    fn changes(&mut self, holder: &Holder) {
-        let period = holder.reservation.period;
+    fn changes(&mut self, reserved: &ReservedTask) {
+        let period = reserved.reservation.period;
         self.changed_until = self.changed_until.max(self.now + period + period);
     }
 }
@@ -104,72 +104,72 @@ fn over_committed<'a>(
     None
 }
 
-fn step(world: &mut World, ledger: &mut Ledger) -> String {
+fn step(world: &mut World, table: &mut ReservationTable) -> String {
     let span = Span::from_us(world.random.below(40_000) * world.random.below(100));
     world.now += span;
     world.former.retain(|(until, _)| *until > world.now);
-    ledger.advance(world.now, &mut world.hands);
+    table.advance(world.now, &mut world.backend);
     match world.random.below(16) {
         0..=5 => {
             let (number, it) = (world.next_thread, world.reservation());
             world.next_thread += 1;
-            let answer = ledger.admit(owner(), thread(number), "t", it.clone(), &mut world.hands);
+            let answer = table.admit(owner(), thread(number), "t", it.clone(), &mut world.backend);
             judge(world, &answer.map(|_| ()), &it);
             format!("admit {it:?}")
         }
         6..=7 => {
-            let Some(task) = world.some(ledger) else {
+            let Some(task) = world.some(table) else {
                 return String::new();
             };
-            let (it, before) = (world.reservation(), ledger.holder(task).unwrap().clone());
-            let was = world.hands.clone();
-            match ledger.change(task, it.clone(), &mut world.hands) {
+            let (it, before) = (world.reservation(), table.task(task).unwrap().clone());
+            let was = world.backend.clone();
+            match table.change(task, it.clone(), &mut world.backend) {
                 Ok(_) => {
                     world.changes(&before);
                     world.grants += 1;
                 }
                 Err(_) => {
-                    assert_eq!(world.hands, was);
-                    assert_eq!(ledger.holder(task), Some(&before));
+                    assert_eq!(world.backend, was);
+                    assert_eq!(table.task(task), Some(&before));
                     world.refusals += 1;
                 }
             }
             format!("change {task:?} to {it:?}")
         }
         8..=9 => {
-            let Some(task) = world.some(ledger) else {
+            let Some(task) = world.some(table) else {
                 return String::new();
             };
-            let holder = ledger.holder(task).unwrap().clone();
-            world.gives_back(&holder);
-            ledger.dismiss(task, &mut world.hands).unwrap();
+            let reserved = table.task(task).unwrap().clone();
+            world.gives_back(&reserved);
+            table.dismiss(task, &mut world.backend).unwrap();
             format!("dismiss {task:?}")
         }
         10..=12 => {
-            let Some(task) = world.some(ledger) else {
+            let Some(task) = world.some(table) else {
                 return String::new();
             };
             // The machine knows first that its thread is gone.
-            let holder = ledger.holder(task).unwrap().clone();
-            world.gives_back(&holder);
-            world.hands.ends(task);
-            ledger.left(task);
+            let reserved = table.task(task).unwrap().clone();
+            world.gives_back(&reserved);
+            world.backend.ends(task);
+            table.remove(task);
             format!("{task:?} is gone")
         }
         13 => {
-            let Some(task) = world.some(ledger) else {
+            let Some(task) = world.some(table) else {
                 return String::new();
             };
-            let holder = ledger.holder(task).unwrap().clone();
-            world.changes(&holder);
-            world.hands.asks(task);
+            let reserved = table.task(task).unwrap().clone();
+            world.changes(&reserved);
+            world.backend.asks(task);
             let cpus = CpuSet::from_bits(world.random.below(1 << (CPUS + 1)));
-            ledger.asked(task, cpus, &mut world.hands);
+            table.request_affinity(task, cpus, &mut world.backend);
             // Now and then that is told once more, or where it was bound to.
             if world.random.below(2) == 0 {
-                ledger.asked(task, cpus, &mut world.hands);
-            } else if let Some(holder) = ledger.holder(task) {
-                ledger.asked(task, holder.reservation.cpus, &mut world.hands);
+                table.request_affinity(task, cpus, &mut world.backend);
+            } else if let Some(reserved) = table.task(task) {
+                table.request_affinity(task, reserved.reservation.cpus, &mut world.backend);
             }
             format!("{task:?} asks for {cpus}")
         }
@@ -178,37 +178,37 @@ fn step(world: &mut World, ledger: &mut Ledger) -> String {
             if world.online.contains(cpu) {
                 if world.online.len() > 1 {
                     world.online.remove(cpu);
-                    ledger.cpu_offline(world.now, cpu, &mut world.hands);
+                    table.cpu_offline(world.now, cpu, &mut world.backend);
                     // What is used up on a CPU that is gone is nobody's loss but theirs who use it.
                     world.former.clear();
                 }
             } else {
                 world.online.insert(cpu);
-                ledger.cpu_online(world.now, cpu, &mut world.hands);
+                table.cpu_online(world.now, cpu, &mut world.backend);
             }
             format!("CPU {cpu} goes or comes")
         }
         _ => {
-            restart(world, ledger);
+            restart(world, table);
             "restart".to_owned()
         }
     }
 }
 
 /// The agent ends, and the next one takes in again whom it finds.
-fn restart(world: &mut World, ledger: &mut Ledger) {
-    let remembered: Vec<Holder> = ledger.holders().map(|(_, it)| it.clone()).collect();
-    let rules = ledger.rules().clone();
-    world.hands.served.clear();
-    world.hands.demoted.clear();
-    *ledger = Ledger::new(rules);
+fn restart(world: &mut World, table: &mut ReservationTable) {
+    let remembered: Vec<ReservedTask> = table.tasks().map(|(_, it)| it.clone()).collect();
+    let rules = table.rules().clone();
+    world.backend.served.clear();
+    world.backend.demoted.clear();
+    *table = ReservationTable::new(rules);
     for cpu in (CpuSet::first(CPUS) - world.online).iter() {
-        ledger.cpu_offline(world.now, cpu, &mut world.hands);
+        table.cpu_offline(world.now, cpu, &mut world.backend);
     }
     world.former.clear();
-    ledger.advance(world.now, &mut world.hands);
-    for holder in remembered {
-        ledger.restore(holder, &mut world.hands);
+    table.advance(world.now, &mut world.backend);
+    for task in remembered {
+        table.restore(task, &mut world.backend);
     }
 }
 
@@ -218,7 +218,7 @@ fn judge(world: &mut World, answer: &Result<(), Denial>, it: &Reservation) {
         Ok(()) => world.grants += 1,
         Err(Denial::Refused(reason)) => {
             world.refusals += 1;
-            let held = world.hands.served.values().map(|(_, it)| it);
+            let held = world.backend.served.values().map(|(_, it)| it);
             let held = held
                 .chain(world.former.iter().map(|(_, it)| it))
                 .chain([it]);
@@ -233,32 +233,34 @@ fn judge(world: &mut World, answer: &Result<(), Denial>, it: &Reservation) {
     }
 }
 
-fn check(world: &World, ledger: &Ledger) -> Result<(), String> {
-    let held = world.hands.served.values().map(|(_, it)| it);
+fn check(world: &World, table: &ReservationTable) -> Result<(), String> {
+    let held = world.backend.served.values().map(|(_, it)| it);
     let all = held.chain(world.former.iter().map(|(_, it)| it));
     if let Some(what) = over_committed(all, &world.online) {
         return Err(format!("over-committed: {what}"));
     }
-    for (task, holder) in ledger.holders() {
-        let served = world.hands.served.get(&task);
+    for (task, reserved) in table.tasks() {
+        let served = world.backend.served.get(&task);
         let is_as_held = |(thread, it): &(Thread, Reservation)| {
-            *thread == holder.thread && *it == holder.reservation
+            *thread == reserved.thread && *it == reserved.reservation
         };
-        if served.is_some() != holder.is_served || !served.is_none_or(is_as_held) {
-            return Err(format!("{task:?} is {holder:?}, and served as {served:?}"));
+        if served.is_some() != reserved.is_served || !served.is_none_or(is_as_held) {
+            return Err(format!(
+                "{task:?} is {reserved:?}, and served as {served:?}"
+            ));
         }
-        if ledger.promise(task).is_some() != holder.is_served {
-            return Err(format!("{task:?} is promised {:?}", ledger.promise(task)));
-        }
-    }
-    for (&task, thread) in &world.hands.demoted {
-        let holder = ledger.holder(task);
-        if holder.is_none_or(|it| it.thread != *thread || it.is_served) {
-            return Err(format!("{task:?} is {thread:?} still, and {holder:?}"));
+        if table.guarantee(task).is_some() != reserved.is_served {
+            return Err(format!("{task:?} is promised {:?}", table.guarantee(task)));
         }
     }
-    let known = ledger.holders().count();
-    let served = world.hands.served.len();
+    for (&task, thread) in &world.backend.demoted {
+        let reserved = table.task(task);
+        if reserved.is_none_or(|it| it.thread != *thread || it.is_served) {
+            return Err(format!("{task:?} is {thread:?} still, and {reserved:?}"));
+        }
+    }
+    let known = table.tasks().count();
+    let served = world.backend.served.len();
     if served > known {
         return Err(format!("{served} are served, and {known} are known"));
     }
@@ -266,12 +268,12 @@ fn check(world: &World, ledger: &Ledger) -> Result<(), String> {
 }
 
 fn churn(seed: u64, span: Span) {
-    let (mut world, mut ledger) = (World::new(seed), ledger("strong-edf", CPUS));
+    let (mut world, mut table) = (World::new(seed), table("strong-edf", CPUS));
     let mut steps = 0;
     while world.now < Instant::ZERO + span {
-        let what = step(&mut world, &mut ledger);
+        let what = step(&mut world, &mut table);
         steps += 1;
-        if let Err(why) = check(&world, &ledger) {
+        if let Err(why) = check(&world, &table) {
             panic!("seed {seed}, step {steps}, at {}: {what}: {why}", world.now);
         }
     }

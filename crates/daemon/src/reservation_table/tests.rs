@@ -1,4 +1,4 @@
-//! The ledger against the definition: no set of CPUs is promised more than it has, nobody is lost, and who is
+//! The table against the definition: no set of CPUs is promised more than it has, nobody is lost, and who is
 //! refused would not have fitted.
 
 mod churn;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use shiftwork_model::{OnOverrun, Priority, Share};
 
 use super::*;
-use crate::limits::Quota;
+use crate::quotas::Quota;
 
 /// Does what it is told, and knows who is alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Obedient {
+pub(super) struct FakeBackend {
     served: BTreeMap<TaskId, (Thread, Reservation)>,
     /// Who asked for other CPUs, and has the number for when it is served again.
     demoted: BTreeMap<TaskId, Thread>,
@@ -22,7 +22,7 @@ pub(super) struct Obedient {
     offline: Option<CpuSet>,
 }
 
-impl Obedient {
+impl FakeBackend {
     fn find(&self, thread: &Thread) -> Result<(), Denial> {
         match self.gone.contains(&thread.thread) {
             true => Err(Denial::Missing(format!("no thread {}", thread.thread))),
@@ -50,7 +50,7 @@ impl Obedient {
     }
 }
 
-impl Hands for Obedient {
+impl SchedulerBackend for FakeBackend {
     fn admit(
         &mut self,
         task: TaskId,
@@ -59,10 +59,10 @@ impl Hands for Obedient {
     ) -> Result<(), Denial> {
         self.find(thread)?;
         assert_eq!(self.number(task), None);
-        self.serve_again(task, thread, reservation)
+        self.readmit(task, thread, reservation)
     }
 
-    fn serve_again(
+    fn readmit(
         &mut self,
         task: TaskId,
         thread: &Thread,
@@ -104,17 +104,17 @@ impl Hands for Obedient {
     }
 }
 
-pub(super) fn ledger(policy: &str, cpus: usize) -> Ledger {
+pub(super) fn table(policy: &str, cpus: usize) -> ReservationTable {
     let generous = Quota {
         tasks: 64,
         share_ppm: 64_000_000,
     };
     let reserve = Share::from_billionths(50_000_000).unwrap();
-    Ledger::new(Rules {
+    ReservationTable::new(Rules {
         cpus: CpuSet::first(cpus),
         terms: Terms::of_policy(policy, reserve).unwrap(),
-        promising: Guarantee::BoundedTardiness,
-        limits: Limits {
+        guarantee: Guarantee::BoundedTardiness,
+        quotas: Quotas {
             user: generous,
             cgroup: generous,
         },
@@ -149,21 +149,21 @@ pub(super) fn thread(number: u32) -> Thread {
 }
 
 fn admit(
-    ledger: &mut Ledger,
-    hands: &mut Obedient,
+    table: &mut ReservationTable,
+    backend: &mut FakeBackend,
     number: u32,
     it: Reservation,
 ) -> Result<(TaskId, Guarantee), Denial> {
-    ledger.admit(owner(), thread(number), "t", it, hands)
+    table.admit(owner(), thread(number), "t", it, backend)
 }
 
 #[test]
 fn whoever_fits_is_served_and_whoever_does_not_hears_the_sum() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     for number in 0..2 {
-        admit(&mut ledger, &mut hands, number, reservation(9, 10, "0-1")).unwrap();
+        admit(&mut table, &mut backend, number, reservation(9, 10, "0-1")).unwrap();
     }
-    let refusal = admit(&mut ledger, &mut hands, 2, reservation(2, 10, "0")).unwrap_err();
+    let refusal = admit(&mut table, &mut backend, 2, reservation(2, 10, "0")).unwrap_err();
     let Denial::Refused(reason) = refusal else {
         panic!("{refusal:?}")
     };
@@ -171,27 +171,27 @@ fn whoever_fits_is_served_and_whoever_does_not_hears_the_sum() {
         reason.contains("need 2.00 CPUs there, of which there are 1.90"),
         "{reason}"
     );
-    assert_eq!(hands.served.len(), 2);
+    assert_eq!(backend.served.len(), 2);
 }
 
 #[test]
 fn what_was_given_back_is_free_after_a_period() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
+    let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
     let most = reservation(90, 100, "0");
-    let (task, _) = admit(&mut ledger, &mut hands, 1, most.clone()).unwrap();
-    ledger.dismiss(task, &mut hands).unwrap();
-    assert!(hands.served.is_empty());
+    let (task, _) = admit(&mut table, &mut backend, 1, most.clone()).unwrap();
+    table.dismiss(task, &mut backend).unwrap();
+    assert!(backend.served.is_empty());
     let at = |ms: u64| Instant::ZERO + Span::from_ms(ms);
-    ledger.advance(at(99), &mut hands);
-    assert!(admit(&mut ledger, &mut hands, 2, most.clone()).is_err());
-    ledger.advance(at(100), &mut hands);
-    let (next, _) = admit(&mut ledger, &mut hands, 2, most).unwrap();
+    table.advance(at(99), &mut backend);
+    assert!(admit(&mut table, &mut backend, 2, most.clone()).is_err());
+    table.advance(at(100), &mut backend);
+    let (next, _) = admit(&mut table, &mut backend, 2, most).unwrap();
     assert_ne!(next, task, "its number rests");
 }
 
 #[test]
 fn impossible_numbers_are_told_with_what_would_be_possible() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let some = reservation(1, 10, "0");
     let of = |change: &dyn Fn(&mut Reservation)| {
         let mut it = some.clone();
@@ -208,48 +208,48 @@ fn impossible_numbers_are_told_with_what_would_be_possible() {
         (of(&|it| it.cpus = CpuSet::first(3)), "cpus"),
     ];
     for (it, wrong) in cases {
-        match admit(&mut ledger, &mut hands, 1, it.clone()) {
+        match admit(&mut table, &mut backend, 1, it.clone()) {
             Err(Denial::Invalid { parameter, .. }) => assert_eq!(parameter, wrong, "{it:?}"),
             other => panic!("{it:?}: {other:?}"),
         }
     }
-    assert_eq!(ledger.holders().count(), 0);
+    assert_eq!(table.tasks().count(), 0);
 }
 
 #[test]
 fn a_change_that_is_refused_changes_nothing() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
-    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
-    admit(&mut ledger, &mut hands, 2, reservation(4, 10, "0")).unwrap();
-    let before = hands.clone();
+    let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
+    let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "0")).unwrap();
+    admit(&mut table, &mut backend, 2, reservation(4, 10, "0")).unwrap();
+    let before = backend.clone();
     assert!(
-        ledger
-            .change(task, reservation(6, 10, "0"), &mut hands)
+        table
+            .change(task, reservation(6, 10, "0"), &mut backend)
             .is_err()
     );
-    assert_eq!(hands, before);
-    hands.gone.push(1);
+    assert_eq!(backend, before);
+    backend.gone.push(1);
     assert!(
-        ledger
-            .change(task, reservation(1, 10, "0"), &mut hands)
+        table
+            .change(task, reservation(1, 10, "0"), &mut backend)
             .is_err()
     );
     assert_eq!(
-        ledger.holder(task).unwrap().reservation,
+        table.task(task).unwrap().reservation,
         reservation(5, 10, "0")
     );
-    hands.gone.clear();
-    ledger
-        .change(task, reservation(1, 10, "0"), &mut hands)
+    backend.gone.clear();
+    table
+        .change(task, reservation(1, 10, "0"), &mut backend)
         .unwrap();
-    assert_eq!(hands.served[&task].1, reservation(1, 10, "0"));
+    assert_eq!(backend.served[&task].1, reservation(1, 10, "0"));
 }
 
 #[test]
 fn a_thread_has_one_reservation() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
-    admit(&mut ledger, &mut hands, 1, reservation(1, 10, "0")).unwrap();
-    let twice = admit(&mut ledger, &mut hands, 1, reservation(1, 10, "0")).unwrap_err();
+    let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
+    admit(&mut table, &mut backend, 1, reservation(1, 10, "0")).unwrap();
+    let twice = admit(&mut table, &mut backend, 1, reservation(1, 10, "0")).unwrap_err();
     assert!(
         twice
             .to_string()
@@ -260,129 +260,133 @@ fn a_thread_has_one_reservation() {
 
 #[test]
 fn a_thread_that_is_gone_leaves_nothing_behind() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 1), Obedient::default());
-    hands.gone.push(1);
-    let refused = admit(&mut ledger, &mut hands, 1, reservation(9, 10, "0")).unwrap_err();
+    let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
+    backend.gone.push(1);
+    let refused = admit(&mut table, &mut backend, 1, reservation(9, 10, "0")).unwrap_err();
     assert_eq!(refused, Denial::Missing("no thread 1".to_owned()));
-    admit(&mut ledger, &mut hands, 2, reservation(9, 10, "0")).unwrap();
+    admit(&mut table, &mut backend, 2, reservation(9, 10, "0")).unwrap();
 }
 
 #[test]
 fn under_a_nested_policy_affinities_nest() {
-    let (mut ledger, mut hands) = (ledger("hpa-edf", 3), Obedient::default());
-    admit(&mut ledger, &mut hands, 1, reservation(1, 10, "0-1")).unwrap();
-    let crossing = admit(&mut ledger, &mut hands, 2, reservation(1, 10, "1-2")).unwrap_err();
+    let (mut table, mut backend) = (table("hpa-edf", 3), FakeBackend::default());
+    admit(&mut table, &mut backend, 1, reservation(1, 10, "0-1")).unwrap();
+    let crossing = admit(&mut table, &mut backend, 2, reservation(1, 10, "1-2")).unwrap_err();
     assert!(
         crossing.to_string().contains("without nesting"),
         "{crossing}"
     );
-    admit(&mut ledger, &mut hands, 2, reservation(1, 10, "2")).unwrap();
+    admit(&mut table, &mut backend, 2, reservation(1, 10, "2")).unwrap();
 }
 
 #[test]
 fn a_cpu_that_goes_costs_who_came_last_and_gives_it_back() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
-    let (first, _) = admit(&mut ledger, &mut hands, 1, reservation(9, 10, "0-1")).unwrap();
-    let (last, _) = admit(&mut ledger, &mut hands, 2, reservation(9, 10, "0-1")).unwrap();
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
+    let (first, _) = admit(&mut table, &mut backend, 1, reservation(9, 10, "0-1")).unwrap();
+    let (last, _) = admit(&mut table, &mut backend, 2, reservation(9, 10, "0-1")).unwrap();
     let cpu = shiftwork_model::CpuId::from_index(1);
-    let turns = ledger.cpu_offline(Instant::ZERO, cpu, &mut hands);
-    assert_eq!(turns.len(), 1, "{turns:?}");
-    assert_eq!(turns[0].task, last);
+    let notices = table.cpu_offline(Instant::ZERO, cpu, &mut backend);
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert_eq!(notices[0].task, last);
     assert!(
-        turns[0]
+        notices[0]
             .what
             .starts_with("lost its reservation: CPU 1 is gone")
     );
-    assert!(hands.served.contains_key(&first) && !hands.served.contains_key(&last));
-    let turns = ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
-    assert_eq!(turns.len(), 1, "{turns:?}");
-    assert!(hands.served.contains_key(&last));
+    assert!(backend.served.contains_key(&first) && !backend.served.contains_key(&last));
+    let notices = table.cpu_online(Instant::ZERO, cpu, &mut backend);
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(backend.served.contains_key(&last));
 }
 
 #[test]
 fn reservation_survives_cpu_that_goes_again_before_its_thread_is_bound() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
-    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "1")).unwrap();
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
+    let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "1")).unwrap();
     let cpu = shiftwork_model::CpuId::from_index(1);
-    ledger.cpu_offline(Instant::ZERO, cpu, &mut hands);
+    table.cpu_offline(Instant::ZERO, cpu, &mut backend);
     // The CPU is told to be back when it is gone again.
-    hands.offline = Some("1".parse().unwrap());
-    let turns = ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
+    backend.offline = Some("1".parse().unwrap());
+    let notices = table.cpu_online(Instant::ZERO, cpu, &mut backend);
     assert!(
-        turns[0]
+        notices[0]
             .what
             .starts_with("keeps its reservation and cannot be served for now"),
-        "{turns:?}"
+        "{notices:?}"
     );
-    assert!(!ledger.holder(task).unwrap().is_served && ledger.promise(task).is_none());
-    assert_eq!(ledger.retry(&mut hands), [], "nothing has changed");
+    assert!(!table.task(task).unwrap().is_served && table.guarantee(task).is_none());
+    assert_eq!(table.retry(&mut backend), [], "nothing has changed");
     // Another thread does not get what it keeps.
-    admit(&mut ledger, &mut hands, 2, reservation(5, 10, "1")).unwrap_err();
-    hands.offline = None;
-    let turns = ledger.retry(&mut hands);
-    assert_eq!(turns[0].what, "has its reservation again");
-    assert!(hands.served.contains_key(&task) && ledger.holder(task).unwrap().is_served);
-    assert_eq!(ledger.retry(&mut hands), [], "it is served");
+    admit(&mut table, &mut backend, 2, reservation(5, 10, "1")).unwrap_err();
+    backend.offline = None;
+    let notices = table.retry(&mut backend);
+    assert_eq!(notices[0].what, "has its reservation again");
+    assert!(backend.served.contains_key(&task) && table.task(task).unwrap().is_served);
+    assert_eq!(table.retry(&mut backend), [], "it is served");
 }
 
 #[test]
 fn thread_that_ends_while_it_is_not_served_is_forgotten() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
-    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "1")).unwrap();
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
+    let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "1")).unwrap();
     let cpu = shiftwork_model::CpuId::from_index(1);
-    ledger.cpu_offline(Instant::ZERO, cpu, &mut hands);
-    hands.offline = Some("1".parse().unwrap());
-    ledger.cpu_online(Instant::ZERO, cpu, &mut hands);
-    hands.gone.push(1);
-    let turns = ledger.retry(&mut hands);
+    table.cpu_offline(Instant::ZERO, cpu, &mut backend);
+    backend.offline = Some("1".parse().unwrap());
+    table.cpu_online(Instant::ZERO, cpu, &mut backend);
+    backend.gone.push(1);
+    let notices = table.retry(&mut backend);
     assert!(
-        turns[0].what.starts_with("could not be served again"),
-        "{turns:?}"
+        notices[0].what.starts_with("could not be served again"),
+        "{notices:?}"
     );
-    assert!(ledger.holder(task).is_none());
+    assert!(table.task(task).is_none());
 }
 
 #[test]
 fn who_asks_the_kernel_for_other_cpus_has_them_if_they_have_room() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
-    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
-    admit(&mut ledger, &mut hands, 2, reservation(9, 10, "1")).unwrap();
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
+    let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "0")).unwrap();
+    admit(&mut table, &mut backend, 2, reservation(9, 10, "1")).unwrap();
     let both: CpuSet = "0-1".parse().unwrap();
-    hands.asks(task);
-    let turn = ledger.asked(task, both, &mut hands).unwrap();
-    assert_eq!(turn.what, "has its reservation again");
-    assert_eq!(hands.served[&task].1.cpus, both);
+    backend.asks(task);
+    let notice = table.request_affinity(task, both, &mut backend).unwrap();
+    assert_eq!(notice.what, "has its reservation again");
+    assert_eq!(backend.served[&task].1.cpus, both);
     // That it was bound there is told as well.
-    assert_eq!(ledger.asked(task, both, &mut hands), None);
-    assert!(ledger.holder(task).unwrap().is_served);
-    hands.asks(task);
-    let turn = ledger
-        .asked(task, "1".parse().unwrap(), &mut hands)
+    assert_eq!(table.request_affinity(task, both, &mut backend), None);
+    assert!(table.task(task).unwrap().is_served);
+    backend.asks(task);
+    let notice = table
+        .request_affinity(task, "1".parse().unwrap(), &mut backend)
         .unwrap();
     assert!(
-        turn.what
+        notice
+            .what
             .starts_with("asked for CPUs 1 and lost its reservation: "),
-        "{turn:?}"
+        "{notice:?}"
     );
-    assert!(!ledger.holder(task).unwrap().is_served);
-    let turn = ledger
-        .asked(task, "7".parse().unwrap(), &mut hands)
+    assert!(!table.task(task).unwrap().is_served);
+    let notice = table
+        .request_affinity(task, "7".parse().unwrap(), &mut backend)
         .unwrap();
-    assert!(turn.what.ends_with("the agent has CPUs 0,1"), "{turn:?}");
-    let turn = ledger.asked(task, "0".parse().unwrap(), &mut hands);
+    assert!(
+        notice.what.ends_with("the agent has CPUs 0,1"),
+        "{notice:?}"
+    );
+    let notice = table.request_affinity(task, "0".parse().unwrap(), &mut backend);
     // What it had on both CPUs counts for a while.
-    ledger.advance(Instant::ZERO + Span::from_s(1), &mut hands);
-    assert!(ledger.holder(task).unwrap().is_served, "{turn:?}");
+    table.advance(Instant::ZERO + Span::from_s(1), &mut backend);
+    assert!(table.task(task).unwrap().is_served, "{notice:?}");
 }
 
 #[test]
 fn who_has_asked_and_waits_gives_back_the_number_too() {
-    let (mut ledger, mut hands) = (ledger("strong-edf", 2), Obedient::default());
-    let (task, _) = admit(&mut ledger, &mut hands, 1, reservation(5, 10, "0")).unwrap();
-    hands.asks(task);
-    ledger.asked(task, "7".parse().unwrap(), &mut hands);
-    ledger.dismiss(task, &mut hands).unwrap();
-    ledger.advance(Instant::ZERO + Span::from_s(1), &mut hands);
-    let next = admit(&mut ledger, &mut hands, 2, reservation(5, 10, "0"));
+    let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
+    let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "0")).unwrap();
+    backend.asks(task);
+    table.request_affinity(task, "7".parse().unwrap(), &mut backend);
+    table.dismiss(task, &mut backend).unwrap();
+    table.advance(Instant::ZERO + Span::from_s(1), &mut backend);
+    let next = admit(&mut table, &mut backend, 2, reservation(5, 10, "0"));
     assert_eq!(next.unwrap().0, task);
 }

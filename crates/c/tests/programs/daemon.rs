@@ -1,4 +1,4 @@
-//! An agent without a kernel: its socket and its ledger are the real ones, and what they decide is carried out by nobody.
+//! An agent without a kernel: its socket and its table are the real ones, and what they decide is carried out by nobody.
 
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
@@ -11,24 +11,24 @@ use shiftwork_analysis::admission::{Guarantee, Terms};
 use shiftwork_client::{
     self as client, Admitted, Answer, Call, Changed, Dismissed, Error, OwnTask,
 };
-use shiftwork_daemon::hands::Hands;
-use shiftwork_daemon::ledger::{Ledger, Rules};
-use shiftwork_daemon::limits::{Limits, Quota};
+use shiftwork_daemon::backend::SchedulerBackend;
+use shiftwork_daemon::quotas::{Quota, Quotas};
 use shiftwork_daemon::reservation::{Denial, Owner, Reservation, Thread};
+use shiftwork_daemon::reservation_table::{ReservationTable, Rules};
 use shiftwork_daemon::run::now;
-use shiftwork_daemon::socket::{Access, Limits as SocketLimits, Peer, Server, Service};
+use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_daemon::threads;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Share, Span, TaskId};
 
 /// Agrees to everything.
-struct Nobody;
+struct NoBackend;
 
-impl Hands for Nobody {
+impl SchedulerBackend for NoBackend {
     fn admit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
         Ok(())
     }
 
-    fn serve_again(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
+    fn readmit(&mut self, _: TaskId, _: &Thread, _: &Reservation) -> Result<(), Denial> {
         Ok(())
     }
 
@@ -47,68 +47,71 @@ impl Hands for Nobody {
 
 /// What was asked, and how it ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct ReceivedCall {
     pub call: Call,
     pub is_granted: bool,
 }
 
-struct Books<'a> {
-    ledger: Ledger,
-    asked: &'a Mutex<Vec<Asked>>,
+struct TableService<'a> {
+    table: ReservationTable,
+    calls: &'a Mutex<Vec<ReceivedCall>>,
 }
 
-impl Service for Books<'_> {
+impl Service for TableService<'_> {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         let answer = self.answer(peer, &call);
         let is_granted = answer.is_ok();
-        self.asked.lock().unwrap().push(Asked { call, is_granted });
+        self.calls
+            .lock()
+            .unwrap()
+            .push(ReceivedCall { call, is_granted });
         answer.map_err(error)
     }
 }
 
-impl Books<'_> {
+impl TableService<'_> {
     fn answer(&mut self, peer: &Peer<'_>, call: &Call) -> Result<Answer, Denial> {
-        self.ledger.advance(now(), &mut Nobody);
+        self.table.advance(now(), &mut NoBackend);
         match call {
-            Call::Admit(asked) => {
-                let found = threads::find(asked.thread.or(peer.process).unwrap())?;
+            Call::Admit(request) => {
+                let found = threads::look_up(request.thread.or(peer.process).unwrap())?;
                 let owner = Owner {
                     user: peer.user,
                     cgroup: found.cgroup,
                 };
-                let wanted = self.wanted(&asked.reservation);
+                let wanted = self.wanted(&request.reservation);
                 let (task, guarantee) =
-                    self.ledger
-                        .admit(owner, found.thread, &asked.name, wanted, &mut Nobody)?;
+                    self.table
+                        .admit(owner, found.thread, &request.name, wanted, &mut NoBackend)?;
                 Ok(Answer::Admit(Admitted {
                     task: task.index() as u32,
                     guarantee: guarantee.name().to_owned(),
                 }))
             }
-            Call::Change(asked) => {
-                let task = TaskId::from_index(asked.task as usize);
-                let wanted = self.wanted(&asked.reservation);
-                let guarantee = self.ledger.change(task, wanted, &mut Nobody)?;
+            Call::Change(request) => {
+                let task = TaskId::from_index(request.task as usize);
+                let wanted = self.wanted(&request.reservation);
+                let guarantee = self.table.change(task, wanted, &mut NoBackend)?;
                 Ok(Answer::Change(Changed {
                     guarantee: guarantee.name().to_owned(),
                 }))
             }
-            Call::Dismiss(asked) => {
-                let task = TaskId::from_index(asked.task as usize);
-                self.ledger.dismiss(task, &mut Nobody)?;
+            Call::Dismiss(request) => {
+                let task = TaskId::from_index(request.task as usize);
+                self.table.dismiss(task, &mut NoBackend)?;
                 Ok(Answer::Dismiss(Dismissed {}))
             }
             _ => Err(Denial::Broken("no program here asks for that".to_owned())),
         }
     }
 
-    fn wanted(&self, asked: &client::Reservation) -> Reservation {
-        let cpus = asked.cpus.as_ref().map(|cpus| cpus.parse().unwrap());
+    fn wanted(&self, request: &client::Reservation) -> Reservation {
+        let cpus = request.cpus.as_ref().map(|cpus| cpus.parse().unwrap());
         Reservation {
-            cost: asked.cost,
-            period: asked.period,
-            deadline: asked.deadline.unwrap_or(asked.period),
-            cpus: cpus.unwrap_or(self.ledger.rules().cpus),
+            cost: request.cost,
+            period: request.period,
+            deadline: request.deadline.unwrap_or(request.period),
+            cpus: cpus.unwrap_or(self.table.rules().cpus),
             priority: Priority::MOST_URGENT,
             on_overrun: OnOverrun::Throttle,
         }
@@ -130,16 +133,16 @@ fn error(denial: Denial) -> Error {
 }
 
 /// One CPU, of which 0.95 may be reserved.
-fn ledger() -> Ledger {
+fn table() -> ReservationTable {
     let quota = Quota {
         tasks: 64,
         share_ppm: 64_000_000,
     };
-    Ledger::new(Rules {
+    ReservationTable::new(Rules {
         cpus: CpuSet::first(1),
         terms: Terms::of_policy("strong-edf", Share::DEFAULT_RESERVE).unwrap(),
-        promising: Guarantee::BoundedTardiness,
-        limits: Limits {
+        guarantee: Guarantee::BoundedTardiness,
+        quotas: Quotas {
             user: quota,
             cgroup: quota,
         },
@@ -148,13 +151,13 @@ fn ledger() -> Ledger {
 }
 
 /// An agent at work; programs find it by the path of its socket.
-pub struct Agent {
+pub struct TestDaemon {
     socket: PathBuf,
     _folder: tempfile::TempDir,
 }
 
 /// Lets an agent work while programs ask it; returns what they asked, in order, and what `programs` did.
-pub fn with_agent<T>(programs: impl FnOnce(&Agent) -> T) -> (Vec<Asked>, T) {
+pub fn with_daemon<T>(programs: impl FnOnce(&TestDaemon) -> T) -> (Vec<ReceivedCall>, T) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("agent.sock");
     let access = Access {
@@ -162,17 +165,17 @@ pub fn with_agent<T>(programs: impl FnOnce(&Agent) -> T) -> (Vec<Asked>, T) {
         group: None,
     };
     let mut server = Server::bind(&socket, access, SocketLimits::default()).unwrap();
-    let asked = Mutex::new(Vec::new());
-    let is_over = AtomicBool::new(false);
+    let calls = Mutex::new(Vec::new());
+    let should_stop = AtomicBool::new(false);
     let done = thread::scope(|scope| {
         scope.spawn(|| {
-            let ledger = ledger();
-            let mut books = Books {
-                ledger,
-                asked: &asked,
+            let table = table();
+            let mut service = TableService {
+                table,
+                calls: &calls,
             };
-            while !is_over.load(Ordering::Relaxed) {
-                server.serve(now(), &mut books).unwrap();
+            while !should_stop.load(Ordering::Relaxed) {
+                server.serve(now(), &mut service).unwrap();
                 let mut waits = [PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN)];
                 let soon = Timespec {
                     tv_sec: 0,
@@ -181,28 +184,28 @@ pub fn with_agent<T>(programs: impl FnOnce(&Agent) -> T) -> (Vec<Asked>, T) {
                 poll(&mut waits, Some(&soon)).unwrap();
             }
         });
-        let ends = EndsIt(&is_over);
-        let agent = Agent {
+        let ends = StopOnDrop(&should_stop);
+        let daemon = TestDaemon {
             socket,
             _folder: folder,
         };
-        let done = programs(&agent);
+        let done = programs(&daemon);
         drop(ends);
         done
     });
-    (asked.into_inner().unwrap(), done)
+    (calls.into_inner().unwrap(), done)
 }
 
 /// Even a test that fails ends the agent, which nobody would wait for otherwise.
-struct EndsIt<'a>(&'a AtomicBool);
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for EndsIt<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Agent {
+impl TestDaemon {
     /// Where it listens.
     pub fn socket(&self) -> &std::path::Path {
         &self.socket
@@ -216,10 +219,10 @@ impl Agent {
 }
 
 /// The names of the methods, with a `!` where they were refused.
-pub fn methods(asked: &[Asked]) -> Vec<String> {
-    let name = |asked: &Asked| {
-        let mark = if asked.is_granted { "" } else { "!" };
-        let name = match asked.call {
+pub fn methods(calls: &[ReceivedCall]) -> Vec<String> {
+    let name = |received: &ReceivedCall| {
+        let mark = if received.is_granted { "" } else { "!" };
+        let name = match received.call {
             Call::Admit(_) => "Admit",
             Call::Change(_) => "Change",
             Call::Dismiss(_) => "Dismiss",
@@ -227,5 +230,5 @@ pub fn methods(asked: &[Asked]) -> Vec<String> {
         };
         format!("{name}{mark}")
     };
-    asked.iter().map(name).collect()
+    calls.iter().map(name).collect()
 }

@@ -6,7 +6,7 @@ use shiftwork_model::{CpuSet, OnOverrun, Priority};
 
 use crate::reservation::{Denial, Reservation};
 use crate::socket::Peer;
-use crate::threads::Found;
+use crate::threads::ThreadInfo;
 
 /// A name is shown to people, on one line.
 const NAME_MAX: usize = 64;
@@ -14,20 +14,20 @@ const NAME_MAX: usize = 64;
 /// The reservation that is asked for. Where no CPUs are named it is for those that the thread may use, as far as they are
 /// the agent's.
 pub(super) fn reservation(
-    asked: &client::Reservation,
+    request: &client::Reservation,
     thread: CpuSet,
-    ours: CpuSet,
+    available: CpuSet,
 ) -> Result<Reservation, Denial> {
-    let cpus = match &asked.cpus {
+    let cpus = match &request.cpus {
         Some(list) => list.parse().map_err(|error| Denial::Invalid {
             parameter: "reservation.cpus",
             reason: format!("`{list}`: {error}"),
         })?,
-        None if thread.intersects(&ours) => thread & ours,
-        None => ours,
+        None if thread.intersects(&available) => thread & available,
+        None => available,
     };
-    let deadline = asked.deadline.unwrap_or(asked.period);
-    let priority = match asked.priority {
+    let deadline = request.deadline.unwrap_or(request.period);
+    let priority = match request.priority {
         Some(number) => Priority::new(number).ok_or_else(|| Denial::Invalid {
             parameter: "reservation.priority",
             reason: format!(
@@ -43,12 +43,12 @@ pub(super) fn reservation(
         }
     };
     Ok(Reservation {
-        cost: asked.cost,
-        period: asked.period,
+        cost: request.cost,
+        period: request.period,
         deadline,
         cpus,
         priority,
-        on_overrun: match asked.on_overrun {
+        on_overrun: match request.on_overrun {
             None | Some(client::OnOverrun::Throttle) => OnOverrun::Throttle,
             Some(client::OnOverrun::Signal) => OnOverrun::Signal,
             Some(client::OnOverrun::Continue) => OnOverrun::Continue,
@@ -68,7 +68,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Denial> {
 }
 
 /// Whether the peer may ask for this thread.
-pub(super) fn check_thread(peer: &Peer<'_>, found: &Found) -> Result<(), Denial> {
+pub(super) fn check_thread(peer: &Peer<'_>, found: &ThreadInfo) -> Result<(), Denial> {
     let number = found.thread.thread;
     if peer.user != 0 && found.user != Some(peer.user) {
         return Err(Denial::Forbidden(format!(
@@ -76,7 +76,7 @@ pub(super) fn check_thread(peer: &Peer<'_>, found: &Found) -> Result<(), Denial>
             peer.user
         )));
     }
-    if found.is_above {
+    if found.has_higher_class {
         return Err(Denial::Invalid {
             parameter: "thread",
             reason: format!(
@@ -89,7 +89,7 @@ pub(super) fn check_thread(peer: &Peer<'_>, found: &Found) -> Result<(), Denial>
 }
 
 /// In the words of the interface.
-pub(super) fn error(denial: Denial) -> Error {
+pub(super) fn to_error(denial: Denial) -> Error {
     match denial {
         Denial::Refused(reason) => Error::Refused { reason },
         Denial::Forbidden(reason) => Error::Forbidden { reason },
@@ -104,7 +104,7 @@ pub(super) fn error(denial: Denial) -> Error {
 }
 
 /// The other way round.
-pub(super) fn shown(it: &Reservation) -> client::Reservation {
+pub(super) fn to_client(it: &Reservation) -> client::Reservation {
     client::Reservation {
         cost: it.cost,
         period: it.period,

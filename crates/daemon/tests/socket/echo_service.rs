@@ -7,12 +7,12 @@ use shiftwork_daemon::socket::{Peer, Service};
 
 /// Answers everything: records are as many bytes as seconds are asked for.
 #[derive(Default)]
-pub struct Echo {
+pub struct EchoService {
     /// The tasks that were dismissed, in order.
     pub dismissed: Vec<u32>,
 }
 
-impl Service for Echo {
+impl Service for EchoService {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         let missing = |what: &str| Err(Error::Missing { what: what.into() });
         match call {

@@ -1,26 +1,26 @@
-//! The machine in the kernel, as the ledger's [`Hands`].
+//! The machine in the kernel, as the ledger's [`SchedulerBackend`].
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use shiftwork_live::LiveError;
-use shiftwork_live::standing::{Reservation as Asked, Standing};
+use shiftwork_live::standing::{Reservation as TaskParameters, Standing};
 use shiftwork_model::{CpuSet, TaskId};
 
-use crate::hands::Hands;
+use crate::backend::SchedulerBackend;
 use crate::reservation::{Denial, Reservation, Thread};
-use crate::threads::{find, is_there};
+use crate::threads::{is_alive, look_up};
 
 /// Carries out by the scheduler in the kernel.
-pub struct Kernel {
+pub struct SchedExtBackend {
     /// The scheduler.
     pub standing: Standing,
 }
 
-impl Kernel {
+impl SchedExtBackend {
     /// The thread is watched by this number from now on.
     pub fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
         let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
         match self.standing.observe(task, pid(thread)?) {
-            Ok(true) if is_there(thread) => Ok(()),
+            Ok(true) if is_alive(thread) => Ok(()),
             Ok(true) => {
                 // It fails only where the scheduler is gone.
                 let _ = self.standing.stop_observing(task);
@@ -33,12 +33,12 @@ impl Kernel {
 
     /// Tells the thread's process that a cost was used up, as `SCHED_FLAG_DL_OVERRUN` does. Unless it takes the
     /// signal, that ends it. A process that is gone needs no warning.
-    pub fn warn(thread: &Thread) {
+    pub fn send_overrun_signal(thread: &Thread) {
         let number = i32::try_from(thread.process).ok().and_then(Pid::from_raw);
         let process = number.and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
         // Only now is it certain that nobody else had the number in between.
         if let Some(process) = process
-            && is_there(thread)
+            && is_alive(thread)
         {
             let _ = pidfd_send_signal(process, Signal::XCPU);
         }
@@ -49,7 +49,7 @@ impl Kernel {
         let bound = self.standing.bind(thread, cpus);
         bound.map_err(|error| Denial::Refused(error.to_string()))?;
         // The kernel leaves out what the control group has not, and says nothing.
-        let found = find(number)?;
+        let found = look_up(number)?;
         if found.cpus != *cpus {
             return Err(Denial::Refused(format!(
                 "the control group {} lets thread {number} use only CPUs {} of {cpus}; reserve on those, or widen \
@@ -61,7 +61,7 @@ impl Kernel {
     }
 
     /// The same, with everything as before if it fails.
-    fn bind_or_back(
+    fn bind_or_restore(
         &self,
         thread: Pid,
         number: u32,
@@ -77,7 +77,7 @@ impl Kernel {
     }
 
     /// Whether the thread, bound to these CPUs before, takes part now. If not, it asks for other CPUs by now.
-    fn ask(
+    fn bind_and_admit(
         &mut self,
         task: TaskId,
         thread: &Thread,
@@ -85,10 +85,10 @@ impl Kernel {
         before: &CpuSet,
     ) -> Result<bool, Denial> {
         let pid = pid(thread)?;
-        self.bind_or_back(pid, thread.thread, before, &reservation.cpus)?;
-        let admitted = self.standing.admit(task, &asked(pid, reservation));
+        self.bind_or_restore(pid, thread.thread, before, &reservation.cpus)?;
+        let admitted = self.standing.admit(task, &parameters(pid, reservation));
         // Only now is it certain that nobody else had the number in between.
-        match (admitted, is_there(thread)) {
+        match (admitted, is_alive(thread)) {
             (Ok(admitted), true) => Ok(admitted),
             (Ok(admitted), false) => {
                 if admitted {
@@ -107,15 +107,15 @@ impl Kernel {
     }
 }
 
-impl Hands for Kernel {
+impl SchedulerBackend for SchedExtBackend {
     fn admit(
         &mut self,
         task: TaskId,
         thread: &Thread,
         reservation: &Reservation,
     ) -> Result<(), Denial> {
-        let before = find(thread.thread)?.cpus;
-        match self.ask(task, thread, reservation, &before)? {
+        let before = look_up(thread.thread)?.cpus;
+        match self.bind_and_admit(task, thread, reservation, &before)? {
             true => Ok(()),
             false => {
                 self.dismiss(task);
@@ -129,14 +129,14 @@ impl Hands for Kernel {
         }
     }
 
-    fn serve_again(
+    fn readmit(
         &mut self,
         task: TaskId,
         thread: &Thread,
         reservation: &Reservation,
     ) -> Result<(), Denial> {
-        let before = find(thread.thread)?.cpus;
-        match self.ask(task, thread, reservation, &before)? {
+        let before = look_up(thread.thread)?.cpus;
+        match self.bind_and_admit(task, thread, reservation, &before)? {
             true => Ok(()),
             false => Err(Denial::Refused(format!(
                 "thread {} asks for other CPUs by now",
@@ -156,9 +156,9 @@ impl Hands for Kernel {
         if from.cpus != to.cpus {
             let approved = self.standing.approve(task, &to.cpus);
             approved.map_err(|error| denial(&error))?;
-            self.bind_or_back(pid, thread.thread, &from.cpus, &to.cpus)?;
+            self.bind_or_restore(pid, thread.thread, &from.cpus, &to.cpus)?;
         }
-        let changed = self.standing.change(task, &asked(pid, to));
+        let changed = self.standing.change(task, &parameters(pid, to));
         changed.map_err(|error| denial(&error))
     }
 
@@ -173,8 +173,8 @@ fn pid(thread: &Thread) -> Result<Pid, Denial> {
     number.ok_or_else(|| Denial::Missing(format!("thread {}", thread.thread)))
 }
 
-fn asked(thread: Pid, it: &Reservation) -> Asked {
-    Asked {
+fn parameters(thread: Pid, it: &Reservation) -> TaskParameters {
+    TaskParameters {
         thread,
         cpus: it.cpus,
         cost: it.cost,

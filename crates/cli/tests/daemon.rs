@@ -15,7 +15,7 @@ use shiftwork_client::{
     ObservationEnded, Observing, Reservation, Room, State, Status, Task,
 };
 use shiftwork_daemon::run::now;
-use shiftwork_daemon::socket::{Access, Limits, Peer, Server, Service};
+use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_model::{Instant, Span};
 use tempfile::TempDir;
 
@@ -150,7 +150,7 @@ impl Agent {
         let path = folder.path().join("socket");
         let records = folder.path().join("records");
         fs::create_dir(&records).unwrap();
-        let mut server = Server::bind(&path, access, Limits::default()).unwrap();
+        let mut server = Server::bind(&path, access, SocketLimits::default()).unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let thread = spawn(move || {

@@ -15,7 +15,7 @@ pub struct Quota {
 
 /// The quotas of everybody but root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct Quotas {
     /// Of each user.
     pub user: Quota,
     /// Of each control group.
@@ -24,32 +24,32 @@ pub struct Limits {
 
 /// What somebody holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Held {
+struct Usage {
     tasks: usize,
     share_ppm: u64,
 }
 
 /// What everybody holds, as far as it is limited.
 #[derive(Clone, Debug)]
-pub(crate) struct Holdings {
-    limits: Limits,
-    users: BTreeMap<u32, Held>,
-    cgroups: BTreeMap<String, Held>,
+pub(crate) struct QuotaUsage {
+    quotas: Quotas,
+    users: BTreeMap<u32, Usage>,
+    cgroups: BTreeMap<String, Usage>,
 }
 
-impl Holdings {
+impl QuotaUsage {
     /// Nobody holds anything.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(quotas: Quotas) -> Self {
         Self {
-            limits,
+            quotas,
             users: BTreeMap::new(),
             cgroups: BTreeMap::new(),
         }
     }
 
     /// Other limits from now on. Whoever holds more than they allow keeps it.
-    pub(crate) fn set_limits(&mut self, limits: Limits) {
-        self.limits = limits;
+    pub(crate) fn set_quotas(&mut self, quotas: Quotas) {
+        self.quotas = quotas;
     }
 
     /// Whether the owner may hold this beside, or instead of `before`, what it has.
@@ -68,9 +68,9 @@ impl Holdings {
         }
         let user = self.users.get(&owner.user).copied().unwrap_or_default();
         let cgroup = self.cgroups.get(&owner.cgroup).copied().unwrap_or_default();
-        fits(user, self.limits.user, before, after)
+        fits(user, self.quotas.user, before, after)
             .map_err(|what| Denial::Exhausted(format!("user {} {what}", owner.user)))?;
-        fits(cgroup, self.limits.cgroup, before, after)
+        fits(cgroup, self.quotas.cgroup, before, after)
             .map_err(|what| Denial::Exhausted(format!("control group {} {what}", owner.cgroup)))
     }
 
@@ -82,55 +82,59 @@ impl Holdings {
         after: Option<&Reservation>,
     ) {
         let user = self.users.entry(owner.user).or_default();
-        *user = exchanged(*user, before, after);
-        if *user == Held::default() {
+        *user = after_exchange(*user, before, after);
+        if *user == Usage::default() {
             self.users.remove(&owner.user);
         }
         // Looked up by what it is called: most of the time it is there already.
-        let mut held = self.cgroups.get(&owner.cgroup).copied().unwrap_or_default();
-        held = exchanged(held, before, after);
-        if held == Held::default() {
+        let mut usage = self.cgroups.get(&owner.cgroup).copied().unwrap_or_default();
+        usage = after_exchange(usage, before, after);
+        if usage == Usage::default() {
             self.cgroups.remove(&owner.cgroup);
         } else {
-            self.cgroups.insert(owner.cgroup.clone(), held);
+            self.cgroups.insert(owner.cgroup.clone(), usage);
         }
     }
 }
 
 fn fits(
-    held: Held,
+    usage: Usage,
     quota: Quota,
     before: Option<&Reservation>,
     after: &Reservation,
 ) -> Result<(), String> {
-    let wanted = exchanged(held, before, Some(after));
-    if wanted.tasks > quota.tasks && wanted.tasks > held.tasks {
+    let wanted = after_exchange(usage, before, Some(after));
+    if wanted.tasks > quota.tasks && wanted.tasks > usage.tasks {
         return Err(format!(
             "has {} tasks, and may have no more; see [limits] in the agent's configuration",
-            held.tasks
+            usage.tasks
         ));
     }
-    if wanted.share_ppm > quota.share_ppm && wanted.share_ppm > held.share_ppm {
+    if wanted.share_ppm > quota.share_ppm && wanted.share_ppm > usage.share_ppm {
         return Err(format!(
             "would hold {} of a CPU, and may hold {}; see [limits] in the agent's configuration",
-            of_a_cpu(wanted.share_ppm),
-            of_a_cpu(quota.share_ppm)
+            as_cpus(wanted.share_ppm),
+            as_cpus(quota.share_ppm)
         ));
     }
     Ok(())
 }
 
-fn exchanged(held: Held, before: Option<&Reservation>, after: Option<&Reservation>) -> Held {
-    let add = |held: Held, it: &Reservation| Held {
-        tasks: held.tasks + 1,
-        share_ppm: held.share_ppm.saturating_add(share_ppm(it)),
+fn after_exchange(
+    usage: Usage,
+    before: Option<&Reservation>,
+    after: Option<&Reservation>,
+) -> Usage {
+    let add = |usage: Usage, it: &Reservation| Usage {
+        tasks: usage.tasks + 1,
+        share_ppm: usage.share_ppm.saturating_add(share_ppm(it)),
     };
-    let take = |held: Held, it: &Reservation| Held {
-        tasks: held.tasks.saturating_sub(1),
-        share_ppm: held.share_ppm.saturating_sub(share_ppm(it)),
+    let subtract = |usage: Usage, it: &Reservation| Usage {
+        tasks: usage.tasks.saturating_sub(1),
+        share_ppm: usage.share_ppm.saturating_sub(share_ppm(it)),
     };
-    let held = before.map_or(held, |it| take(held, it));
-    after.map_or(held, |it| add(held, it))
+    let usage = before.map_or(usage, |it| subtract(usage, it));
+    after.map_or(usage, |it| add(usage, it))
 }
 
 /// C/T in millionths, rounded up, so that many small ones count for something.
@@ -141,7 +145,7 @@ pub(crate) fn share_ppm(it: &Reservation) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-fn of_a_cpu(ppm: u64) -> String {
+fn as_cpus(ppm: u64) -> String {
     format!("{}.{:03}", ppm / 1_000_000, ppm % 1_000_000 / 1_000)
 }
 
@@ -169,9 +173,9 @@ mod tests {
         }
     }
 
-    fn limits(tasks: usize, share_ppm: u64) -> Limits {
+    fn quotas(tasks: usize, share_ppm: u64) -> Quotas {
         let quota = Quota { tasks, share_ppm };
-        Limits {
+        Quotas {
             user: quota,
             cgroup: Quota {
                 tasks: 2 * tasks,
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_user_has_so_many_tasks_and_so_much_of_a_cpu() {
-        let mut all = Holdings::new(limits(2, 500_000));
+        let mut all = QuotaUsage::new(quotas(2, 500_000));
         let (anna, tenth) = (owner(1, "/a"), reservation(100, 1_000));
         assert_eq!(all.check(&anna, None, &tenth), Ok(()));
         all.exchange(&anna, None, Some(&tenth));
@@ -204,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_control_group_is_limited_whoever_is_in_it() {
-        let mut all = Holdings::new(limits(1, 500_000));
+        let mut all = QuotaUsage::new(quotas(1, 500_000));
         let tenth = reservation(100, 1_000);
         for user in 1..3 {
             assert_eq!(all.check(&owner(user, "/x"), None, &tenth), Ok(()));
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_who_gave_everything_back() {
-        let mut all = Holdings::new(limits(9, 900_000));
+        let mut all = QuotaUsage::new(quotas(9, 900_000));
         let some = reservation(1, 3);
         for user in 0..5 {
             all.exchange(&owner(user, "/x"), None, Some(&some));
@@ -230,10 +234,10 @@ mod tests {
 
     #[test]
     fn whoever_holds_too_much_after_a_change_of_limits_may_have_less() {
-        let mut all = Holdings::new(limits(4, 900_000));
+        let mut all = QuotaUsage::new(quotas(4, 900_000));
         let (anna, half) = (owner(1, "/a"), reservation(1, 2));
         all.exchange(&anna, None, Some(&half));
-        all.set_limits(limits(1, 100_000));
+        all.set_quotas(quotas(1, 100_000));
         assert_eq!(all.check(&anna, Some(&half), &reservation(2, 5)), Ok(()));
         assert!(all.check(&anna, Some(&half), &reservation(3, 5)).is_err());
     }

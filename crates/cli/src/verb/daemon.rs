@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sd_notify::NotifyState;
 use shiftwork_client::socket_path;
-use shiftwork_daemon::agent::Agent;
 use shiftwork_daemon::config::{Config, ConfigError};
-use shiftwork_daemon::run::{Ended, Owner, allow_descriptors, now, run as serve};
-use shiftwork_daemon::socket::{Access, Limits, Server};
+use shiftwork_daemon::daemon::Daemon;
+use shiftwork_daemon::run::{Exit, ServiceControl, allow_descriptors, now, run as serve};
+use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_daemon::state::StateFile;
 use shiftwork_live::host::System;
 use shiftwork_model::CpuSet;
 
 use super::watch::{catch_interrupts, catch_termination, is_interrupted};
-use crate::args::AgentArgs;
+use crate::args::DaemonArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::{Console, tell};
 
@@ -26,7 +26,7 @@ const STATE: &str = "agent.json";
 const STATE_FOLDER: &str = "/var/lib/shiftwork";
 
 /// Runs until it is ended.
-pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
+pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> {
     let config = read(args)?;
     let machine = |error: &dyn std::fmt::Display| Failure::Machine(error.to_string());
     let online = System::this().online().unwrap_or(CpuSet::EMPTY);
@@ -43,33 +43,36 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     let hung_up = Arc::new(AtomicBool::new(false));
     // Without a handler SIGHUP ends the agent, which is no worse than to refuse.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hung_up));
-    let started = Agent::start(config, state, online, now());
-    let (mut agent, news) = started.map_err(|error| machine(&error))?;
+    let started = Daemon::start(config, state, online, now());
+    let (mut daemon, outcome) = started.map_err(|error| machine(&error))?;
     // By a thread, which begins with what the agent has kept of its privileges.
     catch_interrupts();
-    let mut owner = Told {
+    let mut control = CommandControl {
         args,
         console,
         hung_up,
     };
-    for turn in news.turns {
-        owner.say(&format!("task {}: {}", turn.task.index(), turn.what));
+    for notice in outcome.notices {
+        control.log(&format!("task {}: {}", notice.task.index(), notice.what));
     }
-    news.troubles.iter().for_each(|trouble| owner.say(trouble));
-    owner.say(&format!(
+    outcome
+        .warnings
+        .iter()
+        .for_each(|warning| control.log(warning));
+    control.log(&format!(
         "schedules CPUs {} by {}, guarantee {}",
-        agent.rules().cpus,
-        agent.policy(),
-        agent.rules().promising
+        daemon.rules().cpus,
+        daemon.policy(),
+        daemon.rules().guarantee
     ));
     // Nobody listens if no systemd started us.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    let ended = serve(&mut agent, &mut server, &mut owner);
+    let ended = serve(&mut daemon, &mut server, &mut control);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     match ended.map_err(|error| machine(&error))? {
-        Ended::Stopped => Ok(Answer::Yes),
+        Exit::Stopped => Ok(Answer::Yes),
         // This machine can: whoever starts it again has everybody's reservations back.
-        Ended::Unloaded(reason) => {
+        Exit::Unloaded(reason) => {
             tell(&format!(
                 "the kernel took the scheduler away: {reason}; all threads went on under the kernel's own"
             ));
@@ -78,7 +81,7 @@ pub fn run(args: &AgentArgs, console: &mut Console) -> Result<Answer, Failure> {
     }
 }
 
-fn read(args: &AgentArgs) -> Result<Config, Failure> {
+fn read(args: &DaemonArgs) -> Result<Config, Failure> {
     Config::read(args.config.as_deref()).map_err(|error| match error {
         ConfigError::Refused { path, text, error } => {
             Failure::refused(&path.display().to_string(), &text, &error)
@@ -87,7 +90,7 @@ fn read(args: &AgentArgs) -> Result<Config, Failure> {
     })
 }
 
-fn bind(args: &AgentArgs, config: &Config) -> Result<Server, Failure> {
+fn bind(args: &DaemonArgs, config: &Config) -> Result<Server, Failure> {
     let path = args.socket.clone().unwrap_or_else(socket_path);
     make_folder(&path)?;
     let group = config.group.as_deref().map(group).transpose()?;
@@ -100,11 +103,11 @@ fn bind(args: &AgentArgs, config: &Config) -> Result<Server, Failure> {
 }
 
 /// What anybody may take of the socket.
-fn limits(config: &Config) -> Limits {
-    Limits {
-        pace: config.pace_of_user,
-        pace_of_cgroup: config.pace_of_cgroup,
-        ..Limits::default()
+fn limits(config: &Config) -> SocketLimits {
+    SocketLimits {
+        user_rate: config.user_rate,
+        cgroup_rate: config.cgroup_rate,
+        ..SocketLimits::default()
     }
 }
 
@@ -141,36 +144,36 @@ fn make_folder(of: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Whoever started the agent.
-struct Told<'a> {
-    args: &'a AgentArgs,
+/// Whoever started the daemon.
+struct CommandControl<'a> {
+    args: &'a DaemonArgs,
     console: &'a mut Console,
     hung_up: Arc<AtomicBool>,
 }
 
-impl Owner for Told<'_> {
-    fn is_over(&mut self) -> bool {
+impl ServiceControl for CommandControl<'_> {
+    fn should_stop(&mut self) -> bool {
         is_interrupted()
     }
 
-    fn reloaded(&mut self) -> Option<Config> {
+    fn take_new_config(&mut self) -> Option<Config> {
         if !self.hung_up.swap(false, Ordering::Relaxed) {
             return None;
         }
         match Config::read(self.args.config.as_deref()) {
             Ok(config) => Some(config),
             Err(error) => {
-                self.say(&format!("the configuration stays as it was: {error}"));
+                self.log(&format!("the configuration stays as it was: {error}"));
                 None
             }
         }
     }
 
-    fn say(&mut self, what: &str) {
+    fn log(&mut self, what: &str) {
         self.console.note(what);
     }
 
-    fn lives(&mut self) {
+    fn notify_watchdog(&mut self) {
         let _ = sd_notify::notify(&[NotifyState::Watchdog]);
     }
 }

@@ -9,18 +9,18 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 /// Nothing is waited for.
-pub(super) const NOTHING: EventFlags = EventFlags::empty();
+pub(super) const NO_EVENTS: EventFlags = EventFlags::empty();
 
 /// Many sockets behind one descriptor, which is readable whenever one of them is what is waited for.
 ///
 /// A socket of which nothing is waited for is not watched at all: the kernel would tell that it broke
 /// again and again.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Epoll {
     epoll: OwnedFd,
 }
 
-impl Watch {
+impl Epoll {
     pub(super) fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Self { epoll })
@@ -48,7 +48,7 @@ impl Watch {
 
     /// What there is now, at most so many sockets; the kernel tells of the others the next time. Never
     /// waits.
-    pub(super) fn look(
+    pub(super) fn poll(
         &self,
         most: usize,
     ) -> io::Result<impl Iterator<Item = (u64, EventFlags)> + use<>> {
@@ -58,12 +58,12 @@ impl Watch {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let told = |event: Event| (event.data.u64(), event.flags);
-        Ok(events.into_iter().map(told))
+        let ready = |event: Event| (event.data.u64(), event.flags);
+        Ok(events.into_iter().map(ready))
     }
 }
 
-impl AsFd for Watch {
+impl AsFd for Epoll {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

@@ -5,14 +5,14 @@ use std::os::unix::net::UnixStream;
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 use serde_json::json;
-use shiftwork_daemon::socket::{Limits, Pace};
+use shiftwork_daemon::socket::{RateLimit, SocketLimits};
 use shiftwork_model::Span;
 
-use crate::bench::{Bench, Talker};
+use crate::test_server::{TestClient, TestServer};
 
 /// A connection that another user makes. Only root can do that.
-fn connect_as(bench: &Bench, user: u32) -> Talker {
-    let path = bench.path();
+fn connect_as(test: &TestServer, user: u32) -> TestClient {
+    let path = test.path();
     let stream = std::thread::spawn(move || {
         // A thread has a user of its own, as far as the kernel is concerned.
         let user = Uid::from_raw(user);
@@ -21,25 +21,25 @@ fn connect_as(bench: &Bench, user: u32) -> Talker {
     })
     .join()
     .unwrap();
-    Talker::new(stream)
+    TestClient::new(stream)
 }
 
 #[test]
 fn whoever_asks_too_much_is_told_so_and_rests() {
-    let limits = Limits {
-        pace: Pace {
+    let limits = SocketLimits {
+        user_rate: RateLimit {
             interval: Span::from_ms(1),
             burst: 5,
         },
-        ..Limits::default()
+        ..SocketLimits::default()
     };
-    let mut bench = Bench::new(limits);
-    let mut peer = bench.connect();
+    let mut test = TestServer::new(limits);
+    let mut peer = test.connect();
     for _ in 0..20 {
         peer.call("Observe", json!({}));
     }
-    bench.serve();
-    let replies = peer.hear();
+    test.serve();
+    let replies = peer.replies();
     assert_eq!(replies.len(), 5, "to connect counts, too");
     assert!(
         replies[..4]
@@ -58,48 +58,48 @@ fn whoever_asks_too_much_is_told_so_and_rests() {
             },
         })
     );
-    bench.pass(Span::from_ms(100).saturating_sub(Span::from_ns(1)));
-    assert_eq!(peer.hear().len(), 0);
-    bench.pass(Span::from_ns(1));
-    assert_eq!(peer.hear().len(), 6, "five, and another refusal");
-    assert_eq!(bench.server.counters().exhausted, 2);
+    test.advance(Span::from_ms(100).saturating_sub(Span::from_ns(1)));
+    assert_eq!(peer.replies().len(), 0);
+    test.advance(Span::from_ns(1));
+    assert_eq!(peer.replies().len(), 6, "five, and another refusal");
+    assert_eq!(test.server.counters().exhausted, 2);
     drop(peer);
-    bench.serve();
+    test.serve();
     assert_eq!(
-        bench.server.wake_at(),
-        bench.now + Span::from_ms(100),
+        test.server.wake_at(),
+        test.now + Span::from_ms(100),
         "it is not looked at before"
     );
-    bench.pass(Span::from_ms(100));
-    bench.pass(Span::from_ms(100));
-    assert_eq!(bench.server.connections(), 0);
+    test.advance(Span::from_ms(100));
+    test.advance(Span::from_ms(100));
+    assert_eq!(test.server.connections(), 0);
 }
 
 #[test]
 fn connections_beyond_the_limit_are_told_so() {
-    let limits = Limits {
+    let limits = SocketLimits {
         connections: 6,
-        connections_of_root: 0,
-        ..Limits::default()
+        root_connections: 0,
+        ..SocketLimits::default()
     };
-    let mut bench = Bench::new(limits);
-    let mut peers: Vec<_> = (0..8).map(|_| bench.connect()).collect();
-    bench.serve();
+    let mut test = TestServer::new(limits);
+    let mut peers: Vec<_> = (0..8).map(|_| test.connect()).collect();
+    test.serve();
     let may = if geteuid().is_root() { 6 } else { 3 };
-    assert_eq!(bench.server.connections(), may);
+    assert_eq!(test.server.connections(), may);
     for (number, peer) in peers.iter_mut().enumerate() {
-        let replies = peer.hear();
+        let replies = peer.replies();
         assert_eq!(peer.is_closed(), number >= may, "{replies:?}");
         if number >= may {
             assert_eq!(replies[0]["error"], "org.shiftwork.Agent.Exhausted");
         }
     }
     peers.clear();
-    bench.serve();
-    let mut peer = bench.connect();
+    test.serve();
+    let mut peer = test.connect();
     peer.call("Observe", json!({}));
-    bench.serve();
-    assert_eq!(peer.hear().len(), 1, "there is room again");
+    test.serve();
+    assert_eq!(peer.replies().len(), 1, "there is room again");
 }
 
 #[test]
@@ -108,13 +108,13 @@ fn users_leave_room_for_others() {
         // The rule itself is tested where it is.
         return;
     }
-    let limits = Limits {
+    let limits = SocketLimits {
         connections: 10,
-        connections_of_root: 2,
-        turn: 1,
-        ..Limits::default()
+        root_connections: 2,
+        batch: 1,
+        ..SocketLimits::default()
     };
-    let mut bench = Bench::new(limits);
+    let mut test = TestServer::new(limits);
     let mut peers = Vec::new();
     for (user, may) in [
         (4_001, 4),
@@ -124,12 +124,12 @@ fn users_leave_room_for_others() {
         (4_005, 0),
         (0, 2),
     ] {
-        let before = bench.server.connections();
+        let before = test.server.connections();
         for _ in 0..5 {
-            peers.push(connect_as(&bench, user));
+            peers.push(connect_as(&test, user));
         }
-        bench.serve();
-        assert_eq!(bench.server.connections() - before, may, "user {user}");
+        test.serve();
+        assert_eq!(test.server.connections() - before, may, "user {user}");
     }
     // Whoever has one connection is served as often as whoever has four.
     let mut order = Vec::new();
@@ -139,10 +139,10 @@ fn users_leave_room_for_others() {
             peer.call("Explain", json!({}));
         }
     }
-    while bench.has_work() {
-        bench.server.serve(bench.now, &mut bench.echo).unwrap();
+    while test.has_work() {
+        test.server.serve(test.now, &mut test.echo).unwrap();
         for peer in &mut peers {
-            for reply in peer.hear() {
+            for reply in peer.replies() {
                 order.push(
                     reply["parameters"]["explanations"][0]
                         .as_str()
@@ -160,33 +160,33 @@ fn users_leave_room_for_others() {
 
 #[test]
 fn unread_answers_of_one_user_leave_room_for_those_of_others() {
-    let limits = Limits {
+    let limits = SocketLimits {
         unread: 4_000_000,
-        ..Limits::default()
+        ..SocketLimits::default()
     };
-    let mut bench = Bench::new(limits);
-    let mut peers: Vec<_> = (0..5).map(|_| bench.connect()).collect();
+    let mut test = TestServer::new(limits);
+    let mut peers: Vec<_> = (0..5).map(|_| test.connect()).collect();
     for peer in &mut peers {
         peer.call("GetRecord", json!({ "seconds": 1_500_000 }));
     }
-    bench.serve();
+    test.serve();
     assert_eq!(
-        bench.server.counters().exhausted,
+        test.server.counters().exhausted,
         3,
         "two of them exceed a half already"
     );
     if geteuid().is_root() {
-        let mut other = connect_as(&bench, 4_001);
+        let mut other = connect_as(&test, 4_001);
         other.call("GetRecord", json!({ "seconds": 10 }));
-        bench.serve();
-        assert!(other.hear()[0].get("error").is_none());
+        test.serve();
+        assert!(other.replies()[0].get("error").is_none());
     }
     drop(peers);
-    bench.serve();
-    let mut peer = bench.connect();
+    test.serve();
+    let mut peer = test.connect();
     peer.call("GetRecord", json!({ "seconds": 10 }));
-    bench.serve();
-    assert!(peer.hear()[0].get("error").is_none());
+    test.serve();
+    assert!(peer.replies()[0].get("error").is_none());
 }
 
 #[test]
@@ -195,32 +195,32 @@ fn neither_many_connections_nor_many_users_escape_the_limit_of_their_control_gro
         // The rule itself is tested where it is.
         return;
     }
-    let limits = Limits {
-        pace_of_cgroup: Pace {
+    let limits = SocketLimits {
+        cgroup_rate: RateLimit {
             interval: Span::from_ms(1),
             burst: 20,
         },
-        ..Limits::default()
+        ..SocketLimits::default()
     };
-    let mut bench = Bench::new(limits);
+    let mut test = TestServer::new(limits);
     // All are processes of one group; to connect counts, too.
     let users = [4_001, 4_001, 4_001, 4_002, 4_003];
-    let mut peers: Vec<_> = users.map(|user| connect_as(&bench, user)).into();
+    let mut peers: Vec<_> = users.map(|user| connect_as(&test, user)).into();
     for peer in &mut peers {
         for _ in 0..10 {
             peer.call("Observe", json!({}));
         }
     }
-    let mut root = bench.connect();
+    let mut root = test.connect();
     for _ in 0..10 {
         root.call("Observe", json!({}));
     }
-    bench.serve();
+    test.serve();
     let is_good = |reply: &serde_json::Value| reply.get("error").is_none();
-    let served = |peer: &mut Talker| peer.hear().iter().filter(|it| is_good(it)).count();
+    let served = |peer: &mut TestClient| peer.replies().iter().filter(|it| is_good(it)).count();
     assert_eq!(peers.iter_mut().map(served).sum::<usize>(), 20 - 5);
     assert_eq!(served(&mut root), 10);
-    bench.pass(Span::from_ms(100));
+    test.advance(Span::from_ms(100));
     assert_eq!(
         peers.iter_mut().map(served).sum::<usize>(),
         20,

@@ -4,38 +4,38 @@ use shiftwork_model::{Instant, Span};
 
 /// How much there is of everything that connections take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SocketLimits {
     /// The longest message to the agent in bytes, without its NUL.
     pub message: usize,
     /// Connections of all users.
     pub connections: usize,
     /// How many of them are root's alone, so that whoever keeps the machine is always heard.
-    pub connections_of_root: usize,
+    pub root_connections: usize,
     /// Answers of all users that wait to be read, in bytes.
     pub unread: usize,
     /// How many calls and new connections a user may make.
-    pub pace: Pace,
+    pub user_rate: RateLimit,
     /// How many those of a control group may make together, root's aside.
-    pub pace_of_cgroup: Pace,
+    pub cgroup_rate: RateLimit,
     /// How long a message may take from its first byte to its last.
-    pub unfinished: Span,
+    pub message_timeout: Span,
     /// How long an answer may wait without a byte of it being read.
-    pub unmoved: Span,
+    pub send_timeout: Span,
     /// How long a connection is not listened to after it asked more than its user may.
-    pub rest: Span,
+    pub backoff: Span,
     /// How long nobody is let in once this process has no descriptors or memory left.
-    pub shut: Span,
+    pub accept_backoff: Span,
     /// How many calls are answered in one turn, how many are let in, and how many are looked at: in
     /// between, the agent keeps its accounts.
-    pub turn: usize,
+    pub batch: usize,
 }
 
 /// Calls and new connections of a user in a second, unless the configuration says something else.
-pub const CALLS_OF_USER: u32 = 1_000;
+pub const USER_CALLS_PER_SECOND: u32 = 1_000;
 /// Those of a control group.
-pub const CALLS_OF_CGROUP: u32 = 500;
+pub const CGROUP_CALLS_PER_SECOND: u32 = 500;
 
-impl Default for Limits {
+impl Default for SocketLimits {
     fn default() -> Self {
         Self {
             // A call is some hundred bytes.
@@ -43,23 +43,23 @@ impl Default for Limits {
             // A thousand programs of one user, see `has_room`, and as many descriptors as systemd gives
             // to services unless told otherwise are 524,288.
             connections: 2_400,
-            connections_of_root: 200,
+            root_connections: 200,
             // A record is some megabytes long.
             unread: 64 << 20,
             // A machine that starts admits some thousand threads at once; later it is people and
             // monitors that ask. A call takes some 20 µs.
-            pace: Pace::per_second(CALLS_OF_USER),
+            user_rate: RateLimit::per_second(USER_CALLS_PER_SECOND),
             // Half: no service of a user makes another one unheard.
-            pace_of_cgroup: Pace::per_second(CALLS_OF_CGROUP),
+            cgroup_rate: RateLimit::per_second(CGROUP_CALLS_PER_SECOND),
             // Programs write a message at once; people who type them are slower than any bound.
-            unfinished: Span::from_s(10),
+            message_timeout: Span::from_s(10),
             // A reader that was stopped by its terminal may go on; its memory is missed by others.
-            unmoved: Span::from_s(30),
+            send_timeout: Span::from_s(30),
             // Whoever does not heed the answer gets ten more each second and connection.
-            rest: Span::from_ms(100),
-            shut: Span::from_ms(100),
+            backoff: Span::from_ms(100),
+            accept_backoff: Span::from_ms(100),
             // Some 20 µs each.
-            turn: 16,
+            batch: 16,
         }
     }
 }
@@ -78,14 +78,14 @@ pub const fn has_room(own: usize, taken: usize, all: usize) -> bool {
 
 /// How often something may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct RateLimit {
     /// The mean time from one to the next.
     pub interval: Span,
     /// How many there may be at once after a pause; at least one.
     pub burst: u64,
 }
 
-impl Pace {
+impl RateLimit {
     /// So many in a second, at least one, and at once what there may be in four.
     pub fn per_second(calls: u32) -> Self {
         const SECOND_NS: u64 = 1_000_000_000;
@@ -103,23 +103,23 @@ impl Pace {
 /// The generic cell rate algorithm (ITU-T I.371, virtual scheduling), which is a token bucket that needs
 /// one instant: when all tokens will be there again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct TokenBucket {
     full_at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// All tokens are there.
     pub const FULL: Self = Self {
         full_at: Instant::ZERO,
     };
 
     /// Takes a token; whether there was one.
-    pub fn take(&mut self, now: Instant, pace: Pace) -> bool {
-        let others = pace.interval.as_ns().saturating_mul(pace.burst.max(1) - 1);
+    pub fn take(&mut self, now: Instant, rate: RateLimit) -> bool {
+        let others = rate.interval.as_ns().saturating_mul(rate.burst.max(1) - 1);
         if self.full_at.late_since(now) > Span::from_ns(others) {
             return false;
         }
-        self.full_at = self.full_at.max(now) + pace.interval;
+        self.full_at = self.full_at.max(now) + rate.interval;
         true
     }
 
@@ -142,9 +142,9 @@ mod tests {
     }
 
     impl Level {
-        fn take(&mut self, now: u64, pace: Pace) -> bool {
-            let token = pace.interval.as_ns();
-            self.parts = (self.parts + (now - self.at)).min(token * pace.burst);
+        fn take(&mut self, now: u64, rate: RateLimit) -> bool {
+            let token = rate.interval.as_ns();
+            self.parts = (self.parts + (now - self.at)).min(token * rate.burst);
             self.at = now;
             let there = self.parts >= token;
             self.parts -= if there { token } else { 0 };
@@ -156,23 +156,23 @@ mod tests {
     fn a_bucket_is_a_level_that_rises_up_to_the_burst() {
         for seed in 1..=300 {
             let mut stream = RandomStream::new(seed, 1, 0);
-            let pace = Pace {
+            let rate = RateLimit {
                 interval: Span::from_ns(1 + stream.below(6)),
                 burst: 1 + stream.below(5),
             };
             let mut level = Level {
-                parts: pace.interval.as_ns() * pace.burst,
+                parts: rate.interval.as_ns() * rate.burst,
                 at: 0,
             };
-            let (mut bucket, mut now) = (Bucket::FULL, 0);
+            let (mut bucket, mut now) = (TokenBucket::FULL, 0);
             for step in 0..200 {
                 now += stream.below(8) * stream.below(2) * stream.below(2);
                 assert_eq!(
-                    bucket.take(Instant::from_ns(now), pace),
-                    level.take(now, pace),
-                    "seed {seed}, step {step}, at {now} with {pace:?}"
+                    bucket.take(Instant::from_ns(now), rate),
+                    level.take(now, rate),
+                    "seed {seed}, step {step}, at {now} with {rate:?}"
                 );
-                let full = level.parts == pace.interval.as_ns() * pace.burst;
+                let full = level.parts == rate.interval.as_ns() * rate.burst;
                 assert_eq!(
                     bucket.is_full(Instant::from_ns(now)),
                     full,
@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn a_pace_is_so_many_in_a_second() {
         for calls in [1, 3, 500, 1_000] {
-            let pace = Pace::per_second(calls);
-            let mut bucket = Bucket::FULL;
-            let mut granted = |ms| bucket.take(Instant::ZERO + Span::from_ms(ms), pace);
+            let rate = RateLimit::per_second(calls);
+            let mut bucket = TokenBucket::FULL;
+            let mut granted = |ms| bucket.take(Instant::ZERO + Span::from_ms(ms), rate);
             let at_once = (0..=4 * calls).filter(|_| granted(0)).count();
             assert_eq!(at_once, 4 * calls as usize);
             let within_4_s = (1..=4_000).filter(|&ms| granted(ms)).count();
@@ -197,13 +197,13 @@ mod tests {
 
     #[test]
     fn times_beyond_all_bounds_do_no_harm() {
-        let pace = Pace {
+        let rate = RateLimit {
             interval: Span::from_ns(u64::MAX),
             burst: u64::MAX,
         };
-        let mut bucket = Bucket::FULL;
+        let mut bucket = TokenBucket::FULL;
         for now in [Instant::NEVER, Instant::ZERO, Instant::NEVER] {
-            assert!(bucket.take(now, pace), "at {now:?}");
+            assert!(bucket.take(now, rate), "at {now:?}");
         }
     }
 

@@ -10,9 +10,9 @@ use shiftwork_analysis::admission::{Guarantee, Order};
 use shiftwork_live::{Class, set_class};
 use shiftwork_model::{CpuSet, Instant, OnOverrun, Priority, Share, Span};
 
-use super::Agent;
-use crate::ledger::Rules;
+use super::Daemon;
 use crate::reservation::Reservation;
+use crate::reservation_table::Rules;
 
 /// What it is called where others do not fit beside it.
 const NAME: &str = "agent";
@@ -21,17 +21,17 @@ const NAME: &str = "agent";
 const PERIOD: Span = Span::from_ms(20);
 
 /// Above all ordinary work and all tasks, below everything else that is real-time. Threads that it starts are ordinary.
-const SERVED: Class = Class::FifoAlone(1);
+const PRIORITY_CLASS: Class = Class::FifoAlone(1);
 
 /// What is left of its priority, of the agent's thread.
 #[derive(Debug)]
-pub(super) struct Own {
-    spending: Spending,
+pub(super) struct SelfReservation {
+    budget: BudgetUse,
 }
 
 /// What is used of a cost per period, as far as it was used by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Spending {
+struct BudgetUse {
     cost: Span,
     phase: Phase,
 }
@@ -39,24 +39,24 @@ struct Spending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// With priority, in the period that began then; `used` is its processor time at that instant.
-    Served { since: Instant, used: Span },
+    WithPriority { since: Instant, used: Span },
     /// As ordinary work, until then.
-    Rests { until: Instant },
+    Overdrawn { until: Instant },
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    GoOn,
-    Rest,
-    Resume,
+    Keep,
+    Demote,
+    Promote,
 }
 
-impl Spending {
+impl BudgetUse {
     /// It is now so late, and the processor time so much.
     fn step(&mut self, now: Instant, used: Span) -> Step {
         match self.phase {
-            Phase::Served {
+            Phase::WithPriority {
                 since,
                 used: before,
             } => {
@@ -66,41 +66,41 @@ impl Spending {
                     let periods = u128::from(PERIOD.as_ns()) * u128::from(spent.as_ns());
                     let span = periods.div_ceil(u128::from(self.cost.as_ns().max(1)));
                     let span = Span::from_ns(u64::try_from(span).unwrap_or(u64::MAX));
-                    self.phase = Phase::Rests {
+                    self.phase = Phase::Overdrawn {
                         until: since + span,
                     };
-                    return Step::Rest;
+                    return Step::Demote;
                 }
                 if now >= since + PERIOD {
-                    self.phase = Phase::Served { since: now, used };
+                    self.phase = Phase::WithPriority { since: now, used };
                 }
-                Step::GoOn
+                Step::Keep
             }
-            Phase::Rests { until } if now >= until => {
-                self.phase = Phase::Served { since: now, used };
-                Step::Resume
+            Phase::Overdrawn { until } if now >= until => {
+                self.phase = Phase::WithPriority { since: now, used };
+                Step::Promote
             }
-            Phase::Rests { .. } => Step::GoOn,
+            Phase::Overdrawn { .. } => Step::Keep,
         }
     }
 }
 
-impl Agent {
+impl Daemon {
     /// Takes time for the calling thread, which is to be the one that looks and answers. What went wrong, if it did.
-    pub(super) fn reserve_own(&mut self, online: CpuSet, now: Instant) -> Option<String> {
+    pub(super) fn reserve_for_self(&mut self, online: CpuSet, now: Instant) -> Option<String> {
         let cost = cost(self.config.own_share)?;
-        let taken = self.take_own(online, cost);
+        let taken = self.try_reserve_for_self(online, cost);
         if let Err(why) = taken {
             return Some(format!(
                 "the agent has no time of its own, and answers when ordinary work may run: {why}"
             ));
         }
-        self.own = Some(Own {
-            spending: Spending {
+        self.self_reservation = Some(SelfReservation {
+            budget: BudgetUse {
                 // It may come twice in a row, at the end of a period and at the beginning of the next.
                 cost: Span::from_ns(cost.as_ns() / 2),
                 // What its start took was before, and is not counted.
-                phase: Phase::Served {
+                phase: Phase::WithPriority {
                     since: now,
                     used: Span::from_ns(u64::MAX),
                 },
@@ -109,32 +109,34 @@ impl Agent {
         None
     }
 
-    fn take_own(&mut self, online: CpuSet, cost: Span) -> Result<(), String> {
-        let rules = self.ledger.rules();
+    fn try_reserve_for_self(&mut self, online: CpuSet, cost: Span) -> Result<(), String> {
+        let rules = self.table.rules();
         let others = online - rules.cpus;
         if others.is_empty() {
             let wanted = reservation(cost, rules, online);
-            let kept = self.ledger.set_apart(NAME, &wanted);
+            let kept = self.table.reserve_share(NAME, &wanted);
             kept.map_err(|denial| denial.to_string())?;
         } else {
             // There it takes nothing from anybody who has reserved.
-            let bound = self.kernel.standing.bind(gettid(), &others);
+            let bound = self.backend.standing.bind(gettid(), &others);
             bound.map_err(|error| error.to_string())?;
         }
-        set_class(None, SERVED).map_err(|error| format!("real-time priority: {error}"))
+        set_class(None, PRIORITY_CLASS).map_err(|error| format!("real-time priority: {error}"))
     }
 
     /// After each step: `used` is the processor time of the agent's thread so far.
-    pub fn mind_own_time(&mut self, now: Instant, used: Span) {
-        let Some(own) = &mut self.own else { return };
-        let class = match own.spending.step(now, used) {
-            Step::GoOn => return,
-            Step::Rest => Class::Ordinary,
-            Step::Resume => SERVED,
+    pub fn enforce_own_budget(&mut self, now: Instant, used: Span) {
+        let Some(own) = &mut self.self_reservation else {
+            return;
+        };
+        let class = match own.budget.step(now, used) {
+            Step::Keep => return,
+            Step::Demote => Class::Ordinary,
+            Step::Promote => PRIORITY_CLASS,
         };
         // It was allowed to at first; where it is not any more it is ordinary work.
         if set_class(None, class).is_err() {
-            self.own = None;
+            self.self_reservation = None;
         }
     }
 }
@@ -145,7 +147,7 @@ impl Agent {
 /// deadlines are shown where they are not connected. There it comes before everybody else, as if it had a short deadline.
 fn reservation(cost: Span, rules: &Rules, online: CpuSet) -> Reservation {
     let there = rules.cpus & online;
-    let is_hard = rules.promising == Guarantee::Hard;
+    let is_hard = rules.guarantee == Guarantee::Hard;
     let is_short = is_hard && rules.terms.order == Order::Edf;
     Reservation {
         cost,
@@ -177,7 +179,7 @@ mod tests {
     use shiftwork_model::RandomStream;
 
     use super::*;
-    use crate::ledger::Ledger;
+    use crate::reservation_table::ReservationTable;
 
     #[test]
     fn a_share_is_so_much_of_each_period() {
@@ -187,17 +189,17 @@ mod tests {
         assert_eq!(of(0), None);
     }
 
-    fn rules(policy: &str, promising: Guarantee) -> Rules {
+    fn rules(policy: &str, guarantee: Guarantee) -> Rules {
         let reserve = Share::from_billionths(50_000_000).unwrap();
-        let quota = crate::limits::Quota {
+        let quota = crate::quotas::Quota {
             tasks: 1,
             share_ppm: 1,
         };
         Rules {
             cpus: "1-3".parse().unwrap(),
             terms: Terms::of_policy(policy, reserve).unwrap(),
-            promising,
-            limits: crate::limits::Limits {
+            guarantee,
+            quotas: crate::quotas::Quotas {
                 user: quota,
                 cgroup: quota,
             },
@@ -208,26 +210,29 @@ mod tests {
     /// Whatever is promised, the agent is admitted as the first, and others beside it.
     #[test]
     fn where_deadlines_are_promised_it_keeps_to_one_cpu() {
-        for (policy, promising, cpus, deadline_ms) in [
+        for (policy, guarantee, cpus, deadline_ms) in [
             ("strong-edf", Guarantee::BoundedTardiness, "1-2", 20),
             ("strong-edf", Guarantee::Hard, "2", 2),
             ("hpa-edf", Guarantee::Share, "1-2", 20),
             ("strong-fp", Guarantee::Hard, "2", 20),
         ] {
-            let rules = rules(policy, promising);
+            let rules = rules(policy, guarantee);
             let own = reservation(Span::from_ms(1), &rules, "0-2".parse().unwrap());
             assert_eq!(own.cpus, cpus.parse().unwrap(), "{policy}");
             assert_eq!(own.deadline, Span::from_ms(deadline_ms), "{policy}");
-            let mut ledger = Ledger::new(rules);
-            assert_eq!(ledger.set_apart(NAME, &own), Ok(()), "{policy}");
+            let mut table = ReservationTable::new(rules);
+            assert_eq!(table.reserve_share(NAME, &own), Ok(()), "{policy}");
             let ms = Span::from_ms;
             let (two, all) = ("2".parse().unwrap(), "1-3".parse().unwrap());
             // Of CPU 2 alone it need not take anything unless it is bound there.
-            let is_bound = promising == Guarantee::Hard;
-            let room = ledger.room(two, ms(100));
+            let is_bound = guarantee == Guarantee::Hard;
+            let room = table.available_cost(two, ms(100));
             assert_eq!(room < ms(95), is_bound, "{policy}: {room}");
             assert!(room > ms(60), "{policy}: {room}");
-            assert!(is_bound || ledger.room(all, ms(100)) > ms(60), "{policy}");
+            assert!(
+                is_bound || table.available_cost(all, ms(100)) > ms(60),
+                "{policy}"
+            );
         }
     }
 
@@ -240,11 +245,11 @@ mod tests {
             let step_max = [100, 3_000, 40_000][seed as usize % 3];
             let pause_max = [1, 100, 40_000][(seed / 3) as usize % 3];
             let cost = Span::from_ms(1);
-            let phase = Phase::Served {
+            let phase = Phase::WithPriority {
                 since: Instant::ZERO,
                 used: Span::ZERO,
             };
-            let mut spending = Spending { cost, phase };
+            let mut budget = BudgetUse { cost, phase };
             let (mut now_us, mut used_us) = (0, 0);
             // All steps that were served, and when they began.
             let mut served: Vec<(u64, u64)> = Vec::new();
@@ -252,18 +257,18 @@ mod tests {
             for _ in 0..400 {
                 now_us += random.below(pause_max);
                 let step_us = random.below(step_max);
-                let is_served = matches!(spending.phase, Phase::Served { .. });
+                let is_served = matches!(budget.phase, Phase::WithPriority { .. });
                 if is_served {
                     served.push((now_us, step_us));
                 }
                 now_us += step_us;
                 used_us += step_us;
                 let now = Instant::ZERO + Span::from_us(now_us);
-                let step = spending.step(now, Span::from_us(used_us));
-                rested += u32::from(step == Step::Rest);
+                let step = budget.step(now, Span::from_us(used_us));
+                rested += u32::from(step == Step::Demote);
                 assert_eq!(
-                    matches!(spending.phase, Phase::Served { .. }),
-                    step == Step::Resume || is_served && step == Step::GoOn,
+                    matches!(budget.phase, Phase::WithPriority { .. }),
+                    step == Step::Promote || is_served && step == Step::Keep,
                     "seed {seed}, at {now_us} us"
                 );
             }

@@ -1,11 +1,13 @@
 //! What carries out what the ledger decides.
 
+pub mod sched_ext;
+
 use shiftwork_model::TaskId;
 
 use crate::reservation::{Denial, Reservation, Thread};
 
 /// A machine that schedules threads by their reservations. Nothing here decides whether they fit.
-pub trait Hands {
+pub trait SchedulerBackend {
     /// The thread is scheduled by this reservation from now on, as task `task`, which was nobody's, and bound to its CPUs.
     ///
     /// # Errors
@@ -24,7 +26,7 @@ pub trait Hands {
     /// # Errors
     /// As of [`admit`](Self::admit). Only [`Denial::Missing`] is final: a CPU may be offline again, or the control group
     /// too narrow for now.
-    fn serve_again(
+    fn readmit(
         &mut self,
         task: TaskId,
         thread: &Thread,

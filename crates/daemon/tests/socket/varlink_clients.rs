@@ -6,12 +6,12 @@ use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shiftwork_client::{Client, DESCRIPTION, Error, Failure, Reservation};
-use shiftwork_daemon::socket::Limits;
+use shiftwork_daemon::socket::SocketLimits;
 use shiftwork_model::Span;
 use varlink::{Connection, OrgVarlinkServiceClient, OrgVarlinkServiceInterface as _};
 
-use crate::bench::Bench;
-use crate::echo::Echo;
+use crate::echo_service::EchoService;
+use crate::test_server::TestServer;
 
 /// Says that somebody has come to an end, however they did.
 struct Over<'a>(&'a AtomicBool);
@@ -23,9 +23,9 @@ impl Drop for Over<'_> {
 }
 
 /// Serves as an agent does while these calls are made.
-fn while_serving(calls: impl FnOnce(&Path) + Send) -> Echo {
-    let mut bench = Bench::new(Limits::default());
-    let path = bench.path();
+fn while_serving(calls: impl FnOnce(&Path) + Send) -> EchoService {
+    let mut test = TestServer::new(SocketLimits::default());
+    let path = test.path();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -37,12 +37,12 @@ fn while_serving(calls: impl FnOnce(&Path) + Send) -> Echo {
                 tv_sec: 0,
                 tv_nsec: 1_000_000,
             };
-            let mut polled = [PollFd::new(&bench.server, PollFlags::IN)];
+            let mut polled = [PollFd::new(&test.server, PollFlags::IN)];
             poll(&mut polled, Some(&pause)).unwrap();
-            bench.serve();
+            test.serve();
         }
     });
-    bench.echo
+    test.echo
 }
 
 #[test]

@@ -9,11 +9,11 @@ use shiftwork_client::{
 };
 use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
 
-use super::Agent;
-use super::asked::{check_name, check_thread, error, reservation, shown};
-use crate::ledger::Holder;
-use crate::limits::share_ppm;
+use super::Daemon;
+use super::request_validation::{check_name, check_thread, reservation, to_client, to_error};
+use crate::quotas::share_ppm;
 use crate::reservation::{Denial, Owner};
+use crate::reservation_table::ReservedTask;
 use crate::run::unix_ns;
 use crate::socket::{Peer, Service};
 use crate::threads;
@@ -30,12 +30,12 @@ const REPLY_BYTES: usize = 24 << 20;
 /// What room is told for: shares are the same for every period.
 const PERIOD: Span = Span::from_ms(100);
 
-impl Service for Agent {
+impl Service for Daemon {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         let now = self.now;
         match call {
-            Call::Admit(asked) => self.admit(peer, &asked).map(Answer::Admit),
-            Call::Change(asked) => self.change(peer, &asked).map(Answer::Change),
+            Call::Admit(request) => self.admit(peer, &request).map(Answer::Admit),
+            Call::Change(request) => self.change(peer, &request).map(Answer::Change),
             Call::Dismiss(Dismiss { task }) => self.dismiss(peer, task).map(Answer::Dismiss),
             Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus {
                 status: self.status(now),
@@ -54,27 +54,31 @@ impl Service for Agent {
                     .explanations(count.map_or(EXPLAINED, |count| count as usize)),
             })),
         }
-        .map_err(error)
+        .map_err(to_error)
     }
 }
 
-impl Agent {
-    fn admit(&mut self, peer: &Peer<'_>, asked: &Admit) -> Result<Admitted, Denial> {
-        check_name(&asked.name)?;
-        let found = self.found(peer, asked.thread)?;
+impl Daemon {
+    fn admit(&mut self, peer: &Peer<'_>, request: &Admit) -> Result<Admitted, Denial> {
+        check_name(&request.name)?;
+        let found = self.find_thread(peer, request.thread)?;
         check_thread(peer, &found)?;
-        let wanted = reservation(&asked.reservation, found.cpus, self.ledger.rules().cpus)?;
+        let wanted = reservation(&request.reservation, found.cpus, self.table.rules().cpus)?;
         let owner = Owner {
             user: found.user.unwrap_or(peer.user),
             cgroup: found.cgroup,
         };
         let deadline = wanted.deadline;
-        let admitted =
-            self.ledger
-                .admit(owner, found.thread, &asked.name, wanted, &mut self.kernel);
+        let admitted = self.table.admit(
+            owner,
+            found.thread,
+            &request.name,
+            wanted,
+            &mut self.backend,
+        );
         let (task, guarantee) = admitted?;
-        self.accounts.open(task, deadline);
-        self.remember(task);
+        self.statistics.insert(task, deadline);
+        self.register_task(task);
         self.is_unsaved = true;
         Ok(Admitted {
             task: number_of(task),
@@ -82,14 +86,14 @@ impl Agent {
         })
     }
 
-    fn change(&mut self, peer: &Peer<'_>, asked: &Change) -> Result<Changed, Denial> {
-        let (task, holder) = self.own(peer, asked.task)?;
-        let (had, ours) = (holder.reservation.cpus, self.ledger.rules().cpus);
-        let wanted = reservation(&asked.reservation, had, ours)?;
+    fn change(&mut self, peer: &Peer<'_>, request: &Change) -> Result<Changed, Denial> {
+        let (task, reserved) = self.owned_task(peer, request.task)?;
+        let (current, available) = (reserved.reservation.cpus, self.table.rules().cpus);
+        let wanted = reservation(&request.reservation, current, available)?;
         let deadline = wanted.deadline;
-        let guarantee = self.ledger.change(task, wanted, &mut self.kernel)?;
-        self.accounts.open(task, deadline);
-        self.remember(task);
+        let guarantee = self.table.change(task, wanted, &mut self.backend)?;
+        self.statistics.insert(task, deadline);
+        self.register_task(task);
         self.is_unsaved = true;
         Ok(Changed {
             guarantee: guarantee.name().to_owned(),
@@ -97,16 +101,16 @@ impl Agent {
     }
 
     fn dismiss(&mut self, peer: &Peer<'_>, task: u32) -> Result<Dismissed, Denial> {
-        let (task, _) = self.own(peer, task)?;
-        self.ledger.dismiss(task, &mut self.kernel)?;
-        self.accounts.close(task);
+        let (task, _) = self.owned_task(peer, task)?;
+        self.table.dismiss(task, &mut self.backend)?;
+        self.statistics.remove(task);
         self.recorder.forget(task, self.now);
         self.is_unsaved = true;
         Ok(Dismissed {})
     }
 
     fn observe(&mut self, peer: &Peer<'_>, thread: Option<u32>) -> Result<Observing, Denial> {
-        let found = self.found(peer, thread)?;
+        let found = self.find_thread(peer, thread)?;
         check_thread(peer, &found)?;
         let user = found.user.unwrap_or(peer.user);
         if self.observations.count_of(user) >= OBSERVED_MAX {
@@ -114,9 +118,9 @@ impl Agent {
                 "user {user} has {OBSERVED_MAX} threads observed, and may have no more; end some of that first"
             )));
         }
-        let task = self.ledger.lend_number()?;
-        if let Err(denial) = self.kernel.observe(task, &found.thread) {
-            self.ledger.take_back_number(task);
+        let task = self.table.allocate_number()?;
+        if let Err(denial) = self.backend.observe(task, &found.thread) {
+            self.table.release_number(task);
             return Err(denial);
         }
         let owner = Owner {
@@ -167,62 +171,66 @@ impl Agent {
         let since = Instant::from_ns(self.now.as_ns().saturating_sub(before_ns));
         let recording = self.recorder.recording(since, REPLY_BYTES, unix_ns());
         Ok(GotRecord {
-            record: recording.lines(self.records().to_str()),
+            record: recording.lines(self.records_folder().to_str()),
         })
     }
 
     /// The thread that a call is about: the caller's first where it names none.
-    fn found(&self, peer: &Peer<'_>, thread: Option<u32>) -> Result<threads::Found, Denial> {
+    fn find_thread(
+        &self,
+        peer: &Peer<'_>,
+        thread: Option<u32>,
+    ) -> Result<threads::ThreadInfo, Denial> {
         let number = thread.or(peer.process).ok_or_else(|| Denial::Invalid {
             parameter: "thread",
             reason: String::from("is needed, since the caller's process is not seen from here"),
         })?;
-        threads::find(number)
+        threads::look_up(number)
     }
 
     /// The task, if it is the peer's.
-    fn own(&self, peer: &Peer<'_>, number: u32) -> Result<(TaskId, &Holder), Denial> {
+    fn owned_task(&self, peer: &Peer<'_>, number: u32) -> Result<(TaskId, &ReservedTask), Denial> {
         let missing = || Denial::Missing(format!("task {number}"));
         let index = usize::try_from(number).map_err(|_| missing())?;
         if index >= super::TASKS_MAX {
             return Err(missing());
         }
         let task = TaskId::from_index(index);
-        let holder = self.ledger.holder(task).ok_or_else(missing)?;
-        if peer.user != 0 && holder.owner.user != peer.user {
+        let reserved = self.table.task(task).ok_or_else(missing)?;
+        if peer.user != 0 && reserved.owner.user != peer.user {
             return Err(Denial::Forbidden(format!(
                 "task {number} is not user {}'s, who may change their own",
                 peer.user
             )));
         }
-        Ok((task, holder))
+        Ok((task, reserved))
     }
 
     pub(super) fn status(&mut self, now: Instant) -> Status {
-        let since = std::mem::replace(&mut self.asked_at, now);
+        let since = std::mem::replace(&mut self.status_at, now);
         let elapsed = now.late_since(since).as_ns().max(1);
-        let cpus = self.ledger.rules().cpus;
+        let cpus = self.table.rules().cpus;
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.config.policy.clone(),
-            guarantee: self.ledger.rules().promising.name().to_owned(),
+            guarantee: self.table.rules().guarantee.name().to_owned(),
             cpus: cpus.iter().map(|cpu| self.cpu(cpu, elapsed)).collect(),
             rooms: self.rooms(),
             tasks: self.tasks(),
-            misses: self.accounts.misses(),
+            misses: self.statistics.misses(),
             since: self.since,
             now,
-            lost: self.kernel.standing.facts_lost(),
+            lost: self.backend.standing.facts_lost(),
         }
     }
 
     fn cpu(&mut self, cpu: shiftwork_model::CpuId, elapsed_ns: u64) -> Cpu {
-        let reserve = as_float(self.ledger.rules().terms.reserve);
-        let load = self.accounts.take_load(cpu).as_ns() as f64 / elapsed_ns as f64;
-        let running = self.accounts.running_on(cpu);
+        let reserve = as_float(self.table.rules().terms.reserve);
+        let load = self.statistics.take_load(cpu).as_ns() as f64 / elapsed_ns as f64;
+        let running = self.statistics.running_on(cpu);
         Cpu {
             cpu: cpu.index() as u32,
-            online: self.ledger.online().contains(cpu),
+            online: self.table.online().contains(cpu),
             running: running.map(number_of),
             // What began before the time that is asked about counts when it ends.
             load: load.min(1.0),
@@ -233,9 +241,9 @@ impl Agent {
 
     /// For each set of CPUs that anybody uses, and for all.
     fn rooms(&mut self) -> Vec<Room> {
-        let used = self.ledger.holders().map(|(_, it)| it.reservation.cpus);
+        let used = self.table.tasks().map(|(_, it)| it.reservation.cpus);
         let all: BTreeSet<Vec<usize>> = used
-            .chain([self.ledger.rules().cpus])
+            .chain([self.table.rules().cpus])
             .map(|cpus| cpus.iter().map(|cpu| cpu.index()).collect())
             .collect();
         let sets = all.into_iter().map(|numbers| {
@@ -244,11 +252,11 @@ impl Agent {
         });
         sets.map(|cpus| {
             let within = self
-                .ledger
-                .holders()
+                .table
+                .tasks()
                 .filter(|(_, it)| it.is_served && it.reservation.cpus.is_subset(&cpus));
             let reserved: u64 = within.map(|(_, it)| share_ppm(&it.reservation)).sum();
-            let free = self.ledger.room(cpus, PERIOD);
+            let free = self.table.available_cost(cpus, PERIOD);
             Room {
                 cpus: cpus.to_string(),
                 reserved: reserved as f64 / 1e6,
@@ -259,35 +267,35 @@ impl Agent {
     }
 
     fn tasks(&self) -> Vec<Task> {
-        let task = |(task, holder): (TaskId, &Holder)| {
-            let account = self.accounts.of(task).copied().unwrap_or_default();
+        let task = |(task, reserved): (TaskId, &ReservedTask)| {
+            let counters = self.statistics.of(task).copied().unwrap_or_default();
             Task {
                 task: number_of(task),
-                name: holder.name.clone(),
-                process: holder.thread.process,
-                thread: holder.thread.thread,
-                user: holder.owner.user,
-                cgroup: holder.owner.cgroup.clone(),
-                reservation: shown(&holder.reservation),
-                state: match holder.is_served {
+                name: reserved.name.clone(),
+                process: reserved.thread.process,
+                thread: reserved.thread.thread,
+                user: reserved.owner.user,
+                cgroup: reserved.owner.cgroup.clone(),
+                reservation: to_client(&reserved.reservation),
+                state: match reserved.is_served {
                     true => State::Admitted,
                     false => State::Demoted,
                 },
                 guarantee: self
-                    .ledger
-                    .promise(task)
+                    .table
+                    .guarantee(task)
                     .map_or("none", |guarantee| guarantee.name())
                     .to_owned(),
-                cpu: account.cpu.map(|cpu| cpu.index() as u32),
-                jobs: account.jobs,
-                misses: account.misses,
-                overruns: account.overruns,
-                tardiness_max: account.tardiness_max,
-                response_max: account.response_max,
-                ran: account.ran,
+                cpu: counters.cpu.map(|cpu| cpu.index() as u32),
+                jobs: counters.jobs,
+                misses: counters.misses,
+                overruns: counters.overruns,
+                tardiness_max: counters.tardiness_max,
+                response_max: counters.response_max,
+                ran: counters.ran,
             }
         };
-        self.ledger.holders().map(task).collect()
+        self.table.tasks().map(task).collect()
     }
 }
 

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 ///
 /// Invariant: `users` has exactly the keys of `waiting`, each once; no queue of `waiting` is empty.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct FairQueue {
     users: VecDeque<u32>,
     waiting: BTreeMap<u32, VecDeque<u64>>,
 }
 
-impl Turns {
+impl FairQueue {
     /// The connection waits for its turn; it must not wait already.
     pub(super) fn push(&mut self, user: u32, connection: u64) {
         let queue = self.waiting.entry(user).or_default();
@@ -48,29 +48,29 @@ mod tests {
 
     #[test]
     fn users_take_turns_and_so_do_their_connections() {
-        let mut turns = Turns::default();
+        let mut queue = FairQueue::default();
         for (user, connection) in [(7, 1), (7, 2), (7, 3), (8, 4), (9, 5), (8, 6)] {
-            turns.push(user, connection);
+            queue.push(user, connection);
         }
-        let order: Vec<_> = std::iter::from_fn(|| turns.pop()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, [1, 4, 5, 2, 6, 3]);
-        assert!(turns.is_empty());
+        assert!(queue.is_empty());
     }
 
     #[test]
     fn nobody_waits_for_more_than_one_turn_of_each_other_user() {
         for seed in 1..=100 {
             let mut stream = RandomStream::new(seed, 2, 0);
-            let mut turns = Turns::default();
+            let mut queue = FairQueue::default();
             let mut waiting = Vec::new();
             for step in 0..300_u64 {
                 if stream.below(2) == 0 {
                     let user = stream.below(4) as u32;
-                    turns.push(user, step);
+                    queue.push(user, step);
                     waiting.push((user, step, 0));
                     continue;
                 }
-                let Some(served) = turns.pop() else {
+                let Some(served) = queue.pop() else {
                     assert!(waiting.is_empty(), "seed {seed}, step {step}");
                     continue;
                 };

@@ -7,21 +7,21 @@ use std::path::PathBuf;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use shiftwork_client::Inbox;
-use shiftwork_daemon::socket::{Access, Limits, Server};
+use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_model::{Instant, Span};
 
-use crate::echo::Echo;
+use crate::echo_service::EchoService;
 
 /// A server in a folder of its own, with a clock that goes on when told to.
-pub struct Bench {
+pub struct TestServer {
     pub server: Server,
-    pub echo: Echo,
+    pub echo: EchoService,
     pub now: Instant,
     folder: tempfile::TempDir,
 }
 
-impl Bench {
-    pub fn new(limits: Limits) -> Self {
+impl TestServer {
+    pub fn new(limits: SocketLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let access = Access {
             mode: 0o666,
@@ -33,7 +33,7 @@ impl Bench {
         std::fs::set_permissions(folder.path(), open).unwrap();
         Self {
             server,
-            echo: Echo::default(),
+            echo: EchoService::default(),
             now: Instant::from_ns(1_000_000_000),
             folder,
         }
@@ -43,8 +43,8 @@ impl Bench {
         self.folder.path().join("agent.sock")
     }
 
-    pub fn connect(&self) -> Talker {
-        Talker::new(UnixStream::connect(self.path()).unwrap())
+    pub fn connect(&self) -> TestClient {
+        TestClient::new(UnixStream::connect(self.path()).unwrap())
     }
 
     /// Serves until there is nothing to do at this instant.
@@ -65,7 +65,7 @@ impl Bench {
     }
 
     /// Lets time pass, and does what there is to do then.
-    pub fn pass(&mut self, span: Span) {
+    pub fn advance(&mut self, span: Span) {
         self.now += span;
         self.serve();
     }
@@ -78,14 +78,14 @@ pub fn is_readable(server: &Server) -> bool {
 }
 
 /// One end of a connection, which waits for nothing.
-pub struct Talker {
+pub struct TestClient {
     pub stream: UnixStream,
     piece: Vec<u8>,
     inbox: Inbox,
     closed: bool,
 }
 
-impl Talker {
+impl TestClient {
     pub fn new(stream: UnixStream) -> Self {
         stream.set_nonblocking(true).unwrap();
         Self {
@@ -97,7 +97,7 @@ impl Talker {
     }
 
     /// Sends as much as the kernel takes; returns how much, `None` if the other end is closed.
-    pub fn try_say(&mut self, bytes: &[u8]) -> Option<usize> {
+    pub fn try_send(&mut self, bytes: &[u8]) -> Option<usize> {
         match self.stream.write(bytes) {
             Ok(length) => Some(length),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Some(0),
@@ -107,17 +107,17 @@ impl Talker {
     }
 
     /// Sends all of it.
-    pub fn say(&mut self, bytes: &[u8]) {
-        assert_eq!(self.try_say(bytes), Some(bytes.len()));
+    pub fn send(&mut self, bytes: &[u8]) {
+        assert_eq!(self.try_send(bytes), Some(bytes.len()));
     }
 
     /// Calls a method of the agent.
     pub fn call(&mut self, method: &str, parameters: Value) {
-        self.say(&message(method, parameters));
+        self.send(&message(method, parameters));
     }
 
     /// Takes at most so many bytes of what has come.
-    pub fn take(&mut self, most: usize) -> usize {
+    pub fn read(&mut self, most: usize) -> usize {
         let mut taken = 0;
         while taken < most {
             let part = self.piece.len().min(most - taken);
@@ -138,8 +138,8 @@ impl Talker {
     }
 
     /// All replies that have come.
-    pub fn hear(&mut self) -> Vec<Value> {
-        self.take(usize::MAX);
+    pub fn replies(&mut self) -> Vec<Value> {
+        self.read(usize::MAX);
         let mut heard = Vec::new();
         while let Some(message) = self.inbox.next_message().unwrap() {
             heard.push(serde_json::from_slice(message).unwrap());
@@ -149,7 +149,7 @@ impl Talker {
 
     /// Whether the server has closed the connection, as far as was read.
     pub fn is_closed(&mut self) -> bool {
-        self.take(usize::MAX);
+        self.read(usize::MAX);
         self.closed
     }
 }

@@ -2,7 +2,7 @@
 
 use shiftwork_model::{Affinity, AffinityKind};
 
-use super::{Denial, Ledger, Placement, Reservation, Span, TaskId};
+use super::{Denial, Placement, Reservation, ReservationTable, Span, TaskId};
 
 /// The kernel's own scheduler of deadlines takes no shorter periods either, unless told to.
 pub(crate) const PERIOD_MIN: Span = Span::from_us(100);
@@ -13,9 +13,9 @@ pub(crate) const PERIOD_MAX: Span = Span::from_s(10);
 /// Less than what it takes to switch to a thread is nothing.
 pub(crate) const COST_MIN: Span = Span::from_us(10);
 
-impl Ledger {
+impl ReservationTable {
     /// Whether the numbers can be those of a reservation.
-    pub(super) fn check(&self, it: &Reservation) -> Result<(), Denial> {
+    pub(super) fn validate(&self, it: &Reservation) -> Result<(), Denial> {
         let invalid = |parameter, reason| Err(Denial::Invalid { parameter, reason });
         if it.period < PERIOD_MIN || it.period > PERIOD_MAX {
             return invalid(
@@ -52,12 +52,16 @@ impl Ledger {
     }
 
     /// Whether the policy can bind a task so, beside all the others; `task` is who asks, if it is known.
-    pub(super) fn binds(&self, task: Option<TaskId>, to: &Reservation) -> Result<(), Denial> {
+    pub(super) fn check_nesting(
+        &self,
+        task: Option<TaskId>,
+        to: &Reservation,
+    ) -> Result<(), Denial> {
         if self.rules.terms.placement != Placement::Hierarchical {
             return Ok(());
         }
-        let others = self.holders().filter(|&(other, _)| Some(other) != task);
-        let cpus = others.map(|(_, holder)| holder.reservation.cpus);
+        let others = self.tasks().filter(|&(other, _)| Some(other) != task);
+        let cpus = others.map(|(_, reserved)| reserved.reservation.cpus);
         let all: Vec<Affinity> = cpus.chain([to.cpus]).filter_map(Affinity::new).collect();
         match AffinityKind::of(&self.rules.cpus, &all) {
             AffinityKind::Arbitrary => Err(Denial::Refused(format!(

@@ -1,21 +1,21 @@
 //! Who has which reservation.
 //!
 //! The ledger joins three answers: whether an owner may have so much (`limits`), whether the machine has
-//! room for it (`analysis::admission`), and whether the machine carried it out ([`Hands`]). It reads no clock and
+//! room for it (`analysis::admission`), and whether the machine carried it out ([`SchedulerBackend`]). It reads no clock and
 //! knows no socket; whoever asks has been identified before.
 
-mod check;
-mod cpus;
+mod hotplug;
 #[cfg(test)]
 mod tests;
+mod validation;
 
 use std::collections::BTreeMap;
 
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Placement, Refusal, Terms};
 use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
 
-use crate::hands::Hands;
-use crate::limits::{Holdings, Limits};
+use crate::backend::SchedulerBackend;
+use crate::quotas::{QuotaUsage, Quotas};
 use crate::reservation::{Denial, Owner, Reservation, Thread};
 
 /// How the ledger decides.
@@ -27,16 +27,16 @@ pub struct Rules {
     pub terms: Terms,
     /// What everybody is promised, no less and no more: a service that promised the first as much as it can
     /// could let in nobody after it.
-    pub promising: Guarantee,
+    pub guarantee: Guarantee,
     /// What everybody may have.
-    pub limits: Limits,
+    pub quotas: Quotas,
     /// How many tasks there may be.
     pub tasks_max: usize,
 }
 
 /// A thread and its reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct ReservedTask {
     /// Whose it is.
     pub owner: Owner,
     /// Which thread.
@@ -51,7 +51,7 @@ pub struct Holder {
 
 /// Something happened to a holder that its owner did not ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct TaskNotice {
     /// To which task.
     pub task: TaskId,
     /// What, for people.
@@ -59,43 +59,43 @@ pub struct Turn {
 }
 
 /// Who has which reservation. Every holder is admitted, or waits to be again.
-pub struct Ledger {
+pub struct ReservationTable {
     rules: Rules,
     admitted: Admitted,
-    holdings: Holdings,
-    holders: BTreeMap<TaskId, Holder>,
-    /// Numbers that are not given away before then: what their holders had still counts.
-    resting: BTreeMap<TaskId, Instant>,
+    usage: QuotaUsage,
+    tasks: BTreeMap<TaskId, ReservedTask>,
+    /// Numbers that are not given away before then: what their tasks had still counts.
+    quarantined: BTreeMap<TaskId, Instant>,
     now: Instant,
 }
 
-impl Ledger {
+impl ReservationTable {
     /// Nobody has anything.
     pub fn new(rules: Rules) -> Self {
         Self {
-            admitted: Admitted::new(rules.cpus, rules.terms).promising(rules.promising),
-            holdings: Holdings::new(rules.limits),
-            holders: BTreeMap::new(),
-            resting: BTreeMap::new(),
+            admitted: Admitted::new(rules.cpus, rules.terms).promising(rules.guarantee),
+            usage: QuotaUsage::new(rules.quotas),
+            tasks: BTreeMap::new(),
+            quarantined: BTreeMap::new(),
             now: Instant::ZERO,
             rules,
         }
     }
 
     /// All holders, by their numbers.
-    pub fn holders(&self) -> impl Iterator<Item = (TaskId, &Holder)> {
-        self.holders.iter().map(|(&task, holder)| (task, holder))
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &ReservedTask)> {
+        self.tasks.iter().map(|(&task, reserved)| (task, reserved))
     }
 
     /// The holder with this number.
-    pub fn holder(&self, task: TaskId) -> Option<&Holder> {
-        self.holders.get(&task)
+    pub fn task(&self, task: TaskId) -> Option<&ReservedTask> {
+        self.tasks.get(&task)
     }
 
     /// What the task is promised; `None` while it is not served.
-    pub fn promise(&self, task: TaskId) -> Option<Guarantee> {
-        let holder = self.holders.get(&task)?;
-        holder.is_served.then(|| self.admitted.promise(task))?
+    pub fn guarantee(&self, task: TaskId) -> Option<Guarantee> {
+        let reserved = self.tasks.get(&task)?;
+        reserved.is_served.then(|| self.admitted.promise(task))?
     }
 
     /// How it decides.
@@ -109,7 +109,7 @@ impl Ledger {
     }
 
     /// How much more a task of this period, on these CPUs, could reserve; zero if nothing.
-    pub fn room(&mut self, cpus: CpuSet, period: Span) -> Span {
+    pub fn available_cost(&mut self, cpus: CpuSet, period: Span) -> Span {
         let claim = Claim {
             task: TaskId::from_index(self.rules.tasks_max),
             name: String::new(),
@@ -123,31 +123,32 @@ impl Ledger {
     }
 
     /// It is now so late: what is released by now is given to those that wait.
-    pub fn advance(&mut self, now: Instant, hands: &mut dyn Hands) -> Vec<Turn> {
+    pub fn advance(&mut self, now: Instant, backend: &mut dyn SchedulerBackend) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
-        self.resting.retain(|_, until| *until > now);
+        self.quarantined.retain(|_, until| *until > now);
         let regained = self.admitted.advance(now);
         let tasks = regained.into_iter().map(|(task, _)| task);
-        self.serve_again(tasks, hands)
+        self.readmit(tasks, backend)
     }
 
     /// Tries once more to serve the tasks that have their reservation but could not be served when they got it: their CPU
     /// went offline again, say, or their control group was too narrow. To be called now and then.
-    pub fn retry(&mut self, hands: &mut dyn Hands) -> Vec<Turn> {
-        let unserved = self
-            .holders()
-            .filter(|(task, holder)| !holder.is_served && self.admitted.promise(*task).is_some());
+    pub fn retry(&mut self, backend: &mut dyn SchedulerBackend) -> Vec<TaskNotice> {
+        let unserved = self.tasks().filter(|(task, reserved)| {
+            !reserved.is_served && self.admitted.promise(*task).is_some()
+        });
         let tasks: Vec<TaskId> = unserved.map(|(task, _)| task).collect();
-        let turns = self.serve_again(tasks.into_iter(), hands);
+        let notices = self.readmit(tasks.into_iter(), backend);
         // That a task goes on waiting is no news.
-        let is_news = |turn: &Turn| self.holders.get(&turn.task).is_none_or(|it| it.is_served);
-        turns.into_iter().filter(is_news).collect()
+        let is_news =
+            |notice: &TaskNotice| self.tasks.get(&notice.task).is_none_or(|it| it.is_served);
+        notices.into_iter().filter(is_news).collect()
     }
 
     /// Everybody may have this from now on; whoever has more keeps it.
-    pub fn set_limits(&mut self, limits: Limits) {
-        self.rules.limits = limits;
-        self.holdings.set_limits(limits);
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        self.rules.quotas = quotas;
+        self.usage.set_quotas(quotas);
     }
 
     /// So much of each CPU is kept for ordinary work from now on.
@@ -171,10 +172,10 @@ impl Ledger {
         thread: Thread,
         name: &str,
         reservation: Reservation,
-        hands: &mut dyn Hands,
+        backend: &mut dyn SchedulerBackend,
     ) -> Result<(TaskId, Guarantee), Denial> {
-        self.check(&reservation)?;
-        if let Some((task, _)) = self.holders().find(|(_, holder)| holder.thread == thread) {
+        self.validate(&reservation)?;
+        if let Some((task, _)) = self.tasks().find(|(_, reserved)| reserved.thread == thread) {
             return Err(Denial::Invalid {
                 parameter: "thread",
                 reason: format!(
@@ -184,18 +185,18 @@ impl Ledger {
                 ),
             });
         }
-        self.holdings.check(&owner, None, &reservation)?;
+        self.usage.check(&owner, None, &reservation)?;
         let task = self.free_number()?;
         let guarantee = self.grant(task, name, &reservation)?;
-        if let Err(denial) = hands.admit(task, &thread, &reservation) {
+        if let Err(denial) = backend.admit(task, &thread, &reservation) {
             // Nothing of it was ever used.
             self.admitted.leave(task, self.now);
             return Err(denial);
         }
-        self.holdings.exchange(&owner, None, Some(&reservation));
-        self.holders.insert(
+        self.usage.exchange(&owner, None, Some(&reservation));
+        self.tasks.insert(
             task,
-            Holder {
+            ReservedTask {
                 owner,
                 thread,
                 name: name.to_owned(),
@@ -208,31 +209,35 @@ impl Ledger {
 
     /// A holder from before the agent was restarted: it is served again if there is room, and waits otherwise. One whose
     /// thread is gone is forgotten.
-    pub fn restore(&mut self, holder: Holder, hands: &mut dyn Hands) -> Option<Turn> {
+    pub fn restore(
+        &mut self,
+        reserved: ReservedTask,
+        backend: &mut dyn SchedulerBackend,
+    ) -> Option<TaskNotice> {
         let Ok(task) = self.free_number() else {
             return None;
         };
-        let claim = claim(task, &holder.name, &holder.reservation);
-        let binds = self.binds(None, &holder.reservation);
+        let claim = claim(task, &reserved.name, &reserved.reservation);
+        let binds = self.check_nesting(None, &reserved.reservation);
         let granted = binds.and_then(|()| {
             let entered = self.admitted.enter(claim.clone());
             entered.map_err(|refusal| refused(&refusal))
         });
-        self.holdings
-            .exchange(&holder.owner, None, Some(&holder.reservation));
-        let holder = Holder {
+        self.usage
+            .exchange(&reserved.owner, None, Some(&reserved.reservation));
+        let reserved = ReservedTask {
             is_served: false,
-            ..holder
+            ..reserved
         };
-        self.holders.insert(task, holder.clone());
+        self.tasks.insert(task, reserved.clone());
         match granted {
             Ok(_) => {
-                let served = hands.admit(task, &holder.thread, &holder.reservation);
-                Some(self.serve(task, served, hands))
+                let served = backend.admit(task, &reserved.thread, &reserved.reservation);
+                Some(self.serve(task, served, backend))
             }
             Err(denial) => {
                 self.admitted.wait(claim);
-                Some(Turn {
+                Some(TaskNotice {
                     task,
                     what: format!("has lost its reservation over a restart: {denial}"),
                 })
@@ -248,33 +253,29 @@ impl Ledger {
         &mut self,
         task: TaskId,
         to: Reservation,
-        hands: &mut dyn Hands,
+        backend: &mut dyn SchedulerBackend,
     ) -> Result<Guarantee, Denial> {
-        self.check(&to)?;
-        let holder = self
-            .holders
-            .get(&task)
-            .ok_or_else(|| missing(task))?
-            .clone();
-        self.holdings
-            .check(&holder.owner, Some(&holder.reservation), &to)?;
-        self.binds(Some(task), &to)?;
+        self.validate(&to)?;
+        let reserved = self.tasks.get(&task).ok_or_else(|| missing(task))?.clone();
+        self.usage
+            .check(&reserved.owner, Some(&reserved.reservation), &to)?;
+        self.check_nesting(Some(task), &to)?;
         // What is granted is not taken back: first it has to be known that it would be.
         let mut trial = self.admitted.clone();
         let guarantee = trial
-            .enter(claim(task, &holder.name, &to))
+            .enter(claim(task, &reserved.name, &to))
             .map_err(|refusal| refused(&refusal))?;
-        let done = match holder.is_served {
-            true => hands.change(task, &holder.thread, &holder.reservation, &to),
-            false => hands.serve_again(task, &holder.thread, &to),
+        let done = match reserved.is_served {
+            true => backend.change(task, &reserved.thread, &reserved.reservation, &to),
+            false => backend.readmit(task, &reserved.thread, &to),
         };
         done?;
         self.admitted = trial;
-        self.holdings
-            .exchange(&holder.owner, Some(&holder.reservation), Some(&to));
-        if let Some(holder) = self.holders.get_mut(&task) {
-            holder.reservation = to;
-            holder.is_served = true;
+        self.usage
+            .exchange(&reserved.owner, Some(&reserved.reservation), Some(&to));
+        if let Some(reserved) = self.tasks.get_mut(&task) {
+            reserved.reservation = to;
+            reserved.is_served = true;
         }
         Ok(guarantee)
     }
@@ -283,43 +284,52 @@ impl Ledger {
     ///
     /// # Errors
     /// If there is no such task.
-    pub fn dismiss(&mut self, task: TaskId, hands: &mut dyn Hands) -> Result<(), Denial> {
-        if !self.holders.contains_key(&task) {
+    pub fn dismiss(
+        &mut self,
+        task: TaskId,
+        backend: &mut dyn SchedulerBackend,
+    ) -> Result<(), Denial> {
+        if !self.tasks.contains_key(&task) {
             return Err(missing(task));
         }
         // One that is not served may still be waited for there.
-        hands.dismiss(task);
-        self.left(task);
+        backend.dismiss(task);
+        self.remove(task);
         Ok(())
     }
 
     /// The task's thread is gone, or nobody's that could be scheduled.
-    pub fn left(&mut self, task: TaskId) {
-        let Some(holder) = self.holders.remove(&task) else {
+    pub fn remove(&mut self, task: TaskId) {
+        let Some(reserved) = self.tasks.remove(&task) else {
             return;
         };
-        let period = holder.reservation.period;
+        let period = reserved.reservation.period;
         self.admitted.leave(task, self.now + period);
         // A change of affinity may make what it had count for a period more.
-        self.resting.insert(task, self.now + period + period);
-        self.holdings
-            .exchange(&holder.owner, Some(&holder.reservation), None);
+        self.quarantined.insert(task, self.now + period + period);
+        self.usage
+            .exchange(&reserved.owner, Some(&reserved.reservation), None);
     }
 
     /// The task's thread has asked the kernel for these CPUs of the machine, and is not served since. It is again
     /// if it may have them. That may have been heard before, or be what the thread was bound to meanwhile.
-    pub fn asked(&mut self, task: TaskId, cpus: CpuSet, hands: &mut dyn Hands) -> Option<Turn> {
-        let holder = self.holders.get_mut(&task)?;
-        if holder.is_served && holder.reservation.cpus == cpus {
-            let turns = self.serve_again([task].into_iter(), hands);
+    pub fn request_affinity(
+        &mut self,
+        task: TaskId,
+        cpus: CpuSet,
+        backend: &mut dyn SchedulerBackend,
+    ) -> Option<TaskNotice> {
+        let reserved = self.tasks.get_mut(&task)?;
+        if reserved.is_served && reserved.reservation.cpus == cpus {
+            let notices = self.readmit([task].into_iter(), backend);
             // That it goes on as before is no news.
-            return turns
+            return notices
                 .into_iter()
-                .find(|_| !self.holders.contains_key(&task));
+                .find(|_| !self.tasks.contains_key(&task));
         }
-        holder.is_served = false;
+        reserved.is_served = false;
         let lost = |what: &str| {
-            Some(Turn {
+            Some(TaskNotice {
                 task,
                 what: format!("asked for CPUs {cpus} and lost its reservation: {what}"),
             })
@@ -327,17 +337,17 @@ impl Ledger {
         let ours = cpus & self.rules.cpus;
         let to = Reservation {
             cpus: ours,
-            ..holder.reservation.clone()
+            ..reserved.reservation.clone()
         };
         let until = self.now + to.period;
         if ours.is_empty() {
-            holder.reservation.cpus = self.rules.cpus;
+            reserved.reservation.cpus = self.rules.cpus;
             // It counts as one that waits, which no CPU can ever serve as it is bound.
             let _ = self.admitted.request_affinity(task, ours, until);
             return lost(&format!("the agent has CPUs {}", self.rules.cpus));
         }
-        holder.reservation.cpus = ours;
-        let nests = self.binds(Some(task), &to);
+        reserved.reservation.cpus = ours;
+        let nests = self.check_nesting(Some(task), &to);
         let answer = match nests {
             Ok(()) => self
                 .admitted
@@ -349,53 +359,58 @@ impl Ledger {
             }
         };
         match answer {
-            Ok(_) => self.serve_again([task].into_iter(), hands).pop(),
+            Ok(_) => self.readmit([task].into_iter(), backend).pop(),
             Err(denial) => lost(&denial.to_string()),
         }
     }
 
     /// Those that have a reservation again are scheduled by it.
-    fn serve_again(
+    fn readmit(
         &mut self,
         tasks: impl Iterator<Item = TaskId>,
-        hands: &mut dyn Hands,
-    ) -> Vec<Turn> {
-        let mut turns = Vec::new();
+        backend: &mut dyn SchedulerBackend,
+    ) -> Vec<TaskNotice> {
+        let mut notices = Vec::new();
         for task in tasks {
-            let Some(holder) = self.holders.get(&task) else {
+            let Some(reserved) = self.tasks.get(&task) else {
                 continue;
             };
-            let served = hands.serve_again(task, &holder.thread, &holder.reservation);
-            turns.push(self.serve(task, served, hands));
+            let served = backend.readmit(task, &reserved.thread, &reserved.reservation);
+            notices.push(self.serve(task, served, backend));
         }
-        turns
+        notices
     }
 
     /// The task that waited is served, goes on waiting if it cannot be now, or is forgotten if its thread is gone.
-    fn serve(&mut self, task: TaskId, served: Result<(), Denial>, hands: &mut dyn Hands) -> Turn {
+    fn serve(
+        &mut self,
+        task: TaskId,
+        served: Result<(), Denial>,
+        backend: &mut dyn SchedulerBackend,
+    ) -> TaskNotice {
         let what = match served {
             Ok(()) => {
-                if let Some(holder) = self.holders.get_mut(&task) {
-                    holder.is_served = true;
+                if let Some(reserved) = self.tasks.get_mut(&task) {
+                    reserved.is_served = true;
                 }
                 "has its reservation again".to_owned()
             }
             // The report that it is gone is on its way, or never comes since nobody knows it.
             Err(denial @ Denial::Missing(_)) => {
-                hands.dismiss(task);
-                self.left(task);
+                backend.dismiss(task);
+                self.remove(task);
                 format!("could not be served again: {denial}")
             }
             Err(denial) => {
                 // It may have been served until now, and would go on as if it were.
-                hands.dismiss(task);
-                if let Some(holder) = self.holders.get_mut(&task) {
-                    holder.is_served = false;
+                backend.dismiss(task);
+                if let Some(reserved) = self.tasks.get_mut(&task) {
+                    reserved.is_served = false;
                 }
                 format!("keeps its reservation and cannot be served for now: {denial}")
             }
         };
-        Turn { task, what }
+        TaskNotice { task, what }
     }
 
     fn grant(
@@ -404,7 +419,7 @@ impl Ledger {
         name: &str,
         reservation: &Reservation,
     ) -> Result<Guarantee, Denial> {
-        self.binds(None, reservation)?;
+        self.check_nesting(None, reservation)?;
         let entered = self.admitted.enter(claim(task, name, reservation));
         entered.map_err(|refusal| refused(&refusal))
     }
@@ -413,11 +428,11 @@ impl Ledger {
     ///
     /// # Errors
     /// If it does not fit. Then nothing has changed.
-    pub fn set_apart(&mut self, name: &str, reservation: &Reservation) -> Result<(), Denial> {
-        let task = self.lend_number()?;
+    pub fn reserve_share(&mut self, name: &str, reservation: &Reservation) -> Result<(), Denial> {
+        let task = self.allocate_number()?;
         let granted = self.grant(task, name, reservation);
         if granted.is_err() {
-            self.take_back_number(task);
+            self.release_number(task);
         }
         granted.map(drop)
     }
@@ -426,21 +441,21 @@ impl Ledger {
     ///
     /// # Errors
     /// If there are no more.
-    pub fn lend_number(&mut self) -> Result<TaskId, Denial> {
+    pub fn allocate_number(&mut self) -> Result<TaskId, Denial> {
         let task = self.free_number()?;
-        self.resting.insert(task, Instant::NEVER);
+        self.quarantined.insert(task, Instant::NEVER);
         Ok(task)
     }
 
     /// The number is free again.
-    pub fn take_back_number(&mut self, task: TaskId) {
-        self.resting.remove(&task);
+    pub fn release_number(&mut self, task: TaskId) {
+        self.quarantined.remove(&task);
     }
 
     fn free_number(&self) -> Result<TaskId, Denial> {
         let mut numbers = (0..self.rules.tasks_max).map(TaskId::from_index);
         let is_free =
-            |task: &TaskId| !self.holders.contains_key(task) && !self.resting.contains_key(task);
+            |task: &TaskId| !self.tasks.contains_key(task) && !self.quarantined.contains_key(task);
         numbers.find(is_free).ok_or_else(|| {
             Denial::Exhausted(format!(
                 "the agent schedules at most {} tasks, and there are as many or were a moment ago",
