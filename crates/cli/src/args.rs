@@ -81,9 +81,10 @@ pub enum Verb {
     Simulate(SimulateArgs),
     /// Admit a task set and run it for real on this machine
     Run(RunArgs),
-    /// Schedule this machine for programs that come and go, until ended
-    Agent(DaemonArgs),
-    /// Run a program with a reservation of the agent's
+    /// Schedule this machine for programs that come and go, until stopped
+    #[command(alias = "agent")]
+    Daemon(DaemonArgs),
+    /// Run a program with a reservation from the daemon
     Exec(ExecArgs),
     /// Show who has which reservation, and how they fare
     Status,

@@ -55,7 +55,7 @@ fn dispatch(verb: &Verb, console: &mut Console) -> Result<Answer, Failure> {
         Verb::Analyze(args) => verb::analyze::run(args, console),
         Verb::Simulate(args) => verb::simulate::run(args, console),
         Verb::Run(args) => verb::run::run(args, console),
-        Verb::Agent(args) => verb::daemon::run(args, console),
+        Verb::Daemon(args) => verb::daemon::run(args, console),
         Verb::Exec(args) => verb::exec::run(args, console),
         Verb::Status => verb::status::run(console),
         Verb::Top(args) => verb::top::run(args, console),

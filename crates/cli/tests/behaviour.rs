@@ -47,7 +47,7 @@ const SERVER: &str = "../../examples/server/server.toml";
 const VERBS: [&str; 15] = [
     "analyze",
     "simulate",
-    "agent",
+    "daemon",
     "exec",
     "status",
     "top",
@@ -84,11 +84,18 @@ fn every_verb_has_help_a_man_page_and_completions() {
 }
 
 #[test]
+fn verb_agent_is_an_alias_of_daemon() {
+    let help = stdout(&shiftwork(&["agent", "--help"]));
+    assert_eq!(help, stdout(&shiftwork(&["daemon", "--help"])));
+    assert!(!stdout(&shiftwork(&["--help"])).contains("  agent "));
+}
+
+#[test]
 fn every_verb_that_prints_json_has_a_schema() {
     let schemas: Value = serde_json::from_str(&stdout(&shiftwork(&["schema"]))).unwrap();
     for verb in VERBS {
         let has = schemas["schemas"].get(verb).is_some();
-        assert_eq!(has, !["agent", "schema"].contains(&verb), "{verb}");
+        assert_eq!(has, !["daemon", "schema"].contains(&verb), "{verb}");
     }
 }
 

@@ -18,7 +18,7 @@ fn arguments<'a>(kind: &str, file: &'a str, good: &'a str) -> Vec<&'a str> {
         "scenario" => vec!["scenario", file],
         "overheads" => vec!["simulate", good, "--overheads", file],
         "study" => vec!["study", "run", file],
-        "daemon" => vec!["agent", "--config", file],
+        "daemon" => vec!["daemon", "--config", file],
         "rt-app" => vec!["convert", "--from", "rt-app", file],
         "simso" => vec!["convert", "--from", "simso", file],
         "schedcat" => vec!["convert", "--from", "schedcat", file],

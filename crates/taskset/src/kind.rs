@@ -51,7 +51,7 @@ impl Kind {
                 "name it with --overheads of `shiftwork analyze` or `shiftwork simulate`, or as \
                  `overheads` in a task-set or study file"
             }
-            Self::Daemon => "use `shiftwork agent --config`",
+            Self::Daemon => "use `shiftwork daemon --config`",
         }
     }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use shiftwork_model::{CpuSet, Span};
 use shiftwork_taskset::positive_span;
 
-/// Options of `agent`.
+/// Options of `daemon`.
 ///
 /// It schedules the machine until it is ended by Ctrl-C or SIGTERM; then everything is the kernel's own again. Programs ask
 /// for reservations by `shiftwork exec`. SIGHUP makes it read its configuration again. Who has a reservation keeps it over a

@@ -50,7 +50,7 @@ impl Agent {
     pub fn begin(&mut self) -> Result<(), String> {
         let said = File::create(self.at("said")).map_err(|error| error.to_string())?;
         let child = Command::new("shiftwork")
-            .arg("agent")
+            .arg("daemon")
             .arg("--config")
             .arg(self.at("agent.toml"))
             .arg("--socket")
