@@ -1,4 +1,4 @@
-//! What carries out what the ledger decides.
+//! The interface between the reservation table and the scheduler that enforces its reservations.
 
 pub mod sched_ext;
 
@@ -6,13 +6,13 @@ use shiftwork_model::TaskId;
 
 use crate::reservation::{Denial, Reservation, Thread};
 
-/// A machine that schedules threads by their reservations. Nothing here decides whether they fit.
+/// A scheduler that enforces reservations of threads. It does no admission test.
 pub trait SchedulerBackend {
-    /// The thread is scheduled by this reservation from now on, as task `task`, which was nobody's, and bound to its CPUs.
+    /// Schedules the thread by this reservation as task `task`, an unused number, and binds it to the reservation's CPUs.
     ///
     /// # Errors
-    /// [`Denial::Missing`] if the thread is not there any more; anything else if the machine or the kernel refuses. Then
-    /// nothing has changed.
+    /// [`Denial::Missing`] if the thread has ended; any other if the scheduler or the kernel refuses. On an error nothing
+    /// has changed.
     fn admit(
         &mut self,
         task: TaskId,
@@ -20,12 +20,12 @@ pub trait SchedulerBackend {
         reservation: &Reservation,
     ) -> Result<(), Denial>;
 
-    /// The thread, of which `task` has been the number, is scheduled by this reservation from now on, and bound to its
-    /// CPUs. Nothing happens if it is so already.
+    /// Schedules the thread, which already has the number `task`, by this reservation again and binds it to its CPUs. Does
+    /// nothing if that is so already.
     ///
     /// # Errors
-    /// As of [`admit`](Self::admit). Only [`Denial::Missing`] is final: a CPU may be offline again, or the control group
-    /// too narrow for now.
+    /// As for [`admit`](Self::admit). Only [`Denial::Missing`] is final: any other may be temporary, as when a CPU is
+    /// offline again or the cpuset of the control group excludes it.
     fn readmit(
         &mut self,
         task: TaskId,
@@ -33,10 +33,10 @@ pub trait SchedulerBackend {
         reservation: &Reservation,
     ) -> Result<(), Denial>;
 
-    /// The task has another reservation from now on.
+    /// Replaces the reservation `from` of the task by `to`.
     ///
     /// # Errors
-    /// As of [`admit`](Self::admit).
+    /// As for [`admit`](Self::admit).
     fn change(
         &mut self,
         task: TaskId,
@@ -45,6 +45,6 @@ pub trait SchedulerBackend {
         to: &Reservation,
     ) -> Result<(), Denial>;
 
-    /// The task's thread goes on in the background, if it goes on.
+    /// Ends the reservation. The thread continues as ordinary work, if it is still alive.
     fn dismiss(&mut self, task: TaskId);
 }

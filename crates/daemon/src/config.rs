@@ -1,4 +1,4 @@
-//! The agent's configuration file, by default `/etc/shiftwork/agent.toml`. Every key may be left out.
+//! The daemon's configuration file, by default `/etc/shiftwork/agent.toml`. Every key is optional.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,43 +11,43 @@ use shiftwork_taskset::{Environment, TasksetError};
 use crate::quotas::{Quota, Quotas};
 use crate::socket::{CGROUP_CALLS_PER_SECOND, RateLimit, USER_CALLS_PER_SECOND};
 
-/// Where it is unless the command line says something else.
+/// Default path of the configuration file.
 pub const DEFAULT_PATH: &str = "/etc/shiftwork/agent.toml";
 
-/// What the agent is to do.
+/// Configuration of the daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The CPUs to schedule, in the machine's numbers; `None`: all that are online when it starts.
+    /// The CPUs to schedule, in the machine's numbers; `None`: all that are online at the start.
     pub cpus: Option<CpuSet>,
-    /// The policy's name and terms.
+    /// The name of the policy.
     pub policy: String,
-    /// What it means for admission.
+    /// The policy and the reserve as admission has them.
     pub terms: Terms,
-    /// What everybody is promised.
+    /// The guarantee of every reservation.
     pub guarantee: Guarantee,
-    /// What the agent reserves for itself, of one CPU; none: it is ordinary work.
+    /// The share of a CPU that the daemon reserves for itself; zero: it is ordinary work.
     pub own_share: Share,
-    /// The group whose members may ask for reservations; `None`: only root may.
+    /// The group whose members may connect; `None`: only root may.
     pub group: Option<String>,
-    /// What each user and each control group may have.
+    /// Quotas of each user and each control group.
     pub quotas: Quotas,
-    /// How many calls and connections a user may make.
+    /// Rate limit of calls and connections of a user.
     pub user_rate: RateLimit,
-    /// How many those of a control group may make together.
+    /// Rate limit of calls and connections of a control group.
     pub cgroup_rate: RateLimit,
-    /// How far back the agent remembers, in seconds.
+    /// Length of the recording in memory, in seconds.
     pub record_seconds: u32,
-    /// Where what led to a miss is kept; `None`: beside the state.
+    /// Folder of the recordings of misses; `None`: beside the state file.
     pub record_folder: Option<PathBuf>,
-    /// In how many files, the newest; zero: nothing is kept.
+    /// Maximum number of these recordings; zero: none is kept.
     pub record_files: usize,
-    /// The least time between two of them.
+    /// Minimum time between two of them.
     pub record_gap: Span,
-    /// Where metrics are written for Prometheus' node exporter; `None`: nowhere.
+    /// File of the metrics for Prometheus' node exporter; `None`: no metrics.
     pub metrics: Option<PathBuf>,
 }
 
-/// Why there is no configuration.
+/// Why the configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -57,11 +57,11 @@ pub enum ConfigError {
         /// Why.
         problem: String,
     },
-    /// The file says something wrong.
+    /// The file has mistakes.
     Refused {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// Its text.
         text: String,
         /// All mistakes in it.
         error: Box<TasksetError>,
@@ -81,26 +81,26 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The policies by which the core in the kernel decides, for tasks that bring affinities of their own.
+/// The policies of the core in the kernel that support affinities of tasks.
 const POLICIES: [&str; 4] = ["strong-edf", "strong-fp", "hpa-edf", "hpa-fp"];
 
-/// As Linux keeps for ordinary work beside real-time threads.
+/// The same share that Linux keeps for ordinary work beside real-time threads.
 const RESERVE: Share = Share::DEFAULT_RESERVE;
-/// Some thousand calls a second, or the facts of ten thousand jobs.
+/// Enough for some thousand calls a second, or the scheduling events of ten thousand jobs.
 const OWN_SHARE: Share = Share::DEFAULT_RESERVE;
 /// Enough for an audio or control program with all its threads.
 const TASKS: u32 = 64;
-/// One CPU: no user takes all CPUs by default, unless there is but one.
+/// One CPU: by default no user reserves all CPUs, unless there is only one.
 const SHARE_PPM: u64 = 1_000_000;
 const RECORD_SECONDS: u32 = 10;
 const RECORD_FILES: u32 = 20;
 const RECORD_GAP_SECONDS: u32 = 60;
 
 impl Config {
-    /// Reads the file; without one at the default path, everything is as by default.
+    /// Reads the file. If there is none at the default path, all keys have their defaults.
     ///
     /// # Errors
-    /// If it cannot be read, or everything that is wrong in it.
+    /// If the file cannot be read, or all mistakes in it.
     pub fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
         let asked = path.unwrap_or(Path::new(DEFAULT_PATH));
         let text = match std::fs::read_to_string(asked) {
@@ -125,7 +125,7 @@ impl Config {
     /// The configuration that the text describes.
     ///
     /// # Errors
-    /// Everything that is wrong in it, each mistake with its place.
+    /// All mistakes in it, each with its place.
     pub fn parse(text: &str) -> Result<Self, TasksetError> {
         let environment = Environment {
             policy: &known_policy,
@@ -162,7 +162,7 @@ impl Config {
     }
 }
 
-/// Whether the daemon schedules by this policy.
+/// Checks that the daemon supports this policy.
 fn known_policy(name: &str) -> Result<(), String> {
     if POLICIES
         .iter()
@@ -173,12 +173,12 @@ fn known_policy(name: &str) -> Result<(), String> {
     let meant = nearest_name(name, POLICIES);
     let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
     Err(format!(
-        "the agent does not schedule by `{name}`; {meant}it does by {}",
+        "the daemon does not support `{name}`; {meant}it supports {}",
         POLICIES.join(", ")
     ))
 }
 
-/// What every reservation guarantees; by default what the policy does at best.
+/// The guarantee of every reservation; by default the strongest that the policy gives.
 fn guarantee(name: Option<&str>, terms: Terms) -> Guarantee {
     let named = name.and_then(Guarantee::named);
     named.unwrap_or(match (terms.order, terms.placement) {
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_file_is_as_by_default() {
+    fn empty_file_has_defaults() {
         let config = Config::parse("").unwrap();
         assert_eq!(config.policy, "strong-edf");
         assert_eq!(config.guarantee, Guarantee::BoundedTardiness);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_says_what_it_says() {
+    fn every_key_is_read() {
         let config = Config::parse(
             "cpus = '1-3'\npolicy = 'Strong-FP'\nreserve = 0.1\nguarantee = 'share'\ngroup = 'audio'\n\
              own-share = 0\nrecord-seconds = 3\nrecord-folder = '/r'\nrecord-files = 4\nrecord-gap-seconds = 5\nmetrics = '/m'\n\
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn mistake_is_shown_with_what_would_be_accepted() {
+    fn mistake_is_shown_with_accepted_values() {
         let cases = [
             ("cpu = '1'", "has no key `cpu`; did you mean `cpus`?"),
             ("\n\ncpus = 1", "line 3, column 8"),
@@ -247,7 +247,7 @@ mod tests {
             ("cpus = '3-1'", "`3-1` is no range of CPUs"),
             (
                 "policy = 'pd2'",
-                "line 1, column 10: the agent does not schedule by `pd2`; it does by strong-edf, strong-fp, \
+                "line 1, column 10: the daemon does not support `pd2`; it supports strong-edf, strong-fp, \
                  hpa-edf, hpa-fp",
             ),
             ("policy = 'strong-efd'", "did you mean `strong-edf`?"),

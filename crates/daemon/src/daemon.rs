@@ -1,7 +1,9 @@
-//! The daemon: calls and facts go in, and everybody has what they were promised.
+//! The daemon: turns calls and scheduling events into reservations that the kernel enforces.
 //!
-//! It joins the table, the scheduler in the kernel, the accounts and the file of what outlives it. Whoever
-//! owns it waits for its socket and for facts, and calls [`Daemon::look`]; it never waits itself.
+//! It joins the reservation table, the scheduler in the kernel, the statistics and the state file. The main loop ([`run`])
+//! waits for the socket and for scheduling events and calls [`Daemon::poll`]; the daemon itself never blocks.
+//!
+//! [`run`]: crate::run
 
 mod handlers;
 mod request_validation;
@@ -26,22 +28,22 @@ use crate::state::StateFile;
 use crate::statistics::{Miss, TaskStatistics};
 use crate::{metrics, privileges, threads};
 
-/// Interval between two attempts to serve tasks that have their reservation and could not be served.
+/// Interval between two attempts to schedule admitted tasks that the backend refused.
 const RETRY: Span = Span::from_s(1);
 
-/// How many tasks the scheduler in the kernel takes; one number is kept for questions of what would fit.
+/// Number of tasks that the scheduler in the kernel accepts, less one number for trial admissions.
 const TASKS_MAX: usize = 1_023;
 
-/// Room for facts, in bytes: some seconds of a busy machine.
+/// Size of the ring buffer for scheduling events: some seconds of a busy machine.
 const TRACE_BYTES: u32 = 4 << 20;
 
-/// A file of what led to a miss is hardly longer than this.
+/// Approximate maximum size of the recording of a miss.
 const FILE_BYTES: usize = 16 << 20;
 
-/// The folder of those files, beside the state.
+/// Default folder of the recordings, beside the state file.
 const RECORDS: &str = "records";
 
-/// The agent at work.
+/// The running daemon.
 pub struct Daemon {
     config: Config,
     table: ReservationTable,
@@ -50,42 +52,41 @@ pub struct Daemon {
     recorder: Recorder,
     clerk: Clerk,
     observations: Observations,
-    /// When that was done last which is done every second.
+    /// When [`run_periodic`](Self::run_periodic) last ran.
     periodic_at: Instant,
-    /// When tasks that could not be served are tried again.
+    /// When to retry tasks that the backend refused.
     retry_at: Instant,
     state: StateFile,
-    /// Its own time; `None`: it is ordinary work.
+    /// CPU time of the daemon's own thread; `None`: it is ordinary work.
     self_reservation: Option<self_reservation::SelfReservation>,
-    /// What is in the file is not what is so.
+    /// The table differs from the state file.
     is_unsaved: bool,
     since: Instant,
-    /// When it looked last.
+    /// When [`poll`](Self::poll) was last called.
     now: Instant,
-    /// When loads were asked for last.
+    /// When the status was last computed; CPU loads count from there.
     status_at: Instant,
 }
 
-/// What came of a look.
+/// Result of [`Daemon::poll`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PollOutcome {
-    /// What happened to tasks without their owners' asking.
+    /// Changes of tasks that their owners did not request.
     pub notices: Vec<TaskNotice>,
-    /// Who missed a deadline.
+    /// Missed deadlines.
     pub misses: Vec<Miss>,
-    /// What did not work, and is not worth ending for.
+    /// Failures after which the daemon continues.
     pub warnings: Vec<String>,
-    /// Why the scheduler is not the machine's any more; `None` as long as it is.
+    /// Why the kernel unloaded the scheduler; `None` while it is loaded.
     pub unloaded: Option<String>,
 }
 
 impl Daemon {
-    /// Loads the scheduler, gives priority to the calling thread, which is to be the one that goes on with it, and takes in
-    /// again who had a reservation before. `online` are the machine's CPUs that are
-    /// online, `now` is of the monotonic clock.
+    /// Loads the scheduler, reserves time for the calling thread, which must be the one that calls [`poll`](Self::poll), and
+    /// restores the saved reservations. `online` are the online CPUs of the machine; `now` is on the monotonic clock.
     ///
     /// # Errors
-    /// If this machine cannot, with what mends it; or the configuration names CPUs that it has not.
+    /// If this machine cannot run the scheduler, with a remedy; or the configuration names CPUs that the machine lacks.
     pub fn start(
         config: Config,
         state: StateFile,
@@ -103,7 +104,7 @@ impl Daemon {
             reserve: config.terms.reserve,
             trace_bytes: TRACE_BYTES,
         })?;
-        // Before other threads begin, which would keep theirs.
+        // Before other threads are created: each would keep its own capabilities.
         privileges::drop_others().map_err(|error| LiveError::System {
             doing: "give up privileges".to_owned(),
             error,
@@ -125,7 +126,7 @@ impl Daemon {
             config.record_gap,
         )
         .map_err(|error| LiveError::System {
-            doing: "begin a thread for what led to misses".to_owned(),
+            doing: "start the thread that explains missed deadlines".to_owned(),
             error,
         })?;
         let mut daemon = Self {
@@ -151,7 +152,7 @@ impl Daemon {
             outcome.notices.extend(lost);
         }
         daemon.table.advance(now, &mut daemon.backend);
-        // First of all: when a CPU goes, those who came last lose.
+        // Before all tasks: when a CPU goes offline, the tasks admitted last lose their reservations first.
         outcome
             .warnings
             .extend(daemon.reserve_for_self(online, now));
@@ -160,17 +161,14 @@ impl Daemon {
     }
 
     fn restore_reservations(&mut self, outcome: &mut PollOutcome) {
-        let remembered = self.state.load().unwrap_or_else(|error| {
-            outcome.notices.push(TaskNotice {
-                task: TaskId::from_index(0),
-                what: format!(
-                    "nobody is taken in again: {}: {error}",
-                    self.state.path().display()
-                ),
-            });
+        let saved = self.state.load().unwrap_or_else(|error| {
+            outcome.warnings.push(format!(
+                "no reservations restored: {}: {error}",
+                self.state.path().display()
+            ));
             Vec::new()
         });
-        for reserved in remembered {
+        for reserved in saved {
             if !threads::is_alive(&reserved.thread) {
                 continue;
             }
@@ -186,30 +184,30 @@ impl Daemon {
         }
     }
 
-    /// Who has this reservation.
+    /// The task with this number, and its reservation.
     pub fn task(&self, task: TaskId) -> Option<&ReservedTask> {
         self.table.task(task)
     }
 
-    /// How it decides.
+    /// The rules of admission.
     pub const fn rules(&self) -> &Rules {
         self.table.rules()
     }
 
-    /// The name of its policy.
+    /// The name of the scheduling policy.
     pub fn policy(&self) -> &str {
         &self.config.policy
     }
 
-    /// What wakes whoever waits for facts.
+    /// The scheduler; its descriptor is readable when there are scheduling events.
     pub fn standing(&self) -> &Standing {
         &self.backend.standing
     }
 
-    /// Takes what the kernel tells, and does what follows from it.
+    /// Processes pending scheduling events and work that is due.
     ///
     /// # Errors
-    /// If the kernel tells nothing any more, or the state cannot be saved.
+    /// If the events cannot be read, or the state cannot be saved.
     pub fn poll(&mut self, now: Instant) -> Result<PollOutcome, LiveError> {
         let mut outcome = PollOutcome {
             unloaded: self.backend.standing.unloaded(),
@@ -255,13 +253,13 @@ impl Daemon {
         Ok(outcome)
     }
 
-    /// What follows from a fact for who holds what.
+    /// Updates the reservations after a scheduling event.
     fn handle_fact(&mut self, fact: &Fact) -> Vec<TaskNotice> {
         let now = Instant::from_ns(fact.at_ns);
         let cpu = fact.cpu.unwrap_or(CpuId::from_index(0));
         match (fact.what, fact.task) {
             (FactKind::Left, Some(task)) => {
-                // One that is not served was dismissed by the table, or is another's by now.
+                // A task that is not served was dismissed by the table, or its number has been reused.
                 if self.table.task(task).is_some_and(|it| it.is_served) {
                     self.remove_task(task);
                 }
@@ -276,7 +274,7 @@ impl Daemon {
                 Vec::new()
             }
             (FactKind::Demoted { asked }, Some(task)) => {
-                // A fact may be older than what came of it: what counts is what the thread is bound to now.
+                // The event may be outdated: the affinity that the thread has now counts.
                 let reserved = self.table.task(task);
                 let found = reserved.and_then(|it| threads::look_up(it.thread.thread).ok());
                 let cpus = found.map_or(asked, |it| it.cpus);
@@ -299,7 +297,7 @@ impl Daemon {
         }
     }
 
-    /// The recorder knows what the task is.
+    /// Describes the task to the recorder.
     fn register_task(&mut self, task: TaskId) {
         if let Some(reserved) = self.table.task(task) {
             let (name, reservation) = (&reserved.name, &reserved.reservation);
@@ -307,7 +305,7 @@ impl Daemon {
         }
     }
 
-    /// What was missed is explained, one after the other.
+    /// Passes the next missed deadline to the explainer when that is idle.
     fn explain(&mut self, now: Instant) {
         if !self.clerk.is_idle(now) {
             return;
@@ -321,11 +319,11 @@ impl Daemon {
         }
     }
 
-    /// What nobody waits for: looks whether the threads are there that the kernel does not know, and writes metrics. What went
-    /// wrong.
+    /// Each second: removes threads that have ended unnoticed by the scheduler, and writes the metrics. Returns a failure to
+    /// log.
     fn run_periodic(&mut self, now: Instant) -> Option<String> {
-        const OFTEN: Span = Span::from_s(1);
-        if self.periodic_at + OFTEN > now {
+        const INTERVAL: Span = Span::from_s(1);
+        if self.periodic_at + INTERVAL > now {
             return None;
         }
         self.periodic_at = now;
@@ -340,16 +338,16 @@ impl Daemon {
         let path = self.config.metrics.clone()?;
         let written = metrics::write(&path, &self.status(now));
         let error = written.err()?;
-        // Once is enough: it will hardly be better in a second.
+        // Logged once: the cause is unlikely to go away by itself.
         self.config.metrics = None;
         Some(format!(
-            "no more metrics: {} cannot be written: {error}",
+            "metrics disabled: {} cannot be written: {error}",
             path.display()
         ))
     }
 
     fn end_observing(&mut self, task: TaskId) {
-        // It fails only where the scheduler is gone.
+        // Fails only if the scheduler is unloaded.
         let _ = self.backend.standing.stop_observing(task);
         self.table.release_number(task);
     }
@@ -365,15 +363,16 @@ impl Daemon {
         self.state.save(self.table.tasks().map(|(_, it)| it))
     }
 
-    /// Where recordings of misses are kept.
+    /// Folder of the recordings of misses.
     fn records_folder(&self) -> PathBuf {
         records_folder(&self.config, &self.state)
     }
 
-    /// Limits and the reserve are as in this configuration from now on.
+    /// Applies the quotas, rates and reserve of this configuration.
     ///
     /// # Errors
-    /// What it changes that only a restart can change, or who would lose by the reserve. Then everything is as before.
+    /// If it changes a key that only a restart can change, or the reserve would cost a task its guarantee. Then nothing has
+    /// changed.
     pub fn reload(&mut self, config: Config) -> Result<(), String> {
         if config.policy != self.config.policy
             || config.guarantee != self.config.guarantee
@@ -384,7 +383,7 @@ impl Daemon {
             || config.own_share != self.config.own_share
         {
             return Err(String::from(
-                "policy, guarantee, cpus, group and own-share change with a restart only; tasks keep their reservations over it",
+                "policy, guarantee, cpus, group and own-share change only at a restart; tasks keep their reservations over it",
             ));
         }
         self.table.set_reserve(config.terms.reserve)?;
@@ -395,11 +394,11 @@ impl Daemon {
     }
 }
 
-/// Figures of an agent that is gone would be taken for those of now.
+/// Metrics of a stopped daemon would be taken for current ones.
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(path) = &self.config.metrics {
-            // There is none if none could be written.
+            // Fails only if the file was never written.
             let _ = std::fs::remove_file(path);
         }
     }

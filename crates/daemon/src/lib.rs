@@ -1,8 +1,9 @@
-//! The long-lived agent: threads of programs come and go, and each has the time that it was promised.
+//! The long-lived daemon: it reserves CPU time for threads of programs that come and go.
 //!
-//! This crate owns who has which reservation, who may ask for one, what is remembered across a restart, and the socket.
-//! It must never decide who runs (`live` and the kernel do) nor who fits (`analysis` does). Start reading at
-//! [`daemon`]; [`reservation_table`] is who has what, [`socket`] how it is asked, [`run`] the one thread of it all.
+//! This crate owns the reservations, the quotas and permissions of callers, the state that survives a restart, and the
+//! socket. It must never decide which task runs (`live` and the kernel do) nor whether a task fits (`analysis` does). Start
+//! reading at [`daemon`]; [`reservation_table`] has the reservations, [`socket`] the calls, and [`run`] the main loop,
+//! which has one thread.
 
 pub mod backend;
 pub mod config;

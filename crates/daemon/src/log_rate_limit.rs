@@ -1,23 +1,23 @@
-//! What people are told of a task: so much in a second, however often things happen. A program may ask for other CPUs, and be
-//! late, thousands of times in a second, and each line of a log is written while the agent does nothing else.
+//! Rate limit of log messages, for each task. A program may request other CPUs, or miss deadlines, thousands of times in a
+//! second, and the daemon writes the log synchronously.
 
 use std::collections::BTreeMap;
 
 use shiftwork_model::{Instant, Span, TaskId};
 
-/// For so long what is told is counted.
+/// Length of the window in which messages are counted.
 const WINDOW: Span = Span::from_s(1);
 
-/// So much is told of a task meanwhile.
-const LINES_MAX: u32 = 5;
+/// Maximum number of messages about a task in a window.
+const MESSAGES_MAX: u32 = 5;
 
-/// How much was told of each task.
+/// Counts of the messages about all tasks.
 #[derive(Debug, Default)]
 pub(crate) struct LogRateLimit {
-    of: BTreeMap<TaskId, Window>,
+    windows: BTreeMap<TaskId, Window>,
 }
 
-/// What was told of one since an instant.
+/// Messages about one task since an instant.
 #[derive(Debug)]
 struct Window {
     since: Instant,
@@ -26,30 +26,30 @@ struct Window {
 }
 
 impl LogRateLimit {
-    /// Whether one more thing is to be told of the task; if not, it is counted.
+    /// Whether one more message about the task may be logged; otherwise counts it as suppressed.
     pub fn allow(&mut self, task: TaskId, now: Instant) -> bool {
-        let window = self.of.entry(task).or_insert(Window {
+        let window = self.windows.entry(task).or_insert(Window {
             since: now,
             logged: 0,
             suppressed: 0,
         });
-        let may = window.logged < LINES_MAX;
-        window.logged += u32::from(may);
-        window.suppressed += u64::from(!may);
-        may
+        let is_allowed = window.logged < MESSAGES_MAX;
+        window.logged += u32::from(is_allowed);
+        window.suppressed += u64::from(!is_allowed);
+        is_allowed
     }
 
-    /// Of whom something was left out, and how much, now that its time is over. To be asked again and again.
+    /// Closes windows that have ended; returns the number of suppressed messages by task. To be called periodically.
     pub fn take_suppressed(&mut self, now: Instant) -> Vec<(TaskId, u64)> {
-        let mut over = Vec::new();
-        self.of.retain(|&task, it| {
-            let goes_on = it.since + WINDOW > now;
-            if !goes_on && it.suppressed > 0 {
-                over.push((task, it.suppressed));
+        let mut suppressed = Vec::new();
+        self.windows.retain(|&task, it| {
+            let is_open = it.since + WINDOW > now;
+            if !is_open && it.suppressed > 0 {
+                suppressed.push((task, it.suppressed));
             }
-            goes_on
+            is_open
         });
-        over
+        suppressed
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_counted_for_each_task() {
+    fn messages_beyond_limit_are_counted_by_task() {
         let mut limit = LogRateLimit::default();
         let (noisy, calm) = (TaskId::from_index(0), TaskId::from_index(1));
         let at = |ms| Instant::ZERO + Span::from_ms(ms);
@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(
             limit.take_suppressed(at(1500)),
             [],
-            "nothing of it was left out"
+            "none was suppressed since"
         );
-        assert!(limit.allow(noisy, at(1500)), "a new second begins");
+        assert!(limit.allow(noisy, at(1500)), "a new window begins");
     }
 }

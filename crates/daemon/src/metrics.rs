@@ -1,6 +1,6 @@
-//! Figures for Prometheus, as its node exporter takes them from a file.
+//! Metrics for Prometheus, in a file for the textfile collector of its node exporter.
 //!
-//! The text format of version 0.0.4, which the textfile collector reads: not OpenMetrics, whose end mark it refuses.
+//! The text format of version 0.0.4: the collector refuses the end marker of OpenMetrics.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,40 +10,43 @@ use std::path::Path;
 
 use shiftwork_client::{State, Status, Task};
 
-/// Writes the figures of this status in place of the file, which is whole at every moment.
+/// Replaces the file atomically by the metrics of this status.
 ///
 /// # Errors
-/// If the file cannot be written. Then it is as before.
+/// If the file cannot be written. Then it is unchanged.
 pub fn write(path: &Path, status: &Status) -> io::Result<()> {
-    // The collector reads only what ends in `.prom`.
+    // The collector reads only files whose names end in `.prom`.
     let beside = path.with_extension("new");
     fs::write(&beside, text(status))?;
-    // The exporter is another user, whatever files of ours are like otherwise.
+    // The exporter runs as another user, which must read the file whatever the umask of the daemon.
     fs::set_permissions(&beside, fs::Permissions::from_mode(0o644))?;
     fs::rename(&beside, path)
 }
 
-/// A figure of a task.
+/// Value of a metric of a task.
 type Metric = fn(&Task) -> f64;
 
-/// Name, kind, help, and where it comes from. Times are seconds, as Prometheus has it.
+/// Name, type, help and value of each metric of a task. Times are in seconds, as is the convention of Prometheus.
 const TASK_METRICS: [(&str, &str, &str, Metric); 9] = [
     (
         "cost_seconds",
         "gauge",
-        "Processor time reserved in each period",
+        "CPU time reserved in each period, in seconds",
         |it| seconds(it.reservation.cost.as_ns()),
     ),
     (
         "period_seconds",
         "gauge",
-        "The period of the reservation",
+        "Period of the reservation, in seconds",
         |it| seconds(it.reservation.period.as_ns()),
     ),
-    ("served", "gauge", "Whether it has what it reserved", |it| {
-        f64::from(u8::from(it.state == State::Admitted))
-    }),
-    ("jobs_total", "counter", "Finished jobs", |it| {
+    (
+        "served",
+        "gauge",
+        "Whether the reservation is in effect (1) or the task waits for it (0)",
+        |it| f64::from(u8::from(it.state == State::Admitted)),
+    ),
+    ("jobs_total", "counter", "Completed jobs", |it| {
         it.jobs as f64
     }),
     (
@@ -52,33 +55,30 @@ const TASK_METRICS: [(&str, &str, &str, Metric); 9] = [
         "Jobs that missed their deadlines",
         |it| it.misses as f64,
     ),
-    (
-        "overruns_total",
-        "counter",
-        "How often the cost was used up",
-        |it| it.overruns as f64,
-    ),
+    ("overruns_total", "counter", "Exhausted budgets", |it| {
+        it.overruns as f64
+    }),
     (
         "tardiness_max_seconds",
         "gauge",
-        "By how much the latest job was late",
+        "Maximum tardiness of any job, in seconds",
         |it| seconds(it.tardiness_max.as_ns()),
     ),
     (
         "response_max_seconds",
         "gauge",
-        "The longest from waking up to blocking",
+        "Maximum response time of any job, from waking up to blocking, in seconds",
         |it| seconds(it.response_max.as_ns()),
     ),
     (
         "cpu_seconds_total",
         "counter",
-        "Processor time of all jobs",
+        "CPU time of all jobs, in seconds",
         |it| seconds(it.ran.as_ns()),
     ),
 ];
 
-/// The text.
+/// All metrics of this status.
 fn text(status: &Status) -> String {
     let mut out = String::new();
     for (name, kind, help, value_of) in TASK_METRICS {
@@ -94,7 +94,12 @@ fn text(status: &Status) -> String {
             sample(&mut out, &format!("task_{name}"), &labels, value_of(task));
         }
     }
-    header(&mut out, "cpu_load", "gauge", "What tasks ran of the CPU");
+    header(
+        &mut out,
+        "cpu_load",
+        "gauge",
+        "Fraction of CPU time used by reserved tasks",
+    );
     for cpu in &status.cpus {
         sample(
             &mut out,
@@ -103,7 +108,12 @@ fn text(status: &Status) -> String {
             cpu.load,
         );
     }
-    header(&mut out, "cpu_online", "gauge", "Whether the CPU is there");
+    header(
+        &mut out,
+        "cpu_online",
+        "gauge",
+        "Whether the CPU is online (1) or not (0)",
+    );
     for cpu in &status.cpus {
         let online = f64::from(u8::from(cpu.online));
         sample(
@@ -114,10 +124,13 @@ fn text(status: &Status) -> String {
         );
     }
     for (name, help) in [
-        ("reserved_cpus", "What is reserved within these CPUs"),
+        (
+            "reserved_cpus",
+            "Sum of the utilizations reserved within these CPUs",
+        ),
         (
             "free_share",
-            "The largest share that would still be admitted on these CPUs",
+            "Largest utilization of a further task that would be admitted on these CPUs",
         ),
     ] {
         header(&mut out, name, "gauge", help);
@@ -134,10 +147,11 @@ fn text(status: &Status) -> String {
             );
         }
     }
-    let help = "Missed deadlines of all tasks that there ever were";
+    let help =
+        "Missed deadlines of all tasks since the daemon started, including tasks that have ended";
     header(&mut out, "deadline_misses_total", "counter", help);
     sample(&mut out, "deadline_misses_total", "", status.misses as f64);
-    let help = "Facts that the kernel could not tell";
+    let help = "Scheduling events lost because the ring buffer was full";
     header(&mut out, "facts_lost_total", "counter", help);
     sample(&mut out, "facts_lost_total", "", status.lost as f64);
     out
@@ -160,7 +174,7 @@ fn sample(out: &mut String, name: &str, labels: &str, value: f64) {
     };
 }
 
-/// A label's value.
+/// The value of a label, escaped.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -218,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_has_its_line() {
+    fn every_metric_has_its_sample() {
         let text = text(&status());
         let labels = r#"{task="1",name="a\"b\\",thread="8",user="9"}"#;
         for line in [
@@ -234,7 +248,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }
-        // Each figure is declared once, before its samples.
+        // Each metric is declared once, before its samples.
         let types: Vec<&str> = text.lines().filter(|it| it.starts_with("# TYPE")).collect();
         let mut unique = types.clone();
         unique.sort_unstable();
@@ -244,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_replaced_as_a_whole() {
+    fn file_is_replaced_and_readable_by_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shiftwork.prom");
         write(&path, &status()).unwrap();
         let first = fs::read_to_string(&path).unwrap();
-        // One that was interrupted left a file that is root's alone.
+        // An interrupted write left a file that only root can read.
         let beside = folder.path().join("shiftwork.new");
         fs::write(&beside, "").unwrap();
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();

@@ -1,4 +1,4 @@
-//! Threads that are watched without anything being reserved: how much their jobs take, and how often they come.
+//! Observed threads without a reservation: the costs of their jobs and the periods between them.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use shiftwork_trace::Distribution;
 
 use crate::reservation::{Owner, Thread};
 
-/// A thread that is watched.
+/// An observed thread.
 #[derive(Debug)]
 pub struct ObservedThread {
-    /// Whose it is.
+    /// The user and control group that observe it.
     pub owner: Owner,
-    /// Which.
+    /// The thread.
     pub thread: Thread,
     since: Instant,
     costs: Distribution,
@@ -22,24 +22,24 @@ pub struct ObservedThread {
     periods: Distribution,
     wakes: u64,
     woken_ns: Option<u64>,
-    /// What the present job ran so far.
+    /// CPU time of the current job so far.
     running: Span,
     ran: Span,
-    /// When it was found to be gone.
+    /// When its end was detected.
     gone: Option<Instant>,
 }
 
-/// Whoever began to watch a thread and did not ask for what came of it within this time after its end never will.
+/// An observation is dropped if its result is not requested within this time after the end of the thread.
 const EXPIRY: Span = Span::from_s(60);
 
-/// All threads that are watched, by the numbers that they have among tasks.
+/// All observed threads, by task number.
 #[derive(Debug, Default)]
 pub struct Observations {
     all: BTreeMap<TaskId, ObservedThread>,
 }
 
 impl Observations {
-    /// The thread is watched from now on.
+    /// Starts to observe the thread.
     pub fn begin(&mut self, task: TaskId, owner: Owner, thread: Thread, now: Instant) {
         let observed = ObservedThread {
             owner,
@@ -57,33 +57,33 @@ impl Observations {
         self.all.insert(task, observed);
     }
 
-    /// Who is watched by this number.
+    /// The thread that is observed under this number.
     pub fn of(&self, task: TaskId) -> Option<&ObservedThread> {
         self.all.get(&task)
     }
 
-    /// How many threads of this user are watched.
+    /// Number of threads that are observed for this user.
     pub fn count_of(&self, user: u32) -> usize {
         let own = |it: &&ObservedThread| it.owner.user == user;
         self.all.values().filter(own).count()
     }
 
-    /// It is watched no more; what was seen.
+    /// Ends the observation and returns its result.
     pub fn end(&mut self, task: TaskId, now: Instant) -> Option<Observation> {
         self.all.remove(&task).map(|it| it.summary(now))
     }
 
-    /// Something happened.
+    /// Records a scheduling event.
     pub fn record(&mut self, fact: &Fact) {
         if let Some(it) = fact.task.and_then(|task| self.all.get_mut(&task)) {
             it.record(fact);
         }
     }
 
-    /// Those that nobody asks for any more; `is_there` says whether a thread is.
-    pub fn expire(&mut self, now: Instant, is_there: impl Fn(&Thread) -> bool) -> Vec<TaskId> {
+    /// Drops observations whose results were not requested in time, and returns their numbers; `is_alive` tests a thread.
+    pub fn expire(&mut self, now: Instant, is_alive: impl Fn(&Thread) -> bool) -> Vec<TaskId> {
         for it in self.all.values_mut() {
-            if it.gone.is_none() && !is_there(&it.thread) {
+            if it.gone.is_none() && !is_alive(&it.thread) {
                 it.gone = Some(now);
             }
         }
@@ -113,7 +113,7 @@ impl ObservedThread {
             }
             FactKind::Blocked | FactKind::Yielded => {
                 let cost = std::mem::take(&mut self.running);
-                // What it was at when it began to be watched is no whole job.
+                // The job in progress when the observation began is incomplete and not counted.
                 if self.woken_ns.is_some() {
                     self.costs.add(cost);
                     self.jobs += 1;
@@ -178,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn jobs_and_their_distances_are_counted() {
+    fn costs_and_periods_of_jobs_are_recorded() {
         let mut all = begun();
-        // In the middle of something.
+        // The observation begins in the middle of a job.
         all.record(&fact(1, stopped(999)));
         all.record(&fact(1, FactKind::Blocked));
         for job in 0..100 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_is_forgotten_after_a_while() {
+    fn observation_of_ended_thread_expires() {
         let mut all = begun();
         let at = |s: u64| Instant::ZERO + Span::from_s(s);
         assert_eq!(all.expire(at(500), |_| true), []);

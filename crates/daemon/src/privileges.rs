@@ -1,4 +1,4 @@
-//! What the agent may do once its scheduler is loaded: what its work takes, whoever started it.
+//! The capabilities that the daemon keeps once its scheduler is loaded: those that it needs, also if root started it.
 
 use std::io;
 
@@ -6,14 +6,16 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
 };
 
-/// `BPF` to call what was loaded, `SYS_NICE` to change how threads of others are scheduled, `KILL` to warn them, `IPC_LOCK` for
-/// memory that is locked already. Loading, and giving the socket to a group, took others.
+/// `BPF` to call the loaded programs, `SYS_NICE` to set scheduling parameters of other users' threads, `KILL` to signal their
+/// overruns, `IPC_LOCK` for memory that is locked already. Others were needed only to load the scheduler and to set the
+/// group of the socket.
 const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::SYS_NICE)
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::IPC_LOCK);
 
-/// The calling thread, and those that it begins from now on, can do nothing else any more, nor get it back by starting a program.
+/// Drops all other capabilities of the calling thread and of the threads that it creates from now on. Executing a program
+/// does not restore them.
 ///
 /// # Errors
 /// Those of the system calls.

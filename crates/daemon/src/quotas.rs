@@ -1,19 +1,19 @@
-//! How much a user or a control group may hold at most.
+//! Quotas: the maximum of reservations of a user and of a control group.
 
 use std::collections::BTreeMap;
 
 use crate::reservation::{Denial, Owner, Reservation};
 
-/// What one user, or one control group, may have at a time.
+/// Quota of one user or one control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// How many tasks.
+    /// Maximum number of tasks.
     pub tasks: usize,
-    /// The sum of their costs over their periods, in millionths of a CPU.
+    /// Maximum sum of their utilizations, in millionths of a CPU.
     pub share_ppm: u64,
 }
 
-/// The quotas of everybody but root.
+/// The quotas of all users except root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
     /// Of each user.
@@ -22,14 +22,14 @@ pub struct Quotas {
     pub cgroup: Quota,
 }
 
-/// What somebody holds.
+/// Reservations of one user or control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Usage {
     tasks: usize,
     share_ppm: u64,
 }
 
-/// What everybody holds, as far as it is limited.
+/// Reservations of all users and control groups, counted against their quotas.
 #[derive(Clone, Debug)]
 pub(crate) struct QuotaUsage {
     quotas: Quotas,
@@ -38,7 +38,7 @@ pub(crate) struct QuotaUsage {
 }
 
 impl QuotaUsage {
-    /// Nobody holds anything.
+    /// No reservations.
     pub(crate) fn new(quotas: Quotas) -> Self {
         Self {
             quotas,
@@ -47,22 +47,22 @@ impl QuotaUsage {
         }
     }
 
-    /// Other limits from now on. Whoever holds more than they allow keeps it.
+    /// Replaces the quotas. Reservations beyond them are kept.
     pub(crate) fn set_quotas(&mut self, quotas: Quotas) {
         self.quotas = quotas;
     }
 
-    /// Whether the owner may hold this beside, or instead of `before`, what it has.
+    /// Checks that the quotas of the owner allow `after` in addition, or in place of `before`.
     ///
     /// # Errors
-    /// The limit that it would exceed.
+    /// The quota that would be exceeded.
     pub(crate) fn check(
         &self,
         owner: &Owner,
         before: Option<&Reservation>,
         after: &Reservation,
     ) -> Result<(), Denial> {
-        // Root can have anything by other means.
+        // Root can take CPU time by other means.
         if owner.user == 0 {
             return Ok(());
         }
@@ -74,7 +74,7 @@ impl QuotaUsage {
             .map_err(|what| Denial::Exhausted(format!("control group {} {what}", owner.cgroup)))
     }
 
-    /// The owner holds `after` instead of `before`.
+    /// Replaces `before` by `after` among the reservations of the owner.
     pub(crate) fn exchange(
         &mut self,
         owner: &Owner,
@@ -86,7 +86,7 @@ impl QuotaUsage {
         if *user == Usage::default() {
             self.users.remove(&owner.user);
         }
-        // Looked up by what it is called: most of the time it is there already.
+        // No `entry`: it would allocate a key, and mostly the group is there already.
         let mut usage = self.cgroups.get(&owner.cgroup).copied().unwrap_or_default();
         usage = after_exchange(usage, before, after);
         if usage == Usage::default() {
@@ -106,13 +106,13 @@ fn fits(
     let wanted = after_exchange(usage, before, Some(after));
     if wanted.tasks > quota.tasks && wanted.tasks > usage.tasks {
         return Err(format!(
-            "has {} tasks, and may have no more; see [limits] in the agent's configuration",
+            "has {} tasks, which is the maximum; see [limits] in the daemon's configuration",
             usage.tasks
         ));
     }
     if wanted.share_ppm > quota.share_ppm && wanted.share_ppm > usage.share_ppm {
         return Err(format!(
-            "would hold {} of a CPU, and may hold {}; see [limits] in the agent's configuration",
+            "would reserve {} CPUs, and the maximum is {}; see [limits] in the daemon's configuration",
             as_cpus(wanted.share_ppm),
             as_cpus(quota.share_ppm)
         ));
@@ -137,7 +137,7 @@ fn after_exchange(
     after.map_or(usage, |it| add(usage, it))
 }
 
-/// C/T in millionths, rounded up, so that many small ones count for something.
+/// Utilization C/T in millionths, rounded up, so that many tiny reservations do not count as zero.
 pub(crate) fn share_ppm(it: &Reservation) -> u64 {
     const MILLION: u128 = 1_000_000;
     let period = u128::from(it.period.as_ns().max(1));
@@ -185,18 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_so_many_tasks_and_so_much_of_a_cpu() {
+    fn reservation_beyond_quota_of_user_is_refused() {
         let mut all = QuotaUsage::new(quotas(2, 500_000));
         let (anna, tenth) = (owner(1, "/a"), reservation(100, 1_000));
         assert_eq!(all.check(&anna, None, &tenth), Ok(()));
         all.exchange(&anna, None, Some(&tenth));
         let much = all.check(&anna, None, &reservation(401, 1_000));
-        let said = "user 1 would hold 0.501 of a CPU, and may hold 0.500; see [limits] in the agent's configuration";
-        assert_eq!(much.unwrap_err().to_string(), said);
+        let text = "user 1 would reserve 0.501 CPUs, and the maximum is 0.500; see [limits] in the daemon's configuration";
+        assert_eq!(much.unwrap_err().to_string(), text);
         all.exchange(&anna, None, Some(&tenth));
         let many = all.check(&anna, None, &tenth).unwrap_err().to_string();
         assert!(many.starts_with("user 1 has 2 tasks"), "{many}");
-        // Instead of another is no more.
+        // In place of another it does not count in addition.
         assert_eq!(
             all.check(&anna, Some(&tenth), &reservation(400, 1_000)),
             Ok(())
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_group_is_limited_whoever_is_in_it() {
+    fn quota_of_cgroup_applies_to_all_users_except_root() {
         let mut all = QuotaUsage::new(quotas(1, 500_000));
         let tenth = reservation(100, 1_000);
         for user in 1..3 {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_who_gave_everything_back() {
+    fn usage_without_reservations_is_removed() {
         let mut all = QuotaUsage::new(quotas(9, 900_000));
         let some = reservation(1, 3);
         for user in 0..5 {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_too_much_after_a_change_of_limits_may_have_less() {
+    fn reservation_beyond_lowered_quota_may_only_shrink() {
         let mut all = QuotaUsage::new(quotas(4, 900_000));
         let (anna, half) = (owner(1, "/a"), reservation(1, 2));
         all.exchange(&anna, None, Some(&half));

@@ -1,65 +1,65 @@
-//! What is asked for, and by whom.
+//! Reservations, their owners and threads, and errors.
 
 use std::fmt;
 
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Span};
 
-/// How much of which CPUs a thread is to have.
+/// CPU time reserved for a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// What it may use in each period, and is charged for.
+    /// Budget in each period.
     pub cost: Span,
-    /// Between two releases at least.
+    /// Minimum time between two releases.
     pub period: Span,
-    /// From a release.
+    /// Relative deadline.
     pub deadline: Span,
-    /// In the machine's numbers.
+    /// Affinity, in the machine's numbers.
     pub cpus: CpuSet,
-    /// Counts under fixed priorities only.
+    /// Used under fixed priorities only.
     pub priority: Priority,
-    /// What happens when the cost is used up.
+    /// Reaction to an exhausted budget.
     pub on_overrun: OnOverrun,
 }
 
-/// Under whose name time is reserved.
+/// The user and control group that a reservation counts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The number of the user; 0 may touch everybody's.
+    /// User ID; 0, root, may change all tasks.
     pub user: u32,
     /// The path of the control group, from its root.
     pub cgroup: String,
 }
 
-/// A thread that is told from any other that the machine ever runs until it is booted again.
+/// Identifies a thread uniquely until the next boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The number of its process.
+    /// Process ID.
     pub process: u32,
-    /// Its own number.
+    /// Thread ID.
     pub thread: u32,
-    /// When it was started, in the kernel's ticks since the machine was: numbers are used again.
+    /// Start time in clock ticks since boot: IDs are reused.
     pub started: u64,
 }
 
-/// Why something is not done.
+/// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// There is no room: with the sum that does not fit, and what would.
+    /// Not admitted: the condition that fails, and what would be admitted.
     Refused(String),
-    /// The caller may not.
+    /// The caller lacks permission.
     Forbidden(String),
-    /// A value is impossible.
+    /// A value is invalid.
     Invalid {
-        /// Of which parameter.
+        /// The parameter.
         parameter: &'static str,
-        /// Why, and what would be accepted.
+        /// Why, and which values are valid.
         reason: String,
     },
-    /// There is no such thread, or task: which.
+    /// The named thread or task does not exist.
     Missing(String),
-    /// A user or a control group has as much as it may.
+    /// A quota or limit is reached.
     Exhausted(String),
-    /// The machine cannot.
+    /// The scheduler or the kernel failed.
     Broken(String),
 }
 

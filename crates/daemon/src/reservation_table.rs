@@ -1,8 +1,8 @@
-//! Who has which reservation.
+//! The reservations of all tasks.
 //!
-//! The ledger joins three answers: whether an owner may have so much (`limits`), whether the machine has
-//! room for it (`analysis::admission`), and whether the machine carried it out ([`SchedulerBackend`]). It reads no clock and
-//! knows no socket; whoever asks has been identified before.
+//! The table combines three checks: whether the owner's quotas allow a reservation ([`quotas`](crate::quotas)), whether it
+//! fits on the CPUs (`analysis::admission`), and whether the scheduler accepts it ([`SchedulerBackend`]). It reads no clock
+//! and knows no socket; callers are authenticated before.
 
 mod hotplug;
 #[cfg(test)]
@@ -18,97 +18,97 @@ use crate::backend::SchedulerBackend;
 use crate::quotas::{QuotaUsage, Quotas};
 use crate::reservation::{Denial, Owner, Reservation, Thread};
 
-/// How the ledger decides.
+/// Rules of admission.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The CPUs of the agent, in the machine's numbers; at most 64, below 64.
+    /// The CPUs that can be reserved, by their numbers on the machine, which are below 64.
     pub cpus: CpuSet,
-    /// By what policy, and with what reserve.
+    /// Scheduling policy and reserve.
     pub terms: Terms,
-    /// What everybody is promised, no less and no more: a service that promised the first as much as it can
-    /// could let in nobody after it.
+    /// The guarantee of every task, neither weaker nor stronger: if the first tasks got the strongest possible guarantee,
+    /// no others could be admitted after them.
     pub guarantee: Guarantee,
-    /// What everybody may have.
+    /// Quotas of users and control groups.
     pub quotas: Quotas,
-    /// How many tasks there may be.
+    /// Maximum number of tasks.
     pub tasks_max: usize,
 }
 
 /// A thread and its reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedTask {
-    /// Whose it is.
+    /// The user and control group that the reservation counts for.
     pub owner: Owner,
-    /// Which thread.
+    /// The thread.
     pub thread: Thread,
-    /// For people.
+    /// The name, for output only.
     pub name: String,
-    /// What it was admitted with, or wants back.
+    /// What it was admitted with, or waits for.
     pub reservation: Reservation,
-    /// Whether the machine schedules it by that; otherwise it runs in the background until there is room.
+    /// Whether the scheduler enforces the reservation. Otherwise the thread runs as ordinary work and waits for it.
     pub is_served: bool,
 }
 
-/// Something happened to a holder that its owner did not ask for.
+/// A change of a task that its owner did not request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskNotice {
-    /// To which task.
+    /// The task.
     pub task: TaskId,
-    /// What, for people.
+    /// The change, as text for the log.
     pub what: String,
 }
 
-/// Who has which reservation. Every holder is admitted, or waits to be again.
+/// All reservations. Each task is either admitted or waits for its reservation.
 pub struct ReservationTable {
     rules: Rules,
-    admitted: Admitted,
+    admission: Admitted,
     usage: QuotaUsage,
     tasks: BTreeMap<TaskId, ReservedTask>,
-    /// Numbers that are not given away before then: what their tasks had still counts.
-    quarantined: BTreeMap<TaskId, Instant>,
+    /// Numbers that may not be assigned before the given instant: the reservations that had them still count.
+    unavailable_numbers: BTreeMap<TaskId, Instant>,
     now: Instant,
 }
 
 impl ReservationTable {
-    /// Nobody has anything.
+    /// An empty table.
     pub fn new(rules: Rules) -> Self {
         Self {
-            admitted: Admitted::new(rules.cpus, rules.terms).promising(rules.guarantee),
+            admission: Admitted::new(rules.cpus, rules.terms).promising(rules.guarantee),
             usage: QuotaUsage::new(rules.quotas),
             tasks: BTreeMap::new(),
-            quarantined: BTreeMap::new(),
+            unavailable_numbers: BTreeMap::new(),
             now: Instant::ZERO,
             rules,
         }
     }
 
-    /// All holders, by their numbers.
+    /// All tasks, by number.
     pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &ReservedTask)> {
         self.tasks.iter().map(|(&task, reserved)| (task, reserved))
     }
 
-    /// The holder with this number.
+    /// The task with this number.
     pub fn task(&self, task: TaskId) -> Option<&ReservedTask> {
         self.tasks.get(&task)
     }
 
-    /// What the task is promised; `None` while it is not served.
+    /// The guarantee of the task; `None` while it is not served.
     pub fn guarantee(&self, task: TaskId) -> Option<Guarantee> {
         let reserved = self.tasks.get(&task)?;
-        reserved.is_served.then(|| self.admitted.promise(task))?
+        reserved.is_served.then(|| self.admission.promise(task))?
     }
 
-    /// How it decides.
+    /// The rules of admission.
     pub const fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// The CPUs of the agent that are online.
+    /// The online CPUs among those that can be reserved.
     pub const fn online(&self) -> &CpuSet {
-        self.admitted.online()
+        self.admission.online()
     }
 
-    /// How much more a task of this period, on these CPUs, could reserve; zero if nothing.
+    /// Largest cost that a further task with this period and affinity could reserve; zero if none.
     pub fn available_cost(&mut self, cpus: CpuSet, period: Span) -> Span {
         let claim = Claim {
             task: TaskId::from_index(self.rules.tasks_max),
@@ -119,53 +119,53 @@ impl ReservationTable {
             priority: shiftwork_model::Priority::LEAST_URGENT,
             cpus: cpus & *self.online(),
         };
-        self.admitted.largest_cost(&claim).unwrap_or(Span::ZERO)
+        self.admission.largest_cost(&claim).unwrap_or(Span::ZERO)
     }
 
-    /// It is now so late: what is released by now is given to those that wait.
+    /// Advances to `now`: bandwidth that is released by then goes to waiting tasks.
     pub fn advance(&mut self, now: Instant, backend: &mut dyn SchedulerBackend) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
-        self.quarantined.retain(|_, until| *until > now);
-        let regained = self.admitted.advance(now);
+        self.unavailable_numbers.retain(|_, until| *until > now);
+        let regained = self.admission.advance(now);
         let tasks = regained.into_iter().map(|(task, _)| task);
         self.readmit(tasks, backend)
     }
 
-    /// Tries once more to serve the tasks that have their reservation but could not be served when they got it: their CPU
-    /// went offline again, say, or their control group was too narrow. To be called now and then.
+    /// Retries tasks that are admitted but that the backend refused, for example because a CPU went offline again or a
+    /// cpuset excluded it. To be called periodically.
     pub fn retry(&mut self, backend: &mut dyn SchedulerBackend) -> Vec<TaskNotice> {
         let unserved = self.tasks().filter(|(task, reserved)| {
-            !reserved.is_served && self.admitted.promise(*task).is_some()
+            !reserved.is_served && self.admission.promise(*task).is_some()
         });
         let tasks: Vec<TaskId> = unserved.map(|(task, _)| task).collect();
         let notices = self.readmit(tasks.into_iter(), backend);
-        // That a task goes on waiting is no news.
-        let is_news =
+        // That a task still waits is no change.
+        let has_changed =
             |notice: &TaskNotice| self.tasks.get(&notice.task).is_none_or(|it| it.is_served);
-        notices.into_iter().filter(is_news).collect()
+        notices.into_iter().filter(has_changed).collect()
     }
 
-    /// Everybody may have this from now on; whoever has more keeps it.
+    /// Replaces the quotas. Reservations beyond them are kept.
     pub fn set_quotas(&mut self, quotas: Quotas) {
         self.rules.quotas = quotas;
         self.usage.set_quotas(quotas);
     }
 
-    /// So much of each CPU is kept for ordinary work from now on.
+    /// Replaces the share of each CPU that is reserved for ordinary work.
     ///
     /// # Errors
-    /// Who would lose by that. Then it stays as it is.
+    /// If a task would lose its guarantee. Then nothing has changed.
     pub fn set_reserve(&mut self, reserve: Share) -> Result<(), String> {
-        let set = self.admitted.set_reserve(reserve);
+        let set = self.admission.set_reserve(reserve);
         set.map_err(|refusal| refusal.reason)?;
         self.rules.terms.reserve = reserve;
         Ok(())
     }
 
-    /// The thread asks for a reservation.
+    /// Admits the thread with this reservation.
     ///
     /// # Errors
-    /// Why it does not get it. Then nothing has changed.
+    /// Why it is not admitted. Then nothing has changed.
     pub fn admit(
         &mut self,
         owner: Owner,
@@ -189,8 +189,8 @@ impl ReservationTable {
         let task = self.free_number()?;
         let guarantee = self.grant(task, name, &reservation)?;
         if let Err(denial) = backend.admit(task, &thread, &reservation) {
-            // Nothing of it was ever used.
-            self.admitted.leave(task, self.now);
+            // None of it was used: the bandwidth is released at once.
+            self.admission.leave(task, self.now);
             return Err(denial);
         }
         self.usage.exchange(&owner, None, Some(&reservation));
@@ -207,8 +207,8 @@ impl ReservationTable {
         Ok((task, guarantee))
     }
 
-    /// A holder from before the agent was restarted: it is served again if there is room, and waits otherwise. One whose
-    /// thread is gone is forgotten.
+    /// Restores a task that was saved before a restart. It is served if it fits and waits otherwise. If its thread has ended
+    /// it is dropped.
     pub fn restore(
         &mut self,
         reserved: ReservedTask,
@@ -220,7 +220,7 @@ impl ReservationTable {
         let claim = claim(task, &reserved.name, &reserved.reservation);
         let binds = self.check_nesting(None, &reserved.reservation);
         let granted = binds.and_then(|()| {
-            let entered = self.admitted.enter(claim.clone());
+            let entered = self.admission.enter(claim.clone());
             entered.map_err(|refusal| refused(&refusal))
         });
         self.usage
@@ -236,19 +236,19 @@ impl ReservationTable {
                 Some(self.serve(task, served, backend))
             }
             Err(denial) => {
-                self.admitted.wait(claim);
+                self.admission.wait(claim);
                 Some(TaskNotice {
                     task,
-                    what: format!("has lost its reservation over a restart: {denial}"),
+                    what: format!("lost its reservation at the restart: {denial}"),
                 })
             }
         }
     }
 
-    /// The task asks for another reservation, and keeps what it has if that is refused.
+    /// Replaces the reservation of the task.
     ///
     /// # Errors
-    /// Why it does not get it. Then nothing has changed.
+    /// Why the new reservation is refused. Then nothing has changed.
     pub fn change(
         &mut self,
         task: TaskId,
@@ -260,8 +260,8 @@ impl ReservationTable {
         self.usage
             .check(&reserved.owner, Some(&reserved.reservation), &to)?;
         self.check_nesting(Some(task), &to)?;
-        // What is granted is not taken back: first it has to be known that it would be.
-        let mut trial = self.admitted.clone();
+        // Entering cannot be undone, so it is tried on a copy until the backend has accepted the change.
+        let mut trial = self.admission.clone();
         let guarantee = trial
             .enter(claim(task, &reserved.name, &to))
             .map_err(|refusal| refused(&refusal))?;
@@ -270,7 +270,7 @@ impl ReservationTable {
             false => backend.readmit(task, &reserved.thread, &to),
         };
         done?;
-        self.admitted = trial;
+        self.admission = trial;
         self.usage
             .exchange(&reserved.owner, Some(&reserved.reservation), Some(&to));
         if let Some(reserved) = self.tasks.get_mut(&task) {
@@ -280,7 +280,7 @@ impl ReservationTable {
         Ok(guarantee)
     }
 
-    /// The task gives its reservation back.
+    /// Ends the reservation of the task.
     ///
     /// # Errors
     /// If there is no such task.
@@ -292,27 +292,28 @@ impl ReservationTable {
         if !self.tasks.contains_key(&task) {
             return Err(missing(task));
         }
-        // One that is not served may still be waited for there.
+        // Also if it is not served: the scheduler may still expect it.
         backend.dismiss(task);
         self.remove(task);
         Ok(())
     }
 
-    /// The task's thread is gone, or nobody's that could be scheduled.
+    /// Removes the task, whose thread has ended or can no longer be scheduled.
     pub fn remove(&mut self, task: TaskId) {
         let Some(reserved) = self.tasks.remove(&task) else {
             return;
         };
         let period = reserved.reservation.period;
-        self.admitted.leave(task, self.now + period);
-        // A change of affinity may make what it had count for a period more.
-        self.quarantined.insert(task, self.now + period + period);
+        self.admission.leave(task, self.now + period);
+        // After a change of affinity its former bandwidth may count for one more period.
+        self.unavailable_numbers
+            .insert(task, self.now + period + period);
         self.usage
             .exchange(&reserved.owner, Some(&reserved.reservation), None);
     }
 
-    /// The task's thread has asked the kernel for these CPUs of the machine, and is not served since. It is again
-    /// if it may have them. That may have been heard before, or be what the thread was bound to meanwhile.
+    /// Handles an affinity that the thread requested from the kernel, by which it stopped being served: serves it again if it
+    /// can be admitted with that affinity. The event may be a repetition, or report the affinity that the backend has set.
     pub fn request_affinity(
         &mut self,
         task: TaskId,
@@ -322,7 +323,7 @@ impl ReservationTable {
         let reserved = self.tasks.get_mut(&task)?;
         if reserved.is_served && reserved.reservation.cpus == cpus {
             let notices = self.readmit([task].into_iter(), backend);
-            // That it goes on as before is no news.
+            // That it is served as before is no change.
             return notices
                 .into_iter()
                 .find(|_| !self.tasks.contains_key(&task));
@@ -334,27 +335,27 @@ impl ReservationTable {
                 what: format!("asked for CPUs {cpus} and lost its reservation: {what}"),
             })
         };
-        let ours = cpus & self.rules.cpus;
+        let available = cpus & self.rules.cpus;
         let to = Reservation {
-            cpus: ours,
+            cpus: available,
             ..reserved.reservation.clone()
         };
         let until = self.now + to.period;
-        if ours.is_empty() {
+        if available.is_empty() {
             reserved.reservation.cpus = self.rules.cpus;
-            // It counts as one that waits, which no CPU can ever serve as it is bound.
-            let _ = self.admitted.request_affinity(task, ours, until);
-            return lost(&format!("the agent has CPUs {}", self.rules.cpus));
+            // It waits, without a CPU on which it could be served.
+            let _ = self.admission.request_affinity(task, available, until);
+            return lost(&format!("the daemon schedules CPUs {}", self.rules.cpus));
         }
-        reserved.reservation.cpus = ours;
+        reserved.reservation.cpus = available;
         let nests = self.check_nesting(Some(task), &to);
         let answer = match nests {
             Ok(()) => self
-                .admitted
-                .request_affinity(task, ours, until)
+                .admission
+                .request_affinity(task, available, until)
                 .map_err(|refusal| refused(&refusal)),
             Err(denial) => {
-                let _ = self.admitted.request_affinity(task, CpuSet::EMPTY, until);
+                let _ = self.admission.request_affinity(task, CpuSet::EMPTY, until);
                 Err(denial)
             }
         };
@@ -364,7 +365,7 @@ impl ReservationTable {
         }
     }
 
-    /// Those that have a reservation again are scheduled by it.
+    /// Serves tasks that are admitted again.
     fn readmit(
         &mut self,
         tasks: impl Iterator<Item = TaskId>,
@@ -381,7 +382,7 @@ impl ReservationTable {
         notices
     }
 
-    /// The task that waited is served, goes on waiting if it cannot be now, or is forgotten if its thread is gone.
+    /// Records the answer `served` of the backend: the task is served, waits, or is removed if its thread has ended.
     fn serve(
         &mut self,
         task: TaskId,
@@ -395,19 +396,19 @@ impl ReservationTable {
                 }
                 "has its reservation again".to_owned()
             }
-            // The report that it is gone is on its way, or never comes since nobody knows it.
+            // The event that reports its end is still pending, or never comes if the scheduler does not know the thread.
             Err(denial @ Denial::Missing(_)) => {
                 backend.dismiss(task);
                 self.remove(task);
-                format!("could not be served again: {denial}")
+                format!("removed: {denial}")
             }
             Err(denial) => {
-                // It may have been served until now, and would go on as if it were.
+                // If it was served until now the scheduler would keep enforcing the old reservation.
                 backend.dismiss(task);
                 if let Some(reserved) = self.tasks.get_mut(&task) {
                     reserved.is_served = false;
                 }
-                format!("keeps its reservation and cannot be served for now: {denial}")
+                format!("keeps its reservation, which is not in effect for now: {denial}")
             }
         };
         TaskNotice { task, what }
@@ -420,11 +421,11 @@ impl ReservationTable {
         reservation: &Reservation,
     ) -> Result<Guarantee, Denial> {
         self.check_nesting(None, reservation)?;
-        let entered = self.admitted.enter(claim(task, name, reservation));
+        let entered = self.admission.enter(claim(task, name, reservation));
         entered.map_err(|refusal| refused(&refusal))
     }
 
-    /// Counts this among what is promised from now on, of nobody's thread: everybody else is admitted beside it.
+    /// Counts this reservation, which belongs to no task, in the admission of all tasks from now on.
     ///
     /// # Errors
     /// If it does not fit. Then nothing has changed.
@@ -437,28 +438,29 @@ impl ReservationTable {
         granted.map(drop)
     }
 
-    /// A number that no task has until it is given back, for something else that needs one.
+    /// Takes a number that no task gets until [`release_number`](Self::release_number).
     ///
     /// # Errors
-    /// If there are no more.
+    /// If all are in use.
     pub fn allocate_number(&mut self) -> Result<TaskId, Denial> {
         let task = self.free_number()?;
-        self.quarantined.insert(task, Instant::NEVER);
+        self.unavailable_numbers.insert(task, Instant::NEVER);
         Ok(task)
     }
 
-    /// The number is free again.
+    /// Returns the number.
     pub fn release_number(&mut self, task: TaskId) {
-        self.quarantined.remove(&task);
+        self.unavailable_numbers.remove(&task);
     }
 
     fn free_number(&self) -> Result<TaskId, Denial> {
         let mut numbers = (0..self.rules.tasks_max).map(TaskId::from_index);
-        let is_free =
-            |task: &TaskId| !self.tasks.contains_key(task) && !self.quarantined.contains_key(task);
+        let is_free = |task: &TaskId| {
+            !self.tasks.contains_key(task) && !self.unavailable_numbers.contains_key(task)
+        };
         numbers.find(is_free).ok_or_else(|| {
             Denial::Exhausted(format!(
-                "the agent schedules at most {} tasks, and there are as many or were a moment ago",
+                "the daemon schedules at most {} tasks; all numbers are in use or were until a moment ago",
                 self.rules.tasks_max
             ))
         })

@@ -1,4 +1,4 @@
-//! The agent's one thread: waits for callers and facts, and sees to both.
+//! The main loop: one thread waits for callers and scheduling events and handles both.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -14,39 +14,39 @@ use crate::daemon::{Daemon, PollOutcome};
 use crate::log_rate_limit::LogRateLimit;
 use crate::socket::Server;
 
-/// Whoever is late is noticed so soon, and signals are heard.
+/// Maximum delay until a missed deadline is detected and a signal is handled.
 const POLL_INTERVAL: Span = Span::from_ms(50);
 
-/// What the agent's owner has to say, and is told.
+/// Interface to the program or service manager that runs the daemon.
 pub trait ServiceControl {
-    /// Whether the agent is to end.
+    /// Whether the daemon shall stop.
     fn should_stop(&mut self) -> bool;
 
-    /// Another configuration; `None`: nothing new.
+    /// A new configuration to apply; `None`: no change.
     fn take_new_config(&mut self) -> Option<Config>;
 
-    /// Something that people should know of, a sentence.
-    fn log(&mut self, what: &str);
+    /// Logs a message of one line.
+    fn log(&mut self, message: &str);
 
-    /// The agent is alive.
+    /// Reports to the service manager that the daemon is alive.
     fn notify_watchdog(&mut self);
 }
 
-/// How the agent ended.
+/// Why the main loop ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Because its owner said so.
+    /// [`ServiceControl::should_stop`].
     Stopped,
     /// The kernel unloaded the scheduler, for this reason.
     Unloaded(String),
 }
 
-/// This instant of the monotonic clock.
+/// The current instant on the monotonic clock.
 pub fn now() -> Instant {
     Instant::from_ns(ns_of(ClockId::Monotonic))
 }
 
-/// The time of the world's clock: ns since 1970, for people only.
+/// The real-time clock: ns since 1970, for output only.
 pub fn unix_ns() -> u64 {
     ns_of(ClockId::Realtime)
 }
@@ -58,7 +58,7 @@ fn ns_of(clock: ClockId) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
-/// The processor time of the calling thread so far.
+/// CPU time of the calling thread so far.
 fn thread_cpu_time() -> Span {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -66,21 +66,21 @@ fn thread_cpu_time() -> Span {
     Span::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
 }
 
-/// This process may have as many descriptors as the system lets it: each connection takes one.
+/// Raises the limit of descriptors of this process to the maximum: each connection needs one.
 pub fn allow_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let all = Rlimit {
         current: limit.maximum,
         ..limit
     };
-    // Where that fails fewer are let in, and told so.
+    // If that fails, fewer connections are accepted.
     let _ = setrlimit(Resource::Nofile, all);
 }
 
-/// Serves until the owner says that it is over.
+/// Serves until [`ServiceControl::should_stop`] or until the kernel unloads the scheduler.
 ///
 /// # Errors
-/// If the kernel tells nothing any more, or the state cannot be saved. All threads go on as ordinary work then.
+/// If scheduling events cannot be read, or the state cannot be saved. All threads continue as ordinary work then.
 pub fn run(
     daemon: &mut Daemon,
     server: &mut Server,
@@ -102,9 +102,9 @@ pub fn run(
             match daemon.reload(config) {
                 Ok(()) => {
                     server.set_rates(user_rate, cgroup_rate);
-                    control.log("the configuration was read again");
+                    control.log("configuration reloaded");
                 }
-                Err(why) => control.log(&format!("the configuration stays as it was: {why}")),
+                Err(why) => control.log(&format!("configuration unchanged: {why}")),
             }
         }
         control.notify_watchdog();
@@ -118,14 +118,14 @@ pub fn run(
     }
 }
 
-/// Until there is something to do.
+/// Waits for callers, scheduling events, a timeout of the server, or [`POLL_INTERVAL`].
 fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
     let now = now();
     let until = server.wake_at().min(now + POLL_INTERVAL);
     let span = until.late_since(now);
     let timeout = Timespec {
         tv_sec: 0,
-        // At most what is looked after, well below a second.
+        // At most `POLL_INTERVAL`, which is below a second.
         tv_nsec: span.min(POLL_INTERVAL).as_ns() as _,
     };
     let mut descriptors = [
@@ -163,7 +163,7 @@ fn log_outcome(
     }
     for (task, count) in log_rate_limit.take_suppressed(now) {
         control.log(&format!(
-            "task {}: {count} more such reports left out",
+            "task {}: {count} messages suppressed",
             task.index()
         ));
     }

@@ -1,4 +1,4 @@
-//! What outlives the agent: who had which reservation, in one file that is always whole.
+//! The state file: the reservations, saved for the next start of the daemon. It is replaced atomically.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use shiftwork_model::{OnOverrun, Priority, Span};
 use crate::reservation::{Owner, Reservation, Thread};
 use crate::reservation_table::ReservedTask;
 
-/// The file.
+/// The state file.
 #[derive(Clone, Debug)]
 pub struct StateFile {
     path: PathBuf,
@@ -19,9 +19,9 @@ pub struct StateFile {
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    /// After another boot threads have other numbers.
+    /// Boot ID: thread IDs are valid within one boot.
     boot: String,
-    holders: Vec<SavedTask>,
+    tasks: Vec<SavedTask>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,10 +41,10 @@ struct SavedTask {
 }
 
 impl StateFile {
-    /// The file at this path, which need not be there.
+    /// The file at this path, which need not exist.
     ///
     /// # Errors
-    /// If the kernel does not say which boot this is.
+    /// If the kernel's boot ID cannot be read.
     pub fn at(path: PathBuf) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         Ok(Self {
@@ -53,19 +53,19 @@ impl StateFile {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Remembers these holders and no others.
+    /// Replaces the file by these tasks.
     ///
     /// # Errors
-    /// If the file cannot be written. Then it is as before.
+    /// If the file cannot be written. Then it is unchanged.
     pub fn save<'a>(&self, tasks: impl Iterator<Item = &'a ReservedTask>) -> io::Result<()> {
         let saved = Saved {
             boot: self.boot.clone(),
-            holders: tasks.map(saved).collect(),
+            tasks: tasks.map(saved).collect(),
         };
         let text = serde_json::to_vec_pretty(&saved).map_err(io::Error::other)?;
         let beside = self.path.with_extension("new");
@@ -73,10 +73,10 @@ impl StateFile {
         fs::rename(&beside, &self.path)
     }
 
-    /// Who is remembered from before; nobody after another boot, or without a file.
+    /// The saved tasks; none if the file does not exist or was saved before another boot.
     ///
     /// # Errors
-    /// If the file cannot be read, or is not what was written.
+    /// If the file cannot be read, or is corrupt.
     pub fn load(&self) -> io::Result<Vec<ReservedTask>> {
         let text = match fs::read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -86,10 +86,10 @@ impl StateFile {
         if state.boot != self.boot {
             return Ok(Vec::new());
         }
-        let tasks = state.holders.into_iter().map(restored);
+        let tasks = state.tasks.into_iter().map(restored);
         tasks
             .collect::<Option<Vec<ReservedTask>>>()
-            .ok_or_else(|| io::Error::other("it holds numbers that no reservation has"))
+            .ok_or_else(|| io::Error::other("it has values that are invalid in a reservation"))
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_comes_back() {
+    fn saved_tasks_are_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::at(folder.path().join("agent.json")).unwrap();
         assert_eq!(file.load().unwrap(), []);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_remembered_over_a_boot() {
+    fn tasks_saved_before_another_boot_are_not_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let mut file = StateFile::at(folder.path().join("agent.json")).unwrap();
         file.save([some(1, OnOverrun::Throttle)].iter()).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_damaged_is_an_error() {
+    fn corrupt_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::at(folder.path().join("agent.json")).unwrap();
         file.save([some(1, OnOverrun::Throttle)].iter()).unwrap();

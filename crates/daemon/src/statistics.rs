@@ -1,33 +1,33 @@
-//! How tasks fared: what is counted from the facts that the kernel tells.
+//! Statistics of tasks, from the scheduling events of the kernel.
 //!
-//! A job of a program is what its thread does between waking up and blocking, or giving up what is left of its
-//! budget; its deadline is the reservation's after waking up.
+//! A job of a thread lasts from waking up to blocking, or to `sched_yield`, which gives up the rest of the budget. Its
+//! absolute deadline is the reservation's relative deadline after waking up.
 
 use std::collections::BTreeMap;
 
 use shiftwork_live::standing::{Fact, FactKind};
 use shiftwork_model::{CpuId, Span, TaskId};
 
-/// How a task fared so far.
+/// Statistics of one task so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounters {
-    /// How many jobs are finished.
+    /// Number of completed jobs.
     pub jobs: u64,
-    /// How many of them, and of the one that is not, are late.
+    /// Number of late jobs, including the current one.
     pub misses: u64,
-    /// How often a budget was used up.
+    /// Number of exhausted budgets.
     pub overruns: u64,
-    /// By how much the latest job was late.
+    /// Maximum tardiness of any job.
     pub tardiness_max: Span,
-    /// The longest from waking up to blocking.
+    /// Maximum response time of any job, from waking up to blocking.
     pub response_max: Span,
-    /// Of all jobs.
+    /// CPU time of all jobs.
     pub ran: Span,
-    /// Where it runs now.
+    /// The CPU that it runs on now.
     pub cpu: Option<CpuId>,
-    /// When its present job woke up.
+    /// When its current job woke up.
     began_ns: Option<u64>,
-    /// Whether that is late and counted already.
+    /// Whether the current job is late and already counted.
     is_counted: bool,
     deadline: Span,
 }
@@ -35,64 +35,64 @@ pub struct TaskCounters {
 /// A job that missed its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// Whose.
+    /// The task of the job.
     pub task: TaskId,
     /// When it woke up, on the monotonic clock in ns.
     pub began_ns: u64,
-    /// When it was due.
+    /// Its absolute deadline, on the same clock.
     pub due_ns: u64,
 }
 
-/// The accounts of all tasks, and what runs where.
+/// Statistics of all tasks, and the task that each CPU runs.
 #[derive(Clone, Debug, Default)]
 pub struct TaskStatistics {
     tasks: BTreeMap<TaskId, TaskCounters>,
     running: BTreeMap<CpuId, TaskId>,
-    /// What tasks ran on each CPU so far, without what runs now.
+    /// CPU time used by tasks on each CPU, without the tasks that run now.
     loads: BTreeMap<CpuId, Span>,
-    /// Of those that are gone, too.
+    /// Missed deadlines, including those of tasks that have ended.
     misses: u64,
 }
 
 impl TaskStatistics {
-    /// A task is there, whose jobs have this relative deadline. One that was there has it from its next job on.
+    /// Adds a task with this relative deadline, or changes the deadline of a known task.
     pub fn insert(&mut self, task: TaskId, deadline: Span) {
         self.tasks.entry(task).or_default().deadline = deadline;
     }
 
-    /// The task is gone.
+    /// Removes the task.
     pub fn remove(&mut self, task: TaskId) {
         self.tasks.remove(&task);
         self.running.retain(|_, running| *running != task);
     }
 
-    /// How the task fared; `None` if there is none.
+    /// Statistics of the task; `None` if it is not known.
     pub fn of(&self, task: TaskId) -> Option<&TaskCounters> {
         self.tasks.get(&task)
     }
 
-    /// What the CPU runs now; `None`: no task.
+    /// The task that the CPU runs now.
     pub fn running_on(&self, cpu: CpuId) -> Option<TaskId> {
         self.running.get(&cpu).copied()
     }
 
-    /// What tasks ran on the CPU since the call before.
+    /// CPU time used by tasks on the CPU since the previous call.
     pub fn take_load(&mut self, cpu: CpuId) -> Span {
         self.loads.remove(&cpu).unwrap_or_default()
     }
 
-    /// How many jobs of all tasks that there ever were missed their deadlines.
+    /// Number of missed deadlines of all tasks, including those that have ended.
     pub const fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// Something happened. Whether that is a miss that was not told before.
+    /// Counts a scheduling event. Returns the miss that it reveals, if that was not returned before.
     pub fn record(&mut self, fact: &Fact) -> Option<Miss> {
         let task = fact.task?;
         let counters = self.tasks.get_mut(&task)?;
         match fact.what {
             FactKind::Woken | FactKind::Ready { .. } => {
-                // What is replenished becomes ready, too, in the middle of a job.
+                // `Ready` also follows a replenishment in the middle of a job.
                 counters.began_ns.get_or_insert(fact.at_ns);
             }
             FactKind::Blocked | FactKind::Yielded => {
@@ -102,7 +102,7 @@ impl TaskStatistics {
             }
             FactKind::Spent | FactKind::Overrun => counters.overruns += 1,
             FactKind::Entered { .. } => {
-                // Nobody knows how the job ended in which it lost its reservation.
+                // The end of the job in which it lost its reservation was not observed.
                 counters.began_ns = None;
                 counters.is_counted = false;
             }
@@ -125,7 +125,7 @@ impl TaskStatistics {
         None
     }
 
-    /// It is now so late: whoever is not finished by its deadline has missed it. Returns them, each once.
+    /// Finds current jobs whose deadlines are past at `now_ns`. Returns each once.
     pub fn find_late(&mut self, now_ns: u64) -> Vec<Miss> {
         let mut late = Vec::new();
         for (&task, counters) in &mut self.tasks {
@@ -151,7 +151,7 @@ impl TaskCounters {
         })
     }
 
-    /// Its job is finished. Its miss, if that was not told before.
+    /// Completes the current job. Returns its miss if that was not counted before.
     fn finish(&mut self, task: TaskId, at_ns: u64) -> Option<Miss> {
         let began_ns = self.began_ns.take()?;
         let response = Span::from_ns(at_ns.saturating_sub(began_ns));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_from_waking_up_to_blocking() {
+    fn job_lasts_from_waking_up_to_blocking() {
         let mut all = statistics();
         record(&mut all, 10, FactKind::Woken);
         record(&mut all, 12, FactKind::Running);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_throttled_in_the_middle_is_still_at_the_same_job() {
+    fn throttled_task_continues_same_job() {
         let mut all = statistics();
         record(&mut all, 0, FactKind::Woken);
         record(&mut all, 50, FactKind::Spent);
@@ -232,16 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn who_has_its_reservation_again_begins_anew() {
+    fn readmitted_task_starts_new_job() {
         let mut all = statistics();
         let cpus = shiftwork_model::CpuSet::first(1);
         record(&mut all, 0, FactKind::Woken);
         record(&mut all, 50, FactKind::Demoted { asked: cpus });
-        assert_eq!(
-            all.find_late(101).len(),
-            1,
-            "nobody promised it anything else"
-        );
+        assert_eq!(all.find_late(101).len(), 1, "its deadline still counts");
         record(&mut all, 900, FactKind::Entered { cpus });
         record(&mut all, 900, FactKind::Woken);
         record(&mut all, 990, FactKind::Blocked);

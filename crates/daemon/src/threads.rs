@@ -1,4 +1,4 @@
-//! Who a thread is, by what the kernel says of it in `/proc`.
+//! Information about threads from `/proc`.
 
 use std::fs;
 
@@ -6,25 +6,24 @@ use shiftwork_model::CpuSet;
 
 use crate::reservation::{Denial, Thread};
 
-/// A thread, whose it is, and what it is called.
+/// A thread and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Which.
+    /// Its identity.
     pub thread: Thread,
-    /// The user whose it is; `None` where its real, effective and saved users differ, as of a program that
-    /// has another's privileges.
+    /// Its user; `None` if real, effective and saved user differ, as in a set-user-ID program.
     pub user: Option<u32>,
-    /// The kernel's name for it.
+    /// Its name (`comm`).
     pub name: String,
     /// The path of its control group.
     pub cgroup: String,
-    /// The CPUs that it may use now.
+    /// Its affinity.
     pub cpus: CpuSet,
-    /// Whether it is in a scheduling class above all that an agent could do for it.
+    /// Whether its scheduling class is above that of sched_ext.
     pub has_higher_class: bool,
 }
 
-/// The thread with this number.
+/// The thread with this ID.
 ///
 /// # Errors
 /// [`Denial::Missing`] if there is none.
@@ -35,13 +34,9 @@ pub fn look_up(number: u32) -> Result<ThreadInfo, Denial> {
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .map_err(missing)
     };
-    // Who it is comes last: if that is as before, nobody else had the number in between.
+    // `stat`, which has the start time, is read last: if that equals one known before, all three are of the same thread.
     let (status, cgroup, stat) = (read("status")?, read("cgroup")?, read("stat")?);
-    let unread = || {
-        Denial::Broken(format!(
-            "the kernel tells of thread {number} in a way that is not understood here"
-        ))
-    };
+    let unread = || Denial::Broken(format!("unexpected format of /proc/{number}"));
     let (started, class) = started_and_class(&stat).ok_or_else(unread)?;
     let cpus = field(&status, "Cpus_allowed_list:").and_then(|list| list.parse().ok());
     let process = field(&status, "Tgid:").and_then(|value| value.parse().ok());
@@ -64,13 +59,13 @@ const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;
 const DEADLINE: u32 = 6;
 
-/// The control group of this process; `None` if there is no such process.
+/// The control group of this process; `None` if it does not exist.
 pub(crate) fn cgroup_of(process: u32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     Some(group(&text).to_owned())
 }
 
-/// Whether the thread is there, and neither another with its number nor what is left of it until its parent asks.
+/// Whether the thread is alive: neither ended, nor a zombie, nor another thread with a reused ID.
 pub fn is_alive(thread: &Thread) -> bool {
     let stat = fs::read(format!("/proc/{}/stat", thread.thread)).unwrap_or_default();
     let stat = String::from_utf8_lossy(&stat);
@@ -78,7 +73,7 @@ pub fn is_alive(thread: &Thread) -> bool {
     started == Some(thread.started) && !has_ended(&stat)
 }
 
-/// By its state, which follows the name.
+/// Whether its state, which follows the name, is zombie or dead.
 fn has_ended(stat: &str) -> bool {
     let state = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     matches!(state.trim_start().chars().next(), Some('Z' | 'X' | 'x'))
@@ -94,15 +89,15 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 fn user(status: &str) -> Option<u32> {
     let mut users = field(status, "Uid:")?.split_whitespace();
     let first = users.next()?;
-    // Real, effective, saved, and the one for files, which is of no interest.
+    // Real, effective, saved and file-system user; the last does not matter.
     users
         .take(2)
         .all(|other| other == first)
         .then(|| first.parse().ok())?
 }
 
-/// When it was started, in ticks since the machine was, and the number of its scheduling policy. The name before them
-/// may contain anything.
+/// Start time in clock ticks since boot, and the number of the scheduling policy. The name before them may contain any
+/// characters.
 fn started_and_class(stat: &str) -> Option<(u64, u32)> {
     /// Fields 22 and 41, counted from the one after the name, which is the second.
     const STARTED: usize = 19;
@@ -114,7 +109,7 @@ fn started_and_class(stat: &str) -> Option<(u64, u32)> {
     Some((started, class))
 }
 
-/// That of the unified hierarchy, or of the first that there is.
+/// The path in the unified hierarchy, or in the first one listed.
 fn group(cgroup: &str) -> &str {
     let path = |line: &'_ str| line.splitn(3, ':').nth(2).map(str::len);
     let unified = cgroup.lines().find(|line| line.starts_with("0::"));
@@ -127,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_thread_is_found() {
+    fn current_thread_is_found() {
         let found = look_up(std::process::id()).unwrap();
         assert_eq!(found.thread.process, std::process::id());
         assert!(found.thread.started > 0);
@@ -145,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_has_ended_is_not_there_whoever_still_asks() {
+    fn zombie_is_not_alive() {
         let mut child = std::process::Command::new("sleep")
             .arg("1000")
             .spawn()
@@ -153,7 +148,7 @@ mod tests {
         let found = look_up(child.id()).unwrap();
         assert!(is_alive(&found.thread));
         child.kill().unwrap();
-        // Nobody has asked how it ended: its number is still its own.
+        // Not reaped yet: its ID is still in use.
         while is_alive(&found.thread) {
             std::thread::yield_now();
         }
@@ -163,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_not_there_is_missing() {
+    fn look_up_of_unknown_thread_is_missing() {
         let missing = Denial::Missing("thread 4194304".to_owned());
         assert_eq!(look_up(4_194_304), Err(missing));
     }
 
     #[test]
-    fn names_with_anything_in_them_confuse_nobody() {
+    fn stat_with_parentheses_in_name_is_parsed() {
         let numbers: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
         let stat = format!("7 (a) b) R {}", numbers.join(" "));
         assert_eq!(started_and_class(&stat), Some((22, 41)));
@@ -178,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_anothers_privileges_is_nobodys() {
+    fn thread_with_differing_user_ids_has_no_user() {
         assert_eq!(user("Name:\ta\nUid:\t5\t5\t5\t5\n"), Some(5));
         assert_eq!(user("Uid:\t5\t5\t5\t0\n"), Some(5));
         assert_eq!(user("Uid:\t5\t0\t5\t0\n"), None);
@@ -188,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn control_groups_of_either_hierarchy_are_read() {
+    fn cgroups_of_both_hierarchies_are_parsed() {
         assert_eq!(group("0::/user.slice/a:b\n"), "/user.slice/a:b");
         assert_eq!(group("3:cpu:/x\n0::/y\n"), "/y");
         assert_eq!(group("3:cpu,cpuacct:/x\n"), "/x");

@@ -1,5 +1,5 @@
-//! Many connections at once, and what is left of them: in a process of its own, since all threads of a
-//! process share its descriptors.
+//! Many connections at once, and the descriptors that remain: in a process of its own, since descriptors are shared by all
+//! threads of a process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -19,16 +19,16 @@ use shiftwork_model::{Instant, RandomStream, Span};
 
 use test_server::{TestClient, TestServer, message};
 
-/// How many there are at once.
+/// Number of simultaneous clients.
 const CROWD: usize = 1_000;
 
-/// How many descriptors this process has.
+/// Number of open descriptors of this process.
 fn descriptors() -> usize {
-    // The folder itself is one more while it is read.
+    // The folder has one itself while it is read.
     std::fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
-/// Allows so many descriptors, or as many as may be; returns how many these are.
+/// Sets the limit of descriptors, at most to the hard limit; returns the new limit.
 fn allow(descriptors: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let allowed = limit
@@ -43,8 +43,8 @@ fn allow(descriptors: u64) -> u64 {
 }
 
 #[test]
-fn many_are_served_and_nothing_is_left_of_them() {
-    // Both ends of each connection are here.
+fn closed_connections_leave_no_descriptors() {
+    // Both ends of each connection are in this process.
     let allowed = allow(2 * CROWD as u64 + 100);
     assert!(
         allowed > 2 * CROWD as u64,
@@ -52,23 +52,23 @@ fn many_are_served_and_nothing_is_left_of_them() {
     );
     let mut test = TestServer::new(SocketLimits::default());
     let before = descriptors();
-    a_crowd_is_served(&mut test);
+    serve_many_clients(&mut test);
     assert_eq!(descriptors(), before);
-    descriptors_that_are_sent_are_closed(&mut test);
+    receive_passed_descriptors(&mut test);
     assert_eq!(descriptors(), before);
-    coming_and_going_leaves_nothing(&mut test);
+    open_and_close_connections(&mut test);
     assert_eq!(descriptors(), before);
-    without_descriptors_the_server_waits(&mut test);
+    run_out_of_descriptors(&mut test);
     assert_eq!(descriptors(), before);
     drop(test);
     assert_eq!(
         descriptors(),
         before - 3,
-        "the listener, its lock and what watches it"
+        "the listener, its lock and epoll"
     );
 }
 
-fn a_crowd_is_served(test: &mut TestServer) {
+fn serve_many_clients(test: &mut TestServer) {
     let mut crowd: Vec<TestClient> = (0..CROWD).map(|_| test.connect()).collect();
     for (number, peer) in crowd.iter_mut().enumerate() {
         peer.call("Dismiss", json!({ "task": number }));
@@ -93,8 +93,8 @@ fn a_crowd_is_served(test: &mut TestServer) {
     test.advance(Span::from_s(100));
 }
 
-/// Whoever sends descriptors along does not use up ours.
-fn descriptors_that_are_sent_are_closed(test: &mut TestServer) {
+/// Descriptors passed by a client are closed.
+fn receive_passed_descriptors(test: &mut TestServer) {
     let mut peer = test.connect();
     let file = std::fs::File::open("/dev/null").unwrap();
     for _ in 0..20 {
@@ -119,8 +119,8 @@ fn descriptors_that_are_sent_are_closed(test: &mut TestServer) {
     test.serve();
 }
 
-/// Peers that end in every way.
-fn coming_and_going_leaves_nothing(test: &mut TestServer) {
+/// Connections that end in every way.
+fn open_and_close_connections(test: &mut TestServer) {
     let seed = 1;
     let mut stream = RandomStream::new(seed, 4, 0);
     for step in 0..1_000 {
@@ -150,12 +150,12 @@ fn coming_and_going_leaves_nothing(test: &mut TestServer) {
     assert_eq!(test.server.wake_at(), Instant::NEVER);
 }
 
-/// Whoever comes while there are no descriptors waits, and the server does not try all the time.
-fn without_descriptors_the_server_waits(test: &mut TestServer) {
+/// Without free descriptors new connections wait, and the server retries after a pause.
+fn run_out_of_descriptors(test: &mut TestServer) {
     let mut first = test.connect();
     test.serve();
     let mut peers: Vec<TestClient> = (0..10).map(|_| test.connect()).collect();
-    // The limit is on their numbers: whatever is free below it is used up but for four.
+    // The limit applies to the numbers of descriptors: all free numbers below it but four are used up.
     allow(descriptors() as u64 + 50);
     let null = || std::fs::File::open("/dev/null").ok();
     let mut used_up: Vec<_> = std::iter::from_fn(null).collect();
@@ -163,10 +163,10 @@ fn without_descriptors_the_server_waits(test: &mut TestServer) {
     test.serve();
     assert_eq!(test.server.connections(), 5);
     assert_eq!(test.server.counters().accept_failures, 1);
-    assert!(!test.has_work(), "although somebody waits");
+    assert!(!test.has_work(), "although connections wait");
     first.call("Observe", json!({}));
     test.serve();
-    assert_eq!(first.replies().len(), 1, "whoever is in is served");
+    assert_eq!(first.replies().len(), 1, "accepted connections are served");
     test.advance(Span::from_ms(100));
     assert_eq!(test.server.counters().accept_failures, 2);
     drop(used_up);

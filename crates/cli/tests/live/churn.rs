@@ -79,7 +79,7 @@ impl World {
         let said = self.agent.said();
         let lines = said
             .lines()
-            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("left out"));
+            .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("suppressed"));
         lines.collect::<Vec<_>>().join("\n")
     }
 

@@ -402,7 +402,7 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
         "another's thread",
         ask(NOBODY, &["--pid", &number])?,
         2,
-        "is not user 65534's",
+        "does not belong to user 65534",
     )?;
     expect(
         "nobody's thread",
@@ -434,7 +434,7 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
         "one too many",
         second?,
         1,
-        "has 1 tasks, and may have no more",
+        "has 1 tasks, which is the maximum",
     )
 }
 
@@ -532,10 +532,10 @@ pub fn a_reload_drops_nobody() -> Result<(), String> {
         wait_for(says, || agent.said().contains(says).then_some(()))
     };
     let reserve = |agent: &Agent| Ok::<_, String>(agent.status()?["cpus"][0]["reserve"].clone());
-    reload(&agent, "reserve = 0.2", "was read again")?;
+    reload(&agent, "reserve = 0.2", "configuration reloaded")?;
     let narrower = reserve(&agent)?;
-    reload(&agent, "reserve = 0.95", "stays as it was: ")?;
-    reload(&agent, "policy = \"hpa-edf\"", "change with a restart only")?;
+    reload(&agent, "reserve = 0.95", "configuration unchanged: ")?;
+    reload(&agent, "policy = \"hpa-edf\"", "change only at a restart")?;
     reload(&agent, "reserve = [", "agent.toml: ")?;
     let (after, kept) = (agent.status()?["tasks"][0].clone(), reserve(&agent)?);
     if narrower != 0.2 || kept != 0.2 {

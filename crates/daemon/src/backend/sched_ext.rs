@@ -1,4 +1,4 @@
-//! The machine in the kernel, as the ledger's [`SchedulerBackend`].
+//! The scheduler in the kernel, loaded through sched_ext, as a [`SchedulerBackend`].
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use shiftwork_live::LiveError;
@@ -9,20 +9,20 @@ use crate::backend::SchedulerBackend;
 use crate::reservation::{Denial, Reservation, Thread};
 use crate::threads::{is_alive, look_up};
 
-/// Carries out by the scheduler in the kernel.
+/// Enforces reservations by the scheduler in the kernel.
 pub struct SchedExtBackend {
     /// The scheduler.
     pub standing: Standing,
 }
 
 impl SchedExtBackend {
-    /// The thread is watched by this number from now on.
+    /// Observes the thread, without a reservation, under the number `task`.
     pub fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
         let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
         match self.standing.observe(task, pid(thread)?) {
             Ok(true) if is_alive(thread) => Ok(()),
             Ok(true) => {
-                // It fails only where the scheduler is gone.
+                // Fails only if the scheduler is unloaded.
                 let _ = self.standing.stop_observing(task);
                 Err(missing())
             }
@@ -31,12 +31,12 @@ impl SchedExtBackend {
         }
     }
 
-    /// Tells the thread's process that a cost was used up, as `SCHED_FLAG_DL_OVERRUN` does. Unless it takes the
-    /// signal, that ends it. A process that is gone needs no warning.
+    /// Signals the overrun to the thread's process by `SIGXCPU`, as `SCHED_FLAG_DL_OVERRUN` does. The signal terminates a
+    /// process that does not handle it. Does nothing if the process has ended.
     pub fn send_overrun_signal(thread: &Thread) {
         let number = i32::try_from(thread.process).ok().and_then(Pid::from_raw);
         let process = number.and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
-        // Only now is it certain that nobody else had the number in between.
+        // Checked after the descriptor is open: until then another process could have reused the number.
         if let Some(process) = process
             && is_alive(thread)
         {
@@ -44,23 +44,23 @@ impl SchedExtBackend {
         }
     }
 
-    /// The thread may use these CPUs and no others from now on.
+    /// Sets the affinity of the thread to these CPUs.
     fn bind(&self, thread: Pid, number: u32, cpus: &CpuSet) -> Result<(), Denial> {
         let bound = self.standing.bind(thread, cpus);
         bound.map_err(|error| Denial::Refused(error.to_string()))?;
-        // The kernel leaves out what the control group has not, and says nothing.
+        // The kernel silently drops CPUs that the cpuset of the control group excludes.
         let found = look_up(number)?;
         if found.cpus != *cpus {
             return Err(Denial::Refused(format!(
-                "the control group {} lets thread {number} use only CPUs {} of {cpus}; reserve on those, or widen \
-                 its cpuset",
+                "the cpuset of control group {} restricts thread {number} to CPUs {} of {cpus}; reserve on those, or \
+                 widen the cpuset",
                 found.cgroup, found.cpus
             )));
         }
         Ok(())
     }
 
-    /// The same, with everything as before if it fails.
+    /// As [`bind`](Self::bind); restores the affinity `before` on an error.
     fn bind_or_restore(
         &self,
         thread: Pid,
@@ -70,13 +70,14 @@ impl SchedExtBackend {
     ) -> Result<(), Denial> {
         let bound = self.bind(thread, number, cpus);
         if bound.is_err() {
-            // A thread that is gone needs nothing back.
+            // Fails only if the thread has ended.
             let _ = self.standing.bind(thread, before);
         }
         bound
     }
 
-    /// Whether the thread, bound to these CPUs before, takes part now. If not, it asks for other CPUs by now.
+    /// Binds the thread, whose affinity was `before`, and admits it. `false` if the thread has requested another affinity
+    /// since.
     fn bind_and_admit(
         &mut self,
         task: TaskId,
@@ -87,7 +88,7 @@ impl SchedExtBackend {
         let pid = pid(thread)?;
         self.bind_or_restore(pid, thread.thread, before, &reservation.cpus)?;
         let admitted = self.standing.admit(task, &parameters(pid, reservation));
-        // Only now is it certain that nobody else had the number in between.
+        // Checked after the admission: until then another thread could have reused the number.
         match (admitted, is_alive(thread)) {
             (Ok(admitted), true) => Ok(admitted),
             (Ok(admitted), false) => {
@@ -121,7 +122,7 @@ impl SchedulerBackend for SchedExtBackend {
                 self.dismiss(task);
                 let _ = self.standing.bind(pid(thread)?, &before);
                 Err(Denial::Broken(format!(
-                    "the scheduler does not take thread {} as task {}",
+                    "the scheduler does not accept thread {} as task {}",
                     thread.thread,
                     task.index()
                 )))
@@ -139,7 +140,7 @@ impl SchedulerBackend for SchedExtBackend {
         match self.bind_and_admit(task, thread, reservation, &before)? {
             true => Ok(()),
             false => Err(Denial::Refused(format!(
-                "thread {} asks for other CPUs by now",
+                "thread {} has requested another affinity since",
                 thread.thread
             ))),
         }
@@ -163,7 +164,7 @@ impl SchedulerBackend for SchedExtBackend {
     }
 
     fn dismiss(&mut self, task: TaskId) {
-        // It fails only where the scheduler is gone, and then the task is ordinary work already.
+        // Fails only if the scheduler is unloaded, and then the task is ordinary work already.
         let _ = self.standing.dismiss(task);
     }
 }

@@ -1,4 +1,4 @@
-//! What callers are answered.
+//! The handlers of the calls of clients.
 
 use std::collections::BTreeSet;
 
@@ -18,16 +18,16 @@ use crate::run::unix_ns;
 use crate::socket::{Peer, Service};
 use crate::threads;
 
-/// How many threads of one user may be observed.
+/// Maximum number of observed threads of a user.
 const OBSERVED_MAX: usize = 64;
 
-/// How many misses are explained if nobody says how many.
+/// Default number of explained misses.
 const EXPLAINED: usize = 3;
 
-/// A reply has to fit into what a client takes.
+/// Approximate maximum size of a recording in a reply; clients accept longer replies.
 const REPLY_BYTES: usize = 24 << 20;
 
-/// What room is told for: shares are the same for every period.
+/// Period for which the available share is computed; the share is the same for every period.
 const PERIOD: Span = Span::from_ms(100);
 
 impl Service for Daemon {
@@ -115,7 +115,7 @@ impl Daemon {
         let user = found.user.unwrap_or(peer.user);
         if self.observations.count_of(user) >= OBSERVED_MAX {
             return Err(Denial::Exhausted(format!(
-                "user {user} has {OBSERVED_MAX} threads observed, and may have no more; end some of that first"
+                "user {user} observes {OBSERVED_MAX} threads, which is the maximum; end an observation first"
             )));
         }
         let task = self.table.allocate_number()?;
@@ -138,12 +138,12 @@ impl Daemon {
         peer: &Peer<'_>,
         number: u32,
     ) -> Result<ObservationEnded, Denial> {
-        let missing = || Denial::Missing(format!("observation by the number {number}"));
+        let missing = || Denial::Missing(format!("observation with number {number}"));
         let task = TaskId::from_index(usize::try_from(number).map_err(|_| missing())?);
         let observed = self.observations.of(task).ok_or_else(missing)?;
         if peer.user != 0 && observed.owner.user != peer.user {
             return Err(Denial::Forbidden(format!(
-                "what is observed by the number {number} is not user {}'s",
+                "observation {number} does not belong to user {}",
                 peer.user
             )));
         }
@@ -152,21 +152,22 @@ impl Daemon {
         Ok(ObservationEnded { observation })
     }
 
-    /// What programs of others do is root's to know.
+    /// Only root may read recordings: they contain events of all users' threads.
     fn record(&self, peer: &Peer<'_>, seconds: Option<f64>) -> Result<GotRecord, Denial> {
         if peer.user != 0 {
             return Err(Denial::Forbidden(
-                "the record tells of everybody's threads, and only root may read it".to_owned(),
+                "the recording contains events of all users' threads; only root may read it"
+                    .to_owned(),
             ));
         }
         let seconds = seconds.unwrap_or(f64::INFINITY);
         if seconds.is_nan() || seconds < 0.0 {
             return Err(Denial::Invalid {
                 parameter: "seconds",
-                reason: format!("{seconds} is no time; 0 or more is"),
+                reason: format!("{seconds} is not a duration; write 0 or more"),
             });
         }
-        // More than there is of the clock is all of it.
+        // The cast saturates: a longer time than the clock can represent means everything.
         let before_ns = (seconds * 1e9) as u64;
         let since = Instant::from_ns(self.now.as_ns().saturating_sub(before_ns));
         let recording = self.recorder.recording(since, REPLY_BYTES, unix_ns());
@@ -175,7 +176,7 @@ impl Daemon {
         })
     }
 
-    /// The thread that a call is about: the caller's first where it names none.
+    /// The thread that a call names; by default the main thread of the caller's process.
     fn find_thread(
         &self,
         peer: &Peer<'_>,
@@ -183,12 +184,12 @@ impl Daemon {
     ) -> Result<threads::ThreadInfo, Denial> {
         let number = thread.or(peer.process).ok_or_else(|| Denial::Invalid {
             parameter: "thread",
-            reason: String::from("is needed, since the caller's process is not seen from here"),
+            reason: String::from("is required: the caller's process is in another PID namespace"),
         })?;
         threads::look_up(number)
     }
 
-    /// The task, if it is the peer's.
+    /// The task, if the peer may change it.
     fn owned_task(&self, peer: &Peer<'_>, number: u32) -> Result<(TaskId, &ReservedTask), Denial> {
         let missing = || Denial::Missing(format!("task {number}"));
         let index = usize::try_from(number).map_err(|_| missing())?;
@@ -199,7 +200,7 @@ impl Daemon {
         let reserved = self.table.task(task).ok_or_else(missing)?;
         if peer.user != 0 && reserved.owner.user != peer.user {
             return Err(Denial::Forbidden(format!(
-                "task {number} is not user {}'s, who may change their own",
+                "task {number} does not belong to user {}",
                 peer.user
             )));
         }
@@ -232,14 +233,14 @@ impl Daemon {
             cpu: cpu.index() as u32,
             online: self.table.online().contains(cpu),
             running: running.map(number_of),
-            // What began before the time that is asked about counts when it ends.
+            // A stretch of execution counts as a whole when it ends, with what lies before the previous status.
             load: load.min(1.0),
             share: 1.0 - reserve,
             reserve,
         }
     }
 
-    /// For each set of CPUs that anybody uses, and for all.
+    /// For each set of CPUs that a reservation names, and for all CPUs.
     fn rooms(&mut self) -> Vec<Room> {
         let used = self.table.tasks().map(|(_, it)| it.reservation.cpus);
         let all: BTreeSet<Vec<usize>> = used

@@ -1,4 +1,4 @@
-//! What a caller's words mean, and whether the caller may say them.
+//! Validation of requests: parameters, names and permissions.
 
 use shiftwork_client as client;
 use shiftwork_client::Error;
@@ -8,11 +8,11 @@ use crate::reservation::{Denial, Reservation};
 use crate::socket::Peer;
 use crate::threads::ThreadInfo;
 
-/// A name is shown to people, on one line.
+/// Maximum length of a task's name, in bytes.
 const NAME_MAX: usize = 64;
 
-/// The reservation that is asked for. Where no CPUs are named it is for those that the thread may use, as far as they are
-/// the agent's.
+/// The requested reservation. Without a list of CPUs it takes those of the thread's affinity `thread` that are `available`, or
+/// all available ones if there are none.
 pub(super) fn reservation(
     request: &client::Reservation,
     thread: CpuSet,
@@ -36,7 +36,7 @@ pub(super) fn reservation(
                 Priority::LEAST_URGENT.number()
             ),
         })?,
-        // Deadline-monotonic among all that name none.
+        // Deadline-monotonic among all tasks without an explicit priority.
         None => {
             let number = u32::try_from(deadline.as_ns() / 1_000).unwrap_or(u32::MAX);
             Priority::new(number.max(1)).unwrap_or(Priority::LEAST_URGENT)
@@ -56,23 +56,23 @@ pub(super) fn reservation(
     })
 }
 
-/// Whether the name can be shown.
+/// Checks that the name can be shown on one line.
 pub(super) fn check_name(name: &str) -> Result<(), Denial> {
     if name.is_empty() || name.len() > NAME_MAX || name.chars().any(char::is_control) {
         return Err(Denial::Invalid {
             parameter: "name",
-            reason: format!("has to be 1 to {NAME_MAX} bytes on one line"),
+            reason: format!("must be 1 to {NAME_MAX} bytes on one line"),
         });
     }
     Ok(())
 }
 
-/// Whether the peer may ask for this thread.
+/// Checks that the peer may reserve for this thread or observe it.
 pub(super) fn check_thread(peer: &Peer<'_>, found: &ThreadInfo) -> Result<(), Denial> {
     let number = found.thread.thread;
     if peer.user != 0 && found.user != Some(peer.user) {
         return Err(Denial::Forbidden(format!(
-            "thread {number} is not user {}'s, who may ask for their own",
+            "thread {number} does not belong to user {}",
             peer.user
         )));
     }
@@ -80,15 +80,15 @@ pub(super) fn check_thread(peer: &Peer<'_>, found: &ThreadInfo) -> Result<(), De
         return Err(Denial::Invalid {
             parameter: "thread",
             reason: format!(
-                "thread {number} is scheduled by SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, above whatever an agent could \
-                 do; make it SCHED_OTHER first, as by `chrt -o -p 0 {number}`"
+                "thread {number} is under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which sched_ext cannot schedule; make it \
+                 SCHED_OTHER first, as by `chrt -o -p 0 {number}`"
             ),
         });
     }
     Ok(())
 }
 
-/// In the words of the interface.
+/// The error of the varlink interface.
 pub(super) fn to_error(denial: Denial) -> Error {
     match denial {
         Denial::Refused(reason) => Error::Refused { reason },
@@ -103,7 +103,7 @@ pub(super) fn to_error(denial: Denial) -> Error {
     }
 }
 
-/// The other way round.
+/// The reservation as the varlink interface has it.
 pub(super) fn to_client(it: &Reservation) -> client::Reservation {
     client::Reservation {
         cost: it.cost,

@@ -1,9 +1,9 @@
-//! The agent's own time: a low real-time priority, within a share that everybody else is admitted beside, so that it
-//! answers however busy the machine is.
+//! CPU time for the daemon itself: the lowest real-time priority, within a share that admission counts, so that the daemon
+//! answers on a busy machine.
 //!
-//! It looks at its own processor time after each step, and once half of the share is used up goes on as ordinary work,
-//! for so long that this is kept whatever a step took. Nothing throttles it: it would fall behind what the kernel tells
-//! just when there is most of it, on an idle machine too.
+//! The daemon reads its own CPU time after each step. Once half of the share is used it continues as ordinary work, long
+//! enough that the share holds however long the step took. It is never throttled: otherwise it would fall behind the
+//! scheduling events when there are most of them, even on an idle machine.
 
 use rustix::thread::gettid;
 use shiftwork_analysis::admission::{Guarantee, Order};
@@ -14,22 +14,22 @@ use super::Daemon;
 use crate::reservation::Reservation;
 use crate::reservation_table::Rules;
 
-/// What it is called where others do not fit beside it.
-const NAME: &str = "agent";
+/// The name of this reservation in refusals of others.
+const NAME: &str = "daemon";
 
-/// Long beside what a call takes, short for whoever waits for the answer to one.
+/// Long compared with the execution time of a call, short compared with the latency that a caller tolerates.
 const PERIOD: Span = Span::from_ms(20);
 
-/// Above all ordinary work and all tasks, below everything else that is real-time. Threads that it starts are ordinary.
+/// Above all ordinary work and all tasks of sched_ext, below all other real-time threads. Not inherited by created threads.
 const PRIORITY_CLASS: Class = Class::FifoAlone(1);
 
-/// What is left of its priority, of the agent's thread.
+/// The reservation of the daemon's thread.
 #[derive(Debug)]
 pub(super) struct SelfReservation {
     budget: BudgetUse,
 }
 
-/// What is used of a cost per period, as far as it was used by it.
+/// Accounts the CPU time used with priority against a cost per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BudgetUse {
     cost: Span,
@@ -38,13 +38,13 @@ struct BudgetUse {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// With priority, in the period that began then; `used` is its processor time at that instant.
+    /// With priority, in the period that began at `since`; `used` is the thread's CPU time at that instant.
     WithPriority { since: Instant, used: Span },
-    /// As ordinary work, until then.
+    /// As ordinary work, until then: it has used more than its cost.
     Overdrawn { until: Instant },
 }
 
-/// What is to be done.
+/// Change of the scheduling class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Keep,
@@ -53,7 +53,7 @@ enum Step {
 }
 
 impl BudgetUse {
-    /// It is now so late, and the processor time so much.
+    /// Advances to `now`; `used` is the thread's CPU time so far.
     fn step(&mut self, now: Instant, used: Span) -> Step {
         match self.phase {
             Phase::WithPriority {
@@ -62,7 +62,7 @@ impl BudgetUse {
             } => {
                 let spent = used.saturating_sub(before);
                 if spent >= self.cost {
-                    // For so many periods as there are costs in it.
+                    // One period for each cost that was spent.
                     let periods = u128::from(PERIOD.as_ns()) * u128::from(spent.as_ns());
                     let span = periods.div_ceil(u128::from(self.cost.as_ns().max(1)));
                     let span = Span::from_ns(u64::try_from(span).unwrap_or(u64::MAX));
@@ -86,20 +86,20 @@ impl BudgetUse {
 }
 
 impl Daemon {
-    /// Takes time for the calling thread, which is to be the one that looks and answers. What went wrong, if it did.
+    /// Reserves time for the calling thread, which must be the one that polls and serves. Returns a failure to log.
     pub(super) fn reserve_for_self(&mut self, online: CpuSet, now: Instant) -> Option<String> {
         let cost = cost(self.config.own_share)?;
         let taken = self.try_reserve_for_self(online, cost);
         if let Err(why) = taken {
             return Some(format!(
-                "the agent has no time of its own, and answers when ordinary work may run: {why}"
+                "could not reserve CPU time for the daemon; requests are served at normal priority: {why}"
             ));
         }
         self.self_reservation = Some(SelfReservation {
             budget: BudgetUse {
-                // It may come twice in a row, at the end of a period and at the beginning of the next.
+                // Two costs may be used back to back, at the end of one period and the beginning of the next.
                 cost: Span::from_ns(cost.as_ns() / 2),
-                // What its start took was before, and is not counted.
+                // CPU time used during startup is not counted.
                 phase: Phase::WithPriority {
                     since: now,
                     used: Span::from_ns(u64::MAX),
@@ -117,14 +117,15 @@ impl Daemon {
             let kept = self.table.reserve_share(NAME, &wanted);
             kept.map_err(|denial| denial.to_string())?;
         } else {
-            // There it takes nothing from anybody who has reserved.
+            // CPUs without reservations: it takes no time from any task.
             let bound = self.backend.standing.bind(gettid(), &others);
             bound.map_err(|error| error.to_string())?;
         }
         set_class(None, PRIORITY_CLASS).map_err(|error| format!("real-time priority: {error}"))
     }
 
-    /// After each step: `used` is the processor time of the agent's thread so far.
+    /// Changes the scheduling class if the budget requires it. To be called after each step; `used` is the CPU time of the
+    /// daemon's thread so far.
     pub fn enforce_own_budget(&mut self, now: Instant, used: Span) {
         let Some(own) = &mut self.self_reservation else {
             return;
@@ -134,17 +135,18 @@ impl Daemon {
             Step::Demote => Class::Ordinary,
             Step::Promote => PRIORITY_CLASS,
         };
-        // It was allowed to at first; where it is not any more it is ordinary work.
+        // Permitted at the start. If it no longer is, the daemon continues as ordinary work.
         if set_class(None, class).is_err() {
             self.self_reservation = None;
         }
     }
 }
 
-/// What is counted for the agent where it shares the CPUs of those who reserve.
+/// The reservation that admission counts for the daemon where it shares CPUs with tasks.
 ///
-/// Where deadlines are promised it keeps to one CPU of them, the last: a task that may be anywhere connects all, and
-/// deadlines are shown where they are not connected. There it comes before everybody else, as if it had a short deadline.
+/// Under a hard guarantee it is bound to one CPU, the last: a task with a global affinity connects all CPUs, and hard
+/// deadlines are shown where CPUs are not connected. Under EDF it has a short deadline there, since its real-time priority
+/// is above all tasks.
 fn reservation(cost: Span, rules: &Rules, online: CpuSet) -> Reservation {
     let there = rules.cpus & online;
     let is_hard = rules.guarantee == Guarantee::Hard;
@@ -166,7 +168,7 @@ fn reservation(cost: Span, rules: &Rules, online: CpuSet) -> Reservation {
     }
 }
 
-/// Of each period; `None`: nothing.
+/// The cost per period for this share; `None` if that is zero.
 fn cost(share: Share) -> Option<Span> {
     let parts = u128::from(PERIOD.as_ns()) * u128::from(share.billionths());
     let ns = u64::try_from(parts / u128::from(Share::WHOLE)).unwrap_or(0);
@@ -182,7 +184,7 @@ mod tests {
     use crate::reservation_table::ReservationTable;
 
     #[test]
-    fn a_share_is_so_much_of_each_period() {
+    fn cost_is_share_of_period() {
         let of = |billionths| cost(Share::from_billionths(billionths).unwrap());
         assert_eq!(of(50_000_000), Some(Span::from_ms(1)));
         assert_eq!(of(500_000_000), Some(Span::from_ms(10)));
@@ -207,9 +209,9 @@ mod tests {
         }
     }
 
-    /// Whatever is promised, the agent is admitted as the first, and others beside it.
+    /// Under every guarantee the daemon is admitted first, and tasks are admitted beside it.
     #[test]
-    fn where_deadlines_are_promised_it_keeps_to_one_cpu() {
+    fn daemon_under_hard_guarantee_is_bound_to_one_cpu() {
         for (policy, guarantee, cpus, deadline_ms) in [
             ("strong-edf", Guarantee::BoundedTardiness, "1-2", 20),
             ("strong-edf", Guarantee::Hard, "2", 2),
@@ -224,7 +226,7 @@ mod tests {
             assert_eq!(table.reserve_share(NAME, &own), Ok(()), "{policy}");
             let ms = Span::from_ms;
             let (two, all) = ("2".parse().unwrap(), "1-3".parse().unwrap());
-            // Of CPU 2 alone it need not take anything unless it is bound there.
+            // It takes time of CPU 2 alone only if it is bound there.
             let is_bound = guarantee == Guarantee::Hard;
             let room = table.available_cost(two, ms(100));
             assert_eq!(room < ms(95), is_bound, "{policy}: {room}");
@@ -236,10 +238,10 @@ mod tests {
         }
     }
 
-    /// However long steps take, what is used while it is served is at most its share of any time, beside one cost
-    /// and one step; and while steps are short and seldom it never rests.
+    /// However long steps take, CPU time used with priority within any window is at most the share of it, plus two costs
+    /// and two steps. With short and rare steps the daemon is never demoted.
     #[test]
-    fn what_it_takes_by_its_reservation_is_its_share() {
+    fn cpu_time_with_priority_is_at_most_share_in_any_window() {
         for seed in 0..200 {
             let mut random = RandomStream::new(seed, 0, 0);
             let step_max = [100, 3_000, 40_000][seed as usize % 3];
@@ -251,7 +253,7 @@ mod tests {
             };
             let mut budget = BudgetUse { cost, phase };
             let (mut now_us, mut used_us) = (0, 0);
-            // All steps that were served, and when they began.
+            // Start and length of each step with priority.
             let mut served: Vec<(u64, u64)> = Vec::new();
             let mut rested = 0;
             for _ in 0..400 {
@@ -277,7 +279,7 @@ mod tests {
                 for &(began, step) in &served[first..] {
                     sum += step;
                     let window = began + step - served[first].0;
-                    // Two costs: at the end of a period, and at the beginning of the next.
+                    // Two costs: at the end of a period and at the beginning of the next.
                     let most = window / 20 + 2 * 1_000 + 2 * step_max;
                     assert!(sum <= most, "seed {seed}: {sum} us within {window} us");
                 }

@@ -1,11 +1,11 @@
-//! CPUs that go and come, which is the only thing that breaks promises.
+//! CPUs that go offline and online: the only event that may end a guarantee.
 
 use shiftwork_model::CpuId;
 
 use super::{Instant, ReservationTable, SchedulerBackend, TaskNotice};
 
 impl ReservationTable {
-    /// A CPU of the agent is offline. Whoever no longer fits runs in the background until it does again.
+    /// A CPU has gone offline. Tasks that no longer fit wait and run as ordinary work.
     pub fn cpu_offline(
         &mut self,
         now: Instant,
@@ -16,11 +16,11 @@ impl ReservationTable {
         if !self.online().contains(cpu) {
             return Vec::new();
         }
-        let losses = self.admitted.cpu_offline(cpu);
+        let losses = self.admission.cpu_offline(cpu);
         let mut notices = Vec::new();
         for loss in losses {
             let kept = match loss.left {
-                Some(promise) => format!("is promised {promise} from now on"),
+                Some(guarantee) => format!("its guarantee is now {guarantee}"),
                 None => "lost its reservation".to_owned(),
             };
             notices.push(TaskNotice {
@@ -39,7 +39,7 @@ impl ReservationTable {
         notices
     }
 
-    /// A CPU of the agent is back. Whoever waits and now fits is served again.
+    /// A CPU is online again. Waiting tasks that fit now are served.
     pub fn cpu_online(
         &mut self,
         now: Instant,
@@ -50,7 +50,7 @@ impl ReservationTable {
         if !self.rules.cpus.contains(cpu) || self.online().contains(cpu) {
             return Vec::new();
         }
-        let returned = self.admitted.cpu_online(cpu);
+        let returned = self.admission.cpu_online(cpu);
         let weaker = returned.losses.into_iter().map(|loss| TaskNotice {
             task: loss.task,
             what: loss.reason,

@@ -1,5 +1,5 @@
-//! The table against the definition: no set of CPUs is promised more than it has, nobody is lost, and who is
-//! refused would not have fitted.
+//! The table compared with the definition: no set of CPUs is over-committed, no task is lost, and a refused reservation
+//! would not have fitted.
 
 mod churn;
 
@@ -10,41 +10,41 @@ use shiftwork_model::{OnOverrun, Priority, Share};
 use super::*;
 use crate::quotas::Quota;
 
-/// Does what it is told, and knows who is alive.
+/// Carries out every request, and knows which threads are alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FakeBackend {
     served: BTreeMap<TaskId, (Thread, Reservation)>,
-    /// Who asked for other CPUs, and has the number for when it is served again.
+    /// Threads that requested another affinity, and keep their numbers until they are served again.
     demoted: BTreeMap<TaskId, Thread>,
-    /// Threads that are gone, of which nobody has told yet.
-    gone: Vec<u32>,
-    /// The CPUs to which the kernel binds no thread for now.
+    /// Threads that have ended, which the table does not know yet.
+    ended: Vec<u32>,
+    /// CPUs to which no thread can be bound for now.
     offline: Option<CpuSet>,
 }
 
 impl FakeBackend {
     fn find(&self, thread: &Thread) -> Result<(), Denial> {
-        match self.gone.contains(&thread.thread) {
+        match self.ended.contains(&thread.thread) {
             true => Err(Denial::Missing(format!("no thread {}", thread.thread))),
             false => Ok(()),
         }
     }
 
-    /// Whose number this is.
+    /// The thread that has this number.
     fn number(&self, task: TaskId) -> Option<&Thread> {
         let served = self.served.get(&task).map(|(thread, _)| thread);
         self.demoted.get(&task).or(served)
     }
 
-    /// The task's thread asks for other CPUs, and is not served for that.
-    fn asks(&mut self, task: TaskId) {
+    /// The task's thread requests another affinity, by which it stops being served.
+    fn request_affinity(&mut self, task: TaskId) {
         if let Some((thread, _)) = self.served.remove(&task) {
             self.demoted.insert(task, thread);
         }
     }
 
     /// The task's thread ends.
-    fn ends(&mut self, task: TaskId) {
+    fn end_thread(&mut self, task: TaskId) {
         self.served.remove(&task);
         self.demoted.remove(&task);
     }
@@ -72,7 +72,7 @@ impl SchedulerBackend for FakeBackend {
         let number = self.number(task);
         assert!(
             number.is_none_or(|it| it == thread),
-            "{task:?} is {number:?} still"
+            "{task:?} is still {number:?}"
         );
         if self
             .offline
@@ -100,7 +100,7 @@ impl SchedulerBackend for FakeBackend {
     }
 
     fn dismiss(&mut self, task: TaskId) {
-        self.ends(task);
+        self.end_thread(task);
     }
 }
 
@@ -158,7 +158,7 @@ fn admit(
 }
 
 #[test]
-fn whoever_fits_is_served_and_whoever_does_not_hears_the_sum() {
+fn reservation_beyond_capacity_is_refused_with_sum() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     for number in 0..2 {
         admit(&mut table, &mut backend, number, reservation(9, 10, "0-1")).unwrap();
@@ -175,7 +175,7 @@ fn whoever_fits_is_served_and_whoever_does_not_hears_the_sum() {
 }
 
 #[test]
-fn what_was_given_back_is_free_after_a_period() {
+fn released_bandwidth_is_available_after_one_period() {
     let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
     let most = reservation(90, 100, "0");
     let (task, _) = admit(&mut table, &mut backend, 1, most.clone()).unwrap();
@@ -186,11 +186,11 @@ fn what_was_given_back_is_free_after_a_period() {
     assert!(admit(&mut table, &mut backend, 2, most.clone()).is_err());
     table.advance(at(100), &mut backend);
     let (next, _) = admit(&mut table, &mut backend, 2, most).unwrap();
-    assert_ne!(next, task, "its number rests");
+    assert_ne!(next, task, "its number is not reused yet");
 }
 
 #[test]
-fn impossible_numbers_are_told_with_what_would_be_possible() {
+fn invalid_parameter_is_refused_by_name() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let some = reservation(1, 10, "0");
     let of = |change: &dyn Fn(&mut Reservation)| {
@@ -217,7 +217,7 @@ fn impossible_numbers_are_told_with_what_would_be_possible() {
 }
 
 #[test]
-fn a_change_that_is_refused_changes_nothing() {
+fn refused_change_has_no_effect() {
     let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
     let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "0")).unwrap();
     admit(&mut table, &mut backend, 2, reservation(4, 10, "0")).unwrap();
@@ -228,7 +228,7 @@ fn a_change_that_is_refused_changes_nothing() {
             .is_err()
     );
     assert_eq!(backend, before);
-    backend.gone.push(1);
+    backend.ended.push(1);
     assert!(
         table
             .change(task, reservation(1, 10, "0"), &mut backend)
@@ -238,7 +238,7 @@ fn a_change_that_is_refused_changes_nothing() {
         table.task(task).unwrap().reservation,
         reservation(5, 10, "0")
     );
-    backend.gone.clear();
+    backend.ended.clear();
     table
         .change(task, reservation(1, 10, "0"), &mut backend)
         .unwrap();
@@ -246,7 +246,7 @@ fn a_change_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn a_thread_has_one_reservation() {
+fn second_reservation_of_thread_is_refused() {
     let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
     admit(&mut table, &mut backend, 1, reservation(1, 10, "0")).unwrap();
     let twice = admit(&mut table, &mut backend, 1, reservation(1, 10, "0")).unwrap_err();
@@ -259,16 +259,16 @@ fn a_thread_has_one_reservation() {
 }
 
 #[test]
-fn a_thread_that_is_gone_leaves_nothing_behind() {
+fn admission_of_ended_thread_uses_no_bandwidth() {
     let (mut table, mut backend) = (table("strong-edf", 1), FakeBackend::default());
-    backend.gone.push(1);
+    backend.ended.push(1);
     let refused = admit(&mut table, &mut backend, 1, reservation(9, 10, "0")).unwrap_err();
     assert_eq!(refused, Denial::Missing("no thread 1".to_owned()));
     admit(&mut table, &mut backend, 2, reservation(9, 10, "0")).unwrap();
 }
 
 #[test]
-fn under_a_nested_policy_affinities_nest() {
+fn hierarchical_policy_refuses_affinity_that_does_not_nest() {
     let (mut table, mut backend) = (table("hpa-edf", 3), FakeBackend::default());
     admit(&mut table, &mut backend, 1, reservation(1, 10, "0-1")).unwrap();
     let crossing = admit(&mut table, &mut backend, 2, reservation(1, 10, "1-2")).unwrap_err();
@@ -280,7 +280,7 @@ fn under_a_nested_policy_affinities_nest() {
 }
 
 #[test]
-fn a_cpu_that_goes_costs_who_came_last_and_gives_it_back() {
+fn offline_cpu_suspends_last_admitted_task_until_online() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let (first, _) = admit(&mut table, &mut backend, 1, reservation(9, 10, "0-1")).unwrap();
     let (last, _) = admit(&mut table, &mut backend, 2, reservation(9, 10, "0-1")).unwrap();
@@ -300,18 +300,18 @@ fn a_cpu_that_goes_costs_who_came_last_and_gives_it_back() {
 }
 
 #[test]
-fn reservation_survives_cpu_that_goes_again_before_its_thread_is_bound() {
+fn reservation_is_kept_when_cpu_goes_offline_before_thread_is_bound() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "1")).unwrap();
     let cpu = shiftwork_model::CpuId::from_index(1);
     table.cpu_offline(Instant::ZERO, cpu, &mut backend);
-    // The CPU is told to be back when it is gone again.
+    // When the table learns that the CPU is online it is already offline again.
     backend.offline = Some("1".parse().unwrap());
     let notices = table.cpu_online(Instant::ZERO, cpu, &mut backend);
     assert!(
         notices[0]
             .what
-            .starts_with("keeps its reservation and cannot be served for now"),
+            .starts_with("keeps its reservation, which is not in effect for now"),
         "{notices:?}"
     );
     assert!(!table.task(task).unwrap().is_served && table.guarantee(task).is_none());
@@ -326,36 +326,33 @@ fn reservation_survives_cpu_that_goes_again_before_its_thread_is_bound() {
 }
 
 #[test]
-fn thread_that_ends_while_it_is_not_served_is_forgotten() {
+fn thread_that_ends_while_waiting_is_removed() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "1")).unwrap();
     let cpu = shiftwork_model::CpuId::from_index(1);
     table.cpu_offline(Instant::ZERO, cpu, &mut backend);
     backend.offline = Some("1".parse().unwrap());
     table.cpu_online(Instant::ZERO, cpu, &mut backend);
-    backend.gone.push(1);
+    backend.ended.push(1);
     let notices = table.retry(&mut backend);
-    assert!(
-        notices[0].what.starts_with("could not be served again"),
-        "{notices:?}"
-    );
+    assert!(notices[0].what.starts_with("removed: "), "{notices:?}");
     assert!(table.task(task).is_none());
 }
 
 #[test]
-fn who_asks_the_kernel_for_other_cpus_has_them_if_they_have_room() {
+fn requested_affinity_is_served_if_admitted() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "0")).unwrap();
     admit(&mut table, &mut backend, 2, reservation(9, 10, "1")).unwrap();
     let both: CpuSet = "0-1".parse().unwrap();
-    backend.asks(task);
+    backend.request_affinity(task);
     let notice = table.request_affinity(task, both, &mut backend).unwrap();
     assert_eq!(notice.what, "has its reservation again");
     assert_eq!(backend.served[&task].1.cpus, both);
-    // That it was bound there is told as well.
+    // The event of the backend's own change of affinity follows.
     assert_eq!(table.request_affinity(task, both, &mut backend), None);
     assert!(table.task(task).unwrap().is_served);
-    backend.asks(task);
+    backend.request_affinity(task);
     let notice = table
         .request_affinity(task, "1".parse().unwrap(), &mut backend)
         .unwrap();
@@ -370,20 +367,20 @@ fn who_asks_the_kernel_for_other_cpus_has_them_if_they_have_room() {
         .request_affinity(task, "7".parse().unwrap(), &mut backend)
         .unwrap();
     assert!(
-        notice.what.ends_with("the agent has CPUs 0,1"),
+        notice.what.ends_with("the daemon schedules CPUs 0,1"),
         "{notice:?}"
     );
     let notice = table.request_affinity(task, "0".parse().unwrap(), &mut backend);
-    // What it had on both CPUs counts for a while.
+    // Its former bandwidth on both CPUs counts for some time.
     table.advance(Instant::ZERO + Span::from_s(1), &mut backend);
     assert!(table.task(task).unwrap().is_served, "{notice:?}");
 }
 
 #[test]
-fn who_has_asked_and_waits_gives_back_the_number_too() {
+fn dismissed_waiting_task_releases_its_number() {
     let (mut table, mut backend) = (table("strong-edf", 2), FakeBackend::default());
     let (task, _) = admit(&mut table, &mut backend, 1, reservation(5, 10, "0")).unwrap();
-    backend.asks(task);
+    backend.request_affinity(task);
     table.request_affinity(task, "7".parse().unwrap(), &mut backend);
     table.dismiss(task, &mut backend).unwrap();
     table.advance(Instant::ZERO + Span::from_s(1), &mut backend);

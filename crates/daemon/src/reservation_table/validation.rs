@@ -1,20 +1,20 @@
-//! What can be reserved at all, whoever asks and however much room there is.
+//! Validation of reservations, independent of the owner and of the load.
 
 use shiftwork_model::{Affinity, AffinityKind};
 
 use super::{Denial, Placement, Reservation, ReservationTable, Span, TaskId};
 
-/// The kernel's own scheduler of deadlines takes no shorter periods either, unless told to.
+/// Also the default minimum of SCHED_DEADLINE (`kernel.sched_deadline_period_min_us`).
 pub(crate) const PERIOD_MIN: Span = Span::from_us(100);
 
-/// A task that waits for its budget for longer looks forgotten to the kernel's watchdog, with some room.
+/// A task that waits longer for its budget would trigger the sched_ext watchdog; with a margin.
 pub(crate) const PERIOD_MAX: Span = Span::from_s(10);
 
-/// Less than what it takes to switch to a thread is nothing.
+/// Below the cost of a context switch a budget is of no use.
 pub(crate) const COST_MIN: Span = Span::from_us(10);
 
 impl ReservationTable {
-    /// Whether the numbers can be those of a reservation.
+    /// Checks the parameters of a reservation.
     pub(super) fn validate(&self, it: &Reservation) -> Result<(), Denial> {
         let invalid = |parameter, reason| Err(Denial::Invalid { parameter, reason });
         if it.period < PERIOD_MIN || it.period > PERIOD_MAX {
@@ -27,7 +27,7 @@ impl ReservationTable {
             return invalid(
                 "deadline",
                 format!(
-                    "{} is longer than the period of {}; a thread gets its budget anew once a period",
+                    "{} is longer than the period of {}; a budget is replenished once per period",
                     it.deadline, it.period
                 ),
             );
@@ -45,13 +45,17 @@ impl ReservationTable {
         if it.cpus.is_empty() || !beyond.is_empty() {
             return invalid(
                 "cpus",
-                format!("`{}`: the agent has CPUs {}", it.cpus, self.rules.cpus),
+                format!(
+                    "`{}`: the daemon schedules CPUs {}",
+                    it.cpus, self.rules.cpus
+                ),
             );
         }
         Ok(())
     }
 
-    /// Whether the policy can bind a task so, beside all the others; `task` is who asks, if it is known.
+    /// Checks that the affinity nests with all others if the policy requires that. `task` is the task to change, `None` for a
+    /// new one.
     pub(super) fn check_nesting(
         &self,
         task: Option<TaskId>,
@@ -65,8 +69,8 @@ impl ReservationTable {
         let all: Vec<Affinity> = cpus.chain([to.cpus]).filter_map(Affinity::new).collect();
         match AffinityKind::of(&self.rules.cpus, &all) {
             AffinityKind::Arbitrary => Err(Denial::Refused(format!(
-                "CPUs {} would overlap those of another task without nesting, which the agent's policy does not \
-                 take; with policy = \"strong-edf\" or \"strong-fp\" in its configuration it takes any",
+                "CPUs {} would overlap those of another task without nesting, which the policy does not support; \
+                 `policy = \"strong-edf\"` or `\"strong-fp\"` in the daemon's configuration supports any affinities",
                 to.cpus
             ))),
             _ => Ok(()),

@@ -1,42 +1,42 @@
-//! Why the agent cannot listen, in words for whoever starts it.
+//! Why the daemon cannot listen.
 
 use core::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// The most bytes that the path of the agent's socket may have: the address of a socket has 107, and its
-/// file is called something longer at first.
+/// Maximum length of the path of the socket, in bytes: an address has room for 107, and the file has a longer temporary
+/// name at first.
 pub(super) const PATH_MAX: usize = 103;
 
-/// Why the agent cannot listen.
+/// Why the daemon cannot listen.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Another agent lives.
+    /// Another daemon listens there.
     InUse {
-        /// Where it listens.
+        /// The path of its socket.
         path: PathBuf,
     },
-    /// There is something else than a socket.
+    /// The file exists and is not a socket.
     NotASocket {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// Addresses of sockets are shorter.
+    /// The path is too long for the address of a socket.
     PathTooLong {
         /// The path.
         path: PathBuf,
     },
-    /// What systemd handed over is not one Unix socket that listens.
+    /// The descriptors from systemd are not exactly one listening Unix socket.
     Inherited {
-        /// What is wrong with it.
+        /// Why.
         error: io::Error,
     },
-    /// The system does not let us.
+    /// A system call failed.
     System {
-        /// What could not be done, as "cannot …".
+        /// The operation, as in "cannot …".
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -48,23 +48,23 @@ impl fmt::Display for BindError {
         match self {
             Self::InUse { path } => write!(
                 f,
-                "an agent listens at {} already; `shiftwork status` shows it, and it ends by \
-                 `systemctl stop shiftwork` or Ctrl-C",
+                "another daemon listens at {}; `shiftwork status` shows it, and `systemctl stop shiftwork` or \
+                 Ctrl-C stops it",
                 path.display()
             ),
             Self::NotASocket { path } => write!(
                 f,
-                "{} is something else than a socket; move it away or name another path",
+                "{} is not a socket; move it away or name another path",
                 path.display()
             ),
             Self::PathTooLong { path } => write!(
                 f,
-                "{} is longer than the {PATH_MAX} bytes that the path of a socket may have",
+                "{} is longer than {PATH_MAX} bytes, which is the maximum of the path of a socket",
                 path.display()
             ),
             Self::Inherited { error } => write!(
                 f,
-                "what systemd handed over is not one Unix stream socket that listens ({error}): \
+                "systemd did not pass exactly one listening Unix stream socket ({error}): \
                  shiftwork.socket needs one `ListenStream=`"
             ),
             Self::System { what, path, error } => {

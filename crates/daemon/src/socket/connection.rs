@@ -1,4 +1,4 @@
-//! One connection: what came in, what has to go out, and what it waits for.
+//! One connection: its input, its output, and the events that it waits for.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -12,47 +12,46 @@ use shiftwork_model::Instant;
 use super::peer::Peer;
 use super::rate_limits::SocketLimits;
 
-/// How many bytes of answers may be unread before the next call is taken. One answer may be longer: it
-/// is the only one then.
+/// Maximum number of unread bytes of replies with which the next call is accepted. A single reply may be longer.
 const UNREAD_BEFORE_NEXT: usize = 64 << 10;
 
-/// What has taken too long.
+/// A timeout of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timeout {
-    /// The message that comes in.
+    /// An incoming message was not completed.
     Message,
-    /// The peer, to take its answers.
+    /// The peer did not read its replies.
     Reply,
 }
 
-/// A connection, from being let in to being closed.
+/// A connection, from being accepted to being closed.
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: OwnedFd,
     credentials: PeerCredentials,
-    /// The control group of who connected, as it was then.
+    /// The control group of the peer when it connected.
     group: String,
     inbox: Inbox,
-    /// Since when the message that comes in is unfinished.
+    /// When the incomplete incoming message began.
     unfinished_since: Option<Instant>,
     outbox: Vec<u8>,
-    /// How much of `outbox` is gone.
+    /// Number of bytes of `outbox` that are sent.
     sent: usize,
-    /// Since when nothing of `outbox` went.
+    /// Since when no byte of `outbox` was sent.
     send_blocked_since: Option<Instant>,
-    /// Until when nothing is heard.
+    /// No message is read or answered until then.
     paused_until: Option<Instant>,
-    /// Nothing comes in any more: the peer has said all, or is not heard any more.
+    /// No more input: the peer has closed its side, or the server has closed the input.
     input_closed: bool,
-    /// The peer cannot be reached, or may not any more.
+    /// No more output: the connection broke or was aborted.
     broken: bool,
-    /// What the server waits for.
+    /// Events that epoll watches.
     interest: EventFlags,
-    /// Whether it waits for its turn; the server keeps this up to date.
+    /// Whether it is in the queue; maintained by the server.
     pub(super) queued: bool,
-    /// How many unread bytes the server has charged its user; it keeps this up to date.
+    /// Number of unread bytes that are charged to its user; maintained by the server.
     pub(super) charged: usize,
-    /// When the server looks at it next whatever happens; it keeps this up to date.
+    /// Its entry among the timers; maintained by the server.
     pub(super) timer: Option<Instant>,
 }
 
@@ -98,30 +97,30 @@ impl Connection {
         &self.group
     }
 
-    /// Bytes of answers that the peer has not taken.
+    /// Number of bytes of replies that the peer has not read.
     pub(super) fn unread(&self) -> usize {
         self.outbox.len() - self.sent
     }
 
-    /// Takes what has come in, one piece of it: as long as there is more, the kernel will say so.
+    /// Reads a part of the input. Epoll is level-triggered and reports the rest again.
     pub(super) fn receive(&mut self, now: Instant) {
-        let mut piece = [0; 16 << 10];
-        match recv(&self.socket, &mut piece, RecvFlags::DONTWAIT) {
+        let mut buffer = [0; 16 << 10];
+        match recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
             Ok((0, _)) => self.input_closed = true,
             Ok((length, _)) => {
-                self.inbox.push(&piece[..length]);
+                self.inbox.push(&buffer[..length]);
                 self.note_unfinished(now);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // What it sent before it broke has been read.
+            // All input before the error has been read.
             Err(_) => self.input_closed = true,
         }
     }
 
-    /// The next message if it may be answered now.
+    /// The next message, if it may be answered now.
     ///
     /// # Errors
-    /// If it is too long.
+    /// If the message is too long.
     pub(super) fn next_message(
         &mut self,
         now: Instant,
@@ -147,7 +146,7 @@ impl Connection {
         }
     }
 
-    /// Does what follows from a message: its reply goes out as soon as the peer takes it.
+    /// Queues the reply to a message, and closes the input if the reaction ends the connection.
     pub(super) fn apply(&mut self, reaction: Reaction, now: Instant) {
         if let Some(reply) = reaction.reply {
             if self.outbox.is_empty() {
@@ -163,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Sends what the peer takes.
+    /// Sends as much as the socket accepts.
     pub(super) fn send(&mut self, now: Instant) {
         while self.unread() > 0 && !self.broken {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -173,34 +172,34 @@ impl Connection {
                     self.send_blocked_since = Some(now);
                 }
                 Err(Errno::INTR) => {}
-                // The kernel is out of memory for this: later, as if the peer were slow.
+                // The kernel is out of memory: retried later, as for a slow peer.
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return,
                 Err(_) => self.broken = true,
             }
         }
         if self.unread() == 0 {
-            // Connections keep no memory for what they may want later.
+            // Idle connections keep no buffers.
             self.outbox = Vec::new();
             self.sent = 0;
             self.send_blocked_since = None;
         } else if self.sent > self.unread() {
-            // Each byte moves once at most for each that went.
+            // Amortized O(1): at most one byte is moved for each byte sent.
             self.outbox.drain(..self.sent);
             self.sent = 0;
         }
     }
 
-    /// Nothing is heard until then.
+    /// Reads and answers nothing until then.
     pub(super) fn pause(&mut self, until: Instant) {
         self.paused_until = Some(until);
     }
 
-    /// Nothing is sent any more, whatever the peer missed.
+    /// Sends nothing more, and drops unsent replies.
     pub(super) fn abort(&mut self) {
         self.broken = true;
     }
 
-    /// Nothing is heard any more, and what came in is forgotten; what has to go out goes.
+    /// Reads nothing more and drops unanswered input. Queued replies are still sent.
     fn close_input(&mut self) {
         self.input_closed = true;
         self.inbox = Inbox::new(0);
@@ -217,25 +216,25 @@ impl Connection {
         !paused && !self.broken && self.unread() < UNREAD_BEFORE_NEXT
     }
 
-    /// What the server has to wait for. Nothing is read while there is a message to answer, so that
-    /// what is kept is one message and one piece at most.
+    /// Events that epoll should watch. Nothing is read while there is a message to answer, so that at most one message and
+    /// one part of another are buffered.
     pub(super) fn wanted_interest(&self, now: Instant) -> EventFlags {
-        let mut wants = EventFlags::empty();
-        let hears = !self.input_closed && !self.inbox.has_message() && self.may_be_answered(now);
-        wants.set(EventFlags::IN, hears);
-        wants.set(EventFlags::OUT, self.unread() > 0);
-        wants
+        let mut wanted = EventFlags::empty();
+        let may_read = !self.input_closed && !self.inbox.has_message() && self.may_be_answered(now);
+        wanted.set(EventFlags::IN, may_read);
+        wanted.set(EventFlags::OUT, self.unread() > 0);
+        wanted
     }
 
-    /// What the server waits for now.
+    /// Events that epoll watches.
     pub(super) fn interest(&self) -> EventFlags {
         self.interest
     }
 
-    /// The server waits for this from now on.
+    /// Epoll watches these events from now on.
     pub(super) fn set_interest(&mut self, interest: EventFlags, now: Instant) {
         if (interest - self.interest).contains(EventFlags::IN) {
-            // Whoever was not heard has the whole time to go on.
+            // Reading was suspended: the timeout of the message begins anew.
             self.unfinished_since = self.unfinished_since.map(|_| now);
         }
         self.interest = interest;
@@ -246,7 +245,7 @@ impl Connection {
         self.broken || self.input_closed && !self.inbox.has_message() && self.unread() == 0
     }
 
-    /// When it has to be looked at whatever happens.
+    /// When its next timeout or pause ends.
     pub(super) fn next_timeout(&self, limits: &SocketLimits) -> Option<Instant> {
         let unfinished = self
             .unfinished_since
@@ -260,19 +259,19 @@ impl Connection {
             .min()
     }
 
-    /// What has taken too long by now. Resting ends by itself.
+    /// The timeout that has expired at `now`. Also ends a pause that is over.
     pub(super) fn expire(&mut self, now: Instant, limits: &SocketLimits) -> Option<Timeout> {
         self.paused_until = self.paused_until.filter(|&until| until > now);
         let past = |since: Option<Instant>, span| since.is_some_and(|since| since + span <= now);
         if past(self.send_blocked_since, limits.send_timeout) {
-            // The kernel tells of room once most of its buffer is free: a slow reader may have made some.
+            // Epoll reports free space only once most of the send buffer is free; a slow reader may have freed some.
             self.send(now);
         }
         if past(self.send_blocked_since, limits.send_timeout) {
             return Some(Timeout::Reply);
         }
         if !self.interest.contains(EventFlags::IN) {
-            // The rest of the message may be there, and was not looked at.
+            // Reading is suspended: the rest of the message may have arrived already.
             self.unfinished_since = self.unfinished_since.map(|_| now);
         }
         past(self.unfinished_since, limits.message_timeout).then_some(Timeout::Message)

@@ -1,20 +1,20 @@
-//! What happened at the socket, for whoever keeps watch over it.
+//! Counters of the socket.
 
-/// What happened since the server began.
+/// Counters since the start of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Connections that were let in.
+    /// Accepted connections.
     pub accepted: u64,
-    /// Connections that were not, because their user had too many.
+    /// Connections refused because of the limits of their user or control group.
     pub rejected: u64,
-    /// How often nobody could be let in for want of descriptors or memory.
+    /// Failures of `accept` for lack of descriptors or memory.
     pub accept_failures: u64,
-    /// Messages that were answered, or wanted no answer.
+    /// Processed messages, including those without a reply.
     pub calls: u64,
-    /// Those of them that were refused because their user asked too much.
+    /// Messages refused because of the limits of their user or control group.
     pub exhausted: u64,
-    /// Connections that ended because of what they sent, or how long it took.
+    /// Connections closed because of an invalid or incomplete message.
     pub closed: u64,
-    /// Connections that were cut because they did not take their answers.
+    /// Connections aborted because the peer did not read its replies.
     pub aborted: u64,
 }

@@ -1,4 +1,4 @@
-//! What the kernel watches for us.
+//! An epoll instance.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,13 +8,12 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// Nothing is waited for.
+/// The empty set of events.
 pub(super) const NO_EVENTS: EventFlags = EventFlags::empty();
 
-/// Many sockets behind one descriptor, which is readable whenever one of them is what is waited for.
+/// Many sockets behind one descriptor, which is readable while one of them has a watched event.
 ///
-/// A socket of which nothing is waited for is not watched at all: the kernel would tell that it broke
-/// again and again.
+/// A socket without watched events is not registered: the kernel would report a hang-up again and again.
 #[derive(Debug)]
 pub(super) struct Epoll {
     epoll: OwnedFd,
@@ -26,10 +25,10 @@ impl Epoll {
         Ok(Self { epoll })
     }
 
-    /// Waits for `after` at the socket that has this number, instead of `before`.
+    /// Watches the socket with this number for `after` instead of `before`.
     ///
     /// # Errors
-    /// If the kernel has no room for it. Everything is as before then.
+    /// If the kernel lacks memory. Then nothing has changed.
     pub(super) fn change(
         &self,
         socket: &OwnedFd,
@@ -46,8 +45,7 @@ impl Epoll {
         }
     }
 
-    /// What there is now, at most so many sockets; the kernel tells of the others the next time. Never
-    /// waits.
+    /// The pending events of at most `most` sockets; the kernel reports the others at the next call. Never blocks.
     pub(super) fn poll(
         &self,
         most: usize,

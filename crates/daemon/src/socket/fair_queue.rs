@@ -1,9 +1,9 @@
-//! Whose turn it is.
+//! The round-robin queue of connections.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Connections that wait to be served: users take turns, and so do the connections of each user, so
-/// that nobody waits longer because somebody else has many.
+/// Connections that wait to be served, round-robin over users and over the connections of each user: the latency of a user
+/// does not depend on the number of another user's connections.
 ///
 /// Invariant: `users` has exactly the keys of `waiting`, each once; no queue of `waiting` is empty.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct FairQueue {
 }
 
 impl FairQueue {
-    /// The connection waits for its turn; it must not wait already.
+    /// Appends the connection, which must not be in the queue already.
     pub(super) fn push(&mut self, user: u32, connection: u64) {
         let queue = self.waiting.entry(user).or_default();
         if queue.is_empty() {
@@ -22,7 +22,7 @@ impl FairQueue {
         queue.push_back(connection);
     }
 
-    /// Whoever is next; `None` if nobody waits.
+    /// Removes the next connection; `None` if the queue is empty.
     pub(super) fn pop(&mut self) -> Option<u64> {
         let user = self.users.pop_front()?;
         let queue = self.waiting.get_mut(&user)?;
@@ -35,7 +35,7 @@ impl FairQueue {
         connection
     }
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.users.is_empty()
     }
@@ -47,7 +47,7 @@ mod tests {
     use shiftwork_model::RandomStream;
 
     #[test]
-    fn users_take_turns_and_so_do_their_connections() {
+    fn users_and_their_connections_are_served_round_robin() {
         let mut queue = FairQueue::default();
         for (user, connection) in [(7, 1), (7, 2), (7, 3), (8, 4), (9, 5), (8, 6)] {
             queue.push(user, connection);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_more_than_one_turn_of_each_other_user() {
+    fn first_connection_of_user_waits_for_at_most_one_of_each_other_user() {
         for seed in 1..=100 {
             let mut stream = RandomStream::new(seed, 2, 0);
             let mut queue = FairQueue::default();
@@ -79,9 +79,9 @@ mod tests {
                 let own_before = |id| waiting.iter().any(|&(u, other, _)| u == user && other < id);
                 assert!(
                     !own_before(served),
-                    "seed {seed}, step {step}: in their order"
+                    "seed {seed}, step {step}: FIFO order within a user"
                 );
-                // There are three others: the first of each user waits for at most one turn of each.
+                // There are three other users: the first connection of a user waits for at most one of each.
                 for user in 0..4 {
                     if let Some(first) = waiting.iter_mut().find(|entry| entry.0 == user) {
                         first.2 += 1;

@@ -1,4 +1,4 @@
-//! How often each control group asks.
+//! The rate limit of control groups.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use super::rate_limits::{SocketLimits, TokenBucket};
 use super::users::{ROOT, rate_exceeded};
 use crate::threads::cgroup_of;
 
-/// All whose group cannot be found are in this one.
+/// The group of all processes whose control group cannot be determined.
 const UNKNOWN: &str = "unknown";
 
-/// The control group of a process that connects, as it is now; `None`: nobody here can tell the process.
+/// The current control group of a process; `None`: a process in another PID namespace.
 pub(super) fn cgroup_of_peer(process: Option<u32>) -> String {
     let found = process.and_then(cgroup_of);
     found.unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-/// The tokens of all control groups. Nothing is kept of those that have them all.
+/// The token buckets of all control groups. Full buckets are not stored.
 #[derive(Debug, Default)]
 pub(super) struct Groups(BTreeMap<String, TokenBucket>);
 
 impl Groups {
-    /// Somebody of the group connects or calls. Root is not counted, and never locked out.
+    /// Counts a call or a new connection of the group. Those of root are neither counted nor refused.
     ///
     /// # Errors
-    /// If the group was too fast.
+    /// If the group exceeds its rate.
     pub(super) fn call(
         &mut self,
         group: &str,
@@ -39,8 +39,8 @@ impl Groups {
         }
         let mut bucket = self.0.get(group).copied().unwrap_or(TokenBucket::FULL);
         if !bucket.take(now, limits.cgroup_rate) {
-            let who = format!("control group {group}");
-            return Err(rate_exceeded(&who, limits.cgroup_rate));
+            let subject = format!("control group {group}");
+            return Err(rate_exceeded(&subject, limits.cgroup_rate));
         }
         match self.0.get_mut(group) {
             Some(kept) => *kept = bucket,
@@ -61,7 +61,7 @@ mod tests {
     use crate::socket::rate_limits::RateLimit;
 
     #[test]
-    fn whoever_is_in_a_group_shares_its_pace_and_root_does_not() {
+    fn rate_of_cgroup_is_shared_by_its_users_except_root() {
         let limits = SocketLimits {
             cgroup_rate: RateLimit {
                 interval: Span::from_ns(10),
@@ -78,7 +78,7 @@ mod tests {
         assert!(
             refused
                 .to_string()
-                .contains("control group /a makes more than 5 calls at once"),
+                .contains("control group /a exceeds the rate limit: a burst of 5 calls"),
             "{refused}"
         );
         assert_eq!(groups.call("/a", ROOT, at, &limits), Ok(()));
@@ -89,11 +89,11 @@ mod tests {
         assert_eq!(groups.0.len(), 2);
         let much_later = at + Span::from_us(1);
         assert_eq!(groups.call("/c", 6, much_later, &limits), Ok(()));
-        assert_eq!(groups.0.len(), 1, "who has all tokens is forgotten");
+        assert_eq!(groups.0.len(), 1, "full buckets are removed");
     }
 
     #[test]
-    fn a_process_has_a_group() {
+    fn process_has_cgroup() {
         assert!(cgroup_of_peer(Some(std::process::id())).starts_with('/'));
         assert_eq!(cgroup_of_peer(None), UNKNOWN);
         assert_eq!(cgroup_of_peer(Some(4_194_304)), UNKNOWN);

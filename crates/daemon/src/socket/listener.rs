@@ -1,4 +1,4 @@
-//! Where the agent listens: the file of the socket, whose it is, and what a dead agent left behind.
+//! The listening socket and its file: ownership, permissions, and replacement of the file of a dead daemon.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,20 +16,19 @@ use rustix::net::{
 
 use super::bind_error::{BindError, PATH_MAX};
 
-/// How many may wait to be let in; the kernel takes less than that if it is told to
-/// (`net.core.somaxconn`).
-const WAITING: i32 = 4_096;
+/// Maximum number of connections that wait to be accepted; the kernel limits it to `net.core.somaxconn`.
+const BACKLOG: i32 = 4_096;
 
-/// Who may connect.
+/// Permissions of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The permissions of the file: whoever may write to it may connect.
+    /// The mode of the file: to connect takes write permission.
     pub mode: u32,
-    /// The group of the file; `None` is that of this process.
+    /// The group of the file; `None`: that of this process.
     pub group: Option<u32>,
 }
 
-/// A socket that listens. When it is dropped, its file goes with it if it has made one.
+/// A listening socket. Dropping it removes its file if it created one.
 #[derive(Debug)]
 pub(super) struct Listener {
     socket: OwnedFd,
@@ -40,24 +39,24 @@ pub(super) struct Listener {
 #[derive(Debug)]
 struct Named {
     path: PathBuf,
-    /// Which file it was when it was made.
+    /// The inode of the file when it was created.
     inode: u64,
-    /// Locked as long as this agent lives, however it dies.
+    /// Locked until this process ends, in whatever way.
     _lock: File,
 }
 
 impl Listener {
-    /// Listens there, in place of a dead agent if there was one.
+    /// Listens at this path, and replaces the file of a dead daemon.
     ///
-    /// The file appears with its final permissions, and at once: it is made under another name.
+    /// The file appears atomically with its final permissions: it is created under a temporary name.
     pub(super) fn bind(path: &Path, access: Access) -> Result<Self, BindError> {
         if path.as_os_str().as_bytes().len() > PATH_MAX {
             return Err(BindError::PathTooLong { path: path.into() });
         }
         let lock = lock(path)?;
-        refuse_living(path)?;
+        check_not_listening(path)?;
         let temporary = with_suffix(path, TEMPORARY);
-        // Nobody else uses the name as long as the lock is held.
+        // The lock guards the temporary name too.
         let _ = fs::remove_file(&temporary);
         let made = listen_at(&temporary, access).and_then(|socket| {
             let inode = fs::metadata(&temporary)
@@ -78,7 +77,7 @@ impl Listener {
         Ok(Self { socket, file })
     }
 
-    /// The socket that systemd listens at for the agent, if it started it that way.
+    /// The listening socket from systemd, if the daemon was started by socket activation.
     pub(super) fn inherited() -> Result<Option<Self>, BindError> {
         let mut handed = listenfd::ListenFd::from_env();
         if handed.len() == 0 {
@@ -102,15 +101,15 @@ impl Listener {
         &self.socket
     }
 
-    /// Whoever is next, `None` if nobody waits.
+    /// Accepts the next connection, `None` if there is none.
     ///
     /// # Errors
-    /// If this process has no room for more.
+    /// If this process or the system lacks descriptors or memory.
     pub(super) fn accept(&self) -> io::Result<Option<OwnedFd>> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         match accept_with(&self.socket, flags) {
             Ok(socket) => Ok(Some(socket)),
-            // Somebody came and went: whoever is behind them is told by the kernel again.
+            // An aborted connection; epoll reports the next one again.
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -120,14 +119,14 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let Some(file) = &self.file else { return };
-        // Whoever replaced the file may keep it.
+        // A file of another process at this path stays.
         if fs::symlink_metadata(&file.path).is_ok_and(|now| now.ino() == file.inode) {
             let _ = fs::remove_file(&file.path);
         }
     }
 }
 
-/// What the file of a socket is called until it may be seen; see [`PATH_MAX`].
+/// Suffix of the temporary name of the file; see [`PATH_MAX`].
 const TEMPORARY: &str = ".new";
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -136,8 +135,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Makes sure that no other agent listens there, nor begins to. The file of the lock stays: whoever
-/// removed it might let two in.
+/// Excludes other daemons from this path. The lock file is never removed: otherwise two daemons could each lock a file of
+/// that name.
 fn lock(path: &Path) -> Result<File, BindError> {
     let lock_path = with_suffix(path, ".lock");
     let lock = File::create(&lock_path).map_err(system("make", &lock_path))?;
@@ -148,8 +147,8 @@ fn lock(path: &Path) -> Result<File, BindError> {
     }
 }
 
-/// Whoever listens without our lock, as systemd may on an agent's behalf, keeps the socket.
-fn refuse_living(path: &Path) -> Result<(), BindError> {
+/// Fails if a process listens there without the lock, as systemd does for socket activation.
+fn check_not_listening(path: &Path) -> Result<(), BindError> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -161,7 +160,7 @@ fn refuse_living(path: &Path) -> Result<(), BindError> {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Ok(_) => Err(BindError::InUse { path: path.into() }),
-        Err(error) => Err(system("find out who listens at", path)(error)),
+        Err(error) => Err(system("connect to", path)(error)),
     }
 }
 
@@ -179,8 +178,8 @@ fn listen_at(path: &Path, access: Access) -> Result<OwnedFd, BindError> {
     }
     fs::set_permissions(path, fs::Permissions::from_mode(access.mode))
         .map_err(system("change the permissions of", path))?;
-    // Only now can anybody connect, by whichever name.
-    listen(&socket, WAITING).map_err(|error| system("listen at", path)(error.into()))?;
+    // No peer can connect before, under either name.
+    listen(&socket, BACKLOG).map_err(|error| system("listen at", path)(error.into()))?;
     Ok(socket)
 }
 

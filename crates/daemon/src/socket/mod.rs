@@ -1,11 +1,11 @@
-//! The socket of the agent: a varlink service that one thread serves beside its other work.
+//! The socket of the daemon: a varlink service that one thread serves beside its other work.
 //!
-//! It owns bytes, connections and whose turn it is; it never waits, reads no clock, and keeps in bounds
-//! what anybody may take of it. What a call means is up to a [`Service`].
+//! It owns bytes, connections and the order in which they are served. It never blocks, reads no clock, and bounds the
+//! resources that each user takes. A [`Service`] carries out the calls.
 //!
-//! Start reading at [`Server`]. The way of a call: `listener.rs` lets somebody in, `connection.rs` reads
-//! bytes, `turns.rs` says who is next, `users.rs` and `groups.rs` whether they may, and
-//! `shiftwork_client::react` what the bytes ask.
+//! Start reading at [`Server`]. The path of a call: `listener.rs` accepts the connection, `connection.rs` reads bytes,
+//! `fair_queue.rs` selects the next connection, `users.rs` and `groups.rs` check its rate, and `shiftwork_client::react`
+//! decodes the message.
 
 mod bind_error;
 mod connection;

@@ -1,4 +1,4 @@
-//! Who makes a call, and what answers it.
+//! The peer of a connection, and the service that answers its calls.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,30 +6,30 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use shiftwork_client::{Answer, Call, Error};
 use shiftwork_live::{PeerCredentials, peer_process};
 
-/// What answers calls.
+/// Answers calls.
 pub trait Service {
-    /// Does what the peer asks, or says why not. Must not wait for anything.
+    /// Carries out the call of the peer. Must not block.
     ///
     /// # Errors
-    /// Whatever the interface has for what is wrong.
+    /// Any error of the interface.
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error>;
 }
 
-/// Who makes a call: the process that connected, as it was when it did. It may have given its
-/// connection to another one, or have ended; whoever acts on its behalf asks for [`Self::descriptor`].
+/// The process that connected, with its credentials at that time. It may have passed its connection to another process, or
+/// have ended; code that acts on its behalf uses [`Self::descriptor`].
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
-    /// The process; `None` if it lives in another PID namespace, where nobody here can tell it.
+    /// Process ID; `None` if it is in another PID namespace and has no ID here.
     pub process: Option<u32>,
-    /// Its effective user.
+    /// Effective user ID.
     pub user: u32,
-    /// Its effective group.
+    /// Effective group ID.
     pub group: u32,
     socket: Option<BorrowedFd<'a>>,
 }
 
 impl<'a> Peer<'a> {
-    /// Who connected to this socket; without one, there is nobody to have a descriptor of.
+    /// The peer with these credentials; without its socket [`Self::descriptor`] fails.
     pub const fn new(credentials: PeerCredentials, socket: Option<BorrowedFd<'a>>) -> Self {
         Self {
             process: credentials.process,
@@ -39,12 +39,11 @@ impl<'a> Peer<'a> {
         }
     }
 
-    /// A descriptor that stands for the process even once another one has its number. It can be read
-    /// (as poll(2) has it) once the process has ended: then what `/proc` says of the number is of no
-    /// use, so look there first and here afterwards.
+    /// A pidfd of the process, valid even if its ID is reused. It is readable (poll(2)) once the process has ended, and then
+    /// `/proc` may describe another process: read `/proc` first and poll the pidfd afterwards.
     ///
     /// # Errors
-    /// If the process is gone and forgotten, or the kernel is older than 6.5.
+    /// If the process has ended and was reaped, or the kernel is older than 6.5.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         peer_process(self.socket.ok_or(io::ErrorKind::NotConnected)?)
     }

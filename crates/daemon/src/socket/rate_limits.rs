@@ -1,61 +1,61 @@
-//! What anybody may take of the agent, and the two rules by which that is kept: shares and paces.
+//! Limits of the resources that callers take, and the two rules that enforce them: shares and rates.
 
 use shiftwork_model::{Instant, Span};
 
-/// How much there is of everything that connections take.
+/// Limits of the socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketLimits {
-    /// The longest message to the agent in bytes, without its NUL.
+    /// Maximum length of a message to the daemon in bytes, without its NUL.
     pub message: usize,
-    /// Connections of all users.
+    /// Maximum number of connections of all users.
     pub connections: usize,
-    /// How many of them are root's alone, so that whoever keeps the machine is always heard.
+    /// How many of them are reserved for root, so that an administrator can always connect.
     pub root_connections: usize,
-    /// Answers of all users that wait to be read, in bytes.
+    /// Maximum size of unread replies of all users, in bytes.
     pub unread: usize,
-    /// How many calls and new connections a user may make.
+    /// Rate limit of calls and new connections of a user.
     pub user_rate: RateLimit,
-    /// How many those of a control group may make together, root's aside.
+    /// Rate limit of calls and new connections of a control group, without those of root.
     pub cgroup_rate: RateLimit,
-    /// How long a message may take from its first byte to its last.
+    /// Maximum time from the first byte of a message to its last.
     pub message_timeout: Span,
-    /// How long an answer may wait without a byte of it being read.
+    /// Maximum time in which no byte of a reply is read.
     pub send_timeout: Span,
-    /// How long a connection is not listened to after it asked more than its user may.
+    /// Pause of a connection after a call beyond the limits of its user or control group.
     pub backoff: Span,
-    /// How long nobody is let in once this process has no descriptors or memory left.
+    /// Pause in accepting connections after this process ran out of descriptors or memory.
     pub accept_backoff: Span,
-    /// How many calls are answered in one turn, how many are let in, and how many are looked at: in
-    /// between, the agent keeps its accounts.
+    /// Maximum numbers of calls answered, of connections accepted, and of events and timers handled per
+    /// [`Server::serve`](super::Server::serve); the daemon processes scheduling events in between.
     pub batch: usize,
 }
 
-/// Calls and new connections of a user in a second, unless the configuration says something else.
+/// Default rate of calls and new connections of a user.
 pub const USER_CALLS_PER_SECOND: u32 = 1_000;
-/// Those of a control group.
+/// Default rate of calls and new connections of a control group.
 pub const CGROUP_CALLS_PER_SECOND: u32 = 500;
 
 impl Default for SocketLimits {
     fn default() -> Self {
         Self {
-            // A call is some hundred bytes.
+            // A typical call has some hundred bytes.
             message: 64 << 10,
-            // A thousand programs of one user, see `has_room`, and as many descriptors as systemd gives
-            // to services unless told otherwise are 524,288.
+            // For a thousand programs of one user, see `has_room`. The default limit of descriptors of a systemd service is
+            // 524,288.
             connections: 2_400,
             root_connections: 200,
-            // A record is some megabytes long.
+            // A recording has some megabytes.
             unread: 64 << 20,
-            // A machine that starts admits some thousand threads at once; later it is people and
-            // monitors that ask. A call takes some 20 µs.
+            // At boot some thousand threads are admitted in a burst; later the callers are monitors and interactive users.
+            // A call takes some 20 µs.
             user_rate: RateLimit::per_second(USER_CALLS_PER_SECOND),
-            // Half: no service of a user makes another one unheard.
+            // Half of it: one service of a user cannot use up the rate of another.
             cgroup_rate: RateLimit::per_second(CGROUP_CALLS_PER_SECOND),
-            // Programs write a message at once; people who type them are slower than any bound.
+            // Programs write a message at once.
             message_timeout: Span::from_s(10),
-            // A reader that was stopped by its terminal may go on; its memory is missed by others.
+            // Long enough for a reader that is stopped in its terminal, short enough to free its memory for others.
             send_timeout: Span::from_s(30),
-            // Whoever does not heed the answer gets ten more each second and connection.
+            // A caller that ignores the error gets at most ten more per second and connection.
             backoff: Span::from_ms(100),
             accept_backoff: Span::from_ms(100),
             // Some 20 µs each.
@@ -64,29 +64,29 @@ impl Default for SocketLimits {
     }
 }
 
-/// Whether a user who holds `own` of what all together hold `taken` of may have one more, if there are
-/// `all`: as long as that is no more than what is left over for others.
+/// Whether a user that holds `own` of `all` units, of which all users together hold `taken`, may have one more: if `own` is
+/// less than the number of free units.
 ///
-/// One user alone gets half, the next half of the rest, and so on: however much some of them take, there
-/// is some left for whoever comes later, and nobody's share depends on how many users there might be.
+/// A first user gets half of all, the next one half of the rest, and so on. However much some users take, some units are
+/// left for later users, and no share depends on the number of potential users.
 ///
 /// # Examples
-/// Of 8, one user gets 4, then another one gets 2, and the next two get 1 each.
+/// Of 8 units the first user gets 4, the second 2, and the next two 1 each.
 pub const fn has_room(own: usize, taken: usize, all: usize) -> bool {
     own < all.saturating_sub(taken)
 }
 
-/// How often something may happen.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The mean time from one to the next.
+    /// Time in which one token is added.
     pub interval: Span,
-    /// How many there may be at once after a pause; at least one.
+    /// Capacity of the token bucket; at least one.
     pub burst: u64,
 }
 
 impl RateLimit {
-    /// So many in a second, at least one, and at once what there may be in four.
+    /// This many per second, at least one, with a burst of four seconds.
     pub fn per_second(calls: u32) -> Self {
         const SECOND_NS: u64 = 1_000_000_000;
         let calls = u64::from(calls.max(1));
@@ -97,7 +97,7 @@ impl RateLimit {
     }
 }
 
-/// Tokens of one user: there are `burst` at first, each is back an `interval` after the one before it.
+/// A token bucket: full at first, refilled by one token per `interval` up to `burst`.
 ///
 /// # Source
 /// The generic cell rate algorithm (ITU-T I.371, virtual scheduling), which is a token bucket that needs
@@ -108,12 +108,12 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// All tokens are there.
+    /// A full bucket.
     pub const FULL: Self = Self {
         full_at: Instant::ZERO,
     };
 
-    /// Takes a token; whether there was one.
+    /// Takes a token; `false` if the bucket is empty.
     pub fn take(&mut self, now: Instant, rate: RateLimit) -> bool {
         let others = rate.interval.as_ns().saturating_mul(rate.burst.max(1) - 1);
         if self.full_at.late_since(now) > Span::from_ns(others) {
@@ -123,7 +123,7 @@ impl TokenBucket {
         true
     }
 
-    /// Whether all tokens are there.
+    /// Whether the bucket is full.
     pub fn is_full(self, now: Instant) -> bool {
         self.full_at <= now
     }
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use shiftwork_model::RandomStream;
 
-    /// The definition: a level that rises evenly up to the burst. Kept in parts of a token, of which a
-    /// token has as many as an interval has nanoseconds.
+    /// The definition: a level that rises linearly up to the burst, in parts of a token. A token has as many parts as the
+    /// interval has nanoseconds.
     struct Level {
         parts: u64,
         at: u64,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_a_level_that_rises_up_to_the_burst() {
+    fn bucket_agrees_with_definition() {
         for seed in 1..=300 {
             let mut stream = RandomStream::new(seed, 1, 0);
             let rate = RateLimit {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_is_so_many_in_a_second() {
+    fn bucket_grants_rate_after_burst() {
         for calls in [1, 3, 500, 1_000] {
             let rate = RateLimit::per_second(calls);
             let mut bucket = TokenBucket::FULL;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn times_beyond_all_bounds_do_no_harm() {
+    fn bucket_does_not_overflow_at_extreme_times() {
         let rate = RateLimit {
             interval: Span::from_ns(u64::MAX),
             burst: u64::MAX,
@@ -208,10 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_later_finds_room() {
+    fn later_users_get_a_share() {
         for all in 1..200_usize {
             let (mut taken, mut users, mut first) = (0, 0, None);
-            // One user after the other takes all that they get.
+            // One user after the other takes as much as allowed.
             loop {
                 let mut own = 0;
                 while has_room(own, taken, all) {
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(taken, all, "nothing is left unused");
             assert!(
                 users as u32 > all.ilog2(),
-                "{users} users had room in {all}"
+                "{users} users got a share of {all}"
             );
         }
         assert!(!has_room(0, 9, 8));

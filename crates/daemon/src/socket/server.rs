@@ -1,4 +1,4 @@
-//! The server: a listener, its connections, and one turn after another.
+//! The server: a listener, its connections, and the loop that serves them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,36 +22,36 @@ use super::peer::Service;
 use super::rate_limits::{RateLimit, SocketLimits};
 use super::users::Users;
 
-/// What the kernel says when it speaks of the listener; connections count from 1.
+/// The number of the listener in epoll; connections count from 1.
 const LISTENER: u64 = 0;
 
-/// Serves the socket of the agent, never waiting for anything: whoever owns it waits for its descriptor
-/// ([`AsFd`]) to be readable, or for [`Self::wake_at`], and then calls [`Self::serve`].
+/// Serves the socket of the daemon without blocking: its owner waits until its descriptor ([`AsFd`]) is readable or until
+/// [`Self::wake_at`], and then calls [`Self::serve`].
 ///
-/// Each connection is in at most one queue of `turns` (`queued`), has one entry of `timers` (`due`), and
-/// is watched by the kernel for what it wants (`watched`); `update` makes that so.
+/// Invariant, restored by `update` after each change of a connection: it is in the queue at most once (`queued`), has at
+/// most one entry in `timers` (`timer`), and epoll watches the events that it wants (`interest`).
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
     epoll: Epoll,
     limits: SocketLimits,
     connections: BTreeMap<u64, Connection>,
-    /// The number of the last that was let in.
+    /// The number of the last accepted connection.
     last: u64,
     users: Users,
     groups: Groups,
     queue: FairQueue,
     timers: BTreeSet<(Instant, u64)>,
-    /// When the listener is watched again, while it is not.
+    /// While the listener is not watched: when to watch it again.
     accept_resumes_at: Option<Instant>,
     counters: Counters,
 }
 
 impl Server {
-    /// Listens at this path, in place of a dead agent if there was one.
+    /// Listens at this path, and replaces the file of a dead daemon.
     ///
     /// # Errors
-    /// If an agent listens there already, or the system does not let us.
+    /// If another daemon listens there, or a system call fails.
     pub fn bind(path: &Path, access: Access, limits: SocketLimits) -> Result<Self, BindError> {
         Self::new(Listener::bind(path, access)?, limits).map_err(|error| BindError::System {
             what: "watch",
@@ -60,10 +60,10 @@ impl Server {
         })
     }
 
-    /// Goes on where systemd listens for the agent (socket activation); `None` if it does not.
+    /// Takes over the listening socket from systemd (socket activation); `None` if there is none.
     ///
     /// # Errors
-    /// If what systemd handed over is no such socket.
+    /// If systemd passed anything else.
     pub fn inherited(limits: SocketLimits) -> Result<Option<Self>, BindError> {
         let Some(listener) = Listener::inherited()? else {
             return Ok(None);
@@ -91,24 +91,24 @@ impl Server {
         })
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How many calls each user, and each control group, may make from now on.
+    /// Replaces the rate limits of users and control groups.
     pub const fn set_rates(&mut self, user_rate: RateLimit, cgroup_rate: RateLimit) {
         self.limits.user_rate = user_rate;
         self.limits.cgroup_rate = cgroup_rate;
     }
 
-    /// How many connections there are.
+    /// Number of open connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// When to call [`Self::serve`] even if the descriptor is not readable: [`Instant::ZERO`] is at once,
-    /// [`Instant::NEVER`] not at all.
+    /// When to call [`Self::serve`] even if the descriptor is not readable: [`Instant::ZERO`] is immediately,
+    /// [`Instant::NEVER`] never.
     pub fn wake_at(&self) -> Instant {
         if !self.queue.is_empty() {
             return Instant::ZERO;
@@ -121,15 +121,13 @@ impl Server {
             .unwrap_or(Instant::NEVER)
     }
 
-    /// Does what there is to do, a bounded part of it if it is much, and never waits. `now` must not go
-    /// backwards.
+    /// Handles pending work, at most a bounded part of it, and never blocks. `now` must be monotonic.
     ///
     /// # Errors
-    /// If the kernel does not tell what there is to do. That ends no connection; it may work the next
-    /// time.
+    /// If epoll fails. No connection is closed, and the next call may succeed.
     ///
     /// # Cost
-    /// At most `limits.batch` calls, as many pieces of messages, and as many connections let in.
+    /// At most `limits.batch` calls, as many reads and writes, and as many accepted connections.
     pub fn serve(&mut self, now: Instant, service: &mut dyn Service) -> io::Result<()> {
         self.resume_accepting(now);
         self.expire(now);
@@ -148,13 +146,13 @@ impl Server {
         Ok(())
     }
 
-    /// Lets in who waits.
+    /// Accepts waiting connections.
     fn accept_pending(&mut self, now: Instant) {
         for _ in 0..self.limits.batch {
             match self.listener.accept() {
                 Ok(Some(socket)) => self.add_connection(socket, now),
                 Ok(None) => return,
-                // The listener stays readable: whoever went on watching it would do nothing else.
+                // The listener stays readable: if it were still watched the main loop would spin.
                 Err(_) => {
                     let socket = self.listener.socket();
                     if self
@@ -171,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Watches the listener again once that may help.
+    /// Watches the listener again after a pause.
     fn resume_accepting(&mut self, now: Instant) {
         if self.accept_resumes_at.is_none_or(|at| at > now) {
             return;
@@ -189,7 +187,7 @@ impl Server {
         };
         let group = cgroup_of_peer(credentials.process);
         let user = credentials.user;
-        // The group comes first: what it is refused takes nothing from its user's other groups.
+        // The group is checked first: calls that it is refused do not count for the user's other groups.
         let permitted = self.groups.call(&group, user, now, &self.limits);
         let entered = permitted.and_then(|()| self.users.connect(user, now, &self.limits));
         if let Err(error) = entered {
@@ -237,8 +235,8 @@ impl Server {
                     connection.pause(now + self.limits.backoff);
                 }
                 let peer = connection.peer();
-                let mut agent = |call| service.call(&peer, call);
-                Some(react(&message, permitted.err(), &mut agent))
+                let mut handler = |call| service.call(&peer, call);
+                Some(react(&message, permitted.err(), &mut handler))
             }
             Err(TooLong { longest }) => Some(Reaction::to_no_call(format!(
                 "is longer than {longest} bytes"
@@ -251,7 +249,7 @@ impl Server {
         self.update(number, now);
     }
 
-    /// Ends what has taken too long, and wakes up who has rested.
+    /// Handles expired timers: timeouts, and pauses that are over.
     fn expire(&mut self, now: Instant) {
         for _ in 0..self.limits.batch {
             let Some(&(at, number)) = self.timers.first().filter(|&&(at, _)| at <= now) else {
@@ -278,7 +276,7 @@ impl Server {
         }
     }
 
-    /// Makes so what is kept about a connection, after it changed.
+    /// Restores the invariant after a change of the connection.
     fn update(&mut self, number: u64, now: Instant) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
@@ -294,7 +292,7 @@ impl Server {
             .change(connection.socket(), number, before, wants)
         {
             Ok(()) => connection.set_interest(wants, now),
-            // Nobody would ever hear of it again.
+            // Without epoll the connection would never be served again.
             Err(_) => connection.abort(),
         }
         if connection.is_ready(now) && !connection.queued {
@@ -320,18 +318,18 @@ impl Server {
         if let Some(at) = connection.timer {
             self.timers.remove(&(at, number));
         }
-        // The kernel forgets to watch what is closed; `turns` finds nobody by this number.
+        // Closing the descriptor removes it from epoll; a number left in the queue matches no connection.
     }
 }
 
-/// What wakes up whoever waits for something to do, besides [`Server::wake_at`].
+/// Readable when there is work, besides [`Server::wake_at`].
 impl AsFd for Server {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 }
 
-/// Says why to somebody who is not let in, if they take it at once.
+/// Sends the error to a refused connection, if its buffer has space.
 fn reject(socket: &OwnedFd, error: &Error) {
     let _ = send(
         socket,

@@ -1,4 +1,4 @@
-//! What each user has of the agent now.
+//! Connections, unread replies and call rates of users.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use shiftwork_model::Instant;
 
 use super::rate_limits::{RateLimit, SocketLimits, TokenBucket, has_room};
 
-/// Root, who is never locked out by others.
+/// The user ID of root, for which connections are reserved.
 pub(super) const ROOT: u32 = 0;
 
-/// What one user has.
+/// The state of one user.
 #[derive(Debug)]
 struct UserState {
     connections: usize,
@@ -18,10 +18,9 @@ struct UserState {
     bucket: TokenBucket,
 }
 
-/// What all users have. Users who have nothing, and whose tokens are all there, are forgotten.
+/// The state of all users. A user without connections and with a full token bucket is removed.
 ///
-/// Invariant: `connections` and `unread` are sums over the accounts; `connections_of_others` without
-/// root's.
+/// Invariant: `connections` and `unread` are sums over the users; `connections_of_others` is the sum without root's.
 #[derive(Debug, Default)]
 pub(super) struct Users {
     users: BTreeMap<u32, UserState>,
@@ -31,10 +30,10 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// The user gets one more connection.
+    /// Adds a connection of the user.
     ///
     /// # Errors
-    /// If the user has too many, or was too fast.
+    /// If the user has too many connections or exceeds the rate.
     pub(super) fn connect(
         &mut self,
         user: u32,
@@ -54,7 +53,7 @@ impl Users {
         };
         if !room {
             return Err(exhausted(format!(
-                "user {user} has {own} connections of {all}, and as many are to be left for others; \
+                "user {user} has {own} of {all} connections, and at least as many must remain for other users; \
                  close some"
             )));
         }
@@ -67,7 +66,7 @@ impl Users {
         Ok(())
     }
 
-    /// A connection of the user, with so many bytes unread, is no more.
+    /// Removes a connection of the user, with this number of unread bytes.
     pub(super) fn disconnect(&mut self, user: u32, unread: usize) {
         self.unread_changed(user, unread, 0);
         self.state_of(user).connections -= 1;
@@ -75,10 +74,10 @@ impl Users {
         self.connections_of_others -= usize::from(user != ROOT);
     }
 
-    /// The user makes a call.
+    /// Counts a call of the user.
     ///
     /// # Errors
-    /// If the user was too fast, or does not read the answers to other calls.
+    /// If the user exceeds the rate, or has too many unread replies.
     pub(super) fn call(
         &mut self,
         user: u32,
@@ -93,14 +92,14 @@ impl Users {
         let own = state.unread;
         if !has_room(own, unread, limits.unread) {
             return Err(exhausted(format!(
-                "answers to user {user} of {own} bytes are unread, of {} for all; read them",
+                "user {user} has {own} bytes of unread replies, of {} for all users; read them",
                 limits.unread
             )));
         }
         Ok(())
     }
 
-    /// The bytes that wait to be read at one connection of the user have become more, or fewer.
+    /// Updates the number of unread bytes of one connection of the user.
     pub(super) fn unread_changed(&mut self, user: u32, before: usize, after: usize) {
         let state = self.state_of(user);
         state.unread = state.unread + after - before;
@@ -115,20 +114,20 @@ impl Users {
         })
     }
 
-    /// Keeps those only who have something; others come back as if they were new. As many can be without
-    /// anything as come and go within the time that a bucket takes to fill.
+    /// Removes users without connections whose buckets are full: they are equivalent to new ones. The number of others without
+    /// connections is bounded by the connections made within the time that fills a bucket.
     fn remove_idle(&mut self, now: Instant) {
         self.users
             .retain(|_, state| state.connections > 0 || !state.bucket.is_full(now));
     }
 }
 
-/// Why somebody has to wait: a user, or a control group.
-pub(super) fn rate_exceeded(who: &str, rate: RateLimit) -> Error {
+/// The error of a user or control group that exceeds its rate.
+pub(super) fn rate_exceeded(subject: &str, rate: RateLimit) -> Error {
     exhausted(format!(
-        "{who} makes more than {} calls at once, then one each {} µs; make fewer",
+        "{subject} exceeds the rate limit: a burst of {} calls, then one each {} µs; make fewer",
         rate.burst,
-        // Truncated for people only.
+        // Truncated, for output only.
         rate.interval.as_ns() / 1_000
     ))
 }
@@ -155,14 +154,14 @@ mod tests {
         }
     }
 
-    /// How many connections the user gets.
+    /// Number of connections that the user gets.
     fn connect_all(users: &mut Users, user: u32) -> usize {
         let connect = || users.connect(user, Instant::ZERO, &limits()).ok();
         std::iter::from_fn(connect).count()
     }
 
     #[test]
-    fn no_user_locks_out_another_one() {
+    fn users_share_connections_and_root_keeps_its_own() {
         let mut users = Users::default();
         assert_eq!(
             [7, 8, 9, 10].map(|user| connect_all(&mut users, user)),
@@ -171,39 +170,40 @@ mod tests {
         assert_eq!(
             connect_all(&mut users, 11),
             0,
-            "all that are not root's are taken"
+            "all that are not reserved for root are taken"
         );
         assert_eq!(connect_all(&mut users, ROOT), 2);
         users.disconnect(7, 0);
         assert_eq!(
             connect_all(&mut users, 7),
             0,
-            "of many users, none keeps more than is left"
+            "a user may not have more than remain free"
         );
         assert_eq!(connect_all(&mut users, 11), 1);
         users.disconnect(ROOT, 0);
         assert_eq!(
             connect_all(&mut users, 12),
             0,
-            "what is root's stays root's"
+            "the connections of root stay reserved"
         );
     }
 
     #[test]
-    fn root_may_have_all() {
+    fn root_may_take_all_connections() {
         let mut users = Users::default();
         assert_eq!(connect_all(&mut users, ROOT), 10);
         assert_eq!(connect_all(&mut users, 7), 0);
     }
 
     #[test]
-    fn calls_and_connections_are_paced_together() {
+    fn rate_counts_calls_and_connections_together() {
         let (mut users, limits) = (Users::default(), limits());
         users.connect(7, Instant::ZERO, &limits).unwrap();
         for call in 1..12 {
             assert_eq!(users.call(7, Instant::ZERO, &limits), Ok(()), "call {call}");
         }
-        let text = "user 7 makes more than 12 calls at once, then one each 0 µs; make fewer";
+        let text =
+            "user 7 exceeds the rate limit: a burst of 12 calls, then one each 0 µs; make fewer";
         assert_eq!(
             users.call(7, Instant::ZERO, &limits),
             Err(exhausted(text.into()))
@@ -211,14 +211,14 @@ mod tests {
         assert!(users.connect(7, Instant::from_ns(9), &limits).is_err());
         assert!(
             users.connect(8, Instant::from_ns(9), &limits).is_ok(),
-            "others are not meant"
+            "the rate of another user is its own"
         );
         assert!(users.connect(7, Instant::from_ns(10), &limits).is_ok());
         assert!(users.call(7, Instant::from_ns(10), &limits).is_err());
     }
 
     #[test]
-    fn going_and_coming_back_brings_no_tokens() {
+    fn reconnecting_does_not_refill_bucket() {
         let (mut users, limits) = (Users::default(), limits());
         let mut entered = 0;
         for round in 0..100 {
@@ -232,11 +232,11 @@ mod tests {
         }
         assert_eq!(entered, 12);
         users.connect(8, Instant::from_ns(200), &limits).unwrap();
-        assert_eq!(users.users.len(), 1, "whoever has nothing is forgotten");
+        assert_eq!(users.users.len(), 1, "an idle user is removed");
     }
 
     #[test]
-    fn unread_answers_are_shared_as_connections_are() {
+    fn unread_replies_are_shared_among_users() {
         let (mut users, limits) = (Users::default(), limits());
         for user in [7, 8] {
             users.connect(user, Instant::ZERO, &limits).unwrap();
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(
             users.call(7, Instant::ZERO, &limits),
             Err(exhausted(
-                "answers to user 7 of 50 bytes are unread, of 100 for all; read them".into()
+                "user 7 has 50 bytes of unread replies, of 100 for all users; read them".into()
             ))
         );
         assert_eq!(users.call(8, Instant::ZERO, &limits), Ok(()));

@@ -1,4 +1,4 @@
-//! Calls and answers.
+//! Calls and replies.
 
 use std::net::Shutdown;
 
@@ -8,7 +8,7 @@ use shiftwork_daemon::socket::SocketLimits;
 use crate::test_server::{TestServer, message};
 
 #[test]
-fn calls_are_answered_in_their_order() {
+fn calls_are_answered_in_order() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     for thread in 0..100 {
@@ -29,7 +29,7 @@ fn calls_are_answered_in_their_order() {
 }
 
 #[test]
-fn messages_may_come_byte_by_byte() {
+fn message_sent_byte_by_byte_is_answered() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     let bytes = [
@@ -53,7 +53,7 @@ fn messages_may_come_byte_by_byte() {
 }
 
 #[test]
-fn whoever_has_said_all_gets_all_answers() {
+fn half_closed_connection_gets_all_replies() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     for _ in 0..3 {
@@ -61,18 +61,18 @@ fn whoever_has_said_all_gets_all_answers() {
     }
     peer.send(b"{\"method\":");
     peer.stream.shutdown(Shutdown::Write).unwrap();
-    let mut heard = 0;
+    let mut replies = 0;
     while !peer.is_closed() {
         test.serve();
-        heard += peer.replies().len();
+        replies += peer.replies().len();
     }
-    assert_eq!(heard, 3, "and what is unfinished is forgotten");
+    assert_eq!(replies, 3, "the incomplete message is dropped");
     assert_eq!(test.server.connections(), 0);
     assert!(!test.has_work());
 }
 
 #[test]
-fn what_was_asked_before_somebody_left_is_done() {
+fn calls_sent_before_close_are_carried_out() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     for task in 0..50 {
@@ -91,7 +91,7 @@ fn what_was_asked_before_somebody_left_is_done() {
 }
 
 #[test]
-fn whoever_leaves_in_the_middle_is_forgotten() {
+fn connection_closed_in_the_middle_is_removed() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut in_a_message = test.connect();
     in_a_message.send(b"{\"method\":\"org.shift");
@@ -110,7 +110,7 @@ fn whoever_leaves_in_the_middle_is_forgotten() {
 }
 
 #[test]
-fn one_turn_is_bounded() {
+fn work_per_serve_is_bounded() {
     let limits = SocketLimits {
         batch: 3,
         ..SocketLimits::default()

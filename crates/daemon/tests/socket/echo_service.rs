@@ -1,14 +1,14 @@
-//! A service that answers everything.
+//! A service that answers all calls.
 
 use shiftwork_client::{
     Admitted, Answer, Call, Changed, Dismissed, Error, Explained, GotRecord, Observing,
 };
 use shiftwork_daemon::socket::{Peer, Service};
 
-/// Answers everything: records are as many bytes as seconds are asked for.
+/// Answers all calls; a recording has as many bytes as seconds are requested.
 #[derive(Default)]
 pub struct EchoService {
-    /// The tasks that were dismissed, in order.
+    /// Dismissed tasks, in order.
     pub dismissed: Vec<u32>,
 }
 

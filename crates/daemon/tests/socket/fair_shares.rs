@@ -1,4 +1,4 @@
-//! What one user may take of the agent.
+//! Limits of a user's and a control group's use of the daemon.
 
 use std::os::unix::net::UnixStream;
 
@@ -10,11 +10,11 @@ use shiftwork_model::Span;
 
 use crate::test_server::{TestClient, TestServer};
 
-/// A connection that another user makes. Only root can do that.
+/// A connection made as another user, which takes root.
 fn connect_as(test: &TestServer, user: u32) -> TestClient {
     let path = test.path();
     let stream = std::thread::spawn(move || {
-        // A thread has a user of its own, as far as the kernel is concerned.
+        // In the kernel each thread has its own credentials.
         let user = Uid::from_raw(user);
         set_thread_res_uid(user, user, user).unwrap();
         UnixStream::connect(path).unwrap()
@@ -25,7 +25,7 @@ fn connect_as(test: &TestServer, user: u32) -> TestClient {
 }
 
 #[test]
-fn whoever_asks_too_much_is_told_so_and_rests() {
+fn connection_beyond_rate_is_paused() {
     let limits = SocketLimits {
         user_rate: RateLimit {
             interval: Span::from_ms(1),
@@ -40,7 +40,7 @@ fn whoever_asks_too_much_is_told_so_and_rests() {
     }
     test.serve();
     let replies = peer.replies();
-    assert_eq!(replies.len(), 5, "to connect counts, too");
+    assert_eq!(replies.len(), 5, "connecting counts too");
     assert!(
         replies[..4]
             .iter()
@@ -52,7 +52,7 @@ fn whoever_asks_too_much_is_told_so_and_rests() {
             "error": "org.shiftwork.Agent.Exhausted",
             "parameters": {
                 "limit": format!(
-                    "user {} makes more than 5 calls at once, then one each 1000 µs; make fewer",
+                    "user {} exceeds the rate limit: a burst of 5 calls, then one each 1000 µs; make fewer",
                     geteuid().as_raw()
                 ),
             },
@@ -68,7 +68,7 @@ fn whoever_asks_too_much_is_told_so_and_rests() {
     assert_eq!(
         test.server.wake_at(),
         test.now + Span::from_ms(100),
-        "it is not looked at before"
+        "the pause ends first"
     );
     test.advance(Span::from_ms(100));
     test.advance(Span::from_ms(100));
@@ -76,7 +76,7 @@ fn whoever_asks_too_much_is_told_so_and_rests() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_told_so() {
+fn connection_beyond_limit_is_refused_with_error() {
     let limits = SocketLimits {
         connections: 6,
         root_connections: 0,
@@ -99,13 +99,13 @@ fn connections_beyond_the_limit_are_told_so() {
     let mut peer = test.connect();
     peer.call("Observe", json!({}));
     test.serve();
-    assert_eq!(peer.replies().len(), 1, "there is room again");
+    assert_eq!(peer.replies().len(), 1, "connections are free again");
 }
 
 #[test]
-fn users_leave_room_for_others() {
+fn users_share_connections_and_are_served_round_robin() {
     if !geteuid().is_root() {
-        // The rule itself is tested where it is.
+        // The rule itself has unit tests.
         return;
     }
     let limits = SocketLimits {
@@ -131,7 +131,7 @@ fn users_leave_room_for_others() {
         test.serve();
         assert_eq!(test.server.connections() - before, may, "user {user}");
     }
-    // Whoever has one connection is served as often as whoever has four.
+    // A user with one connection is served as often as a user with four.
     let mut order = Vec::new();
     peers.retain_mut(|peer| !peer.is_closed());
     for peer in &mut peers {
@@ -159,7 +159,7 @@ fn users_leave_room_for_others() {
 }
 
 #[test]
-fn unread_answers_of_one_user_leave_room_for_those_of_others() {
+fn unread_replies_are_shared_among_users() {
     let limits = SocketLimits {
         unread: 4_000_000,
         ..SocketLimits::default()
@@ -173,7 +173,7 @@ fn unread_answers_of_one_user_leave_room_for_those_of_others() {
     assert_eq!(
         test.server.counters().exhausted,
         3,
-        "two of them exceed a half already"
+        "two of them already exceed one half"
     );
     if geteuid().is_root() {
         let mut other = connect_as(&test, 4_001);
@@ -190,9 +190,9 @@ fn unread_answers_of_one_user_leave_room_for_those_of_others() {
 }
 
 #[test]
-fn neither_many_connections_nor_many_users_escape_the_limit_of_their_control_group() {
+fn rate_of_cgroup_limits_all_its_connections_and_users() {
     if !geteuid().is_root() {
-        // The rule itself is tested where it is.
+        // The rule itself has unit tests.
         return;
     }
     let limits = SocketLimits {
@@ -203,7 +203,7 @@ fn neither_many_connections_nor_many_users_escape_the_limit_of_their_control_gro
         ..SocketLimits::default()
     };
     let mut test = TestServer::new(limits);
-    // All are processes of one group; to connect counts, too.
+    // All peers are in one control group; connecting counts too.
     let users = [4_001, 4_001, 4_001, 4_002, 4_003];
     let mut peers: Vec<_> = users.map(|user| connect_as(&test, user)).into();
     for peer in &mut peers {
@@ -224,6 +224,6 @@ fn neither_many_connections_nor_many_users_escape_the_limit_of_their_control_gro
     assert_eq!(
         peers.iter_mut().map(served).sum::<usize>(),
         20,
-        "what is back by now"
+        "the tokens added meanwhile"
     );
 }

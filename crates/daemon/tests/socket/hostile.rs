@@ -1,4 +1,4 @@
-//! Peers that send anything but calls. Whatever they do, whoever behaves well is served.
+//! Peers that send malformed messages, and well-behaved peers that are served all the same.
 
 use serde_json::{Value, json};
 use shiftwork_daemon::socket::{RateLimit, SocketLimits};
@@ -6,7 +6,7 @@ use shiftwork_model::{RandomStream, Span};
 
 use crate::test_server::{TestClient, TestServer, message};
 
-/// Many more than the fast tests need to find what there is to find.
+/// Number of messages; far more in the long selection.
 fn rounds() -> u64 {
     match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 200_000,
@@ -14,7 +14,7 @@ fn rounds() -> u64 {
     }
 }
 
-/// As usual, but for the user_rate: all are the same user here.
+/// The default limits except for the rates: all peers are of the same user.
 fn limits() -> SocketLimits {
     SocketLimits {
         user_rate: RateLimit {
@@ -42,7 +42,7 @@ fn good(stream: &mut RandomStream) -> Vec<u8> {
     }
 }
 
-/// Something that is no call, or none that can be meant; whether NUL ends it is up to chance.
+/// A malformed or meaningless message, with or without NUL at its end.
 fn bad(stream: &mut RandomStream) -> Vec<u8> {
     let mut bytes = good(stream);
     let place = stream.below(bytes.len() as u64) as usize;
@@ -133,7 +133,7 @@ fn bad(stream: &mut RandomStream) -> Vec<u8> {
     bytes
 }
 
-/// Says it in pieces, as far as the other end takes it.
+/// Sends the bytes in parts, until the other end closes.
 fn send_in_pieces(
     test: &mut TestServer,
     peer: &mut TestClient,
@@ -141,26 +141,26 @@ fn send_in_pieces(
     stream: &mut RandomStream,
 ) {
     let mut rest = bytes;
-    // Most at once, some in pieces.
+    // Most as a whole, some in parts.
     let piece = if stream.below(4) == 0 {
         1 + bytes.len() / 3
     } else {
         bytes.len().max(1)
     };
     while !rest.is_empty() {
-        let Some(said) = peer.try_send(&rest[..piece.min(rest.len())]) else {
+        let Some(sent) = peer.try_send(&rest[..piece.min(rest.len())]) else {
             return;
         };
-        rest = &rest[said..];
+        rest = &rest[sent..];
         test.serve();
-        if said == 0 && peer.is_closed() {
+        if sent == 0 && peer.is_closed() {
             return;
         }
     }
 }
 
 #[test]
-fn whatever_is_sent_the_well_behaved_are_served() {
+fn malformed_messages_do_not_disturb_other_peers() {
     let seed = 1;
     let mut stream = RandomStream::new(seed, 3, 0);
     let mut test = TestServer::new(limits());
@@ -211,15 +211,15 @@ fn whatever_is_sent_the_well_behaved_are_served() {
 }
 
 #[test]
-fn a_message_that_is_too_long_is_the_last() {
+fn message_beyond_maximum_length_closes_connection() {
     for (length, fits) in [(65_536, true), (65_537, false), (1 << 20, false)] {
         let mut test = TestServer::new(limits());
         let mut peer = test.connect();
         let frame = message("Observe", json!({ "x": "" })).len() - 1;
         let bytes = message("Observe", json!({ "x": "y".repeat(length - frame) }));
         let mut rest = bytes.as_slice();
-        while let Some(said) = peer.try_send(rest).filter(|_| !rest.is_empty()) {
-            rest = &rest[said..];
+        while let Some(sent) = peer.try_send(rest).filter(|_| !rest.is_empty()) {
+            rest = &rest[sent..];
             test.serve();
         }
         let replies = peer.replies();

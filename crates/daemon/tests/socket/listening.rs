@@ -1,4 +1,4 @@
-//! Where the agent listens, and who was there before.
+//! The file of the socket: its lifetime, replacement and errors.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -26,7 +26,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_file_is_there_as_long_as_the_agent() {
+fn file_exists_while_server_lives() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let group = rustix::process::getegid().as_raw();
@@ -46,7 +46,7 @@ fn the_file_is_there_as_long_as_the_agent() {
 }
 
 #[test]
-fn a_dead_agent_is_replaced_and_a_living_one_is_not() {
+fn file_of_dead_daemon_is_replaced_and_of_living_one_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     drop(UnixListener::bind(&path).unwrap());
@@ -57,8 +57,8 @@ fn a_dead_agent_is_replaced_and_a_living_one_is_not() {
     assert_eq!(
         error.to_string(),
         format!(
-            "an agent listens at {} already; `shiftwork status` shows it, and it ends by \
-             `systemctl stop shiftwork` or Ctrl-C",
+            "another daemon listens at {}; `shiftwork status` shows it, and `systemctl stop shiftwork` or \
+             Ctrl-C stops it",
             path.display()
         )
     );
@@ -69,14 +69,14 @@ fn a_dead_agent_is_replaced_and_a_living_one_is_not() {
     let error = bind(&path).unwrap_err();
     assert!(
         matches!(error, BindError::InUse { .. }),
-        "one without our lock: {error}"
+        "a process without the lock: {error}"
     );
     drop(other);
     bind(&path).unwrap();
 }
 
 #[test]
-fn what_is_no_socket_is_left_alone() {
+fn file_that_is_not_a_socket_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     fs::write(&path, "precious").unwrap();
@@ -98,7 +98,7 @@ fn what_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_somebody_else_put_there_stays() {
+fn file_of_another_process_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let server = bind(&path).unwrap();
@@ -109,7 +109,7 @@ fn a_file_that_somebody_else_put_there_stays() {
 }
 
 #[test]
-fn without_systemd_nothing_is_inherited() {
+fn no_socket_is_inherited_without_systemd() {
     assert!(
         Server::inherited(SocketLimits::default())
             .unwrap()

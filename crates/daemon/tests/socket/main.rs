@@ -1,4 +1,4 @@
-//! The socket of the agent, with real sockets and an imagined clock.
+//! The socket of the daemon, with real sockets and a simulated clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! A server that is driven step by step, and peers that say what they like.
+//! A server that is driven step by step, and clients that send arbitrary bytes.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use shiftwork_model::{Instant, Span};
 
 use crate::echo_service::EchoService;
 
-/// A server in a folder of its own, with a clock that goes on when told to.
+/// A server in a folder of its own, with a simulated clock.
 pub struct TestServer {
     pub server: Server,
     pub echo: EchoService,
@@ -28,7 +28,7 @@ impl TestServer {
             group: None,
         };
         let server = Server::bind(&folder.path().join("agent.sock"), access, limits).unwrap();
-        // Other users may look into the folder.
+        // Other users may search the folder.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open).unwrap();
         Self {
@@ -47,37 +47,37 @@ impl TestServer {
         TestClient::new(UnixStream::connect(self.path()).unwrap())
     }
 
-    /// Serves until there is nothing to do at this instant.
+    /// Serves until no work is left at this instant.
     pub fn serve(&mut self) {
-        // Whatever there is to do takes as many rounds as there are bytes and calls; more is spinning.
+        // The number of rounds is bounded by the numbers of bytes and calls; more means that the server spins.
         for _ in 0..100_000 {
             self.server.serve(self.now, &mut self.echo).unwrap();
             if !self.has_work() {
                 return;
             }
         }
-        panic!("the server finds something to do for ever");
+        panic!("the server never becomes idle");
     }
 
-    /// Whether whoever waits for the server would be woken up at once.
+    /// Whether the server has work at this instant.
     pub fn has_work(&self) -> bool {
         self.server.wake_at() <= self.now || is_readable(&self.server)
     }
 
-    /// Lets time pass, and does what there is to do then.
+    /// Advances the clock, then serves.
     pub fn advance(&mut self, span: Span) {
         self.now += span;
         self.serve();
     }
 }
 
-/// Whether poll(2) would come back at once.
+/// Whether poll(2) would return at once.
 pub fn is_readable(server: &Server) -> bool {
     let mut polled = [PollFd::new(server, PollFlags::IN)];
     poll(&mut polled, Some(&Timespec::default())).unwrap() > 0
 }
 
-/// One end of a connection, which waits for nothing.
+/// The client's end of a connection; never blocks.
 pub struct TestClient {
     pub stream: UnixStream,
     piece: Vec<u8>,
@@ -96,7 +96,7 @@ impl TestClient {
         }
     }
 
-    /// Sends as much as the kernel takes; returns how much, `None` if the other end is closed.
+    /// Sends as much as the kernel accepts; returns the number of bytes, `None` if the other end is closed.
     pub fn try_send(&mut self, bytes: &[u8]) -> Option<usize> {
         match self.stream.write(bytes) {
             Ok(length) => Some(length),
@@ -111,12 +111,12 @@ impl TestClient {
         assert_eq!(self.try_send(bytes), Some(bytes.len()));
     }
 
-    /// Calls a method of the agent.
+    /// Calls a method of the daemon.
     pub fn call(&mut self, method: &str, parameters: Value) {
         self.send(&message(method, parameters));
     }
 
-    /// Takes at most so many bytes of what has come.
+    /// Reads at most this many bytes.
     pub fn read(&mut self, most: usize) -> usize {
         let mut taken = 0;
         while taken < most {
@@ -137,14 +137,14 @@ impl TestClient {
         taken
     }
 
-    /// All replies that have come.
+    /// All replies received so far.
     pub fn replies(&mut self) -> Vec<Value> {
         self.read(usize::MAX);
-        let mut heard = Vec::new();
+        let mut replies = Vec::new();
         while let Some(message) = self.inbox.next_message().unwrap() {
-            heard.push(serde_json::from_slice(message).unwrap());
+            replies.push(serde_json::from_slice(message).unwrap());
         }
-        heard
+        replies
     }
 
     /// Whether the server has closed the connection, as far as was read.
@@ -154,7 +154,7 @@ impl TestClient {
     }
 }
 
-/// The bytes that call a method of the agent.
+/// The message that calls a method of the daemon.
 pub fn message(method: &str, parameters: Value) -> Vec<u8> {
     let method = format!("org.shiftwork.Agent.{method}");
     let mut bytes =

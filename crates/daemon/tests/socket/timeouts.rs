@@ -1,4 +1,4 @@
-//! What takes too long, and what may take as long as it likes.
+//! Timeouts of messages and replies.
 
 use serde_json::json;
 use shiftwork_daemon::socket::SocketLimits;
@@ -9,13 +9,13 @@ use crate::test_server::{TestServer, message};
 const INSTANT: Span = Span::from_ns(1);
 
 #[test]
-fn a_message_has_to_end_in_time() {
+fn incomplete_message_times_out() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     peer.send(b"{\"meth");
     test.serve();
     test.advance(Span::from_s(9));
-    // A byte now and then makes no difference.
+    // Further bytes do not extend the timeout.
     peer.send(b"od");
     test.serve();
     test.advance(Span::from_s(1).saturating_sub(INSTANT));
@@ -34,7 +34,7 @@ fn a_message_has_to_end_in_time() {
 }
 
 #[test]
-fn each_message_has_its_own_time() {
+fn timeout_restarts_with_each_message() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     let bytes = message("Observe", json!({}));
@@ -51,7 +51,7 @@ fn each_message_has_its_own_time() {
 }
 
 #[test]
-fn whoever_says_nothing_may_stay() {
+fn idle_connection_has_no_timeout() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     peer.call("Observe", json!({}));
@@ -66,18 +66,18 @@ fn whoever_says_nothing_may_stay() {
 }
 
 #[test]
-fn a_slow_reader_gets_everything_and_delays_nobody() {
+fn slow_reader_gets_all_replies_and_delays_no_other() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut slow = test.connect();
     let mut quick = test.connect();
     for _ in 0..3 {
         slow.call("GetRecord", json!({ "seconds": 1_000_000 }));
     }
-    // Its next message waits half-way for longer than messages may take: that is not its fault.
+    // Its next message stays incomplete for longer than the timeout, which does not count while reading is suspended.
     let next = message("Observe", json!({}));
     slow.send(&next[..7]);
     test.serve();
-    assert_eq!(test.server.counters().calls, 1, "one long answer at a time");
+    assert_eq!(test.server.counters().calls, 1, "one long reply at a time");
     let mut taken = 0;
     for round in 0.. {
         test.advance(Span::from_s(14));
@@ -95,19 +95,19 @@ fn a_slow_reader_gets_everything_and_delays_nobody() {
         assert!(round < 100, "{taken} bytes in {round} rounds");
     }
     test.serve();
-    let heard = slow.replies();
-    assert_eq!(heard.len(), 4);
+    let replies = slow.replies();
+    assert_eq!(replies.len(), 4);
     assert!(
-        heard.iter().all(|reply| reply.get("error").is_none()),
+        replies.iter().all(|reply| reply.get("error").is_none()),
         "{:?}",
-        heard[3]
+        replies[3]
     );
     assert_eq!(test.server.counters().aborted, 0);
     assert_eq!(test.server.counters().closed, 0);
 }
 
 #[test]
-fn whoever_does_not_read_is_cut() {
+fn connection_whose_peer_does_not_read_is_aborted() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     let mut other = test.connect();
@@ -117,7 +117,7 @@ fn whoever_does_not_read_is_cut() {
     assert!(peer.read(100_000) > 0);
     test.serve();
     test.advance(Span::from_s(29));
-    assert_eq!(test.server.connections(), 2, "some of it went");
+    assert_eq!(test.server.connections(), 2, "some bytes were sent");
     test.advance(Span::from_s(30));
     assert_eq!(test.server.connections(), 1);
     assert_eq!(test.server.counters().aborted, 1);

@@ -1,4 +1,4 @@
-//! Programs that wait for their answers, ours and those that others wrote.
+//! Blocking clients: that of this project, and another implementation of varlink.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,23 +13,23 @@ use varlink::{Connection, OrgVarlinkServiceClient, OrgVarlinkServiceInterface as
 use crate::echo_service::EchoService;
 use crate::test_server::TestServer;
 
-/// Says that somebody has come to an end, however they did.
-struct Over<'a>(&'a AtomicBool);
+/// Sets the flag when dropped, also after a panic.
+struct SetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-/// Serves as an agent does while these calls are made.
+/// Serves while these calls are made.
 fn while_serving(calls: impl FnOnce(&Path) + Send) -> EchoService {
     let mut test = TestServer::new(SocketLimits::default());
     let path = test.path();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let _over = Over(&over);
+            let _over = SetOnDrop(&over);
             calls(&path);
         });
         while !over.load(Ordering::Acquire) {
@@ -46,7 +46,7 @@ fn while_serving(calls: impl FnOnce(&Path) + Send) -> EchoService {
 }
 
 #[test]
-fn our_client_gets_its_answers() {
+fn client_of_this_project_gets_replies() {
     let echo = while_serving(|path| {
         let mut client = Client::connect(path).unwrap();
         let reservation = Reservation::new(Span::from_ms(1), Span::from_ms(10));
@@ -71,7 +71,7 @@ fn our_client_gets_its_answers() {
 }
 
 #[test]
-fn another_implementation_of_varlink_understands_what_the_agent_is() {
+fn other_varlink_implementation_reads_service_info() {
     while_serving(|path| {
         let address = format!("unix:{}", path.display());
         let connection = Connection::with_address(&address).unwrap();

@@ -146,7 +146,7 @@ impl Story {
             .programs
             .owner
             .exec("--cost 1ms --period 1s --pid", &[&roots])?;
-        expect(&refused, 2, "is not user")
+        expect(&refused, 2, "does not belong to user")
     }
 
     fn hears_a_crowd(&mut self) -> Result<(), String> {
@@ -187,7 +187,7 @@ impl Story {
         expect(
             &fourth(&self.programs.owner)?,
             1,
-            "would hold 1.200 of a CPU, and may hold 1.000",
+            "would reserve 1.200 CPUs, and the maximum is 1.000",
         )?;
         let text = fs::read_to_string(CONFIGURATION).map_err(|error| error.to_string())?;
         let raised = format!("{text}[limits.user]\nshare = 4.0\n[limits.cgroup]\nshare = 4.0\n");
@@ -264,7 +264,7 @@ fn journal_is_calm(_: &mut Story) -> Result<(), String> {
         "--output=cat",
     ];
     let errors = ask(&[&journal[..], &["--priority=err"]].concat())?;
-    let complaints = ["cannot", "stays as it was", "no more metrics"];
+    let complaints = ["cannot", "configuration unchanged", "metrics disabled"];
     let complaint = lines(&journal)?
         .into_iter()
         .find(|line| complaints.iter().any(|words| line.contains(words)));

@@ -1,4 +1,4 @@
-//! A day of threads that come, change and go, CPUs that go and come, and agents that are restarted.
+//! A simulated day: threads are admitted, change and end, CPUs go offline and online, and the daemon is restarted.
 
 use shiftwork_model::{CpuId, RandomStream};
 
@@ -6,16 +6,16 @@ use super::*;
 
 const CPUS: usize = 4;
 
-/// What is true outside of the table.
+/// State of the machine, as far as the table does not know it.
 struct World {
     random: RandomStream,
     now: Instant,
     backend: FakeBackend,
     next_thread: u32,
     online: CpuSet,
-    /// What those had who are gone, and until when it may still be used up.
+    /// Reservations of ended tasks, and until when their budgets may still be used.
     former: Vec<(Instant, Reservation)>,
-    /// Until when it may matter what somebody had before a change.
+    /// Until when reservations before a change may still count.
     changed_until: Instant,
     refusals: u64,
     grants: u64,
@@ -49,14 +49,14 @@ impl World {
         .on(CpuSet::from_bits(bits))
     }
 
-    /// One of those that there are.
-    fn some(&mut self, table: &ReservationTable) -> Option<TaskId> {
+    /// A random task of the table.
+    fn random_task(&mut self, table: &ReservationTable) -> Option<TaskId> {
         let count = table.tasks().count() as u64;
         let at = self.random.below(count.max(1)) as usize;
         table.tasks().nth(at).map(|(task, _)| task)
     }
 
-    fn gives_back(&mut self, reserved: &ReservedTask) {
+    fn add_former(&mut self, reserved: &ReservedTask) {
         if reserved.is_served {
             let until = self.now + reserved.reservation.period;
             self.former.push((until, reserved.reservation.clone()));
@@ -65,7 +65,7 @@ impl World {
 }
 
 impl World {
-    fn changes(&mut self, reserved: &ReservedTask) {
+    fn note_change(&mut self, reserved: &ReservedTask) {
         let period = reserved.reservation.period;
         self.changed_until = self.changed_until.max(self.now + period + period);
     }
@@ -77,8 +77,8 @@ impl Reservation {
     }
 }
 
-/// Whether some CPUs are promised more than they have, by Hall's condition, in integers: per `SCALE` of a CPU, each
-/// share rounded down and what there is rounded up.
+/// A set of CPUs that is over-committed, by Hall's condition, in integers: parts of `SCALE` of a CPU, with utilizations
+/// rounded down and capacities rounded up.
 fn over_committed<'a>(
     all: impl Iterator<Item = &'a Reservation>,
     online: &CpuSet,
@@ -118,14 +118,14 @@ fn step(world: &mut World, table: &mut ReservationTable) -> String {
             format!("admit {it:?}")
         }
         6..=7 => {
-            let Some(task) = world.some(table) else {
+            let Some(task) = world.random_task(table) else {
                 return String::new();
             };
             let (it, before) = (world.reservation(), table.task(task).unwrap().clone());
             let was = world.backend.clone();
             match table.change(task, it.clone(), &mut world.backend) {
                 Ok(_) => {
-                    world.changes(&before);
+                    world.note_change(&before);
                     world.grants += 1;
                 }
                 Err(_) => {
@@ -137,41 +137,41 @@ fn step(world: &mut World, table: &mut ReservationTable) -> String {
             format!("change {task:?} to {it:?}")
         }
         8..=9 => {
-            let Some(task) = world.some(table) else {
+            let Some(task) = world.random_task(table) else {
                 return String::new();
             };
             let reserved = table.task(task).unwrap().clone();
-            world.gives_back(&reserved);
+            world.add_former(&reserved);
             table.dismiss(task, &mut world.backend).unwrap();
             format!("dismiss {task:?}")
         }
         10..=12 => {
-            let Some(task) = world.some(table) else {
+            let Some(task) = world.random_task(table) else {
                 return String::new();
             };
-            // The machine knows first that its thread is gone.
+            // The scheduler detects the end of the thread first.
             let reserved = table.task(task).unwrap().clone();
-            world.gives_back(&reserved);
-            world.backend.ends(task);
+            world.add_former(&reserved);
+            world.backend.end_thread(task);
             table.remove(task);
-            format!("{task:?} is gone")
+            format!("{task:?} ends")
         }
         13 => {
-            let Some(task) = world.some(table) else {
+            let Some(task) = world.random_task(table) else {
                 return String::new();
             };
             let reserved = table.task(task).unwrap().clone();
-            world.changes(&reserved);
-            world.backend.asks(task);
+            world.note_change(&reserved);
+            world.backend.request_affinity(task);
             let cpus = CpuSet::from_bits(world.random.below(1 << (CPUS + 1)));
             table.request_affinity(task, cpus, &mut world.backend);
-            // Now and then that is told once more, or where it was bound to.
+            // Sometimes the event is repeated, or followed by that of the backend's own change.
             if world.random.below(2) == 0 {
                 table.request_affinity(task, cpus, &mut world.backend);
             } else if let Some(reserved) = table.task(task) {
                 table.request_affinity(task, reserved.reservation.cpus, &mut world.backend);
             }
-            format!("{task:?} asks for {cpus}")
+            format!("{task:?} requests {cpus}")
         }
         14 => {
             let cpu = CpuId::from_index(world.random.below(CPUS as u64) as usize);
@@ -179,7 +179,7 @@ fn step(world: &mut World, table: &mut ReservationTable) -> String {
                 if world.online.len() > 1 {
                     world.online.remove(cpu);
                     table.cpu_offline(world.now, cpu, &mut world.backend);
-                    // What is used up on a CPU that is gone is nobody's loss but theirs who use it.
+                    // Budgets used after a CPU went offline affect no guarantee.
                     world.former.clear();
                 }
             } else {
@@ -195,9 +195,9 @@ fn step(world: &mut World, table: &mut ReservationTable) -> String {
     }
 }
 
-/// The agent ends, and the next one takes in again whom it finds.
+/// The daemon is restarted and restores all tasks.
 fn restart(world: &mut World, table: &mut ReservationTable) {
-    let remembered: Vec<ReservedTask> = table.tasks().map(|(_, it)| it.clone()).collect();
+    let saved: Vec<ReservedTask> = table.tasks().map(|(_, it)| it.clone()).collect();
     let rules = table.rules().clone();
     world.backend.served.clear();
     world.backend.demoted.clear();
@@ -207,12 +207,12 @@ fn restart(world: &mut World, table: &mut ReservationTable) {
     }
     world.former.clear();
     table.advance(world.now, &mut world.backend);
-    for task in remembered {
+    for task in saved {
         table.restore(task, &mut world.backend);
     }
 }
 
-/// A refusal for want of room is right only if there is none.
+/// A refusal is correct only if the reservation does not fit.
 fn judge(world: &mut World, answer: &Result<(), Denial>, it: &Reservation) {
     match answer {
         Ok(()) => world.grants += 1,
@@ -222,7 +222,7 @@ fn judge(world: &mut World, answer: &Result<(), Denial>, it: &Reservation) {
             let held = held
                 .chain(world.former.iter().map(|(_, it)| it))
                 .chain([it]);
-            // What others had before they changed counts for a while, too, of which nothing is known here.
+            // Reservations before a change also count for some time, which is not modelled here.
             assert!(
                 world.changed_until > world.now || over_committed(held, &world.online).is_some(),
                 "{it:?} would have fitted: {reason}"
@@ -250,13 +250,16 @@ fn check(world: &World, table: &ReservationTable) -> Result<(), String> {
             ));
         }
         if table.guarantee(task).is_some() != reserved.is_served {
-            return Err(format!("{task:?} is promised {:?}", table.guarantee(task)));
+            return Err(format!(
+                "{task:?} has guarantee {:?}",
+                table.guarantee(task)
+            ));
         }
     }
     for (&task, thread) in &world.backend.demoted {
         let reserved = table.task(task);
         if reserved.is_none_or(|it| it.thread != *thread || it.is_served) {
-            return Err(format!("{task:?} is {thread:?} still, and {reserved:?}"));
+            return Err(format!("{task:?} is still {thread:?}, and {reserved:?}"));
         }
     }
     let known = table.tasks().count();
@@ -282,7 +285,7 @@ fn churn(seed: u64, span: Span) {
 }
 
 #[test]
-fn no_churn_promises_more_than_there_is_or_loses_anybody() {
+fn churn_never_over_commits_cpus_or_loses_tasks() {
     let hours = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         24
     } else {
