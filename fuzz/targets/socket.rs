@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shiftwork_client::{Answer, Call, Dismissed, Error, Explained, Inbox, Observing, react};
+use shiftwork_client::{Answer, Call, Dismissed, Error, Explained, MessageBuffer, Observing, respond};
 
 /// How long a message may be here; what is fed is not much longer.
 const LONGEST: usize = 1_000;
@@ -24,19 +24,19 @@ fn echo(call: Call) -> Result<Answer, Error> {
 
 /// The replies to a stream that comes in pieces of this many bytes.
 fn replies(stream: &[u8], piece: usize) -> Vec<u8> {
-    let mut inbox = Inbox::new(LONGEST);
+    let mut buffer = MessageBuffer::new(LONGEST);
     let mut replies = Vec::new();
     for piece in stream.chunks(piece) {
-        inbox.push(piece);
-        while let Ok(Some(message)) = inbox.next_message() {
-            let reaction = react(message, None, &mut echo);
-            if let Some(reply) = reaction.reply {
+        buffer.push(piece);
+        while let Ok(Some(message)) = buffer.next_message() {
+            let response = respond(message, None, &mut echo);
+            if let Some(reply) = response.reply {
                 let (nul, json) = reply.split_last().expect("a reply is something");
                 assert_eq!(*nul, 0);
                 assert!(serde_json::from_slice::<serde_json::Value>(json).is_ok());
                 replies.extend(reply);
             }
-            if reaction.ends {
+            if response.closes {
                 return replies;
             }
         }

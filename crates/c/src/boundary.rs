@@ -11,7 +11,7 @@ use std::ptr;
 
 use shiftwork_client::Reservation;
 
-use crate::failure::{Code, Complaint, last, remember};
+use crate::failure::{CallFailure, Code, last_error, set_last_error};
 use crate::reservation::{RawReservation, check_size, read};
 use crate::task::CTask;
 
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn shiftwork_guarantee(task: *const CTask) -> *const c_cha
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn shiftwork_error() -> *const c_char {
-    last()
+    last_error()
 }
 
 /// See the header.
@@ -130,7 +130,7 @@ pub extern "C" fn shiftwork_version() -> *const c_char {
 ///
 /// # Safety
 /// The pointer is null, or to a structure as long as its first field says.
-unsafe fn reservation_at(pointer: *const RawReservation) -> Result<Reservation, Complaint> {
+unsafe fn reservation_at(pointer: *const RawReservation) -> Result<Reservation, CallFailure> {
     if pointer.is_null() {
         return Err(null("reservation"));
     }
@@ -156,32 +156,32 @@ unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
     Some(unsafe { CStr::from_ptr(pointer) })
 }
 
-fn null(what: &str) -> Complaint {
-    Complaint::invalid(format!("`{what}` is NULL"))
+fn null(what: &str) -> CallFailure {
+    CallFailure::invalid(format!("`{what}` is NULL"))
 }
 
-fn status(work: impl FnOnce() -> Result<(), Complaint>) -> c_int {
+fn status(work: impl FnOnce() -> Result<(), CallFailure>) -> c_int {
     guarded(work).map_or_else(|code| code as c_int, |()| 0)
 }
 
-fn number(work: impl FnOnce() -> Result<i64, Complaint>) -> i64 {
+fn number(work: impl FnOnce() -> Result<i64, CallFailure>) -> i64 {
     guarded(work).unwrap_or_else(|code| code as i64)
 }
 
-fn failed(complaint: &Complaint) -> c_int {
-    remember(complaint) as c_int
+fn failed(failure: &CallFailure) -> c_int {
+    set_last_error(failure) as c_int
 }
 
 /// Does it, and remembers why it fails.
-fn guarded<T>(work: impl FnOnce() -> Result<T, Complaint>) -> Result<T, Code> {
+fn guarded<T>(work: impl FnOnce() -> Result<T, CallFailure>) -> Result<T, Code> {
     // What was broken half-way is not used again: the header says so of SHIFTWORK_INTERNAL.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(Complaint {
+        Err(CallFailure {
             code: Code::Internal,
             text: String::from("a mistake of libshiftwork, which it has described on stderr"),
         })
     });
-    done.map_err(|complaint| remember(&complaint))
+    done.map_err(|failure| set_last_error(&failure))
 }
 
 #[cfg(test)]
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_own_error() {
-        failed(&Complaint::invalid("a\nb\0c"));
+        failed(&CallFailure::invalid("a\nb\0c"));
         assert_eq!(said(), "a b c");
         std::thread::spawn(|| assert_eq!(said(), ""))
             .join()

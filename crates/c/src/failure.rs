@@ -27,12 +27,12 @@ pub enum Code {
 
 /// Why a function fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Complaint {
+pub(crate) struct CallFailure {
     pub(crate) code: Code,
     pub(crate) text: String,
 }
 
-impl Complaint {
+impl CallFailure {
     /// About an argument.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Complaint {
     }
 }
 
-impl From<Failure> for Complaint {
+impl From<Failure> for CallFailure {
     fn from(failure: Failure) -> Self {
         Self {
             code: code_of(&failure),
@@ -77,9 +77,9 @@ thread_local! {
 }
 
 /// The thread's last error is this one now. Nothing is remembered of a thread that is just ending.
-pub(crate) fn remember(complaint: &Complaint) -> Code {
+pub(crate) fn set_last_error(failure: &CallFailure) -> Code {
     // On one line, and without a byte that would end it.
-    let text: String = complaint
+    let text: String = failure
         .text
         .chars()
         .map(|it| if it.is_control() { ' ' } else { it })
@@ -87,11 +87,11 @@ pub(crate) fn remember(complaint: &Complaint) -> Code {
     let text = CString::new(text).unwrap_or_default();
     // A thread that is ending has none any more.
     let _ = LAST.try_with(|last| last.replace(text));
-    complaint.code
+    failure.code
 }
 
 /// The thread's last error, which lives until the next; empty if there is none.
-pub(crate) fn last() -> *const c_char {
+pub(crate) fn last_error() -> *const c_char {
     const NONE: &CStr = c"";
     LAST.try_with(|last| last.borrow().as_ptr())
         .unwrap_or(NONE.as_ptr())
@@ -152,8 +152,8 @@ mod tests {
         ]);
         for (failure, code) in cases {
             let words = failure.to_string();
-            let complaint = Complaint::from(failure);
-            assert_eq!(complaint, Complaint { code, text: words });
+            let failure = CallFailure::from(failure);
+            assert_eq!(failure, CallFailure { code, text: words });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use shiftwork_client::{OnOverrun, Reservation};
 use shiftwork_model::Span;
 
-use crate::failure::Complaint;
+use crate::failure::CallFailure;
 
 /// `struct shiftwork_reservation`.
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +32,13 @@ pub enum OnOverrunName {
 }
 
 /// What `raw` says, whose `cpus` are these.
-pub(crate) fn read(raw: &RawReservation, cpus: Option<&CStr>) -> Result<Reservation, Complaint> {
+pub(crate) fn read(raw: &RawReservation, cpus: Option<&CStr>) -> Result<Reservation, CallFailure> {
     let on_overrun = match raw.on_overrun {
         it if it == OnOverrunName::Throttle as u32 => OnOverrun::Throttle,
         it if it == OnOverrunName::Signal as u32 => OnOverrun::Signal,
         it if it == OnOverrunName::Continue as u32 => OnOverrun::Continue,
         other => {
-            return Err(Complaint::invalid(format!(
+            return Err(CallFailure::invalid(format!(
                 "`on_overrun` is {other}; SHIFTWORK_THROTTLE (0), SHIFTWORK_SIGNAL (1) or SHIFTWORK_CONTINUE (2) \
                  would be accepted"
             )));
@@ -60,11 +60,11 @@ pub(crate) fn read(raw: &RawReservation, cpus: Option<&CStr>) -> Result<Reservat
 }
 
 /// Whether a structure of so many bytes is one that this library knows. There has been only one so far.
-pub(crate) fn check_size(size: usize) -> Result<(), Complaint> {
+pub(crate) fn check_size(size: usize) -> Result<(), CallFailure> {
     if size == size_of::<RawReservation>() {
         return Ok(());
     }
-    Err(Complaint::invalid(format!(
+    Err(CallFailure::invalid(format!(
         "`size` is {size}; sizeof(struct shiftwork_reservation) is {} for version {} of libshiftwork, so one of them is \
          to be set, or the program to be built with this version's header",
         size_of::<RawReservation>(),
@@ -73,19 +73,19 @@ pub(crate) fn check_size(size: usize) -> Result<(), Complaint> {
 }
 
 /// What a text from C says; `what` names it to people.
-pub(crate) fn text<'a>(bytes: &'a CStr, what: &str) -> Result<&'a str, Complaint> {
+pub(crate) fn text<'a>(bytes: &'a CStr, what: &str) -> Result<&'a str, CallFailure> {
     bytes
         .to_str()
-        .map_err(|_| Complaint::invalid(format!("`{what}` is not UTF-8")))
+        .map_err(|_| CallFailure::invalid(format!("`{what}` is not UTF-8")))
 }
 
 /// Negative numbers arrive here as very large ones.
-fn span(ns: u64, what: &str) -> Result<Span, Complaint> {
+fn span(ns: u64, what: &str) -> Result<Span, CallFailure> {
     let span = Span::from_ns(ns);
     if (Span::from_ns(1)..=Span::MAX).contains(&span) {
         return Ok(span);
     }
-    Err(Complaint::invalid(format!(
+    Err(CallFailure::invalid(format!(
         "`{what}` is {ns}; 1 to {} nanoseconds would be accepted",
         Span::MAX.as_ns()
     )))
@@ -190,8 +190,8 @@ mod tests {
             (raw(), Some(c"0\xff"), "`cpus` is not UTF-8".to_owned()),
         ];
         for (raw, cpus, text) in cases {
-            let complaint = read(&raw, cpus).unwrap_err();
-            assert_eq!((complaint.code, complaint.text), (Code::Invalid, text));
+            let failure = read(&raw, cpus).unwrap_err();
+            assert_eq!((failure.code, failure.text), (Code::Invalid, text));
         }
     }
 
@@ -199,8 +199,8 @@ mod tests {
     fn only_the_structure_of_the_header_is_read() {
         assert_eq!(check_size(size_of::<RawReservation>()), Ok(()));
         for size in [0, size_of::<RawReservation>() - 1, 1 << 40] {
-            let complaint = check_size(size).unwrap_err();
-            assert!(complaint.text.starts_with(&format!("`size` is {size};")));
+            let failure = check_size(size).unwrap_err();
+            assert!(failure.text.starts_with(&format!("`size` is {size};")));
         }
     }
 }

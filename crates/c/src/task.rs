@@ -6,7 +6,7 @@ use std::ptr;
 
 use shiftwork_client::{Failure, OwnTask, Reservation, calling_thread};
 
-use crate::failure::Complaint;
+use crate::failure::CallFailure;
 use crate::reservation::text;
 
 /// `struct shiftwork_task`.
@@ -26,7 +26,7 @@ struct Own {
 }
 
 impl CTask {
-    pub(crate) fn admit(name: &CStr, reservation: &Reservation) -> Result<Self, Complaint> {
+    pub(crate) fn admit(name: &CStr, reservation: &Reservation) -> Result<Self, CallFailure> {
         let task = OwnTask::admit(text(name, "name")?, reservation)?;
         let guarantee = guarantee_of(&task);
         Ok(Self {
@@ -35,7 +35,7 @@ impl CTask {
         })
     }
 
-    pub(crate) fn change(&self, reservation: &Reservation) -> Result<(), Complaint> {
+    pub(crate) fn change(&self, reservation: &Reservation) -> Result<(), CallFailure> {
         self.with(|own| {
             own.task.change(reservation)?;
             own.guarantee = guarantee_of(&own.task);
@@ -43,17 +43,17 @@ impl CTask {
         })
     }
 
-    pub(crate) fn wait_next(&self) -> Result<i64, Complaint> {
+    pub(crate) fn wait_next(&self) -> Result<i64, CallFailure> {
         let missed = self.with(|own| Ok(own.task.wait_next()?))?;
         Ok(i64::try_from(missed).unwrap_or(i64::MAX))
     }
 
-    pub(crate) fn dismiss(self) -> Result<(), Complaint> {
+    pub(crate) fn dismiss(self) -> Result<(), CallFailure> {
         self.check_thread()?;
         Ok(self.own.into_inner().task.dismiss()?)
     }
 
-    pub(crate) fn release_ns(&self) -> Result<i64, Complaint> {
+    pub(crate) fn release_ns(&self) -> Result<i64, CallFailure> {
         let release = self.with(|own| Ok(own.task.release()))?;
         Ok(i64::try_from(release.as_ns()).unwrap_or(i64::MAX))
     }
@@ -65,7 +65,7 @@ impl CTask {
     }
 
     /// Whether the calling thread may use it.
-    pub(crate) fn check_thread(&self) -> Result<(), Complaint> {
+    pub(crate) fn check_thread(&self) -> Result<(), CallFailure> {
         if calling_thread() == self.thread {
             return Ok(());
         }
@@ -73,12 +73,15 @@ impl CTask {
         Err(Failure::OtherThread { thread }.into())
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Own) -> Result<T, Complaint>) -> Result<T, Complaint> {
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Own) -> Result<T, CallFailure>,
+    ) -> Result<T, CallFailure> {
         self.check_thread()?;
         match self.own.try_borrow_mut() {
             Ok(mut own) => work(&mut own),
             // A handler of signals has interrupted it.
-            Err(_) => Err(Complaint::invalid(
+            Err(_) => Err(CallFailure::invalid(
                 "the task is in use by the code that this handler of signals has interrupted",
             )),
         }

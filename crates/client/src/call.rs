@@ -196,7 +196,7 @@ pub enum Answer {
 
 /// Why something is no call of this interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoCall {
+pub enum CallError {
     /// The interface has no such method.
     Method,
     /// The parameters are not those of the method: always [`Error::Invalid`].
@@ -210,7 +210,7 @@ impl Call {
     ///
     /// # Errors
     /// If there is no such method, or by the path of the first parameter that is wrong.
-    pub fn read(method: &str, parameters: Value) -> Result<Self, NoCall> {
+    pub fn read(method: &str, parameters: Value) -> Result<Self, CallError> {
         match method {
             "Admit" => read(parameters).map(Self::Admit),
             "Change" => read(parameters).map(Self::Change),
@@ -220,9 +220,9 @@ impl Call {
             "EndObservation" => read(parameters).map(Self::EndObservation),
             "GetRecord" => read(parameters).map(Self::GetRecord),
             "Explain" => read(parameters).map(Self::Explain),
-            _ => return Err(NoCall::Method),
+            _ => return Err(CallError::Method),
         }
-        .map_err(NoCall::Parameters)
+        .map_err(CallError::Parameters)
     }
 }
 

@@ -16,8 +16,8 @@ use crate::call::{
 };
 use crate::error::{Error, ServiceError};
 use crate::failure::Failure;
-use crate::inbox::Inbox;
 use crate::message::{Reply, request_bytes};
+use crate::message_buffer::MessageBuffer;
 use crate::reservation::Reservation;
 use crate::state::Status;
 
@@ -46,12 +46,12 @@ pub struct Client {
     socket: PathBuf,
     /// `None` once an answer may be under way that nobody waits for.
     stream: Option<UnixStream>,
-    inbox: Inbox,
+    buffer: MessageBuffer,
 }
 
 impl Client {
     /// How long a call waits for its answer. Agents answer within milliseconds.
-    pub const PATIENCE: Duration = Duration::from_secs(10);
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
 
     /// Connects to the agent that listens there; mostly that is [`socket_path`].
     ///
@@ -61,15 +61,15 @@ impl Client {
         let socket = socket.as_ref();
         let stream = UnixStream::connect(socket)
             .and_then(|stream| {
-                stream.set_read_timeout(Some(Self::PATIENCE))?;
-                stream.set_write_timeout(Some(Self::PATIENCE))?;
+                stream.set_read_timeout(Some(Self::TIMEOUT))?;
+                stream.set_write_timeout(Some(Self::TIMEOUT))?;
                 Ok(stream)
             })
             .map_err(|error| Failure::of_connecting(socket, error))?;
         Ok(Self {
             socket: socket.to_owned(),
             stream: Some(stream),
-            inbox: Inbox::new(ANSWER_MAX),
+            buffer: MessageBuffer::new(ANSWER_MAX),
         })
     }
 
@@ -187,7 +187,7 @@ impl Client {
     fn receive(&mut self, stream: &mut UnixStream) -> Result<Vec<u8>, Failure> {
         let mut chunk = [0; 64 << 10];
         loop {
-            match self.inbox.next_message() {
+            match self.buffer.next_message() {
                 Ok(Some(message)) => return Ok(message.to_vec()),
                 Ok(None) => {}
                 Err(too_long) => {
@@ -197,7 +197,7 @@ impl Client {
             }
             match stream.read(&mut chunk) {
                 Ok(0) => return Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
-                Ok(length) => self.inbox.push(&chunk[..length]),
+                Ok(length) => self.buffer.push(&chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.lost(error)),
             }

@@ -17,8 +17,8 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Sleeps until this instant of the monotonic clock, not at all if it is past. Whenever a signal was handled
-/// meanwhile `goes_on` says whether to sleep on. Returns whether it is that late now.
-pub(crate) fn sleep_until(at: Instant, goes_on: &mut dyn FnMut() -> bool) -> bool {
+/// meanwhile `keep_waiting` says whether to sleep on. Returns whether it is that late now.
+pub(crate) fn sleep_until(at: Instant, keep_waiting: &mut dyn FnMut() -> bool) -> bool {
     let request = Timespec {
         // 2^64 ns are less than 2^35 s, so neither part can overflow.
         tv_sec: (at.as_ns() / BILLION) as i64,
@@ -26,7 +26,7 @@ pub(crate) fn sleep_until(at: Instant, goes_on: &mut dyn FnMut() -> bool) -> boo
     };
     // The kernel refuses nothing else: the clock is there, and the instant is one.
     while clock_nanosleep_absolute(ClockId::Monotonic, &request) == Err(Errno::INTR) {
-        if !goes_on() {
+        if !keep_waiting() {
             return false;
         }
     }

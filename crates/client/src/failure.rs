@@ -29,7 +29,7 @@ pub enum Failure {
         /// be looked into.
         group: Option<String>,
     },
-    /// The agent did not take the call, or answer it, within [`crate::Client::PATIENCE`].
+    /// The agent did not take the call, or answer it, within [`crate::Client::TIMEOUT`].
     Silent {
         /// Where.
         socket: PathBuf,
@@ -127,7 +127,7 @@ impl fmt::Display for Failure {
                 f,
                 "the agent at {} has not answered for {} s; `systemctl status shiftwork` tells how it is",
                 socket.display(),
-                crate::Client::PATIENCE.as_secs()
+                crate::Client::TIMEOUT.as_secs()
             ),
             Self::Lost { socket, error } => write!(
                 f,

@@ -8,30 +8,30 @@
 mod call;
 mod client;
 mod clock;
-mod dispatch;
 mod error;
 mod failure;
-mod inbox;
 mod message;
+mod message_buffer;
 mod nanoseconds;
 mod own_task;
 mod releases;
 mod reservation;
+mod respond;
 mod state;
 
 pub use call::{
-    Admit, Admitted, Answer, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Explain,
-    Explained, GetRecord, GetStatus, GotRecord, GotStatus, NoCall, Observation, ObservationEnded,
+    Admit, Admitted, Answer, Call, CallError, Change, Changed, Dismiss, Dismissed, EndObservation,
+    Explain, Explained, GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded,
     Observe, Observing,
 };
 pub use client::{Client, DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
-pub use dispatch::{Reaction, react};
 pub use error::{Error, ServiceError};
 pub use failure::Failure;
-pub use inbox::{Inbox, TooLong};
 pub use message::{Request, answer_bytes, error_bytes, request_bytes};
+pub use message_buffer::{MessageBuffer, MessageTooLong};
 pub use own_task::{OwnTask, calling_thread};
 pub use reservation::{OnOverrun, Reservation};
+pub use respond::{Response, respond};
 pub use state::{Cpu, Room, State, Status, Task};
 
 pub use shiftwork_model::{Instant, Span};

@@ -69,7 +69,7 @@ impl OwnTask {
             guarantee,
             thread,
             releases: Releases::from(now(), reservation.period),
-            slack_before: wake_in_time(),
+            slack_before: minimize_timer_slack(),
             is_dismissed: false,
         })
     }
@@ -83,7 +83,7 @@ impl OwnTask {
     /// any more.
     pub fn change(&mut self, reservation: &Reservation) -> Result<(), Failure> {
         self.check_thread()?;
-        self.guarantee = self.ask(|client, number| client.change(number, reservation))?;
+        self.guarantee = self.call(|client, number| client.change(number, reservation))?;
         self.releases.set_period(reservation.period);
         Ok(())
     }
@@ -102,18 +102,18 @@ impl OwnTask {
         Ok(missed.unwrap_or(0))
     }
 
-    /// The same, for whoever has to see to signals: `goes_on` is asked whenever a handler has run meanwhile, by
+    /// The same, for whoever has to see to signals: `keep_waiting` is asked whenever a handler has run meanwhile, by
     /// the same thread. `None` says that it said no; the release is still to be waited for then.
     ///
     /// # Errors
     /// Only [`Failure::OtherThread`].
     pub fn wait_next_while(
         &mut self,
-        mut goes_on: impl FnMut() -> bool,
+        mut keep_waiting: impl FnMut() -> bool,
     ) -> Result<Option<u64>, Failure> {
         self.check_thread()?;
-        let release = self.releases.ahead_of(now());
-        if !sleep_until(release.at, &mut goes_on) {
+        let release = self.releases.next_after(now());
+        if !sleep_until(release.at, &mut keep_waiting) {
             return Ok(None);
         }
         self.releases.pass(release);
@@ -164,22 +164,22 @@ impl OwnTask {
             // Nobody depends on it: it may be a little late from now on.
             let _ = set_current_timer_slack(self.slack_before);
         }
-        self.ask(|client, number| client.dismiss(number))
+        self.call(|client, number| client.dismiss(number))
     }
 
     /// Asks about this task; once more where the connection broke, as when the agent was started again.
-    fn ask<A>(
+    fn call<A>(
         &mut self,
-        mut question: impl FnMut(&mut Client, u32) -> Result<A, Failure>,
+        mut method: impl FnMut(&mut Client, u32) -> Result<A, Failure>,
     ) -> Result<A, Failure> {
-        match question(&mut self.client, self.number) {
+        match method(&mut self.client, self.number) {
             Err(Failure::Lost { .. }) => {}
             answer => return answer,
         }
         self.client = Client::connect(&self.socket)?;
         // Another agent has other numbers.
         self.number = self.find_number()?;
-        question(&mut self.client, self.number)
+        method(&mut self.client, self.number)
     }
 
     fn find_number(&mut self) -> Result<u32, Failure> {
@@ -210,7 +210,7 @@ pub fn calling_thread() -> u32 {
 
 /// The kernel wakes ordinary threads up to 50 us late, in order to save wake-ups, and this one as soon as it can from
 /// now on. Returns what was so before.
-fn wake_in_time() -> Option<NonZeroU64> {
+fn minimize_timer_slack() -> Option<NonZeroU64> {
     let before = NonZeroU64::new(current_timer_slack().ok()?)?;
     set_current_timer_slack(NonZeroU64::new(1)).ok()?;
     Some(before)

@@ -12,7 +12,7 @@ pub(crate) struct Releases {
 
 /// A release that is still ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ahead {
+pub(crate) struct NextRelease {
     /// When it is; [`Instant::NEVER`] beyond what the clock can show.
     pub(crate) at: Instant,
     /// How many there were since the last one for which nobody waited.
@@ -37,17 +37,17 @@ impl Releases {
     ///
     /// One that is just now is not ahead: whoever slept until then would not sleep, and the agent sees by sleep
     /// alone where a job ends.
-    pub(crate) fn ahead_of(&self, now: Instant) -> Ahead {
+    pub(crate) fn next_after(&self, now: Instant) -> NextRelease {
         let missed = now.late_since(self.last).as_ns() / self.period.as_ns();
         let ahead = self.period.checked_mul(missed.saturating_add(1));
-        Ahead {
+        NextRelease {
             at: ahead.map_or(Instant::NEVER, |span| self.last + span),
             missed,
         }
     }
 
     /// This release has come.
-    pub(crate) fn pass(&mut self, release: Ahead) {
+    pub(crate) fn pass(&mut self, release: NextRelease) {
         self.last = release.at;
     }
 
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
 
     /// The definition: the releases one after another, until one is ahead.
-    fn defined(last: Instant, period: Span, now: Instant) -> Ahead {
-        let mut ahead = Ahead {
+    fn defined(last: Instant, period: Span, now: Instant) -> NextRelease {
+        let mut ahead = NextRelease {
             at: last + period,
             missed: 0,
         };
@@ -82,7 +82,7 @@ mod tests {
             let (last, now) = (Instant::from_ns(last), Instant::from_ns(now));
             let period = Span::from_ns(period);
             let mut releases = Releases::from(last, period);
-            let ahead = releases.ahead_of(now);
+            let ahead = releases.next_after(now);
             assert_eq!(
                 ahead,
                 defined(last, period, now),
@@ -96,19 +96,22 @@ mod tests {
     #[test]
     fn another_period_counts_from_the_last_release() {
         let mut releases = Releases::from(Instant::from_ns(100), Span::from_ns(10));
-        releases.pass(releases.ahead_of(Instant::from_ns(125)));
+        releases.pass(releases.next_after(Instant::from_ns(125)));
         assert_eq!(releases.last(), Instant::from_ns(130));
         releases.set_period(Span::from_ns(7));
-        let ahead = releases.ahead_of(Instant::from_ns(138));
+        let ahead = releases.next_after(Instant::from_ns(138));
         assert_eq!((ahead.at, ahead.missed), (Instant::from_ns(144), 1));
     }
 
     #[test]
     fn at_the_ends_of_the_clock_nothing_wraps() {
         let at = |ns| Releases::from(Instant::from_ns(ns), Span::MAX);
-        assert_eq!(at(u64::MAX - 1).ahead_of(Instant::NEVER).at, Instant::NEVER);
-        assert_eq!(at(0).ahead_of(Instant::NEVER).at, Instant::NEVER);
+        assert_eq!(
+            at(u64::MAX - 1).next_after(Instant::NEVER).at,
+            Instant::NEVER
+        );
+        assert_eq!(at(0).next_after(Instant::NEVER).at, Instant::NEVER);
         let every = Releases::from(Instant::ZERO, Span::ZERO);
-        assert_eq!(every.ahead_of(Instant::NEVER).missed, u64::MAX);
+        assert_eq!(every.next_after(Instant::NEVER).missed, u64::MAX);
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod script;
+mod scripted_daemon;
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -13,11 +13,11 @@ use std::path::Path;
 use shiftwork_client::{Client, Error, Failure, Reservation, ServiceError};
 use shiftwork_model::Span;
 
-use script::converse;
+use scripted_daemon::with_replies;
 
 #[test]
 fn calls_and_answers_go_over_the_socket() {
-    let heard = converse(
+    let received = with_replies(
         &[
             b"{\"parameters\":{\"task\":3,\"guarantee\":\"hard\"}}\0",
             b"{\"parameters\":{\"guarantee\":\"none\"}}\0",
@@ -37,7 +37,7 @@ fn calls_and_answers_go_over_the_socket() {
         },
     );
     assert_eq!(
-        heard,
+        received,
         concat!(
             r#"{"method":"org.shiftwork.Agent.Admit","parameters":{"name":"imu","#,
             r#""reservation":{"cost":1000000,"period":10000000}}}"#,
@@ -57,7 +57,7 @@ fn calls_and_answers_go_over_the_socket() {
 
 #[test]
 fn errors_come_back_as_what_they_are() {
-    converse(
+    with_replies(
         &[
             b"{\"error\":\"org.shiftwork.Agent.Refused\",\"parameters\":{\"reason\":\"full\"}}\0",
             b"{\"error\":\"org.varlink.service.MethodNotFound\",\"parameters\":{\"method\":\"m\"}}\0",
@@ -84,7 +84,7 @@ fn errors_come_back_as_what_they_are() {
 
 #[test]
 fn a_connection_that_broke_is_not_used_again() {
-    converse(&[b"{\"parameters\":"], |path| {
+    with_replies(&[b"{\"parameters\":"], |path| {
         let mut client = Client::connect(path).unwrap();
         for _ in 0..2 {
             let failure = client.status().unwrap_err();

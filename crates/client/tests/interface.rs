@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use shiftwork_client::{
-    Admitted, Answer, Call, Changed, DESCRIPTION, Dismissed, Error, Explained, GotRecord,
-    GotStatus, INTERFACE, NoCall, ObservationEnded, Observing, SERVICE_DESCRIPTION,
+    Admitted, Answer, Call, CallError, Changed, DESCRIPTION, Dismissed, Error, Explained,
+    GotRecord, GotStatus, INTERFACE, ObservationEnded, Observing, SERVICE_DESCRIPTION,
     SERVICE_INTERFACE, ServiceError, answer_bytes, error_bytes,
 };
 use varlink_parser::{IDL, VStruct, VStructOrEnum, VType, VTypeExt};
@@ -174,7 +174,7 @@ fn every_method_takes_what_the_interface_says_and_nothing_else() {
                 place
             };
             match Call::read(name, parameters.clone()) {
-                Err(NoCall::Parameters(Error::Invalid { parameter, reason })) => {
+                Err(CallError::Parameters(Error::Invalid { parameter, reason })) => {
                     assert_eq!(parameter, place, "{name} of {parameters}: {reason}");
                 }
                 other => panic!("{name} of {parameters} must be refused: {other:?}"),
@@ -222,7 +222,7 @@ fn parameters_that_are_not_known_are_refused_by_name() {
         } else {
             "GetStatus"
         };
-        let Err(NoCall::Parameters(Error::Invalid { parameter, reason })) =
+        let Err(CallError::Parameters(Error::Invalid { parameter, reason })) =
             Call::read(method, parameters.clone())
         else {
             panic!("{parameters} must be refused");
@@ -233,10 +233,10 @@ fn parameters_that_are_not_known_are_refused_by_name() {
             "is not known here; GetInterfaceDescription tells what is"
         );
     }
-    assert_eq!(Call::read("Admire", json!({})), Err(NoCall::Method));
+    assert_eq!(Call::read("Admire", json!({})), Err(CallError::Method));
     assert_eq!(
         Call::read("GetStatus", json!([])),
-        Err(NoCall::Parameters(Error::Invalid {
+        Err(CallError::Parameters(Error::Invalid {
             parameter: "parameters".into(),
             reason: "must be an object of named values".into()
         }))

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod script;
+mod scripted_daemon;
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use shiftwork_client::{Error, Failure, OwnTask, Reservation};
 use shiftwork_model::{Instant, Span};
 
-use script::{converse, converse_anew};
+use scripted_daemon::{with_connections, with_replies};
 
 const ADMITTED: &[u8] = b"{\"parameters\":{\"task\":3,\"guarantee\":\"hard\"}}\0";
 const CHANGED: &[u8] = b"{\"parameters\":{\"guarantee\":\"none\"}}\0";
@@ -29,15 +29,15 @@ fn now() -> Instant {
 }
 
 /// The methods that were called, in order.
-fn methods(heard: &str) -> Vec<&str> {
-    let mut after = heard.split("\"org.shiftwork.Agent.");
+fn methods(received: &str) -> Vec<&str> {
+    let mut after = received.split("\"org.shiftwork.Agent.");
     after.next();
     after.map(|rest| rest.split('"').next().unwrap()).collect()
 }
 
 #[test]
 fn it_is_admitted_changed_and_dismissed() {
-    let heard = converse(&[ADMITTED, CHANGED, REFUSED, DISMISSED], |path| {
+    let received = with_replies(&[ADMITTED, CHANGED, REFUSED, DISMISSED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(10)).unwrap();
         assert_eq!((task.number(), task.guarantee()), (3, "hard"));
         task.change(&every_ms(20)).unwrap();
@@ -47,27 +47,27 @@ fn it_is_admitted_changed_and_dismissed() {
         assert_eq!(task.guarantee(), "none");
         task.dismiss().unwrap();
     });
-    assert_eq!(methods(&heard), ["Admit", "Change", "Change", "Dismiss"]);
+    assert_eq!(methods(&received), ["Admit", "Change", "Change", "Dismiss"]);
     let thread = format!("\"thread\":{},", rustix::thread::gettid());
-    assert!(heard.contains(&thread), "{heard} has no {thread}");
-    assert!(heard.contains("\"name\":\"control\""), "{heard}");
+    assert!(received.contains(&thread), "{received} has no {thread}");
+    assert!(received.contains("\"name\":\"control\""), "{received}");
 }
 
 #[test]
 fn whoever_is_refused_is_no_task() {
-    let heard = converse(&[REFUSED], |path| {
+    let received = with_replies(&[REFUSED], |path| {
         let failure = OwnTask::admit_at(path, "control", &every_ms(10)).unwrap_err();
         assert!(
             matches!(&failure, Failure::Agent(Error::Refused { reason }) if reason == "full"),
             "{failure}"
         );
     });
-    assert_eq!(methods(&heard), ["Admit"]);
+    assert_eq!(methods(&received), ["Admit"]);
 }
 
 #[test]
 fn it_wakes_up_at_whole_periods_after_the_first_release() {
-    converse(&[ADMITTED, DISMISSED], |path| {
+    with_replies(&[ADMITTED, DISMISSED], |path| {
         let before = now();
         let mut task = OwnTask::admit_at(path, "control", &every_ms(2)).unwrap();
         let first = task.release();
@@ -98,7 +98,7 @@ fn a_task_is_woken_without_slack_and_the_thread_has_its_own_again() {
     let slack = || rustix::thread::current_timer_slack().unwrap();
     let before = slack();
     assert_ne!(before, 1);
-    converse(&[ADMITTED, DISMISSED], |path| {
+    with_replies(&[ADMITTED, DISMISSED], |path| {
         let task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         assert_eq!(slack(), 1);
         drop(task);
@@ -108,7 +108,7 @@ fn a_task_is_woken_without_slack_and_the_thread_has_its_own_again() {
 
 #[test]
 fn from_a_change_on_releases_are_the_new_period_apart() {
-    converse(&[ADMITTED, CHANGED, DISMISSED], |path| {
+    with_replies(&[ADMITTED, CHANGED, DISMISSED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         task.wait_next().unwrap();
         let last = task.release();
@@ -124,20 +124,20 @@ fn from_a_change_on_releases_are_the_new_period_apart() {
 
 #[test]
 fn what_is_dropped_is_dismissed_by_its_thread_alone() {
-    let heard = converse(&[ADMITTED, DISMISSED], |path| {
+    let received = with_replies(&[ADMITTED, DISMISSED], |path| {
         drop(OwnTask::admit_at(path, "control", &every_ms(1)).unwrap());
     });
-    assert_eq!(methods(&heard), ["Admit", "Dismiss"]);
-    let heard = converse(&[ADMITTED, DISMISSED], |path| {
+    assert_eq!(methods(&received), ["Admit", "Dismiss"]);
+    let received = with_replies(&[ADMITTED, DISMISSED], |path| {
         let task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         thread::scope(|scope| scope.spawn(move || drop(task)).join().unwrap());
     });
-    assert_eq!(methods(&heard), ["Admit"]);
+    assert_eq!(methods(&received), ["Admit"]);
 }
 
 #[test]
 fn other_threads_are_told_whose_it_is() {
-    let heard = converse(&[ADMITTED], |path| {
+    let received = with_replies(&[ADMITTED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let release = task.release();
@@ -155,7 +155,7 @@ fn other_threads_are_told_whose_it_is() {
             other.join().unwrap();
         });
     });
-    assert_eq!(methods(&heard), ["Admit"]);
+    assert_eq!(methods(&received), ["Admit"]);
 }
 
 /// What an agent says that has one task of each of these threads.
@@ -182,21 +182,24 @@ fn status(threads: &[i32]) -> Vec<u8> {
 fn after_the_agent_was_started_again_it_is_found_by_its_thread() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let status = status(&[own + 1, own + 2, own, own + 3]);
-    let heard = converse_anew(&[&[ADMITTED], &[&status, CHANGED, DISMISSED]], |path| {
+    let received = with_connections(&[&[ADMITTED], &[&status, CHANGED, DISMISSED]], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         task.change(&every_ms(2)).unwrap();
         assert_eq!((task.number(), task.guarantee()), (2, "none"));
         task.dismiss().unwrap();
     });
-    assert_eq!(methods(&heard), ["Admit", "GetStatus", "Change", "Dismiss"]);
-    assert!(heard.contains("Dismiss\",\"parameters\":{\"task\":2}"));
+    assert_eq!(
+        methods(&received),
+        ["Admit", "GetStatus", "Change", "Dismiss"]
+    );
+    assert!(received.contains("Dismiss\",\"parameters\":{\"task\":2}"));
 }
 
 #[test]
 fn a_task_that_the_new_agent_does_not_have_is_missing() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let status = status(&[own + 1]);
-    converse_anew(&[&[ADMITTED], &[&status]], |path| {
+    with_connections(&[&[ADMITTED], &[&status]], |path| {
         let task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         let failure = task.dismiss().unwrap_err();
         let expected = format!("there is no task of thread {own} any more");

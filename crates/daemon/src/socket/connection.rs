@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use shiftwork_client::{Inbox, Reaction, TooLong};
+use shiftwork_client::{MessageBuffer, MessageTooLong, Response};
 use shiftwork_live::PeerCredentials;
 use shiftwork_model::Instant;
 
@@ -31,13 +31,13 @@ pub(super) struct Connection {
     credentials: PeerCredentials,
     /// The control group of the peer when it connected.
     group: String,
-    inbox: Inbox,
+    receive_buffer: MessageBuffer,
     /// When the incomplete incoming message began.
     unfinished_since: Option<Instant>,
-    outbox: Vec<u8>,
-    /// Number of bytes of `outbox` that are sent.
+    send_buffer: Vec<u8>,
+    /// Number of bytes of `send_buffer` that are sent.
     sent: usize,
-    /// Since when no byte of `outbox` was sent.
+    /// Since when no byte of `send_buffer` was sent.
     send_blocked_since: Option<Instant>,
     /// No message is read or answered until then.
     paused_until: Option<Instant>,
@@ -66,9 +66,9 @@ impl Connection {
             socket,
             credentials,
             group,
-            inbox: Inbox::new(limits.message),
+            receive_buffer: MessageBuffer::new(limits.message),
             unfinished_since: None,
-            outbox: Vec::new(),
+            send_buffer: Vec::new(),
             sent: 0,
             send_blocked_since: None,
             paused_until: None,
@@ -99,7 +99,7 @@ impl Connection {
 
     /// Number of bytes of replies that the peer has not read.
     pub(super) fn unread(&self) -> usize {
-        self.outbox.len() - self.sent
+        self.send_buffer.len() - self.sent
     }
 
     /// Reads a part of the input. Epoll is level-triggered and reports the rest again.
@@ -108,7 +108,7 @@ impl Connection {
         match recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
             Ok((0, _)) => self.input_closed = true,
             Ok((length, _)) => {
-                self.inbox.push(&buffer[..length]);
+                self.receive_buffer.push(&buffer[..length]);
                 self.note_unfinished(now);
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -125,13 +125,13 @@ impl Connection {
         &mut self,
         now: Instant,
         limits: &SocketLimits,
-    ) -> Result<Option<Vec<u8>>, TooLong> {
+    ) -> Result<Option<Vec<u8>>, MessageTooLong> {
         if !self.may_be_answered(now) {
             return Ok(None);
         }
-        let message = self.inbox.next_message()?.map(Vec::from);
-        if self.inbox.held() == 0 {
-            self.inbox = Inbox::new(limits.message);
+        let message = self.receive_buffer.next_message()?.map(Vec::from);
+        if self.receive_buffer.held() == 0 {
+            self.receive_buffer = MessageBuffer::new(limits.message);
         }
         self.unfinished_since = None;
         self.note_unfinished(now);
@@ -139,25 +139,25 @@ impl Connection {
     }
 
     fn note_unfinished(&mut self, now: Instant) {
-        if !self.inbox.has_partial() {
+        if !self.receive_buffer.has_partial() {
             self.unfinished_since = None;
         } else if self.unfinished_since.is_none() {
             self.unfinished_since = Some(now);
         }
     }
 
-    /// Queues the reply to a message, and closes the input if the reaction ends the connection.
-    pub(super) fn apply(&mut self, reaction: Reaction, now: Instant) {
-        if let Some(reply) = reaction.reply {
-            if self.outbox.is_empty() {
-                self.outbox = reply;
+    /// Queues the reply to a message, and closes the input if the response ends the connection.
+    pub(super) fn apply(&mut self, response: Response, now: Instant) {
+        if let Some(reply) = response.reply {
+            if self.send_buffer.is_empty() {
+                self.send_buffer = reply;
             } else {
-                self.outbox.extend_from_slice(&reply);
+                self.send_buffer.extend_from_slice(&reply);
             }
             self.send_blocked_since.get_or_insert(now);
             self.send(now);
         }
-        if reaction.ends {
+        if response.closes {
             self.close_input();
         }
     }
@@ -166,7 +166,7 @@ impl Connection {
     pub(super) fn send(&mut self, now: Instant) {
         while self.unread() > 0 && !self.broken {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(&self.socket, &self.outbox[self.sent..], flags) {
+            match send(&self.socket, &self.send_buffer[self.sent..], flags) {
                 Ok(length) => {
                     self.sent += length;
                     self.send_blocked_since = Some(now);
@@ -179,12 +179,12 @@ impl Connection {
         }
         if self.unread() == 0 {
             // Idle connections keep no buffers.
-            self.outbox = Vec::new();
+            self.send_buffer = Vec::new();
             self.sent = 0;
             self.send_blocked_since = None;
         } else if self.sent > self.unread() {
             // Amortized O(1): at most one byte is moved for each byte sent.
-            self.outbox.drain(..self.sent);
+            self.send_buffer.drain(..self.sent);
             self.sent = 0;
         }
     }
@@ -202,13 +202,13 @@ impl Connection {
     /// Reads nothing more and drops unanswered input. Queued replies are still sent.
     fn close_input(&mut self) {
         self.input_closed = true;
-        self.inbox = Inbox::new(0);
+        self.receive_buffer = MessageBuffer::new(0);
         self.unfinished_since = None;
     }
 
     /// Whether there is a message that may be answered now.
     pub(super) fn is_ready(&self, now: Instant) -> bool {
-        self.may_be_answered(now) && self.inbox.has_message()
+        self.may_be_answered(now) && self.receive_buffer.has_message()
     }
 
     fn may_be_answered(&self, now: Instant) -> bool {
@@ -220,7 +220,8 @@ impl Connection {
     /// one part of another are buffered.
     pub(super) fn wanted_interest(&self, now: Instant) -> EventFlags {
         let mut wanted = EventFlags::empty();
-        let may_read = !self.input_closed && !self.inbox.has_message() && self.may_be_answered(now);
+        let may_read =
+            !self.input_closed && !self.receive_buffer.has_message() && self.may_be_answered(now);
         wanted.set(EventFlags::IN, may_read);
         wanted.set(EventFlags::OUT, self.unread() > 0);
         wanted
@@ -242,7 +243,7 @@ impl Connection {
 
     /// Whether it has to be closed.
     pub(super) fn is_over(&self) -> bool {
-        self.broken || self.input_closed && !self.inbox.has_message() && self.unread() == 0
+        self.broken || self.input_closed && !self.receive_buffer.has_message() && self.unread() == 0
     }
 
     /// When its next timeout or pause ends.

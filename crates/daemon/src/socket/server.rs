@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::event::epoll::EventFlags;
 use rustix::net::{SendFlags, send};
-use shiftwork_client::{Error, Reaction, TooLong, error_bytes, react};
+use shiftwork_client::{Error, MessageTooLong, Response, error_bytes, respond};
 use shiftwork_live::peer_credentials;
 use shiftwork_model::Instant;
 
@@ -223,7 +223,7 @@ impl Server {
             return;
         };
         connection.queued = false;
-        let reaction = match connection.next_message(now, &self.limits) {
+        let response = match connection.next_message(now, &self.limits) {
             Ok(None) => None,
             Ok(Some(message)) => {
                 self.counters.calls += 1;
@@ -236,15 +236,15 @@ impl Server {
                 }
                 let peer = connection.peer();
                 let mut handler = |call| service.call(&peer, call);
-                Some(react(&message, permitted.err(), &mut handler))
+                Some(respond(&message, permitted.err(), &mut handler))
             }
-            Err(TooLong { longest }) => Some(Reaction::to_no_call(format!(
+            Err(MessageTooLong { longest }) => Some(Response::invalid_message(format!(
                 "is longer than {longest} bytes"
             ))),
         };
-        if let Some(reaction) = reaction {
-            self.counters.closed += u64::from(reaction.ends);
-            connection.apply(reaction, now);
+        if let Some(response) = response {
+            self.counters.closed += u64::from(response.closes);
+            connection.apply(response, now);
         }
         self.update(number, now);
     }
@@ -268,7 +268,7 @@ impl Server {
                 Some(Timeout::Message) => {
                     self.counters.closed += 1;
                     let reason = format!("does not end within {}", self.limits.message_timeout);
-                    connection.apply(Reaction::to_no_call(reason), now);
+                    connection.apply(Response::invalid_message(reason), now);
                 }
                 None => {}
             }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
-use shiftwork_client::Inbox;
+use shiftwork_client::MessageBuffer;
 use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_model::{Instant, Span};
 
@@ -81,7 +81,7 @@ pub fn is_readable(server: &Server) -> bool {
 pub struct TestClient {
     pub stream: UnixStream,
     piece: Vec<u8>,
-    inbox: Inbox,
+    inbox: MessageBuffer,
     closed: bool,
 }
 
@@ -91,7 +91,7 @@ impl TestClient {
         Self {
             stream,
             piece: vec![0; 16 << 10],
-            inbox: Inbox::new(100 << 20),
+            inbox: MessageBuffer::new(100 << 20),
             closed: false,
         }
     }

@@ -3,30 +3,30 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::call::{Answer, Call, NoCall};
+use crate::call::{Answer, Call, CallError};
 use crate::error::{Error, ServiceError};
 use crate::message::{Request, answer_bytes, error_bytes};
 use crate::{DESCRIPTION, INTERFACE, SERVICE_DESCRIPTION, SERVICE_INTERFACE};
 
 /// What follows from a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reaction {
+pub struct Response {
     /// The reply, with the NUL that ends it; `None` if none is wanted.
     pub reply: Option<Vec<u8>>,
     /// Whether the connection ends then: whoever sent this does not speak varlink.
-    pub ends: bool,
+    pub closes: bool,
 }
 
-impl Reaction {
+impl Response {
     /// The end of a connection that sent something else than calls, and why.
-    pub fn to_no_call(reason: impl ToString) -> Self {
+    pub fn invalid_message(reason: impl ToString) -> Self {
         let error = Error::Invalid {
             parameter: "message".into(),
             reason: reason.to_string(),
         };
         Self {
             reply: Some(error_bytes(&error)),
-            ends: true,
+            closes: true,
         }
     }
 }
@@ -36,31 +36,31 @@ impl Reaction {
 ///
 /// As varlink has it: a call that wants no reply (`oneway`) gets none, no error either; one that would
 /// take more replies (`more`) gets one; connections cannot be upgraded.
-pub fn react(
+pub fn respond(
     message: &[u8],
     forbidden: Option<Error>,
-    agent: &mut dyn FnMut(Call) -> Result<Answer, Error>,
-) -> Reaction {
+    handler: &mut dyn FnMut(Call) -> Result<Answer, Error>,
+) -> Response {
     let request: Request = match serde_json::from_slice(message) {
         Ok(request) => request,
-        Err(error) => return Reaction::to_no_call(format!("is no varlink call: {error}")),
+        Err(error) => return Response::invalid_message(format!("is no varlink call: {error}")),
     };
     let flags = [request.more, request.oneway, request.upgrade];
     if flags.iter().filter(|&&flag| flag == Some(true)).count() > 1 {
-        return Reaction::to_no_call("has more than one of `more`, `oneway` and `upgrade`");
+        return Response::invalid_message("has more than one of `more`, `oneway` and `upgrade`");
     }
     let oneway = request.oneway == Some(true);
     let reply = match forbidden {
         Some(error) => error_bytes(&error),
-        None => reply(request, agent),
+        None => reply(request, handler),
     };
-    Reaction {
+    Response {
         reply: (!oneway).then_some(reply),
-        ends: false,
+        closes: false,
     }
 }
 
-fn reply(request: Request, agent: &mut dyn FnMut(Call) -> Result<Answer, Error>) -> Vec<u8> {
+fn reply(request: Request, handler: &mut dyn FnMut(Call) -> Result<Answer, Error>) -> Vec<u8> {
     let parameters = request
         .parameters
         .unwrap_or_else(|| Value::Object(Map::new()));
@@ -80,12 +80,12 @@ fn reply(request: Request, agent: &mut dyn FnMut(Call) -> Result<Answer, Error>)
             })
         }
         (INTERFACE, _) => match Call::read(method, parameters) {
-            Ok(call) => match agent(call) {
+            Ok(call) => match handler(call) {
                 Ok(answer) => answer_bytes(&answer),
                 Err(error) => error_bytes(&error),
             },
-            Err(NoCall::Parameters(error)) => error_bytes(&error),
-            Err(NoCall::Method) => error_bytes(&missing(&request.method)),
+            Err(CallError::Parameters(error)) => error_bytes(&error),
+            Err(CallError::Method) => error_bytes(&missing(&request.method)),
         },
         (SERVICE_INTERFACE, "GetInfo") => answer_bytes(&INFORMATION),
         (SERVICE_INTERFACE, "GetInterfaceDescription") => description(&parameters),
@@ -143,9 +143,9 @@ mod tests {
     use serde_json::json;
 
     /// What follows if an agent dismisses the task 1 only, and how often it was asked.
-    fn react_to(message: &[u8], forbidden: Option<Error>) -> (Reaction, usize) {
+    fn respond_to(message: &[u8], forbidden: Option<Error>) -> (Response, usize) {
         let mut calls = 0;
-        let mut agent = |call| {
+        let mut handler = |call| {
             calls += 1;
             match call {
                 Call::Dismiss(dismiss) if dismiss.task == 1 => Ok(Answer::Dismiss(Dismissed {})),
@@ -155,14 +155,14 @@ mod tests {
                 }),
             }
         };
-        (react(message, forbidden, &mut agent), calls)
+        (respond(message, forbidden, &mut handler), calls)
     }
 
     /// The reply to a message that gets one, and how often the agent was asked.
     fn reply_to(message: &Value) -> (Value, usize) {
-        let (reaction, calls) = react_to(message.to_string().as_bytes(), None);
-        assert!(!reaction.ends, "{message}");
-        let reply = reaction.reply.unwrap();
+        let (response, calls) = respond_to(message.to_string().as_bytes(), None);
+        assert!(!response.closes, "{message}");
+        let reply = response.reply.unwrap();
         let (nul, json) = reply.split_last().unwrap();
         assert_eq!(*nul, 0);
         (serde_json::from_slice(json).unwrap(), calls)
@@ -207,12 +207,12 @@ mod tests {
                 "parameters": { "task": task },
                 "oneway": true,
             });
-            let (reaction, calls) = react_to(message.to_string().as_bytes(), forbidden);
+            let (response, calls) = respond_to(message.to_string().as_bytes(), forbidden);
             assert_eq!(
-                reaction,
-                Reaction {
+                response,
+                Response {
                     reply: None,
-                    ends: false
+                    closes: false
                 }
             );
             assert_eq!(calls, asked);
@@ -230,9 +230,9 @@ mod tests {
             "x",
         ] {
             let message = json!({ "method": method }).to_string();
-            let (reaction, calls) = react_to(message.as_bytes(), Some(error.clone()));
-            assert_eq!(reaction.reply, Some(error_bytes(&error)));
-            assert_eq!((reaction.ends, calls), (false, 0));
+            let (response, calls) = respond_to(message.as_bytes(), Some(error.clone()));
+            assert_eq!(response.reply, Some(error_bytes(&error)));
+            assert_eq!((response.closes, calls), (false, 0));
         }
     }
 
@@ -306,10 +306,10 @@ mod tests {
             &deep,
         ];
         for message in messages {
-            let (reaction, calls) = react_to(message, None);
+            let (response, calls) = respond_to(message, None);
             let text = String::from_utf8_lossy(&message[..message.len().min(60)]);
-            assert!(reaction.ends, "{text}");
-            let reply = String::from_utf8(reaction.reply.unwrap()).unwrap();
+            assert!(response.closes, "{text}");
+            let reply = String::from_utf8(response.reply.unwrap()).unwrap();
             let start =
                 r#"{"error":"org.shiftwork.Agent.Invalid","parameters":{"parameter":"message","#;
             assert!(reply.starts_with(start), "{reply}");

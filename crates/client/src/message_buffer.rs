@@ -12,7 +12,7 @@
 ///              start                    searched
 /// ```
 #[derive(Debug)]
-pub struct Inbox {
+pub struct MessageBuffer {
     bytes: Vec<u8>,
     start: usize,
     searched: usize,
@@ -22,12 +22,12 @@ pub struct Inbox {
 
 /// A message is longer than it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong {
+pub struct MessageTooLong {
     /// How many bytes a message may have without its NUL.
     pub longest: usize,
 }
 
-impl Inbox {
+impl MessageBuffer {
     /// Nothing yet; a message may have `longest` bytes without its NUL.
     pub const fn new(longest: usize) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Inbox {
     /// Takes the next bytes of the stream, however they are cut.
     ///
     /// Keeps all of them: whoever wants a bound reads only while there is no message
-    /// ([`Self::has_message`]) and ends the stream at a [`TooLong`].
+    /// ([`Self::has_message`]) and ends the stream at a [`MessageTooLong`].
     pub fn push(&mut self, bytes: &[u8]) {
         // What was taken makes room before more is needed; each byte moves once for each push at most.
         self.bytes.drain(..self.start);
@@ -57,10 +57,10 @@ impl Inbox {
     ///
     /// # Errors
     /// If it is longer than it may be, as soon as that is sure. The stream is of no use then.
-    pub fn next_message(&mut self) -> Result<Option<&[u8]>, TooLong> {
+    pub fn next_message(&mut self) -> Result<Option<&[u8]>, MessageTooLong> {
         let so_far = self.end.unwrap_or(self.searched) - self.start;
         if so_far > self.longest {
-            return Err(TooLong {
+            return Err(MessageTooLong {
                 longest: self.longest,
             });
         }
@@ -118,8 +118,8 @@ mod tests {
     }
 
     /// Takes what is complete.
-    fn take(inbox: &mut Inbox, into: &mut Vec<Vec<u8>>) {
-        while let Some(message) = inbox.next_message().unwrap() {
+    fn take(buffer: &mut MessageBuffer, into: &mut Vec<Vec<u8>>) {
+        while let Some(message) = buffer.next_message().unwrap() {
             into.push(message.to_vec());
         }
     }
@@ -136,25 +136,25 @@ mod tests {
         for stream in streams {
             let bits = stream.len().saturating_sub(1) as u32;
             for cuts in 0..1_u32 << bits {
-                let mut inbox = Inbox::new(100);
+                let mut buffer = MessageBuffer::new(100);
                 let mut found = Vec::new();
                 let mut begin = 0;
                 for end in 1..=stream.len() {
                     let cut_here = end == stream.len() || cuts >> (end - 1) & 1 == 1;
                     if cut_here {
-                        inbox.push(&stream[begin..end]);
+                        buffer.push(&stream[begin..end]);
                         begin = end;
                         // Half of the time, messages are left to lie for a while.
                         if cuts.count_ones() % 2 == 0 {
-                            take(&mut inbox, &mut found);
+                            take(&mut buffer, &mut found);
                             let partial = stream[..end].last().is_some_and(|&byte| byte != 0);
-                            assert_eq!(inbox.has_partial(), partial, "{stream:?} cut {cuts:b}");
+                            assert_eq!(buffer.has_partial(), partial, "{stream:?} cut {cuts:b}");
                         }
                     }
                 }
-                take(&mut inbox, &mut found);
+                take(&mut buffer, &mut found);
                 assert_eq!(found, messages_of(stream), "{stream:?} cut {cuts:b}");
-                assert!(!inbox.has_message());
+                assert!(!buffer.has_message());
             }
         }
     }
@@ -163,13 +163,13 @@ mod tests {
     fn a_message_may_be_as_long_as_said_and_no_longer() {
         for length in 0..8 {
             for chunk in 1..=8 {
-                let mut inbox = Inbox::new(4);
+                let mut buffer = MessageBuffer::new(4);
                 let mut stream = vec![b'a'; length];
                 stream.push(0);
                 let mut outcome = Ok(None);
                 for part in stream.chunks(chunk) {
-                    inbox.push(part);
-                    outcome = inbox.next_message().map(|message| message.map(Vec::from));
+                    buffer.push(part);
+                    outcome = buffer.next_message().map(|message| message.map(Vec::from));
                     if outcome.is_err() {
                         break;
                     }
@@ -177,7 +177,7 @@ mod tests {
                 let expected = if length <= 4 {
                     Ok(Some(vec![b'a'; length]))
                 } else {
-                    Err(TooLong { longest: 4 })
+                    Err(MessageTooLong { longest: 4 })
                 };
                 assert_eq!(outcome, expected, "length {length}, chunks of {chunk}");
             }
@@ -186,24 +186,24 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_known_before_it_ends() {
-        let mut inbox = Inbox::new(4);
-        inbox.push(b"abcd");
-        assert!(!inbox.has_message());
-        inbox.push(b"e");
-        assert!(inbox.has_message());
-        assert_eq!(inbox.next_message(), Err(TooLong { longest: 4 }));
+        let mut buffer = MessageBuffer::new(4);
+        buffer.push(b"abcd");
+        assert!(!buffer.has_message());
+        buffer.push(b"e");
+        assert!(buffer.has_message());
+        assert_eq!(buffer.next_message(), Err(MessageTooLong { longest: 4 }));
     }
 
     #[test]
     fn what_was_taken_is_not_kept() {
-        let mut inbox = Inbox::new(100);
+        let mut buffer = MessageBuffer::new(100);
         for _ in 0..1_000 {
-            inbox.push(b"a message\0and a part");
-            while inbox.next_message().unwrap().is_some() {}
-            inbox.push(b" of another\0");
-            while inbox.next_message().unwrap().is_some() {}
-            assert_eq!(inbox.held(), 0);
+            buffer.push(b"a message\0and a part");
+            while buffer.next_message().unwrap().is_some() {}
+            buffer.push(b" of another\0");
+            while buffer.next_message().unwrap().is_some() {}
+            assert_eq!(buffer.held(), 0);
         }
-        assert!(inbox.bytes.capacity() < 1_000);
+        assert!(buffer.bytes.capacity() < 1_000);
     }
 }

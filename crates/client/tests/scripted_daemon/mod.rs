@@ -5,32 +5,32 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 
-/// Makes calls to a listener that gives these replies, one for each message, until it is left; returns what it heard.
-pub fn converse(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
-    converse_anew(&[replies], calls)
+/// Makes calls to a listener that gives these replies, one for each message, until it is left; returns what it received.
+pub fn with_replies(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
+    with_connections(&[replies], calls)
 }
 
 /// The same over several connections, each of which is closed once its replies are given.
-pub fn converse_anew(connections: &[&[&[u8]]], calls: impl FnOnce(&Path)) -> String {
+pub fn with_connections(connections: &[&[&[u8]]], calls: impl FnOnce(&Path)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let listener = UnixListener::bind(&path).unwrap();
     thread::scope(|scope| {
-        let heard = scope.spawn(move || {
-            let mut heard = Vec::new();
+        let received = scope.spawn(move || {
+            let mut received = Vec::new();
             for replies in connections {
                 let (stream, _) = listener.accept().unwrap();
                 let mut reader = BufReader::new(&stream);
                 for reply in *replies {
-                    if reader.read_until(0, &mut heard).unwrap() == 0 {
+                    if reader.read_until(0, &mut received).unwrap() == 0 {
                         break;
                     }
                     (&stream).write_all(reply).unwrap();
                 }
             }
-            String::from_utf8(heard).unwrap()
+            String::from_utf8(received).unwrap()
         });
         calls(&path);
-        heard.join().unwrap()
+        received.join().unwrap()
     })
 }
