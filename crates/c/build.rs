@@ -1,8 +1,8 @@
-//! Names the library as programs that were linked with it ask for it.
+//! Sets the soname of the library.
 
 fn main() {
-    // As long as the first number of the version is 0, that of the interface is, too; it grows when a program that was
-    // linked with an older library could not go on with a newer one.
+    // The number of the ABI is 0 while the major version is 0. It increases with each change that breaks programs linked
+    // with an older library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libshiftwork.so.0");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -1,14 +1,16 @@
-//! What is sent to the agent: however its bytes are cut, no message makes the agent panic, each gets at
-//! most one reply, and replies are JSON ended by the only NUL.
+//! Messages to the daemon: however the stream is cut, no message causes a panic, each gets at most one reply, and replies
+//! are JSON terminated by the only NUL.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shiftwork_client::{Answer, Call, Dismissed, Error, Explained, MessageBuffer, Observing, respond};
+use shiftwork_client::{
+    Answer, Call, Dismissed, Error, Explained, MessageBuffer, Observing, respond,
+};
 
-/// How long a message may be here; what is fed is not much longer.
-const LONGEST: usize = 1_000;
+/// Maximum length of a message; inputs are not much longer.
+const LENGTH_MAX: usize = 1_000;
 
-/// Answers everything, and some of it from what was sent.
+/// Answers every call, some with parts of the call.
 fn echo(call: Call) -> Result<Answer, Error> {
     match call {
         Call::Dismiss(_) => Ok(Answer::Dismiss(Dismissed {})),
@@ -22,16 +24,16 @@ fn echo(call: Call) -> Result<Answer, Error> {
     }
 }
 
-/// The replies to a stream that comes in pieces of this many bytes.
+/// The replies to a stream that is cut into pieces of this many bytes.
 fn replies(stream: &[u8], piece: usize) -> Vec<u8> {
-    let mut buffer = MessageBuffer::new(LONGEST);
+    let mut buffer = MessageBuffer::new(LENGTH_MAX);
     let mut replies = Vec::new();
     for piece in stream.chunks(piece) {
         buffer.push(piece);
         while let Ok(Some(message)) = buffer.next_message() {
             let response = respond(message, None, &mut echo);
             if let Some(reply) = response.reply {
-                let (nul, json) = reply.split_last().expect("a reply is something");
+                let (nul, json) = reply.split_last().expect("a reply is not empty");
                 assert_eq!(*nul, 0);
                 assert!(serde_json::from_slice::<serde_json::Value>(json).is_ok());
                 replies.extend(reply);

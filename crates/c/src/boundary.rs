@@ -1,8 +1,8 @@
 //! The functions of `shiftwork.h`, and all `unsafe` of this crate.
 //!
-//! What they rely on is what the header asks of C: a pointer that is not null points to what its type says, and stays
-//! valid during the call; a task comes from `shiftwork_admit` and was not dismissed. Tasks are only ever shared here, by
-//! any threads: [`CTask`] sees to that. No panic leaves this module.
+//! They rely on the contract of the header: a pointer that is not null points to an object of its type that is valid during
+//! the call; a task comes from `shiftwork_admit` and was not dismissed. Tasks are only borrowed shared here, by any threads:
+//! [`CTask`] synchronizes the access. No panic leaves this module.
 #![allow(unsafe_code, reason = "the only module that C calls")]
 
 use std::ffi::{CStr, c_char, c_int};
@@ -25,13 +25,13 @@ pub unsafe extern "C" fn shiftwork_admit(
     name: *const c_char,
     reservation: *const RawReservation,
 ) -> c_int {
-    // SAFETY: the caller's pointer is null or valid, and nobody else uses what it points to.
+    // SAFETY: the caller's pointer is null or valid, and no other code accesses its target during the call.
     let Some(place) = (unsafe { task.as_mut() }) else {
         return failed(&null("task"));
     };
     *place = ptr::null_mut();
     status(|| {
-        // SAFETY: the caller's pointer is null or a text.
+        // SAFETY: the caller's pointer is null or a NUL-terminated string.
         let name = unsafe { text(name) }.ok_or_else(|| null("name"))?;
         // SAFETY: the caller's pointer is null or a reservation.
         let reservation = unsafe { reservation_at(reservation) }?;
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn shiftwork_dismiss(task: *mut CTask) -> c_int {
     };
     status(|| {
         shared.check_thread()?;
-        // SAFETY: `shiftwork_admit` made the box and gave it away, and whose it is says that nobody uses it again.
+        // SAFETY: `shiftwork_admit` leaked the box, and its owner does not use the pointer after this call.
         let task = unsafe { Box::from_raw(task) };
         task.dismiss()
     })
@@ -126,7 +126,7 @@ pub extern "C" fn shiftwork_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The reservation, as the client has them.
+/// The reservation as a type of the client.
 ///
 /// # Safety
 /// The pointer is null, or to a structure as long as its first field says.
@@ -134,25 +134,25 @@ unsafe fn reservation_at(pointer: *const RawReservation) -> Result<Reservation, 
     if pointer.is_null() {
         return Err(null("reservation"));
     }
-    // The rest may be shorter, of another version: its size is looked at before a reference to all of it is made.
+    // The structure may be shorter in another version: its size is checked before a reference to all of it is created.
     // SAFETY: valid, and `size` is first in every version.
     check_size(unsafe { ptr::read(pointer.cast::<usize>()) })?;
     // SAFETY: valid, and as long as this version's.
     let raw = unsafe { &*pointer };
-    // SAFETY: null or a text.
+    // SAFETY: null or a NUL-terminated string.
     let cpus = unsafe { text(raw.cpus) };
     read(raw, cpus)
 }
 
-/// The text there; `None` for null.
+/// The string at this address; `None` for null.
 ///
 /// # Safety
-/// The pointer is null or a text with a NUL at its end, which lives for `'a`.
+/// The pointer is null or a NUL-terminated string that is valid for `'a`.
 unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
     if pointer.is_null() {
         return None;
     }
-    // SAFETY: a text with a NUL at its end, as the caller says.
+    // SAFETY: a NUL-terminated string, as the caller guarantees.
     Some(unsafe { CStr::from_ptr(pointer) })
 }
 
@@ -172,13 +172,13 @@ fn failed(failure: &CallFailure) -> c_int {
     set_last_error(failure) as c_int
 }
 
-/// Does it, and remembers why it fails.
+/// Runs `work`, and stores its failure as the thread's last error.
 fn guarded<T>(work: impl FnOnce() -> Result<T, CallFailure>) -> Result<T, Code> {
-    // What was broken half-way is not used again: the header says so of SHIFTWORK_INTERNAL.
+    // Unwind safety: the header forbids using a task after SHIFTWORK_INTERNAL.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(CallFailure {
             code: Code::Internal,
-            text: String::from("a mistake of libshiftwork, which it has described on stderr"),
+            text: String::from("a bug in libshiftwork; details are on stderr"),
         })
     });
     done.map_err(|failure| set_last_error(&failure))
@@ -189,25 +189,28 @@ mod tests {
     use super::*;
 
     /// The calling thread's last error.
-    fn said() -> String {
-        // SAFETY: always a text.
+    fn error_text() -> String {
+        // SAFETY: always a NUL-terminated string.
         let text = unsafe { CStr::from_ptr(shiftwork_error()) };
         text.to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn null_is_told_and_not_followed() {
+    fn null_pointer_is_an_error() {
         let mut task = ptr::NonNull::<CTask>::dangling().as_ptr();
         // SAFETY: null is allowed.
         let code = unsafe { shiftwork_admit(&raw mut task, ptr::null(), ptr::null()) };
-        assert_eq!((code, said()), (-3, "`name` is NULL".to_owned()));
-        assert!(task.is_null(), "there is none");
+        assert_eq!((code, error_text()), (-3, "`name` is NULL".to_owned()));
+        assert!(task.is_null(), "no task was created");
         // SAFETY: null is allowed.
         let code = unsafe { shiftwork_admit(&raw mut task, c"a".as_ptr(), ptr::null()) };
-        assert_eq!((code, said()), (-3, "`reservation` is NULL".to_owned()));
+        assert_eq!(
+            (code, error_text()),
+            (-3, "`reservation` is NULL".to_owned())
+        );
         // SAFETY: null is allowed.
         let code = unsafe { shiftwork_admit(ptr::null_mut(), c"a".as_ptr(), ptr::null()) };
-        assert_eq!((code, said()), (-3, "`task` is NULL".to_owned()));
+        assert_eq!((code, error_text()), (-3, "`task` is NULL".to_owned()));
         // SAFETY: null is allowed.
         let codes = unsafe { shiftwork_change(task, ptr::null()) };
         assert_eq!(codes, -3);
@@ -222,19 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_inside_stays_inside() {
+    fn panic_becomes_internal_error() {
         let code = status(|| panic!("expected by this test"));
         assert_eq!(code, Code::Internal as c_int);
-        assert!(said().contains("stderr"), "{}", said());
+        assert!(error_text().contains("stderr"), "{}", error_text());
     }
 
     #[test]
-    fn each_thread_has_its_own_error() {
+    fn last_error_is_per_thread() {
         failed(&CallFailure::invalid("a\nb\0c"));
-        assert_eq!(said(), "a b c");
-        std::thread::spawn(|| assert_eq!(said(), ""))
+        assert_eq!(error_text(), "a b c");
+        std::thread::spawn(|| assert_eq!(error_text(), ""))
             .join()
             .unwrap();
-        assert_eq!(said(), "a b c");
+        assert_eq!(error_text(), "a b c");
     }
 }

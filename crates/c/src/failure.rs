@@ -1,4 +1,4 @@
-//! Failures as numbers, and in words for whoever asks afterwards.
+//! Failures as codes, and the text of each thread's last failure.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -8,7 +8,7 @@ use shiftwork_client::{Error, Failure};
 /// `enum shiftwork_failure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-#[expect(missing_docs, reason = "the header says what they mean")]
+#[expect(missing_docs, reason = "documented in the header")]
 pub enum Code {
     Refused = -1,
     Forbidden = -2,
@@ -33,7 +33,7 @@ pub(crate) struct CallFailure {
 }
 
 impl CallFailure {
-    /// About an argument.
+    /// An invalid argument.
     pub(crate) fn invalid(text: impl Into<String>) -> Self {
         Self {
             code: Code::Invalid,
@@ -67,7 +67,7 @@ fn code_of(failure: &Failure) -> Code {
         Failure::Lost { .. } => Code::Lost,
         Failure::Service(_) | Failure::Garbled { .. } => Code::Garbled,
         Failure::OtherThread { .. } => Code::OtherThread,
-        // A kind that came later: all that is known is that it failed.
+        // A variant added later.
         _ => Code::Internal,
     }
 }
@@ -76,21 +76,21 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The thread's last error is this one now. Nothing is remembered of a thread that is just ending.
+/// Sets the thread's last error. Has no effect while the thread's local storage is being destroyed.
 pub(crate) fn set_last_error(failure: &CallFailure) -> Code {
-    // On one line, and without a byte that would end it.
+    // One line, without NUL.
     let text: String = failure
         .text
         .chars()
         .map(|it| if it.is_control() { ' ' } else { it })
         .collect();
     let text = CString::new(text).unwrap_or_default();
-    // A thread that is ending has none any more.
+    // Fails only while the thread ends.
     let _ = LAST.try_with(|last| last.replace(text));
     failure.code
 }
 
-/// The thread's last error, which lives until the next; empty if there is none.
+/// The thread's last error, valid until the next one; empty if there is none.
 pub(crate) fn last_error() -> *const c_char {
     const NONE: &CStr = c"";
     LAST.try_with(|last| last.borrow().as_ptr())

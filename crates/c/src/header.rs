@@ -1,4 +1,4 @@
-//! The header says what the Rust does: the same functions, numbers and layout.
+//! Checks that the header agrees with the Rust code: the same functions, numbers and layout.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::reservation::{OnOverrunName, RawReservation};
 const HEADER: &str = include_str!("../include/shiftwork.h");
 const BOUNDARY: &str = include_str!("boundary.rs");
 
-/// Types of Rust as C writes them.
+/// Types of Rust and the corresponding types of C.
 const TYPES: &[(&str, &str)] = &[
     ("*mut *mut CTask", "struct shiftwork_task **"),
     ("*mut CTask", "struct shiftwork_task *"),
@@ -27,10 +27,12 @@ const TYPES: &[(&str, &str)] = &[
 
 fn in_c(rust: &str) -> &'static str {
     let found = TYPES.iter().find(|(name, _)| *name == rust);
-    found.unwrap_or_else(|| panic!("what is `{rust}` in C?")).1
+    found
+        .unwrap_or_else(|| panic!("no type of C is known for `{rust}`"))
+        .1
 }
 
-/// Each function with what it takes and, last, what it returns; in C's types, without the names of parameters.
+/// Each function with the types of its parameters and, last, of its result; in C, without names of parameters.
 type Functions = BTreeMap<String, Vec<String>>;
 
 fn of_rust() -> Functions {
@@ -76,7 +78,7 @@ fn of_header() -> Functions {
 }
 
 #[test]
-fn the_header_declares_the_functions_that_there_are() {
+fn header_declares_exported_functions() {
     let functions = of_rust();
     assert_eq!(functions.len(), 8);
     assert_eq!(functions, of_header());
@@ -131,19 +133,17 @@ fn assertions() -> String {
     for (name, value) in codes {
         holds(format!("SHIFTWORK_{name} == {value}"));
     }
-    // Each of them is named in the header once, with its number.
+    // Each constant is defined in the header once.
     let named = HEADER.matches("\tSHIFTWORK_").count();
     assert_eq!(named, codes.len());
     program
 }
 
 #[test]
-fn the_header_has_the_same_numbers_and_layout() {
+fn header_has_same_numbers_and_layout() {
     let program = assertions();
     if Command::new("cc").arg("--version").output().is_err() {
-        println!(
-            "SKIPPED: the header was not compared with the library: there is no C compiler `cc`"
-        );
+        println!("SKIPPED: comparing the header with the library requires a C compiler `cc`");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! The C library `libshiftwork`: threads of any program declare themselves as tasks of the agent.
+//! The C library `libshiftwork`: threads of any program declare themselves as tasks of the daemon.
 //!
-//! This crate owns the way between C's values and those of `shiftwork-client`, and nothing else: it must never contain
-//! a decision, nor the text of somebody else's error. What people use is `include/shiftwork.h`, which says what
-//! everything means. Start reading there; `boundary.rs` has the functions and all `unsafe`, `task.rs` what they do,
-//! `failure.rs` the codes and the last error of each thread.
+//! This crate owns the conversion between the types of C and those of `shiftwork-client`, and nothing else: it must never
+//! contain a decision, nor error messages of other crates. The public interface is `include/shiftwork.h`, which documents it.
+//! Start reading there; `boundary.rs` has the functions and all `unsafe`, `task.rs` their implementation, `failure.rs` the
+//! codes and the last error of each thread.
 
 mod boundary;
 mod failure;

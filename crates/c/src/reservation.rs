@@ -1,4 +1,4 @@
-//! Reservations as C writes them.
+//! Reservations as C passes them.
 
 use std::ffi::{CStr, c_char};
 
@@ -10,7 +10,7 @@ use crate::failure::CallFailure;
 /// `struct shiftwork_reservation`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the header says what they mean")]
+#[expect(missing_docs, reason = "documented in the header")]
 pub struct RawReservation {
     pub size: usize,
     pub cost_ns: u64,
@@ -24,14 +24,14 @@ pub struct RawReservation {
 /// `enum shiftwork_on_overrun`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-#[expect(missing_docs, reason = "the header says what they mean")]
+#[expect(missing_docs, reason = "documented in the header")]
 pub enum OnOverrunName {
     Throttle = 0,
     Signal = 1,
     Continue = 2,
 }
 
-/// What `raw` says, whose `cpus` are these.
+/// Converts `raw`, whose string `cpus` is passed separately.
 pub(crate) fn read(raw: &RawReservation, cpus: Option<&CStr>) -> Result<Reservation, CallFailure> {
     let on_overrun = match raw.on_overrun {
         it if it == OnOverrunName::Throttle as u32 => OnOverrun::Throttle,
@@ -59,27 +59,27 @@ pub(crate) fn read(raw: &RawReservation, cpus: Option<&CStr>) -> Result<Reservat
     })
 }
 
-/// Whether a structure of so many bytes is one that this library knows. There has been only one so far.
+/// Checks that a structure of this size is known to this library. There is only one version so far.
 pub(crate) fn check_size(size: usize) -> Result<(), CallFailure> {
     if size == size_of::<RawReservation>() {
         return Ok(());
     }
     Err(CallFailure::invalid(format!(
-        "`size` is {size}; sizeof(struct shiftwork_reservation) is {} for version {} of libshiftwork, so one of them is \
-         to be set, or the program to be built with this version's header",
+        "`size` is {size}; sizeof(struct shiftwork_reservation) is {} in version {} of libshiftwork: set `size`, or compile \
+         the program with the header of this version",
         size_of::<RawReservation>(),
         env!("CARGO_PKG_VERSION")
     )))
 }
 
-/// What a text from C says; `what` names it to people.
+/// The text of a C string; `what` names it in the error.
 pub(crate) fn text<'a>(bytes: &'a CStr, what: &str) -> Result<&'a str, CallFailure> {
     bytes
         .to_str()
         .map_err(|_| CallFailure::invalid(format!("`{what}` is not UTF-8")))
 }
 
-/// Negative numbers arrive here as very large ones.
+/// A negative number of the caller is a very large one here.
 fn span(ns: u64, what: &str) -> Result<Span, CallFailure> {
     let span = Span::from_ns(ns);
     if (Span::from_ns(1)..=Span::MAX).contains(&span) {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_the_agents_to_say() {
+    fn unset_fields_are_left_to_the_daemon() {
         let read = read(&raw(), None).unwrap();
         let plain = Reservation {
             on_overrun: Some(OnOverrun::Throttle),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_passed_on() {
+    fn all_fields_are_converted() {
         let all = RawReservation {
             deadline_ns: 5_000_000,
             priority: 7,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_what_would_be_accepted() {
+    fn invalid_field_is_named_with_valid_values() {
         let largest = Span::MAX.as_ns();
         let cases = [
             (
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_structure_of_the_header_is_read() {
+    fn structure_of_other_size_is_refused() {
         assert_eq!(check_size(size_of::<RawReservation>()), Ok(()));
         for size in [0, size_of::<RawReservation>() - 1, 1 << 40] {
             let failure = check_size(size).unwrap_err();

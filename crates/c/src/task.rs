@@ -1,4 +1,4 @@
-//! A task of the client, as C has it.
+//! The task type of the C interface.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -11,11 +11,11 @@ use crate::reservation::text;
 
 /// `struct shiftwork_task`.
 ///
-/// Whichever thread may look at it; all but its own see no more than whose it is.
+/// May be shared by all threads; threads other than its own may only find out that it is not theirs.
 #[derive(Debug)]
 pub struct CTask {
     thread: u32,
-    /// Touched by its own thread alone.
+    /// Accessed only by the task's own thread.
     own: RefCell<Own>,
 }
 
@@ -58,13 +58,13 @@ impl CTask {
         Ok(i64::try_from(release.as_ns()).unwrap_or(i64::MAX))
     }
 
-    /// The text lives until the task is changed or dismissed; null for other threads.
+    /// Valid until the task is changed or dismissed; null for other threads.
     pub(crate) fn guarantee(&self) -> *const c_char {
         self.with(|own| Ok(own.guarantee.as_ptr()))
             .unwrap_or(ptr::null())
     }
 
-    /// Whether the calling thread may use it.
+    /// Checks that the task belongs to the calling thread.
     pub(crate) fn check_thread(&self) -> Result<(), CallFailure> {
         if calling_thread() == self.thread {
             return Ok(());
@@ -80,15 +80,15 @@ impl CTask {
         self.check_thread()?;
         match self.own.try_borrow_mut() {
             Ok(mut own) => work(&mut own),
-            // A handler of signals has interrupted it.
+            // Called from a signal handler that interrupted another call.
             Err(_) => Err(CallFailure::invalid(
-                "the task is in use by the code that this handler of signals has interrupted",
+                "the task is in use by the code that this signal handler has interrupted",
             )),
         }
     }
 }
 
 fn guarantee_of(task: &OwnTask) -> CString {
-    // The agent's words are those of `analyze`, none of which has a NUL in it.
+    // Names of guarantees contain no NUL.
     CString::new(task.guarantee()).unwrap_or_default()
 }

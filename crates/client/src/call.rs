@@ -1,4 +1,4 @@
-//! The methods of the interface: what each is told, and what it answers.
+//! The methods of the interface: their parameters and results.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -10,40 +10,40 @@ use crate::nanoseconds;
 use crate::reservation::Reservation;
 use crate::state::Status;
 
-/// Reserves time for a thread of the caller.
+/// Reserves CPU time for a thread of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admit {
-    /// What to call the task.
+    /// The name of the task.
     pub name: String,
-    /// The thread; absent is the first of the caller's process.
+    /// The thread; by default the main thread of the caller's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,
-    /// What it is to have.
+    /// The reservation.
     pub reservation: Reservation,
 }
 
-/// A thread was admitted.
+/// Result of [`Admit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admitted {
     /// The number of the new task.
     pub task: u32,
-    /// What is guaranteed, in the words of `shiftwork analyze`.
+    /// The guarantee, as `shiftwork analyze` names it.
     pub guarantee: String,
 }
 
-/// Gives a task of the caller another reservation.
+/// Replaces the reservation of a task of the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The task.
     pub task: u32,
-    /// What it is to have from now on.
+    /// Its new reservation.
     pub reservation: Reservation,
 }
 
-/// A task has another reservation.
+/// Result of [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// What is guaranteed now.
+    /// The new guarantee.
     pub guarantee: String,
 }
 
@@ -54,112 +54,115 @@ pub struct Dismiss {
     pub task: u32,
 }
 
-/// A reservation has ended.
+/// Result of [`Dismiss`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dismissed {}
 
-/// Asks how everything is.
+/// Requests the status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GetStatus {}
 
-/// How everything is.
+/// Result of [`GetStatus`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GotStatus {
-    /// All of it.
+    /// The status.
     pub status: Status,
 }
 
-/// Watches a thread of the caller without reserving anything.
+/// Observes a thread of the caller without a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observe {
-    /// The thread; absent is the first of the caller's process.
+    /// The thread; by default the main thread of the caller's process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,
 }
 
-/// A thread is watched.
+/// Result of [`Observe`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observing {
-    /// The number to end it by.
+    /// The number of the observation.
     pub task: u32,
 }
 
-/// Ends what [`Observe`] began.
+/// Ends an observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndObservation {
-    /// The number that [`Observing`] said.
+    /// The number from [`Observing`].
     pub task: u32,
 }
 
-/// What was observed of a thread without enforcement.
+/// Result of an observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// For how long.
+    /// Length of the observation.
     #[serde(with = "nanoseconds::span")]
     pub observed: Span,
-    /// How many jobs ended. A job is what a thread does between waking up and blocking.
+    /// Number of completed jobs. A job lasts from waking up to blocking.
     pub jobs: u64,
-    /// Half of the jobs took at most so much processor time.
+    /// Median of the jobs' CPU time.
     #[serde(with = "nanoseconds::span")]
     pub cost_p50: Span,
-    /// 99% of them did.
+    /// 99th percentile of the jobs' CPU time.
     #[serde(with = "nanoseconds::span")]
     pub cost_p99: Span,
-    /// All of them did.
+    /// Maximum of the jobs' CPU time.
     #[serde(with = "nanoseconds::span")]
     pub cost_max: Span,
-    /// The shortest time between waking up and the next time.
+    /// Minimum time from one wake-up to the next.
     #[serde(with = "nanoseconds::span")]
     pub period_min: Span,
-    /// Half of these times were at most so long.
+    /// Median of these times.
     #[serde(with = "nanoseconds::span")]
     pub period_p50: Span,
-    /// Processor time of all jobs.
+    /// CPU time of all jobs.
     #[serde(with = "nanoseconds::span")]
     pub ran: Span,
 }
 
-/// What was observed, once it has ended.
+/// Result of [`EndObservation`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservationEnded {
-    /// All of it.
+    /// The result.
     pub observation: Observation,
 }
 
-/// Asks for what the agent remembers.
+/// Requests the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GetRecord {
-    /// Of how many seconds before now; absent is all.
+    /// Length of the requested part in seconds before now; by default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
-/// What the agent remembers.
+/// Result of [`GetRecord`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GotRecord {
-    /// NDJSON, one fact a line.
+    /// NDJSON with one scheduling event per line.
     pub record: String,
 }
 
-/// Asks why deadlines were missed.
+/// Requests explanations of missed deadlines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explain {
-    /// How many of the last misses; absent is the agent's choice.
+    /// Number of misses, the last ones; the daemon has a default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
 }
 
-/// Why deadlines were missed.
+/// Result of [`Explain`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explained {
-    /// One text a miss, the newest last.
+    /// One text per miss, the newest last.
     pub explanations: Vec<String>,
 }
 
-/// A method with its parameters; serialized, the message that calls it.
+/// A method with its parameters; serializes to the message that calls it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "method", content = "parameters")]
-#[allow(missing_docs, reason = "each is what its parameters are")]
+#[allow(
+    missing_docs,
+    reason = "the types of the parameters have the documentation"
+)]
 pub enum Call {
     #[serde(rename = "org.shiftwork.Agent.Admit")]
     Admit(Admit),
@@ -179,10 +182,10 @@ pub enum Call {
     Explain(Explain),
 }
 
-/// What a method answers; serialized, the parameters of the reply.
+/// The result of a method; serializes to the parameters of the reply.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-#[allow(missing_docs, reason = "each is named as the method that it answers")]
+#[allow(missing_docs, reason = "each is named as its method")]
 pub enum Answer {
     Admit(Admitted),
     Change(Changed),
@@ -194,22 +197,22 @@ pub enum Answer {
     Explain(Explained),
 }
 
-/// Why something is no call of this interface.
+/// Why a message is not a call of this interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The interface has no such method.
+    /// The interface does not have the method.
     Method,
-    /// The parameters are not those of the method: always [`Error::Invalid`].
+    /// The parameters do not match the method: always [`Error::Invalid`].
     Parameters(Error),
 }
 
 impl Call {
-    /// The call of `method`, without the name of the interface, with these parameters.
+    /// The call of `method`, which is without the name of the interface, with these parameters.
     ///
-    /// A parameter that the method does not have is refused, lest a misspelt one be without effect.
+    /// An unknown parameter is refused: otherwise a misspelt one would have no effect.
     ///
     /// # Errors
-    /// If there is no such method, or by the path of the first parameter that is wrong.
+    /// If the method does not exist, or with the path of the first invalid parameter.
     pub fn read(method: &str, parameters: Value) -> Result<Self, CallError> {
         match method {
             "Admit" => read(parameters).map(Self::Admit),
@@ -228,7 +231,7 @@ impl Call {
 
 fn read<T: DeserializeOwned>(parameters: Value) -> Result<T, Error> {
     if !parameters.is_object() {
-        // What is derived would take a list of the values as well.
+        // Derived deserializers would also accept a list of the values.
         return Err(invalid("parameters", "must be an object of named values"));
     }
     let mut track = serde_path_to_error::Track::new();
@@ -241,13 +244,13 @@ fn read<T: DeserializeOwned>(parameters: Value) -> Result<T, Error> {
         (Err(error), _) => Err(invalid(place(&track.path()), error)),
         (Ok(_), Some(unknown)) => Err(invalid(
             unknown.replace(".?", ""),
-            "is not known here; GetInterfaceDescription tells what is",
+            "is unknown; GetInterfaceDescription returns the known ones",
         )),
         (Ok(call), None) => Ok(call),
     }
 }
 
-/// Where a value is, "parameters" if it is all of them.
+/// The path of a value; "parameters" for all of them.
 fn place(path: &serde_path_to_error::Path) -> String {
     let known = path
         .iter()

@@ -1,4 +1,4 @@
-//! A connection to the agent.
+//! A connection to the daemon.
 
 use std::env;
 use std::io::{self, Read as _};
@@ -21,42 +21,41 @@ use crate::message_buffer::MessageBuffer;
 use crate::reservation::Reservation;
 use crate::state::Status;
 
-/// Where the agent listens unless it is told otherwise.
+/// Default path of the daemon's socket.
 pub const DEFAULT_SOCKET: &str = "/run/shiftwork/agent.sock";
 
-/// The environment variable that names another socket.
+/// The environment variable for another path of the socket.
 pub const SOCKET_VARIABLE: &str = "SHIFTWORK_SOCKET";
 
-/// The longest answer that is taken, in bytes. The longest that an agent gives is a record, and agents
-/// remember less than this.
+/// Maximum length of a reply in bytes. The longest replies are recordings, which the daemon keeps below this.
 const ANSWER_MAX: usize = 256 << 20;
 
-/// Where the agent of this machine listens: what [`SOCKET_VARIABLE`] says, by default [`DEFAULT_SOCKET`].
+/// Path of the socket of this machine's daemon: the value of [`SOCKET_VARIABLE`], by default [`DEFAULT_SOCKET`].
 pub fn socket_path() -> PathBuf {
     env::var_os(SOCKET_VARIABLE)
         .filter(|path| !path.is_empty())
         .map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from)
 }
 
-/// A connection to the agent: each method makes one call and waits for the answer.
+/// A connection to the daemon: each method makes one call and waits for the reply.
 ///
-/// Reservations do not end with the connection, but with their threads.
+/// A reservation ends with its thread, not with the connection.
 #[derive(Debug)]
 pub struct Client {
     socket: PathBuf,
-    /// `None` once an answer may be under way that nobody waits for.
+    /// `None` after a failure: a late reply could be taken for that of the next call.
     stream: Option<UnixStream>,
     buffer: MessageBuffer,
 }
 
 impl Client {
-    /// How long a call waits for its answer. Agents answer within milliseconds.
+    /// Timeout of a call. The daemon answers within milliseconds.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Connects to the agent that listens there; mostly that is [`socket_path`].
+    /// Connects to the daemon that listens at this path; mostly that is [`socket_path`].
     ///
     /// # Errors
-    /// If nobody listens there, or not to the caller.
+    /// If no daemon listens there, or the caller has no permission.
     pub fn connect(socket: impl AsRef<Path>) -> Result<Self, Failure> {
         let socket = socket.as_ref();
         let stream = UnixStream::connect(socket)
@@ -73,11 +72,11 @@ impl Client {
         })
     }
 
-    /// Reserves time for a thread of this process, or of another one of the same user; without a
-    /// thread, for the first of this process.
+    /// Reserves CPU time for a thread of this process or of another one of the same user, by default for the main thread of
+    /// this process.
     ///
     /// # Errors
-    /// If there is no room, or the agent does not answer.
+    /// If it is not admitted, or the daemon does not answer.
     pub fn admit(
         &mut self,
         name: &str,
@@ -91,10 +90,10 @@ impl Client {
         }))
     }
 
-    /// Gives a task another reservation, and says what is guaranteed then.
+    /// Replaces the reservation of a task, and returns the new guarantee.
     ///
     /// # Errors
-    /// If there is no room or no such task, or the agent does not answer. The task keeps what it had.
+    /// If it is not admitted, the task does not exist, or the daemon does not answer. The task keeps its reservation.
     pub fn change(&mut self, task: u32, reservation: &Reservation) -> Result<String, Failure> {
         let changed: Changed = self.call(&Call::Change(Change {
             task,
@@ -103,57 +102,56 @@ impl Client {
         Ok(changed.guarantee)
     }
 
-    /// Ends a reservation; the thread goes on in the background.
+    /// Ends a reservation. The thread continues as ordinary work.
     ///
     /// # Errors
-    /// If there is no such task, or the agent does not answer.
+    /// If the task does not exist, or the daemon does not answer.
     pub fn dismiss(&mut self, task: u32) -> Result<(), Failure> {
         let Dismissed {} = self.call(&Call::Dismiss(Dismiss { task }))?;
         Ok(())
     }
 
-    /// How everything is.
+    /// The status of the daemon.
     ///
     /// # Errors
-    /// If the agent does not answer.
+    /// If the daemon does not answer.
     pub fn status(&mut self) -> Result<Status, Failure> {
         let got: GotStatus = self.call(&Call::GetStatus(GetStatus {}))?;
         Ok(got.status)
     }
 
-    /// Watches a thread as [`Self::admit`] takes it, without reserving anything; returns the number
-    /// for [`Self::end_observation`].
+    /// Observes a thread, given as for [`Self::admit`], without a reservation; returns the number for
+    /// [`Self::end_observation`].
     ///
     /// # Errors
-    /// If there is no such thread, or the agent does not answer.
+    /// If the thread does not exist, or the daemon does not answer.
     pub fn observe(&mut self, thread: Option<u32>) -> Result<u32, Failure> {
         let observing: Observing = self.call(&Call::Observe(Observe { thread }))?;
         Ok(observing.task)
     }
 
-    /// What was observed.
+    /// Ends an observation and returns its result.
     ///
     /// # Errors
-    /// If nothing is observed by this number, or the agent does not answer.
+    /// If the observation does not exist, or the daemon does not answer.
     pub fn end_observation(&mut self, task: u32) -> Result<Observation, Failure> {
         let ended: ObservationEnded = self.call(&Call::EndObservation(EndObservation { task }))?;
         Ok(ended.observation)
     }
 
-    /// What the agent remembers of the last `seconds`, all of it if there is no number: NDJSON, one
-    /// fact a line.
+    /// The recording of the last `seconds`, by default all of it: NDJSON with one scheduling event per line.
     ///
     /// # Errors
-    /// If the agent does not answer.
+    /// If the caller is not root, or the daemon does not answer.
     pub fn record(&mut self, seconds: Option<f64>) -> Result<String, Failure> {
         let got: GotRecord = self.call(&Call::GetRecord(GetRecord { seconds }))?;
         Ok(got.record)
     }
 
-    /// Why the last `count` deadlines were missed, the newest last.
+    /// Explanations of the last `count` missed deadlines, the newest last.
     ///
     /// # Errors
-    /// If the agent does not answer.
+    /// If the daemon does not answer.
     pub fn explain(&mut self, count: Option<u32>) -> Result<Vec<String>, Failure> {
         let explained: Explained = self.call(&Call::Explain(Explain { count }))?;
         Ok(explained.explanations)
@@ -164,17 +162,15 @@ impl Client {
         self.answer_in(&reply)
     }
 
-    /// Sends a message and waits for the next that comes.
+    /// Sends a message and waits for the next reply.
     fn exchange(&mut self, message: &[u8]) -> Result<Vec<u8>, Failure> {
-        // If this fails half-way, the connection is not used again: the next message that comes might
-        // answer this call instead of the next one.
+        // After a failure the connection is not used again: the next reply could be that of this call.
         let mut stream = self
             .stream
             .take()
             .ok_or_else(|| self.lost(io::ErrorKind::NotConnected.into()))?;
         let sent = send_all(&stream, message);
-        // An agent that has no room for one more connection says so and closes it: that may be there
-        // to read although nothing could be sent.
+        // A daemon at its limit of connections sends an error and closes: there may be a reply although sending failed.
         let reply = match (self.receive(&mut stream), sent) {
             (Ok(reply), _) => reply,
             (Err(_), Err(error)) => return Err(self.lost(error)),
@@ -192,7 +188,7 @@ impl Client {
                 Ok(None) => {}
                 Err(too_long) => {
                     let longest = too_long.longest;
-                    return Err(self.garbled(format!("an answer is longer than {longest} bytes")));
+                    return Err(self.garbled(format!("a reply is longer than {longest} bytes")));
                 }
             }
             match stream.read(&mut chunk) {
@@ -220,14 +216,14 @@ impl Client {
         }
         match serde_json::from_value::<ServiceError>(error) {
             Ok(error) => Err(Failure::Service(error)),
-            Err(_) => Err(self.garbled(format!("it fails by `{name}`"))),
+            Err(_) => Err(self.garbled(format!("it returns the unknown error `{name}`"))),
         }
     }
 
     fn lost(&self, error: io::Error) -> Failure {
         let socket = self.socket.clone();
         match error.kind() {
-            // Which of the two a socket says once its time is over depends on the system.
+            // The error at a timeout depends on the system.
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::Silent { socket },
             _ => Failure::Lost { socket, error },
         }
@@ -241,7 +237,7 @@ impl Client {
     }
 }
 
-/// Sends everything. Programs that do not ignore SIGPIPE do not die of an agent that does.
+/// Sends all bytes. If the daemon has closed the connection this is an error, not SIGPIPE.
 fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match send(stream, bytes, SendFlags::NOSIGNAL) {

@@ -1,49 +1,49 @@
-//! Answers that say no.
+//! The errors of the interface.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why the agent did not do what it was asked; serialized, the reply that says so.
+/// Why the daemon did not carry out a call; serializes to the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "error", content = "parameters")]
 pub enum Error {
-    /// No room, with the sum that does not fit and what would.
+    /// Not admitted.
     #[serde(rename = "org.shiftwork.Agent.Refused")]
     Refused {
-        /// The sum, and what would be accepted.
+        /// The condition that fails, and what would be admitted.
         reason: String,
     },
-    /// The caller may not do that.
+    /// The caller lacks permission.
     #[serde(rename = "org.shiftwork.Agent.Forbidden")]
     Forbidden {
-        /// Who may.
+        /// Why.
         reason: String,
     },
-    /// A parameter says something impossible.
+    /// A parameter has an invalid value.
     #[serde(rename = "org.shiftwork.Agent.Invalid")]
     Invalid {
-        /// Where it is, as "reservation.cost"; "message" if what was sent is no call at all.
+        /// Its path, as "reservation.cost"; "message" if the message is not a call.
         parameter: String,
-        /// What is wrong with it, and what would be accepted.
+        /// Why it is invalid, and which values are valid.
         reason: String,
     },
-    /// There is no such thread, or task.
+    /// The thread or task does not exist.
     #[serde(rename = "org.shiftwork.Agent.Missing")]
     Missing {
-        /// What there is not.
+        /// The thread or task, as in "there is no …".
         what: String,
     },
-    /// Too many tasks or requests of this user or control group.
+    /// A quota or limit of the user or control group is reached.
     #[serde(rename = "org.shiftwork.Agent.Exhausted")]
     Exhausted {
-        /// How many there may be.
+        /// The quota or limit.
         limit: String,
     },
-    /// The agent cannot: its scheduler is not loaded any more.
+    /// The daemon failed: its scheduler is no longer loaded.
     #[serde(rename = "org.shiftwork.Agent.Broken")]
     Broken {
-        /// What happened to it.
+        /// What happened to the scheduler.
         reason: String,
     },
 }
@@ -55,22 +55,22 @@ impl fmt::Display for Error {
             Self::Forbidden { reason } => write!(f, "forbidden: {reason}"),
             Self::Invalid { parameter, reason } => write!(f, "`{parameter}`: {reason}"),
             Self::Missing { what } => write!(f, "there is no {what}"),
-            Self::Exhausted { limit } => write!(f, "too many: {limit}"),
-            Self::Broken { reason } => write!(f, "the agent cannot: {reason}"),
+            Self::Exhausted { limit } => write!(f, "limit reached: {limit}"),
+            Self::Broken { reason } => write!(f, "the daemon failed: {reason}"),
         }
     }
 }
 
 impl core::error::Error for Error {}
 
-/// What every varlink service says to calls that it has no method for.
+/// The errors that every varlink service returns for calls that it does not implement.
 ///
 /// # Source
 /// The interface `org.varlink.service`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "error", content = "parameters")]
 pub enum ServiceError {
-    /// The service does not have the interface.
+    /// The service does not implement the interface.
     #[serde(rename = "org.varlink.service.InterfaceNotFound")]
     InterfaceNotFound {
         /// Its name.
@@ -88,7 +88,7 @@ pub enum ServiceError {
         /// Its full name.
         method: String,
     },
-    /// A parameter of a method of `org.varlink.service` is wrong.
+    /// A parameter of a method of `org.varlink.service` is invalid.
     #[serde(rename = "org.varlink.service.InvalidParameter")]
     InvalidParameter {
         /// Its name.

@@ -1,4 +1,4 @@
-//! Why a call brought no answer, in words for whoever made it.
+//! Why a call failed, as the user is informed of it.
 
 use core::fmt;
 use std::io;
@@ -8,55 +8,55 @@ use std::path::{Path, PathBuf};
 use crate::client::SOCKET_VARIABLE;
 use crate::error::{Error, ServiceError};
 
-/// Why a call brought no answer.
+/// Why a call failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The agent said no.
+    /// The daemon returned an error.
     Agent(Error),
-    /// The agent does not have the method, or not this way.
+    /// The daemon does not implement the method.
     Service(ServiceError),
-    /// Nobody listens.
+    /// No daemon listens at the socket.
     NoAgent {
-        /// Where.
+        /// Its path.
         socket: PathBuf,
     },
-    /// The socket is for others.
+    /// The caller has no permission to connect.
     NotPermitted {
-        /// Which.
+        /// The path of the socket.
         socket: PathBuf,
-        /// The group that may, by name or else by number; absent if the folder of the socket cannot
-        /// be looked into.
+        /// The group that has the permission, by name or else by number; absent if the folder of the socket is not
+        /// accessible.
         group: Option<String>,
     },
-    /// The agent did not take the call, or answer it, within [`crate::Client::TIMEOUT`].
+    /// The daemon did not accept or answer the call within [`crate::Client::TIMEOUT`].
     Silent {
-        /// Where.
+        /// The path of its socket.
         socket: PathBuf,
     },
     /// The connection broke; the call may have been carried out or not.
     Lost {
-        /// With whom.
+        /// The path of the socket.
         socket: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// What came back is no answer to what was asked.
+    /// The reply is not valid for the call.
     Garbled {
-        /// From whom.
+        /// The path of the socket.
         socket: PathBuf,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
-    /// The task is another thread's; nothing was asked.
+    /// The task belongs to another thread; no call was made.
     OtherThread {
-        /// Whose.
+        /// The thread that it belongs to.
         thread: u32,
     },
 }
 
 impl Failure {
-    /// Why this socket could not be connected to.
+    /// The failure to connect to this socket.
     pub(crate) fn of_connecting(socket: &Path, error: io::Error) -> Self {
         let socket_path = socket.to_owned();
         match error.kind() {
@@ -75,8 +75,7 @@ impl Failure {
     }
 }
 
-/// The name of the group that a file belongs to, its number if it has no name in `/etc/group`. `None`
-/// if the file cannot be looked at.
+/// The name of the group of a file, its number if it has no name in `/etc/group`. `None` if the file is not accessible.
 fn group_of(file: &Path) -> Option<String> {
     let group = file.metadata().ok()?.gid();
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
@@ -98,11 +97,11 @@ impl fmt::Display for Failure {
             Self::Agent(error) => error.fmt(f),
             Self::Service(error) => write!(
                 f,
-                "the agent {error}; is it of the same version as this program?"
+                "the daemon {error}; is it of the same version as this program?"
             ),
             Self::NoAgent { socket } => write!(
                 f,
-                "no agent listens at {}: start it with `systemctl start shiftwork` or `shiftwork agent`, \
+                "no daemon listens at {}: start it with `systemctl start shiftwork` or `shiftwork daemon`, \
                  or name its socket in {SOCKET_VARIABLE}",
                 socket.display()
             ),
@@ -111,8 +110,8 @@ impl fmt::Display for Failure {
                 group: Some(group),
             } => write!(
                 f,
-                "no permission for {}: it is for members of group `{group}`; \
-                 become one with `sudo usermod --append --groups {group} $USER` and log in again",
+                "no permission for {}: it requires membership in group `{group}`; \
+                 join it with `sudo usermod --append --groups {group} $USER` and log in again",
                 socket.display()
             ),
             Self::NotPermitted {
@@ -120,29 +119,29 @@ impl fmt::Display for Failure {
                 group: None,
             } => write!(
                 f,
-                "no permission for the folder of {}; whoever runs the agent may open it",
+                "no permission for the folder of {}; the administrator of the daemon can grant it",
                 socket.display()
             ),
             Self::Silent { socket } => write!(
                 f,
-                "the agent at {} has not answered for {} s; `systemctl status shiftwork` tells how it is",
+                "the daemon at {} has not answered for {} s; `systemctl status shiftwork` shows its state",
                 socket.display(),
                 crate::Client::TIMEOUT.as_secs()
             ),
             Self::Lost { socket, error } => write!(
                 f,
-                "the connection to the agent at {} is lost: {error}; connect again and ask for the status, \
+                "the connection to the daemon at {} is lost: {error}; connect again and check the status, \
                  since the call may have been carried out",
                 socket.display()
             ),
             Self::Garbled { socket, reason } => write!(
                 f,
-                "what answers at {} is not an agent of this version: {reason}",
+                "the service at {} is not a daemon of this version: {reason}",
                 socket.display()
             ),
             Self::OtherThread { thread } => write!(
                 f,
-                "the task is thread {thread}'s, which alone may use it; each thread may be a task of its own"
+                "the task belongs to thread {thread} and only that thread may use it; each thread may have a task of its own"
             ),
         }
     }
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_have_their_names() {
+    fn name_of_group_is_found() {
         let groups = "root:x:0:\nshiftwork:x:987:ada,grace\n\nodd\n+::12:\n";
         assert_eq!(name_in(groups, 0).as_deref(), Some("root"));
         assert_eq!(name_in(groups, 987).as_deref(), Some("shiftwork"));
@@ -170,39 +169,38 @@ mod tests {
     }
 
     #[test]
-    fn each_says_where_and_what_to_do() {
+    fn messages_name_socket_and_remedy() {
         let socket = PathBuf::from("/run/x");
         let texts = [
             (
                 Failure::of_connecting(&socket, io::ErrorKind::ConnectionRefused.into()),
-                "no agent listens at /run/x: start it with `systemctl start shiftwork` or \
-                 `shiftwork agent`, or name its socket in SHIFTWORK_SOCKET",
+                "no daemon listens at /run/x: start it with `systemctl start shiftwork` or \
+                 `shiftwork daemon`, or name its socket in SHIFTWORK_SOCKET",
             ),
             (
                 Failure::of_connecting(&socket, io::ErrorKind::PermissionDenied.into()),
-                "no permission for the folder of /run/x; whoever runs the agent may open it",
+                "no permission for the folder of /run/x; the administrator of the daemon can grant it",
             ),
             (
                 Failure::NotPermitted {
                     socket: socket.clone(),
                     group: Some("rt".into()),
                 },
-                "no permission for /run/x: it is for members of group `rt`; become one with \
+                "no permission for /run/x: it requires membership in group `rt`; join it with \
                  `sudo usermod --append --groups rt $USER` and log in again",
             ),
             (
                 Failure::Silent {
                     socket: socket.clone(),
                 },
-                "the agent at /run/x has not answered for 10 s; `systemctl status shiftwork` tells \
-                 how it is",
+                "the daemon at /run/x has not answered for 10 s; `systemctl status shiftwork` shows its state",
             ),
             (
                 Failure::Garbled {
                     socket,
                     reason: "EOF".into(),
                 },
-                "what answers at /run/x is not an agent of this version: EOF",
+                "the service at /run/x is not a daemon of this version: EOF",
             ),
             (
                 Failure::Agent(Error::Missing {
@@ -212,7 +210,7 @@ mod tests {
             ),
             (
                 Failure::OtherThread { thread: 7 },
-                "the task is thread 7's, which alone may use it; each thread may be a task of its own",
+                "the task belongs to thread 7 and only that thread may use it; each thread may have a task of its own",
             ),
         ];
         for (failure, text) in texts {

@@ -1,9 +1,8 @@
-//! What programs and the agent say to each other: the varlink interface `org.shiftwork.Agent`.
+//! The varlink interface `org.shiftwork.Agent` between programs and the daemon.
 //!
-//! This crate owns the words of the interface, how they become bytes and bytes become calls, a client
-//! that is as small as can be, and the calling thread as a task ([`OwnTask`]). It must never decide anything, nor know
-//! the agent's inside. Start reading at `org.shiftwork.Agent.varlink`; `call.rs` and `state.rs` are the same in Rust,
-//! and a test compares them.
+//! This crate owns the types of the interface, their encoding, a minimal client, and the calling thread as a task
+//! ([`OwnTask`]). It must never make a decision, nor depend on the daemon. Start reading at `org.shiftwork.Agent.varlink`;
+//! `call.rs` and `state.rs` have the same in Rust, and a test compares them.
 
 mod call;
 mod client;
@@ -39,13 +38,13 @@ pub use shiftwork_model::{Instant, Span};
 /// The name of the interface; a method's full name is this, a dot, and the method.
 pub const INTERFACE: &str = "org.shiftwork.Agent";
 
-/// The interface, for whoever asks the agent what it understands.
+/// The description of the interface, as `GetInterfaceDescription` returns it.
 pub const DESCRIPTION: &str = include_str!("org.shiftwork.Agent.varlink");
 
-/// The name of the interface that every varlink service has.
+/// The name of the interface that every varlink service implements.
 pub const SERVICE_INTERFACE: &str = "org.varlink.service";
 
-/// The interface that every varlink service has.
+/// The description of the interface that every varlink service implements.
 ///
 /// # Source
 /// <https://varlink.org/Service>

@@ -1,11 +1,11 @@
-//! Bytes as they come in, cut into messages.
+//! Received bytes, split into messages.
 
-/// Bytes of a stream that become messages, each ended by NUL.
+/// Splits a stream of bytes into messages that are terminated by NUL.
 ///
-/// No byte is searched for NUL twice, so that whoever sends them one by one costs no more.
+/// No byte is searched for NUL twice: the cost does not depend on how the stream is cut.
 ///
-/// Invariant: `start <= searched <= bytes.len()`; there is no NUL in `start..searched`, and if there
-/// is one beyond `searched`, it is at `end`.
+/// Invariant: `start <= searched <= bytes.len()`; there is no NUL in `start..searched`, and `end` is the position of the
+/// first NUL beyond if that is known.
 ///
 /// ```text
 /// bytes  taken | the message so far ... | not searched yet ...
@@ -20,15 +20,15 @@ pub struct MessageBuffer {
     longest: usize,
 }
 
-/// A message is longer than it may be.
+/// A message exceeds the maximum length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageTooLong {
-    /// How many bytes a message may have without its NUL.
+    /// Maximum length of a message in bytes, without its NUL.
     pub longest: usize,
 }
 
 impl MessageBuffer {
-    /// Nothing yet; a message may have `longest` bytes without its NUL.
+    /// An empty buffer for messages of at most `longest` bytes without their NUL.
     pub const fn new(longest: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -39,12 +39,12 @@ impl MessageBuffer {
         }
     }
 
-    /// Takes the next bytes of the stream, however they are cut.
+    /// Appends the next bytes of the stream.
     ///
-    /// Keeps all of them: whoever wants a bound reads only while there is no message
-    /// ([`Self::has_message`]) and ends the stream at a [`MessageTooLong`].
+    /// Buffers all of them: to bound the memory, read only while there is no message ([`Self::has_message`]) and close the
+    /// stream at a [`MessageTooLong`].
     pub fn push(&mut self, bytes: &[u8]) {
-        // What was taken makes room before more is needed; each byte moves once for each push at most.
+        // Removes consumed messages first; each byte moves at most once per push.
         self.bytes.drain(..self.start);
         self.searched -= self.start;
         self.end = self.end.map(|end| end - self.start);
@@ -56,7 +56,7 @@ impl MessageBuffer {
     /// The next message without its NUL, `None` until it is complete.
     ///
     /// # Errors
-    /// If it is longer than it may be, as soon as that is sure. The stream is of no use then.
+    /// If it exceeds the maximum length, as soon as that is certain. The stream cannot be used further.
     pub fn next_message(&mut self) -> Result<Option<&[u8]>, MessageTooLong> {
         let so_far = self.end.unwrap_or(self.searched) - self.start;
         if so_far > self.longest {
@@ -73,12 +73,12 @@ impl MessageBuffer {
         Ok(Some(&self.bytes[begin..end]))
     }
 
-    /// Whether [`Self::next_message`] has something to say.
+    /// Whether [`Self::next_message`] would return a message or an error.
     pub fn has_message(&self) -> bool {
         self.end.is_some() || self.searched - self.start > self.longest
     }
 
-    /// Whether there are bytes that no NUL has ended yet.
+    /// Whether the buffer ends with an incomplete message and has no complete one.
     pub fn has_partial(&self) -> bool {
         self.bytes
             .get(self.start..)
@@ -86,7 +86,7 @@ impl MessageBuffer {
             && self.end.is_none()
     }
 
-    /// How many bytes it keeps.
+    /// Number of buffered bytes.
     pub fn held(&self) -> usize {
         self.bytes.len() - self.start
     }
@@ -110,14 +110,14 @@ impl MessageBuffer {
 mod tests {
     use super::*;
 
-    /// The definition: a message is what lies before each NUL.
+    /// The definition: a message is the bytes between two NULs.
     fn messages_of(stream: &[u8]) -> Vec<Vec<u8>> {
         let mut parts: Vec<Vec<u8>> = stream.split(|&byte| byte == 0).map(Vec::from).collect();
         parts.pop();
         parts
     }
 
-    /// Takes what is complete.
+    /// Consumes all complete messages.
     fn take(buffer: &mut MessageBuffer, into: &mut Vec<Vec<u8>>) {
         while let Some(message) = buffer.next_message().unwrap() {
             into.push(message.to_vec());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn however_a_stream_is_cut_the_messages_are_the_same() {
+    fn messages_do_not_depend_on_cuts_of_stream() {
         let streams: [&[u8]; 5] = [
             b"",
             b"\0\0\0",
@@ -144,7 +144,7 @@ mod tests {
                     if cut_here {
                         buffer.push(&stream[begin..end]);
                         begin = end;
-                        // Half of the time, messages are left to lie for a while.
+                        // In half of the cases messages are consumed only at the end.
                         if cuts.count_ones() % 2 == 0 {
                             take(&mut buffer, &mut found);
                             let partial = stream[..end].last().is_some_and(|&byte| byte != 0);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_may_be_as_long_as_said_and_no_longer() {
+    fn message_beyond_maximum_length_is_an_error() {
         for length in 0..8 {
             for chunk in 1..=8 {
                 let mut buffer = MessageBuffer::new(4);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_known_before_it_ends() {
+    fn too_long_message_is_detected_before_its_end() {
         let mut buffer = MessageBuffer::new(4);
         buffer.push(b"abcd");
         assert!(!buffer.has_message());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_not_kept() {
+    fn consumed_messages_are_removed() {
         let mut buffer = MessageBuffer::new(100);
         for _ in 0..1_000 {
             buffer.push(b"a message\0and a part");

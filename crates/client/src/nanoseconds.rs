@@ -1,14 +1,14 @@
-//! Times on the wire: whole numbers of nanoseconds, small enough for the signed 64 bits that other
-//! implementations of varlink have.
+//! The encoding of times: whole numbers of nanoseconds that fit into the signed 64 bits of other implementations of
+//! varlink.
 
 use core::fmt;
 
 use serde::de::{self, Deserializer, Visitor};
 
-/// Reads what the modules below agree on.
+/// Decodes the format of all modules below.
 struct Nanoseconds;
 
-/// No time that anybody means is beyond this, and sums of two fit.
+/// Beyond any practical time; the sum of two does not overflow.
 const LARGEST: u64 = shiftwork_model::Span::MAX.as_ns();
 
 impl Visitor<'_> for Nanoseconds {
@@ -50,14 +50,14 @@ pub(crate) mod span {
     }
 }
 
-/// For fields of type `Option<Span>`; they are left out where there is none.
+/// For fields of type `Option<Span>`, which are omitted if `None`.
 pub(crate) mod maybe_span {
     use serde::{Deserialize, Deserializer, Serializer};
     use shiftwork_model::Span;
 
-    /// A span that is there.
+    /// A span in the format of the module `span`.
     #[derive(Deserialize)]
-    struct There(#[serde(with = "super::span")] Span);
+    struct Present(#[serde(with = "super::span")] Span);
 
     pub(crate) fn serialize<S: Serializer>(
         span: &Option<Span>,
@@ -72,7 +72,7 @@ pub(crate) mod maybe_span {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         source: D,
     ) -> Result<Option<Span>, D::Error> {
-        Ok(Option::<There>::deserialize(source)?.map(|There(span)| span))
+        Ok(Option::<Present>::deserialize(source)?.map(|Present(span)| span))
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     struct Time(#[serde(with = "span")] Span);
 
     #[test]
-    fn times_are_whole_and_in_range() {
+    fn time_out_of_range_is_refused() {
         let read = |value| serde_json::from_value::<Time>(value).map(|Time(span)| span.as_ns());
         assert_eq!(read(json!(0)).unwrap(), 0);
         assert_eq!(read(json!(LARGEST)).unwrap(), LARGEST);

@@ -14,18 +14,17 @@ use crate::failure::Failure;
 use crate::releases::Releases;
 use crate::reservation::Reservation;
 
-/// The thread that admitted it, as a task of the agent: it has its reservation until this is dropped, or the
-/// thread ends.
+/// The thread that created it, as a task of the daemon. The reservation lasts until this is dropped or the thread ends.
 ///
-/// A job is what the thread does between waking up and going to sleep. The first begins when the thread is
-/// admitted; [`Self::wait_next`] ends one and sleeps until the next is released, a whole number of periods after
-/// that. Whatever else the thread waits for (a lock, a page of a file, an answer) also ends a job for the agent,
-/// which sees no more than that: budgets hold all the same, and a job that sleeps half-way is counted as two.
+/// A job lasts from waking up to going to sleep. The first begins when the thread is admitted; [`Self::wait_next`] ends one
+/// and sleeps until the next release, a whole number of periods after the admission. Any other wait (for a lock, a page of a
+/// file, a reply) also ends a job for the daemon, which observes only sleeping and waking: budgets are enforced all the
+/// same, and a job that sleeps in the middle counts as two.
 ///
-/// It is of its thread alone: every other gets [`Failure::OtherThread`], and so does a child after `fork`. What
-/// another thread drops is not dismissed; the reservation ends with its own thread then.
+/// Only its own thread may use it: any other gets [`Failure::OtherThread`], and so does a child after `fork`. If another
+/// thread drops it, the reservation is not dismissed and ends with its own thread.
 ///
-/// No privilege is needed but that of the [socket](socket_path).
+/// Requires only the permission to connect to the [socket](socket_path).
 #[derive(Debug)]
 pub struct OwnTask {
     socket: PathBuf,
@@ -34,25 +33,25 @@ pub struct OwnTask {
     guarantee: String,
     thread: u32,
     releases: Releases,
-    /// What the thread had before, in nanoseconds; absent if it could not be had.
+    /// The timer slack before, in nanoseconds; `None` if it was not changed.
     slack_before: Option<NonZeroU64>,
     is_dismissed: bool,
 }
 
 impl OwnTask {
-    /// The calling thread has the reservation from now on, at the agent of this machine ([`socket_path`]). `name`
-    /// is for people: 1 to 64 bytes on one line.
+    /// Reserves CPU time for the calling thread at the daemon of this machine ([`socket_path`]). `name` is 1 to 64 bytes on one
+    /// line, for output only.
     ///
     /// # Errors
-    /// If there is no room, or no agent.
+    /// If it is not admitted, or there is no daemon.
     pub fn admit(name: &str, reservation: &Reservation) -> Result<Self, Failure> {
         Self::admit_at(socket_path(), name, reservation)
     }
 
-    /// The same, at the agent that listens there.
+    /// As [`Self::admit`], at the daemon that listens at this path.
     ///
     /// # Errors
-    /// As of [`Self::admit`].
+    /// As for [`Self::admit`].
     pub fn admit_at(
         socket: impl AsRef<Path>,
         name: &str,
@@ -74,13 +73,13 @@ impl OwnTask {
         })
     }
 
-    /// The thread has another reservation, from its next job on. Its next release is the new period after the last.
+    /// Replaces the reservation, from the next job on. The next release is the new period after the last one.
     ///
-    /// The thread waits for the agent's answer, which ends the job for the agent.
+    /// Waiting for the reply ends the current job for the daemon.
     ///
     /// # Errors
-    /// If there is no room, or no agent; the reservation is as before then. [`Error::Missing`] if the thread has none
-    /// any more.
+    /// If it is not admitted, or there is no daemon; then the reservation is unchanged. [`Error::Missing`] if the thread no
+    /// longer has a reservation.
     pub fn change(&mut self, reservation: &Reservation) -> Result<(), Failure> {
         self.check_thread()?;
         self.guarantee = self.call(|client, number| client.change(number, reservation))?;
@@ -88,12 +87,11 @@ impl OwnTask {
         Ok(())
     }
 
-    /// Ends the job, and sleeps until the next release that is still ahead. Returns how many there were since the
-    /// last one that are past by now: 0 as long as jobs end before the next is released. Signals do not
-    /// shorten the sleep.
+    /// Ends the job, and sleeps until the first release in the future. Returns the number of skipped releases, those since the
+    /// last one that are already past: 0 while each job ends before the next release. Signals do not shorten the sleep.
     ///
-    /// The instant is absolute: what jobs take and how late they wake up does not add up. If the release comes while
-    /// the thread falls asleep it does not sleep, and the agent sees this job and the next as one.
+    /// The instant is absolute: execution times and wake-up latencies do not accumulate. If the release comes while the
+    /// thread goes to sleep, the thread does not sleep, and the daemon sees this job and the next as one.
     ///
     /// # Errors
     /// Only [`Failure::OtherThread`].
@@ -102,8 +100,8 @@ impl OwnTask {
         Ok(missed.unwrap_or(0))
     }
 
-    /// The same, for whoever has to see to signals: `keep_waiting` is asked whenever a handler has run meanwhile, by
-    /// the same thread. `None` says that it said no; the release is still to be waited for then.
+    /// As [`Self::wait_next`], for callers that react to signals: `keep_waiting` is called by the same thread after each
+    /// signal handler that ran meanwhile. If it returns false the result is `None`, and the release is still to be waited for.
     ///
     /// # Errors
     /// Only [`Failure::OtherThread`].
@@ -120,33 +118,31 @@ impl OwnTask {
         Ok(Some(release.missed))
     }
 
-    /// Ends the reservation, and says whether that went well; dropping it does the same silently. The thread goes
-    /// on as ordinary work.
+    /// Ends the reservation. Dropping does the same without reporting errors. The thread continues as ordinary work.
     ///
     /// # Errors
-    /// If the agent does not answer, or the thread has no reservation any more.
+    /// If the daemon does not answer, or the thread no longer has a reservation.
     pub fn dismiss(mut self) -> Result<(), Failure> {
         self.check_thread()?;
         self.end()
     }
 
-    /// The number of the task, as `shiftwork status` shows it; that of a moment ago if the agent has been started
-    /// again since.
+    /// The number of the task, as `shiftwork status` shows it; outdated if the daemon was restarted since the last call.
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// What was guaranteed last, in the words of `shiftwork analyze`.
+    /// The last known guarantee, as `shiftwork analyze` names it.
     pub fn guarantee(&self) -> &str {
         &self.guarantee
     }
 
-    /// When the present job was released, on the monotonic clock. It is due the reservation's deadline later.
+    /// Release of the current job, on the monotonic clock. Its deadline is the reservation's relative deadline later.
     pub const fn release(&self) -> Instant {
         self.releases.last()
     }
 
-    /// Whether the calling thread is the task's.
+    /// Checks that the task belongs to the calling thread.
     ///
     /// # Errors
     /// [`Failure::OtherThread`] if it is not.
@@ -161,13 +157,14 @@ impl OwnTask {
     fn end(&mut self) -> Result<(), Failure> {
         self.is_dismissed = true;
         if self.slack_before.is_some() {
-            // Nobody depends on it: it may be a little late from now on.
+            // On an error the thread keeps the smaller slack, which is harmless.
             let _ = set_current_timer_slack(self.slack_before);
         }
         self.call(|client, number| client.dismiss(number))
     }
 
-    /// Asks about this task; once more where the connection broke, as when the agent was started again.
+    /// Calls a method with this task's number; reconnects and retries once if the connection broke, as after a restart of the
+    /// daemon.
     fn call<A>(
         &mut self,
         mut method: impl FnMut(&mut Client, u32) -> Result<A, Failure>,
@@ -177,7 +174,7 @@ impl OwnTask {
             answer => return answer,
         }
         self.client = Client::connect(&self.socket)?;
-        // Another agent has other numbers.
+        // A restarted daemon assigns new numbers.
         self.number = self.find_number()?;
         method(&mut self.client, self.number)
     }
@@ -188,7 +185,7 @@ impl OwnTask {
         let own = tasks.iter().find(|task| task.thread == thread);
         own.map(|task| task.task).ok_or_else(|| {
             Failure::Agent(Error::Missing {
-                what: format!("task of thread {thread} any more"),
+                what: format!("task of thread {thread}"),
             })
         })
     }
@@ -197,19 +194,19 @@ impl OwnTask {
 impl Drop for OwnTask {
     fn drop(&mut self) {
         if !self.is_dismissed && self.check_thread().is_ok() {
-            // There is nobody to tell; it ends with the thread at the latest.
+            // Errors cannot be reported here; the reservation ends with the thread at the latest.
             let _ = self.end();
         }
     }
 }
 
-/// The number of the calling thread. No other has it, in no process, as long as this one goes on.
+/// The ID of the calling thread, which is unique among all processes while the thread lives.
 pub fn calling_thread() -> u32 {
     gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The kernel wakes ordinary threads up to 50 us late, in order to save wake-ups, and this one as soon as it can from
-/// now on. Returns what was so before.
+/// Sets the timer slack of the calling thread to the minimum: by default the kernel may wake ordinary threads up to 50 us
+/// late to combine wake-ups. Returns the former slack.
 fn minimize_timer_slack() -> Option<NonZeroU64> {
     let before = NonZeroU64::new(current_timer_slack().ok()?)?;
     set_current_timer_slack(NonZeroU64::new(1)).ok()?;

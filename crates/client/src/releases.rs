@@ -1,8 +1,8 @@
-//! When the jobs of a task begin.
+//! The release times of a periodic task.
 
 use shiftwork_model::{Instant, Span};
 
-/// Releases that are a period apart: `last` is the one whose job is under way, the next are at `last + k * period`.
+/// Periodic releases: `last` is that of the current job, the next ones are at `last + k * period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Releases {
     last: Instant,
@@ -10,17 +10,17 @@ pub(crate) struct Releases {
     period: Span,
 }
 
-/// A release that is still ahead.
+/// A release in the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextRelease {
-    /// When it is; [`Instant::NEVER`] beyond what the clock can show.
+    /// Its instant; [`Instant::NEVER`] beyond the range of the clock.
     pub(crate) at: Instant,
-    /// How many there were since the last one for which nobody waited.
+    /// Number of releases since the last one that have passed without a wait.
     pub(crate) missed: u64,
 }
 
 impl Releases {
-    /// The first is now. A period of zero, which no agent admits, is taken for a nanosecond.
+    /// Releases from `first` on. A period of zero, which the daemon refuses, is taken as a nanosecond.
     pub(crate) fn from(first: Instant, period: Span) -> Self {
         Self {
             last: first,
@@ -28,15 +28,14 @@ impl Releases {
         }
     }
 
-    /// The release whose job is under way.
+    /// The release of the current job.
     pub(crate) const fn last(&self) -> Instant {
         self.last
     }
 
     /// The first release after `now`.
     ///
-    /// One that is just now is not ahead: whoever slept until then would not sleep, and the agent sees by sleep
-    /// alone where a job ends.
+    /// A release exactly at `now` does not count: the thread would not sleep, and only sleeping ends a job for the daemon.
     pub(crate) fn next_after(&self, now: Instant) -> NextRelease {
         let missed = now.late_since(self.last).as_ns() / self.period.as_ns();
         let ahead = self.period.checked_mul(missed.saturating_add(1));
@@ -46,12 +45,12 @@ impl Releases {
         }
     }
 
-    /// This release has come.
+    /// The release has been reached.
     pub(crate) fn pass(&mut self, release: NextRelease) {
         self.last = release.at;
     }
 
-    /// The next release is this much after the last one, and so forth.
+    /// Replaces the period, counted from the last release.
     pub(crate) fn set_period(&mut self, period: Span) {
         *self = Self::from(self.last, period);
     }
@@ -61,7 +60,7 @@ impl Releases {
 mod tests {
     use super::*;
 
-    /// The definition: the releases one after another, until one is ahead.
+    /// The definition: steps through the releases until one is in the future.
     fn defined(last: Instant, period: Span, now: Instant) -> NextRelease {
         let mut ahead = NextRelease {
             at: last + period,
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_release_is_the_first_one_ahead() {
+    fn next_release_agrees_with_definition() {
         for (last, period, now) in (0..6).flat_map(|last| {
             (1..6).flat_map(move |period| (0..40).map(move |now| (last, period, now)))
         }) {
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn another_period_counts_from_the_last_release() {
+    fn changed_period_counts_from_last_release() {
         let mut releases = Releases::from(Instant::from_ns(100), Span::from_ns(10));
         releases.pass(releases.next_after(Instant::from_ns(125)));
         assert_eq!(releases.last(), Instant::from_ns(130));
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_ends_of_the_clock_nothing_wraps() {
+    fn next_release_does_not_overflow_at_extreme_times() {
         let at = |ns| Releases::from(Instant::from_ns(ns), Span::MAX);
         assert_eq!(
             at(u64::MAX - 1).next_after(Instant::NEVER).at,

@@ -1,11 +1,11 @@
-//! What a thread asks for.
+//! Requested reservations.
 
 use serde::{Deserialize, Serialize};
 use shiftwork_model::Span;
 
 use crate::nanoseconds;
 
-/// What happens when a budget is used up before its period ends.
+/// Reaction to a budget that is exhausted before the end of the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnOverrun {
@@ -13,39 +13,40 @@ pub enum OnOverrun {
     Throttle,
     /// Its process gets `SIGXCPU`.
     Signal,
-    /// Nothing.
+    /// The thread continues.
     Continue,
 }
 
-/// Processor time that a thread is to have.
+/// CPU time requested for a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Processor time in each period.
+    /// CPU time in each period.
     #[serde(with = "nanoseconds::span")]
     pub cost: Span,
-    /// How often.
+    /// The period.
     #[serde(with = "nanoseconds::span")]
     pub period: Span,
-    /// By when after the thread woke up; absent is the period.
+    /// Relative deadline, from waking up; by default the period.
     #[serde(
         default,
         with = "nanoseconds::maybe_span",
         skip_serializing_if = "Option::is_none"
     )]
     pub deadline: Option<Span>,
-    /// The CPUs it may use, a list as of `taskset -c` ("0-3,7"); absent are all that the agent has.
+    /// Affinity, a list in the format of `taskset -c` ("0-3,7"); by default the thread's affinity, as far as the daemon
+    /// schedules those CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
-    /// 1 is the most urgent. Counts only where the agent's policy has fixed priorities.
+    /// 1 is the most urgent. Used only under policies with fixed priorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
-    /// Absent is what the agent is configured to do, by default throttling.
+    /// By default throttling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_overrun: Option<OnOverrun>,
 }
 
 impl Reservation {
-    /// `cost` in every `period`, on any CPU, due when the period ends.
+    /// `cost` in each `period`, with the defaults of all other fields.
     pub const fn new(cost: Span, period: Span) -> Self {
         Self {
             cost,

@@ -1,4 +1,4 @@
-//! What the bytes of a message ask, and the bytes that answer them.
+//! Decodes a message, dispatches the call, and encodes the reply.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,17 +8,17 @@ use crate::error::{Error, ServiceError};
 use crate::message::{Request, answer_bytes, error_bytes};
 use crate::{DESCRIPTION, INTERFACE, SERVICE_DESCRIPTION, SERVICE_INTERFACE};
 
-/// What follows from a message.
+/// The response to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The reply, with the NUL that ends it; `None` if none is wanted.
+    /// The reply, with its NUL; `None` if the caller expects none.
     pub reply: Option<Vec<u8>>,
-    /// Whether the connection ends then: whoever sent this does not speak varlink.
+    /// Whether to close the connection, since the message is not varlink.
     pub closes: bool,
 }
 
 impl Response {
-    /// The end of a connection that sent something else than calls, and why.
+    /// The error for a message that is not a call, after which the connection is closed.
     pub fn invalid_message(reason: impl ToString) -> Self {
         let error = Error::Invalid {
             parameter: "message".into(),
@@ -31,11 +31,11 @@ impl Response {
     }
 }
 
-/// What follows from this message, given without its NUL, if an agent answers calls so. If it is
-/// `forbidden`, that is the answer whatever it asks.
+/// Responds to this message, which is without its NUL, by passing a valid call to `handler`. If the message is `forbidden`,
+/// the reply is that error.
 ///
-/// As varlink has it: a call that wants no reply (`oneway`) gets none, no error either; one that would
-/// take more replies (`more`) gets one; connections cannot be upgraded.
+/// As varlink defines: a call with `oneway` gets no reply, not even an error; one with `more` gets one reply; connections
+/// cannot be upgraded.
 pub fn respond(
     message: &[u8],
     forbidden: Option<Error>,
@@ -43,7 +43,7 @@ pub fn respond(
 ) -> Response {
     let request: Request = match serde_json::from_slice(message) {
         Ok(request) => request,
-        Err(error) => return Response::invalid_message(format!("is no varlink call: {error}")),
+        Err(error) => return Response::invalid_message(format!("is not a varlink call: {error}")),
     };
     let flags = [request.more, request.oneway, request.upgrade];
     if flags.iter().filter(|&&flag| flag == Some(true)).count() > 1 {
@@ -65,7 +65,7 @@ fn reply(request: Request, handler: &mut dyn FnMut(Call) -> Result<Answer, Error
         .parameters
         .unwrap_or_else(|| Value::Object(Map::new()));
     let Some((interface, method)) = request.method.rsplit_once('.') else {
-        // Interfaces have dots in their names: this is none of ours.
+        // Names of interfaces contain dots: this is not a known one.
         return error_bytes(&ServiceError::InterfaceNotFound {
             interface: request.method,
         });
@@ -96,7 +96,7 @@ fn reply(request: Request, handler: &mut dyn FnMut(Call) -> Result<Answer, Error
     }
 }
 
-/// What `org.varlink.service.GetInfo` answers.
+/// The result of `org.varlink.service.GetInfo`.
 #[derive(Serialize)]
 struct Information {
     vendor: &'static str,
@@ -108,7 +108,7 @@ struct Information {
 
 const INFORMATION: Information = Information {
     vendor: "shiftwork",
-    product: "shiftwork agent",
+    product: "shiftwork daemon",
     version: env!("CARGO_PKG_VERSION"),
     url: env!("CARGO_PKG_REPOSITORY"),
     interfaces: [SERVICE_INTERFACE, INTERFACE],
@@ -142,7 +142,7 @@ mod tests {
     use crate::call::{Dismissed, Observing};
     use serde_json::json;
 
-    /// What follows if an agent dismisses the task 1 only, and how often it was asked.
+    /// The response of a handler that dismisses only task 1, and the number of calls that reach the handler.
     fn respond_to(message: &[u8], forbidden: Option<Error>) -> (Response, usize) {
         let mut calls = 0;
         let mut handler = |call| {
@@ -158,7 +158,7 @@ mod tests {
         (respond(message, forbidden, &mut handler), calls)
     }
 
-    /// The reply to a message that gets one, and how often the agent was asked.
+    /// The reply to a message that gets one, and the number of calls that reach the handler.
     fn reply_to(message: &Value) -> (Value, usize) {
         let (response, calls) = respond_to(message.to_string().as_bytes(), None);
         assert!(!response.closes, "{message}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_reach_the_agent_and_answers_the_caller() {
+    fn call_reaches_handler_and_result_is_returned() {
         let dismiss = |task| json!({ "method": "org.shiftwork.Agent.Dismiss", "parameters": { "task": task } });
         assert_eq!(reply_to(&dismiss(1)), (json!({ "parameters": {} }), 1));
         let (reply, calls) = reply_to(&dismiss(2));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_no_reply_gets_none() {
+    fn oneway_call_gets_no_reply() {
         for (task, forbidden) in [
             (1, None),
             (2, None),
@@ -201,7 +201,7 @@ mod tests {
                 }),
             ),
         ] {
-            let asked = usize::from(forbidden.is_none());
+            let expected = usize::from(forbidden.is_none());
             let message = json!({
                 "method": "org.shiftwork.Agent.Dismiss",
                 "parameters": { "task": task },
@@ -215,12 +215,12 @@ mod tests {
                     closes: false
                 }
             );
-            assert_eq!(calls, asked);
+            assert_eq!(calls, expected);
         }
     }
 
     #[test]
-    fn what_is_forbidden_does_not_reach_the_agent() {
+    fn forbidden_message_does_not_reach_handler() {
         let error = Error::Exhausted {
             limit: "seven".into(),
         };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_varlink_service_says_what_it_is() {
+    fn service_interface_describes_itself() {
         let (reply, _) = reply_to(&json!({ "method": "org.varlink.service.GetInfo" }));
         assert_eq!(
             reply["parameters"]["interfaces"],
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_has_the_errors_of_the_standard() {
+    fn unknown_method_or_interface_has_standard_error() {
         for (method, error, name) in [
             ("org.shiftwork.Agent.Admire", "MethodNotFound", "method"),
             ("org.varlink.service.Admire", "MethodNotFound", "method"),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_speak_varlink_is_told_so_and_leaves() {
+    fn invalid_message_gets_error_and_closes_connection() {
         let deep = [b"[".repeat(60_000), b"]".repeat(60_000)].concat();
         let messages: [&[u8]; 10] = [
             b"",

@@ -1,4 +1,4 @@
-//! What the agent tells of itself, its tasks and its CPUs.
+//! The status of the daemon, its tasks and its CPUs.
 
 use serde::{Deserialize, Serialize};
 use shiftwork_model::{Instant, Span};
@@ -6,110 +6,110 @@ use shiftwork_model::{Instant, Span};
 use crate::nanoseconds;
 use crate::reservation::Reservation;
 
-/// Whether a task has what it asked for.
+/// Whether the reservation of a task is in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its reservation holds.
+    /// The reservation is in effect.
     Admitted,
-    /// It asked for CPUs that it was not admitted for, or a CPU went offline; it runs in the
-    /// background until it may be admitted again.
+    /// The thread requested CPUs for which it was not admitted, or a CPU went offline. It runs as ordinary work until it
+    /// can be admitted again.
     Demoted,
 }
 
-/// A thread with a reservation, and how it fared since it was admitted.
+/// A thread with a reservation, and its statistics since it was admitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number; another task may have it once this one is gone.
+    /// Its number, which is reused after the task has ended.
     pub task: u32,
-    /// The name that it was admitted by.
+    /// Its name.
     pub name: String,
-    /// The process of the thread.
+    /// Process ID.
     pub process: u32,
-    /// The thread.
+    /// Thread ID.
     pub thread: u32,
-    /// The user whose thread it is.
+    /// User ID of the thread.
     pub user: u32,
     /// Its control group, as in `/proc/PID/cgroup`.
     pub cgroup: String,
-    /// What it has, or asks for while it is demoted.
+    /// Its reservation, which it waits for while it is demoted.
     pub reservation: Reservation,
-    /// Whether it has it.
+    /// Whether the reservation is in effect.
     pub state: State,
-    /// What is guaranteed, in the words of `shiftwork analyze`.
+    /// The guarantee, as `shiftwork analyze` names it.
     pub guarantee: String,
-    /// Where it runs now; absent while it does not run.
+    /// The CPU that it runs on now; absent while it does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// How many jobs it had. A job is what a thread does between waking up and blocking.
+    /// Number of completed jobs. A job lasts from waking up to blocking.
     pub jobs: u64,
-    /// How many of them were late.
+    /// Number of late jobs.
     pub misses: u64,
-    /// How often a budget was used up.
+    /// Number of exhausted budgets.
     pub overruns: u64,
-    /// By how much the latest job was late.
+    /// Maximum tardiness of any job.
     #[serde(with = "nanoseconds::span")]
     pub tardiness_max: Span,
-    /// The longest time from waking up to blocking.
+    /// Maximum response time of any job, from waking up to blocking.
     #[serde(with = "nanoseconds::span")]
     pub response_max: Span,
-    /// Processor time of all jobs.
+    /// CPU time of all jobs.
     #[serde(with = "nanoseconds::span")]
     pub ran: Span,
 }
 
-/// A CPU of the agent's. The numbers are shares of it and must be finite.
+/// A CPU that the daemon schedules. The shares are fractions of it and must be finite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// Its number on this machine.
     pub cpu: u32,
-    /// Whether it is there.
+    /// Whether it is online.
     pub online: bool,
-    /// The task that runs on it now; absent if none of the agent's does.
+    /// The reserved task that runs on it now; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
-    /// What managed tasks ran since the status before.
+    /// Fraction used by reserved tasks since the previous status.
     pub load: f64,
-    /// What managed tasks may run.
+    /// Fraction available to reserved tasks.
     pub share: f64,
-    /// What is kept for everything else.
+    /// Fraction kept for ordinary work.
     pub reserve: f64,
 }
 
-/// Room for tasks that may use the same CPUs. The shares are of one CPU and must be finite.
+/// Capacity of a set of CPUs. The numbers are in CPUs and must be finite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Room {
-    /// The CPUs, a list as of `taskset -c`.
+    /// The CPUs, a list in the format of `taskset -c`.
     pub cpus: String,
-    /// The share that is reserved.
+    /// Sum of the utilizations reserved within the set.
     pub reserved: f64,
-    /// The largest share that would still be admitted.
+    /// Largest utilization of a further task with this affinity that would be admitted.
     pub free: f64,
 }
 
-/// How everything is.
+/// The status of the daemon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The version of the agent.
+    /// The version of the daemon.
     pub version: String,
-    /// The policy it schedules by, as `shiftwork policies` names it.
+    /// The scheduling policy, as `shiftwork policies` names it.
     pub policy: String,
-    /// What it guarantees, in the words of `shiftwork analyze`.
+    /// The guarantee of every task, as `shiftwork analyze` names it.
     pub guarantee: String,
     /// Its CPUs, by number.
     pub cpus: Vec<Cpu>,
-    /// Room, by set of CPUs.
+    /// Capacity, by set of CPUs.
     pub rooms: Vec<Room>,
     /// The tasks, by number.
     pub tasks: Vec<Task>,
-    /// Missed deadlines of all tasks that there ever were.
+    /// Missed deadlines of all tasks since the daemon started, including tasks that have ended.
     pub misses: u64,
-    /// When the agent began, on the monotonic clock.
+    /// When the daemon started, on the monotonic clock.
     #[serde(with = "nanoseconds::instant")]
     pub since: Instant,
-    /// When this was so.
+    /// When the status was computed, on the monotonic clock.
     #[serde(with = "nanoseconds::instant")]
     pub now: Instant,
-    /// How many facts about tasks the kernel could not tell, so that counts may be too small.
+    /// Number of scheduling events lost because the ring buffer was full; the statistics lack them.
     pub lost: u64,
 }

@@ -1,4 +1,4 @@
-//! What a program is told when the agent answers, answers badly, or not at all.
+//! The client's results for valid replies, invalid replies and no reply.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,7 +16,7 @@ use shiftwork_model::Span;
 use scripted_daemon::with_replies;
 
 #[test]
-fn calls_and_answers_go_over_the_socket() {
+fn calls_are_sent_and_results_returned() {
     let received = with_replies(
         &[
             b"{\"parameters\":{\"task\":3,\"guarantee\":\"hard\"}}\0",
@@ -56,7 +56,7 @@ fn calls_and_answers_go_over_the_socket() {
 }
 
 #[test]
-fn errors_come_back_as_what_they_are() {
+fn errors_and_invalid_replies_are_distinguished() {
     with_replies(
         &[
             b"{\"error\":\"org.shiftwork.Agent.Refused\",\"parameters\":{\"reason\":\"full\"}}\0",
@@ -83,7 +83,7 @@ fn errors_come_back_as_what_they_are() {
 }
 
 #[test]
-fn a_connection_that_broke_is_not_used_again() {
+fn broken_connection_is_not_used_again() {
     with_replies(&[b"{\"parameters\":"], |path| {
         let mut client = Client::connect(path).unwrap();
         for _ in 0..2 {
@@ -94,7 +94,7 @@ fn a_connection_that_broke_is_not_used_again() {
 }
 
 #[test]
-fn what_an_agent_said_before_it_hung_up_is_read() {
+fn error_sent_before_close_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -114,16 +114,16 @@ fn what_an_agent_said_before_it_hung_up_is_read() {
 }
 
 #[test]
-fn nobody_there_is_told_from_nobody_allowed() {
+fn missing_daemon_and_missing_permission_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
-    let no_agent = |path: &Path| {
+    let has_no_daemon = |path: &Path| {
         let failure = Client::connect(path).unwrap_err();
         matches!(failure, Failure::NoAgent { socket } if socket == path)
     };
-    assert!(no_agent(&path), "no file");
+    assert!(has_no_daemon(&path), "no file");
     drop(UnixListener::bind(&path).unwrap());
-    assert!(no_agent(&path), "the file of a dead one");
+    assert!(has_no_daemon(&path), "the file of a dead daemon");
 
     let _listener = UnixListener::bind(folder.path().join("other.sock")).unwrap();
     fs::set_permissions(
@@ -132,7 +132,7 @@ fn nobody_there_is_told_from_nobody_allowed() {
     )
     .unwrap();
     if rustix::process::geteuid().is_root() {
-        // Nothing is forbidden to root; what others are told is tested in `failure.rs`.
+        // Root may connect to any socket; the message for other users has a test in `failure.rs`.
         assert!(Client::connect(folder.path().join("other.sock")).is_ok());
         return;
     }

@@ -1,5 +1,5 @@
-//! The types say the same as `org.shiftwork.Agent.varlink`: values are made from what the interface
-//! says, and must be read, refused and written accordingly.
+//! The types agree with `org.shiftwork.Agent.varlink`: values generated from the interface must be decoded, refused and
+//! encoded accordingly.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,17 +13,17 @@ use shiftwork_client::{
 };
 use varlink_parser::{IDL, VStruct, VStructOrEnum, VType, VTypeExt};
 
-/// Which fields a made value has.
+/// The fields of a generated value.
 #[derive(Clone, Copy, PartialEq)]
 enum Fields {
     All,
     Required,
 }
 
-/// Makes values of the types of one interface.
-struct Maker<'a>(&'a IDL<'a>);
+/// Generates values of the types of one interface.
+struct Generator<'a>(&'a IDL<'a>);
 
-impl Maker<'_> {
+impl Generator<'_> {
     fn record(&self, record: &VStruct, fields: Fields) -> Value {
         let mut made = Map::new();
         for field in &record.elts {
@@ -46,11 +46,11 @@ impl Maker<'_> {
                 VStructOrEnum::VStruct(record) => self.record(record, fields),
                 VStructOrEnum::VEnum(choice) => json!(choice.elts.last().unwrap()),
             },
-            _ => panic!("the interface uses a kind of type that is not compared yet"),
+            _ => panic!("the interface uses a type that this test does not support"),
         }
     }
 
-    /// Values that are not of this type, each with the place where that shows.
+    /// Values that are not of this type, each with the path of the error.
     fn wrong_values(&self, kind: &VTypeExt, place: &str) -> Vec<(Value, String)> {
         let here = |values: &[Value]| values.iter().map(|v| (v.clone(), place.into())).collect();
         match kind {
@@ -80,11 +80,11 @@ impl Maker<'_> {
                 VStructOrEnum::VStruct(record) => self.broken_records(record, place),
                 VStructOrEnum::VEnum(_) => here(&[json!("maybe"), json!(7), json!(null)]),
             },
-            _ => panic!("the interface uses a kind of type that is not compared yet"),
+            _ => panic!("the interface uses a type that this test does not support"),
         }
     }
 
-    /// Complete records but for one mistake each.
+    /// Complete records with one mistake each.
     fn broken_records(&self, record: &VStruct, place: &str) -> Vec<(Value, String)> {
         let whole = self.record(record, Fields::All);
         let mut broken = Vec::new();
@@ -104,10 +104,10 @@ impl Maker<'_> {
         broken
     }
 
-    /// What the interface allows for the field of this name, in messages about others.
+    /// The values of the enumeration of this name, as error messages list them.
     fn choices(&self, name: &str) -> String {
         let VStructOrEnum::VEnum(choice) = &self.0.typedefs[name].elt else {
-            panic!("{name} is no enumeration");
+            panic!("{name} is not an enumeration");
         };
         let quoted: Vec<_> = choice.elts.iter().map(|one| format!("`{one}`")).collect();
         match quoted.as_slice() {
@@ -128,7 +128,7 @@ fn join(place: &str, name: &str) -> String {
     format!("{place}.{name}")
 }
 
-/// A message as the value that it means, without its NUL.
+/// The value of a message, without its NUL.
 fn value_of(message: &[u8]) -> Value {
     let (nul, json) = message.split_last().unwrap();
     assert_eq!(*nul, 0, "a message ends by NUL");
@@ -136,7 +136,7 @@ fn value_of(message: &[u8]) -> Value {
     serde_json::from_slice(json).unwrap()
 }
 
-/// Reads what a method answered as the client does, and writes it as the agent does.
+/// Decodes the result of a method as the client does, and encodes it as the daemon does.
 fn answer_again(call: &Call, parameters: Value) -> serde_json::Result<Value> {
     fn read<T: DeserializeOwned>(value: Value) -> serde_json::Result<T> {
         serde_json::from_value(value)
@@ -155,19 +155,19 @@ fn answer_again(call: &Call, parameters: Value) -> serde_json::Result<Value> {
 }
 
 #[test]
-fn every_method_takes_what_the_interface_says_and_nothing_else() {
+fn method_accepts_exactly_parameters_of_interface() {
     let interface = IDL::try_from(DESCRIPTION).unwrap();
     assert_eq!(interface.name, INTERFACE);
-    let maker = Maker(&interface);
+    let generator = Generator(&interface);
     for (name, method) in &interface.methods {
         for fields in [Fields::All, Fields::Required] {
-            let parameters = maker.record(&method.input, fields);
+            let parameters = generator.record(&method.input, fields);
             let call = Call::read(name, parameters.clone()).unwrap();
             let expected =
                 json!({ "method": format!("{INTERFACE}.{name}"), "parameters": parameters });
             assert_eq!(serde_json::to_value(&call).unwrap(), expected);
         }
-        for (parameters, place) in maker.broken_records(&method.input, "") {
+        for (parameters, place) in generator.broken_records(&method.input, "") {
             let place = if place.is_empty() {
                 "parameters".into()
             } else {
@@ -184,32 +184,35 @@ fn every_method_takes_what_the_interface_says_and_nothing_else() {
 }
 
 #[test]
-fn every_method_answers_what_the_interface_says() {
+fn method_returns_result_of_interface() {
     let interface = IDL::try_from(DESCRIPTION).unwrap();
-    let maker = Maker(&interface);
+    let generator = Generator(&interface);
     for (name, method) in &interface.methods {
-        let call = Call::read(name, maker.record(&method.input, Fields::All)).unwrap();
+        let call = Call::read(name, generator.record(&method.input, Fields::All)).unwrap();
         for fields in [Fields::All, Fields::Required] {
-            let answer = maker.record(&method.output, fields);
+            let answer = generator.record(&method.output, fields);
             let again = answer_again(&call, answer.clone()).unwrap();
             assert_eq!(again, json!({ "parameters": answer }), "{name}");
         }
-        for (answer, place) in maker.broken_records(&method.output, "") {
+        for (answer, place) in generator.broken_records(&method.output, "") {
             let read = answer_again(&call, answer.clone());
-            assert!(read.is_err(), "{name} cannot answer {answer}, see {place}");
+            assert!(
+                read.is_err(),
+                "{name} must not return {answer}, see {place}"
+            );
         }
     }
 }
 
 #[test]
-fn fields_that_later_agents_may_add_to_their_answers_do_no_harm() {
+fn unknown_field_of_result_is_ignored() {
     let call = Call::read("Observe", json!({})).unwrap();
     let answer = answer_again(&call, json!({ "task": 7, "colour": "red" })).unwrap();
     assert_eq!(answer, json!({ "parameters": { "task": 7 } }));
 }
 
 #[test]
-fn parameters_that_are_not_known_are_refused_by_name() {
+fn unknown_parameter_is_refused_by_name() {
     for (parameters, place) in [
         (json!({ "colour": "red" }), "colour"),
         (
@@ -230,7 +233,7 @@ fn parameters_that_are_not_known_are_refused_by_name() {
         assert_eq!(parameter, place);
         assert_eq!(
             reason,
-            "is not known here; GetInterfaceDescription tells what is"
+            "is unknown; GetInterfaceDescription returns the known ones"
         );
     }
     assert_eq!(Call::read("Admire", json!({})), Err(CallError::Method));
@@ -244,12 +247,12 @@ fn parameters_that_are_not_known_are_refused_by_name() {
 }
 
 #[test]
-fn enumerations_have_the_names_of_the_interface() {
+fn enumerations_agree_with_interface() {
     let interface = IDL::try_from(DESCRIPTION).unwrap();
-    let maker = Maker(&interface);
-    fn compare<T: DeserializeOwned + Serialize>(maker: &Maker, name: &str) {
-        let VStructOrEnum::VEnum(choice) = &maker.0.typedefs[name].elt else {
-            panic!("{name} is no enumeration");
+    let generator = Generator(&interface);
+    fn compare<T: DeserializeOwned + Serialize>(generator: &Generator, name: &str) {
+        let VStructOrEnum::VEnum(choice) = &generator.0.typedefs[name].elt else {
+            panic!("{name} is not an enumeration");
         };
         for one in &choice.elts {
             let read: T = serde_json::from_value(json!(one)).unwrap();
@@ -257,29 +260,29 @@ fn enumerations_have_the_names_of_the_interface() {
         }
         let error = serde_json::from_value::<T>(json!("maybe")).err().unwrap();
         assert!(
-            error.to_string().ends_with(&maker.choices(name)),
+            error.to_string().ends_with(&generator.choices(name)),
             "{error} must name {} and no more",
-            maker.choices(name)
+            generator.choices(name)
         );
     }
-    compare::<shiftwork_client::OnOverrun>(&maker, "OnOverrun");
-    compare::<shiftwork_client::State>(&maker, "State");
+    compare::<shiftwork_client::OnOverrun>(&generator, "OnOverrun");
+    compare::<shiftwork_client::State>(&generator, "State");
 }
 
 /// Compares the errors of an interface with the type that reads and writes them.
 fn compare_errors<E: DeserializeOwned + Serialize + ToString>(description: &str, prefix: &str) {
     let interface = IDL::try_from(description).unwrap();
     assert_eq!(interface.name, prefix);
-    let maker = Maker(&interface);
+    let generator = Generator(&interface);
     let mut names = Vec::new();
     for name in &interface.error_keys {
-        let parameters = maker.record(&interface.errors[name].parm, Fields::All);
+        let parameters = generator.record(&interface.errors[name].parm, Fields::All);
         let reply = json!({ "error": format!("{prefix}.{name}"), "parameters": parameters });
         let error: E = serde_json::from_value(reply.clone()).unwrap();
         assert_eq!(value_of(&error_bytes(&error)), reply);
         assert!(
             error.to_string().contains("a \"text\""),
-            "says what it is told"
+            "the message contains the parameters"
         );
         names.push(format!("`{prefix}.{name}`"));
     }
@@ -290,7 +293,7 @@ fn compare_errors<E: DeserializeOwned + Serialize + ToString>(description: &str,
 }
 
 #[test]
-fn errors_have_the_names_and_parameters_of_the_interfaces() {
+fn errors_agree_with_interfaces() {
     compare_errors::<Error>(DESCRIPTION, INTERFACE);
     compare_errors::<ServiceError>(SERVICE_DESCRIPTION, SERVICE_INTERFACE);
 }

@@ -1,4 +1,4 @@
-//! The calling thread as a task: what it says to the agent, and when it wakes up.
+//! The calling thread as a task: its calls, and its wake-up times.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -36,7 +36,7 @@ fn methods(received: &str) -> Vec<&str> {
 }
 
 #[test]
-fn it_is_admitted_changed_and_dismissed() {
+fn task_is_admitted_changed_and_dismissed() {
     let received = with_replies(&[ADMITTED, CHANGED, REFUSED, DISMISSED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(10)).unwrap();
         assert_eq!((task.number(), task.guarantee()), (3, "hard"));
@@ -54,7 +54,7 @@ fn it_is_admitted_changed_and_dismissed() {
 }
 
 #[test]
-fn whoever_is_refused_is_no_task() {
+fn refused_admission_creates_no_task() {
     let received = with_replies(&[REFUSED], |path| {
         let failure = OwnTask::admit_at(path, "control", &every_ms(10)).unwrap_err();
         assert!(
@@ -66,7 +66,7 @@ fn whoever_is_refused_is_no_task() {
 }
 
 #[test]
-fn it_wakes_up_at_whole_periods_after_the_first_release() {
+fn task_wakes_up_at_multiples_of_period() {
     with_replies(&[ADMITTED, DISMISSED], |path| {
         let before = now();
         let mut task = OwnTask::admit_at(path, "control", &every_ms(2)).unwrap();
@@ -82,8 +82,7 @@ fn it_wakes_up_at_whole_periods_after_the_first_release() {
             releases += missed + 1;
             let ahead = Span::from_ms(2).checked_mul(releases).unwrap();
             assert_eq!(task.release(), first + ahead, "after job {job}");
-            // It was still ahead, it was the first that was, and has come by now. What is ahead is looked for
-            // some time after `began`.
+            // The release was the first in the future when it was computed, some time after `began`, and has been reached.
             assert!(began < task.release(), "after job {job}");
             assert!(task.release() <= now(), "after job {job}");
             if job % 7 == 0 {
@@ -94,7 +93,7 @@ fn it_wakes_up_at_whole_periods_after_the_first_release() {
 }
 
 #[test]
-fn a_task_is_woken_without_slack_and_the_thread_has_its_own_again() {
+fn timer_slack_is_minimal_while_task_exists() {
     let slack = || rustix::thread::current_timer_slack().unwrap();
     let before = slack();
     assert_ne!(before, 1);
@@ -107,7 +106,7 @@ fn a_task_is_woken_without_slack_and_the_thread_has_its_own_again() {
 }
 
 #[test]
-fn from_a_change_on_releases_are_the_new_period_apart() {
+fn releases_follow_new_period_after_change() {
     with_replies(&[ADMITTED, CHANGED, DISMISSED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         task.wait_next().unwrap();
@@ -123,7 +122,7 @@ fn from_a_change_on_releases_are_the_new_period_apart() {
 }
 
 #[test]
-fn what_is_dropped_is_dismissed_by_its_thread_alone() {
+fn drop_dismisses_only_in_own_thread() {
     let received = with_replies(&[ADMITTED, DISMISSED], |path| {
         drop(OwnTask::admit_at(path, "control", &every_ms(1)).unwrap());
     });
@@ -136,7 +135,7 @@ fn what_is_dropped_is_dismissed_by_its_thread_alone() {
 }
 
 #[test]
-fn other_threads_are_told_whose_it_is() {
+fn other_thread_may_not_use_task() {
     let received = with_replies(&[ADMITTED], |path| {
         let mut task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
@@ -158,7 +157,7 @@ fn other_threads_are_told_whose_it_is() {
     assert_eq!(methods(&received), ["Admit"]);
 }
 
-/// What an agent says that has one task of each of these threads.
+/// The status of a daemon with one task for each of these threads.
 fn status(threads: &[i32]) -> Vec<u8> {
     let task = |(number, thread): (usize, &i32)| {
         format!(
@@ -179,7 +178,7 @@ fn status(threads: &[i32]) -> Vec<u8> {
 }
 
 #[test]
-fn after_the_agent_was_started_again_it_is_found_by_its_thread() {
+fn task_is_found_by_thread_after_restart_of_daemon() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let status = status(&[own + 1, own + 2, own, own + 3]);
     let received = with_connections(&[&[ADMITTED], &[&status, CHANGED, DISMISSED]], |path| {
@@ -196,13 +195,13 @@ fn after_the_agent_was_started_again_it_is_found_by_its_thread() {
 }
 
 #[test]
-fn a_task_that_the_new_agent_does_not_have_is_missing() {
+fn task_unknown_to_restarted_daemon_is_missing() {
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let status = status(&[own + 1]);
     with_connections(&[&[ADMITTED], &[&status]], |path| {
         let task = OwnTask::admit_at(path, "control", &every_ms(1)).unwrap();
         let failure = task.dismiss().unwrap_err();
-        let expected = format!("there is no task of thread {own} any more");
+        let expected = format!("there is no task of thread {own}");
         assert_eq!(failure.to_string(), expected);
     });
 }

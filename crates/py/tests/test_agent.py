@@ -113,7 +113,7 @@ def test_every_no_of_the_agent_has_its_kind(fake: FakeAgent, name: str) -> None:
 
 
 def test_without_an_agent_it_is_said_where_one_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(agent.NoAgentError, match="no agent listens at") as raised:
+    with pytest.raises(agent.NoAgentError, match="no daemon listens at") as raised:
         agent.admit("control", cost="2ms", period="10ms", socket=tmp_path / "nobody")
     assert raised.value.kind == "no-agent"
 
@@ -255,4 +255,4 @@ def test_the_example_goes_on_and_says_why_it_is_refused(fake: FakeAgent, root: P
     assert (ended.returncode, ended.stderr) == (1, "refused: 1.10 of 0.95\n")
     ended = example(tmp_path / "nobody", root)
     assert ended.returncode == 1
-    assert ended.stderr.startswith("no agent listens at ")
+    assert ended.stderr.startswith("no daemon listens at ")

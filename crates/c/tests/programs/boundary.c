@@ -1,4 +1,4 @@
-/* Meets every edge of the library; ends with 1, and says which, at the first that is not as the header says. */
+/* Checks the edge cases of the library; ends with status 1 at the first check that fails, and names it. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -78,7 +78,7 @@ static void *other_thread(void *task)
 
 	HOLDS(strcmp(shiftwork_error(), "") == 0);
 	HOLDS(shiftwork_wait_next(task) == SHIFTWORK_OTHER_THREAD);
-	HOLDS(strstr(shiftwork_error(), "the task is thread ") == shiftwork_error());
+	HOLDS(strstr(shiftwork_error(), "the task belongs to thread ") == shiftwork_error());
 	HOLDS(shiftwork_change(task, &it) == SHIFTWORK_OTHER_THREAD);
 	HOLDS(shiftwork_release(task) == SHIFTWORK_OTHER_THREAD);
 	HOLDS(shiftwork_guarantee(task) == NULL);
@@ -105,7 +105,7 @@ static void child(struct shiftwork_task *task)
 	HOLDS(waitpid(id, &status, 0) == id && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Signals come all the time, and no wait is over before its release. */
+/* Signals arrive every millisecond, and no wait ends before its release. */
 static void disturbed(struct shiftwork_task *task)
 {
 	struct sigaction action = { .sa_handler = count };
@@ -134,7 +134,7 @@ static void late(struct shiftwork_task *task)
 	until.tv_nsec = before % 1000000000;
 	HOLDS(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0);
 	before = shiftwork_release(task);
-	/* Those after 20 and 40 ms are past, at the least. */
+	/* At least the releases after 20 and 40 ms are past. */
 	missed = shiftwork_wait_next(task);
 	HOLDS(missed >= 2);
 	HOLDS(shiftwork_release(task) == before + (missed + 1) * 20 * MS);
@@ -181,7 +181,7 @@ int main(void)
 	HOLDS(pthread_join(other, NULL) == 0);
 	/* The other thread's errors were its own. */
 	HOLDS(strstr(shiftwork_error(), "refused: ") == shiftwork_error());
-	/* And what it tried has ended nothing. */
+	/* Its calls did not affect this thread's task. */
 	HOLDS(shiftwork_wait_next(task) >= 0);
 	HOLDS(strcmp(shiftwork_guarantee(task), "bounded-tardiness") == 0);
 	HOLDS(shiftwork_dismiss(task) == 0);

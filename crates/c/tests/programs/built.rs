@@ -8,36 +8,36 @@ use tempfile::TempDir;
 
 use crate::daemon::TestDaemon;
 
-/// What C compilers are asked to find fault with.
+/// Warning options of C compilers, as errors.
 pub const STRICT: [&str; 5] = ["-std=gnu11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// The repository.
+/// The root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Where cargo has put the library.
+/// The folder where cargo has built the library.
 pub fn library_folder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().to_owned()
 }
 
-/// Whether there is this tool. If not it is said what was not tested.
+/// Whether the tool is installed. If not, prints what was not tested.
 pub fn has(tool: &str, what: &str) -> bool {
-    let there = Command::new(tool).arg("--version").output().is_ok();
-    if !there {
+    let is_installed = Command::new(tool).arg("--version").output().is_ok();
+    if !is_installed {
         println!("SKIPPED: {what}: there is no `{tool}`");
     }
-    there
+    is_installed
 }
 
-/// The library as it is installed, below a folder of its own, and programs that were linked with it.
+/// The library installed below a temporary folder, and programs linked with it.
 pub struct Installed {
     folder: TempDir,
 }
 
 impl Installed {
-    /// By the script of `make install-c`.
+    /// Installs it by the script of `make install-c`.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let output = Command::new(root().join(".ci/install-c"))
@@ -54,7 +54,7 @@ impl Installed {
         self.folder.path()
     }
 
-    /// Compiles a program with these options beside, and returns where it is.
+    /// Compiles a program with these additional options, and returns its path.
     pub fn compile<I: AsRef<OsStr>>(
         &self,
         compiler: &str,
@@ -75,7 +75,7 @@ impl Installed {
         program
     }
 
-    /// The same, linked with the shared library.
+    /// Compiles a program and links it with the shared library.
     pub fn link(&self, source: &Path) -> PathBuf {
         let libraries = format!("-L{}", self.prefix().join("lib").display());
         let options = STRICT
@@ -84,14 +84,14 @@ impl Installed {
         self.compile("cc", source, options)
     }
 
-    /// Runs a program that finds this library and this agent.
+    /// Runs a program with this library and this daemon.
     pub fn run(&self, program: &Path, daemon: Option<&TestDaemon>) -> Output {
         self.run_by(Command::new(program), daemon)
     }
 
-    /// The same, by a command that runs it.
+    /// As [`run`](Self::run), by a command that runs the program.
     pub fn run_by(&self, mut command: Command, daemon: Option<&TestDaemon>) -> Output {
-        let nowhere = self.prefix().join("no-agent.sock");
+        let nowhere = self.prefix().join("no-daemon.sock");
         command
             .env("LD_LIBRARY_PATH", self.prefix().join("lib"))
             .env(
@@ -103,7 +103,7 @@ impl Installed {
     }
 }
 
-/// All that a program wrote.
+/// The output and error output of a program.
 pub fn said(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     format!("{out}{err}")

@@ -1,4 +1,4 @@
-//! An agent without a kernel: its socket and its table are the real ones, and what they decide is carried out by nobody.
+//! A daemon without a kernel: socket and reservation table are real, and a backend without effect accepts everything.
 
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_daemon::threads;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Share, Span, TaskId};
 
-/// Agrees to everything.
+/// Accepts everything and does nothing.
 struct NoBackend;
 
 impl SchedulerBackend for NoBackend {
@@ -45,7 +45,7 @@ impl SchedulerBackend for NoBackend {
     fn dismiss(&mut self, _: TaskId) {}
 }
 
-/// What was asked, and how it ended.
+/// A call that the daemon received, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceivedCall {
     pub call: Call,
@@ -101,7 +101,7 @@ impl TableService<'_> {
                 self.table.dismiss(task, &mut NoBackend)?;
                 Ok(Answer::Dismiss(Dismissed {}))
             }
-            _ => Err(Denial::Broken("no program here asks for that".to_owned())),
+            _ => Err(Denial::Broken("not implemented by this test".to_owned())),
         }
     }
 
@@ -132,7 +132,7 @@ fn error(denial: Denial) -> Error {
     }
 }
 
-/// One CPU, of which 0.95 may be reserved.
+/// A table with one CPU, of which 0.95 can be reserved.
 fn table() -> ReservationTable {
     let quota = Quota {
         tasks: 64,
@@ -150,13 +150,13 @@ fn table() -> ReservationTable {
     })
 }
 
-/// An agent at work; programs find it by the path of its socket.
+/// A running daemon; programs find it by the path of its socket.
 pub struct TestDaemon {
     socket: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-/// Lets an agent work while programs ask it; returns what they asked, in order, and what `programs` did.
+/// Runs a daemon while `programs` runs; returns the received calls, in order, and the result of `programs`.
 pub fn with_daemon<T>(programs: impl FnOnce(&TestDaemon) -> T) -> (Vec<ReceivedCall>, T) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("agent.sock");
@@ -196,7 +196,7 @@ pub fn with_daemon<T>(programs: impl FnOnce(&TestDaemon) -> T) -> (Vec<ReceivedC
     (calls.into_inner().unwrap(), done)
 }
 
-/// Even a test that fails ends the agent, which nobody would wait for otherwise.
+/// Stops the daemon also after a panic in a test; otherwise its thread would never be joined.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -206,19 +206,19 @@ impl Drop for StopOnDrop<'_> {
 }
 
 impl TestDaemon {
-    /// Where it listens.
+    /// The path of its socket.
     pub fn socket(&self) -> &std::path::Path {
         &self.socket
     }
 
-    /// A task of the calling thread that has so much of each 10 ms.
+    /// Admits the calling thread with this cost and a period of 10 ms.
     pub fn occupy(&self, cost: Span) -> OwnTask {
         let reservation = client::Reservation::new(cost, Span::from_ms(10));
         OwnTask::admit_at(&self.socket, "other", &reservation).unwrap()
     }
 }
 
-/// The names of the methods, with a `!` where they were refused.
+/// The names of the called methods, with `!` after those that failed.
 pub fn methods(calls: &[ReceivedCall]) -> Vec<String> {
     let name = |received: &ReceivedCall| {
         let mark = if received.is_granted { "" } else { "!" };

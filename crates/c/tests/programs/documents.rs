@@ -1,11 +1,11 @@
-//! What `docs/programs.md` shows are the examples, which other tests compile and run.
+//! `docs/programs.md` shows the examples, which other tests compile and run.
 
 use std::fs;
 
 use crate::built::root;
 
 #[test]
-fn the_page_shows_the_examples_as_they_are() {
+fn page_shows_examples_unchanged() {
     let page = fs::read_to_string(root().join("docs/programs.md")).unwrap();
     for (language, name) in [
         ("c", "control.c"),
@@ -16,13 +16,13 @@ fn the_page_shows_the_examples_as_they_are() {
         let block = format!("```{language}\n{program}```\n");
         assert!(
             page.contains(&block),
-            "docs/programs.md does not show {name} as it is"
+            "docs/programs.md does not show {name} unchanged"
         );
     }
 }
 
 #[test]
-fn the_page_names_every_failure() {
+fn page_names_every_failure() {
     let page = fs::read_to_string(root().join("docs/programs.md")).unwrap();
     let header = fs::read_to_string(root().join("crates/c/include/shiftwork.h")).unwrap();
     let codes: Vec<&str> = header

@@ -1,4 +1,4 @@
-//! The programs in `examples/programs`: let in, refused, and without an agent.
+//! The programs in `examples/programs`: admitted, refused, and without a daemon.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -13,41 +13,41 @@ fn source(name: &str) -> PathBuf {
     root().join("examples/programs").join(name)
 }
 
-/// What programs are expected to do, whichever language they are in.
+/// The expected behaviour of a program in any language.
 fn check(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
-    it_does_its_jobs(run);
-    it_goes_on_where_a_change_is_refused(run);
-    it_says_why_it_is_refused(run);
+    admitted_program_runs_its_jobs(run);
+    refused_change_keeps_reservation(run);
+    refused_program_prints_reason(run);
 
     let output = run(None);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(
-        said(&output).contains("no agent listens at"),
+        said(&output).contains("no daemon listens at"),
         "{}",
         said(&output)
     );
 }
 
-fn it_does_its_jobs(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
+fn admitted_program_runs_its_jobs(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
     let (calls, output) = with_daemon(|daemon| run(Some(daemon)));
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).starts_with("guarantee: bounded-tardiness\nskipped releases: "));
     assert_eq!(methods(&calls), ["Admit", "Change", "Dismiss"]);
     let [admit, change, _] = &calls[..] else {
-        unreachable!("these are three");
+        unreachable!("there are three calls");
     };
-    assert_eq!(costs(admit), Span::from_ms(2));
-    assert_eq!(costs(change), Span::from_ms(4));
+    assert_eq!(cost_of(admit), Span::from_ms(2));
+    assert_eq!(cost_of(change), Span::from_ms(4));
     let Call::Admit(admit) = &admit.call else {
-        unreachable!("it is the first");
+        unreachable!("the first call is Admit");
     };
     assert_eq!(admit.name, "control");
     assert!(admit.thread.is_some());
     assert_eq!(admit.reservation.period, Span::from_ms(10));
 }
 
-fn costs(asked: &ReceivedCall) -> Span {
-    let reservation: &Reservation = match &asked.call {
+fn cost_of(received: &ReceivedCall) -> Span {
+    let reservation: &Reservation = match &received.call {
         Call::Admit(admit) => &admit.reservation,
         Call::Change(change) => &change.reservation,
         other => panic!("{other:?}"),
@@ -55,7 +55,7 @@ fn costs(asked: &ReceivedCall) -> Span {
     reservation.cost
 }
 
-fn it_goes_on_where_a_change_is_refused(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
+fn refused_change_keeps_reservation(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
     let (calls, output) = with_daemon(|daemon| {
         let _other = daemon.occupy(Span::from_ms(7));
         run(Some(daemon))
@@ -74,7 +74,7 @@ fn it_goes_on_where_a_change_is_refused(run: &dyn Fn(Option<&TestDaemon>) -> Out
     );
 }
 
-fn it_says_why_it_is_refused(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
+fn refused_program_prints_reason(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
     let (calls, output) = with_daemon(|daemon| {
         let _other = daemon.occupy(Span::from_ms(9));
         run(Some(daemon))
@@ -91,7 +91,7 @@ fn it_says_why_it_is_refused(run: &dyn Fn(Option<&TestDaemon>) -> Output) {
 }
 
 #[test]
-fn in_c() {
+fn example_in_c_behaves_as_expected() {
     if !has("cc", "the example in C was not tested") {
         return;
     }
@@ -103,12 +103,12 @@ fn in_c() {
 #[path = "../../../../examples/programs/control.rs"]
 mod control;
 
-/// Says to this test that it is to be the example.
-const PLAYS: &str = "SHIFTWORK_TEST_PLAYS";
+/// Environment variable that makes this test run the example.
+const RUNS_EXAMPLE: &str = "SHIFTWORK_TEST_RUNS_EXAMPLE";
 
 #[test]
-fn in_rust() {
-    if std::env::var_os(PLAYS).is_some() {
+fn example_in_rust_behaves_as_expected() {
+    if std::env::var_os(RUNS_EXAMPLE).is_some() {
         control::main();
         std::process::exit(0);
     }
@@ -116,15 +116,20 @@ fn in_rust() {
     check(&|daemon| {
         let nowhere = Path::new("/nowhere/agent.sock");
         let mut output = Command::new(&test)
-            .args(["--exact", "examples::in_rust", "--nocapture", "--quiet"])
-            .env(PLAYS, "control.rs")
+            .args([
+                "--exact",
+                "examples::example_in_rust_behaves_as_expected",
+                "--nocapture",
+                "--quiet",
+            ])
+            .env(RUNS_EXAMPLE, "control.rs")
             .env(
                 "SHIFTWORK_SOCKET",
                 daemon.map_or(nowhere, TestDaemon::socket),
             )
             .output()
             .unwrap();
-        // What the test says of itself comes first.
+        // Skips the output of the test harness.
         let text = String::from_utf8(output.stdout).unwrap();
         let own = text.find("guarantee: ").unwrap_or(text.len());
         output.stdout = text[own..].into();

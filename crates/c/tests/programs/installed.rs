@@ -1,4 +1,4 @@
-//! The library as others find it: names, links, and what `pkg-config` says.
+//! The installed library: exported names, links, and `pkg-config`.
 
 use std::fs;
 use std::process::Command;
@@ -7,8 +7,8 @@ use crate::built::{Installed, STRICT, has, library_folder, root, said};
 use crate::daemon::{methods, with_daemon};
 
 #[test]
-fn only_its_own_names_are_seen() {
-    if !has("nm", "which names the library exports was not looked at") {
+fn library_exports_only_its_own_names() {
+    if !has("nm", "the exported names of the library were not tested") {
         return;
     }
     let output = Command::new("nm")
@@ -33,7 +33,7 @@ fn only_its_own_names_are_seen() {
 }
 
 #[test]
-fn pkg_config_says_how_to_link_and_programs_ask_for_the_version_of_the_interface() {
+fn program_linked_by_pkg_config_requires_soname() {
     if !has("cc", "linking by pkg-config was not tested")
         || !has("pkg-config", "linking by pkg-config was not tested")
     {
@@ -53,7 +53,7 @@ fn pkg_config_says_how_to_link_and_programs_ask_for_the_version_of_the_interface
         &root().join("examples/programs/control.c"),
         STRICT.into_iter().chain(flags.split_whitespace()),
     );
-    // The name without a version is for the compiler alone.
+    // Only the linker needs the name without a version.
     fs::remove_file(folder.join("libshiftwork.so")).unwrap();
     let (calls, output) = with_daemon(|daemon| library.run(&program, Some(daemon)));
     assert!(output.status.success(), "{}", said(&output));
@@ -68,7 +68,7 @@ fn pkg_config_says_how_to_link_and_programs_ask_for_the_version_of_the_interface
 }
 
 #[test]
-fn valgrind_finds_nothing() {
+fn valgrind_finds_no_errors() {
     if !has("cc", "the library was not run by valgrind")
         || !has("valgrind", "the library was not run by valgrind")
     {
@@ -86,7 +86,7 @@ fn valgrind_finds_nothing() {
 }
 
 #[test]
-fn it_can_be_linked_into_a_program() {
+fn static_library_links_into_program() {
     if !has("cc", "linking with libshiftwork.a was not tested") {
         return;
     }
@@ -105,7 +105,7 @@ fn it_can_be_linked_into_a_program() {
 }
 
 #[test]
-fn the_header_is_for_cpp_as_well() {
+fn header_compiles_as_cpp() {
     if !has("c++", "the header was not compiled as C++") {
         return;
     }

@@ -1,4 +1,5 @@
-//! Programs that declare their own tasks, against the agent's socket, ledger and admission; only the kernel is imagined.
+//! Programs that declare their own tasks, with the daemon's socket, reservation table and admission; only the kernel is
+//! simulated.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,16 +1,17 @@
-//! An agent that reads from a script.
+//! A daemon that sends prepared replies.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
 
-/// Makes calls to a listener that gives these replies, one for each message, until it is left; returns what it received.
+/// Makes calls to a listener that sends these replies, one for each message, until the client closes; returns the
+/// received messages.
 pub fn with_replies(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
     with_connections(&[replies], calls)
 }
 
-/// The same over several connections, each of which is closed once its replies are given.
+/// As [`with_replies`] over several connections, each of which is closed once its replies are sent.
 pub fn with_connections(connections: &[&[&[u8]]], calls: impl FnOnce(&Path)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");

@@ -225,7 +225,7 @@ fn message_beyond_maximum_length_closes_connection() {
         let replies = peer.replies();
         let reason = replies[0]["parameters"]["reason"].as_str().unwrap();
         let expected = if fits {
-            "is not known here"
+            "is unknown; "
         } else {
             "is longer than 65536 bytes"
         };

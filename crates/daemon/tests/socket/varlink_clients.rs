@@ -77,7 +77,7 @@ fn other_varlink_implementation_reads_service_info() {
         let connection = Connection::with_address(&address).unwrap();
         let mut service = OrgVarlinkServiceClient::new(connection);
         let information = service.get_info().unwrap();
-        assert_eq!(information.product, "shiftwork agent");
+        assert_eq!(information.product, "shiftwork daemon");
         assert_eq!(
             information.interfaces,
             ["org.varlink.service", "org.shiftwork.Agent"]

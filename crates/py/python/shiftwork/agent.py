@@ -8,7 +8,7 @@
             if task.wait_next():
                 print("too late")
 
-The agent is the long-lived scheduler of the machine (``shiftwork agent``); it is found at the socket that the environment
+The agent is the long-lived scheduler of the machine (``shiftwork daemon``); it is found at the socket that the environment
 variable ``SHIFTWORK_SOCKET`` names, by default ``/run/shiftwork/agent.sock``.
 """
 
@@ -155,8 +155,8 @@ def admit(
     >>> sw.agent.admit("control", cost="2ms", period="10ms", socket="/nowhere/agent.sock")
     Traceback (most recent call last):
     ...
-    shiftwork.errors.NoAgentError: no agent listens at /nowhere/agent.sock: start it with `systemctl start shiftwork` or \
-`shiftwork agent`, or name its socket in SHIFTWORK_SOCKET
+    shiftwork.errors.NoAgentError: no daemon listens at /nowhere/agent.sock: start it with `systemctl start shiftwork` or \
+`shiftwork daemon`, or name its socket in SHIFTWORK_SOCKET
 
     Raises:
         RefusedError: There is no room; the message has the sum that does not fit, and what would.
