@@ -1,8 +1,8 @@
 //! The command line: every verb and option, in one definition. Man pages and completions are made
 //! from it.
 
+mod daemon;
 mod generate;
-mod service;
 mod study;
 
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use shiftwork_calibrate::Part;
 use shiftwork_model::{CpuSet, Lagging, Repairs, Span};
 use shiftwork_taskset::positive_span;
 
+pub use daemon::{DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
-pub use service::{DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
 pub use study::{StudyArgs, StudyPlotArgs, StudyRunArgs, StudyVerb};
 
 /// Schedules real-time tasks on multicore machines with any processor affinities.

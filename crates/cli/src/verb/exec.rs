@@ -13,7 +13,7 @@ use serde::Serialize;
 use shiftwork_analysis::admission::{Guarantee, Verdict};
 use shiftwork_client::{Admitted, Client, OnOverrun, Reservation};
 
-use super::agency;
+use super::daemon_client;
 use super::measure::{MeasuredOutput, measure};
 use crate::args::{ExecArgs, OnOverrunName, ReservationArgs};
 use crate::failure::{Answer, Failure};
@@ -52,7 +52,7 @@ pub struct AskedOutput {
 
 /// Asks for the reservation, and becomes the program.
 pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
-    let mut client = agency::connect()?;
+    let mut client = daemon_client::connect()?;
     if args.measure {
         return measure(args, &mut client, console);
     }
@@ -104,9 +104,9 @@ fn ask(
 ) -> Result<Result<Admitted, String>, Failure> {
     match client.admit(name, thread, wanted) {
         Ok(admitted) => Ok(Ok(admitted)),
-        Err(failure) => match agency::refusal(&failure) {
+        Err(failure) => match daemon_client::refusal(&failure) {
             Some(reason) => Ok(Err(reason)),
-            None => Err(agency::of(&failure)),
+            None => Err(daemon_client::of(&failure)),
         },
     }
 }

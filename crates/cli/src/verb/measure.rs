@@ -9,7 +9,7 @@ use serde::Serialize;
 use shiftwork_client::{Client, Observation};
 use shiftwork_model::Span;
 
-use super::agency;
+use super::daemon_client;
 use super::exec::ExecOutput;
 use super::watch::{catch_interrupts, is_interrupted};
 use crate::args::ExecArgs;
@@ -99,12 +99,12 @@ fn watch(
 ) -> Result<Observation, Failure> {
     const NAP: Duration = Duration::from_millis(50);
     let number = client.observe(Some(thread));
-    let number = number.map_err(|failure| agency::of(&failure))?;
+    let number = number.map_err(|failure| daemon_client::of(&failure))?;
     while goes_on() && !is_interrupted() {
         std::thread::sleep(NAP);
     }
     let ended = client.end_observation(number);
-    ended.map_err(|failure| agency::of(&failure))
+    ended.map_err(|failure| daemon_client::of(&failure))
 }
 
 /// What to reserve: a little more than the longest job took, as often as half of the jobs came at least. `None` if too

@@ -1,11 +1,11 @@
 //! One file per verb. Each has a `run` that takes the verb's options and the console.
 
-mod agency;
 pub mod analyze;
 pub mod calibrate;
 mod chosen;
 pub mod convert;
 pub mod daemon;
+mod daemon_client;
 pub mod doctor;
 pub mod exec;
 mod explained;

@@ -6,7 +6,7 @@ mod list;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::agency;
+use super::daemon_client;
 use crate::args::RecordArgs;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
@@ -28,20 +28,23 @@ pub fn run(args: &RecordArgs, console: &mut Console) -> Result<Answer, Failure> 
     if let Some(path) = &args.file {
         return file::show(path, args.trace.as_deref(), console);
     }
-    let mut client = agency::connect()?;
+    let mut client = daemon_client::connect()?;
     if args.list {
         // The first line says where they are.
         let record = client.record(Some(0.0));
-        return list::show(&record.map_err(|failure| agency::of(&failure))?, console);
+        return list::show(
+            &record.map_err(|failure| daemon_client::of(&failure))?,
+            console,
+        );
     }
     let Some(count) = args.explain else {
         let seconds = args.last.map(|span| span.as_ns() as f64 / 1e9);
         let record = client.record(seconds);
-        console.text(&record.map_err(|failure| agency::of(&failure))?)?;
+        console.text(&record.map_err(|failure| daemon_client::of(&failure))?)?;
         return Ok(Answer::Yes);
     };
     let explained = client.explain(Some(count));
-    let explained = explained.map_err(|failure| agency::of(&failure))?;
+    let explained = explained.map_err(|failure| daemon_client::of(&failure))?;
     if console.json {
         console.json_line(&ExplainedOutput {
             schema_version: SCHEMA_VERSION,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use shiftwork_client::{Cpu, Reservation, Room, State, Status, Task};
 use shiftwork_model::Span;
 
-use super::agency;
+use super::daemon_client;
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns, plural};
@@ -82,8 +82,8 @@ struct TaskOutput {
 
 /// Asks the agent once.
 pub fn run(console: &mut Console) -> Result<Answer, Failure> {
-    let status = agency::connect()?.status();
-    let status = status.map_err(|failure| agency::of(&failure))?;
+    let status = daemon_client::connect()?.status();
+    let status = status.map_err(|failure| daemon_client::of(&failure))?;
     show(&status, console)?;
     Ok(Answer::Yes)
 }

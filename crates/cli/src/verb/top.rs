@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shiftwork_model::Span;
 
-use super::agency;
+use super::daemon_client;
 use super::status::show;
 use super::watch::{catch_interrupts, is_interrupted};
 use crate::args::TopArgs;
@@ -20,11 +20,13 @@ pub fn run(args: &TopArgs, console: &mut Console) -> Result<Answer, Failure> {
     /// To the upper left corner, and nothing below it.
     const CLEARED: &str = "\x1b[H\x1b[J";
     let clears = io::stdout().is_terminal() && !console.json;
-    let mut client = agency::connect()?;
+    let mut client = daemon_client::connect()?;
     catch_interrupts();
     let mut shown = 0;
     while !is_interrupted() {
-        let status = client.status().map_err(|failure| agency::of(&failure))?;
+        let status = client
+            .status()
+            .map_err(|failure| daemon_client::of(&failure))?;
         match (clears, shown) {
             (true, _) => console.text(CLEARED)?,
             (false, 0) => {}

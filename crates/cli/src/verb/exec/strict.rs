@@ -10,7 +10,7 @@ use serde_json::Value;
 use shiftwork_client::Client;
 use shiftwork_model::{Instant, Span};
 
-use super::agency;
+use super::daemon_client;
 use crate::failure::{Answer, Failure};
 use crate::output::tell;
 use crate::verb::watch::{catch_interrupts, is_terminated};
@@ -75,7 +75,9 @@ fn watch(client: &mut Client, child: &mut Child) -> Result<Seen, Failure> {
             // A program that has ended meanwhile is seen at once.
             let _ = kill_process(Pid::from_child(child), Signal::TERM);
         }
-        let status = client.status().map_err(|failure| agency::of(&failure))?;
+        let status = client
+            .status()
+            .map_err(|failure| daemon_client::of(&failure))?;
         if let Some(task) = status.tasks.iter().find(|task| task.thread == child.id()) {
             seen = Seen {
                 task: Some(task.task),
