@@ -2,63 +2,63 @@
 
 use std::fmt;
 
-/// Why type information could not be read. Sizes and places are in bytes.
+/// Why type information could not be read. Sizes and offsets are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BtfError {
-    /// It ends in the middle of something.
+    /// The bytes end within the header, a type or a name.
     Truncated,
-    /// It begins with something else.
+    /// The bytes do not begin with the magic number.
     NotBtf {
-        /// What it begins with.
+        /// The first two bytes.
         magic: [u8; 2],
     },
-    /// Of a version that is not known.
+    /// The version is not supported.
     Version(u8),
-    /// The header cannot be as long as it says it is.
+    /// The header's own length is impossible.
     Header(usize),
-    /// A part lies outside of it.
+    /// A section lies outside the bytes.
     Part {
-        /// Which: `types` or `names`.
+        /// Name of the section: `types` or `names`.
         name: &'static str,
-        /// Where the part begins, behind the header.
+        /// Offset of the section, from the end of the header.
         start: usize,
-        /// How long it is.
+        /// Length of the section.
         length: usize,
-        /// How much there is behind the header.
+        /// Number of bytes after the header.
         available: usize,
     },
-    /// The last name has no end.
+    /// The last name is not terminated.
     NamesUnended,
-    /// A type of a kind that did not exist yet when this was written, so that nobody knows where the
-    /// next one begins. Whoever made it need not be at fault.
+    /// The kind of a type is unknown, and with it the type's length: the next type cannot be found.
+    /// The description may be valid and newer than this reader.
     UnknownKind {
-        /// Where in the types.
+        /// Offset of the type within the types.
         at: usize,
-        /// Its flags.
+        /// Flags of the type.
         flags: u32,
     },
     /// A name lies outside the names.
     Name(u32),
-    /// A function whose prototype is none.
+    /// The type number of a function's prototype is not that of a prototype.
     NoPrototype(u32),
 }
 
 impl fmt::Display for BtfError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated => f.write_str("the type information ends in the middle of something"),
+            Self::Truncated => f.write_str("the type information is truncated"),
             Self::NotBtf { magic: [a, b] } => write!(
                 f,
                 "no type information: it begins with {a:02x} {b:02x} instead of 9f eb"
             ),
             Self::Version(version) => {
-                write!(f, "type information of version {version}, where 1 is known")
+                write!(f, "type information of version {version}; supported: 1")
             }
             Self::Header(length) => write!(
                 f,
-                "the header of the type information claims {length} bytes; it has at least 24 and \
-                 no more than there are"
+                "the header of the type information claims {length} bytes; expected at least 24 and \
+                 at most the length of the whole"
             ),
             Self::Part {
                 name,
@@ -70,7 +70,9 @@ impl fmt::Display for BtfError {
                 "the {name} of the type information claim {length} bytes from byte {start} on, of \
                  {available}"
             ),
-            Self::NamesUnended => f.write_str("the last name of the type information has no end"),
+            Self::NamesUnended => {
+                f.write_str("the last name of the type information is not terminated")
+            }
             Self::UnknownKind { at, flags } => write!(
                 f,
                 "the type information has a type of an unknown kind, flags {flags:#010x}, at byte {at} \
@@ -78,11 +80,11 @@ impl fmt::Display for BtfError {
             ),
             Self::Name(start) => write!(
                 f,
-                "the type information has a name at byte {start} of its names, which is outside"
+                "a name in the type information begins at byte {start}, beyond the end of the names"
             ),
             Self::NoPrototype(number) => write!(
                 f,
-                "the type information has a function of type {number}, which is no prototype"
+                "a function in the type information has type {number}, which is not a prototype"
             ),
         }
     }

@@ -1,8 +1,8 @@
-//! Descriptions made by hand, for tests.
+//! Type information built for tests.
 
 use crate::{FUNCTION, HEADER, MAGIC, PROTOTYPE};
 
-/// Makes a description in which each function has parameters of these names.
+/// Builder of a description in which each function has parameters of the given names.
 pub struct Sample {
     types: Vec<u8>,
     names: Vec<u8>,
@@ -24,7 +24,7 @@ impl Sample {
             count: 0,
             is_big_endian,
         };
-        // One of each kind that is skipped, so that skipping is tried: kind, members, bytes behind.
+        // One type of each kind that the reader skips: kind, members, number of 32-bit words that follow.
         for (kind, members, rest) in [
             (1, 0, 1),
             (2, 0, 0),
@@ -101,7 +101,7 @@ impl Sample {
     }
 }
 
-/// Functions as a kernel's description should have them.
+/// Functions as in a valid description.
 pub const SOUND: &[(&str, &[&str])] = &[
     ("scx_bpf_kick_cpu", &["cpu", "flags"]),
     ("scx_bpf_kick_cpu_impl", &["cpu", "flags", "aux"]),
@@ -111,7 +111,7 @@ pub const SOUND: &[(&str, &[&str])] = &[
     ("bpf_iter_scx_dsq_next", &["it"]),
 ];
 
-/// The same where the parameter that the kernel adds is shown.
+/// Functions whose prototypes contain the implicit parameter.
 pub const MALFORMED: &[(&str, &[&str])] = &[
     ("scx_bpf_kick_cpu", &["cpu", "flags", "aux"]),
     ("scx_bpf_now", &[]),

@@ -1,4 +1,4 @@
-//! What reading descriptions must find.
+//! Tests of the reader, on valid, malformed and corrupted descriptions.
 
 use shiftwork_model::RandomStream;
 
@@ -6,7 +6,7 @@ use super::samples::{MALFORMED, SOUND, Sample};
 use super::*;
 
 #[test]
-fn a_function_without_its_twin_is_malformed_if_it_shows_the_implicit_parameter() {
+fn function_with_implicit_parameter_and_no_twin_is_malformed() {
     assert_eq!(
         malformed_kfuncs(&Sample::of(MALFORMED)).unwrap(),
         ["bpf_iter_scx_dsq_new", "scx_bpf_kick_cpu"]
@@ -25,7 +25,7 @@ fn a_function_without_its_twin_is_malformed_if_it_shows_the_implicit_parameter()
 }
 
 #[test]
-fn the_byte_order_makes_no_difference() {
+fn kfuncs_are_equal_in_both_byte_orders() {
     for functions in [SOUND, MALFORMED] {
         assert_eq!(
             kfuncs(&Sample::in_order(functions, true)),
@@ -35,35 +35,29 @@ fn the_byte_order_makes_no_difference() {
 }
 
 #[test]
-fn a_kernel_without_sched_ext_has_none_of_its_functions() {
+fn kernel_without_sched_ext_has_no_kfuncs() {
     let found = kfuncs(&Sample::of(&[("schedule", &[])])).unwrap();
     assert_eq!(found, Kfuncs::default());
 }
 
 #[test]
-fn what_is_no_type_information_is_refused_with_what_was_found() {
-    let told = |bytes: &[u8]| kfuncs(bytes).unwrap_err().to_string();
+fn invalid_type_information_is_refused_with_its_defect() {
+    let message = |bytes: &[u8]| kfuncs(bytes).unwrap_err().to_string();
     let with = |at: usize, bytes: &[u8]| {
         let mut sample = Sample::of(SOUND);
         sample[at..at + bytes.len()].copy_from_slice(bytes);
-        told(&sample)
+        message(&sample)
     };
+    assert_eq!(message(b""), "the type information is truncated");
     assert_eq!(
-        told(b""),
-        "the type information ends in the middle of something"
-    );
-    assert_eq!(
-        told(b"\x7fELF"),
+        message(b"\x7fELF"),
         "no type information: it begins with 7f 45 instead of 9f eb"
     );
-    assert_eq!(
-        with(2, &[9]),
-        "type information of version 9, where 1 is known"
-    );
+    assert_eq!(with(2, &[9]), "type information of version 9; supported: 1");
     assert_eq!(
         with(4, &[23]),
-        "the header of the type information claims 23 bytes; it has at least 24 and no more than \
-         there are"
+        "the header of the type information claims 23 bytes; expected at least 24 and at most the \
+         length of the whole"
     );
     let total = Sample::of(SOUND).len() - HEADER;
     assert_eq!(
@@ -75,25 +69,25 @@ fn what_is_no_type_information_is_refused_with_what_was_found() {
     );
     assert_eq!(
         with(HEADER + total - 1, b"x"),
-        "the last name of the type information has no end"
+        "the last name of the type information is not terminated"
     );
     assert_eq!(
         with(HEADER + 4, &[0, 0, 0, 31]),
         "the type information has a type of an unknown kind, flags 0x1f000000, at byte 0 of its types"
     );
-    // The first type becomes a function whose name is nowhere.
+    // The first type becomes a function whose name lies outside the names.
     let word = 999_u32.to_le_bytes();
     let mut sample = Sample::of(SOUND);
     sample[HEADER + 16 + 7] = FUNCTION as u8;
     sample[HEADER + 16..HEADER + 20].copy_from_slice(&word);
     assert_eq!(
-        told(&sample),
-        "the type information has a name at byte 999 of its names, which is outside"
+        message(&sample),
+        "a name in the type information begins at byte 999, beyond the end of the names"
     );
 }
 
 #[test]
-fn a_function_that_points_at_no_prototype_is_refused() {
+fn function_whose_type_is_not_a_prototype_is_refused() {
     for target in [0, 1, 4_000_000_000] {
         let mut sample = Sample::of(&[("scx_bpf_now", &[])]);
         let types = number(&sample, 12, false).unwrap();
@@ -104,7 +98,7 @@ fn a_function_that_points_at_no_prototype_is_refused() {
 }
 
 #[test]
-fn every_beginning_of_a_description_is_refused_and_none_panics() {
+fn every_truncated_description_is_refused() {
     let whole = Sample::of(MALFORMED);
     for length in 0..whole.len() {
         assert!(kfuncs(&whole[..length]).is_err(), "{length} bytes");
@@ -112,7 +106,7 @@ fn every_beginning_of_a_description_is_refused_and_none_panics() {
 }
 
 #[test]
-fn no_change_of_bytes_makes_the_reader_panic() {
+fn corrupted_description_never_panics_the_reader() {
     let mut refused = 0;
     let rounds = 20_000;
     for seed in 1..=rounds {
@@ -145,7 +139,7 @@ fn no_change_of_bytes_makes_the_reader_panic() {
 }
 
 #[test]
-fn the_description_of_the_running_kernel_is_read() {
+fn description_of_running_kernel_is_read() {
     let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else {
         println!("SKIPPED: this kernel has no /sys/kernel/btf/vmlinux");
         return;
