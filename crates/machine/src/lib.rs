@@ -1,11 +1,12 @@
-//! What joins a policy to something that runs jobs, as far as every machine does it alike: when jobs
-//! are released, what a job does, how budgets are enforced, and the trait of a machine.
+//! The parts that all machines share: when jobs are released, how long they execute, how budgets are
+//! enforced, and the trait of a machine.
 //!
-//! This crate owns pure integer logic. It must never decide who runs (policies do), read a clock or
+//! This crate owns pure integer logic. It must never decide which job runs (policies do), read a clock or
 //! run anything (machines do).
 //!
 //! Start reading at [`Machine`]; then [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
-//! [`Timeline`] is for those who wait for many instants, [`Ticks`] for quanta; [`Cpusets`] is how Linux answers requests.
+//! [`Timeline`] holds the next instants of many timers, [`Ticks`] the boundaries of quanta; [`Cpusets`] is
+//! Linux's admission control.
 
 mod cpusets;
 mod machine;
@@ -15,7 +16,7 @@ mod ticks;
 mod timeline;
 mod work;
 
-pub use cpusets::{Bandwidth, Cpusets, Place, RequestRefused};
+pub use cpusets::{Bandwidth, BandwidthScope, Cpusets, RequestRefused};
 pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};

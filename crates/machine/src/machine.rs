@@ -1,32 +1,32 @@
-//! What every machine is to the rest of the system.
+//! The interface of all machines.
 
 use shiftwork_model::{Recorder, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::OrderName;
 
-/// What a machine is to run: tasks, and who decides about them.
+/// The input of a run: the tasks, and the policy that schedules them.
 pub struct Workload<'a> {
     /// The tasks, the platform and the timed changes.
     pub set: &'a TaskSet,
     /// The policy, built for this task set, with no job ready.
     pub policy: Box<dyn Policy>,
-    /// By what the policy ranks jobs: arrivals at one instant are told in this order.
+    /// The order by which the policy ranks jobs. Arrivals at one instant are passed to the policy in it.
     pub order: OrderName,
 }
 
-/// What a run amounts to beyond its records.
+/// The result of a run beyond its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How many events the policy was told.
+    /// Number of events that were passed to the policy.
     pub events: u64,
 }
 
 /// Runs jobs: in simulated time, or on CPUs.
 ///
-/// A machine turns time into the policy's events, carries its switches out, and tells the recorder
-/// what really happened, in order. Several events may share an instant; what runs after all of them
-/// is what counts. At one instant completions and budget ends come first, then departures and
-/// parameter changes in the file's order, then arrivals, most urgent first.
+/// A machine turns the passage of time into events of the policy, carries the policy's switches out, and
+/// records what really happened, in order. Several events may share an instant; only the assignment after
+/// the last of them takes effect. At one instant completions and budget ends come first, then departures
+/// and parameter changes in the file's order, then arrivals, most urgent first.
 pub trait Machine {
     /// Why the machine could not run the workload.
     type Error: core::error::Error;

@@ -2,13 +2,13 @@
 
 use shiftwork_model::{Arrival, Instant, RandomStream, Span, Task, TaskId};
 
-/// What the random streams of release gaps are for, as the `cell` of [`RandomStream::new`].
+/// The `cell` of [`RandomStream::new`] for release gaps.
 const GAPS: u64 = 0x6761_7073;
 
-/// The releases of one task, one after the other.
+/// The releases of one task, in order.
 ///
-/// A clone goes on exactly like the original, so that a machine can keep a second one that lags
-/// behind and never has to store what is pending.
+/// A clone yields the same releases as the original. A machine can therefore keep a second pattern that
+/// lags behind the first, and need not store the pending releases.
 #[derive(Clone, Debug)]
 pub struct ReleasePattern {
     next: Instant,
@@ -21,12 +21,12 @@ pub struct ReleasePattern {
 enum Kind {
     Periodic,
     Sporadic(RandomStream),
-    /// How many of the task's instants are behind.
+    /// Number of the task's instants that have passed.
     Listed(usize),
 }
 
 impl ReleasePattern {
-    /// The releases of a task that takes part from `entry` on.
+    /// The releases of a task that enters at `entry`.
     ///
     /// Periodic and sporadic tasks first release at `entry` or at their offset, whichever is later.
     /// Listed instants are instants of the run (counted from the offset): those before `entry` are
@@ -47,14 +47,15 @@ impl ReleasePattern {
         pattern
     }
 
-    /// The same with random gaps of whole units, which are not zero; they are nanoseconds otherwise.
+    /// Rounds random gaps to multiples of `unit`, which must not be zero. Without this call the unit is one
+    /// nanosecond.
     #[must_use]
     pub const fn in_units(self, unit: Span) -> Self {
         Self { unit, ..self }
     }
 
-    /// Starts over for a task that takes part again from `entry` on. Random gaps go on where they
-    /// were, so that a second stay differs from the first.
+    /// Restarts the pattern for a task that enters again at `entry`. The random stream continues, so that
+    /// the gaps differ from those after the first entry.
     pub fn restart(&mut self, task: &Task, entry: Instant) {
         match (&mut self.kind, &task.arrival) {
             (Kind::Listed(behind), Arrival::Releases(instants)) => {
@@ -70,8 +71,8 @@ impl ReleasePattern {
         self.next
     }
 
-    /// Steps past the next release. `period` is the least separation that holds from that release
-    /// on; listed instants do not depend on it.
+    /// Advances past the next release. `period` is the minimum separation after that release; listed
+    /// instants do not depend on it.
     pub fn advance(&mut self, task: &Task, period: Span) {
         match (&mut self.kind, &task.arrival) {
             (Kind::Listed(behind), Arrival::Releases(instants)) => {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_task_releases_from_its_offset_or_its_entry_on() {
+    fn periodic_task_releases_from_the_later_of_offset_and_entry() {
         assert_eq!(first(&task(Arrival::Periodic, 3), 1, 0, 3), [3, 13, 23]);
         assert_eq!(first(&task(Arrival::Periodic, 3), 1, 20, 2), [20, 30]);
     }
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_releases_count_from_the_offset_and_end() {
+    fn listed_releases_are_relative_to_the_offset_and_finite() {
         let instants = [0, 15, 40].map(Instant::from_ns).to_vec();
         let task = task(Arrival::Releases(instants), 2);
         let never = Instant::NEVER.as_ns();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_lags_behind_and_sees_the_same_releases() {
+    fn clone_yields_the_same_releases() {
         let task = task(Arrival::Sporadic, 0);
         let mut lead = ReleasePattern::new(&task, TaskId::from_index(3), 9, Instant::ZERO);
         let mut lag = lead.clone();

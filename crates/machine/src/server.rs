@@ -1,53 +1,54 @@
-//! The budget server of a task: how long its jobs may run in a period, and by which deadline.
+//! The budget server of a task: how long its jobs may execute in a period, and their scheduling deadline.
 
 use shiftwork_model::{Instant, Lagging, Span};
 
-/// What a server enforces.
+/// The reservation that a server enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerParameters {
     /// C: the budget.
     pub cost: Span,
-    /// T: how long a budget has to last.
+    /// T: the time between two replenishments.
     pub period: Span,
     /// D: the deadline, from the start of the server's period.
     pub deadline: Span,
 }
 
-/// By what a server keeps time.
+/// The rule by which a server sets its period and its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRule {
-    /// By the releases of its task: as long as no job runs for longer than the budget, each is scheduled
-    /// by its own deadline exactly. A release at or after the end of the server's period starts a new
-    /// one, and a suspension changes nothing. Only after an overrun does the server fall behind the
-    /// releases, and its deadlines hold instead of theirs.
+    /// By the releases of its task. As long as no job executes for longer than the budget, each job is
+    /// scheduled by exactly its own deadline. A release at or after the end of the server's period starts a
+    /// new period; a suspension changes nothing. Only after an overrun does the server fall behind the
+    /// releases; then jobs are scheduled by the server's deadlines instead of their own.
     Releases,
-    /// By when its task wakes, as Linux's `SCHED_DEADLINE` does, which knows nothing of jobs: whoever
-    /// wakes keeps what is left of the budget, and its deadline, if that is no more than its bandwidth
-    /// allows until then, and else gets a new period that starts with the wake-up. A task that has
-    /// finished a job and has another one pending gives up what is left (`sched_yield`).
+    /// By the wake-ups of its task, as Linux's `SCHED_DEADLINE` does, which does not know jobs. A task that
+    /// wakes keeps the remaining budget and the deadline if that budget is at most what its bandwidth
+    /// allows until the deadline. Otherwise a new period starts with the wake-up. A task that has completed
+    /// a job while the next one is pending gives up the remaining budget (`sched_yield`).
     Linux(Lagging),
 }
 
 /// A hard constant-bandwidth server.
 ///
-/// A machine that stops a job late overdraws the budget. Budgets to come pay that back, unless a period
-/// begins with a release or a wake-up. Time never goes back.
+/// A machine that stops a job late overdraws the budget. Later budgets are reduced by the overdraft, unless
+/// a period begins with a release or a wake-up. The caller's instants must not decrease.
 ///
-/// `sw_next_job` of the kernel core follows the rule of releases; its tests drive both in lockstep.
+/// `sw_next_job` of the kernel core follows [`ServerRule::Releases`]; its tests drive both in lockstep.
 ///
 /// # Source
 /// L. Abeni, G. Buttazzo, "Integrating Multimedia Applications in Hard Real-Time Systems", RTSS 1998,
-/// with the hard reservation of Linux's `SCHED_DEADLINE` (a spent budget waits for the next period). Its
-/// other rule is Fig. 1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021; for deadlines before the end of the
-/// period `update_dl_entity`, `update_dl_revised_wakeup` and `dl_check_constrained_dl` of Linux.
+/// with the hard reservation of Linux's `SCHED_DEADLINE` (a task with a spent budget waits for the next
+/// period). [`ServerRule::Linux`] is Fig. 1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021; for deadlines
+/// before the end of the period `update_dl_entity`, `update_dl_revised_wakeup` and
+/// `dl_check_constrained_dl` of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
     parameters: ServerParameters,
     rule: ServerRule,
-    /// When its period ends, whatever parameters change until then; `None` before the first job.
+    /// End of the period. A change of parameters does not move it. `None` before the first job.
     end: Option<Instant>,
     left: Span,
-    /// What was used beyond the budget; then nothing is left.
+    /// Execution time beyond the budget; if not zero, `left` is zero.
     overdrawn: Span,
     deadline: Instant,
 }
@@ -55,20 +56,20 @@ pub struct Server {
 /// Whether a job may become ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// At once, to be scheduled by this deadline.
+    /// At once, with this scheduling deadline.
     Ready(Instant),
-    /// At once, and the budget is full again: to be scheduled by this deadline.
+    /// At once, with a full budget and this scheduling deadline.
     Replenished(Instant),
-    /// Not before this instant, when [`Server::replenish`] is due.
+    /// Not before this instant, at which [`Server::replenish`] is due.
     Throttled(Instant),
 }
 
-/// What follows when the budget is used up before the job is finished.
+/// Consequence of a budget that is used up before the job completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
-    /// The job waits until this instant, when [`Server::replenish`] is due.
+    /// The job waits until this instant, at which [`Server::replenish`] is due.
     Throttled(Instant),
-    /// The job goes on with a full budget, to be scheduled by this deadline.
+    /// The job continues with a full budget and this scheduling deadline.
     Replenished(Instant),
 }
 
@@ -85,12 +86,12 @@ impl Server {
         }
     }
 
-    /// A job, released at `release` and the first of its task that is not finished, begins. Its task did
-    /// not run until now: the one before it was finished earlier, or by a suspension that is over.
+    /// Begins the first incomplete job of the task, released at `release`, after a time in which the task did
+    /// not run: the job before it completed earlier, or completed during a suspension that is over.
     ///
-    /// `parameters` are those of the job; they take effect with it, but a period that goes on ends when
-    /// it would have ended. Under Linux's rule they are not looked at: there
-    /// [`set_parameters`](Self::set_parameters) changes them.
+    /// `parameters` are those of the job and take effect with it; the end of a current period does not
+    /// change. Under Linux's rule they are ignored: there [`set_parameters`](Self::set_parameters)
+    /// changes them.
     pub fn begin(
         &mut self,
         release: Instant,
@@ -105,12 +106,12 @@ impl Server {
             self.overdrawn = Span::ZERO;
             return Admission::Ready(self.start(release));
         }
-        // After a change of attributes, what is left of the old budget may exceed the new one.
+        // After a change of attributes, the rest of the old budget may exceed the new budget.
         self.left = self.left.min(parameters.cost);
         self.resume(now)
     }
 
-    /// The same for a job that was pending when the one before it was finished, which is now.
+    /// Begins a job that was pending when the job before it completed, which is now.
     pub fn succeed(
         &mut self,
         release: Instant,
@@ -124,14 +125,13 @@ impl Server {
         self.when_spent(now)
     }
 
-    /// These hold from the next replenishment on, and where a wake-up is judged at once. What is left of a
-    /// budget, and when its period ends, stay.
+    /// Sets the parameters from the next replenishment on; for the bandwidth test of a wake-up at once. The
+    /// remaining budget and the end of the period do not change.
     pub fn set_parameters(&mut self, parameters: ServerParameters) {
         self.parameters = parameters;
     }
 
-    /// The job that began wants to go on after a suspension: budget and deadline are kept, as far as the
-    /// rule allows.
+    /// Resumes the current job after a suspension. Budget and deadline are kept as far as the rule allows.
     pub fn resume(&mut self, now: Instant) -> Admission {
         if let ServerRule::Linux(_) = self.rule {
             let before = self.end;
@@ -166,7 +166,7 @@ impl Server {
             deadline,
         } = self.parameters;
         if now >= self.deadline {
-            // Whoever slept beyond a deadline that comes before the end of the period waits for that.
+            // A constrained deadline is over, the period is not: the task waits for the end of the period.
             if deadline < period && now < end {
                 self.left = Span::ZERO;
                 return Admission::Throttled(end);
@@ -188,28 +188,28 @@ impl Server {
         Admission::Ready(self.deadline)
     }
 
-    /// A period begins now, whatever was before; returns its deadline.
+    /// Begins a period now, without regard to the previous one; returns its deadline.
     pub fn renew(&mut self, now: Instant) -> Instant {
         self.overdrawn = Span::ZERO;
         self.start(now)
     }
 
-    /// How long the job may still run before its budget is used up.
+    /// The remaining budget.
     pub const fn left(&self) -> Span {
         self.left
     }
 
-    /// When its period ends; `None` before the first job.
+    /// End of the period; `None` before the first job.
     pub const fn end(&self) -> Option<Instant> {
         self.end
     }
 
-    /// The zero-lag time: when a server that ran all the time with its bandwidth would have used as much of
-    /// its budget as this one has, rounded up. Whoever leaves before that had more than its share so far.
-    /// `None` before the first job.
+    /// The zero-lag time, rounded up: the instant at which a server that always runs with its bandwidth would
+    /// have used as much budget as this one has. A task that leaves before it has received more than its
+    /// share. `None` before the first job.
     ///
     /// # Source
-    /// `task_non_contending` of Linux: the deadline minus what is left x T / C.
+    /// `task_non_contending` of Linux: the deadline minus the remaining budget x T / C.
     pub fn zero_lag(&self) -> Option<Instant> {
         self.end?;
         let ServerParameters { cost, period, .. } = self.parameters;
@@ -229,40 +229,40 @@ impl Server {
         self.parameters.cost
     }
 
-    /// The job has run for `ran`; beyond what was left if it could not be stopped in time.
+    /// Charges `ran` to the budget; it exceeds the remaining budget if the job could not be stopped in time.
     pub fn consume(&mut self, ran: Span) {
         self.overdrawn += ran.saturating_sub(self.left);
         self.left = self.left.saturating_sub(ran);
     }
 
-    /// How much more than its budget was used.
+    /// Execution time beyond the budget.
     pub const fn overdrawn(&self) -> Span {
         self.overdrawn
     }
 
-    /// So much of what was used beyond the budget need not be paid back.
+    /// Reduces the overdraft by `grace`: this much need not be paid back.
     pub fn forgive(&mut self, grace: Span) {
         self.overdrawn = self.overdrawn.saturating_sub(grace);
     }
 
-    /// Makes room for work that no budget pays for, such as refilling caches.
+    /// Extends the budget by work that it must not pay for, such as refilling caches.
     pub fn extend(&mut self, more: Span) {
         self.left += more;
     }
 
-    /// The budget is used up and the job is not finished. Before the end of the period the job
-    /// waits; a job that is so late that the period is over gets the next budget at once.
+    /// Handles a budget that is used up before the job completes. Before the end of the period the job is
+    /// throttled; after it the job gets the next budget at once.
     pub fn spent(&mut self, now: Instant) -> Spent {
-        let end = self.end.expect("a budget is used by a job that began");
+        let end = self.end.expect("only a job that began uses a budget");
         if now < end {
             return Spent::Throttled(end);
         }
         Spent::Replenished(self.replenish(now))
     }
 
-    /// Starts the period after the present one with a full budget, and returns its deadline. If the
-    /// last one was overdrawn it is less, and by the deadline of the first period that has any. A
-    /// server that lags behind its own deadlines by more may be told to start from `now`.
+    /// Starts the next period with a full budget, and returns its deadline. An overdraft reduces the budget;
+    /// periods whose whole budget it takes are skipped. If the new deadline is before `now`, a server
+    /// with [`Lagging::Reset`] starts a period at `now` instead.
     pub fn replenish(&mut self, now: Instant) -> Instant {
         let mut start = self
             .end
@@ -281,7 +281,7 @@ impl Server {
         self.deadline
     }
 
-    /// A period with a full budget begins; returns its deadline.
+    /// Begins a period with a full budget at `start`; returns its deadline.
     fn start(&mut self, start: Instant) -> Instant {
         self.end = Some(start + self.parameters.period);
         self.left = self.parameters.cost;
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_well_behaved_task_is_scheduled_by_its_own_deadlines() {
+    fn task_without_overrun_is_scheduled_by_its_own_deadlines() {
         let parameters = parameters(2, 10, 7);
         let mut server = Server::new(parameters, ServerRule::Releases);
         for (release, begins) in [(3, 3), (13, 15), (24, 24), (34, 60)] {
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(server.spent(AT(1)), Spent::Throttled(AT(4)));
         assert_eq!(server.replenish(AT(0)), AT(8));
         server.consume(NS(1));
-        // The first job is finished at 5 with its second budget; the job of instant 4 has none.
+        // The first job completes at 5 with its second budget; the job released at 4 has none.
         assert_eq!(
             server.begin(AT(4), AT(5), parameters),
             Admission::Throttled(AT(8))
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_overrun_left_of_the_budget_is_kept_with_its_deadline() {
+    fn budget_left_after_an_overrun_is_kept_with_its_deadline() {
         let parameters = parameters(2, 4, 4);
         let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_never_exceeds_a_lowered_cost() {
+    fn remaining_budget_never_exceeds_a_lowered_cost() {
         let before = parameters(5, 4, 4);
         let mut server = Server::new(before, ServerRule::Releases);
         server.begin(AT(0), AT(0), before);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overdrawn_budget_is_paid_back_by_the_next() {
+    fn overdraft_reduces_the_next_budgets() {
         let parameters = parameters(3, 10, 10);
         let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
@@ -385,13 +385,13 @@ mod tests {
         server.consume(NS(3));
         assert_eq!((server.left(), server.overdrawn()), (NS(0), NS(4)));
         assert_eq!(server.spent(AT(7)), Spent::Throttled(AT(10)));
-        // One period pays 3 of 4, the one after it the last.
+        // The next period pays 3 of 4, the period after it the rest.
         assert_eq!(server.replenish(AT(0)), AT(30));
         assert_eq!((server.left(), server.overdrawn()), (NS(2), NS(0)));
     }
 
     #[test]
-    fn a_job_with_a_period_of_its_own_owes_nothing() {
+    fn job_that_starts_a_period_has_no_overdraft() {
         let parameters = parameters(3, 10, 10);
         let mut server = Server::new(parameters, ServerRule::Releases);
         server.begin(AT(0), AT(0), parameters);
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_goes_on_ends_when_it_would_have_ended() {
+    fn change_of_parameters_keeps_the_end_of_the_period() {
         let before = parameters(2, 10, 10);
         let mut server = Server::new(before, ServerRule::Releases);
         server.begin(AT(0), AT(0), before);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_zero_lag_time_is_where_the_bandwidth_makes_up_for_what_was_used() {
+    fn zero_lag_time_follows_the_budget_used() {
         let parameters = parameters(3, 10, 10);
         let mut server = Server::new(parameters, ServerRule::Releases);
         assert_eq!(server.zero_lag(), None);
@@ -426,7 +426,7 @@ mod tests {
         assert_eq!(server.zero_lag(), Some(AT(9)));
         server.consume(NS(2));
         assert_eq!(server.zero_lag(), Some(AT(15)));
-        // One more than its budget: 10 / 3 later, rounded up.
+        // An overdraft of 1: 10 / 3 later, rounded up.
         server.consume(NS(1));
         assert_eq!(server.zero_lag(), Some(AT(19)));
     }

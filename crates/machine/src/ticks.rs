@@ -3,7 +3,7 @@
 use shiftwork_model::{CpuId, Instant, Span};
 use shiftwork_policy::Quanta;
 
-/// The boundaries of quanta, one after the other: by time, and at one instant by CPU.
+/// The boundaries of quanta in order of time; those at one instant in order of CPU number.
 ///
 /// Invariant: before `order[at]` the boundaries of quantum `number` have passed, the others have not.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Ticks {
     /// The boundaries from quantum `first` on.
     ///
     /// # Panics
-    /// If a quantum has no length, or a phase is not less than it.
+    /// If the length of a quantum is zero, or a phase is not less than it.
     pub fn new(quanta: &Quanta, first: u64) -> Self {
         let phases = quanta.phases.iter();
         let mut order: Vec<(Span, CpuId)> = phases
@@ -37,7 +37,7 @@ impl Ticks {
         }
     }
 
-    /// When the next quantum begins on some CPU; never if that is out of reach.
+    /// The next boundary on any CPU; [`Instant::NEVER`] if it is beyond the range of an instant.
     pub fn next(&self) -> Instant {
         let Some(&(phase, _)) = self.order.get(self.at) else {
             return Instant::NEVER;
@@ -47,7 +47,8 @@ impl Ticks {
         at.map_or(Instant::NEVER, Instant::from_ns)
     }
 
-    /// The CPU and the number of a quantum that has begun by now, each once; `None` if there is none.
+    /// The next quantum that has begun by `now`: its CPU and its number. Returns each quantum once; `None` if
+    /// none is left.
     pub fn take(&mut self, now: Instant) -> Option<(CpuId, u64)> {
         let next = self.next();
         if next > now || next == Instant::NEVER {
@@ -62,8 +63,8 @@ impl Ticks {
         Some(taken)
     }
 
-    /// Leaves out all quanta but the last of those that have begun by now on each CPU: whoever was held up
-    /// need not look at what is over.
+    /// Skips all quanta that have ended by `now`, so that a delayed caller handles only the last quantum of
+    /// each CPU.
     pub fn skip_to(&mut self, now: Instant) {
         let begun = now.as_ns() / self.length.as_ns();
         if begun > self.number + 1 {
@@ -84,7 +85,7 @@ mod tests {
         }
     }
 
-    /// All boundaries by now, with when they are.
+    /// All boundaries up to `now`, with their instants.
     fn taken(ticks: &mut Ticks, now: u64) -> Vec<(u64, usize, u64)> {
         let mut all = Vec::new();
         loop {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_late_gets_the_last_of_each() {
+    fn skipping_leaves_the_last_quantum_of_each_cpu() {
         let mut ticks = Ticks::new(&quanta(9, &[3, 0, 6]), 0);
         ticks.skip_to(Instant::from_ns(50));
         let last = |cpu| (50 - [3, 0, 6][cpu]) / 9;
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_has_no_ticks() {
+    fn boundary_beyond_the_last_instant_is_never() {
         let mut ticks = Ticks::new(&quanta(u64::MAX, &[0]), 2);
         assert_eq!(ticks.take(Instant::NEVER), None);
         assert_eq!(Ticks::new(&quanta(1, &[]), 0).next(), Instant::NEVER);

@@ -1,29 +1,29 @@
-//! The next instant of many clocks.
+//! The earliest of many timers.
 
 use core::hint::select_unpredictable;
 
 use shiftwork_model::Instant;
 
-/// For each of a fixed number of places the instant at which something happens there, and at any
-/// time the first of them: a tournament tree of four entries per block.
+/// The expiry instants of a fixed number of timers, and the earliest of them: a tournament tree of four
+/// entries per block. A timer is identified by its *place*, a number from 0.
 ///
-/// Instants after the horizon of the run count as never. That leaves room for the place beside the
-/// instant in one word, so that one comparison ranks by instant, then by place. Where it does not
-/// (hundreds of days at a thousand places), every change looks at all places instead.
+/// Instants after the horizon of the run count as never. An entry therefore has room for the instant and
+/// the place in one word, and one comparison ranks by instant, then by place. Where both do not fit into
+/// a word (hundreds of days with a thousand timers), every change scans all instants instead.
 ///
 /// Invariant: the places are the entries of the blocks from `leaves` on; entry `k` of an earlier
-/// block `b` is the smallest entry of block `4b + 1 + k`, and `first`, `first_place` are what the
-/// smallest of block 0 says.
+/// block `b` is the smallest entry of block `4b + 1 + k`, and `first`, `first_place` are the instant and
+/// the place in the smallest entry of block 0.
 pub struct Timeline {
     first: Instant,
     first_place: usize,
     blocks: Box<[[u64; WIDTH]]>,
     leaves: usize,
-    /// How many bits of an entry say the place.
+    /// Number of bits of an entry that hold the place.
     place_bits: u32,
-    /// Which bits those are.
+    /// Mask of these bits.
     place_mask: u64,
-    /// In place of the instant: never.
+    /// The instant part of an entry that stands for never.
     never: u64,
     /// The instants themselves if they do not fit the entries, else empty.
     wide: Box<[Instant]>,
@@ -33,7 +33,7 @@ pub struct Timeline {
 const WIDTH: usize = 4;
 
 impl Timeline {
-    /// `places` places at which nothing ever happens. Nothing after `horizon` matters.
+    /// `places` timers, none of them set. Instants after `horizon` count as never.
     pub fn new(places: usize, horizon: Instant) -> Self {
         let (mut leaves, mut capacity) = (0, WIDTH);
         while capacity < places {
@@ -65,16 +65,16 @@ impl Timeline {
         self.first
     }
 
-    /// The place of the earliest instant; of several the lowest.
+    /// The place of the timer that expires first; the lowest of several.
     #[inline]
     pub fn first_place(&self) -> usize {
         self.first_place
     }
 
-    /// From now on something happens at `place` at that instant, and at no other.
+    /// Sets the timer of `place` to expire at `at`, and at no other instant.
     ///
-    /// Always inline: how high a tree is differs from timeline to timeline, so that only the end of
-    /// a loop of its own is predicted well.
+    /// Always inline: trees differ in height, and the exit of the loop is predicted well only where each
+    /// caller has its own copy of it.
     #[inline(always)]
     pub fn set(&mut self, place: usize, at: Instant) {
         if !self.wide.is_empty() {
@@ -116,16 +116,16 @@ impl Timeline {
     }
 }
 
-/// The smallest entry but this one.
+/// The smallest of the other entries.
 ///
-/// Without reading that entry, so that whoever replaces it need not wait for its own write.
+/// Does not read `entry` itself, so that a caller that has just written it does not wait for the store.
 #[inline(always)]
 fn smallest_other(entries: &[u64; WIDTH], entry: usize) -> u64 {
     let other = |distance: usize| entries[(entry ^ distance) % WIDTH];
     smaller(smaller(other(1), other(2)), other(3))
 }
 
-/// Without a branch, half of which would be mispredicted.
+/// Branch-free: half of the branches would be mispredicted.
 #[inline(always)]
 fn smaller(a: u64, b: u64) -> u64 {
     select_unpredictable(b < a, b, a)
@@ -137,7 +137,7 @@ mod tests {
     use shiftwork_model::RandomStream;
 
     #[test]
-    fn the_first_is_the_smallest_and_of_equals_the_lowest() {
+    fn first_is_the_earliest_instant_and_ties_go_to_the_lowest_place() {
         for (places, horizon) in [1, 2, 3, 8, 9, 64, 65, 600]
             .into_iter()
             .flat_map(|places| [(places, 100), (places, u64::MAX)])

@@ -1,24 +1,24 @@
-//! What the jobs of a task do once they run.
+//! The execution demand of jobs.
 
 use shiftwork_model::{Change, OnOverrun, Phase, RandomStream, Span, Task, TaskId, TaskSet, Work};
 
-/// What the random streams of execution times are for, as the `cell` of [`RandomStream::new`].
+/// The `cell` of [`RandomStream::new`] for execution times.
 const RUNS: u64 = 0x7275_6e73;
 
-/// A part of a job: it runs, then suspends itself. The job is finished after its last stretch.
+/// A part of a job: it executes, then suspends itself. The job completes with its last stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// How long it runs. Zero only where a job begins by sleeping or does nothing at all.
+    /// Execution time. Zero only if the job begins with a suspension or has no work at all.
     pub run: Span,
-    /// How long it then sleeps; zero only in the last stretch.
+    /// Length of the suspension that follows; zero only in the last stretch.
     pub sleep: Span,
 }
 
-/// Says, job by job in their order, what the jobs of one task do.
+/// The execution demand of the jobs of one task, job by job in their order.
 #[derive(Clone, Debug)]
 pub struct WorkSource {
     kind: Kind,
-    /// Random execution times are whole multiples of this beyond the shortest.
+    /// Random execution times are the shortest one plus a multiple of this.
     unit: Span,
     stretches: Vec<Stretch>,
 }
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 impl WorkSource {
-    /// The work of this task's jobs, beginning with the first. Random execution times depend on
+    /// The demand of this task's jobs, beginning with the first. Random execution times depend on
     /// the seed and the task's index alone.
     pub fn new(task: &Task, id: TaskId, seed: u64) -> Self {
         let kind = match &task.work {
@@ -59,15 +59,15 @@ impl WorkSource {
         }
     }
 
-    /// The same with random execution times of whole units, which are not zero; they are nanoseconds
-    /// otherwise.
+    /// Rounds random execution times to multiples of `unit`, which must not be zero. Without this call the
+    /// unit is one nanosecond.
     #[must_use]
     pub fn in_units(self, unit: Span) -> Self {
         Self { unit, ..self }
     }
 
-    /// How long the next job runs before it suspends itself or finishes, given the cost that was
-    /// declared when it was released. Steps to the job after it.
+    /// Execution time of the next job until it suspends itself or completes. `cost` is the declared cost at
+    /// its release. Advances to the job after it.
     pub fn next_job(&mut self, cost: Span) -> Span {
         match &mut self.kind {
             Kind::Cost => cost,
@@ -84,12 +84,12 @@ impl WorkSource {
         }
     }
 
-    /// What every job does, part by part, if it may suspend itself; empty if it only runs.
+    /// The stretches of every job if jobs suspend themselves; empty if they only execute.
     pub fn stretches(&self) -> &[Stretch] {
         &self.stretches
     }
 
-    /// The run of every job if all do the same, the declared cost, without suspending themselves.
+    /// Whether every job executes for exactly the declared cost, without suspending itself.
     pub const fn is_cost(&self) -> bool {
         matches!(self.kind, Kind::Cost)
     }
@@ -112,7 +112,7 @@ impl WorkSource {
     }
 }
 
-/// Neighbouring phases of one kind become one, and those of no length disappear.
+/// Merges adjacent phases of one kind, and drops phases of zero length.
 fn stretches(phases: &[Phase]) -> Vec<Stretch> {
     let nothing = Stretch {
         run: Span::ZERO,
@@ -134,11 +134,11 @@ fn stretches(phases: &[Phase]) -> Vec<Stretch> {
     parts
 }
 
-/// Whether a budget has to be enforced: the work that the file gives the task may exceed the smallest
-/// cost that it ever declares, and an overrun is to be throttled.
+/// Whether a budget has to be enforced for the task: overruns are to be throttled, and the task's work in
+/// the file may exceed the smallest cost that the task declares during the run.
 ///
-/// Where it cannot, no server is needed, and nothing that a machine adds to a job that runs for exactly
-/// its cost (a switch, an interrupt) can cost it a period.
+/// Without this possibility the task needs no server. Then the overheads that a machine adds to a job that
+/// executes for exactly its cost (a switch, an interrupt) cannot delay the job by a period.
 pub fn may_be_throttled(set: &TaskSet, id: TaskId) -> bool {
     let task = &set.tasks[id.index()];
     let changed = set.actions.iter().filter_map(|action| match action.change {
@@ -146,7 +146,7 @@ pub fn may_be_throttled(set: &TaskSet, id: TaskId) -> bool {
         _ => None,
     });
     let least = changed.fold(task.cost, Span::min);
-    // What a job may do at most does not depend on the seed.
+    // The upper bound of a job's work does not depend on the seed.
     task.on_overrun == OnOverrun::Throttle && WorkSource::new(task, id, 0).may_exceed(least)
 }
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_run_for_what_the_file_says() {
+    fn jobs_execute_for_the_work_in_the_file() {
         assert_eq!(runs(Work::Cost, 2), [5, 5]);
         assert_eq!(runs(Work::Constant(NS(7)), 2), [7, 7]);
         assert_eq!(runs(Work::Trace(vec![NS(1), NS(2)]), 3), [1, 2, 1]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_work_beyond_the_cost_needs_a_budget() {
+    fn work_exceeds_cost_only_if_its_bound_does() {
         assert!(!source(Work::Cost).may_exceed(NS(1)));
         assert!(!source(Work::Constant(NS(5))).may_exceed(NS(5)));
         assert!(source(Work::Trace(vec![NS(1), NS(6)])).may_exceed(NS(5)));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_enforced_where_work_may_exceed_the_smallest_cost() {
+    fn task_may_be_throttled_if_work_may_exceed_its_smallest_cost() {
         let cpu = Affinity::pinned(CpuId::from_index(0));
         let mut task = Task::periodic("t", NS(5), NS(10), cpu);
         task.work = Work::Constant(NS(4));

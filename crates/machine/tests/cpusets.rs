@@ -1,5 +1,5 @@
-//! Admission cannot be cheated: no sequence of requests over-commits a cluster, nor, with the repairs, a CPU; and
-//! what fits is granted.
+//! Soundness of admission: no sequence of requests over-commits a cluster or, with the repairs, a CPU; and
+//! every request that fits is granted.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -11,13 +11,13 @@ use shiftwork_model::{
     TaskId, TaskSet,
 };
 
-/// What may be asked; tasks, CPUs and clusters by number, CPUs of a set as bits.
+/// A request; tasks, CPUs and clusters by number, CPUs of a set as bits.
 #[derive(Clone, Debug)]
 enum Request {
-    /// Time goes on by this much.
+    /// Time advances by this much.
     Wait(u64),
     Enter(usize),
-    /// What it had counts for so long.
+    /// The task's bandwidth counts for this much longer.
     Leave(usize, u64),
     /// Cost and period.
     Change(usize, [u64; 2]),
@@ -39,7 +39,7 @@ struct Entry {
     cluster: usize,
 }
 
-/// What a task had, where, and for how long it still counts.
+/// The bandwidth of a departed server, its place, and for how long it still counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Past {
     rate: [u64; 2],
@@ -48,7 +48,8 @@ struct Past {
     remains: u64,
 }
 
-/// The definition, executed directly: who is in or not yet over, and plain sums over them.
+/// The definition, executed directly: the present tasks, the departed servers that still count, and plain
+/// sums over both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ledger {
     tasks: Vec<Entry>,
@@ -69,7 +70,7 @@ fn exact([cost, period]: [u64; 2]) -> i128 {
 }
 
 impl Ledger {
-    /// Nobody is in; all tasks are in the first cluster.
+    /// No task is present; all tasks are in the first cluster.
     fn new(clusters: &[u64], tasks: usize, all: u64) -> Self {
         let entry = Entry {
             is_in: false,
@@ -110,7 +111,7 @@ impl Ledger {
         Cpusets::new(&set, repairs)
     }
 
-    /// What was asked, if it makes sense at all: whether there is room is another question.
+    /// The state after the request if the request is valid. Whether it fits is not checked.
     fn after(&self, request: &Request, repairs: Repairs) -> Option<Self> {
         let mut next = self.clone();
         match *request {
@@ -226,8 +227,8 @@ impl Ledger {
         present.chain(past.map(|past| (exact(past.rate), past.cpus, past.cluster)))
     }
 
-    /// By how much more is needed than there is: in the cluster, or, if `per_cpu`, by those who are bound to
-    /// the CPU, where that is the most.
+    /// The largest excess of used over available bandwidth of any cluster; with `per_cpu`, of the tasks bound
+    /// to any CPU.
     fn excess(&self, per_cpu: bool) -> i128 {
         let one = CPU / i128::from(Share::WHOLE) * i128::from(Share::WHOLE - self.reserve);
         let there = |cpus: u64| one * i128::from((cpus & self.online).count_ones());
@@ -244,7 +245,7 @@ impl Ledger {
         clusters.chain(bound).max().unwrap()
     }
 
-    /// Whether no cluster that is used is without a CPU.
+    /// Whether every cluster with present tasks has an online CPU.
     fn all_have_cpus(&self) -> bool {
         let used = self.tasks.iter().filter(|entry| entry.is_in);
         let mut cpus = used.map(|entry| self.clusters[entry.cluster]);
@@ -252,7 +253,7 @@ impl Ledger {
     }
 }
 
-/// Asks; the error is what is said.
+/// Makes the request; the error is its message.
 fn ask(cpusets: &mut Cpusets, now: &mut u64, request: &Request) -> Result<(), String> {
     let set = |bits: u64| CpuSet::from_bits(bits);
     let id = TaskId::from_index;
@@ -289,7 +290,7 @@ fn ask(cpusets: &mut Cpusets, now: &mut u64, request: &Request) -> Result<(), St
     answer.map_err(|refused| refused.to_string())
 }
 
-/// Both say the same of everybody.
+/// Asserts that both have the same clusters, tasks and affinities.
 fn assert_same(cpusets: &Cpusets, ledger: &Ledger, context: &dyn Fn() -> String) {
     let bits = |set: &CpuSet| set.as_bits().unwrap();
     let clusters: Vec<u64> = cpusets.clusters().iter().map(bits).collect();
@@ -340,8 +341,8 @@ const ADMISSION: Repairs = Repairs {
     ..Repairs::NONE
 };
 
-/// Every sequence of up to `depth` requests, answered by both; how many were granted, and refused. Of the
-/// sequences that lead to one state of the ledger, one goes on.
+/// Makes every sequence of up to `depth` requests to both; returns the numbers of granted and refused
+/// requests. Of the sequences that lead to the same state of the ledger, one is continued.
 fn search(repairs: Repairs, first: &[u64], depth: usize) -> [usize; 2] {
     let requests = every_request();
     let ledger = Ledger::new(first, 3, 0b11);
@@ -351,14 +352,14 @@ fn search(repairs: Repairs, first: &[u64], depth: usize) -> [usize; 2] {
     let mut counts = [0, 0];
     for _ in 0..depth {
         let mut next_level = Vec::new();
-        for (ledger, before, now, told) in level {
+        for (ledger, before, now, made) in level {
             for (number, request) in requests.iter().enumerate() {
                 let (mut cpusets, mut now) = (before.clone(), now);
                 let answer = ask(&mut cpusets, &mut now, request);
                 let context = || {
-                    let told = told.iter().map(|&at: &usize| &requests[at]);
-                    let told: Vec<&Request> = told.collect();
-                    format!("{repairs:?} {told:?}, then {request:?}: {answer:?}")
+                    let made = made.iter().map(|&at: &usize| &requests[at]);
+                    let made: Vec<&Request> = made.collect();
+                    format!("{repairs:?} {made:?}, then {request:?}: {answer:?}")
                 };
                 let fits =
                     |after: &Ledger| after.all_have_cpus() && after.excess(repairs.admission) <= 0;
@@ -368,8 +369,8 @@ fn search(repairs: Repairs, first: &[u64], depth: usize) -> [usize; 2] {
                 counts[usize::from(after.is_none())] += 1;
                 let Some(after) = after else { continue };
                 if seen.insert(after.clone()) {
-                    let told = [&told[..], &[number]].concat();
-                    next_level.push((after, cpusets, now, told));
+                    let made = [&made[..], &[number]].concat();
+                    next_level.push((after, cpusets, now, made));
                 }
             }
         }
@@ -379,7 +380,7 @@ fn search(repairs: Repairs, first: &[u64], depth: usize) -> [usize; 2] {
 }
 
 #[test]
-fn no_short_sequence_of_requests_overcommits_anything_and_what_fits_is_granted() {
+fn short_request_sequences_never_overcommit_and_fitting_requests_are_granted() {
     let depth = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 8,
         None => 5,
@@ -393,7 +394,7 @@ fn no_short_sequence_of_requests_overcommits_anything_and_what_fits_is_granted()
     }
 }
 
-/// One of any kind, that asks for too much as often as for little.
+/// A request of any kind; about as many ask for too much as for little.
 fn random_request(random: &mut RandomStream, ledger: &Ledger) -> Request {
     let cpus = u64::from(ledger.all.count_ones());
     let task = random.below(ledger.tasks.len() as u64) as usize;
@@ -421,7 +422,7 @@ fn random_request(random: &mut RandomStream, ledger: &Ledger) -> Request {
 }
 
 #[test]
-fn no_long_sequence_of_requests_overcommits_anything_and_what_fits_is_granted() {
+fn long_request_sequences_never_overcommit_and_fitting_requests_are_granted() {
     let seeds = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 20_000,
         None => 150,

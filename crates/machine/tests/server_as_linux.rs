@@ -1,5 +1,5 @@
-//! The server of Linux's rule: every edge of Fig. 1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021, also with
-//! deadlines before the end of the period, and random walks against Linux's own arithmetic.
+//! The server under Linux's rule: every edge of Fig. 1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021, also
+//! with deadlines before the end of the period, and random walks against Linux's own arithmetic.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -20,10 +20,10 @@ fn parameters(cost: u64, period: u64, deadline: u64) -> ServerParameters {
 
 /// The deadline is the end of the period.
 const IMPLICIT: (u64, u64, u64) = (4, 10, 10);
-/// It is before that.
+/// The deadline is before the end of the period.
 const CONSTRAINED: (u64, u64, u64) = (3, 10, 6);
 
-/// A server with these cost, period and deadline, whose task has entered at 0 and run for `ran`.
+/// A server with these cost, period and deadline; its task has entered at 0 and run for `ran`.
 fn after((cost, period, deadline): (u64, u64, u64), lagging: Lagging, ran: u64) -> Server {
     let parameters = parameters(cost, period, deadline);
     let mut server = Server::new(parameters, ServerRule::Linux(lagging));
@@ -33,13 +33,13 @@ fn after((cost, period, deadline): (u64, u64, u64), lagging: Lagging, ran: u64) 
     server
 }
 
-/// What is left of its budget, and the end of its period.
+/// The remaining budget and the end of the period.
 fn rest(server: &Server) -> (u64, u64) {
     (server.left().as_ns(), server.end().unwrap().as_ns())
 }
 
 fn wake(server: &mut Server, now: u64) -> Admission {
-    // Neither the release nor the parameters of the job count.
+    // The release and the parameters of the job are ignored.
     server.begin(AT(0), AT(now), parameters(1, 1, 1))
 }
 
@@ -48,7 +48,7 @@ fn succeed(server: &mut Server, now: u64) -> Admission {
 }
 
 #[test]
-fn whoever_enters_has_a_full_budget_and_a_deadline_counted_from_then() {
+fn entering_task_has_a_full_budget_and_a_deadline_relative_to_its_entry() {
     for lagging in BOTH {
         let parameters = parameters(3, 10, 6);
         let mut server = Server::new(parameters, ServerRule::Linux(lagging));
@@ -59,7 +59,7 @@ fn whoever_enters_has_a_full_budget_and_a_deadline_counted_from_then() {
 }
 
 #[test]
-fn whoever_wakes_at_the_deadline_or_after_it_gets_a_period_that_begins_then() {
+fn wake_up_at_or_after_the_deadline_starts_a_period() {
     for lagging in BOTH {
         for (ran, now) in [(0, 10), (2, 10), (4, 10), (2, 11), (4, 37)] {
             let mut server = after(IMPLICIT, lagging, ran);
@@ -75,7 +75,7 @@ fn whoever_wakes_at_the_deadline_or_after_it_gets_a_period_that_begins_then() {
 }
 
 #[test]
-fn whoever_wakes_before_the_deadline_keeps_what_the_bandwidth_allows() {
+fn wake_up_before_the_deadline_keeps_a_budget_that_the_bandwidth_allows() {
     for lagging in BOTH {
         // Half of the budget lasts for half of the period.
         for now in [2, 4, 5] {
@@ -97,7 +97,7 @@ fn whoever_wakes_before_the_deadline_keeps_what_the_bandwidth_allows() {
 }
 
 #[test]
-fn whoever_wakes_with_nothing_left_waits_for_the_end_of_the_period() {
+fn wake_up_without_budget_is_throttled_until_the_end_of_the_period() {
     for lagging in BOTH {
         for (ran, deadline, left) in [(4, 20, 4), (5, 20, 3)] {
             let mut server = after(IMPLICIT, lagging, ran);
@@ -109,9 +109,9 @@ fn whoever_wakes_with_nothing_left_waits_for_the_end_of_the_period() {
 }
 
 #[test]
-fn with_a_deadline_before_the_end_of_the_period_the_budget_shrinks_and_the_deadline_stays() {
+fn wake_up_with_a_constrained_deadline_shrinks_the_budget_and_keeps_the_deadline() {
     for lagging in BOTH {
-        // By its density, 3 in 6, the 2 that are left last for 4.
+        // By the density, 3 in 6, the remaining 2 are allowed for 4.
         for (now, left) in [(1, 2), (2, 2), (3, 1), (4, 1)] {
             let mut server = after(CONSTRAINED, lagging, 1);
             assert_eq!(wake(&mut server, now), Admission::Ready(AT(6)), "at {now}");
@@ -126,7 +126,7 @@ fn with_a_deadline_before_the_end_of_the_period_the_budget_shrinks_and_the_deadl
 }
 
 #[test]
-fn whoever_wakes_between_the_deadline_and_the_end_of_the_period_waits_for_that() {
+fn wake_up_between_a_constrained_deadline_and_the_end_of_the_period_is_throttled() {
     for lagging in BOTH {
         for now in [6, 9] {
             let mut server = after(CONSTRAINED, lagging, 1);
@@ -140,7 +140,7 @@ fn whoever_wakes_between_the_deadline_and_the_end_of_the_period_waits_for_that()
             assert_eq!(wake(&mut server, now), Admission::Ready(AT(now + 6)));
             assert_eq!(rest(&server), (3, now + 10));
         }
-        // What was used beyond the budget is not forgotten meanwhile.
+        // The overdraft is kept meanwhile.
         let mut server = after(CONSTRAINED, lagging, 4);
         assert_eq!(wake(&mut server, 8), Admission::Throttled(AT(10)));
         assert_eq!(server.replenish(AT(10)), AT(16));
@@ -149,7 +149,7 @@ fn whoever_wakes_between_the_deadline_and_the_end_of_the_period_waits_for_that()
 }
 
 #[test]
-fn a_job_that_succeeds_another_waits_for_the_next_period_and_gives_up_what_is_left() {
+fn pending_job_gives_up_the_budget_and_waits_for_the_next_period() {
     for lagging in BOTH {
         for (shape, now) in [
             (IMPLICIT, 3),
@@ -172,7 +172,7 @@ fn a_job_that_succeeds_another_waits_for_the_next_period_and_gives_up_what_is_le
 }
 
 #[test]
-fn a_job_that_succeeds_a_tardy_one_goes_on_with_the_period_after_the_present_one() {
+fn pending_job_after_the_end_of_the_period_gets_the_next_period_at_once() {
     for lagging in BOTH {
         for now in [10, 13, 20] {
             let mut server = after(IMPLICIT, lagging, 3);
@@ -190,13 +190,13 @@ fn a_job_that_succeeds_a_tardy_one_goes_on_with_the_period_after_the_present_one
 }
 
 #[test]
-fn a_spent_budget_waits_for_the_end_of_the_period_unless_that_is_over() {
+fn spent_budget_throttles_until_the_end_of_the_period_unless_it_is_over() {
     for lagging in BOTH {
         let mut server = after(IMPLICIT, lagging, 4);
         assert_eq!(server.spent(AT(9)), Spent::Throttled(AT(10)));
         assert_eq!(server.spent(AT(10)), Spent::Replenished(AT(20)));
         assert_eq!(rest(&server), (4, 20));
-        // Between its deadline and the end of the period a task waits too.
+        // Also between the deadline and the end of the period.
         let mut server = after(CONSTRAINED, lagging, 3);
         assert_eq!(server.spent(AT(8)), Spent::Throttled(AT(10)));
         assert_eq!(server.spent(AT(11)), Spent::Replenished(AT(16)));
@@ -204,7 +204,7 @@ fn a_spent_budget_waits_for_the_end_of_the_period_unless_that_is_over() {
 }
 
 #[test]
-fn what_was_used_beyond_the_budget_is_paid_back_period_by_period() {
+fn overdraft_is_paid_back_period_by_period() {
     for lagging in BOTH {
         for (beyond, periods, left) in [
             (0, 1, 4),
@@ -226,7 +226,7 @@ fn what_was_used_beyond_the_budget_is_paid_back_period_by_period() {
 }
 
 #[test]
-fn whoever_lags_by_more_than_a_period_starts_anew_only_if_told_to() {
+fn lagging_server_restarts_at_the_present_only_under_reset() {
     let late = |lagging, ran, now| {
         let mut server = after(IMPLICIT, lagging, ran);
         let spent = server.spent(AT(now));
@@ -244,7 +244,7 @@ fn whoever_lags_by_more_than_a_period_starts_anew_only_if_told_to() {
     assert_eq!(late(Lagging::Grid, 4, 21), expected);
     let expected = (Spent::Replenished(AT(31)), (4, 31));
     assert_eq!(late(Lagging::Reset, 4, 21), expected);
-    // Then nothing is owed any more.
+    // A restart also clears the overdraft.
     let expected = (Spent::Replenished(AT(20)), (3, 20));
     assert_eq!(late(Lagging::Grid, 5, 21), expected);
     let expected = (Spent::Replenished(AT(31)), (4, 31));
@@ -256,7 +256,7 @@ fn whoever_lags_by_more_than_a_period_starts_anew_only_if_told_to() {
 }
 
 #[test]
-fn other_parameters_hold_from_the_next_replenishment_on() {
+fn changed_parameters_take_effect_with_the_next_replenishment() {
     for lagging in BOTH {
         let mut server = after(IMPLICIT, lagging, 1);
         server.set_parameters(parameters(2, 5, 5));
@@ -265,7 +265,7 @@ fn other_parameters_hold_from_the_next_replenishment_on() {
         assert_eq!(server.spent(AT(6)), Spent::Throttled(AT(10)));
         assert_eq!(server.replenish(AT(10)), AT(15));
         assert_eq!(rest(&server), (2, 15));
-        // A task that wakes is judged by the bandwidth that it has now: 3 are left for 6.
+        // The test of a wake-up uses the new bandwidth: 3 are left for 6.
         for (cost, deadline, left) in [(6, 10, 3), (5, 10, 3), (4, 14, 4)] {
             let mut server = after(IMPLICIT, lagging, 1);
             server.set_parameters(parameters(cost, 10, 10));
@@ -276,13 +276,13 @@ fn other_parameters_hold_from_the_next_replenishment_on() {
 }
 
 #[test]
-fn the_zero_lag_time_follows_the_bandwidth_and_the_deadline() {
+fn zero_lag_time_follows_the_bandwidth_and_the_deadline() {
     for lagging in BOTH {
         for (ran, zero_lag) in [(0, 0), (1, 3), (2, 5), (3, 8), (4, 10), (5, 13), (8, 20)] {
             let server = after(IMPLICIT, lagging, ran);
             assert_eq!(server.zero_lag(), Some(AT(zero_lag)), "after {ran}");
         }
-        // It is counted by the period, also where the deadline is before its end.
+        // It is computed with the period, also with a constrained deadline.
         for (ran, zero_lag) in [(0, 0), (2, 3), (3, 6), (4, 10)] {
             let server = after(CONSTRAINED, lagging, ran);
             assert_eq!(server.zero_lag(), Some(AT(zero_lag)), "after {ran}");
@@ -292,7 +292,7 @@ fn the_zero_lag_time_follows_the_bandwidth_and_the_deadline() {
     assert_eq!(server.zero_lag(), None);
 }
 
-/// The same as Linux computes it: a budget below zero is a debt.
+/// Linux's computation of the same: a negative budget is an overdraft.
 #[derive(Clone, Copy, Debug)]
 struct Entity {
     cost: i128,
@@ -301,16 +301,16 @@ struct Entity {
     lagging: Lagging,
     runtime: i128,
     deadline: i128,
-    /// When the period ends that has this deadline.
+    /// End of the period that has this deadline.
     next_period: i128,
 }
 
-/// What a task may do.
+/// Whether a task may run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Eligible {
     /// It runs by this deadline.
     By(i128),
-    /// It waits for a timer that rings then.
+    /// It waits for a timer that expires then.
     From(i128),
 }
 
@@ -342,8 +342,8 @@ impl Entity {
         self.next_period = now + self.period;
     }
 
-    /// `replenish_dl_entity`, with the end of the period as it was when the period began: Linux computes it anew
-    /// from the parameters that it has by now, which differs where a deadline is before that end.
+    /// `replenish_dl_entity`, with the end of the period as computed when the period began. Linux recomputes
+    /// it from the current parameters, which differs for constrained deadlines.
     fn replenish(&mut self, now: i128) {
         self.deadline = self.next_period + self.relative_deadline;
         self.runtime += self.cost;
@@ -357,7 +357,7 @@ impl Entity {
         }
     }
 
-    /// `update_curr_dl`, when nothing is left.
+    /// `update_curr_dl`, when no budget is left.
     fn throttle(&mut self, now: i128) -> Eligible {
         if now < self.next_period {
             return Eligible::From(self.next_period);
@@ -428,7 +428,8 @@ fn random_parameters(random: &mut RandomStream) -> ServerParameters {
     parameters(1 + random.below(deadline), period, deadline)
 }
 
-/// A task that runs, sleeps, yields, is late, and overruns; returns how often it was throttled.
+/// Drives both with a task that runs, sleeps, yields, is late, and overruns; returns how often it was
+/// throttled.
 fn walk(seed: u64, lagging: Lagging) -> u64 {
     let mut random = RandomStream::new(seed, 0, 0);
     let first = random_parameters(&mut random);
@@ -460,7 +461,7 @@ fn walk(seed: u64, lagging: Lagging) -> u64 {
         }
         if let Eligible::From(until) = expected {
             throttled += 1;
-            // The timer may ring late.
+            // The timer may expire late.
             now = now.max(u64::try_from(until).unwrap()) + random.below(3) * random.below(15);
             found = by(server.replenish(AT(now)));
             entity.replenish(now.into());
@@ -499,7 +500,7 @@ fn walk(seed: u64, lagging: Lagging) -> u64 {
 }
 
 #[test]
-fn whatever_a_task_does_its_server_has_the_budget_and_the_deadline_that_linux_gives_it() {
+fn random_walks_have_the_budgets_and_deadlines_of_linux() {
     let seeds = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 100_000,
         None => 3_000,

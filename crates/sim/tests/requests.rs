@@ -262,19 +262,19 @@ fn new_clusters_free_their_tasks_one_by_one() {
         "5 T0 on 0-2",
         "5 T1 on 0-2",
         "5 T2 on 3",
-        "6 refused 1: cluster 0 {0} would have 0.9499998 of a CPU for tasks that take 1.3999996; some \
-         have to leave or ask for less before",
-        "7 refused 2: cluster 1 would be gone, and task `T2` is in it; `move` it before",
+        "6 refused 1: cluster 0 {0} would have 0.9499998 of a CPU for tasks that take 1.3999996; tasks \
+         must leave or ask for less first",
+        "7 refused 2: cluster 1 would be removed, but task `T2` is in it; `move` it first",
         "8 T2 on 0-2",
         "9 T0 on 0-3",
         "9 T1 on 0-3",
         "9 T2 on 0-3",
         "15 CPU 3 offline",
         "16 CPU 2 offline",
-        "17 refused 7: cluster 0 {0-3} would have 0.9499998 of a CPU for tasks that take 1.5999994; some \
-         have to leave or ask for less before",
-        "18 refused 8: cluster 0 {0-3} would have 1.5999984 of a CPU for tasks that take 1.5999994; some \
-         have to leave or ask for less before",
+        "17 refused 7: cluster 0 {0-3} would have 0.9499998 of a CPU for tasks that take 1.5999994; tasks \
+         must leave or ask for less first",
+        "18 refused 8: cluster 0 {0-3} would have 1.5999984 of a CPU for tasks that take 1.5999994; tasks \
+         must leave or ask for less first",
         "19 CPU 3 online",
     ];
     assert_eq!(answers(&records), expected);

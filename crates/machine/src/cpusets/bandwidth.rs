@@ -1,4 +1,4 @@
-//! Shares of CPUs, as Linux rounds and adds them.
+//! Bandwidths, rounded and added as Linux does.
 
 use core::fmt;
 use core::iter::Sum;
@@ -6,21 +6,21 @@ use core::ops::Add;
 
 use shiftwork_model::{Share, Span};
 
-/// A share of CPUs in units of 2^-20 of one, which is as exact as Linux is (`BW_SHIFT`).
+/// A bandwidth in units of 2^-20 of a CPU, Linux's precision (`BW_SHIFT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bandwidth(u128);
 
 /// Bits after the binary point.
 const BITS: u32 = 20;
 
-/// What Linux calls the capacity of the fastest CPU (`SCHED_CAPACITY_SCALE`).
+/// The capacity of the fastest CPU in Linux (`SCHED_CAPACITY_SCALE`).
 const FASTEST: u64 = 1 << 10;
 
 impl Bandwidth {
-    /// Nothing.
+    /// No bandwidth.
     pub const NONE: Self = Self(0);
 
-    /// So many units of 2^-20 of a CPU.
+    /// `units` times 2^-20 of a CPU.
     pub const fn from_units(units: u128) -> Self {
         Self(units)
     }
@@ -30,25 +30,25 @@ impl Bandwidth {
         self.0
     }
 
-    /// `cost` in each `period`, rounded down: `to_ratio` of Linux, which overflows above 4.8 hours where
-    /// this does not. None if the period is zero.
+    /// `cost` per `period`, rounded down: `to_ratio` of Linux, but without its overflow above 4.8 hours.
+    /// [`NONE`](Self::NONE) if the period is zero.
     pub fn of(cost: Span, period: Span) -> Self {
         let units = u128::from(cost.as_ns()) << BITS;
         Self(units.checked_div(period.as_ns().into()).unwrap_or(0))
     }
 
-    /// What of one CPU is left beside the reserve, rounded down.
+    /// The bandwidth of one CPU without the reserve, rounded down.
     pub fn beside(reserve: Share) -> Self {
         let left = u128::from(Share::WHOLE - reserve.billionths());
         Self((left << BITS) / u128::from(Share::WHOLE))
     }
 
-    /// This much of each of several CPUs whose capacities add up to `capacity`: `cap_scale` of Linux.
+    /// This bandwidth on each of several CPUs with the total capacity `capacity`: `cap_scale` of Linux.
     pub fn on(self, capacity: u64) -> Self {
         Self(self.0 * u128::from(capacity) / u128::from(FASTEST))
     }
 
-    /// How much more this is than `less`; nothing if it is not.
+    /// The difference to `less`; zero if `less` is greater.
     pub const fn beyond(self, less: Self) -> Self {
         Self(self.0.saturating_sub(less.0))
     }
@@ -73,7 +73,7 @@ impl Sum for Bandwidth {
     }
 }
 
-/// Written as a number of CPUs, rounded down to seven places: two that differ are written differently.
+/// Writes a number of CPUs, rounded down to seven places: unequal bandwidths have unequal texts.
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const PLACES: u128 = 10_000_000;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_those_of_linux() {
+    fn bandwidths_equal_those_of_linux() {
         let of = |cost, period| Bandwidth::of(Span::from_ns(cost), Span::from_ns(period)).units();
         assert_eq!(of(1, 2), 524_288);
         assert_eq!(of(94, 100), 985_661);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn bandwidths_that_differ_are_written_differently() {
+    fn unequal_bandwidths_have_unequal_texts() {
         let texts = |units| Bandwidth::from_units(units).to_string();
         assert_eq!(texts(1 << 20), "1");
         assert_eq!(texts(0), "0");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn capacities_are_parts_of_1024() {
+    fn capacity_of_the_fastest_cpu_is_1024() {
         let of = |billionths| capacity(Share::from_billionths(billionths).unwrap());
         assert_eq!([of(1_000_000_000), of(500_000_000), of(1)], [1024, 512, 1]);
     }

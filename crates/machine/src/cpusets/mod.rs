@@ -1,8 +1,8 @@
-//! What becomes of requests under Linux's `SCHED_DEADLINE`: who may enter or change, and where everybody
-//! may run afterwards.
+//! Admission control of Linux's `SCHED_DEADLINE`: which tasks may enter or change, and the affinities that
+//! result.
 //!
 //! The clusters are Linux's cpusets, each of them exclusive, as `SCHED_DEADLINE` needs them. `sums.rs` has
-//! the two conditions, `requests.rs` the requests, `refused.rs` what is said to those that are refused.
+//! the two conditions, `requests.rs` the requests, `refused.rs` the reasons for refusals.
 
 mod bandwidth;
 mod refused;
@@ -12,47 +12,48 @@ mod sums;
 mod tests;
 
 pub use bandwidth::Bandwidth;
-pub use refused::{Place, RequestRefused};
+pub use refused::{BandwidthScope, RequestRefused};
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Repairs, Share, TaskId, TaskSet};
 
 use crate::ServerParameters;
 
-/// The clusters, who is in which of them with what affinity, and what they take of it.
+/// The clusters, the tasks in each of them with their affinities, and the bandwidth that they use.
 ///
-/// It answers *requests*. One that is refused changes nothing; one that is granted has taken effect here, and
-/// the machine tells the policy. Every task is in one cluster, also before it enters and after it left, as a
-/// thread is in a cpuset whatever schedules it; but only who takes part takes bandwidth. Cluster `i` stays
-/// cluster `i` when its CPUs change.
+/// It answers *requests*. A refused request changes nothing; a granted one has taken effect here, and the
+/// machine passes the change to the policy. Every task is in one cluster, also before it enters and after it
+/// has left, as a thread is in a cpuset under any scheduling class. Only tasks that are *present*, from entry
+/// to departure, use bandwidth. Cluster `i` stays cluster `i` when its CPUs change.
 ///
 /// # The conditions
-/// (1) All tasks of a cluster together take at most what the reserve leaves of its CPUs that are online: of
-/// their capacities, if those differ. With [`Repairs::admission`] also (2): those that are bound to one
-/// CPU take at most what the reserve leaves of it. Bandwidth is C/T, also where the deadline comes before the
+/// (1) All tasks of a cluster together use at most what the reserve leaves of its online CPUs: of their
+/// capacities, if those differ. With [`Repairs::admission`] also (2): the tasks bound to one CPU together
+/// use at most what the reserve leaves of it. Bandwidth is C/T, also where the deadline comes before the
 /// end of the period.
 ///
 /// # Affinities
 /// An affinity is cut to the task's cluster. While admission is controlled, Linux refuses a task whose
-/// affinity is less than its cluster, and any `sched_setaffinity` to less; whoever wants that has to
-/// switch the control off (`sched_rt_runtime_us` = -1). Therefore a run that begins with a task whose
-/// affinity is less than its cluster is one with the control switched off: nothing is refused for load or
-/// because of a narrow affinity in it, from beginning to end. With [`Repairs::admission`] it is always on, and
-/// tasks are bound to one CPU or free to use their whole cluster.
+/// affinity is a proper subset of its cluster, and any `sched_setaffinity` to such a subset; such affinities
+/// require that the control is disabled (`sched_rt_runtime_us` = -1). Therefore, if a run begins with such
+/// a task, admission control is off for the whole run: nothing is refused for load or for a narrow
+/// affinity. With [`Repairs::admission`] it is always on, and each task is bound to one CPU or may use its
+/// whole cluster.
 ///
-/// # What leaves
-/// A server that leaves counts until its zero-lag time, on the CPUs where it was. A task that enters again
-/// before that gets a new server, as in the paper, and so both count. (Linux gives it back what is left of the old
-/// one, and forgets what the old one had asked for. So by leaving and entering a task of that kernel can do
-/// what [`Repairs::no_changes`] forbids: keep a large budget and be counted with a small one.)
+/// # Departures
+/// The bandwidth of a server that leaves counts until its zero-lag time, on the CPUs where it was. A task
+/// that enters again before that gets a new server, as in the paper, so that both count. (Linux restores the
+/// remaining budget of the old server and drops its bandwidth. By leaving and entering, a task of that
+/// kernel can do what [`Repairs::no_changes`] forbids: keep a large budget and count with a small one.)
 ///
 /// # Differences from Linux
-/// Costs below 1024 ns and periods beyond its limits are taken. An affinity that is all of the cluster's CPUs
-/// that are online, but not all of its CPUs, is less than the cluster. A change of the reserve is
+/// Costs below 1024 ns and periods beyond Linux's limits are accepted. An affinity that contains all online
+/// CPUs of the cluster, but not its offline CPUs, is a proper subset. A change of the reserve is
 /// checked against capacities like every other request, where Linux counts CPUs.
 ///
 /// # Cost
-/// O(n + m) a request, for n tasks and what lingers, and m CPUs; setting clusters or the reserve once for
-/// each cluster, and under the repaired admission for each CPU. Only requests allocate.
+/// O(n + m) per request, for n present tasks and departed servers that still count, and m CPUs; a change of
+/// clusters or of the reserve O(n + m) per cluster, and under the repaired admission per CPU. Only requests
+/// allocate.
 ///
 /// # Source
 /// `sched_dl_overflow`, `__dl_overflow`, `dl_bw_deactivate`, `dl_cpuset_cpumask_can_shrink`,
@@ -61,22 +62,22 @@ use crate::ServerParameters;
 #[derive(Clone, Debug)]
 pub struct Cpusets {
     repairs: Repairs,
-    /// Whether anything is checked but what makes no sense at all.
+    /// Whether admission is controlled. Otherwise only invalid requests are refused.
     is_controlled: bool,
     reserve: Share,
-    /// By CPU, 1024 for the fastest.
+    /// Indexed by CPU; 1024 is the fastest.
     capacities: Vec<u64>,
     online: CpuSet,
     /// Disjoint, none of them empty.
     clusters: Vec<CpuSet>,
-    /// By task.
+    /// Indexed by task.
     members: Vec<Member>,
-    /// What left and still counts.
+    /// Departed servers whose bandwidth still counts.
     former: Vec<Former>,
     now: Instant,
 }
 
-/// A task, whether it takes part or not.
+/// A task, present or not.
 ///
 /// Invariant: its affinity lies in its cluster.
 #[derive(Clone, Debug)]
@@ -98,26 +99,27 @@ impl Member {
     }
 }
 
-/// What a server had that left.
+/// The bandwidth of a departed server, which counts before `until`.
 #[derive(Clone, Debug)]
 struct Former {
     task: TaskId,
     bandwidth: Bandwidth,
     cluster: usize,
-    /// The one CPU that it could use, if it was one.
+    /// The CPU to which it was bound, if its affinity was one CPU.
     bound_to: Option<CpuId>,
     until: Instant,
 }
 
-/// The CPU, if there is only one.
+/// The CPU of an affinity of one CPU.
 fn only(affinity: &Affinity) -> Option<CpuId> {
     let cpu = affinity.cpus().lowest()?;
     (Affinity::pinned(cpu) == *affinity).then_some(cpu)
 }
 
 impl Cpusets {
-    /// The clusters and tasks of this set, with all CPUs online; those that do not enter later take part. Nobody
-    /// is refused at the start, whatever the load. See [`Cpusets`] for when nobody ever is.
+    /// The clusters and tasks of this set, with all CPUs online. Tasks that do not enter later are present;
+    /// no task is refused at the start, whatever the load. See [`Cpusets`] for when admission is not
+    /// controlled.
     ///
     /// # Panics
     /// If the affinity of a task lies in no cluster, which the policies `dl-*` refuse.
@@ -163,8 +165,8 @@ impl Cpusets {
         }
     }
 
-    /// It is now so late: what left and counted until now counts no more. An earlier instant than the last
-    /// one changes nothing.
+    /// Advances the time to `now`: departed servers stop counting at their zero-lag times. An earlier instant
+    /// than the last one changes nothing.
     pub fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.former.retain(|former| former.until > self.now);
@@ -185,22 +187,22 @@ impl Cpusets {
         &self.online
     }
 
-    /// The share of each CPU that is kept for everything that is not real-time.
+    /// The share of each CPU that is kept for work that is not real-time.
     pub const fn reserve(&self) -> Share {
         self.reserve
     }
 
-    /// The index of the cluster that the task is in, whether it takes part or not.
+    /// The index of the task's cluster, whether the task is present or not.
     pub fn cluster_of(&self, task: TaskId) -> usize {
         self.members[task.index()].cluster
     }
 
-    /// Where the task may run.
+    /// The CPUs on which the task may run.
     pub fn affinity_of(&self, task: TaskId) -> &Affinity {
         &self.members[task.index()].affinity
     }
 
-    /// Whether the task takes part.
+    /// Whether the task has entered and not left.
     pub fn is_present(&self, task: TaskId) -> bool {
         self.members[task.index()].is_present
     }

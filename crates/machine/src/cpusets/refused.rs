@@ -1,4 +1,4 @@
-//! Why a request is refused, in words.
+//! The reasons for refused requests.
 
 use core::fmt;
 
@@ -7,16 +7,16 @@ use shiftwork_model::{Affinity, CpuId, CpuSet, Instant};
 use super::Bandwidth;
 use crate::ServerParameters;
 
-/// Where bandwidth is counted.
+/// The tasks whose bandwidth is added up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Everybody in this cluster, which has these CPUs.
+pub enum BandwidthScope {
+    /// All tasks of this cluster, which has these CPUs.
     Cluster(usize, Box<CpuSet>),
-    /// Everybody who is bound to this CPU.
+    /// All tasks bound to this CPU.
     Cpu(CpuId),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BandwidthScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cluster(index, cpus) => write!(f, "cluster {index} {{{cpus}}}"),
@@ -29,12 +29,12 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestRefused {
-    /// A task enters that takes part.
+    /// The task that is to enter is present already.
     Present {
         /// The task.
         task: String,
     },
-    /// A task leaves that takes no part.
+    /// The task that is to leave is not present.
     Absent {
         /// The task.
         task: String,
@@ -43,23 +43,23 @@ pub enum RequestRefused {
     Parameters {
         /// The task.
         task: String,
-        /// What it asks for.
+        /// The requested parameters.
         parameters: ServerParameters,
     },
-    /// Linux takes tasks only that may use all of their cluster.
+    /// Linux admits only tasks that may use all of their cluster.
     Narrow {
         /// The task.
         task: String,
-        /// Where it may run, or wants to.
+        /// Its affinity, or the requested one.
         affinity: Box<Affinity>,
         /// Its cluster.
         cluster: Box<CpuSet>,
     },
-    /// The repaired admission takes tasks that are bound to one CPU as well, but no others.
+    /// The repaired admission also admits tasks that are bound to one CPU, but no other affinities.
     NeitherOneNorAll {
         /// The task.
         task: String,
-        /// Where it may run, or wants to.
+        /// Its affinity, or the requested one.
         affinity: Box<Affinity>,
         /// Its cluster.
         cluster: Box<CpuSet>,
@@ -68,7 +68,7 @@ pub enum RequestRefused {
     OutsideCluster {
         /// The task.
         task: String,
-        /// Where it wants to run.
+        /// The requested affinity.
         affinity: Box<Affinity>,
         /// Its cluster.
         cluster: Box<CpuSet>,
@@ -77,60 +77,60 @@ pub enum RequestRefused {
     Offline {
         /// The task.
         task: String,
-        /// Where it may run, or wants to.
+        /// Its affinity, or the requested one.
         affinity: Box<Affinity>,
-        /// Which CPUs of its cluster are online.
+        /// The online CPUs of its cluster.
         online: Box<CpuSet>,
     },
-    /// The task keeps its affinity and its parameters while it takes part.
+    /// The affinity and the parameters of a present task are fixed.
     Fixed {
         /// The task.
         task: String,
-        /// Which of them.
+        /// `affinity` or `parameters`.
         what: &'static str,
     },
-    /// There is no room for the task.
+    /// The bandwidth of the task does not fit.
     NoRoom {
         /// The task.
         task: String,
-        /// What it asks for.
+        /// Requested bandwidth.
         asked: Bandwidth,
-        /// Where.
-        place: Place,
-        /// What is left there, without what the task has itself.
+        /// The cluster or CPU without room.
+        scope: BandwidthScope,
+        /// Bandwidth left there, not counting the task's own.
         left: Bandwidth,
     },
-    /// There would be no room any more for those that are there.
+    /// The bandwidth in use would exceed the changed limit.
     TooLittle {
-        /// Where.
-        place: Place,
-        /// What is needed.
+        /// The cluster or CPU whose limit changes.
+        scope: BandwidthScope,
+        /// Bandwidth in use.
         needed: Bandwidth,
-        /// What would be there.
+        /// Bandwidth after the change.
         limit: Bandwidth,
     },
-    /// A task is bound to the CPU that is to go.
+    /// A task is bound to the CPU that is to go offline.
     Bound {
         /// The CPU.
         cpu: CpuId,
         /// The task.
         task: String,
     },
-    /// A cluster that is used would have, or has, no CPU online.
-    NobodyOnline {
-        /// Which.
+    /// A cluster with tasks has, or would have, no online CPU.
+    NoCpuOnline {
+        /// The cluster.
         cluster: usize,
         /// Its CPUs.
         cpus: Box<CpuSet>,
     },
     /// There is no such cluster.
     NoSuchCluster {
-        /// What was asked for.
+        /// The requested cluster.
         cluster: usize,
-        /// How many there are.
+        /// Number of clusters.
         clusters: usize,
     },
-    /// The task is in that cluster.
+    /// The task is in that cluster already.
     SameCluster {
         /// The task.
         task: String,
@@ -139,7 +139,7 @@ pub enum RequestRefused {
     },
     /// A new cluster has no CPU, or there would be no cluster at all.
     EmptyCluster {
-        /// Which.
+        /// The cluster.
         cluster: usize,
     },
     /// Two new clusters share a CPU.
@@ -149,30 +149,30 @@ pub enum RequestRefused {
         /// Both clusters.
         clusters: [usize; 2],
     },
-    /// A cluster would be gone, and a task is in it.
+    /// A cluster with a task would be removed.
     Vanishes {
-        /// Which.
+        /// The cluster.
         cluster: usize,
         /// The task.
         task: String,
     },
-    /// A cluster would be gone, and what a task had there still counts.
+    /// A cluster would be removed in which the bandwidth of a departed server still counts.
     Lingers {
-        /// Which.
+        /// The cluster.
         cluster: usize,
-        /// The task.
+        /// The task that left.
         task: String,
-        /// Until when.
+        /// The end of that time.
         until: Instant,
     },
     /// There is no such CPU.
     NoSuchCpu {
-        /// What was asked for.
+        /// The requested CPU.
         cpu: CpuId,
-        /// How many there are.
+        /// Number of CPUs.
         cpus: usize,
     },
-    /// The CPU is what it is to become.
+    /// The CPU is in the requested state already.
     Already {
         /// The CPU.
         cpu: CpuId,
@@ -234,27 +234,27 @@ impl fmt::Display for RequestRefused {
             Self::NoRoom {
                 task,
                 asked,
-                place,
+                scope,
                 left,
             } => write!(
                 f,
-                "task `{task}` asks for {asked} of a CPU, and {place} has {left} left; up to that would be \
+                "task `{task}` asks for {asked} of a CPU, and {scope} has {left} left; up to that would be \
                  taken"
             ),
             Self::TooLittle {
-                place,
+                scope,
                 needed,
                 limit,
             } => write!(
                 f,
-                "{place} would have {limit} of a CPU for tasks that take {needed}; some have to leave or ask \
-                 for less before"
+                "{scope} would have {limit} of a CPU for tasks that take {needed}; tasks must leave or ask \
+                 for less first"
             ),
             Self::Bound { cpu, task } => write!(
                 f,
                 "task `{task}` is bound to CPU {cpu}; it has to leave before that can go offline"
             ),
-            Self::NobodyOnline { cluster, cpus } => write!(
+            Self::NoCpuOnline { cluster, cpus } => write!(
                 f,
                 "no CPU of cluster {cluster} {{{cpus}}} would be online; tasks that use it need one"
             ),
@@ -280,7 +280,7 @@ impl fmt::Display for RequestRefused {
             ),
             Self::Vanishes { cluster, task } => write!(
                 f,
-                "cluster {cluster} would be gone, and task `{task}` is in it; `move` it before"
+                "cluster {cluster} would be removed, but task `{task}` is in it; `move` it first"
             ),
             Self::Lingers {
                 cluster,
@@ -288,8 +288,8 @@ impl fmt::Display for RequestRefused {
                 until,
             } => write!(
                 f,
-                "cluster {cluster} would be gone, and what task `{task}` had there counts until {until}; \
-                 ask again then"
+                "cluster {cluster} would be removed, but the bandwidth that task `{task}` had there counts until \
+                 {until}; ask again then"
             ),
             Self::NoSuchCpu { cpu, cpus } => write!(
                 f,

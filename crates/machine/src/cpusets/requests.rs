@@ -1,19 +1,19 @@
-//! The requests.
+//! The requests: entry, departure, changes of tasks, clusters, the reserve and CPUs.
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Share, TaskId};
 
-use super::{Bandwidth, Cpusets, Former, Member, Place, RequestRefused};
+use super::{Bandwidth, BandwidthScope, Cpusets, Former, Member, RequestRefused};
 use crate::ServerParameters;
 
-/// A request that is refused says why, in its own words.
+/// The result of a request; the error has the reason for a refusal.
 type Answer<T> = Result<T, RequestRefused>;
 
 impl Cpusets {
-    /// The task starts to take part, with the parameters and the affinity that it has.
+    /// The task enters with its current parameters and affinity.
     ///
     /// # Errors
-    /// If it does already, if its parameters or its affinity make no sense to `SCHED_DEADLINE`, or if there
-    /// is no room.
+    /// If the task is present, if `SCHED_DEADLINE` does not accept its parameters or its affinity, or if its
+    /// bandwidth does not fit.
     pub fn enter(&mut self, task: TaskId) -> Answer<()> {
         let member = &self.members[task.index()];
         if member.is_present {
@@ -30,11 +30,11 @@ impl Cpusets {
         Ok(())
     }
 
-    /// The task takes no part any more. What it had counts before `until`: the
+    /// The task leaves. Its bandwidth counts before `until`: the
     /// [zero-lag time](crate::Server::zero_lag) of its server.
     ///
     /// # Errors
-    /// If it takes no part.
+    /// If the task is not present.
     pub fn leave(&mut self, task: TaskId, until: Instant) -> Answer<()> {
         let now = self.now;
         let member = &mut self.members[task.index()];
@@ -55,13 +55,13 @@ impl Cpusets {
         Ok(())
     }
 
-    /// The task has other parameters. Those that ask for as much as before are always taken; those that ask
-    /// for less count at once, as in Linux, which is how tasks can get more than they ask for (Example 1 of
-    /// the paper). What a task that takes no part asks for is looked at when it enters.
+    /// Changes the parameters of the task. Parameters of the same bandwidth are always accepted. A smaller
+    /// bandwidth counts at once, as in Linux; this is how tasks can get more than they ask for (Example 1 of
+    /// the paper). The parameters of a task that is not present are checked when it enters.
     ///
     /// # Errors
-    /// If the parameters make no sense or there is no room; with
-    /// [`no_changes`](shiftwork_model::Repairs::no_changes) always, while it takes part.
+    /// For a present task: if the parameters are invalid or the bandwidth does not fit; with
+    /// [`no_changes`](shiftwork_model::Repairs::no_changes) always.
     pub fn set_attributes(&mut self, task: TaskId, parameters: ServerParameters) -> Answer<()> {
         let member = &self.members[task.index()];
         if member.is_present {
@@ -77,11 +77,11 @@ impl Cpusets {
         Ok(())
     }
 
-    /// The task may use those of these CPUs that are in its cluster, and no others; returns them.
+    /// Restricts the task to those of these CPUs that are in its cluster; returns them.
     ///
     /// # Errors
-    /// If there are none, or none that is online; while it takes part, if that is an affinity with which it
-    /// could not enter, and with [`no_changes`](shiftwork_model::Repairs::no_changes) always.
+    /// If there are none, or none that is online; for a present task, if it could not enter with the new
+    /// affinity, and with [`no_changes`](shiftwork_model::Repairs::no_changes) always.
     pub fn set_affinity(&mut self, task: TaskId, to: &Affinity) -> Answer<Affinity> {
         let member = &self.members[task.index()];
         if member.is_present {
@@ -106,11 +106,13 @@ impl Cpusets {
         Ok(cut)
     }
 
-    /// The task moves to another cluster and may use all of it; returns its CPUs. What it takes counts there
-    /// at once, and where it was no more; its server keeps what is left of its budget, and its deadline.
+    /// Moves the task to another cluster, all of which it may use; returns the CPUs of that cluster. The
+    /// bandwidth of the task counts in the new cluster at once, and no longer in the old one; its server
+    /// keeps the remaining budget and the deadline.
     ///
     /// # Errors
-    /// If there is no such cluster, if the task is in it, if none of its CPUs is online, or if there is no room.
+    /// If there is no such cluster, if the task is in it, if none of its CPUs is online, or if the bandwidth
+    /// does not fit.
     pub fn move_to(&mut self, task: TaskId, cluster: usize) -> Answer<Affinity> {
         let member = &self.members[task.index()];
         let Some((cpus, whole)) = self.whole(cluster) else {
@@ -125,7 +127,7 @@ impl Cpusets {
         }
         if !cpus.intersects(&self.online) {
             let cpus = Box::new(cpus);
-            return Err(RequestRefused::NobodyOnline { cluster, cpus });
+            return Err(RequestRefused::NoCpuOnline { cluster, cpus });
         }
         if member.is_present {
             self.has_room(task, member.bandwidth(), cluster)?;
@@ -136,13 +138,13 @@ impl Cpusets {
         Ok(whole)
     }
 
-    /// The clusters are these from now on. Every task of a cluster whose CPUs change may use all of the new
-    /// one, whatever it could use before; returns who that is, and where each may run. Nobody is bound to a CPU
-    /// there any more, so that condition (2) does not matter.
+    /// Replaces the clusters. The affinity of every task in a cluster whose CPUs change becomes the whole
+    /// new cluster; returns these tasks with their affinities. No task stays bound to a CPU there, so that
+    /// condition (2) need not be checked.
     ///
     /// # Errors
-    /// If a new cluster is empty, shares a CPU with another or names one that does not exist; if a task is in
-    /// a cluster that would be gone; if a cluster that changes is too small for its tasks.
+    /// If a new cluster is empty, shares a CPU with another or contains a CPU that does not exist; if a task
+    /// is in a cluster that would be removed; if a changed cluster is too small for its tasks.
     pub fn set_clusters(&mut self, clusters: &[CpuSet]) -> Answer<Vec<(TaskId, Affinity)>> {
         self.check_disjoint(clusters)?;
         self.check_remaining(clusters.len())?;
@@ -151,45 +153,45 @@ impl Cpusets {
         for &cluster in &changed {
             let cpus = clusters[cluster];
             self.check_used(cluster, &cpus)?;
-            let place = Place::Cluster(cluster, Box::new(cpus));
-            self.suffices(place, self.limit(&cpus))?;
+            let scope = BandwidthScope::Cluster(cluster, Box::new(cpus));
+            self.suffices(scope, self.limit(&cpus))?;
         }
         self.clusters = clusters.to_vec();
         self.unbind_former(|former| changed.contains(&former.cluster));
-        let mut told = Vec::new();
+        let mut moved = Vec::new();
         for (index, member) in self.members.iter_mut().enumerate() {
             if changed.contains(&member.cluster)
                 && let Some(whole) = Affinity::new(clusters[member.cluster])
             {
                 member.affinity = whole;
-                told.push((TaskId::from_index(index), whole));
+                moved.push((TaskId::from_index(index), whole));
             }
         }
-        Ok(told)
+        Ok(moved)
     }
 
-    /// The reserve of each CPU is another one.
+    /// Changes the reserve of each CPU.
     ///
     /// # Errors
-    /// If it leaves too little for a cluster, or for those who are bound to a CPU.
+    /// If it leaves too little for the tasks of a cluster, or for those bound to a CPU.
     pub fn set_reserve(&mut self, reserve: Share) -> Answer<()> {
         for (cluster, cpus) in self.clusters.iter().enumerate() {
-            let place = Place::Cluster(cluster, Box::new(*cpus));
-            self.suffices(place, self.limit_beside(reserve, cpus))?;
+            let scope = BandwidthScope::Cluster(cluster, Box::new(*cpus));
+            self.suffices(scope, self.limit_beside(reserve, cpus))?;
         }
         for cpu in self.online.iter().filter(|_| self.repairs.admission) {
             let limit = self.limit_beside(reserve, &CpuSet::single(cpu));
-            self.suffices(Place::Cpu(cpu), limit)?;
+            self.suffices(BandwidthScope::Cpu(cpu), limit)?;
         }
         self.reserve = reserve;
         Ok(())
     }
 
-    /// The CPU goes offline. What was bound to it and left counts in its cluster only.
+    /// The CPU goes offline. Departed servers that were bound to it count in its cluster only.
     ///
     /// # Errors
-    /// If there is no such CPU, if it is offline, if its cluster would be too small for its tasks or have no CPU
-    /// left for them, and with [`admission`](shiftwork_model::Repairs::admission) if a task is bound to it.
+    /// If there is no such CPU, if it is offline, if its cluster would be too small for its tasks or have no
+    /// online CPU for them; with [`admission`](shiftwork_model::Repairs::admission) if a task is bound to it.
     pub fn cpu_offline(&mut self, cpu: CpuId) -> Answer<()> {
         self.check_cpu(cpu)?;
         if !self.online.contains(cpu) {
@@ -208,15 +210,15 @@ impl Cpusets {
             let cpus = self.clusters[cluster];
             let rest = cpus - CpuSet::single(cpu);
             self.check_used(cluster, &rest)?;
-            let place = Place::Cluster(cluster, Box::new(cpus));
-            self.suffices(place, self.limit(&rest))?;
+            let scope = BandwidthScope::Cluster(cluster, Box::new(cpus));
+            self.suffices(scope, self.limit(&rest))?;
         }
         self.online.remove(cpu);
         self.unbind_former(|former| former.bound_to == Some(cpu));
         Ok(())
     }
 
-    /// The CPU comes back.
+    /// The CPU comes online again.
     ///
     /// # Errors
     /// If there is no such CPU, or if it is online.
@@ -230,7 +232,7 @@ impl Cpusets {
         Ok(())
     }
 
-    /// What these had counts in their clusters only.
+    /// Makes these departed servers count in their clusters only.
     fn unbind_former(&mut self, which: impl Fn(&Former) -> bool) {
         for former in &mut self.former {
             if which(former) {
@@ -262,7 +264,7 @@ impl Cpusets {
         }
     }
 
-    /// Whether a task of this cluster may take part with this affinity, which is within it.
+    /// Checks whether the task may be present with this affinity, which lies in its cluster.
     fn check_shape(&self, member: &Member, affinity: &Affinity) -> Answer<()> {
         let cpus = self.clusters[member.cluster];
         let is_one = self.repairs.admission && super::only(affinity).is_some();
@@ -296,14 +298,14 @@ impl Cpusets {
         })
     }
 
-    /// Whether one of these CPUs is online, if somebody takes part in the cluster that they are to be.
+    /// Checks that one of these CPUs is online, if the cluster that gets them has a present task.
     fn check_used(&self, cluster: usize, cpus: &CpuSet) -> Answer<()> {
         let is_used = |member: &Member| member.is_present && member.cluster == cluster;
         if cpus.intersects(&self.online) || !self.members.iter().any(is_used) {
             return Ok(());
         }
         let cpus = Box::new(*cpus);
-        Err(RequestRefused::NobodyOnline { cluster, cpus })
+        Err(RequestRefused::NoCpuOnline { cluster, cpus })
     }
 
     fn check_disjoint(&self, clusters: &[CpuSet]) -> Answer<()> {
@@ -328,7 +330,7 @@ impl Cpusets {
         Ok(())
     }
 
-    /// Whether nobody needs the clusters from `count` on.
+    /// Checks that the clusters from `count` on have no tasks, and no departed servers that still count.
     fn check_remaining(&self, count: usize) -> Answer<()> {
         if let Some(member) = self.members.iter().find(|member| member.cluster >= count) {
             return Err(RequestRefused::Vanishes {
@@ -347,7 +349,7 @@ impl Cpusets {
     }
 }
 
-/// `__checkparam_dl` of Linux, but for its least and greatest times.
+/// `__checkparam_dl` of Linux, without its limits for cost and period.
 fn check_parameters(member: &Member, parameters: ServerParameters) -> Answer<()> {
     let in_order =
         parameters.cost <= parameters.deadline && parameters.deadline <= parameters.period;

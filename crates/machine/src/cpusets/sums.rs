@@ -1,23 +1,23 @@
-//! What is taken of clusters and CPUs, and what they have.
+//! The bandwidth in use in clusters and on CPUs, and their limits.
 
 use shiftwork_model::{CpuId, CpuSet, Share, TaskId};
 
-use super::{Bandwidth, Cpusets, Place, RequestRefused};
+use super::{Bandwidth, BandwidthScope, Cpusets, RequestRefused};
 
 impl Cpusets {
-    /// What the tasks of a cluster and those that left it take together: the left side of condition (1).
-    /// None if there is no such cluster.
+    /// Total bandwidth of the present tasks of a cluster and of the departed servers that still count: the
+    /// left side of condition (1). Zero if there is no such cluster.
     pub fn taken_of_cluster(&self, cluster: usize) -> Bandwidth {
         self.taken_of_cluster_without(cluster, None)
     }
 
-    /// What the tasks that are bound to a CPU and those that left it take together: the left side of
-    /// condition (2).
+    /// Total bandwidth of the present tasks that are bound to a CPU and of the departed servers that still
+    /// count there: the left side of condition (2).
     pub fn taken_of_cpu(&self, cpu: CpuId) -> Bandwidth {
         self.taken_of_cpu_without(cpu, None)
     }
 
-    /// What there is of these CPUs for tasks, as far as they are online.
+    /// The bandwidth that tasks may use on those of these CPUs that are online.
     pub fn limit(&self, cpus: &CpuSet) -> Bandwidth {
         self.limit_beside(self.reserve, cpus)
     }
@@ -28,7 +28,7 @@ impl Cpusets {
         Bandwidth::beside(reserve).on(capacity)
     }
 
-    /// The same, `task` not counted; what it left behind is.
+    /// The same without `task`; its departed servers count.
     fn taken_of_cluster_without(&self, cluster: usize, task: Option<TaskId>) -> Bandwidth {
         let present = self.present_but(task);
         let present = present.filter(|member| member.cluster == cluster);
@@ -56,7 +56,7 @@ impl Cpusets {
             .map(|(_, member)| member)
     }
 
-    /// Condition (1) with the task taking `asked` of this cluster.
+    /// Checks condition (1) if the task uses `asked` of this cluster.
     pub(super) fn has_room(
         &self,
         task: TaskId,
@@ -66,10 +66,15 @@ impl Cpusets {
         let cpus = self.clusters[cluster];
         let taken = self.taken_of_cluster_without(cluster, Some(task));
         let left = (taken, self.limit(&cpus));
-        self.compare(task, asked, Place::Cluster(cluster, Box::new(cpus)), left)
+        self.compare(
+            task,
+            asked,
+            BandwidthScope::Cluster(cluster, Box::new(cpus)),
+            left,
+        )
     }
 
-    /// Condition (2) with the task, bound to this CPU, taking `asked`. Always met without the repair.
+    /// Checks condition (2) if the task, bound to this CPU, uses `asked`. Always met without the repair.
     pub(super) fn has_room_on(
         &self,
         task: TaskId,
@@ -81,14 +86,14 @@ impl Cpusets {
         };
         let taken = self.taken_of_cpu_without(cpu, Some(task));
         let left = (taken, self.limit(&CpuSet::single(cpu)));
-        self.compare(task, asked, Place::Cpu(cpu), left)
+        self.compare(task, asked, BandwidthScope::Cpu(cpu), left)
     }
 
     fn compare(
         &self,
         task: TaskId,
         asked: Bandwidth,
-        place: Place,
+        scope: BandwidthScope,
         (taken, limit): (Bandwidth, Bandwidth),
     ) -> Result<(), RequestRefused> {
         if !self.is_controlled || taken + asked <= limit {
@@ -97,22 +102,26 @@ impl Cpusets {
         Err(RequestRefused::NoRoom {
             task: self.members[task.index()].name.clone(),
             asked,
-            place,
+            scope,
             left: limit.beyond(taken),
         })
     }
 
-    /// Whether what is taken there is at most `limit`.
-    pub(super) fn suffices(&self, place: Place, limit: Bandwidth) -> Result<(), RequestRefused> {
-        let needed = match &place {
-            Place::Cluster(cluster, _) => self.taken_of_cluster(*cluster),
-            Place::Cpu(cpu) => self.taken_of_cpu(*cpu),
+    /// Checks that the bandwidth in use there is at most `limit`.
+    pub(super) fn suffices(
+        &self,
+        scope: BandwidthScope,
+        limit: Bandwidth,
+    ) -> Result<(), RequestRefused> {
+        let needed = match &scope {
+            BandwidthScope::Cluster(cluster, _) => self.taken_of_cluster(*cluster),
+            BandwidthScope::Cpu(cpu) => self.taken_of_cpu(*cpu),
         };
         if !self.is_controlled || needed <= limit {
             return Ok(());
         }
         Err(RequestRefused::TooLittle {
-            place,
+            scope,
             needed,
             limit,
         })

@@ -1,5 +1,5 @@
-//! Every request, granted and refused. Whether any sequence of them cheats is looked for in
-//! `crates/machine/tests/cpusets.rs`.
+//! Every request, granted and refused. `crates/machine/tests/cpusets.rs` searches for sequences of requests
+//! that over-commit a cluster.
 
 use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, Repairs, Share, Span, Task, TaskId, TaskSet,
@@ -28,7 +28,7 @@ fn share(billionths: u32) -> Share {
     Share::from_billionths(billionths).unwrap()
 }
 
-/// Tasks A, B, ... with costs, periods and affinities, all there from the start.
+/// Tasks A, B, ... with costs, periods and affinities, all present from the start.
 fn set(clusters: &[&str], tasks: &[(u64, u64, &str)]) -> TaskSet {
     let task = |(index, &(cost, period, list)): (usize, &(u64, u64, &str))| {
         let name = char::from(b'A' + index as u8).to_string();
@@ -67,20 +67,20 @@ fn refused<T: core::fmt::Debug>(answer: Result<T, RequestRefused>, why: &str) {
     assert_eq!(answer.unwrap_err().to_string(), why);
 }
 
-/// Leaves, and nothing lingers.
+/// Leaves at a zero-lag time that is over.
 fn leave(cpusets: &mut Cpusets, task: usize) {
     cpusets.leave(id(task), Instant::ZERO).unwrap();
 }
 
 #[test]
-fn who_enters_needs_room_in_its_cluster() {
+fn task_enters_only_if_its_bandwidth_fits_the_cluster() {
     for repairs in [LINUX, SP] {
         let set = set(
             &["0-1", "2-3"],
             &[(12, 10, "0-1"), (7, 10, "0-1"), (8, 10, "0-1")],
         );
         let mut cpusets = Cpusets::new(&set, repairs);
-        // Nobody is refused at the start, however much that is.
+        // No task is refused at the start, whatever the load.
         leave(&mut cpusets, 2);
         refused(cpusets.enter(id(1)), "task `B` takes part already");
         refused(
@@ -89,7 +89,7 @@ fn who_enters_needs_room_in_its_cluster() {
              would be taken",
         );
         leave(&mut cpusets, 1);
-        // The limit exactly.
+        // Exactly the limit.
         cpusets.enter(id(1)).unwrap();
         refused(
             cpusets.enter(id(2)),
@@ -109,7 +109,7 @@ fn who_enters_needs_room_in_its_cluster() {
 }
 
 #[test]
-fn an_overcommitted_cluster_admits_nothing_more_and_not_even_less() {
+fn overcommitted_cluster_refuses_every_other_bandwidth() {
     let set = set(&["0", "1-3"], &[(9, 10, "0"), (9, 10, "0"), (1, 10, "0")]);
     let mut cpusets = Cpusets::new(&set, LINUX);
     leave(&mut cpusets, 2);
@@ -122,19 +122,19 @@ fn an_overcommitted_cluster_admits_nothing_more_and_not_even_less() {
         "task `A` asks for 0.7999992 of a CPU, and cluster 0 {0} has 0.0500001 left; up to that would \
          be taken",
     );
-    // As much as before is as much as before.
+    // The same bandwidth as before is accepted.
     cpusets.set_attributes(id(0), implicit(90, 100)).unwrap();
     refused(
         cpusets.set_reserve(share(0)),
-        "cluster 0 {0} would have 1 of a CPU for tasks that take 1.7999992; some have to leave or ask \
- for less before",
+        "cluster 0 {0} would have 1 of a CPU for tasks that take 1.7999992; tasks must leave or ask \
+ for less first",
     );
     cpusets.set_attributes(id(0), implicit(5, 100)).unwrap();
     assert_eq!(cpusets.taken_of_cluster(0).to_string(), "0.9499988");
 }
 
 #[test]
-fn bandwidth_is_cost_by_period_where_the_deadline_is_earlier() {
+fn bandwidth_is_cost_by_period_also_with_a_constrained_deadline() {
     let set = set(&["0-3"], &[(1, 10, "0-3")]);
     let mut cpusets = Cpusets::new(&set, LINUX);
     cpusets.set_attributes(id(0), parameters(5, 5, 20)).unwrap();
@@ -161,7 +161,7 @@ fn bandwidth_is_cost_by_period_where_the_deadline_is_earlier() {
 }
 
 #[test]
-fn capacities_count_instead_of_cpus() {
+fn limits_are_sums_of_capacities() {
     let mut set = set(&["0-1", "2-3"], &[(7, 10, "0-1"), (7, 10, "0-1")]);
     set.platform.capacities = vec![share(1_000_000_000), share(500_000_000), share(1), share(1)];
     set.scheduler.reserve = share(0);
@@ -180,13 +180,13 @@ fn capacities_count_instead_of_cpus() {
     cpusets.enter(id(1)).unwrap();
     refused(
         cpusets.cpu_offline(cpu(1)),
-        "cluster 0 {0,1} would have 1 of a CPU for tasks that take 1.3999996; some have to leave or ask \
- for less before",
+        "cluster 0 {0,1} would have 1 of a CPU for tasks that take 1.3999996; tasks must leave or ask \
+ for less first",
     );
 }
 
 #[test]
-fn what_left_counts_until_its_zero_lag_time() {
+fn departed_server_counts_until_its_zero_lag_time() {
     let set = set(&["0", "1-3"], &[(6, 10, "0"), (6, 10, "0")]);
     let mut cpusets = Cpusets::new(&set, SP);
     leave(&mut cpusets, 1);
@@ -208,7 +208,7 @@ fn what_left_counts_until_its_zero_lag_time() {
 }
 
 #[test]
-fn linux_takes_no_affinity_that_is_less_than_the_cluster() {
+fn linux_refuses_an_affinity_smaller_than_the_cluster() {
     let mut set = set(&["0-1", "2-3"], &[(1, 10, "0-1"), (1, 10, "0")]);
     set.actions = vec![shiftwork_model::Action {
         at: Instant::ZERO,
@@ -241,7 +241,7 @@ fn linux_takes_no_affinity_that_is_less_than_the_cluster() {
 }
 
 #[test]
-fn who_begins_with_a_narrow_affinity_has_switched_admission_off() {
+fn initial_task_with_a_narrow_affinity_disables_admission_control() {
     let set = set(
         &["0-1", "2-3"],
         &[(9, 10, "0"), (9, 10, "0-1"), (9, 10, "0-1")],
@@ -269,7 +269,7 @@ fn who_begins_with_a_narrow_affinity_has_switched_admission_off() {
 }
 
 #[test]
-fn with_the_repair_a_task_has_one_cpu_or_its_whole_cluster() {
+fn repaired_admission_takes_one_cpu_or_the_whole_cluster() {
     let set = set(&["0-2", "3"], &[(5, 10, "0"), (5, 10, "0-2"), (3, 10, "1")]);
     let mut cpusets = Cpusets::new(&set, CHANGING);
     refused(
@@ -293,8 +293,8 @@ fn with_the_repair_a_task_has_one_cpu_or_its_whole_cluster() {
     );
     refused(
         cpusets.set_reserve(share(500_000_001)),
-        "CPU 0 would have 0.499999 of a CPU for tasks that take 0.5; some have to leave or ask \
- for less before",
+        "CPU 0 would have 0.499999 of a CPU for tasks that take 0.5; tasks must leave or ask \
+ for less first",
     );
     cpusets.set_reserve(share(500_000_000)).unwrap();
     refused(
@@ -309,7 +309,7 @@ fn with_the_repair_a_task_has_one_cpu_or_its_whole_cluster() {
 }
 
 #[test]
-fn with_the_repair_tasks_keep_what_they_entered_with() {
+fn repair_no_changes_fixes_affinity_and_parameters() {
     let set = set(&["0-1", "2-3"], &[(5, 10, "0")]);
     let mut cpusets = Cpusets::new(&set, SP);
     refused(
@@ -329,7 +329,7 @@ fn with_the_repair_tasks_keep_what_they_entered_with() {
 }
 
 #[test]
-fn a_move_takes_bandwidth_along_at_once_and_gives_the_whole_cluster() {
+fn move_transfers_bandwidth_at_once_and_widens_the_affinity() {
     let set = set(&["0", "1-3"], &[(2, 10, "0"), (7, 10, "1-3"), (3, 10, "1")]);
     let mut cpusets = Cpusets::new(&set, SP);
     refused(
@@ -352,7 +352,7 @@ fn a_move_takes_bandwidth_along_at_once_and_gives_the_whole_cluster() {
         (cpusets.cluster_of(id(0)), cpusets.cluster_of(id(1))),
         (1, 0)
     );
-    // Whoever takes no part moves as well, and takes nothing along.
+    // A task that is not present can move as well; it has no bandwidth.
     leave(&mut cpusets, 2);
     assert_eq!(cpusets.move_to(id(2), 0), Ok(affinity("0")));
     leave(&mut cpusets, 1);
@@ -368,7 +368,7 @@ fn a_move_takes_bandwidth_along_at_once_and_gives_the_whole_cluster() {
 }
 
 #[test]
-fn a_cluster_whose_cpus_change_frees_everybody_in_it() {
+fn change_of_a_cluster_widens_the_affinities_of_its_tasks() {
     let set = set(
         &["0-1", "2-3"],
         &[(9, 10, "0"), (5, 10, "0-1"), (5, 10, "2"), (5, 10, "2-3")],
@@ -383,7 +383,7 @@ fn a_cluster_whose_cpus_change_frees_everybody_in_it() {
     leave(&mut cpusets, 2);
     refused(
         cpusets.set_clusters(&[cpus("0-3")]),
-        "cluster 1 would be gone, and task `C` is in it; `move` it before",
+        "cluster 1 would be removed, but task `C` is in it; `move` it first",
     );
     assert_eq!(
         cpusets.set_clusters(&[cpus("0-2"), cpus("3")]),
@@ -398,8 +398,8 @@ fn a_cluster_whose_cpus_change_frees_everybody_in_it() {
     assert_eq!(cpusets.taken_of_cpu(cpu(0)).to_string(), "0");
     refused(
         cpusets.set_clusters(&[cpus("0"), cpus("1-3")]),
-        "cluster 0 {0} would have 0.9499998 of a CPU for tasks that take 1.3999996; some have to leave or ask \
- for less before",
+        "cluster 0 {0} would have 0.9499998 of a CPU for tasks that take 1.3999996; tasks must leave or ask \
+ for less first",
     );
     refused(
         cpusets.set_clusters(&[cpus("0-2"), CpuSet::EMPTY]),
@@ -417,7 +417,7 @@ fn a_cluster_whose_cpus_change_frees_everybody_in_it() {
         cpusets.set_clusters(&[cpus("0-2"), cpus("3-4")]),
         "there is no CPU 4; the CPUs are 0 to 3",
     );
-    // Nobody is in the second one any more, but for a while somebody was.
+    // The second cluster is empty after both have moved.
     for task in [2, 3] {
         cpusets.move_to(id(task), 0).unwrap();
     }
@@ -427,7 +427,7 @@ fn a_cluster_whose_cpus_change_frees_everybody_in_it() {
 }
 
 #[test]
-fn a_cluster_is_not_gone_while_something_counts_there() {
+fn cluster_is_not_removed_while_a_departed_server_counts_there() {
     let set = set(&["0-1", "2-3"], &[(5, 10, "0-1"), (5, 10, "2")]);
     let mut cpusets = Cpusets::new(&set, SP);
     cpusets.leave(id(1), Instant::from_ns(9)).unwrap();
@@ -435,7 +435,7 @@ fn a_cluster_is_not_gone_while_something_counts_there() {
     assert_eq!(cpusets.taken_of_cpu(cpu(2)).to_string(), "0.5");
     refused(
         cpusets.set_clusters(&[cpus("0-3")]),
-        "cluster 1 would be gone, and what task `B` had there counts until 9ns; ask again then",
+        "cluster 1 would be removed, but the bandwidth that task `B` had there counts until 9ns; ask again then",
     );
     cpusets.set_clusters(&[cpus("0"), cpus("1-3")]).unwrap();
     assert_eq!(cpusets.taken_of_cpu(cpu(2)).to_string(), "0");
@@ -445,13 +445,13 @@ fn a_cluster_is_not_gone_while_something_counts_there() {
 }
 
 #[test]
-fn a_cpu_goes_only_if_the_rest_suffices() {
+fn cpu_goes_offline_only_if_the_remaining_cpus_suffice() {
     let set = set(&["0-1", "2-3"], &[(9, 10, "0-1"), (1, 10, "0-1")]);
     let mut cpusets = Cpusets::new(&set, LINUX);
     refused(
         cpusets.cpu_offline(cpu(1)),
-        "cluster 0 {0,1} would have 0.9499998 of a CPU for tasks that take 0.999999; some have to leave or ask \
- for less before",
+        "cluster 0 {0,1} would have 0.9499998 of a CPU for tasks that take 0.999999; tasks must leave or ask \
+ for less first",
     );
     leave(&mut cpusets, 1);
     cpusets.cpu_offline(cpu(1)).unwrap();
@@ -480,20 +480,20 @@ fn a_cpu_goes_only_if_the_rest_suffices() {
     );
     cpusets.cpu_online(cpu(1)).unwrap();
     cpusets.enter(id(1)).unwrap();
-    // Nobody is there.
+    // These CPUs are in no cluster with tasks.
     cpusets.cpu_offline(cpu(2)).unwrap();
     cpusets.cpu_offline(cpu(3)).unwrap();
     assert_eq!(*cpusets.online(), cpus("0-1"));
 }
 
 #[test]
-fn what_left_is_not_bound_to_a_cpu_that_is_gone() {
+fn departed_server_is_not_bound_to_an_offline_cpu() {
     let set = set(&["0-2", "3"], &[(9, 10, "1"), (5, 10, "1")]);
     let mut cpusets = Cpusets::new(&set, SP);
     leave(&mut cpusets, 1);
     cpusets.leave(id(0), Instant::from_ns(9)).unwrap();
     cpusets.cpu_offline(cpu(1)).unwrap();
-    // Enough on two CPUs, but it would not be on one that were to come back.
+    // The bandwidth fits the cluster, but would not fit CPU 1 alone.
     cpusets.set_reserve(share(500_000_000)).unwrap();
     cpusets.cpu_online(cpu(1)).unwrap();
     assert_eq!(cpusets.taken_of_cpu(cpu(1)).to_string(), "0");
