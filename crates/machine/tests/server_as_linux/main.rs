@@ -3,8 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod linux;
+
 use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
 use shiftwork_model::{Instant, Lagging, RandomStream, Span};
+
+use linux::{Eligible, Entity};
 
 const AT: fn(u64) -> Instant = Instant::from_ns;
 const NS: fn(u64) -> Span = Span::from_ns;
@@ -290,115 +294,6 @@ fn zero_lag_time_follows_the_bandwidth_and_the_deadline() {
     }
     let server = Server::new(parameters(4, 10, 10), ServerRule::Linux(Lagging::Grid));
     assert_eq!(server.zero_lag(), None);
-}
-
-/// Linux's computation of the same: a negative budget is an overdraft.
-#[derive(Clone, Copy, Debug)]
-struct Entity {
-    cost: i128,
-    period: i128,
-    relative_deadline: i128,
-    lagging: Lagging,
-    runtime: i128,
-    deadline: i128,
-    /// End of the period that has this deadline.
-    next_period: i128,
-}
-
-/// Whether a task may run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Eligible {
-    /// It runs by this deadline.
-    By(i128),
-    /// It waits for a timer that expires then.
-    From(i128),
-}
-
-impl Entity {
-    fn new(parameters: ServerParameters, lagging: Lagging, now: i128) -> Self {
-        let mut entity = Self {
-            cost: 0,
-            period: 0,
-            relative_deadline: 0,
-            lagging,
-            runtime: 0,
-            deadline: 0,
-            next_period: 0,
-        };
-        entity.set(parameters);
-        entity.renew(now);
-        entity
-    }
-
-    fn set(&mut self, parameters: ServerParameters) {
-        self.cost = parameters.cost.as_ns().into();
-        self.period = parameters.period.as_ns().into();
-        self.relative_deadline = parameters.deadline.as_ns().into();
-    }
-
-    fn renew(&mut self, now: i128) {
-        self.runtime = self.cost;
-        self.deadline = now + self.relative_deadline;
-        self.next_period = now + self.period;
-    }
-
-    /// `replenish_dl_entity`, with the end of the period as computed when the period began. Linux recomputes
-    /// it from the current parameters, which differs for constrained deadlines.
-    fn replenish(&mut self, now: i128) {
-        self.deadline = self.next_period + self.relative_deadline;
-        self.runtime += self.cost;
-        while self.runtime <= 0 {
-            self.deadline += self.period;
-            self.runtime += self.cost;
-        }
-        self.next_period = self.deadline - self.relative_deadline + self.period;
-        if self.lagging == Lagging::Reset && self.deadline < now {
-            self.renew(now);
-        }
-    }
-
-    /// `update_curr_dl`, when no budget is left.
-    fn throttle(&mut self, now: i128) -> Eligible {
-        if now < self.next_period {
-            return Eligible::From(self.next_period);
-        }
-        self.replenish(now);
-        Eligible::By(self.deadline)
-    }
-
-    /// `yield_task_dl`.
-    fn give_up(&mut self, now: i128) -> Eligible {
-        self.runtime = self.runtime.min(0);
-        self.throttle(now)
-    }
-
-    /// `enqueue_dl_entity` with a wake-up.
-    fn wake(&mut self, now: i128) -> Eligible {
-        let is_constrained = self.relative_deadline < self.period;
-        if is_constrained && self.deadline <= now && now < self.next_period {
-            return self.give_up(now);
-        }
-        let laxity = self.deadline - now;
-        if laxity <= 0 {
-            self.renew(now);
-        } else if self.runtime * self.relative_deadline > self.cost * laxity {
-            if is_constrained {
-                self.runtime = self.cost * laxity / self.relative_deadline;
-            } else {
-                self.renew(now);
-            }
-        }
-        if self.runtime <= 0 {
-            return self.throttle(now);
-        }
-        Eligible::By(self.deadline)
-    }
-
-    /// `task_non_contending`, rounded up; time begins at 0.
-    fn zero_lag(&self) -> i128 {
-        let ahead = (self.runtime * self.period).div_euclid(self.cost);
-        (self.deadline - ahead).max(0)
-    }
 }
 
 fn of_admission(admission: Admission) -> Eligible {
