@@ -1,9 +1,9 @@
 //! BPF instructions per event of the core: the same on every run and every machine.
 //!
 //! The object that the kernel loads runs in the interpreter of the tests, on the runs that the other
-//! benchmarks use. A `may_goto` counts as the four instructions that the kernel makes of it. What the
-//! kernel compiles to native code is about as many instructions again, or a few more.
-#![allow(missing_docs, reason = "nobody calls a benchmark")]
+//! benchmarks use. A `may_goto` counts as the four instructions to which the kernel expands it. The
+//! kernel's native code has about as many instructions, or a few more.
+#![allow(missing_docs, reason = "a benchmark has no callers")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
 
 #[path = "../../policy/benches/workload/mod.rs"]
@@ -32,7 +32,9 @@ const STEPS: usize = 20_000;
 
 fn main() {
     let Some(clang) = compile::clang() else {
-        eprintln!("SKIPPED: BPF instructions: there is no clang that knows it; install clang-19");
+        eprintln!(
+            "SKIPPED: BPF instructions: there is no clang with the BPF target; install clang-19"
+        );
         return;
     };
     let object = compile::compile(&clang, &["-mcpu=v3"], "counted.o");
@@ -71,7 +73,7 @@ fn main() {
     }
 }
 
-/// All tasks take part.
+/// All tasks enter.
 fn prepare(machine: &mut Machine, set: &TaskSet) {
     let all = u64::MAX >> (64 - set.platform.cpus);
     for (id, task) in set.iter() {

@@ -5,7 +5,7 @@
 #![allow(missing_docs, reason = "the macros make public items")]
 #![allow(
     clippy::disallowed_methods,
-    reason = "a benchmark reads the clock; nothing is decided by it"
+    reason = "a benchmark reads the clock; no decision depends on it"
 )]
 
 #[path = "../../policy/benches/workload/mod.rs"]
@@ -44,14 +44,14 @@ fn events(criterion: &mut Criterion) {
     }
 }
 
-/// The reference makes the run that both are fed with.
+/// The run of the reference; its events are replayed to both.
 fn recorded(case: &Case, policy: &Entry) -> Rc<Run> {
     let set = case.task_set();
     let recording = record(&set, policy, 50 * case.tasks, 20_000);
     Rc::new(Run { set, recording })
 }
 
-/// How long the policy needs for so many events; going back to the beginning is not counted.
+/// Time that the policy needs for `events` events, without the resets between passes.
 fn time_of(replay: &mut Replay<'_>, events: u64) -> Duration {
     let mut time = Duration::ZERO;
     let mut left = events as usize;

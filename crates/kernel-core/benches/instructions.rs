@@ -52,7 +52,7 @@ fn cases() -> Vec<Counted> {
     cases
 }
 
-/// The only function whose instructions count, with all that it calls.
+/// The function whose instructions count, including its callees.
 #[inline(never)]
 fn counted_event(policy: &mut dyn Policy, event: Event<'_>, out: &mut Switches) {
     policy.on_event(black_box(event), black_box(out));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Who waits: one heap per distinct mask, and a dense list of the heaps that are not empty with their
- * most urgent tasks, which is all that a search has to read.
+ * Waiting tasks: one heap per distinct mask, and a dense list of the non-empty heaps with their most
+ * urgent tasks. A search reads only that list.
  */
 #ifndef SW_BACKLOG_H
 #define SW_BACKLOG_H
 
 #include "heap.h"
 
-/* Keeps the list of waiting classes in step with the heap of class @c, whose root is now @root. */
+/* Updates the list of waiting classes after the root of the heap of class @c has become @root. */
 SW_IN void sw_class_update(struct sw_core *s, sw_u32 c, sw_u32 root)
 {
 	struct sw_class *class = sw_class(s, c);
@@ -36,7 +36,7 @@ SW_IN void sw_class_update(struct sw_core *s, sw_u32 c, sw_u32 root)
 	entry->rank = sw_task(s, root)->rank;
 }
 
-/* Ready task @i waits from now on. */
+/* Adds ready task @i to the waiting tasks. */
 SW_IN void sw_wait(struct sw_core *s, sw_u32 i)
 {
 	sw_u32 c = sw_task(s, i)->class;
@@ -44,7 +44,7 @@ SW_IN void sw_wait(struct sw_core *s, sw_u32 i)
 	sw_class_update(s, c, sw_heap_add(s, sw_class(s, c)->root, i));
 }
 
-/* Waiting task @i waits no more. */
+/* Removes @i from the waiting tasks. */
 SW_IN void sw_unwait(struct sw_core *s, sw_u32 i)
 {
 	sw_u32 c = sw_task(s, i)->class;
@@ -116,7 +116,7 @@ SW_FN sw_u32 sw_class_join(SW_CORE, sw_u64 mask)
 	return c;
 }
 
-/* One user less; a class without users can be made another's. */
+/* Removes a user; a class without users is free for another mask. */
 SW_FN sw_u32 sw_class_leave(SW_CORE, sw_u32 c)
 {
 	struct sw_class *class = sw_class(s, c);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What the core needs from its compiler, the same for BPF and native builds.
+ * Compiler-dependent definitions, the same for BPF and native builds.
  *
- * The BPF verifier follows every path and must see that it ends and that no access leaves the state.
- * What it takes to convince it is kept here, behind macros that cost nothing natively:
+ * The BPF verifier follows every path and must prove that it ends and that no access leaves the state.
+ * The means for that are macros that cost nothing natively:
  *
- * SW_LOOP bounds a loop twice, by a constant and by `can_loop`, which the kernel breaks after some
- * millions of rounds. SW_ZERO is a zero that the verifier does not know: scalars that a loop carries
- * start from it, so that the second round looks like the first and the verifier is done. SW_HIDE
- * keeps clang from dropping the mask of an index which it knows to be small and the verifier does not.
+ * SW_LOOP bounds a loop twice, by a constant and by `can_loop`, which the kernel ends after some
+ * millions of iterations. SW_ZERO is a zero whose value the verifier does not know: loop-carried scalars
+ * start from it, so that the verifier's state after the second iteration equals that after the first, and
+ * it stops. SW_HIDE keeps clang from dropping the mask of an index that is small to clang's knowledge but
+ * not to the verifier's.
  */
 #ifndef SW_BASE_H
 #define SW_BASE_H
@@ -20,7 +21,7 @@ typedef int sw_s32;
 typedef unsigned short sw_u16;
 typedef unsigned char sw_u8;
 
-/* How large a machine and a task set may be: a word of CPUs, and a power of two of tasks. */
+/* Maximum numbers of CPUs and tasks: a word of CPUs, and a power of two of tasks. */
 #define SW_CPUS 64
 #define SW_TASKS 1024
 
@@ -85,7 +86,7 @@ SW_IN sw_u64 sw_bit(sw_u64 cpu)
 
 /* The lowest CPU of a set that is not empty. */
 #ifdef __bpf__
-/* BPF has no instruction for it: a de Bruijn sequence tells the place of a single bit. */
+/* BPF has no instruction for it: a de Bruijn sequence maps a single bit to its number. */
 static const sw_u8 sw_debruijn[64] = {
 	0,  1,	2,  53, 3,  7,	54, 27, 4,  38, 41, 8,	34, 55, 48, 28,
 	62, 5,	39, 46, 44, 42, 22, 9,	24, 35, 59, 56, 49, 18, 29, 11,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The events: jobs arrive, depart and are ranked anew, tasks enter, leave and change their masks, CPUs
- * come and go. Events that contradict the state (waking a ready task) change nothing.
+ * The events: jobs arrive, depart and change their rank; tasks enter, leave and change their masks; CPUs
+ * leave and join. Events that contradict the state (waking a ready task) change nothing.
  *
  * Functions return the set of CPUs whose assignment may have changed.
  */
@@ -28,7 +28,7 @@ SW_FN sw_u64 sw_arrive(SW_CORE, sw_u32 i, sw_u64 ready)
 	return sw_place(s, i);
 }
 
-/* The job of @i is ready no more: finished or suspended. */
+/* The job of @i is no longer ready: it has completed or suspended itself. */
 SW_FN sw_u64 sw_depart(SW_CORE, sw_u32 i)
 {
 	if (sw_task(s, i)->state != SW_READY)
@@ -36,7 +36,7 @@ SW_FN sw_u64 sw_depart(SW_CORE, sw_u32 i)
 	return sw_remove(s, i, SW_BLOCKED);
 }
 
-/* What @i is ranked by has changed; it counts as ready since @ready. */
+/* The rank of @i has changed; it counts as ready since @ready. */
 SW_FN sw_u64 sw_rerank(SW_CORE, sw_u32 i, sw_u64 ready)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -53,7 +53,7 @@ SW_FN sw_u64 sw_rerank(SW_CORE, sw_u32 i, sw_u64 ready)
 	t->rank = rank;
 	t->ready = ready;
 	*sw_runner_rank(s, t->on - 1) = rank;
-	/* Only who would come in if this one departed can be more urgent now. */
+	/* Only the task that would be placed if @i departed can be more urgent now. */
 	return sw_fill(s, t->on - 1, i);
 }
 
@@ -92,7 +92,7 @@ SW_IN void sw_mask_is(struct sw_core *s, sw_u32 i, sw_u64 mask)
  * The CPUs that @i may use have changed: one event, after which the scheduled tasks are those of the
  * new mask, placed with the fewest shifts from where they were before it.
  *
- * Departing and arriving again gives the right tasks. It may move some twice, or to and fro, which
+ * Departing and arriving again selects the right tasks, but may move some twice or there and back, which
  * sw_settle() undoes.
  */
 SW_FN sw_u64 sw_remask(SW_CORE, sw_u32 i)
@@ -112,7 +112,7 @@ SW_FN sw_u64 sw_remask(SW_CORE, sw_u32 i)
 		return sw_place(s, i);
 	}
 	if (!(mask & s->online & ~t->mask) && (mask & sw_bit(t->on - 1))) {
-		/* It stays, and can make room for nobody whom it could not make room for before. */
+		/* It stays on its CPU, and the new mask offers no chain of shifts that the old one did not. */
 		sw_mask_is(s, i, mask);
 		*sw_runner_mask(s, t->on - 1) = mask;
 		return 0;
@@ -133,8 +133,8 @@ SW_IN sw_u64 sw_set_affinity(struct sw_core *s, sw_u32 i, sw_u64 affinity)
 }
 
 /*
- * Whatever its affinity, @i can use only these CPUs for a while: the one where it is, while it may not
- * migrate. 0 ends that.
+ * Restricts @i to these CPUs, independent of its affinity: to its current CPU, while it must not
+ * migrate. 0 ends the restriction.
  */
 SW_IN sw_u64 sw_narrow(struct sw_core *s, sw_u32 i, sw_u64 cpus)
 {
@@ -144,7 +144,7 @@ SW_IN sw_u64 sw_narrow(struct sw_core *s, sw_u32 i, sw_u64 cpus)
 	return sw_remask(s, i);
 }
 
-/* @i takes no part any more. */
+/* @i leaves. */
 SW_FN sw_u64 sw_leave(SW_CORE, sw_u32 i)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -163,8 +163,8 @@ SW_FN sw_u64 sw_leave(SW_CORE, sw_u32 i)
 }
 
 /*
- * @i takes part from now on, with no ready job and no server. @start is the CPU where it is, plus one;
- * 0 if that does not matter. A task that took part already leaves first.
+ * @i enters, with no ready job and no server. @start is 1 + the CPU where its thread is, or 0 for no
+ * preference. A task that is present leaves first.
  */
 SW_IN sw_u64 sw_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start)
 {
@@ -187,8 +187,8 @@ SW_IN sw_u64 sw_enter(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start
 }
 
 /*
- * The same for a task that took part before and lost that for a while: its server goes on where it was,
- * or whoever leaves and comes back again and again would have a budget each time.
+ * The same for a task that was present before: the state of its server is kept. Otherwise a task could
+ * get a full budget each time it leaves and enters again.
  */
 SW_IN sw_u64 sw_enter_again(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32 start)
 {
@@ -208,8 +208,8 @@ SW_IN sw_u64 sw_enter_again(struct sw_core *s, sw_u32 i, sw_u64 affinity, sw_u32
 }
 
 /*
- * The CPU is gone: offline, or taken by another scheduling class. Everybody else is still placed as
- * the definition says, so whoever ran there only has to arrive again.
+ * The CPU is no longer available: it is offline, or another scheduling class uses it. The other tasks
+ * are still placed by the definition, so that it suffices to place the CPU's runner again.
  */
 SW_FN sw_u64 sw_cpu_leave(SW_CORE, sw_u32 cpu)
 {
@@ -226,7 +226,7 @@ SW_FN sw_u64 sw_cpu_leave(SW_CORE, sw_u32 cpu)
 	return sw_bit(cpu) | sw_place(s, i);
 }
 
-/* The CPU is back. */
+/* The CPU is available again. */
 SW_FN sw_u64 sw_cpu_join(SW_CORE, sw_u32 cpu)
 {
 	sw_u64 changed;
@@ -239,7 +239,7 @@ SW_FN sw_u64 sw_cpu_join(SW_CORE, sw_u32 cpu)
 	return *sw_runner(s, cpu) ? changed : 0;
 }
 
-/* For a state that is all zero. CPUs join one by one, or all at once before any task enters. */
+/* Initializes a state that is all zero. CPUs join one by one, or all at once before any task enters. */
 SW_IN void sw_init(struct sw_core *s, sw_u32 order, sw_u64 online)
 {
 	s->order = order;

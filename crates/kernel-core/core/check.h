@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Whether the invariants of state.h hold, in a running core or in a copy that was taken of one. Nothing
- * that the state says is trusted: links and counts are followed only as far as they can be right.
+ * Checks the invariants of state.h, in a running core or in a copy of one. The contents of the state are
+ * not trusted: links and counts are followed only as far as they can be valid.
  */
 #ifndef SW_CHECK_H
 #define SW_CHECK_H
 
 #include "server.h"
 
-/* The first thing that is found wrong. */
+/* The first violated invariant. */
 enum sw_fault {
 	SW_SOUND,
 	SW_RUNNER_WRONG,	/* a CPU and its runner disagree */
@@ -18,7 +18,7 @@ enum sw_fault {
 	SW_HEAP_WRONG,		/* a heap is not a heap, or holds the wrong tasks */
 	SW_WAITING_WRONG,	/* the list of waiting classes */
 	SW_TIMERS_WRONG,	/* the heap of timers */
-	SW_NOT_STRONG,		/* somebody waits who ought to run */
+	SW_NOT_STRONG,		/* the strong invariant is violated */
 };
 
 SW_IN sw_u32 sw_check_runners(struct sw_core *s)
@@ -59,7 +59,7 @@ SW_IN sw_u32 sw_check_node(struct sw_core *s, sw_u32 i, sw_u32 root)
 		return 0;
 	if (!t->parent)
 		return i == root;
-	/* Who is above precedes: no way up can be a circle, so all lead to the only root. */
+	/* Each parent precedes its child: paths upwards have no cycle and end at the only root. */
 	return (above->lower == i || above->upper == i) && sw_precedes(s, t->parent, i);
 }
 
@@ -113,7 +113,7 @@ SW_IN sw_u32 sw_check_waiting(struct sw_core *s)
 	return listed == s->waiting_count ? SW_SOUND : SW_WAITING_WRONG;
 }
 
-/* Whether a chain leads from @i, the most urgent of its mask to wait, to a CPU that it should have. */
+/* Whether a chain leads from @i, the most urgent waiting task of its mask, to a CPU that it should have. */
 SW_IN sw_u32 sw_check_strong(struct sw_core *s, sw_u32 i)
 {
 	sw_u64 seen = 0, todo = sw_task(s, i)->mask & s->online;
@@ -129,7 +129,7 @@ SW_IN sw_u32 sw_check_strong(struct sw_core *s, sw_u32 i)
 	return SW_SOUND;
 }
 
-/* 0, or the first fault found. */
+/* Returns 0 or the first fault. */
 static sw_u32 sw_check(struct sw_core *s)
 {
 	sw_u32 fault = sw_check_runners(s), k;

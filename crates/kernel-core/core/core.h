@@ -4,17 +4,17 @@
  * and budgets, for up to 64 CPUs and 1,024 tasks. Partitioned, global, clustered and laminar scheduling
  * are special masks.
  *
- * One source for BPF, where it decides inside the kernel, and for native code, where it is a policy
- * like any other: what is simulated is what the kernel runs. It is freestanding: it calls nobody, reads
- * no clock, allocates nothing, never recurses, and every loop has a constant bound. The caller holds
- * whatever lock there is, says what happened and when, and carries out what has changed: `runner[c]`
- * is what CPU c should run.
+ * One source for BPF, where it decides inside the kernel, and for native code, where it is an ordinary
+ * policy: a simulation runs the same code as the kernel. It is freestanding: it calls no external
+ * function, reads no clock, allocates nothing, never recurses, and every loop has a constant bound. The
+ * caller holds the lock that serializes the events, passes events with their instants, and carries out the
+ * changes: CPU c should run `runner[c]`.
  *
- *	base.h		words, and what the BPF verifier wants
+ *	base.h		integer types, and means for the BPF verifier
  *	state.h		the state and its invariants
  *	heap.h		heaps of tasks
- *	backlog.h	who waits
- *	place.h		who runs where
+ *	backlog.h	waiting tasks
+ *	place.h		assignment of tasks to CPUs
  *	settle.h	changes of several tasks at once, with the fewest shifts
  *	change.h	the events
  *	server.h	budgets

@@ -18,8 +18,8 @@ SW_IN sw_u32 sw_depth(struct sw_core *s, sw_u32 node)
 }
 
 /*
- * Puts depths right from @node upwards: to the root if @all, else as far as something changes. Depths
- * change on at most a logarithmic number of nodes, however long the way to the root is.
+ * Repairs the depths from @node upwards: to the root if @all, else as far as a depth changes. Depths
+ * change at no more than a logarithmic number of nodes, however long the path to the root is.
  */
 SW_FN sw_u32 sw_heap_mend(SW_CORE, sw_u32 node, sw_u32 all)
 {
@@ -49,7 +49,7 @@ SW_FN sw_u32 sw_heap_mend(SW_CORE, sw_u32 node, sw_u32 all)
 	return 0;
 }
 
-/* One heap of two; returns its root. */
+/* Merges two heaps; returns the root. */
 SW_FN sw_u32 sw_heap_merge(SW_CORE, sw_u32 a, sw_u32 b)
 {
 	sw_u32 root, node, k;
@@ -63,7 +63,7 @@ SW_FN sw_u32 sw_heap_merge(SW_CORE, sw_u32 a, sw_u32 b)
 	}
 	root = node = a;
 	sw_task(s, root)->parent = 0;
-	/* @b is merged into what hangs on the `upper` link of @node. */
+	/* @b is merged into the subtree of the `upper` link of @node. */
 	SW_LOOP(k, SW_SPINE) {
 		struct sw_task *t = sw_task(s, node);
 		sw_u32 upper = t->upper;

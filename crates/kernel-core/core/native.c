@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
-/* The core as a library of native code: each function does what its namesake in the headers says. */
+/* The core as a native library: each function calls its namesake in the headers. */
 #include "core.h"
 
 void sw_native_init(struct sw_core *s, sw_u32 order, sw_u64 online)
@@ -27,7 +27,7 @@ sw_u64 sw_native_leave(struct sw_core *s, sw_u32 i)
 	return sw_leave(s, i);
 }
 
-/* A job becomes ready whose deadline and priority the caller knows: no server is asked. */
+/* A job becomes ready, ranked by the caller's deadline and priority, without regard to a server. */
 sw_u64 sw_native_arrive(struct sw_core *s, sw_u32 i, sw_u64 ready, sw_u64 deadline, sw_u32 priority)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -135,7 +135,7 @@ sw_u32 sw_native_check(struct sw_core *s)
 	return sw_check(s);
 }
 
-/* What others may want to know of a task. */
+/* The state of a task for callers outside the core. */
 struct sw_view {
 	sw_u64 mask, deadline;
 	sw_s64 left;
@@ -164,7 +164,7 @@ void sw_native_view(struct sw_core *s, sw_u32 i, struct sw_view *view)
 	};
 }
 
-/* The layout as this compiler sees it: the sizes of the state and of a view, where the runners are. */
+/* The layout for this compiler: the sizes of the state and of a view, the offset of the runners. */
 void sw_native_layout(sw_u64 layout[3])
 {
 	layout[0] = sizeof(struct sw_core);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Who runs where: strong scheduling under arbitrary masks (Cerqueira et al., RTSS 2014; Def. II.2 of
+ * Assignment of tasks to CPUs: strong scheduling under arbitrary masks (Cerqueira et al., RTSS 2014; Def. II.2 of
  * Bonifaci et al., ECRTS 2016). The scheduled tasks are exactly the greedy set: most urgent first, keep
  * a task if the kept set still fits on the CPUs. Each event moves as few of them as possible.
  *
@@ -17,7 +17,7 @@
 
 #include "backlog.h"
 
-/* Assigns @i to a CPU; what ran there is left to the caller. */
+/* Assigns @i to a CPU. The caller handles the previous runner. */
 SW_IN void sw_put(struct sw_core *s, sw_u32 i, sw_u32 cpu)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -30,7 +30,7 @@ SW_IN void sw_put(struct sw_core *s, sw_u32 i, sw_u32 cpu)
 	t->last = cpu + 1;
 }
 
-/* Nobody runs on this CPU from now on. */
+/* Makes the CPU idle. */
 SW_IN void sw_vacate(struct sw_core *s, sw_u32 cpu)
 {
 	*sw_runner(s, cpu) = 0;
@@ -38,7 +38,7 @@ SW_IN void sw_vacate(struct sw_core *s, sw_u32 cpu)
 	s->idle |= sw_bit(cpu);
 }
 
-/* Of these CPUs the one that @i last used, else a cache mate of that, else the lowest. */
+/* Of these CPUs the one that @i used last, else one that shares a cache with that, else the lowest. */
 SW_IN sw_u32 sw_choose(struct sw_core *s, sw_u64 among, sw_u32 i)
 {
 	sw_u32 last = sw_task(s, i)->last;
@@ -55,8 +55,9 @@ SW_IN sw_u32 sw_choose(struct sw_core *s, sw_u64 among, sw_u32 i)
 }
 
 /*
- * Sorts CPUs into layers by how many shifts lead there from @front, until a layer meets @goal. Returns
- * 1 + the number of that layer, or 0 if no chain leads to @goal; then `seen` is all that chains lead to.
+ * Sorts CPUs into layers by the number of shifts from @front, until a layer meets @goal. Returns
+ * 1 + the number of that layer, or 0 if no chain leads to @goal; then `seen` is the set of all CPUs that
+ * chains lead to.
  */
 SW_FN sw_u32 sw_search(SW_CORE, sw_u64 front, sw_u64 goal)
 {
@@ -89,7 +90,7 @@ SW_FN sw_u32 sw_search(SW_CORE, sw_u64 front, sw_u64 goal)
 	return 0;
 }
 
-/* Leaves in each layer before @depth only what leads on to the layer after it, and to @goal at last. */
+/* Reduces each layer before @depth to the CPUs from which a chain through the later layers leads to @goal. */
 SW_FN sw_u32 sw_trim(SW_CORE, sw_u64 goal, sw_u32 depth)
 {
 	sw_u64 after, todo, kept = SW_ZERO(s);
@@ -119,8 +120,8 @@ SW_FN sw_u32 sw_trim(SW_CORE, sw_u64 goal, sw_u32 depth)
 }
 
 /*
- * Places @i along a shortest of the chains that sw_search() found to @goal in layer @depth. Who runs
- * at the end of the chain is left to the caller.
+ * Places @i along a shortest of the chains that sw_search() found to @goal in layer @depth. The caller
+ * handles the runner at the end of the chain.
  */
 SW_FN sw_u64 sw_shift(SW_CORE, sw_u32 i, sw_u64 goal, sw_u32 depth)
 {
@@ -235,8 +236,8 @@ SW_FN sw_u64 sw_reaching(SW_CORE, sw_u32 cpu, sw_u64 among)
 }
 
 /*
- * The most urgent waiting task that may use one of @cpus, if it precedes @old; 0 if there is none. @old
- * is 0 if anybody will do.
+ * The most urgent waiting task that may use one of @cpus, if it precedes @old; 0 if there is none. With
+ * @old 0 any waiting task qualifies.
  */
 SW_IN sw_u32 sw_successor(struct sw_core *s, sw_u64 cpus, sw_u32 old)
 {
@@ -249,8 +250,9 @@ SW_IN sw_u32 sw_successor(struct sw_core *s, sw_u64 cpus, sw_u32 old)
  * The most urgent waiting task from which a chain of shifts leads to @cpu, if it precedes @old; 0 if
  * there is none. Leaves the layers of its search, and in @depth 1 + the number of the last.
  *
- * More often than not the most urgent of all reaches the CPU, or the most urgent of those that do not
- * wait for where the first one does. Only then it is worth to know all CPUs that chains start from.
+ * Usually the most urgent waiting task reaches the CPU, or else the most urgent one outside of the CPUs
+ * that the first one reaches. Only after two failures the set of all CPUs from which chains lead to @cpu is
+ * computed.
  */
 SW_IN sw_u32 sw_next_for(struct sw_core *s, sw_u32 cpu, sw_u32 old, sw_u32 *depth)
 {
@@ -264,7 +266,7 @@ SW_IN sw_u32 sw_next_for(struct sw_core *s, sw_u32 cpu, sw_u32 old, sw_u32 *dept
 		*depth = sw_search(s, sw_task(s, best)->mask & open, goal);
 		if (*depth)
 			return best;
-		/* Whatever it reached does not lead to the CPU. */
+		/* No chain leads from the CPUs that it reached to @cpu. */
 		open &= ~s->seen;
 	}
 	best = sw_successor(s, sw_reaching(s, cpu, open & ~s->idle), old);
@@ -274,8 +276,8 @@ SW_IN sw_u32 sw_next_for(struct sw_core *s, sw_u32 cpu, sw_u32 old, sw_u32 *dept
 }
 
 /*
- * A CPU is free, or its runner @old has become less urgent: the most urgent waiting task that reaches
- * it comes in, if it precedes @old, who then waits.
+ * A CPU is free (@old is 0), or its runner @old has become less urgent. The most urgent waiting task that
+ * reaches the CPU is placed if it precedes @old, which then waits.
  */
 SW_FN sw_u64 sw_fill(SW_CORE, sw_u32 cpu, sw_u32 old)
 {
@@ -300,7 +302,7 @@ SW_FN sw_u64 sw_fill(SW_CORE, sw_u32 cpu, sw_u32 old)
 	return changed;
 }
 
-/* Ready task @i is ready no more, and in @state. */
+/* Ready task @i enters @state, in which it is not ready. */
 SW_FN sw_u64 sw_remove(SW_CORE, sw_u32 i, sw_u32 state)
 {
 	struct sw_task *t = sw_task(s, i);

@@ -2,20 +2,20 @@
 /*
  * Budgets: a hard constant-bandwidth server per task, by one of two rules.
  *
- * Of most programs only is known when they block and when they yield. Their servers go by the rules of
- * SCHED_DEADLINE (Tang et al. 2021, Fig. 1; deadlines shorter than periods as Linux has them): `left` of
- * the budget is for use until `deadline`, and the next period begins at deadline - relative + period. A
- * server that has used up its budget, or has yielded, is throttled until then, or goes on at once with
- * a later deadline if that instant is past. A deadline of 0 says that it never served.
+ * For most programs only their blocking and yielding is known. Their servers go by the rules of
+ * SCHED_DEADLINE (Tang et al. 2021, Fig. 1; constrained deadlines as in Linux): the remaining budget
+ * `left` may be used until `deadline`, and the next period begins at deadline - relative + period. A
+ * server that has used up its budget, or has yielded, is throttled until then, or continues at once with
+ * a later deadline if that instant is past. A deadline of 0 means that the server has not served yet.
  *
- * Where releases are known the server follows them: sw_follow() and sw_next_job(). Each job is scheduled
- * by its own deadline as long as none runs for longer than the budget: a release at or after the `end`
- * of the server's period starts a new one exactly there. Only after an overrun are jobs held to the
- * server's periods, with what is left of the budget. A suspension within a job keeps budget and
- * deadline. It is what `Server` of the crate `machine` does, and so every simulated server.
+ * If releases are known, the server follows them: sw_follow() and sw_next_job(). Each job is scheduled
+ * by its own deadline as long as none executes for longer than the budget: a release at or after the
+ * `end` of the server's period starts a new period exactly there. Only after an overrun are jobs
+ * restricted to the server's periods and its remaining budget. A suspension within a job keeps budget and
+ * deadline. `Server` of the crate `machine` follows the same rule in simulations.
  *
- * Nothing here reads a clock: @now is what the caller says, and must never go back. Under fixed
- * priorities servers do the same, but their deadlines rank nobody.
+ * Nothing here reads a clock: the caller passes @now, which must not decrease. Under fixed priorities
+ * servers work in the same way, but deadlines do not affect the rank.
  */
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
@@ -26,10 +26,10 @@
 #define SW_SPAN_MAX (1ULL << 60)
 
 /*
- * From now on @i has @budget in each @period, to be used within @relative; budget 0 is not enforced,
- * period 0 says that its jobs end only by blocking. What is left and the deadline stay as they are.
- * Returns 0, or 1 and changes nothing unless budget <= relative <= period; where releases are followed
- * deadlines may be longer than periods.
+ * Gives @i @budget in each @period, to be used within @relative. Budget 0 is not enforced; period 0 means
+ * that jobs end only by blocking. The remaining budget and the deadline are kept. Returns 0; unless
+ * budget <= relative <= period it returns 1 and changes nothing. The deadline of a server that follows
+ * releases may be longer than the period.
  */
 SW_FN sw_u32 sw_set_server(SW_CORE, sw_u32 i, sw_u64 budget, sw_u64 period, sw_u64 relative)
 {
@@ -57,8 +57,8 @@ SW_IN void sw_new_period(struct sw_task *t, sw_u64 now)
 }
 
 /*
- * The next period begins: the budget is full again, less what was overdrawn. A server that is so late
- * that even the next deadline is past begins anew.
+ * Begins the next period with a full budget, less the overdraft. If even the next deadline is past, the
+ * period begins at @now instead.
  */
 SW_FN sw_u32 sw_replenish(SW_CORE, sw_u32 i, sw_u64 now)
 {
@@ -71,7 +71,7 @@ SW_FN sw_u32 sw_replenish(SW_CORE, sw_u32 i, sw_u64 now)
 	t->replenished++;
 	if (t->budget && t->left <= 0)
 		periods = (sw_u64)-t->left / t->budget + 1;
-	/* So far overdrawn that the products below could wrap: nothing is gained by holding it to that. */
+	/* With so large an overdraft the products below could wrap; it is dropped. */
 	if (periods > (1ULL << 62) / (t->period ? t->period : 1)) {
 		sw_new_period(t, now);
 		return 0;
@@ -79,7 +79,7 @@ SW_FN sw_u32 sw_replenish(SW_CORE, sw_u32 i, sw_u64 now)
 	t->left += periods * t->budget;
 	t->deadline += periods * t->period;
 	if (t->follows) {
-		/* However late, its periods follow each other as if it were not. */
+		/* Periods follow each other without gaps, however late this call is. */
 		t->end += periods * t->period;
 		t->deadline = t->end - t->period + t->relative;
 	} else if (t->deadline < now) {
@@ -110,8 +110,8 @@ SW_FN sw_u64 sw_scale(SW_CORE, sw_u64 a, sw_u64 b, sw_u64 c)
 }
 
 /*
- * Blocked task @i is in @state until its timer ends, and will then be ranked by @deadline or by its
- * priority: of several timers that end at one instant that of the most urgent task comes first.
+ * Puts blocked task @i into @state until its timer expires at @until. It will then be ranked by @deadline
+ * or by its priority: of several timers that expire at one instant that of the most urgent task is first.
  */
 SW_IN void sw_hold(struct sw_core *s, sw_u32 i, sw_u32 state, sw_u64 until, sw_u64 deadline)
 {
@@ -123,7 +123,7 @@ SW_IN void sw_hold(struct sw_core *s, sw_u32 i, sw_u32 state, sw_u64 until, sw_u
 	s->timers = sw_heap_add(s, s->timers, i);
 }
 
-/* Blocked task @i waits for its next period. */
+/* Throttles blocked task @i until its next period. */
 SW_IN void sw_throttle(struct sw_core *s, sw_u32 i, sw_u64 until)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -132,9 +132,9 @@ SW_IN void sw_throttle(struct sw_core *s, sw_u32 i, sw_u64 until)
 	sw_hold(s, i, SW_THROTTLED, until, until + t->relative);
 }
 
-/* How a server wakes. */
+/* Effect of a wake-up on a server. */
 enum sw_waking {
-	SW_KEEPS,	/* budget and deadline stay */
+	SW_KEEPS,	/* budget and deadline are kept */
 	SW_RENEWS,	/* a period begins now */
 	SW_SHRINKS,	/* the deadline stays, and the budget is what it allows */
 	SW_HELD,	/* not before the next period */
@@ -156,8 +156,8 @@ SW_IN sw_u32 sw_waking(const struct sw_task *t, sw_u64 now)
 }
 
 /*
- * Whether the job of @i, which follows its releases, may go on with what is left of the budget; with a
- * new one if the period is over. If not it has to wait for the end of the period.
+ * Whether the job of @i, whose server follows releases, may continue: with the remaining budget, or with a
+ * new one if the period is over. If not, it has to wait for the end of the period.
  */
 SW_IN sw_u32 sw_resume(struct sw_core *s, sw_u32 i, sw_u64 now)
 {
@@ -171,7 +171,7 @@ SW_IN sw_u32 sw_resume(struct sw_core *s, sw_u32 i, sw_u64 now)
 	return 1;
 }
 
-/* A job of @i, released at @release and the first that is not finished, begins. Whether it may run. */
+/* Begins the first incomplete job of @i, released at @release. Returns whether it may run. */
 SW_IN sw_u32 sw_begin(struct sw_core *s, sw_u32 i, sw_u64 release, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -185,15 +185,15 @@ SW_IN sw_u32 sw_begin(struct sw_core *s, sw_u32 i, sw_u64 release, sw_u64 now)
 		sw_new_period(t, release);
 		return 1;
 	}
-	/* After a change of parameters, what is left of the old budget may exceed the new one. */
+	/* After a change of parameters, the rest of the old budget may exceed the new budget. */
 	if (t->left > (sw_s64)t->budget)
 		t->left = t->budget;
 	return sw_resume(s, i, now);
 }
 
 /*
- * From now on the server of @i follows its releases, which sw_next_job() tells, until it enters anew. A
- * period that its server is in goes on. For tasks with a server.
+ * Makes the server of @i follow the releases given to sw_next_job(), until @i enters again. A current
+ * period continues. For tasks with a server.
  */
 SW_IN void sw_follow(struct sw_core *s, sw_u32 i)
 {
@@ -207,12 +207,12 @@ SW_IN void sw_follow(struct sw_core *s, sw_u32 i)
 }
 
 /*
- * The job of @i is finished, if it has one, and what it ran has been spent; the next is released at
- * @release, past or future. Until then, and until its budget allows, it is held back, and
- * sw_replenish_next() starts it. If it may run at once it keeps its CPU as far as its rank allows: this
- * is one event. SW_NEVER says that the release is not known yet; that may be made good at any time.
+ * Completes the current job of @i, if it has one, whose execution has been spent. The next job is released
+ * at @release, past or future. Until the release, and until the budget allows it, a timer holds the job;
+ * sw_replenish_next() starts it. If the job may run at once, it keeps its CPU as far as its rank allows:
+ * this is one event. SW_NEVER means that the release is not known yet; a later call may supply it.
  *
- * A task that is not awake gets its job, which is suspended to begin with: sw_wake() makes it ready.
+ * The job of a task that is not awake begins suspended: sw_wake() makes it ready.
  */
 SW_FN sw_u64 sw_next_job(SW_CORE, sw_u32 i, sw_u64 release, sw_u64 now)
 {
@@ -221,7 +221,7 @@ SW_FN sw_u64 sw_next_job(SW_CORE, sw_u32 i, sw_u64 release, sw_u64 now)
 
 	if (t->state == SW_ABSENT || !t->follows)
 		return 0;
-	/* The job before was finished in time, and only the word of the release is late. */
+	/* The previous job completed in time; only the call with the release is late. */
 	if (t->state == SW_UNRELEASED && release < now)
 		ready = release;
 	if (sw_is_held(t)) {
@@ -244,7 +244,7 @@ SW_FN sw_u64 sw_next_job(SW_CORE, sw_u32 i, sw_u64 release, sw_u64 now)
 	return changed;
 }
 
-/* Task @i wants to run. */
+/* Task @i wakes. */
 SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -274,7 +274,7 @@ SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 	return sw_arrive(s, i, now);
 }
 
-/* Task @i wants to run no more. What it ran has been charged, or spent. */
+/* Task @i blocks. Its execution has been charged or spent. */
 SW_IN sw_u64 sw_sleep(struct sw_core *s, sw_u32 i)
 {
 	sw_task(s, i)->awake = 0;
@@ -297,8 +297,8 @@ SW_FN sw_u64 sw_end(SW_CORE, sw_u32 i, sw_u64 now)
 }
 
 /*
- * @i has run for @ran since it was last charged, and its job is finished or suspends itself: the event
- * that says so follows. A budget that is used up just then is not missed by anybody.
+ * Charges @ran to @i, whose job completes or suspends itself: the event for that follows. A budget used up
+ * at that instant has no consequence.
  */
 SW_IN void sw_spend(struct sw_core *s, sw_u32 i, sw_u64 ran)
 {
@@ -308,7 +308,7 @@ SW_IN void sw_spend(struct sw_core *s, sw_u32 i, sw_u64 ran)
 		t->left -= ran;
 }
 
-/* @i has run for @ran since it was last charged, and would go on. */
+/* Charges @ran to @i, which would continue to run. */
 SW_IN sw_u64 sw_charge(struct sw_core *s, sw_u32 i, sw_u64 ran, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
@@ -320,8 +320,8 @@ SW_IN sw_u64 sw_charge(struct sw_core *s, sw_u32 i, sw_u64 ran, sw_u64 now)
 }
 
 /*
- * The job of @i is finished, and the next one begins with its next period. What it ran has been charged.
- * Where releases are followed this says nothing: sw_next_job() does.
+ * Completes the job of @i, whose execution has been charged; the next one begins with the next period.
+ * Does nothing for a server that follows releases: there sw_next_job() completes jobs.
  */
 SW_IN sw_u64 sw_yield(struct sw_core *s, sw_u32 i, sw_u64 now)
 {
@@ -333,13 +333,13 @@ SW_IN sw_u64 sw_yield(struct sw_core *s, sw_u32 i, sw_u64 now)
 	return sw_end(s, i, now);
 }
 
-/* When sw_replenish_next() is due; SW_NEVER if nobody is held back. */
+/* The instant at which sw_replenish_next() is due; SW_NEVER if no timer is set. */
 SW_IN sw_u64 sw_next_replenishment(struct sw_core *s)
 {
 	return s->timers ? sw_task(s, s->timers)->rank : SW_NEVER;
 }
 
-/* When the budget of @i is used up if it runs from @now on; SW_NEVER if that is not enforced. */
+/* The end of the budget of @i if it runs from @now on; SW_NEVER if the budget is not enforced. */
 SW_IN sw_u64 sw_budget_end(struct sw_core *s, sw_u32 i, sw_u64 now)
 {
 	const struct sw_task *t = sw_task(s, i);
@@ -350,8 +350,8 @@ SW_IN sw_u64 sw_budget_end(struct sw_core *s, sw_u32 i, sw_u64 now)
 }
 
 /*
- * Ends the first timer that is due: replenishes a throttled task, whose next period has begun, or lets
- * the job begin that is released. One per call, to bound the time under a lock: to be called until
+ * Expires the first timer that is due: replenishes a throttled task, whose next period has begun, or
+ * begins a released job. One per call, to bound the time under a lock: to be called until
  * sw_next_replenishment() is later than @now.
  */
 SW_FN sw_u64 sw_replenish_next(SW_CORE, sw_u64 now)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * The placement with the fewest shifts, after a change that concerned more than one task at once: the
- * scheduled tasks stay, those that may go back to where they were before.
+ * The assignment with the fewest shifts after an event that moves more than one task: the set of
+ * scheduled tasks does not change; tasks that may return to their previous CPUs do.
  *
- * Tasks keep the CPU they had where they may; the others, at most two (the one whose mask changed and
- * one that came in), are added one by one along cheapest augmenting paths, which keeps the cost minimal
- * at every step (successive shortest paths).
+ * Tasks keep their previous CPU, their home, if they may; the others, at most two (the task whose mask
+ * changed and one that was newly placed), are added one by one along cheapest augmenting paths, which keeps
+ * the cost minimal at every step (successive shortest paths).
  */
 #ifndef SW_SETTLE_H
 #define SW_SETTLE_H
@@ -13,13 +13,13 @@
 #include "place.h"
 
 /*
- * What it costs to place a task away from its home. To place one that has none away from the CPU that
- * it last used costs 1, and there are fewer CPUs than this.
+ * The cost of placing a task away from its home. Placing a task without a home away from the CPU that it
+ * used last costs 1, and there are fewer CPUs than this.
  */
 #define SW_SHIFT_COST 4096
 #define SW_FAR (1 << 30)
 
-/* Notes who runs where, before the change. */
+/* Saves the assignment before the event. */
 SW_FN sw_u32 sw_remember(SW_CORE)
 {
 	sw_u32 k;
@@ -29,7 +29,7 @@ SW_FN sw_u32 sw_remember(SW_CORE)
 	return 0;
 }
 
-/* Gives every scheduled task its home, if it has one, and places it there. Returns whether any moved. */
+/* Determines the homes of all scheduled tasks and places them there. Returns whether any task moved. */
 SW_FN sw_u32 sw_go_home(SW_CORE)
 {
 	sw_u32 moved = SW_ZERO(s), k;
@@ -61,7 +61,7 @@ SW_IN sw_s32 sw_cost(const struct sw_task *t, sw_u32 cpu)
 	return t->last == cpu + 1 ? 0 : 1;
 }
 
-/* Brings the distances of @cpus down to what they cost for @i, @left before it. Returns which fell. */
+/* Relaxes the distances of @cpus by the costs of placing @i there. Returns the CPUs whose distance fell. */
 SW_FN sw_u64 sw_relax(SW_CORE, sw_u32 i, sw_u64 cpus, sw_s32 left, sw_u32 from)
 {
 	const struct sw_task *t = sw_task(s, i);
@@ -87,8 +87,8 @@ SW_FN sw_u64 sw_relax(SW_CORE, sw_u32 i, sw_u64 cpus, sw_s32 left, sw_u32 from)
 }
 
 /*
- * The distance of every CPU from @i (Bellman and Ford: costs may be negative, where a task goes back
- * home). Rounds go up the CPUs, and pass over those whose distance has not changed since.
+ * The distance of every CPU from @i (Bellman and Ford: the cost is negative where a task returns to its
+ * home). Each round visits CPUs in increasing order and skips those whose distance has not changed.
  */
 SW_FN sw_u32 sw_measure(SW_CORE, sw_u32 i)
 {
@@ -120,14 +120,14 @@ SW_FN sw_u32 sw_measure(SW_CORE, sw_u32 i)
 		left = *sw_distance(s, cpu) - sw_cost(sw_task(s, runner), cpu);
 		mask = sw_task(s, runner)->mask & s->online & ~sw_bit(cpu);
 		fell = sw_relax(s, runner, mask, left, cpu + 1);
-		/* What is above this CPU belongs to this round still. */
+		/* CPUs above this one are visited in this round, the others in the next. */
 		todo |= fell & ~(sw_bit(cpu) | (sw_bit(cpu) - 1));
 		later |= fell & (sw_bit(cpu) - 1);
 	}
 	return 0;
 }
 
-/* Places @i, which has no home, along the cheapest path to a CPU where nobody is placed. */
+/* Places @i, which has no home, along the cheapest path to a CPU without a placed task. */
 SW_FN sw_u32 sw_augment(SW_CORE, sw_u32 i)
 {
 	sw_s32 nearest = SW_FAR;
@@ -154,7 +154,7 @@ SW_FN sw_u32 sw_augment(SW_CORE, sw_u32 i)
 	return 0;
 }
 
-/* Carries out what has been placed. Returns the CPUs that this changes. */
+/* Assigns the placed tasks. Returns the CPUs whose assignment changes. */
 SW_FN sw_u64 sw_carry_out(SW_CORE)
 {
 	sw_u64 changed = SW_ZERO(s);
@@ -172,7 +172,7 @@ SW_FN sw_u64 sw_carry_out(SW_CORE)
 	return changed;
 }
 
-/* Undoes the shifts since sw_remember() that need not be. */
+/* Undoes unnecessary shifts since sw_remember(). */
 SW_FN sw_u64 sw_settle(SW_CORE)
 {
 	sw_u32 low = SW_ZERO(s), high = SW_ZERO(s), k;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * All that the core remembers: one struct without pointers, all zero to begin with, so that it can be
- * a BPF map, a page of shared memory or a box of Rust.
+ * The whole state of the core: one struct without pointers, all zero at the start, so that it can be
+ * a BPF map, a page of shared memory or a Rust Box.
  *
- * Tasks are numbered 1 to SW_TASKS and 0 is nobody; the slot of a task is its number modulo SW_TASKS.
- * CPUs are numbered 0 to SW_CPUS - 1; where "none" must be said too, the number plus one is kept.
+ * Tasks are numbered 1 to SW_TASKS, and 0 means none; the index of a task is its number modulo SW_TASKS.
+ * CPUs are numbered 0 to SW_CPUS - 1; fields that can also be "none" hold the number plus one.
  */
 #ifndef SW_STATE_H
 #define SW_STATE_H
@@ -25,23 +25,23 @@ enum sw_state {
 };
 
 /*
- * A task. `rank` is what the heap that holds it sorts by: the priority or the deadline of its ready
- * job, or the instant at which its timer ends. `ready`, then the number, break ties; in the heap of
- * timers `ready` is what the task will be ranked by, so that at one instant the most urgent comes first.
+ * A task. `rank` is the key of the heap that holds it: the priority or the deadline of its ready job, or
+ * the instant at which its timer expires. `ready`, then the number, break ties; in the heap of timers
+ * `ready` is the task's later rank, so that of several timers at one instant the most urgent is first.
  */
 struct sw_task {
 	sw_u64 rank;
 	sw_u64 ready;
 	sw_u64 mask;		/* the CPUs it may use now: `narrowed` if set, else `affinity` */
 	sw_u64 affinity;
-	sw_u64 narrowed;	/* 0, or the CPUs where it is held for a while */
+	sw_u64 narrowed;	/* 0, or the CPUs to which it is restricted for now */
 	sw_u64 deadline;	/* of the job, or of the server's period; 0 before the first */
-	sw_s64 left;		/* of the budget */
+	sw_s64 left;		/* remaining budget */
 	sw_u64 budget;		/* per period; 0 if it is not enforced */
 	sw_u64 period;		/* 0 if there is none */
 	sw_u64 relative;	/* deadline, from the start of the period */
 	sw_u64 end;		/* of the server's period if it follows releases; 0 before the first */
-	sw_u64 throttled;	/* how often it was */
+	sw_u64 throttled;	/* number of times */
 	sw_u64 replenished;
 	sw_u32 priority;
 	sw_u16 class;		/* of its mask */
@@ -51,8 +51,8 @@ struct sw_task {
 	sw_u8 on;		/* CPU + 1 while assigned */
 	sw_u8 last;		/* CPU + 1 of the last assignment */
 	sw_u8 home;		/* scratch of sw_settle() */
-	sw_u8 awake;		/* the task itself wants to run, throttled or not */
-	sw_u8 yielded;		/* gave up what was left of its budget */
+	sw_u8 awake;		/* its thread is runnable, throttled or not */
+	sw_u8 yielded;		/* gave up the rest of its budget */
 	sw_u8 follows;		/* its server follows its releases, see sw_follow() */
 	sw_u8 begun;		/* and a job of it has begun */
 	sw_u8 unused[3];
@@ -64,11 +64,11 @@ struct sw_class {
 	sw_u32 users;		/* tasks; 0: free */
 	sw_u16 next;		/* with the same hash, or free */
 	sw_u16 root;		/* the most urgent waiting task, the heap's root */
-	sw_u32 place;		/* 1 + that in `waiting` while somebody waits */
+	sw_u32 place;		/* 1 + index in `waiting` while a task waits */
 	sw_u32 unused;
 };
 
-/* What a search reads of a class in which somebody waits. */
+/* The part of a class with waiting tasks that a search reads. */
 struct sw_waiting {
 	sw_u64 mask;
 	sw_u64 rank;		/* of `top` */
@@ -79,27 +79,27 @@ struct sw_waiting {
 /*
  * Invariants between events, which sw_check() verifies:
  *
- * 1. `runner[c]` is on c, and nobody else; c is in its mask and online. `idle` is what is online and
- *    runs nobody. `runner_mask` and `runner_rank` repeat what the runner's task says; the mask is 0
- *    where nobody runs.
+ * 1. `runner[c]` is on c, and no other task; c is in its mask and online. `idle` is the set of online
+ *    CPUs without a runner. `runner_mask` and `runner_rank` are copies of the runner's fields; the mask is
+ *    0 on a CPU without a runner.
  * 2. A ready task is on one CPU, or in the heap of the class of its mask. `waiting` lists exactly the
  *    classes whose heap is not empty.
  * 3. A throttled or unreleased task is in the heap of timers.
- * 4. From no CPU of a waiting task does a chain of shifts lead to an idle CPU or to a less urgent
- *    runner: the strong invariant.
+ * 4. No chain of shifts leads from a CPU of a waiting task to an idle CPU or to a less urgent runner:
+ *    the strong invariant.
  */
 struct sw_core {
 	sw_u64 zero;		/* always 0, see SW_ZERO */
-	sw_u64 online;		/* the CPUs that there are to use */
+	sw_u64 online;		/* the available CPUs */
 	sw_u64 idle;
 	sw_u64 seen;		/* result of sw_search() */
 	sw_u32 order;
-	sw_u32 timers;		/* root: the task whose timer ends first */
+	sw_u32 timers;		/* root: the task whose timer expires first */
 	sw_u32 waiting_count;
 	sw_u32 class_count;	/* classes used so far */
 	sw_u32 class_free;	/* first of those that are free again */
 	sw_u32 unused;
-	sw_u64 shifts;		/* counters, for whoever asks */
+	sw_u64 shifts;		/* statistics, like the next one */
 	sw_u64 preemptions;
 	sw_u32 runner[SW_CPUS];
 	sw_u64 runner_mask[SW_CPUS];
@@ -122,7 +122,7 @@ _Static_assert(sizeof(struct sw_waiting) == 24, "layout");
 _Static_assert(__builtin_offsetof(struct sw_core, runner) == 72, "layout known outside");
 _Static_assert(sizeof(struct sw_core) == 185672, "layout known outside");
 
-/* Every access to an array of the state goes through one of these, which cannot leave it. */
+/* Every access to an array of the state goes through one of these; they mask the index. */
 SW_IN struct sw_task *sw_task(struct sw_core *s, sw_u64 number)
 {
 	SW_HIDE(number);

@@ -1,12 +1,12 @@
 //! The kernel core: the C code in `core/` that decides inside the kernel, built natively.
 //!
-//! This crate owns that code, which is compiled as BPF by the live machine, and makes the same code a
-//! policy here: what is simulated under `strong-edf-kernel` is what the kernel runs. It must never
-//! decide anything in Rust; the reference implementation is in `shiftwork-policy`, and the tests drive
-//! both in lockstep.
+//! This crate owns that code. The live machine compiles it as BPF; this crate compiles it natively and
+//! wraps it as a policy, so that a simulation under `strong-edf-kernel` runs the code that the kernel runs.
+//! It must never decide anything in Rust; the reference implementation is in `shiftwork-policy`, and the
+//! tests drive both in lockstep.
 //!
-//! Start reading at `core/core.h`, then [`Core`], the safe wrapper of its state. [`POLICIES`] are the
-//! names it has as a policy.
+//! Start reading at `core/core.h`, then [`Core`], the safe wrapper of its state. [`POLICIES`] lists the
+//! policies that it implements.
 #![no_std]
 
 extern crate alloc;
@@ -19,5 +19,5 @@ pub use native::{
 };
 pub use policy::{KernelPolicy, POLICIES};
 
-/// The folder of the C sources, for whoever compiles them as BPF.
+/// The folder of the C sources, for builds that compile them as BPF.
 pub const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/core");

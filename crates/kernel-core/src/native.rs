@@ -1,7 +1,8 @@
 //! The safe wrapper of the native core: all foreign functions and all `unsafe` of this crate.
 //!
-//! What the calls rely on: the state is plain words without pointers, all zero to begin with; the core
-//! masks every index, so that no number leads out of it; it keeps no reference and calls nobody.
+//! The calls rely on these facts: the state consists of integers without pointers and is all zero at the
+//! start; the core masks every index, so that no access leaves the state; the core keeps no reference and
+//! calls no function outside.
 #![allow(unsafe_code, reason = "the only module that calls C")]
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -11,10 +12,10 @@ use core::fmt;
 
 use shiftwork_model::{CpuId, Instant, Priority, Span, TaskId};
 
-/// Number of CPUs that the core can decide for.
+/// Maximum number of CPUs.
 pub const CPUS_MAX: usize = 64;
 
-/// Number of tasks that the core can decide about.
+/// Maximum number of tasks.
 pub const TASKS_MAX: usize = 1024;
 
 const NUMBER_MAX: u32 = TASKS_MAX as u32;
@@ -81,7 +82,7 @@ unsafe extern "C" {
     fn sw_native_layout(layout: *mut [u64; 3]);
 }
 
-/// By what a core ranks jobs.
+/// The order by which a core ranks jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Earliest deadline first.
@@ -90,7 +91,7 @@ pub enum Order {
     FixedPriority,
 }
 
-/// A task as the core numbers it: 1 to [`TASKS_MAX`].
+/// The core's number of a task: 1 to [`TASKS_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskNumber(u32);
 
@@ -112,44 +113,44 @@ impl fmt::Debug for TaskNumber {
     }
 }
 
-/// Where a task stands.
+/// The scheduling state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskState {
-    /// It takes no part.
+    /// The task has not entered, or has left.
     Absent,
-    /// It has no ready job.
+    /// The task has no ready job.
     Blocked,
-    /// Its job is ready; on a CPU or waiting.
+    /// The job of the task is ready, on a CPU or waiting.
     Ready,
-    /// Its budget is used up until the next period.
+    /// The budget of the task is used up until the next period.
     Throttled,
-    /// It follows its releases, and the next is still to come.
+    /// The server of the task follows releases, and the next release is in the future.
     Unreleased,
 }
 
-/// What the core knows of a task.
+/// The state of a task in the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskView {
-    /// Where it stands.
+    /// Its scheduling state.
     pub state: TaskState,
-    /// The CPU that it is assigned to.
+    /// The CPU to which it is assigned.
     pub on: Option<CpuId>,
     /// The CPUs that it may use now, one bit each.
     pub mask: u64,
-    /// Of its job or of its server's period.
+    /// Deadline of its job or of its server's period.
     pub deadline: Instant,
-    /// What is left of its budget, in nanoseconds; negative if it is overdrawn.
+    /// Remaining budget in nanoseconds; negative if it is overdrawn.
     pub left_ns: i64,
-    /// Whether the task itself wants to run.
+    /// Whether its thread is runnable, throttled or not.
     pub awake: bool,
-    /// How often it was throttled.
+    /// Number of times it was throttled.
     pub throttled: u64,
-    /// How often its budget was replenished.
+    /// Number of times its budget was replenished.
     pub replenished: u64,
 }
 
-/// A server that the core does not know: the budget must not exceed the relative deadline, that not
-/// the period, and the period not 36 years.
+/// The server parameters are invalid: the budget must not exceed the relative deadline, the relative
+/// deadline not the period, and the period not 36 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerRefused;
 
@@ -164,7 +165,7 @@ impl core::error::Error for ServerRefused {}
 /// The state of a core.
 ///
 /// Events return the set of CPUs whose assignment may have changed, one bit each; [`Core::runner`]
-/// says what a CPU should run. Events that contradict the state change nothing. Nothing allocates
+/// is the task that a CPU should run. Events that contradict the state change nothing. Nothing allocates
 /// after [`Core::new`].
 pub struct Core {
     state: Box<State>,
@@ -184,13 +185,13 @@ impl fmt::Debug for Core {
 macro_rules! call {
     ($self:ident, $function:ident $(, $argument:expr)*) => {
         // SAFETY: `state` is a valid, exclusively borrowed `struct sw_core` (the layout test and the
-        // assertions on both sides), which is all that the function touches; it masks every index.
+        // assertions on both sides). The function accesses nothing else: it masks every index.
         unsafe { $function(&raw mut *$self.state $(, $argument)*) }
     };
 }
 
 impl Core {
-    /// How long a snapshot of the state is.
+    /// Length of a snapshot of the state.
     pub const STATE_BYTES: usize = size_of::<State>();
 
     /// A core for these CPUs, one bit each, without tasks.
@@ -201,8 +202,8 @@ impl Core {
         if state.is_null() {
             handle_alloc_error(layout);
         }
-        // SAFETY: allocated by the global allocator with the layout of `State`, whose fields are
-        // integers, for which all zero is a value.
+        // SAFETY: allocated by the global allocator with the layout of `State`. Its fields are integers,
+        // for which all zero is a valid value.
         let state = unsafe { Box::from_raw(state.cast::<State>()) };
         let mut core = Self { state };
         let order = match order {
@@ -213,8 +214,8 @@ impl Core {
         core
     }
 
-    /// A copy of a core elsewhere, to be looked at; `None` unless it is [`Core::STATE_BYTES`] long.
-    /// Whether it is sound is for [`Core::fault`] to say: nothing that it contains is trusted.
+    /// A copy of another core for inspection; `None` unless it is [`Core::STATE_BYTES`] long. The bytes are
+    /// not trusted; [`Core::fault`] checks them.
     pub fn from_snapshot(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != Self::STATE_BYTES {
             return None;
@@ -222,12 +223,12 @@ impl Core {
         let mut core = Self::new(Order::Edf, 0);
         let state = (&raw mut *core.state).cast::<u8>();
         // SAFETY: the state is as long as `bytes`, which cannot overlap it: it was just allocated.
-        // Its fields are integers, for which any bytes are a value.
+        // Its fields are integers, for which any bytes are a valid value.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), state, bytes.len()) };
         Some(core)
     }
 
-    /// The state, byte by byte.
+    /// A copy of the state's bytes.
     pub fn snapshot(&self) -> Vec<u8> {
         let state = (&raw const *self.state).cast::<u8>();
         // SAFETY: the state is so long and consists of integers without padding between them; the
@@ -235,12 +236,12 @@ impl Core {
         unsafe { core::slice::from_raw_parts(state, Self::STATE_BYTES) }.to_vec()
     }
 
-    /// These CPUs share a cache with `cpu`: the last preference when a CPU is chosen.
+    /// Sets the CPUs that share a cache with `cpu`: the last preference when a CPU is chosen.
     pub fn set_cache_mates(&mut self, cpu: CpuId, mates: u64) {
         call!(self, sw_native_set_mates, cpu_number(cpu), mates);
     }
 
-    /// What the CPU should run.
+    /// The task that the CPU should run.
     pub fn runner(&self, cpu: CpuId) -> Option<TaskNumber> {
         match self.state.runner.get(cpu.index()) {
             Some(&number @ 1..=NUMBER_MAX) => Some(TaskNumber(number)),
@@ -248,30 +249,30 @@ impl Core {
         }
     }
 
-    /// How many running jobs were moved to another CPU so far, to make room or to settle.
+    /// Number of running jobs that were moved to another CPU so far: shifts.
     pub fn shifts(&self) -> u64 {
         self.state.shifts
     }
 
-    /// The task takes part, with no ready job and no server. One that took part already leaves first.
+    /// The task enters, with no ready job and no server. A task that is present leaves first.
     pub fn enter(&mut self, task: TaskNumber, affinity: u64, start: Option<CpuId>) -> u64 {
         let start = start.map_or(0, |cpu| cpu_number(cpu) + 1);
         call!(self, sw_native_enter, task.0, affinity, start)
     }
 
-    /// As [`enter`](Self::enter) for a task that took part before and lost that for a while: its budget and its
-    /// deadline are what they were, so that nobody gains by leaving.
+    /// As [`enter`](Self::enter) for a task that was present before: its budget and its deadline are kept, so
+    /// that a task gains no budget by leaving and entering again.
     pub fn enter_again(&mut self, task: TaskNumber, affinity: u64, start: Option<CpuId>) -> u64 {
         let start = start.map_or(0, |cpu| cpu_number(cpu) + 1);
         call!(self, sw_native_enter_again, task.0, affinity, start)
     }
 
-    /// The task takes no part any more.
+    /// The task leaves.
     pub fn leave(&mut self, task: TaskNumber) -> u64 {
         call!(self, sw_native_leave, task.0)
     }
 
-    /// A job becomes ready that is to be ranked by this deadline and priority; no server is asked.
+    /// A job becomes ready, ranked by this deadline and priority, without regard to a server.
     pub fn arrive(
         &mut self,
         task: TaskNumber,
@@ -290,47 +291,47 @@ impl Core {
         )
     }
 
-    /// The job is ready no more.
+    /// The job is no longer ready.
     pub fn depart(&mut self, task: TaskNumber) -> u64 {
         call!(self, sw_native_depart, task.0)
     }
 
-    /// The task may use other CPUs: one event, with the fewest shifts from the state before.
+    /// Changes the affinity of the task: one event, with the fewest shifts from the previous assignment.
     pub fn set_affinity(&mut self, task: TaskNumber, affinity: u64) -> u64 {
         call!(self, sw_native_set_affinity, task.0, affinity)
     }
 
-    /// Whatever its affinity, the task can use only these CPUs, until this is called with 0.
+    /// Restricts the task to these CPUs, independent of its affinity, until this is called with 0.
     pub fn narrow(&mut self, task: TaskNumber, cpus: u64) -> u64 {
         call!(self, sw_native_narrow, task.0, cpus)
     }
 
-    /// The task's ready job, and those to come, have another priority.
+    /// Changes the priority of the task's ready job and of its later jobs.
     pub fn set_priority(&mut self, task: TaskNumber, priority: Priority) -> u64 {
         call!(self, sw_native_set_priority, task.0, priority.number())
     }
 
-    /// The task's ready job has another deadline.
+    /// Changes the deadline of the task's ready job.
     pub fn set_deadline(&mut self, task: TaskNumber, deadline: Instant) -> u64 {
         call!(self, sw_native_set_deadline, task.0, deadline.as_ns())
     }
 
-    /// The CPU is gone.
+    /// The CPU is no longer available.
     pub fn cpu_leave(&mut self, cpu: CpuId) -> u64 {
         call!(self, sw_native_cpu_leave, cpu_number(cpu))
     }
 
-    /// The CPU is back.
+    /// The CPU is available again.
     pub fn cpu_join(&mut self, cpu: CpuId) -> u64 {
         call!(self, sw_native_cpu_join, cpu_number(cpu))
     }
 
-    /// The task has a server from now on; what is left of its budget and its deadline stay. A budget
-    /// of zero is not enforced.
+    /// Sets the server of the task; remaining budget and deadline are kept. A budget of zero is not
+    /// enforced.
     ///
     /// # Errors
-    /// Unless budget <= relative deadline <= period. The deadline of a task that follows its releases
-    /// may be longer than its period.
+    /// Unless budget <= relative deadline <= period. The deadline of a server that follows releases may be
+    /// longer than its period.
     pub fn set_server(
         &mut self,
         task: TaskNumber,
@@ -345,71 +346,72 @@ impl Core {
         }
     }
 
-    /// From now on the server follows the releases that [`Core::next_job`] tells, as a simulated one
-    /// does, until the task enters anew. Without that it goes by the rules of `SCHED_DEADLINE`.
+    /// Makes the server follow the releases given to [`Core::next_job`], as a simulated one does, until the
+    /// task enters again. Other servers go by the rules of `SCHED_DEADLINE`.
     ///
     /// To be called after [`Core::set_server`], or before it if the deadline is longer than the period.
     pub fn follow(&mut self, task: TaskNumber) {
         call!(self, sw_native_follow, task.0);
     }
 
-    /// The job, if the task has one, is finished and what it ran has been [spent](Core::spend); the
-    /// next one is released at `release`, past or future, or at [`Instant::NEVER`] if that is not known yet. Until
-    /// it may run [`Core::next_replenishment`] counts it in.
+    /// Completes the current job, if there is one, whose execution has been [spent](Core::spend). The next job
+    /// is released at `release`, past or future, or [`Instant::NEVER`] if that is not known yet. Until
+    /// it may run, [`Core::next_replenishment`] includes its start.
     ///
-    /// A task that does not want to run, by [`Core::wake`] and [`Core::sleep`], is suspended when the
-    /// job begins. Nothing happens to a task that does not follow its releases. Parameters that change
-    /// with the job are to be set just before.
+    /// A job of a task that is not awake, by [`Core::wake`] and [`Core::sleep`], begins suspended. Does
+    /// nothing for a server that does not follow releases. Parameters that change with the job must be set
+    /// just before.
     pub fn next_job(&mut self, task: TaskNumber, release: Instant, now: Instant) -> u64 {
         let (release, now) = (release.as_ns(), now.as_ns());
         call!(self, sw_native_next_job, task.0, release, now)
     }
 
-    /// The task wants to run: its server says by which deadline, or holds it back.
+    /// The task wakes: its server sets the deadline, or throttles it.
     pub fn wake(&mut self, task: TaskNumber, now: Instant) -> u64 {
         call!(self, sw_native_wake, task.0, now.as_ns())
     }
 
-    /// The task wants to run no more. What it ran must have been charged.
+    /// The task blocks. Its execution must have been charged.
     pub fn sleep(&mut self, task: TaskNumber) -> u64 {
         call!(self, sw_native_sleep, task.0)
     }
 
-    /// The task has run for so long since it was last charged, and its job is finished or suspends
-    /// itself: [`Core::next_job`] or [`Core::sleep`] follows at the same instant. Where releases are
-    /// followed, a budget that is used up just then must not be replenished for the finished job.
+    /// Charges execution since the last charge of a job that completes or suspends itself:
+    /// [`Core::next_job`] or [`Core::sleep`] follows at the same instant. With a server that follows
+    /// releases, a budget used up at that instant must not be replenished for the completed job.
     pub fn spend(&mut self, task: TaskNumber, ran: Span) {
         call!(self, sw_native_spend, task.0, ran.as_ns());
     }
 
-    /// The task has run for so long since it was last charged, and would go on.
+    /// Charges execution since the last charge of a job that would continue.
     pub fn charge(&mut self, task: TaskNumber, ran: Span, now: Instant) -> u64 {
         call!(self, sw_native_charge, task.0, ran.as_ns(), now.as_ns())
     }
 
-    /// The job is finished; the next begins with the task's next period. Nothing happens to a task
-    /// that follows its releases.
+    /// Completes the job; the next one begins with the task's next period. Does nothing for a server that
+    /// follows releases.
     pub fn yield_job(&mut self, task: TaskNumber, now: Instant) -> u64 {
         call!(self, sw_native_yield, task.0, now.as_ns())
     }
 
-    /// Ends the first timer that is due, if there is one: replenishes a throttled task, or begins the
-    /// job that is released. To be called until [`Core::next_replenishment`] is later than `now`.
+    /// Expires the first timer that is due, if there is one: replenishes a throttled task, or begins a
+    /// released job. To be called until [`Core::next_replenishment`] is later than `now`.
     pub fn replenish_next(&mut self, now: Instant) -> u64 {
         call!(self, sw_native_replenish_next, now.as_ns())
     }
 
-    /// When the next replenishment or release is due; [`Instant::NEVER`] if nobody is held back.
+    /// The next replenishment or release; [`Instant::NEVER`] if no task waits for one.
     pub fn next_replenishment(&mut self) -> Instant {
         Instant::from_ns(call!(self, sw_native_next_replenishment))
     }
 
-    /// When the budget is used up if the task runs from now on; [`Instant::NEVER`] without a budget.
+    /// The instant at which the budget is used up if the task runs from `now` on; [`Instant::NEVER`] without a
+    /// budget.
     pub fn budget_end(&mut self, task: TaskNumber, now: Instant) -> Instant {
         Instant::from_ns(call!(self, sw_native_budget_end, task.0, now.as_ns()))
     }
 
-    /// What the core knows of a task.
+    /// The state of a task.
     pub fn view(&mut self, task: TaskNumber) -> TaskView {
         let mut view = View::default();
         call!(self, sw_native_view, task.0, &raw mut view);
@@ -431,18 +433,18 @@ impl Core {
         }
     }
 
-    /// What is wrong with the state, if anything: every invariant of `core/state.h`, the strong one
-    /// too. Slow; for tests and snapshots.
+    /// The first violated invariant of `core/state.h`, including the strong invariant; `None` if all hold.
+    /// Slow; for tests and snapshots.
     pub fn fault(&mut self) -> Option<&'static str> {
         const FAULTS: [&str; 8] = [
-            "a CPU and its runner disagree",
-            "the idle CPUs are not those that are online and free",
+            "a CPU and its runner are inconsistent",
+            "the set of idle CPUs is not that of online CPUs without a runner",
             "a task is on a CPU that does not run it",
-            "a mask and its class disagree",
-            "a heap of waiting tasks is none",
+            "a mask and its class are inconsistent",
+            "a heap of waiting tasks is invalid",
             "the list of waiting classes is wrong",
-            "the heap of timers is none",
-            "somebody waits who ought to run",
+            "the heap of timers is invalid",
+            "strong invariant violated: a waiting task could run",
         ];
         match call!(self, sw_native_check) {
             0 => None,
@@ -451,7 +453,7 @@ impl Core {
     }
 }
 
-/// Beyond the last CPU nothing is meant that the core could know.
+/// The core's number of a CPU.
 fn cpu_number(cpu: CpuId) -> u32 {
     assert!(cpu.index() < CPUS_MAX, "the core knows CPUs 0 to 63");
     cpu.index() as u32
@@ -462,9 +464,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_is_that_of_the_c_compiler() {
+    fn layout_equals_that_of_the_c_compiler() {
         let mut layout = [0; 3];
-        // SAFETY: the function writes three words to where `layout` is.
+        // SAFETY: the function writes the three words of `layout`.
         unsafe { sw_native_layout(&raw mut layout) };
         let here = [
             size_of::<State>(),
@@ -475,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_sees_what_is_wrong() {
+    fn corrupted_state_has_a_fault() {
         let mut core = Core::new(Order::Edf, 0b11);
         let task = TaskNumber(1);
         core.enter(task, 0b01, None);
@@ -484,15 +486,15 @@ mod tests {
         core.state.runner.swap(0, 1);
         assert_eq!(
             core.fault(),
-            Some("the idle CPUs are not those that are online and free")
+            Some("the set of idle CPUs is not that of online CPUs without a runner")
         );
         core.state.runner.swap(0, 1);
         core.state.runner[0] = 9;
-        assert_eq!(core.fault(), Some("a CPU and its runner disagree"));
+        assert_eq!(core.fault(), Some("a CPU and its runner are inconsistent"));
     }
 
     #[test]
-    fn a_server_that_asks_too_much_is_refused() {
+    fn server_with_budget_above_deadline_is_refused() {
         let mut core = Core::new(Order::Edf, 1);
         let task = TaskNumber(1);
         let ns = Span::from_ns;
@@ -507,7 +509,7 @@ mod tests {
         );
     }
 
-    /// A core in the middle of something: tasks that run, wait and are throttled.
+    /// A core with running, waiting and throttled tasks.
     fn busy(random: &mut RandomStream) -> Core {
         let mut core = Core::new(Order::Edf, 0xff);
         for index in 1..=60 {
@@ -525,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_the_same_core() {
+    fn core_from_snapshot_equals_the_original() {
         let mut core = busy(&mut RandomStream::new(1, 0, 0));
         let bytes = core.snapshot();
         let mut copy = Core::from_snapshot(&bytes).unwrap();
@@ -540,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_snapshot_contains_nothing_leaves_it() {
+    fn corrupted_snapshot_never_leads_outside_the_state() {
         for seed in 1..=300 {
             let mut random = RandomStream::new(seed, 0, 0);
             let mut bytes = busy(&mut random).snapshot();

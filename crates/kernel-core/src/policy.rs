@@ -1,4 +1,4 @@
-//! The core as a policy like any other.
+//! The core as an implementation of [`Policy`].
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -39,19 +39,19 @@ pub const POLICIES: &[Entry] = &[
 
 /// Strong scheduling under arbitrary affinities, decided by the native build of the kernel core.
 ///
-/// After every event it has assigned what `strong-edf` and `strong-fp` of the reference
-/// implementation assign, CPU by CPU.
+/// After every event its assignment equals that of `strong-edf` or `strong-fp` of the reference
+/// implementation on every CPU.
 #[derive(Debug)]
 pub struct KernelPolicy {
     name: &'static str,
     core: Core,
     cpus: usize,
-    /// What the switches so far have told.
+    /// The assignment after the switches that were returned so far.
     assigned: [Option<TaskNumber>; CPUS_MAX],
 }
 
 impl KernelPolicy {
-    /// All tasks known, no job ready.
+    /// A core with all tasks that are present from the start, and no ready job.
     ///
     /// # Errors
     /// Beyond 64 CPUs or 1,024 tasks, or if an affinity names a CPU that the platform does not have.
@@ -91,7 +91,7 @@ impl KernelPolicy {
         Ok(policy)
     }
 
-    /// The core, to be looked at.
+    /// The core, for inspection.
     pub fn core(&mut self) -> &mut Core {
         &mut self.core
     }
@@ -123,7 +123,7 @@ impl KernelPolicy {
         cpu.index() < self.cpus
     }
 
-    /// Hands the event to the core. Returns the CPUs that may have another job now.
+    /// Applies the event to the core. Returns the CPUs whose assignment may have changed.
     fn apply(&mut self, event: Event<'_>) -> Option<u64> {
         let number = TaskNumber::of;
         let core = &mut self.core;
@@ -175,7 +175,7 @@ impl Policy for KernelPolicy {
         }
     }
 
-    /// Every event was decided at once.
+    /// Does nothing: every event was decided at once.
     fn end_instant(&mut self, _out: &mut Switches) {}
 
     fn assigned(&self, cpu: CpuId) -> Option<TaskId> {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_beyond_the_last_may_not_enter() {
+    fn task_beyond_the_maximum_may_not_enter() {
         let set = set(4, 3);
         let policy = POLICIES[1].build(&set).unwrap();
         let event = |index| Event::Enter(TaskId::from_index(index), &set.tasks[0]);

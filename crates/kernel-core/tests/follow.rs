@@ -1,10 +1,10 @@
-//! Servers that follow releases: the core beside the server of every simulated task, step by step,
-//! with timers that are exact or late.
+//! Servers that follow releases: the core and the servers of simulated tasks in lockstep, with timers
+//! that are exact or late.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 #[path = "../../policy/tests/definition/oracle.rs"]
-#[allow(dead_code, reason = "only the greedy set is asked for here")]
+#[allow(dead_code, reason = "only the greedy set is used here")]
 mod oracle;
 
 use shiftwork_kernel_core::{Core, Order, TaskNumber, TaskState};
@@ -19,7 +19,7 @@ enum Stage {
     Unreleased(Instant),
 }
 
-/// A task as the simulator has it, around the server that it has.
+/// A task as in the simulator, with its server.
 #[derive(Debug)]
 struct Simulated {
     server: Server,
@@ -37,7 +37,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// The server allows the job to go on, since this instant, or not.
+    /// Applies the server's answer to a job that is to become ready at `since`.
     fn go_on(&mut self, admission: Admission, since: Instant) {
         match admission {
             Admission::Throttled(until) => {
@@ -68,8 +68,7 @@ impl Simulated {
         self.go_on(admission, since);
     }
 
-    /// Where only the word of a release is late, the job before it having been finished in time, the
-    /// job is ready since its release.
+    /// If the previous job completed in time and only this call is late, the job is ready since its release.
     fn next_job(&mut self, release: Instant, now: Instant) {
         let since = match self.stage {
             Stage::Unreleased(_) => release,
@@ -144,8 +143,8 @@ impl Simulated {
         }
     }
 
-    /// What a core should say of it: state, whether it wants to run, what is left, how often it was
-    /// throttled and replenished, and the deadline if that says anything.
+    /// The expected view of the core: state, whether the task is awake, the remaining budget, and how often it
+    /// was throttled and replenished.
     fn facts(&self) -> (TaskState, bool, i64, u64, u64) {
         let state = match self.stage {
             Stage::Blocked => TaskState::Blocked,
@@ -158,13 +157,13 @@ impl Simulated {
     }
 }
 
-struct Beside {
+struct Lockstep {
     core: Core,
     tasks: Vec<Simulated>,
     order: Order,
     cpus: usize,
     now: Instant,
-    /// All spans are multiples of it, but for 1 ns here and there.
+    /// Spans are multiples of this, some of them plus or minus 1 ns.
     unit: u64,
 }
 
@@ -172,7 +171,7 @@ fn number(index: usize) -> TaskNumber {
     TaskNumber::of(TaskId::from_index(index)).unwrap()
 }
 
-/// Few different ones, so that instants coincide; some deadlines are longer than the period.
+/// Drawn from few values, so that instants coincide; some deadlines are longer than the period.
 fn parameters(random: &mut RandomStream, unit: u64) -> ServerParameters {
     let mut upto = |most: u64| 1 + random.below(most);
     let period = 1 + upto(12);
@@ -185,7 +184,7 @@ fn parameters(random: &mut RandomStream, unit: u64) -> ServerParameters {
     }
 }
 
-impl Beside {
+impl Lockstep {
     fn new(random: &mut RandomStream, order: Order) -> Self {
         let cpus = 1 + random.below(4) as usize;
         let core = Core::new(order, (1 << cpus) - 1);
@@ -287,7 +286,7 @@ impl Beside {
         assert_eq!(found, next.unwrap_or(Instant::NEVER), "{replay}");
     }
 
-    /// Time goes on: at most until the next budget end or timer, or somewhat beyond.
+    /// Time advances: at most until the next budget end or timer, or somewhat beyond.
     fn pass(&mut self, random: &mut RandomStream) {
         let mut next = self.now + Span::from_ns(self.unit * random.below(6));
         let running = self.running();
@@ -369,7 +368,7 @@ impl Beside {
 }
 
 #[test]
-fn a_server_that_follows_releases_is_the_simulated_one() {
+fn server_that_follows_releases_equals_the_simulated_one() {
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         20_000
     } else {
@@ -379,7 +378,7 @@ fn a_server_that_follows_releases_is_the_simulated_one() {
     for seed in 1..=seeds {
         let mut random = RandomStream::new(seed, 0, 0);
         let order = [Order::Edf, Order::FixedPriority][seed as usize % 2];
-        let mut beside = Beside::new(&mut random, order);
+        let mut beside = Lockstep::new(&mut random, order);
         for step in 0..200 {
             let replay = format!("{order:?}, seed {seed}, step {step}");
             beside.pass(&mut random);
@@ -416,7 +415,7 @@ fn runner(core: &Core) -> Option<usize> {
 }
 
 #[test]
-fn of_jobs_released_at_one_instant_the_most_urgent_comes_first() {
+fn jobs_released_at_one_instant_start_in_order_of_urgency() {
     for order in [Order::Edf, Order::FixedPriority] {
         let mut core = followers(order, &[9, 7, 5, 8]);
         for index in 0..4 {
@@ -434,7 +433,7 @@ fn of_jobs_released_at_one_instant_the_most_urgent_comes_first() {
 }
 
 #[test]
-fn a_priority_that_changes_before_the_release_counts_at_the_release() {
+fn priority_changed_before_the_release_counts_at_the_release() {
     let mut core = followers(Order::FixedPriority, &[4, 6]);
     core.next_job(number(0), AT(20), AT(1));
     core.next_job(number(1), AT(20), AT(1));
@@ -444,7 +443,7 @@ fn a_priority_that_changes_before_the_release_counts_at_the_release() {
 }
 
 #[test]
-fn a_job_that_is_behind_goes_on_at_once_with_its_own_deadline() {
+fn late_job_begins_at_once_with_its_own_deadline() {
     let mut core = followers(Order::Edf, &[10]);
     core.next_job(number(0), AT(0), AT(0));
     core.charge(number(0), NS(1), AT(12));
@@ -456,12 +455,12 @@ fn a_job_that_is_behind_goes_on_at_once_with_its_own_deadline() {
 }
 
 #[test]
-fn a_job_after_an_overrun_waits_for_the_period_that_the_overrun_used_up() {
+fn job_after_an_overrun_waits_for_the_end_of_the_used_period() {
     let mut core = followers(Order::Edf, &[10]);
     core.next_job(number(0), AT(0), AT(0));
     core.charge(number(0), NS(2), AT(2));
     core.replenish_next(AT(10));
-    // The job is finished just when its second budget is; the one released at 11 has none.
+    // The job completes exactly when its second budget is used up; the job released at 11 has none.
     core.spend(number(0), NS(2));
     core.next_job(number(0), AT(11), AT(12));
     assert_eq!(core.view(number(0)).state, TaskState::Throttled);
@@ -471,7 +470,7 @@ fn a_job_after_an_overrun_waits_for_the_period_that_the_overrun_used_up() {
 }
 
 #[test]
-fn a_task_without_a_job_waits_until_one_is_released() {
+fn task_without_a_job_stays_blocked_until_a_release() {
     let mut core = followers(Order::Edf, &[10]);
     assert_eq!(core.view(number(0)).state, TaskState::Blocked);
     assert_eq!(core.next_job(number(0), Instant::NEVER, AT(3)), 0);
@@ -484,7 +483,7 @@ fn a_task_without_a_job_waits_until_one_is_released() {
 }
 
 #[test]
-fn entering_anew_ends_the_following_of_releases() {
+fn entering_again_ends_the_following_of_releases() {
     let mut core = followers(Order::Edf, &[10]);
     core.next_job(number(0), AT(0), AT(0));
     core.enter(number(0), 1, None);

@@ -1,4 +1,4 @@
-//! The core and the reference implementation, side by side: the same switches after every event, and
+//! The core and the reference implementation in lockstep: the same switches after every event, and
 //! the invariants of the core's state.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -84,8 +84,8 @@ impl Pair {
         }
     }
 
-    /// Returns how many shifts the event caused.
-    fn tell(&mut self, event: Event<'_>, replay: &str) -> usize {
+    /// Applies the event to both. Returns the number of shifts that it caused.
+    fn apply(&mut self, event: Event<'_>, replay: &str) -> usize {
         self.outs.iter_mut().for_each(Vec::clear);
         self.core.on_event(event, &mut self.outs[0]);
         self.reference.on_event(event, &mut self.outs[1]);
@@ -140,7 +140,7 @@ impl Pair {
             }),
             _ => Event::Tick { cpu, quantum: 0 },
         };
-        self.tell(event, replay)
+        self.apply(event, replay)
     }
 }
 
@@ -151,7 +151,7 @@ fn shifts(out: &[Switch]) -> usize {
 }
 
 #[test]
-fn the_core_makes_the_same_switches_as_the_reference() {
+fn core_makes_the_same_switches_as_the_reference() {
     let factor = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         10
     } else {
@@ -187,11 +187,11 @@ fn the_core_makes_the_same_switches_as_the_reference() {
 }
 
 #[test]
-fn the_longest_chain_moves_every_cpu() {
+fn longest_chain_of_shifts_moves_every_runner() {
     let pinned = |bits| Affinity::new(CpuSet::from_bits(bits)).unwrap();
     let task =
         |name: &str, affinity| Task::periodic(name, Span::from_ms(1), Span::from_ms(9), affinity);
-    // Task i of 63 may use CPUs i and i + 1 and sits on i; the last is bound to CPU 0.
+    // Task i of 63 may use CPUs i and i + 1 and is assigned to i; the last is bound to CPU 0.
     let mut tasks: Vec<Task> = (0..63).map(|i| task("chain", pinned(0b11 << i))).collect();
     tasks.push(task("bound", pinned(1)));
     let set = TaskSet::new("chain", 64, tasks);
@@ -205,7 +205,7 @@ fn the_longest_chain_moves_every_cpu() {
         })
     };
     for index in 0..63 {
-        assert_eq!(pair.tell(wake(index), "chain"), 0);
+        assert_eq!(pair.apply(wake(index), "chain"), 0);
     }
-    assert_eq!(pair.tell(wake(63), "bound"), 63);
+    assert_eq!(pair.apply(wake(63), "bound"), 63);
 }

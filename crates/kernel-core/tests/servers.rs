@@ -1,16 +1,16 @@
-//! Budgets: the core beside a plain model of the rules, step by step, and the rules one by one.
+//! Budgets: the core and a plain model of the rules in lockstep, and the rules one by one.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 #[path = "../../policy/tests/definition/oracle.rs"]
-#[allow(dead_code, reason = "only the greedy set is asked for here")]
+#[allow(dead_code, reason = "only the greedy set is used here")]
 mod oracle;
 
 use shiftwork_kernel_core::{Core, Order, TaskNumber, TaskState};
 use shiftwork_model::{CpuId, CpuSet, Instant, Priority, RandomStream, Span, TaskId};
 
-/// A server by the rules as they are told (Tang et al. 2021, Fig. 1, and Linux for short deadlines):
-/// one period at a time, in wide integers.
+/// A server by the published rules (Tang et al. 2021, Fig. 1, and Linux for constrained deadlines): one
+/// period at a time, in wide integers.
 #[derive(Clone, Debug)]
 struct Plain {
     budget: i128,
@@ -107,13 +107,13 @@ impl Plain {
     }
 }
 
-struct Beside {
+struct Lockstep {
     core: Core,
     plain: Vec<Plain>,
     order: Order,
     cpus: usize,
     now: i128,
-    /// All spans are multiples of it, but for 1 ns here and there.
+    /// Spans are multiples of this, some of them plus or minus 1 ns.
     unit: i128,
 }
 
@@ -129,7 +129,7 @@ fn span(length: i128) -> Span {
     Span::from_ns(length as u64)
 }
 
-/// Budget, period and relative deadline. Few different ones, so that instants coincide.
+/// Budget, period and relative deadline, drawn from few values, so that instants coincide.
 fn parameters(random: &mut RandomStream, unit: i128) -> (i128, i128, i128) {
     let mut upto = |most: i128| 1 + i128::from(random.below(most as u64));
     let period = upto(20) + 1;
@@ -138,7 +138,7 @@ fn parameters(random: &mut RandomStream, unit: i128) -> (i128, i128, i128) {
     (budget * unit, period * unit, relative * unit)
 }
 
-impl Beside {
+impl Lockstep {
     fn new(random: &mut RandomStream, order: Order) -> Self {
         let cpus = 1 + random.below(4) as usize;
         let unit = [1, 1_000_000_007, 1 << 44][random.below(3) as usize];
@@ -237,7 +237,7 @@ impl Beside {
         assert_eq!(self.core.fault(), None, "{replay}");
     }
 
-    /// Time goes on: at most until the next budget end or replenishment, or somewhat beyond.
+    /// Time advances: at most until the next budget end or replenishment, or somewhat beyond.
     fn pass(&mut self, random: &mut RandomStream) {
         let mut next = self.now + self.unit * i128::from(random.below(9));
         let running = self.running();
@@ -317,7 +317,7 @@ impl Beside {
 }
 
 #[test]
-fn servers_do_what_the_rules_say() {
+fn servers_follow_the_rules() {
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         20_000
     } else {
@@ -326,7 +326,7 @@ fn servers_do_what_the_rules_say() {
     for seed in 1..=seeds {
         let mut random = RandomStream::new(seed, 0, 0);
         let order = [Order::Edf, Order::FixedPriority][seed as usize % 2];
-        let mut beside = Beside::new(&mut random, order);
+        let mut beside = Lockstep::new(&mut random, order);
         for step in 0..200 {
             let replay = format!("{order:?}, seed {seed}, step {step}");
             beside.pass(&mut random);
@@ -346,14 +346,14 @@ fn one(budget: u64, period: u64, relative: u64) -> Core {
     core
 }
 
-/// Deadline and what is left.
+/// Deadline and remaining budget.
 fn pair(core: &mut Core) -> (u64, i64) {
     let view = core.view(number(0));
     (view.deadline.as_ns(), view.left_ns)
 }
 
 #[test]
-fn a_budget_that_is_used_up_waits_for_the_next_period() {
+fn task_without_budget_waits_for_the_next_period() {
     let mut core = one(3, 10, 10);
     core.wake(number(0), at(5));
     assert_eq!(core.budget_end(number(0), at(5)), at(8));
@@ -371,12 +371,12 @@ fn an_overdrawn_budget_is_paid_back() {
     core.wake(number(0), at(0));
     core.charge(number(0), Span::from_ns(7), at(7));
     core.replenish_next(at(10));
-    // 4 too much: one period pays 3 of them, the next the last.
+    // An overdraft of 4: one period pays 3, the next the rest.
     assert_eq!(pair(&mut core), (30, 2));
 }
 
 #[test]
-fn a_tardy_job_goes_on_with_the_next_deadline() {
+fn tardy_job_continues_with_the_next_deadline() {
     let mut core = one(3, 10, 10);
     core.wake(number(0), at(0));
     core.charge(number(0), Span::from_ns(3), at(12));
@@ -385,8 +385,8 @@ fn a_tardy_job_goes_on_with_the_next_deadline() {
 }
 
 #[test]
-fn a_task_that_wakes_early_keeps_its_deadline_only_within_its_share() {
-    // 2 of 3 are left until 10: at 3 that is no more than 3 of 10, at 4 it is.
+fn early_wake_up_keeps_the_deadline_only_within_the_bandwidth() {
+    // 2 of 3 are left until 10: at 3 that is at most 3 of 10, at 4 it is more.
     for (wakes, wanted) in [(3, (10, 2)), (4, (14, 3))] {
         let mut core = one(3, 10, 10);
         core.wake(number(0), at(0));
@@ -398,8 +398,8 @@ fn a_task_that_wakes_early_keeps_its_deadline_only_within_its_share() {
 }
 
 #[test]
-fn a_short_deadline_is_never_given_twice_in_a_period() {
-    // Linux: the deadline stays, and what is left is cut to its share; after the deadline it waits.
+fn constrained_deadline_is_never_given_twice_in_a_period() {
+    // Linux: the deadline is kept, and the budget is reduced to its share; after the deadline the task waits.
     let mut core = one(4, 20, 8);
     core.wake(number(0), at(0));
     core.charge(number(0), Span::from_ns(1), at(1));
@@ -415,7 +415,7 @@ fn a_short_deadline_is_never_given_twice_in_a_period() {
 }
 
 #[test]
-fn a_job_that_yields_gives_up_what_is_left() {
+fn yield_gives_up_the_remaining_budget() {
     let mut core = one(4, 20, 20);
     core.wake(number(0), at(0));
     core.charge(number(0), Span::from_ns(1), at(1));
@@ -426,7 +426,7 @@ fn a_job_that_yields_gives_up_what_is_left() {
 }
 
 #[test]
-fn whoever_leaves_and_comes_back_has_no_more_than_before() {
+fn task_that_enters_again_has_no_more_budget_than_before() {
     let come_back = |core: &mut Core, at_ns| {
         core.leave(number(0));
         core.enter_again(number(0), 1, None);
@@ -444,13 +444,13 @@ fn whoever_leaves_and_comes_back_has_no_more_than_before() {
     core.charge(number(0), Span::ZERO, at(5));
     assert_eq!(core.view(number(0)).state, TaskState::Throttled);
     assert_eq!(core.next_replenishment(), at(10));
-    // After its period it begins as anybody does.
+    // After its period it begins with a full budget.
     come_back(&mut core, 10);
     assert_eq!(pair(&mut core), (20, 3));
 }
 
 #[test]
-fn a_follower_that_comes_back_is_held_to_its_period() {
+fn follower_that_enters_again_is_throttled_until_its_period_ends() {
     let mut core = one(3, 10, 10);
     core.follow(number(0));
     core.wake(number(0), at(0));
@@ -465,7 +465,7 @@ fn a_follower_that_comes_back_is_held_to_its_period() {
 }
 
 #[test]
-fn a_task_that_may_not_migrate_stays_where_it_is() {
+fn narrowed_task_stays_on_its_cpu() {
     let mut core = Core::new(Order::Edf, 0b11);
     for index in 0..2 {
         core.enter(number(index), 0b11, None);
@@ -478,7 +478,7 @@ fn a_task_that_may_not_migrate_stays_where_it_is() {
     assert_eq!(core.narrow(number(0), 0b01), 0);
     assert_eq!(core.set_affinity(number(0), 0b10), 0);
     assert_eq!(core.runner(zero), Some(number(0)));
-    // Held there no more, it goes where its affinity says, and the other makes room.
+    // Without the restriction its affinity applies: it migrates, and the other task shifts.
     assert_eq!(core.narrow(number(0), 0), 0b11);
     assert_eq!(core.runner(zero), Some(number(1)));
     assert_eq!(core.fault(), None);

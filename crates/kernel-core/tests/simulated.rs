@@ -1,5 +1,5 @@
 //! A machine around the core, with exact timers, runs every job exactly as the simulator does: the
-//! same jobs at every instant, overruns, suspensions and all.
+//! same jobs at every instant, including overruns and suspensions.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -16,16 +16,16 @@ use shiftwork_sim::{Options, Simulation};
 
 const HORIZON: Instant = Instant::from_ns(2_000);
 
-/// What matters of a run: which jobs run after each instant, and when each job finishes.
+/// The compared part of a run: the jobs that run after each instant, and the completion of each job.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Run {
-    /// Only instants after which others run than before.
+    /// Only instants at which the set of running jobs changes.
     running: BTreeMap<Instant, Vec<JobId>>,
     finished: BTreeMap<JobId, Instant>,
 }
 
 impl Run {
-    /// These jobs run from now on, until more is said of the same instant.
+    /// Sets the jobs that run from `now` on; a later call for the same instant replaces them.
     fn note(&mut self, now: Instant, jobs: impl Iterator<Item = JobId>) {
         let mut jobs: Vec<JobId> = jobs.collect();
         jobs.sort_unstable();
@@ -38,13 +38,13 @@ impl Run {
 }
 
 /// The simulator's run, from its records.
-struct Listener {
+struct RunRecorder {
     on: Vec<Option<JobId>>,
     run: Run,
     throttled: usize,
 }
 
-impl Recorder for Listener {
+impl Recorder for RunRecorder {
     fn record(&mut self, at: Instant, what: &Happening) {
         match what {
             Happening::Switched { cpu, to, .. } => {
@@ -60,7 +60,7 @@ impl Recorder for Listener {
     }
 }
 
-/// What a thread of a task does.
+/// The thread of a task.
 struct Thread {
     task: Task,
     releases: ReleasePattern,
@@ -76,8 +76,8 @@ impl Thread {
         self.work.stretches()
     }
 
-    /// What the job has computed is all that it has to compute at once. How long it sleeps then;
-    /// `None` if it is finished.
+    /// Length of the suspension after the current stretch, which the job has executed; `None` if the job has
+    /// completed.
     fn sleep(&self) -> Option<Span> {
         let sleep = self.stretches().get(self.stretch)?.sleep;
         (!sleep.is_zero()).then_some(sleep)
@@ -148,7 +148,7 @@ impl Machine {
         (0..self.cpus).filter_map(runner).collect()
     }
 
-    /// When something happens next by itself.
+    /// The next timer, end of a stretch or end of a suspension.
     fn next_instant(&mut self) -> Instant {
         let mut next = self.core.next_replenishment();
         for index in self.running() {
@@ -224,7 +224,7 @@ impl Machine {
     }
 }
 
-/// Jobs that now and then compute for longer than they may, and that suspend themselves.
+/// Work of jobs that sometimes overrun, and that suspend themselves.
 fn work(random: &mut RandomStream, cost: u64) -> Work {
     let mut upto = |most: u64| Span::from_ns(1 + random.below(most));
     match upto(5).as_ns() {
@@ -266,7 +266,7 @@ fn task_set(random: &mut RandomStream) -> TaskSet {
     TaskSet::new("test", cpus, tasks.collect())
 }
 
-fn simulated(set: &TaskSet, policy: &str, seed: u64) -> Listener {
+fn simulated(set: &TaskSet, policy: &str, seed: u64) -> RunRecorder {
     let entry = find(policy).unwrap();
     let options = Options {
         seed,
@@ -274,7 +274,7 @@ fn simulated(set: &TaskSet, policy: &str, seed: u64) -> Listener {
         overheads: None,
         reserve_server: false,
     };
-    let mut listener = Listener {
+    let mut listener = RunRecorder {
         on: vec![None; set.platform.cpus],
         run: Run::default(),
         throttled: 0,
@@ -284,7 +284,7 @@ fn simulated(set: &TaskSet, policy: &str, seed: u64) -> Listener {
 }
 
 #[test]
-fn a_machine_around_the_core_runs_what_the_simulator_runs() {
+fn machine_around_the_core_equals_the_simulator() {
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         20_000
     } else {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A clang that knows BPF: `BPF_CLANG`, else the usual names.
+/// A clang with the BPF target: `BPF_CLANG`, else the usual names.
 pub fn clang() -> Option<String> {
     let named = std::env::var("BPF_CLANG").ok();
     let usual = ["clang-19", "clang"].map(String::from);
@@ -13,12 +13,12 @@ pub fn clang() -> Option<String> {
     })
 }
 
-/// Where the probe is.
+/// The folder of the probe.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bpf")
 }
 
-/// What is compiled: names and the options of the compiler.
+/// The compiled variants: names and compiler options.
 pub const VARIANTS: [(&str, &[&str]); 3] = [
     ("static", &[]),
     ("global", &["-DSW_GLOBAL"]),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The core in the running kernel and natively, in lockstep: after every event both states are the
- * same, byte for byte. Usage: lockstep OBJECT SEQUENCES STEPS. Exit status 3: the kernel let nothing be
- * loaded; 1: they differ.
+ * The core in the running kernel and natively, in lockstep: after every event the bytes of both states
+ * are equal. Usage: lockstep OBJECT SEQUENCES STEPS. Exit status 3: the kernel refused to load the
+ * object; 1: the states differ.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -30,7 +30,7 @@ struct sequence {
 	sw_u64 all, now;
 };
 
-/* Each task enters, gets a server, and follows its releases or not; then anything may happen. */
+/* Each task enters, gets a server, and follows its releases or not; then random events follow. */
 static struct probe next_event(struct sequence *q, sw_u32 step)
 {
 	static const sw_u8 usual[] = {

@@ -1,4 +1,5 @@
-//! Random events for the core as BPF and natively: after each both states are the same, byte for byte.
+//! Random events for the BPF build and the native build of the core: after each event the bytes of both
+//! states are equal.
 
 use shiftwork_kernel_core::{Core, Order};
 use shiftwork_model::{RandomStream, TaskId};
@@ -6,7 +7,7 @@ use shiftwork_model::{RandomStream, TaskId};
 use crate::machine::Machine;
 use crate::probe::{Event, Probe, state};
 
-/// What happens once all tasks have entered; the more often it is listed, the more often.
+/// The events after all tasks have entered, listed in proportion to their frequency.
 const USUAL: [Event; 32] = [
     Event::Wake,
     Event::Wake,
@@ -91,7 +92,7 @@ impl Sequence {
         probe
     }
 
-    /// Mostly at what can happen.
+    /// Mostly changes the probe to an event that the state allows.
     fn aim(&mut self, probe: &mut Probe, core: &Core) {
         let cpu = shiftwork_model::CpuId::from_index(probe.cpu as usize);
         let aims = probe.event != Event::Wake && self.random.below(2) == 0;
@@ -107,7 +108,7 @@ impl Sequence {
     }
 }
 
-/// Plays one random sequence on a machine that has the probe loaded.
+/// Runs one random sequence on a machine that has the probe loaded.
 pub fn play(machine: &mut Machine, name: &str, seed: u64, steps: u64) {
     let mut random = RandomStream::new(seed, 0, 0);
     let (cpus, tasks) = (2 + random.below(63), 1 + random.below(200));

@@ -1,15 +1,16 @@
-//! Runs BPF in user space and counts: exact, the same everywhere, and nobody has to be root.
+//! A BPF interpreter in user space that counts instructions: exact, the same on every machine, and without
+//! root privileges.
 
 use std::path::Path;
 
 use crate::object::{Object, Symbol};
 
-/// How many instructions the kernel makes of one `may_goto`: load what is left, compare, take one off,
+/// Number of instructions to which the kernel expands one `may_goto`: load the counter, compare, decrement,
 /// store.
 const MAY_GOTO: u64 = 4;
 
 const STACK: usize = 8 * 512;
-/// Where the stack is for the program; sections are at their number times this.
+/// Address range of a section: section `n` begins at `n` times this; the stack is section 0.
 const SPACE: u64 = 1 << 32;
 
 #[derive(Clone, Copy)]
@@ -19,7 +20,7 @@ struct Instruction {
     from: usize,
     offset: i16,
     immediate: i32,
-    /// The whole constant of a load, or where a call goes.
+    /// The 64-bit constant of a load, or the target of a call.
     target: u64,
 }
 
@@ -27,11 +28,11 @@ struct Instruction {
 pub struct Machine {
     code: Vec<Instruction>,
     memory: Vec<Vec<u8>>,
-    /// Where each function begins.
+    /// Start of each function.
     functions: Vec<(String, usize)>,
-    /// Section and place of each other symbol.
+    /// Section and offset of each other symbol.
     symbols: Vec<(String, usize, usize)>,
-    /// Instructions since the machine was made.
+    /// Instructions executed so far.
     pub count: u64,
 }
 
@@ -181,7 +182,7 @@ impl Machine {
         ((address / SPACE) as usize, (address % SPACE) as usize)
     }
 
-    /// Whatever leaves its section ends the run.
+    /// Panics if the access leaves its section.
     fn read(&self, base: u64, offset: i16, size: usize) -> u64 {
         let (section, place) = self.place(base, offset);
         let mut word = [0; 8];
@@ -206,7 +207,7 @@ fn decode(object: &Object, section: usize, place: u64, starts: &[usize]) -> Inst
         target: 0,
     };
     if instruction.code == 0x85 {
-        assert_eq!(instruction.from, 1, "the core calls nobody");
+        assert_eq!(instruction.from, 1, "the core calls no external function");
         let (called, start) = object.called(section, place);
         instruction.target = starts[called] as u64 + start / 8;
     }

@@ -1,6 +1,6 @@
 //! The core compiles as BPF, calls nothing that the kernel does not have, and stays within the eight
-//! frames that the verifier allows. What it decides is what the native build decides, in an interpreter
-//! and, on request, in the running kernel, which verifies it too.
+//! frames that the verifier allows. It decides the same as the native build, in an interpreter and, on
+//! request, in the running kernel, which also verifies it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -17,7 +17,7 @@ mod probe;
 use compile::{VARIANTS, clang, compile, folder};
 use object::Object;
 
-/// Frames from this function on.
+/// Maximum number of frames from this function on.
 fn depth(calls: &BTreeMap<&str, Vec<&str>>, function: &str, path: &mut Vec<String>) -> usize {
     assert!(
         !path.iter().any(|caller| caller == function),
@@ -34,10 +34,10 @@ fn depth(calls: &BTreeMap<&str, Vec<&str>>, function: &str, path: &mut Vec<Strin
 }
 
 #[test]
-fn the_core_compiles_as_bpf_within_what_the_verifier_allows() {
+fn core_compiles_as_bpf_within_the_limits_of_the_verifier() {
     let Some(clang) = clang() else {
         eprintln!(
-            "SKIPPED: the core as BPF: there is no clang that knows the target; install clang-19"
+            "SKIPPED: the core as BPF: there is no clang with the BPF target; install clang-19"
         );
         return;
     };
@@ -53,10 +53,10 @@ fn the_core_compiles_as_bpf_within_what_the_verifier_allows() {
 }
 
 #[test]
-fn an_interpreter_of_bpf_and_the_native_build_decide_the_same() {
+fn bpf_interpreter_and_native_build_decide_the_same() {
     let Some(clang) = clang() else {
         eprintln!(
-            "SKIPPED: BPF in an interpreter: there is no clang that knows it; install clang-19"
+            "SKIPPED: BPF in an interpreter: there is no clang with the BPF target; install clang-19"
         );
         return;
     };
@@ -85,7 +85,7 @@ fn driver() -> Option<PathBuf> {
 }
 
 #[test]
-fn the_kernel_and_the_native_build_decide_the_same() {
+fn kernel_and_native_build_decide_the_same() {
     const REQUEST: &str = "SHIFTWORK_LOAD_BPF";
     if std::env::var_os(REQUEST).is_none() {
         eprintln!("SKIPPED: the core inside this kernel: set {REQUEST}=1, as root, to load it");
@@ -100,11 +100,11 @@ fn the_kernel_and_the_native_build_decide_the_same() {
             .args(["12", "12000"])
             .output()
             .unwrap();
-        let told = [out.stdout, out.stderr].concat();
+        let output = [out.stdout, out.stderr].concat();
         assert!(
             out.status.success(),
             "{name}: {}",
-            String::from_utf8_lossy(&told)
+            String::from_utf8_lossy(&output)
         );
     }
 }

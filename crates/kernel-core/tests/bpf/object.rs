@@ -1,4 +1,4 @@
-//! Reads what a compiler of BPF writes.
+//! Reader of BPF object files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct Symbol {
     pub value: u64,
 }
 
-/// As much of a 64-bit little-endian ELF object as it takes.
+/// The parts of a 64-bit little-endian ELF object that the tests need.
 pub struct Object {
     pub bytes: Vec<u8>,
     pub sections: Vec<Section>,
@@ -63,7 +63,7 @@ impl Object {
         object
     }
 
-    /// A little-endian number of so many bytes.
+    /// A little-endian number of `size` bytes.
     pub fn word(&self, at: usize, size: usize) -> u64 {
         let bytes = self.bytes[at..at + size].iter().rev();
         bytes.fold(0, |word, &byte| word << 8 | u64::from(byte))
@@ -83,7 +83,7 @@ impl Object {
             .collect()
     }
 
-    /// The function at this place of a section.
+    /// The function at this offset of a section.
     fn function_at(&self, section: usize, place: u64) -> &Symbol {
         let before = |symbol: &&Symbol| {
             symbol.is_function && symbol.section == section && symbol.value <= place
@@ -95,7 +95,7 @@ impl Object {
             .unwrap()
     }
 
-    /// Who calls whom.
+    /// The call graph: callees by caller.
     pub fn calls(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut calls: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let code = self.symbols.iter().filter(|symbol| symbol.is_function);
@@ -119,7 +119,7 @@ impl Object {
         calls
     }
 
-    /// Section and place of the function that the instruction at this place calls.
+    /// Section and offset of the function that the instruction at this offset calls.
     pub fn called(&self, section: usize, place: u64) -> (usize, u64) {
         let at = self.sections[section].offset + place as usize;
         let distance = 8 * (self.word(at + 4, 4) as u32 as i32 as i64 + 1);
@@ -130,7 +130,7 @@ impl Object {
         }
     }
 
-    /// What the instruction at this place refers to.
+    /// The symbol to which the instruction at this offset refers.
     pub fn relocated(&self, section: usize, place: u64) -> Option<&Symbol> {
         let tables = self
             .sections

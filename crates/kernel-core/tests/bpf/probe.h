@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One event of the core as plain numbers, to be applied by BPF and by native code alike; probe.rs says the same. */
+/* One event of the core as plain numbers, for BPF and for native code; probe.rs has the same layout. */
 #ifndef PROBE_H
 #define PROBE_H
 
@@ -34,14 +34,14 @@ struct probe {
 	sw_u64 now, span, mask;
 };
 
-/* What a BPF object shares with whoever loaded it. */
+/* Memory that a BPF object shares with the program that loaded it. */
 struct probe_shared {
 	struct probe probe;
 	sw_u64 result;
 	struct sw_core core;
 };
 
-/* A job whose deadline and priority are known, as under the policies. */
+/* A job with given deadline and priority, as under the policies. */
 SW_IN sw_u64 probe_arrive(struct sw_core *s, const struct probe *p)
 {
 	struct sw_task *t = sw_task(s, p->task);

@@ -31,7 +31,7 @@ pub enum Event {
     Depart,
 }
 
-/// `struct probe`: what each number means depends on the event.
+/// `struct probe`: the meaning of each number depends on the event.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     pub event: Event,
@@ -43,12 +43,12 @@ pub struct Probe {
     pub mask: u64,
 }
 
-/// Where the result and the state are, after the probe.
+/// Offsets of the result and of the state, after the probe.
 const RESULT: usize = 40;
 const STATE: usize = 48;
 
 impl Probe {
-    /// Nothing but an event of a task.
+    /// An event of a task, all other numbers zero.
     pub fn of(event: Event, task: TaskId) -> Self {
         Self {
             event,
@@ -61,7 +61,7 @@ impl Probe {
         }
     }
 
-    /// Applies it in BPF; returns the CPUs that this may change.
+    /// Applies it in BPF; returns the CPUs whose assignment may have changed.
     pub fn run(&self, machine: &mut Machine) -> u64 {
         let words = [self.event as u32, self.task, self.cpu, self.priority];
         let doubles = [self.now, self.span, self.mask];

@@ -1,10 +1,10 @@
-//! The definition is the oracle for the kernel core too: the same driver and the same brute force as
-//! for the policies of the reference implementation, and the invariants checked by the core itself.
+//! Definition tests of the kernel core: the driver and the brute-force oracle of the reference
+//! implementation's policies, and the core's own check of its invariants.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 #[path = "../../../policy/tests/definition/drive.rs"]
-#[allow(dead_code, reason = "not every promise is one of the core")]
+#[allow(dead_code, reason = "the core keeps only some of the promises")]
 mod drive;
 #[path = "../../../policy/tests/definition/exhaustive.rs"]
 mod exhaustive;
@@ -26,19 +26,19 @@ fn find(name: &str) -> &'static Entry {
 }
 
 #[test]
-fn the_core_runs_the_definition_for_every_small_sequence_under_edf() {
+fn core_follows_the_definition_for_every_small_sequence_under_edf() {
     arrivals_and_departures(NAMES[0], Promise::StrongFewestShifts, false);
     all_events(NAMES[0], Promise::StrongFewestShifts);
 }
 
 #[test]
-fn the_core_runs_the_definition_for_every_small_sequence_under_fixed_priorities() {
+fn core_follows_the_definition_for_every_small_sequence_under_fixed_priorities() {
     arrivals_and_departures(NAMES[1], Promise::StrongFewestShifts, false);
     all_events(NAMES[1], Promise::StrongFewestShifts);
 }
 
 #[test]
-fn the_core_runs_the_definition_under_arbitrary_affinities() {
+fn core_follows_the_definition_under_arbitrary_affinities() {
     for name in NAMES {
         run(
             name,
@@ -50,7 +50,7 @@ fn the_core_runs_the_definition_under_arbitrary_affinities() {
 }
 
 #[test]
-fn the_core_is_global_and_hierarchical_scheduling_where_the_masks_are() {
+fn core_follows_the_definition_under_global_and_laminar_affinities() {
     for name in NAMES {
         for shape in [Shape::Laminar, Shape::Global] {
             run(name, Promise::StrongFewestShifts, shape, SMALL_AND_LARGE);
@@ -59,7 +59,7 @@ fn the_core_is_global_and_hierarchical_scheduling_where_the_masks_are() {
 }
 
 #[test]
-fn a_running_task_may_change_its_priority_and_a_shifted_one_its_affinity() {
+fn running_task_changes_priority_and_shifted_task_changes_affinity() {
     // The two defects found in the RTEMS strong affinity scheduler.
     let cpus = |text: &str| text.parse().unwrap();
     let promise = Promise::StrongFewestShifts;
