@@ -7,7 +7,8 @@ use shiftwork_model::{Affinity, CpuId, CpuSet, TaskId, TaskSet};
 use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 use shiftwork_policy::{Event, Policy, PolicyError, Switch, Switches};
 
-use crate::native::{CPUS_MAX, Core, Order, TASKS_MAX, TaskNumber};
+use crate::native::{CPUS_MAX, Core, TASKS_MAX};
+use crate::task::{Order, TaskNumber};
 
 /// The policies of this crate, in the order of the documentation.
 pub const POLICIES: &[Entry] = &[
