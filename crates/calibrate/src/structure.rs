@@ -3,7 +3,7 @@
 use shiftwork_model::{Affinity, CpuSet, Span, Task, TaskSet};
 use shiftwork_policy::ReadyQueue;
 use shiftwork_policy::registry::Entry;
-use shiftwork_queue::Kind as Queue;
+use shiftwork_queue::QueueKind as Queue;
 
 /// What the overheads of an implementation depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_model::{LinearCost, Overheads, Span};
-use shiftwork_queue::{KINDS, Kind as Queue};
+use shiftwork_queue::{QUEUE_KINDS, QueueKind as Queue};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 
 use crate::fit::linear;
@@ -166,7 +166,7 @@ pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
 /// What each call of each ready queue that was measured takes.
 pub fn queue_fits(done: &Calibration) -> Vec<QueueFit> {
     let mut fits = Vec::new();
-    for queue in KINDS.map(Queue::name) {
+    for queue in QUEUE_KINDS.map(Queue::name) {
         for call in QUEUE {
             fits.extend(USES.into_iter().filter_map(|purpose| {
                 let cost = Figures { done, purpose }.line(&[call], queue)?;

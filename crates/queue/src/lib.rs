@@ -37,10 +37,10 @@ mod tournament;
 
 pub use heap::Heap;
 pub use job::{Job, Key, Rank};
-pub use mapping::{Bell, Mapping};
-pub use ready::{KINDS, Kind, ReadyQueue};
+pub use mapping::{Ipi, Mapping};
+pub use ready::{QUEUE_KINDS, QueueKind, ReadyQueue};
 pub use release::{ReleaseQueue, Timer};
 pub use scheduler::Scheduler;
 
 #[cfg(test)]
-mod judge;
+mod linearizability;

@@ -8,9 +8,9 @@ use crate::sync::Lock;
 use crate::tournament::Tournament;
 
 /// What tells a CPU that it should run something else: an inter-processor interrupt.
-pub trait Bell: Sync {
+pub trait Ipi: Sync {
     /// Will have [`Mapping::switch`] called by that CPU. Must not wait, nor call the mapping.
-    fn ring(&self, cpu: usize);
+    fn send(&self, cpu: usize);
 }
 
 /// The job-to-CPU mapping of a global scheduler: one lock puts all decisions in one order.
@@ -36,7 +36,7 @@ pub struct Mapping<K>(Lock<Cpus<K>>);
 
 #[derive(Debug)]
 struct Cpus<K> {
-    seats: Box<[Seat<K>]>,
+    by_cpu: Box<[Cpu<K>]>,
     /// On which CPU each task is scheduled.
     scheduled_on: Box<[Option<usize>]>,
     /// The first of them is the one to take from. A CPU that serves interrupts alone has no entry.
@@ -45,7 +45,7 @@ struct Cpus<K> {
 }
 
 #[derive(Debug)]
-struct Seat<K> {
+struct Cpu<K> {
     linked: Option<Job<K>>,
     leaving: Option<Job<K>>,
     scheduled: Option<u32>,
@@ -70,7 +70,7 @@ pub struct Switch {
 
 /// What a CPU is about, with the key and the task of each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State<K> {
+pub struct CpuState<K> {
     /// What it should run.
     pub linked: Option<(K, u32)>,
     /// What it still runs, but should not.
@@ -87,13 +87,13 @@ impl<K: Key> Mapping<K> {
         for cpu in (0..cpus).filter(|cpu| dedicated != Some(*cpu)) {
             last.set(cpu, Some(Link::Idle));
         }
-        let seat = |_| Seat {
+        let entry = |_| Cpu {
             linked: None,
             leaving: None,
             scheduled: None,
         };
         Self(Lock::new(Cpus {
-            seats: (0..cpus).map(seat).collect(),
+            by_cpu: (0..cpus).map(entry).collect(),
             scheduled_on: vec![None; tasks].into(),
             last,
             leaving: Tournament::new(cpus),
@@ -102,18 +102,18 @@ impl<K: Key> Mapping<K> {
 
     /// Links whoever waits and goes before somebody who is linked. To be called after each release, by any
     /// CPU; O(log m) and a look at the ready queue for each link that changes.
-    pub fn decide(&self, cpu: usize, ready: &impl ReadyQueue<K>, bell: &impl Bell) {
-        self.0.lock().decide(cpu, ready, bell);
+    pub fn decide(&self, cpu: usize, ready: &impl ReadyQueue<K>, ipi: &impl Ipi) {
+        self.0.lock().decide(cpu, ready, ipi);
     }
 
     /// The CPU takes up what it should run. What ran until now waits from now on, so the CPU must have
     /// stopped running it.
     pub fn switch(&self, cpu: usize, ready: &impl ReadyQueue<K>) -> Switch {
         let mut cpus = self.0.lock();
-        let seat = &mut cpus.seats[cpu];
-        let to = seat.linked.as_ref().map(Job::task);
-        let from = std::mem::replace(&mut seat.scheduled, to);
-        let leaves = seat.leaving.take();
+        let entry = &mut cpus.by_cpu[cpu];
+        let to = entry.linked.as_ref().map(Job::task);
+        let from = std::mem::replace(&mut entry.scheduled, to);
+        let leaves = entry.leaving.take();
         cpus.leaving.set(cpu, None);
         if let Some(task) = from {
             cpus.scheduled_on[task as usize] = None;
@@ -133,12 +133,12 @@ impl<K: Key> Mapping<K> {
         &self,
         cpu: usize,
         ready: &impl ReadyQueue<K>,
-        bell: &impl Bell,
+        ipi: &impl Ipi,
     ) -> Option<Job<K>> {
         let mut cpus = self.0.lock();
-        let seat = &mut cpus.seats[cpu];
-        let task = seat.scheduled.take()?;
-        let leaves = seat.leaving.take();
+        let entry = &mut cpus.by_cpu[cpu];
+        let task = entry.scheduled.take()?;
+        let leaves = entry.leaving.take();
         cpus.scheduled_on[task as usize] = None;
         cpus.leaving.set(cpu, None);
         if leaves.is_some() {
@@ -146,27 +146,27 @@ impl<K: Key> Mapping<K> {
             return leaves;
         }
         let job = cpus.set_link(cpu, None);
-        cpus.decide(cpu, ready, bell);
+        cpus.decide(cpu, ready, ipi);
         job
     }
 
     /// What each CPU should run and what it runs, at one moment.
     #[must_use]
-    pub fn state(&self) -> Vec<State<K>> {
+    pub fn state(&self) -> Vec<CpuState<K>> {
         let named = |job: &Option<Job<K>>| job.as_ref().map(|job| (job.key(), job.task()));
         let cpus = self.0.lock();
-        let seats = cpus.seats.iter();
-        let state = |seat: &Seat<K>| State {
-            linked: named(&seat.linked),
-            leaving: named(&seat.leaving),
-            scheduled: seat.scheduled,
+        let entries = cpus.by_cpu.iter();
+        let state = |entry: &Cpu<K>| CpuState {
+            linked: named(&entry.linked),
+            leaving: named(&entry.leaving),
+            scheduled: entry.scheduled,
         };
-        seats.map(state).collect()
+        entries.map(state).collect()
     }
 }
 
 impl<K: Key> Cpus<K> {
-    fn decide(&mut self, cpu: usize, ready: &impl ReadyQueue<K>, bell: &impl Bell) {
+    fn decide(&mut self, cpu: usize, ready: &impl ReadyQueue<K>, ipi: &impl Ipi) {
         while let Some((target, link)) = self.last.first() {
             let limit = match link {
                 Link::Idle => None,
@@ -175,7 +175,7 @@ impl<K: Key> Cpus<K> {
             let Some(job) = self.next(cpu, limit, ready) else {
                 return;
             };
-            if let Some(displaced) = self.link(job, target, bell) {
+            if let Some(displaced) = self.link(job, target, ipi) {
                 ready.insert(cpu, displaced);
             }
         }
@@ -193,26 +193,26 @@ impl<K: Key> Cpus<K> {
         if waiting.is_some() {
             return waiting;
         }
-        let (seat, _) = leaving?;
-        self.leaving.set(seat, None);
-        self.seats[seat].leaving.take()
+        let (entry, _) = leaving?;
+        self.leaving.set(entry, None);
+        self.by_cpu[entry].leaving.take()
     }
 
     /// Gives `target` a link less, and the job one: on `target`, or where it is still scheduled, from where
     /// the job that was to run there goes to `target`. Gives back who lost its link and is scheduled nowhere.
-    fn link(&mut self, job: Job<K>, target: usize, bell: &impl Bell) -> Option<Job<K>> {
+    fn link(&mut self, job: Job<K>, target: usize, ipi: &impl Ipi) -> Option<Job<K>> {
         let displaced = self.set_link(target, None);
         match self.scheduled_on[job.task() as usize] {
             Some(stays) => {
                 let moved = self.set_link(stays, Some(job));
                 if let Some(moved) = moved {
                     self.set_link(target, Some(moved));
-                    bell.ring(target);
+                    ipi.send(target);
                 }
             }
             None => {
                 self.set_link(target, Some(job));
-                bell.ring(target);
+                ipi.send(target);
             }
         }
         let displaced = displaced?;
@@ -220,7 +220,7 @@ impl<K: Key> Cpus<K> {
             return Some(displaced);
         }
         self.leaving.set(target, Some(displaced.key()));
-        self.seats[target].leaving = Some(displaced);
+        self.by_cpu[target].leaving = Some(displaced);
         None
     }
 
@@ -230,6 +230,6 @@ impl<K: Key> Cpus<K> {
             .as_ref()
             .map_or(Link::Idle, |job| Link::To(Reverse(job.key())));
         self.last.set(cpu, Some(link));
-        std::mem::replace(&mut self.seats[cpu].linked, job)
+        std::mem::replace(&mut self.by_cpu[cpu].linked, job)
     }
 }

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::heap::Heap;
 use crate::job::{Job, Rank};
-use crate::ready::{Kind, ReadyQueue};
+use crate::ready::{QueueKind, ReadyQueue};
 
 /// What was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub enum Operation {
     /// The most urgent job was taken out.
     Take,
     /// Somebody looked for a more urgent job, and there was none.
-    Look,
+    Peek,
 }
 
 /// How many jobs come together in a [`Operation::Merge`].
@@ -46,7 +46,7 @@ const ROUNDS: usize = 500;
 /// drawn from `seed`; times are what the machine makes them. Each thread makes 500 calls of each kind; empty
 /// if `tasks` or `threads` is 0.
 pub fn costs(
-    kind: Kind,
+    kind: QueueKind,
     tasks: usize,
     threads: usize,
     seed: u64,
@@ -126,7 +126,7 @@ impl<C: Fn() -> u64> Caller<'_, C> {
             release_ns: 0,
             task: 0,
         };
-        let more_urgent = self.sample(Operation::Look, |queue, cpu| {
+        let more_urgent = self.sample(Operation::Peek, |queue, cpu| {
             queue.take_if_before(cpu, &nobody)
         });
         debug_assert!(more_urgent.is_none(), "deadlines are later than that");
@@ -170,11 +170,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::ready::KINDS;
+    use crate::ready::QUEUE_KINDS;
 
     #[test]
     fn each_call_is_timed_by_the_clock_that_is_given() {
-        for kind in KINDS {
+        for kind in QUEUE_KINDS {
             for (tasks, threads) in [(1, 1), (20, 1), (20, 3)] {
                 let time_ns = AtomicU64::new(0);
                 // One reading is 7 ns after the other: with one thread nothing is left of a call.
@@ -185,14 +185,14 @@ mod tests {
                     *counts.entry(sample.operation).or_insert(0) += 1;
                     assert!(threads > 1 || sample.ns == 0, "{}: {sample:?}", kind.name());
                 }
-                for operation in [Operation::Merge, Operation::Take, Operation::Look] {
+                for operation in [Operation::Merge, Operation::Take, Operation::Peek] {
                     assert_eq!(counts[&operation], threads * ROUNDS, "{}", kind.name());
                 }
                 assert!(counts[&Operation::Insert] > 0, "{}", kind.name());
             }
         }
-        assert_eq!(costs(Kind::Coarse, 0, 1, 1, &|| 0), []);
-        assert_eq!(costs(Kind::Coarse, 1, 0, 1, &|| 0), []);
+        assert_eq!(costs(QueueKind::Coarse, 0, 1, 1, &|| 0), []);
+        assert_eq!(costs(QueueKind::Coarse, 1, 0, 1, &|| 0), []);
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             let number = readings.fetch_add(1, Ordering::Relaxed);
             number * 5 + number.saturating_sub(128).div_ceil(2) * 3
         };
-        let samples = costs(Kind::Coarse, 4, 1, 1, &clock);
+        let samples = costs(QueueKind::Coarse, 4, 1, 1, &clock);
         let three = samples.iter().filter(|sample| sample.ns == 3).count();
         assert_eq!(three, samples.len(), "{samples:?}");
     }

@@ -152,9 +152,9 @@ mod tests {
     use super::*;
 
     /// Notes what was armed.
-    struct Noted(Lock<Vec<u64>>);
+    struct ArmedTimers(Lock<Vec<u64>>);
 
-    impl Timer for Noted {
+    impl Timer for ArmedTimers {
         fn arm(&self, at_ns: u64) {
             self.0.lock().push(at_ns);
         }
@@ -169,7 +169,7 @@ mod tests {
         for seed in 1..=200 {
             let mut random = Pcg64Mcg::seed_from_u64(seed);
             let tasks = 1 + (random.next_u32() % 30) as usize;
-            let (queue, timer) = (ReleaseQueue::new(tasks), Noted(Lock::new(Vec::new())));
+            let (queue, timer) = (ReleaseQueue::new(tasks), ArmedTimers(Lock::new(Vec::new())));
             let mut expected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
             let mut armed = Vec::new();
             for step in 0..300_u64 {
@@ -198,7 +198,11 @@ mod tests {
     fn one_time_too_many_is_refused() {
         let queue = ReleaseQueue::new(2);
         for at_ns in 0..3 {
-            queue.add(Job::new(at_ns, 0), at_ns, &Noted(Lock::new(Vec::new())));
+            queue.add(
+                Job::new(at_ns, 0),
+                at_ns,
+                &ArmedTimers(Lock::new(Vec::new())),
+            );
         }
     }
 }

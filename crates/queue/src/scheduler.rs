@@ -1,7 +1,7 @@
 //! A global scheduler of ready queue, release queue and mapping, for CPUs that are not simulated.
 
 use crate::job::{Job, Key};
-use crate::mapping::{Bell, Mapping, State, Switch};
+use crate::mapping::{CpuState, Ipi, Mapping, Switch};
 use crate::ready::{Coarse, Fine, Published, ReadyQueue};
 use crate::release::{ReleaseQueue, Timer};
 
@@ -81,20 +81,20 @@ impl<K: Key, Q: ReadyQueue<K>> Scheduler<K, Q> {
     /// # Panics
     ///
     /// If releases are another CPU's business.
-    pub fn release(&self, cpu: usize, at_ns: u64, bell: &impl Bell) {
+    pub fn release(&self, cpu: usize, at_ns: u64, ipi: &impl Ipi) {
         assert!(
             self.dedicated.is_none_or(|dedicated| dedicated == cpu),
             "CPU {cpu} serves a release, which CPU {:?} does alone",
             self.dedicated
         );
         self.ready.merge(cpu, self.releases.due(at_ns));
-        self.mapping.decide(cpu, &self.ready, bell);
+        self.mapping.decide(cpu, &self.ready, ipi);
     }
 
     /// The job that the CPU runs is over; the next one of its task may be added. The CPU has to
     /// [`Self::switch`] next. `None` if it runs nothing.
-    pub fn complete(&self, cpu: usize, bell: &impl Bell) -> Option<Job<K>> {
-        self.mapping.complete(cpu, &self.ready, bell)
+    pub fn complete(&self, cpu: usize, ipi: &impl Ipi) -> Option<Job<K>> {
+        self.mapping.complete(cpu, &self.ready, ipi)
     }
 
     /// What the CPU runs from now on; it must have stopped running what it ran.
@@ -104,7 +104,7 @@ impl<K: Key, Q: ReadyQueue<K>> Scheduler<K, Q> {
 
     /// What each CPU should run and what it runs, at one moment.
     #[must_use]
-    pub fn state(&self) -> Vec<State<K>> {
+    pub fn state(&self) -> Vec<CpuState<K>> {
         self.mapping.state()
     }
 
@@ -114,8 +114,8 @@ impl<K: Key, Q: ReadyQueue<K>> Scheduler<K, Q> {
     }
 
     /// Makes a job ready at once, as at its release.
-    pub fn wake(&self, cpu: usize, job: Job<K>, bell: &impl Bell) {
+    pub fn wake(&self, cpu: usize, job: Job<K>, ipi: &impl Ipi) {
         self.ready.insert(cpu, job);
-        self.mapping.decide(cpu, &self.ready, bell);
+        self.mapping.decide(cpu, &self.ready, ipi);
     }
 }

@@ -1,6 +1,6 @@
 //! Nothing allocates once the queue is there and every task has its job.
 
-use shiftwork_queue::{Bell, Heap, Job, KINDS, ReadyQueue, Scheduler, Timer};
+use shiftwork_queue::{Heap, Ipi, Job, QUEUE_KINDS, ReadyQueue, Scheduler, Timer};
 
 fn calls(queue: &dyn ReadyQueue<u64>, jobs: Vec<Job<u64>>) {
     let mut batch = Heap::default();
@@ -34,7 +34,7 @@ fn calls(queue: &dyn ReadyQueue<u64>, jobs: Vec<Job<u64>>) {
 
 #[test]
 fn no_call_allocates() {
-    for kind in KINDS {
+    for kind in QUEUE_KINDS {
         let queue = kind.build(2, 100);
         let jobs = (0..100).map(|task| Job::new(u64::from(task) * 37 % 101, task));
         let jobs = jobs.collect();
@@ -44,19 +44,19 @@ fn no_call_allocates() {
 }
 
 /// Hears nothing, and needs no memory for it.
-struct Deaf;
+struct Ignored;
 
-impl Bell for Deaf {
-    fn ring(&self, _cpu: usize) {}
+impl Ipi for Ignored {
+    fn send(&self, _cpu: usize) {}
 }
 
-impl Timer for Deaf {
+impl Timer for Ignored {
     fn arm(&self, _at_ns: u64) {}
 }
 
 #[test]
 fn no_call_of_a_scheduler_allocates() {
-    for kind in KINDS {
+    for kind in QUEUE_KINDS {
         let scheduler = Scheduler::with(kind.build(3, 30), 3, 30, None);
         let jobs: Vec<_> = (0..30)
             .map(|task| Job::new(u64::from(task) * 7 % 31, task))
@@ -65,16 +65,16 @@ fn no_call_of_a_scheduler_allocates() {
         let counted = allocation_counter::measure(|| {
             for job in jobs {
                 let at_ns = u64::from(job.task() % 5);
-                scheduler.add(job, at_ns, &Deaf);
+                scheduler.add(job, at_ns, &Ignored);
             }
             for at_ns in 0..500 {
-                scheduler.release(0, at_ns, &Deaf);
+                scheduler.release(0, at_ns, &Ignored);
                 let cpu = (at_ns % 3) as usize;
                 scheduler.switch(cpu);
-                if let Some(mut job) = scheduler.complete(cpu, &Deaf) {
+                if let Some(mut job) = scheduler.complete(cpu, &Ignored) {
                     completed += 1;
                     job.set_key(job.key() + 31);
-                    scheduler.add(job, at_ns + 1 + at_ns % 7, &Deaf);
+                    scheduler.add(job, at_ns + 1 + at_ns % 7, &Ignored);
                 }
             }
         });

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use shiftwork_queue::ready::{Fine, Hierarchical};
-use shiftwork_queue::{Bell, Job, Rank, ReadyQueue, Scheduler, Timer};
+use shiftwork_queue::{Ipi, Job, Rank, ReadyQueue, Scheduler, Timer};
 
 /// More of everything if `SHIFTWORK_LONG` is set.
 fn factor() -> u64 {
@@ -20,13 +20,13 @@ fn factor() -> u64 {
     }
 }
 
-const NOBODY: usize = usize::MAX;
+const NO_CPU: usize = usize::MAX;
 
 /// Timers and bells of CPUs that look at them when they get to it.
 struct Machine {
     now: AtomicU64,
     timers: Mutex<BinaryHeap<Reverse<u64>>>,
-    rung: Box<[AtomicBool]>,
+    interrupts: Box<[AtomicBool]>,
 }
 
 impl Timer for Machine {
@@ -35,9 +35,9 @@ impl Timer for Machine {
     }
 }
 
-impl Bell for Machine {
-    fn ring(&self, cpu: usize) {
-        self.rung[cpu].store(true, SeqCst);
+impl Ipi for Machine {
+    fn send(&self, cpu: usize) {
+        self.interrupts[cpu].store(true, SeqCst);
     }
 }
 
@@ -64,13 +64,13 @@ struct Task {
 }
 
 /// A barrier that lets nobody wait for a thread that failed.
-struct Meeting {
+struct TurnBarrier {
     threads: usize,
     arrived: AtomicUsize,
     failed: AtomicBool,
 }
 
-impl Meeting {
+impl TurnBarrier {
     fn wait(&self) {
         let number = self.arrived.fetch_add(1, SeqCst);
         let complete = (number / self.threads + 1) * self.threads;
@@ -82,9 +82,9 @@ impl Meeting {
 }
 
 /// Says so when its thread fails.
-struct Witness<'a>(&'a Meeting);
+struct FailureFlag<'a>(&'a TurnBarrier);
 
-impl Drop for Witness<'_> {
+impl Drop for FailureFlag<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.failed.store(true, SeqCst);
@@ -92,39 +92,39 @@ impl Drop for Witness<'_> {
     }
 }
 
-struct World<'a, Q> {
+struct Run<'a, Q> {
     what: String,
     scheduler: &'a Scheduler<Rank, Q>,
     machine: Machine,
     tasks: Vec<Task>,
-    meeting: Meeting,
+    barrier: TurnBarrier,
     switches: AtomicU64,
     cpus: usize,
     jobs_each: u64,
 }
 
-const TURNS_BETWEEN_LOOKS: u64 = 200;
+const TURNS_BETWEEN_CHECKS: u64 = 200;
 
-impl<Q: ReadyQueue<Rank>> World<'_, Q> {
+impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
     /// What one thread does, until all jobs are done.
     fn cpu(&self, cpu: usize, mut random: Pcg64Mcg) {
-        let _witness = Witness(&self.meeting);
+        let _flag = FailureFlag(&self.barrier);
         let mut runs = None;
-        for look in 0.. {
-            assert!(look < 100_000, "{}: somebody was forgotten", self.what);
-            for _ in 0..TURNS_BETWEEN_LOOKS {
+        for round in 0.. {
+            assert!(round < 100_000, "{}: somebody was forgotten", self.what);
+            for _ in 0..TURNS_BETWEEN_CHECKS {
                 runs = self.turn(cpu, runs);
                 if random.next_u32().is_multiple_of(64) {
                     std::thread::yield_now();
                 }
             }
-            self.meeting.wait();
+            self.barrier.wait();
             if cpu == 0 {
-                self.look();
+                self.check_mapping();
             }
             // Nobody does anything between the two meetings, so that all agree.
             let over = self.tasks.iter().all(|task| task.jobs.load(SeqCst) == 0);
-            self.meeting.wait();
+            self.barrier.wait();
             if over {
                 return;
             }
@@ -140,7 +140,7 @@ impl<Q: ReadyQueue<Rank>> World<'_, Q> {
                 self.scheduler.release(cpu, at, &self.machine);
             }
         }
-        if self.machine.rung[cpu].swap(false, SeqCst) {
+        if self.machine.interrupts[cpu].swap(false, SeqCst) {
             runs = self.switch(cpu, runs);
         }
         let task = runs?;
@@ -162,14 +162,14 @@ impl<Q: ReadyQueue<Rank>> World<'_, Q> {
         let to = switch.to.map(|task| task as usize);
         if let Some(task) = to {
             let before = self.tasks[task].runs_on.swap(cpu, SeqCst);
-            assert_eq!(before, NOBODY, "{}: task {task} runs twice", self.what);
+            assert_eq!(before, NO_CPU, "{}: task {task} runs twice", self.what);
         }
         to
     }
 
     fn stop(&self, cpu: usize, runs: Option<usize>) {
         if let Some(task) = runs {
-            let before = self.tasks[task].runs_on.swap(NOBODY, SeqCst);
+            let before = self.tasks[task].runs_on.swap(NO_CPU, SeqCst);
             assert_eq!(before, cpu, "{}: task {task} runs elsewhere", self.what);
         }
     }
@@ -192,7 +192,7 @@ impl<Q: ReadyQueue<Rank>> World<'_, Q> {
     }
 
     /// Nobody calls anything now: what is linked is the most urgent, and whoever is not up to date will be.
-    fn look(&self) {
+    fn check_mapping(&self) {
         let state = self.scheduler.state();
         let waiting: Vec<_> = self.scheduler.drain(0).collect();
         let linked = state.iter().filter_map(|cpu| cpu.linked.map(|link| link.0));
@@ -208,7 +208,7 @@ impl<Q: ReadyQueue<Rank>> World<'_, Q> {
         assert_eq!(linked, all, "{}: {state:?}", self.what);
         for (cpu, state) in state.iter().enumerate() {
             let linked = state.linked.map(|link| link.1);
-            let follows = self.machine.rung[cpu].load(SeqCst) || state.scheduled == linked;
+            let follows = self.machine.interrupts[cpu].load(SeqCst) || state.scheduled == linked;
             assert!(
                 follows,
                 "{}: CPU {cpu} was not told of {state:?}",
@@ -241,21 +241,21 @@ fn live<Q: ReadyQueue<Rank> + Send>(
         Task {
             period: (cost * 4).next_multiple_of(16),
             cost,
-            runs_on: AtomicUsize::new(NOBODY),
+            runs_on: AtomicUsize::new(NO_CPU),
             left: AtomicU64::new(cost),
             jobs: AtomicU64::new(jobs_each),
         }
     };
-    let world = World {
+    let world = Run {
         what: format!("{what}, seed {seed}, {cpus} CPUs"),
         scheduler: &scheduler,
         machine: Machine {
             now: AtomicU64::new(0),
             timers: Mutex::new(BinaryHeap::new()),
-            rung: (0..cpus).map(|_| AtomicBool::new(false)).collect(),
+            interrupts: (0..cpus).map(|_| AtomicBool::new(false)).collect(),
         },
         tasks: (0..tasks).map(task).collect(),
-        meeting: Meeting {
+        barrier: TurnBarrier {
             threads: cpus,
             arrived: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
@@ -317,13 +317,13 @@ fn under_any_queue_as_well() {
 /// Bells and timers that only count.
 #[derive(Default)]
 struct Counting {
-    rung: AtomicU64,
+    interrupts: AtomicU64,
     armed: AtomicU64,
 }
 
-impl Bell for Counting {
-    fn ring(&self, _cpu: usize) {
-        self.rung.fetch_add(1, SeqCst);
+impl Ipi for Counting {
+    fn send(&self, _cpu: usize) {
+        self.interrupts.fetch_add(1, SeqCst);
     }
 }
 
@@ -356,7 +356,7 @@ fn a_decision_revised_before_the_cpu_acts_costs_no_switch() {
     assert_eq!(switched(), (Some(1), Some(0)));
     assert!(scheduler.complete(0, &machine).is_some());
     assert_eq!(switched(), (None, Some(2)));
-    assert_eq!(machine.rung.load(SeqCst), 5);
+    assert_eq!(machine.interrupts.load(SeqCst), 5);
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn releases_of_one_time_need_one_timer_and_preempt_together() {
     running.sort_unstable();
     assert_eq!(running, [Some(3), Some(4)]);
     assert_eq!(scheduler.switch(2).to, None);
-    assert_eq!(machine.rung.load(SeqCst), 2);
+    assert_eq!(machine.interrupts.load(SeqCst), 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use shiftwork_queue::{Heap, Job, KINDS, Kind, Rank, ReadyQueue};
+use shiftwork_queue::{Heap, Job, QUEUE_KINDS, QueueKind, Rank, ReadyQueue};
 
 const CPUS: usize = 3;
 
@@ -106,7 +106,7 @@ impl Walk {
     }
 }
 
-fn walk(kind: Kind, seed: u64, tasks: u32, steps: usize) {
+fn walk(kind: QueueKind, seed: u64, tasks: u32, steps: usize) {
     let queue = kind.build(CPUS, tasks as usize);
     let mut walk = Walk::new(seed, tasks);
     for step in 0..steps {
@@ -122,7 +122,7 @@ fn walk(kind: Kind, seed: u64, tasks: u32, steps: usize) {
 
 #[test]
 fn every_queue_is_a_sorted_vector() {
-    for kind in KINDS {
+    for kind in QUEUE_KINDS {
         for seed in 1..=60 * factor() {
             walk(kind, seed, 1 + (seed % 20) as u32, 400);
         }
@@ -134,7 +134,7 @@ fn every_queue_is_a_sorted_vector() {
 
 #[test]
 fn a_batch_without_jobs_changes_nothing() {
-    for kind in KINDS {
+    for kind in QUEUE_KINDS {
         let queue = kind.build::<u64>(1, 1);
         queue.merge(0, Heap::default());
         assert!(queue.take(0).is_none(), "{}", kind.name());

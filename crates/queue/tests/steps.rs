@@ -5,7 +5,7 @@
 mod counted;
 
 use counted::{Counted, compared, scattered};
-use shiftwork_queue::{Heap, Job, Kind, ReadyQueue};
+use shiftwork_queue::{Heap, Job, QueueKind, ReadyQueue};
 
 /// Jobs of the tasks from `first` on.
 fn jobs(first: usize, count: usize) -> impl Iterator<Item = Job<Counted>> {
@@ -18,7 +18,7 @@ fn batch(first: usize, count: usize) -> Heap<Counted> {
     heap
 }
 
-fn filled(kind: Kind, waiting: usize, room: usize) -> Box<dyn ReadyQueue<Counted> + Send> {
+fn filled(kind: QueueKind, waiting: usize, room: usize) -> Box<dyn ReadyQueue<Counted> + Send> {
     let queue = kind.build(1, waiting + room);
     jobs(0, waiting).for_each(|job| queue.insert(0, job));
     queue
@@ -26,10 +26,10 @@ fn filled(kind: Kind, waiting: usize, room: usize) -> Box<dyn ReadyQueue<Counted
 
 /// Queues that merge, and what they may take in multiples of the logarithm of all jobs: a sum of binary
 /// numbers, and a look at the minimum of each part.
-const MERGING: [(Kind, u64); 3] = [
-    (Kind::Coarse, 1),
-    (Kind::Hierarchical, 4),
-    (Kind::Published, 2),
+const MERGING: [(QueueKind, u64); 3] = [
+    (QueueKind::Coarse, 1),
+    (QueueKind::Hierarchical, 4),
+    (QueueKind::Published, 2),
 ];
 
 #[test]
@@ -74,7 +74,7 @@ fn what_follows_a_merge_takes_logarithmic_steps_as_well() {
 
 #[test]
 fn what_does_not_merge_takes_steps_for_each_job() {
-    for kind in [Kind::List, Kind::Binary, Kind::Fine] {
+    for kind in [QueueKind::List, QueueKind::Binary, QueueKind::Fine] {
         let queue = filled(kind, 1_000, 1_000);
         let heap = batch(1_000, 1_000);
         let steps = compared(|| queue.merge(0, heap));
@@ -84,7 +84,7 @@ fn what_does_not_merge_takes_steps_for_each_job() {
 
 #[test]
 fn a_look_that_finds_nobody_does_not_even_begin() {
-    let queue = filled(Kind::Published, 1_000, 0);
+    let queue = filled(QueueKind::Published, 1_000, 0);
     for _ in 0..1_000 {
         let first = queue.take(0).unwrap();
         // What was published before is no longer true, so that whoever believes it would look.

@@ -6,7 +6,7 @@
 
 use shiftwork_live::probe::monotonic_ns;
 use shiftwork_model::CpuId;
-use shiftwork_queue::Kind as Queue;
+use shiftwork_queue::QueueKind as Queue;
 use shiftwork_queue::measure::{Operation, costs};
 
 use super::{Batch, Measurement, Slice};
@@ -83,7 +83,7 @@ const OPERATIONS: [Operation; 4] = [
     Operation::Insert,
     Operation::Merge,
     Operation::Take,
-    Operation::Look,
+    Operation::Peek,
 ];
 
 const fn kind(operation: Operation) -> Kind {
@@ -91,7 +91,7 @@ const fn kind(operation: Operation) -> Kind {
         Operation::Insert => Kind::QueueInsert,
         Operation::Merge => Kind::QueueMerge,
         Operation::Take => Kind::QueueTake,
-        Operation::Look => Kind::QueueLook,
+        Operation::Peek => Kind::QueueLook,
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{Instant, LinearCost, Overheads, Span, TaskSet};
 use shiftwork_policy::{ReadyQueue, registry};
-use shiftwork_queue::Kind;
+use shiftwork_queue::QueueKind;
 use shiftwork_queue::measure::{Operation, costs};
 use shiftwork_sim::{Options, Simulation};
 
@@ -86,11 +86,11 @@ pub fn from_csv(text: &str) -> Option<Holds> {
 /// How often each is measured.
 const SEEDS: u64 = 8;
 
-const fn kind(queue: ReadyQueue) -> Kind {
+const fn kind(queue: ReadyQueue) -> QueueKind {
     match queue {
-        ReadyQueue::Coarse => Kind::Coarse,
-        ReadyQueue::Hierarchical => Kind::Hierarchical,
-        ReadyQueue::Fine => Kind::Fine,
+        ReadyQueue::Coarse => QueueKind::Coarse,
+        ReadyQueue::Hierarchical => QueueKind::Hierarchical,
+        ReadyQueue::Fine => QueueKind::Fine,
     }
 }
 

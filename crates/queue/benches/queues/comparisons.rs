@@ -1,16 +1,19 @@
 //! What a merge of simultaneous releases costs, in comparisons of keys.
 
-use shiftwork_queue::{Heap, Job, KINDS};
+use shiftwork_queue::{Heap, Job, QUEUE_KINDS};
 
 use crate::counted::{compared, scattered};
 
 pub fn table() {
     let waiting = 1_023;
     println!("comparisons of keys: a merge of k jobs into {waiting}, then taking one");
-    println!("| k | {} |", KINDS.map(|kind| kind.name()).join(" | "));
-    println!("|---:|{}", "---:|".repeat(KINDS.len()));
+    println!(
+        "| k | {} |",
+        QUEUE_KINDS.map(|kind| kind.name()).join(" | ")
+    );
+    println!("|---:|{}", "---:|".repeat(QUEUE_KINDS.len()));
     for batch in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1023] {
-        let row = KINDS.map(|kind| {
+        let row = QUEUE_KINDS.map(|kind| {
             let queue = kind.build(1, waiting + batch);
             for task in 0..waiting {
                 queue.insert(0, Job::new(scattered(task), task as u32));

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use shiftwork_queue::{Bell, Job, KINDS, Kind, Rank, ReadyQueue, Scheduler, Timer};
+use shiftwork_queue::{Ipi, Job, QUEUE_KINDS, QueueKind, Rank, ReadyQueue, Scheduler, Timer};
 
 use crate::race::percentiles;
 
@@ -12,8 +12,8 @@ use crate::race::percentiles;
 #[derive(Default)]
 struct Machine(AtomicU64);
 
-impl Bell for Machine {
-    fn ring(&self, _cpu: usize) {
+impl Ipi for Machine {
+    fn send(&self, _cpu: usize) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -69,7 +69,7 @@ impl Cpu<'_> {
     }
 }
 
-fn run(kind: Kind, cpus: usize, tasks: usize) -> Taken {
+fn run(kind: QueueKind, cpus: usize, tasks: usize) -> Taken {
     let scheduler = Scheduler::with(kind.build(cpus, tasks), cpus, tasks, None);
     let machine = Machine::default();
     for task in 0..tasks as u32 {
@@ -111,7 +111,7 @@ pub fn table(cpus: usize, wanted: impl Fn(&str) -> bool) {
     println!(
         "| queue | n | call | median ns | p99 | p99.9 | longest us |\n|---|---:|---|---:|---:|---:|---:|"
     );
-    for kind in KINDS.into_iter().filter(|kind| wanted(kind.name())) {
+    for kind in QUEUE_KINDS.into_iter().filter(|kind| wanted(kind.name())) {
         for tasks in [40, 400] {
             let taken = run(kind, cpus, tasks);
             for (name, taken_ns) in CALLS.iter().zip(taken) {

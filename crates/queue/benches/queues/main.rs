@@ -15,11 +15,11 @@ mod comparisons;
 #[path = "../../tests/counted/mod.rs"]
 mod counted;
 mod decisions;
-mod published_elsewhere;
 mod race;
+mod skip_list;
 
 use race::{MIXES, Race};
-use shiftwork_queue::{KINDS, Rank, ReadyQueue};
+use shiftwork_queue::{QUEUE_KINDS, Rank, ReadyQueue};
 
 /// How many jobs wait.
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
@@ -28,7 +28,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let threads = words.iter().find_map(|word| word.parse().ok());
     let named = |name: &str| words.iter().any(|word| word == name);
-    let any = KINDS.iter().any(|kind| named(kind.name()));
+    let any = QUEUE_KINDS.iter().any(|kind| named(kind.name()));
     let wanted = |name: &str| !any || named(name);
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let threads: usize = threads.unwrap_or(cpus);
@@ -66,11 +66,8 @@ fn main() {
 }
 
 fn queues(threads: usize, jobs: usize) -> Vec<(&'static str, Box<dyn ReadyQueue<Rank> + Send>)> {
-    let ours = KINDS.map(|kind| (kind.name(), kind.build(threads, jobs)));
+    let ours = QUEUE_KINDS.map(|kind| (kind.name(), kind.build(threads, jobs)));
     let mut all: Vec<_> = ours.into_iter().collect();
-    all.push((
-        "SkipSet",
-        Box::new(published_elsewhere::SkipList::new(jobs)),
-    ));
+    all.push(("SkipSet", Box::new(skip_list::SkipList::new(jobs))));
     all
 }

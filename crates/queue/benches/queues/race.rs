@@ -15,18 +15,18 @@ pub enum Mix {
     /// Take the most urgent job, put it back with a later deadline.
     Hold,
     /// The same, after nine looks that find nothing more urgent than what runs.
-    Look,
+    Peek,
     /// Take eight jobs, put them back as one batch of simultaneous releases.
     Batch,
 }
 
-pub const MIXES: [Mix; 3] = [Mix::Hold, Mix::Look, Mix::Batch];
+pub const MIXES: [Mix; 3] = [Mix::Hold, Mix::Peek, Mix::Batch];
 
 impl Mix {
     pub fn name(self) -> &'static str {
         match self {
             Self::Hold => "take, insert",
-            Self::Look => "nine looks in vain, take, insert",
+            Self::Peek => "nine looks in vain, take, insert",
             Self::Batch => "take eight, merge them",
         }
     }
@@ -164,7 +164,7 @@ impl Caller<'_> {
     fn turn(&mut self) {
         match self.race.mix {
             Mix::Hold => self.hold(),
-            Mix::Look => {
+            Mix::Peek => {
                 for _ in 0..9 {
                     // Whoever runs was taken before those that wait: nobody is before the first instant.
                     let running = Rank {

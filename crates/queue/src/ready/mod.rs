@@ -1,4 +1,4 @@
-//! Who waits for a CPU, most urgent first. One file per way to build it; [`Kind`] lists them.
+//! Who waits for a CPU, most urgent first. One file per way to build it; [`QueueKind`] lists them.
 
 mod binary;
 mod coarse;
@@ -64,7 +64,7 @@ where
 
 /// The ready queues that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum QueueKind {
     /// [`List`].
     List,
     /// [`Binary`].
@@ -80,16 +80,16 @@ pub enum Kind {
 }
 
 /// All of them.
-pub const KINDS: [Kind; 6] = [
-    Kind::List,
-    Kind::Binary,
-    Kind::Coarse,
-    Kind::Hierarchical,
-    Kind::Fine,
-    Kind::Published,
+pub const QUEUE_KINDS: [QueueKind; 6] = [
+    QueueKind::List,
+    QueueKind::Binary,
+    QueueKind::Coarse,
+    QueueKind::Hierarchical,
+    QueueKind::Fine,
+    QueueKind::Published,
 ];
 
-impl Kind {
+impl QueueKind {
     /// As it is called in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {

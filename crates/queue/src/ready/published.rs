@@ -31,13 +31,13 @@ use crate::sync::{Lock, Padded};
 /// released; for those who only look, that write is the moment at which a call takes effect.
 #[derive(Debug)]
 pub struct Published<K: Ord> {
-    /// The prefix of the most urgent key, [`NOBODY`] if there is none.
+    /// The prefix of the most urgent key, [`NO_JOB`] if there is none.
     first: Padded<AtomicU64>,
     entries: Padded<Lock<Entries<K>>>,
 }
 
 /// Prefixes of keys are published as less than this.
-const NOBODY: u64 = u64::MAX;
+const NO_JOB: u64 = u64::MAX;
 
 type Entries<K> = BinaryHeap<Entry<K, Waiting<K>>>;
 
@@ -53,21 +53,21 @@ impl<K: Key> Published<K> {
     #[must_use]
     pub fn new(tasks: usize) -> Self {
         Self {
-            first: Padded(AtomicU64::new(NOBODY)),
+            first: Padded(AtomicU64::new(NO_JOB)),
             entries: Padded(Lock::new(BinaryHeap::with_capacity(tasks))),
         }
     }
 
     fn put(&self, entry: Entry<K, Waiting<K>>) {
         let mut entries = self.entries.0.lock();
-        let before = shown(&entries);
+        let before = prefix_of_first(&entries);
         entries.push(entry);
         self.publish(before, &entries);
     }
 
     fn take_if(&self, wanted: impl Fn(K) -> bool) -> Option<Job<K>> {
         let mut entries = self.entries.0.lock();
-        let before = shown(&entries);
+        let before = prefix_of_first(&entries);
         if !wanted(entries.peek()?.key()) {
             return None;
         }
@@ -78,7 +78,7 @@ impl<K: Key> Published<K> {
 
     /// Before the lock is released.
     fn publish(&self, before: u64, entries: &Entries<K>) {
-        let after = shown(entries);
+        let after = prefix_of_first(entries);
         if after != before {
             // Sequentially consistent, so that of two CPUs that each write and then look at what the
             // other writes one sees it, whatever else than this queue is written.
@@ -87,12 +87,12 @@ impl<K: Key> Published<K> {
     }
 }
 
-fn shown<K: Key>(entries: &Entries<K>) -> u64 {
-    entries.peek().map_or(NOBODY, |entry| prefix(entry.key()))
+fn prefix_of_first<K: Key>(entries: &Entries<K>) -> u64 {
+    entries.peek().map_or(NO_JOB, |entry| prefix(entry.key()))
 }
 
 fn prefix<K: Key>(key: K) -> u64 {
-    key.prefix().min(NOBODY - 1)
+    key.prefix().min(NO_JOB - 1)
 }
 
 /// A batch goes on with its next job, or ends.
@@ -125,7 +125,7 @@ impl<K: Key> ReadyQueue<K> for Published<K> {
     }
 
     fn take(&self, _cpu: usize) -> Option<Job<K>> {
-        if self.first.0.load(Ordering::SeqCst) == NOBODY {
+        if self.first.0.load(Ordering::SeqCst) == NO_JOB {
             return None;
         }
         self.take_if(|_| true)

@@ -15,7 +15,7 @@ pub(crate) struct Recorder<'a> {
     /// Whether a merge is one moment; otherwise each job has its own.
     pub(crate) merges_at_once: bool,
     /// The jobs that are in no queue.
-    pub(crate) hand: Vec<Job<Number>>,
+    pub(crate) held: Vec<Job<Number>>,
     pub(crate) events: Vec<Event>,
 }
 
@@ -24,13 +24,13 @@ impl Recorder<'_> {
         self.clock.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Puts in as many of the jobs in hand as there are keys.
+    /// Puts in as many of the jobs in held as there are keys.
     pub(crate) fn insert(&mut self, keys: &[u64]) {
         let mut batch = Heap::default();
         let mut single = None;
         let mut inserted = Vec::new();
         for &key in keys {
-            let Some(mut job) = self.hand.pop() else {
+            let Some(mut job) = self.held.pop() else {
                 break;
             };
             job.set_key(Number(key));
@@ -80,6 +80,6 @@ impl Recorder<'_> {
             start,
             end,
         });
-        self.hand.extend(job);
+        self.held.extend(job);
     }
 }

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Event, Number, Recorder, explained};
 use crate::job::Job;
-use crate::ready::{KINDS, Kind, ReadyQueue};
+use crate::ready::{QUEUE_KINDS, QueueKind, ReadyQueue};
 use crate::sync::atomic::AtomicU64;
 
 const THREADS: usize = 3;
@@ -34,7 +34,7 @@ fn key(random: &mut Pcg64Mcg, thread: usize, number: usize) -> u64 {
 fn calls(recorder: &mut Recorder<'_>, random: &mut Pcg64Mcg, steps: std::ops::Range<usize>) {
     let thread = recorder.cpu;
     for step in steps {
-        let held = recorder.hand.len();
+        let held = recorder.held.len();
         match random.next_u32() % 8 {
             0..=2 if held > 0 => recorder.insert(&[key(random, thread, 2 * step)]),
             3 if held > 1 => {
@@ -51,14 +51,14 @@ fn calls(recorder: &mut Recorder<'_>, random: &mut Pcg64Mcg, steps: std::ops::Ra
 }
 
 struct Round<'a> {
-    kind: Kind,
+    kind: QueueKind,
     seed: u64,
     queue: &'a dyn ReadyQueue<Number>,
     jobs_each: u32,
     calls_each: usize,
 }
 
-/// All threads at once; returns the jobs in hand and the events of each.
+/// All threads at once; returns the jobs in held and the events of each.
 fn round(round: &Round<'_>) -> Vec<(Vec<Job<Number>>, Vec<Event>)> {
     let (clock, barrier) = (AtomicU64::new(0), Barrier::new(THREADS));
     std::thread::scope(|scope| {
@@ -73,15 +73,15 @@ fn round(round: &Round<'_>) -> Vec<(Vec<Job<Number>>, Vec<Event>)> {
                         queue: round.queue,
                         clock,
                         cpu,
-                        merges_at_once: round.kind != Kind::Fine,
-                        hand: (0..round.jobs_each)
+                        merges_at_once: round.kind != QueueKind::Fine,
+                        held: (0..round.jobs_each)
                             .map(|own| Job::new(Number(0), task(own)))
                             .collect(),
                         events: Vec::new(),
                     };
                     barrier.wait();
                     calls(&mut recorder, &mut random, 0..round.calls_each);
-                    (recorder.hand, recorder.events)
+                    (recorder.held, recorder.events)
                 })
             })
             .collect();
@@ -93,7 +93,7 @@ fn round(round: &Round<'_>) -> Vec<(Vec<Job<Number>>, Vec<Event>)> {
 #[test]
 fn every_history_is_one_of_a_queue_in_strict_order() {
     let mut overlaps = 0;
-    for kind in KINDS {
+    for kind in QUEUE_KINDS {
         for seed in 1..=250 * factor() {
             let queue = kind.build(THREADS, 3 * THREADS);
             let results = round(&Round {
@@ -121,7 +121,7 @@ fn every_history_is_one_of_a_queue_in_strict_order() {
 
 #[test]
 fn after_many_calls_every_job_is_somewhere_once_and_the_rest_comes_out_in_order() {
-    for kind in KINDS {
+    for kind in QUEUE_KINDS {
         for seed in 1..=4 * factor() {
             let what = format!("{}, seed {seed}", kind.name());
             let queue = kind.build(THREADS, 40 * THREADS);
@@ -137,8 +137,8 @@ fn after_many_calls_every_job_is_somewhere_once_and_the_rest_comes_out_in_order(
                 _ => Vec::new(),
             };
             let (mut tasks, mut left, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-            for (hand, events) in results {
-                tasks.extend(hand.iter().map(Job::task));
+            for (held, events) in results {
+                tasks.extend(held.iter().map(Job::task));
                 left.extend(events.iter().flat_map(inserted));
                 taken.extend(events.iter().filter_map(|event| event.taken));
             }

@@ -5,7 +5,7 @@ use loom::sync::atomic::AtomicU64;
 
 use super::{Number, Recorder, explained};
 use crate::job::Job;
-use crate::ready::Kind;
+use crate::ready::QueueKind;
 
 /// What a thread calls, one after the other.
 #[derive(Clone, Copy)]
@@ -19,7 +19,12 @@ use Step::{Insert, Take, TakeIfBefore};
 
 /// All orders of these threads' calls, on a queue that holds `keys` at first, have an explanation. Switches
 /// of threads that nothing forces are bounded, for there would be too many.
-fn check(kind: Kind, keys: &'static [u64], threads: &'static [&'static [Step]], switches: usize) {
+fn check(
+    kind: QueueKind,
+    keys: &'static [u64],
+    threads: &'static [&'static [Step]],
+    switches: usize,
+) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(switches);
     model.check(move || {
@@ -37,8 +42,8 @@ fn check(kind: Kind, keys: &'static [u64], threads: &'static [&'static [Step]], 
                     queue: &**queue,
                     clock: &clock,
                     cpu,
-                    merges_at_once: kind != Kind::Fine,
-                    hand: (first..first + 4)
+                    merges_at_once: kind != QueueKind::Fine,
+                    held: (first..first + 4)
                         .map(|task| Job::new(Number(0), task as u32))
                         .collect(),
                     events: Vec::new(),
@@ -66,7 +71,7 @@ fn check(kind: Kind, keys: &'static [u64], threads: &'static [&'static [Step]], 
             clock: &clock,
             cpu: 0,
             merges_at_once: true,
-            hand: Vec::new(),
+            held: Vec::new(),
             events,
         };
         for _ in 0..=tasks {
@@ -77,7 +82,7 @@ fn check(kind: Kind, keys: &'static [u64], threads: &'static [&'static [Step]], 
 }
 
 /// Arrivals that are the most urgent, and others, while jobs are taken.
-fn arrivals(kind: Kind, switches: usize) {
+fn arrivals(kind: QueueKind, switches: usize) {
     check(
         kind,
         &[10, 20],
@@ -87,7 +92,7 @@ fn arrivals(kind: Kind, switches: usize) {
 }
 
 /// Releases of several jobs at once, while two CPUs take.
-fn batches(kind: Kind, switches: usize) {
+fn batches(kind: QueueKind, switches: usize) {
     check(
         kind,
         &[10],
@@ -97,7 +102,7 @@ fn batches(kind: Kind, switches: usize) {
 }
 
 /// A queue that gets empty and filled again.
-fn empty(kind: Kind, switches: usize) {
+fn empty(kind: QueueKind, switches: usize) {
     check(
         kind,
         &[],
@@ -108,14 +113,14 @@ fn empty(kind: Kind, switches: usize) {
 
 #[test]
 fn models_of_the_coarse_queue() {
-    arrivals(Kind::Coarse, 3);
-    batches(Kind::Coarse, 3);
-    empty(Kind::Coarse, 3);
+    arrivals(QueueKind::Coarse, 3);
+    batches(QueueKind::Coarse, 3);
+    empty(QueueKind::Coarse, 3);
 }
 
 #[test]
 fn models_of_the_queues_with_one_lock() {
-    for kind in [Kind::List, Kind::Binary] {
+    for kind in [QueueKind::List, QueueKind::Binary] {
         arrivals(kind, 2);
         batches(kind, 2);
     }
@@ -123,30 +128,30 @@ fn models_of_the_queues_with_one_lock() {
 
 #[test]
 fn models_of_the_hierarchical_queue() {
-    arrivals(Kind::Hierarchical, 3);
-    batches(Kind::Hierarchical, 2);
-    empty(Kind::Hierarchical, 3);
+    arrivals(QueueKind::Hierarchical, 3);
+    batches(QueueKind::Hierarchical, 2);
+    empty(QueueKind::Hierarchical, 3);
 }
 
 #[test]
 fn models_of_the_published_queue() {
-    arrivals(Kind::Published, 3);
-    batches(Kind::Published, 3);
-    empty(Kind::Published, 3);
+    arrivals(QueueKind::Published, 3);
+    batches(QueueKind::Published, 3);
+    empty(QueueKind::Published, 3);
 }
 
 #[test]
 fn models_of_the_fine_queue() {
-    arrivals(Kind::Fine, 2);
-    batches(Kind::Fine, 2);
-    empty(Kind::Fine, 3);
+    arrivals(QueueKind::Fine, 2);
+    batches(QueueKind::Fine, 2);
+    empty(QueueKind::Fine, 3);
 }
 
 /// Jobs that rise while others are taken to the root from beside and above them.
 #[test]
 fn models_of_rising_jobs_in_the_fine_queue() {
     check(
-        Kind::Fine,
+        QueueKind::Fine,
         &[1, 40, 50],
         &[&[Insert(&[2])], &[Take, Take], &[Take]],
         2,

@@ -4,29 +4,29 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 
 use crate::job::Job;
-use crate::mapping::Bell;
+use crate::mapping::Ipi;
 use crate::ready::{Coarse, Published, ReadyQueue};
 use crate::release::{ReleaseQueue, Timer};
 use crate::scheduler::Scheduler;
 
 /// Bells, a bit for each CPU, and timers that were armed.
 struct Machine {
-    rung: AtomicU64,
+    interrupted: AtomicU64,
     armed: AtomicU64,
 }
 
 impl Machine {
     fn new() -> Self {
         Self {
-            rung: AtomicU64::new(0),
+            interrupted: AtomicU64::new(0),
             armed: AtomicU64::new(0),
         }
     }
 }
 
-impl Bell for Machine {
-    fn ring(&self, cpu: usize) {
-        self.rung.fetch_or(1 << cpu, Ordering::AcqRel);
+impl Ipi for Machine {
+    fn send(&self, cpu: usize) {
+        self.interrupted.fetch_or(1 << cpu, Ordering::AcqRel);
     }
 }
 
@@ -52,7 +52,7 @@ where
         for cpu in 0..2 {
             scheduler.switch(cpu);
         }
-        machine.rung.store(0, Ordering::Release);
+        machine.interrupted.store(0, Ordering::Release);
         let other = {
             let (machine, scheduler) = (Arc::clone(&machine), Arc::clone(&scheduler));
             loom::thread::spawn(move || scheduler.wake(1, Job::new(woken, 3), &*machine))
@@ -70,11 +70,11 @@ where
         all.retain(|key| Some(*key) != ended);
         all.sort_unstable();
         assert_eq!(linked, all[..2], "{ended:?} ended, {state:?}");
-        let rung = machine.rung.load(Ordering::Acquire);
+        let interrupted = machine.interrupted.load(Ordering::Acquire);
         for (cpu, state) in state.iter().enumerate() {
-            let told = rung >> cpu & 1 == 1;
-            let follows = told || state.scheduled == state.linked.map(|link| link.1);
-            assert!(follows, "CPU {cpu} was not told of {state:?}");
+            let interrupted_now = interrupted >> cpu & 1 == 1;
+            let follows = interrupted_now || state.scheduled == state.linked.map(|link| link.1);
+            assert!(follows, "CPU {cpu} was not interrupted_now of {state:?}");
         }
         for cpu in 0..2 {
             scheduler.switch(cpu);
