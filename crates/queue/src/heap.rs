@@ -1,12 +1,12 @@
-//! The binomial heap: two of them become one in O(log n) steps.
+//! A binomial heap: merging two heaps takes O(log n) steps.
 
 use crate::job::{Job, Node};
 
-/// A mergeable heap of jobs that nobody else sees.
+/// A mergeable heap of jobs, not shared between threads.
 ///
 /// A list of trees with growing degrees. A tree of degree d has 2^d nodes, none more urgent than its root,
-/// and the children of the root are trees of degree d-1, ..., 1, 0. So n jobs are the trees that the binary
-/// digits of n say, and merging is adding two binary numbers:
+/// and the children of the root are trees of degree d-1, ..., 1, 0. So n jobs are stored in trees that
+/// correspond to the binary digits of n, and merging is adding two binary numbers:
 ///
 /// ```text
 ///   trees -> o (degree 0) -> o (degree 2) -> ...
@@ -45,7 +45,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.trees.is_none()
     }
 
-    /// How many jobs there are, in O(log n): the degrees are the binary digits.
+    /// Number of jobs, in O(log n): the degrees are the binary digits.
     #[must_use]
     pub fn len(&self) -> usize {
         roots(&self.trees).map(|root| 1 << root.degree).sum()
@@ -58,13 +58,13 @@ impl<K: Ord + Copy> Heap<K> {
         Some((first.key, first.task))
     }
 
-    /// Puts a job in: O(log n), O(1) on average.
+    /// Inserts a job: O(log n), O(1) on average.
     pub fn insert(&mut self, job: Job<K>) {
         self.merge(Self::from(job));
     }
 
-    /// Takes all jobs of the other heap: at most log2(n) comparisons of keys, if n is how many there
-    /// are then.
+    /// Takes all jobs of the other heap: at most log2(n) comparisons of keys, n being the number of jobs
+    /// afterwards.
     pub fn merge(&mut self, other: Self) {
         self.trees = sum(self.trees.take(), other.trees);
     }
@@ -96,7 +96,7 @@ fn roots<K>(trees: &Trees<K>) -> impl Iterator<Item = &Node<K>> {
     std::iter::successors(trees.as_deref(), |root| root.sibling.as_deref())
 }
 
-/// Children come with falling degrees, trees with growing ones.
+/// Reverses a list: children are linked by falling degrees, trees by growing degrees.
 fn reversed<K>(mut trees: Trees<K>) -> Trees<K> {
     let mut done = None;
     while let Some(mut root) = trees {
@@ -114,7 +114,7 @@ fn pop_if<K>(trees: &mut Trees<K>, degree: u32) -> Option<Box<Node<K>>> {
     Some(root)
 }
 
-/// Of two trees of the same degree one of the next.
+/// Links two trees of one degree into a tree of the next degree.
 fn linked<K: Ord>(mut one: Box<Node<K>>, mut other: Box<Node<K>>) -> Box<Node<K>> {
     if other.key < one.key {
         std::mem::swap(&mut one, &mut other);
@@ -125,8 +125,8 @@ fn linked<K: Ord>(mut one: Box<Node<K>>, mut other: Box<Node<K>>) -> Box<Node<K>
     one
 }
 
-/// Adds as on paper, from the lowest degree on, with a carry. Once there is neither a carry nor a second
-/// number the rest is what it was.
+/// Adds like binary numbers, from the lowest degree on, with a carry. With neither a carry nor a second
+/// summand left, the remaining trees are unchanged.
 fn sum<K: Ord>(mut one: Trees<K>, mut other: Trees<K>) -> Trees<K> {
     let mut result = None;
     let mut end = &mut result;
@@ -138,7 +138,7 @@ fn sum<K: Ord>(mut one: Trees<K>, mut other: Trees<K>) -> Trees<K> {
         }
         let lowest = [&carry, &one, &other];
         let lowest = lowest.into_iter().flatten().map(|root| root.degree).min();
-        // There is a carry, or both are there.
+        // There is a carry, or both summands have trees left.
         let Some(degree) = lowest else { return result };
         let carried = carry.take_if(|root| root.degree == degree);
         let digit = match (
@@ -166,7 +166,7 @@ fn sum<K: Ord>(mut one: Trees<K>, mut other: Trees<K>) -> Trees<K> {
 mod tests {
     use super::*;
 
-    /// Degrees grow, each tree is what its degree says, and no child goes before its parent.
+    /// Asserts that degrees grow, each tree has the shape of its degree, and no child precedes its parent.
     fn check(heap: &Heap<u64>) {
         let degrees: Vec<_> = roots(&heap.trees).map(|root| root.degree).collect();
         assert!(
@@ -206,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn two_of_any_sizes_become_one_in_order() {
+    fn merged_heaps_of_any_sizes_drain_in_order() {
         for left in 0..20 {
             for right in 0..20 {
-                // Neither part is sorted, and they interleave.
+                // Both parts are unsorted, and their keys interleave.
                 let mut one = heap((0..left).map(|step| step * 7 % 20 * 2));
                 let two = heap((0..right).map(|step| step * 13 % 20 * 2 + 1));
                 one.merge(two);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_taken_only_if_it_goes_before_the_limit() {
+    fn first_job_is_taken_only_if_it_precedes_the_limit() {
         let mut heap = heap([5, 3, 9]);
         assert_eq!(heap.first(), Some((3, 3)));
         assert!(heap.take_if_before(&3).is_none());

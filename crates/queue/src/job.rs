@@ -1,12 +1,12 @@
-//! A job as queues see it: who is more urgent, and whose it is.
+//! A job in a queue: its key and its task.
 
-/// How urgent a job is: the smaller key goes first.
+/// The urgency of a job: the smaller key goes first.
 ///
-/// Keys in one queue must be distinct, or which of two equal ones goes first is left open.
+/// Keys in one queue must be distinct; the order of two equal keys is unspecified.
 pub trait Key: Copy + Ord + Send + Sync {
     /// The most significant part of the key: of two keys the smaller one never has the larger prefix.
     ///
-    /// It may be coarse, even constant; what can be decided by it alone needs no lock.
+    /// It may be coarse, even constant; a comparison that the prefix decides needs no lock.
     fn prefix(self) -> u64;
 }
 
@@ -14,11 +14,11 @@ pub trait Key: Copy + Ord + Send + Sync {
 /// the lower task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// When the job is due, in nanoseconds.
+    /// Absolute deadline of the job, in nanoseconds.
     pub deadline_ns: u64,
-    /// When it was released, in nanoseconds.
+    /// Release of the job, in nanoseconds.
     pub release_ns: u64,
-    /// Whose job it is.
+    /// Task of the job.
     pub task: u32,
 }
 
@@ -34,15 +34,15 @@ impl Key for u64 {
     }
 }
 
-/// A job that somebody owns: a queue where it waits, or whoever took it out.
+/// A job, owned by the queue in which it waits or by the caller that took it out.
 ///
-/// It is the node of the heaps and lists as well, so that nothing is allocated when it goes from one to the
-/// other, and it cannot be in two of them. Each task has one, for as long as it lives, and gives it a
-/// new key for each release.
+/// It is also the node of heaps and lists, so that moving it between queues allocates nothing, and it
+/// cannot be in two of them. Each task has one for its whole lifetime and gives it a new key for each
+/// release.
 #[derive(Debug)]
 pub struct Job<K>(pub(crate) Box<Node<K>>);
 
-/// What a heap or list links. Outside of one it has neither child nor sibling and degree 0.
+/// A node of a heap or list. Outside of them it has neither child nor sibling, and degree 0.
 #[derive(Debug)]
 pub(crate) struct Node<K> {
     pub(crate) key: K,
@@ -53,7 +53,7 @@ pub(crate) struct Node<K> {
 }
 
 impl<K: Copy> Job<K> {
-    /// The job of a task, which counts from 0.
+    /// The job of a task; tasks are numbered from 0.
     #[must_use]
     pub fn new(key: K, task: u32) -> Self {
         Self(Box::new(Node {
@@ -65,7 +65,7 @@ impl<K: Copy> Job<K> {
         }))
     }
 
-    /// How urgent it is.
+    /// Its key.
     #[must_use]
     pub fn key(&self) -> K {
         self.0.key
@@ -76,7 +76,7 @@ impl<K: Copy> Job<K> {
         self.0.key = key;
     }
 
-    /// Whose job it is.
+    /// Its task.
     #[must_use]
     pub fn task(&self) -> u32 {
         self.0.task

@@ -1,13 +1,12 @@
 //! Concurrent ready and release queues of global real-time schedulers, usable alone.
 //!
-//! Owns the data structures that several CPUs share when they take jobs from one queue: who waits
-//! ([`ready`]), who is not released yet ([`release`]), and who runs where ([`mapping`]), together as a
-//! scheduler ([`scheduler`]). It must never contain a clock, or what a job is beyond how urgent it is and whose:
-//! time is an argument, and whoever arms timers and interrupts CPUs is a trait. Threads are started by [`measure`]
-//! alone.
+//! This crate owns the data structures that CPUs share when they take jobs from one queue: ready jobs
+//! ([`ready`]), jobs that are not released yet ([`release`]), and the job-to-CPU mapping ([`mapping`]), together
+//! as a scheduler ([`scheduler`]). It must never contain a clock, or properties of a job other than its key and
+//! its task: time is an argument, and timers and interrupts are traits. Only [`measure`] starts threads.
 //!
-//! Start reading with [`ready::ReadyQueue`], then [`ready::Coarse`], the simplest that is mergeable.
-//! [`job::Job`] says why nothing allocates.
+//! Start reading with [`ready::ReadyQueue`], then [`ready::Coarse`], the simplest mergeable queue.
+//! [`job::Job`] explains why nothing allocates.
 //!
 //! ```
 //! use shiftwork_queue::{Heap, Job, Rank, ReadyQueue, ready::Published};
@@ -19,7 +18,7 @@
 //! let mut batch = Heap::from(job(30, 1));
 //! batch.insert(job(70, 2));
 //! ready.merge(1, batch);
-//! // CPU 0 runs something due at 40: whoever is due before preempts it, and then nobody.
+//! // CPU 0 runs a job due at 40: only the job due at 30 preempts it.
 //! let running = job(40, 9).key();
 //! assert_eq!(ready.take_if_before(0, &running).map(|job| job.task()), Some(1));
 //! assert!(ready.take_if_before(0, &running).is_none());

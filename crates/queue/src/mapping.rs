@@ -1,4 +1,5 @@
-//! Who runs where: what each CPU should run, what it does run, and how decisions become switches.
+//! The job-to-CPU mapping: the job that each CPU should run, the job that it runs, and the switches between
+//! them.
 
 use std::cmp::Reverse;
 
@@ -7,39 +8,41 @@ use crate::ready::ReadyQueue;
 use crate::sync::Lock;
 use crate::tournament::Tournament;
 
-/// What tells a CPU that it should run something else: an inter-processor interrupt.
+/// Inter-processor interrupts, which make a CPU switch jobs.
 pub trait Ipi: Sync {
-    /// Will have [`Mapping::switch`] called by that CPU. Must not wait, nor call the mapping.
+    /// Makes that CPU call [`Mapping::switch`]. Must neither wait nor call the mapping.
     fn send(&self, cpu: usize);
 }
 
 /// The job-to-CPU mapping of a global scheduler: one lock puts all decisions in one order.
 ///
 /// A job is *linked* to the CPU that should run it, and *scheduled* on the CPU that runs it. Decisions change
-/// links at once; a CPU follows when it gets to it ([`Self::switch`]). If a decision is revised before, nothing
-/// was switched for it: whoever is still scheduled somewhere is only ever linked to that CPU, and what was
-/// to run there goes elsewhere.
+/// links at once; the CPU follows with [`Self::switch`]. A decision that is revised before the switch causes no
+/// switch: a job that is still scheduled on a CPU is linked only to that CPU, and the job that was linked
+/// there is linked to another CPU.
 ///
-/// A job that lost its link but is still scheduled is *leaving*: it waits in the mapping rather than in the ready
-/// queue until its CPU switches, for its CPU may finish it first, and no ready queue finds a job in the middle.
-/// Whenever nobody holds the lock and all releases were followed by [`Self::decide`]:
+/// A job that lost its link but is still scheduled is *leaving*: it waits in the mapping instead of the ready
+/// queue until its CPU switches, because its CPU may complete it first, and ready queues cannot remove a job
+/// that is not the most urgent. Whenever no caller holds the lock and all releases were followed by
+/// [`Self::decide`]:
 ///
-/// - no job that waits, there or here, goes before one that is linked, and none waits while a CPU has no link;
-/// - a job that is linked is scheduled on no other CPU;
-/// - a job that is scheduled is linked to that CPU or leaving it.
+/// - no waiting job, in the queue or in the mapping, precedes a linked job, and none waits while a CPU has no
+///   link;
+/// - a linked job is scheduled on no other CPU;
+/// - a scheduled job is linked to that CPU or leaving it.
 ///
 /// # Source
-/// Brandenburg and Anderson, RTSS 2009, "job-to-processor mapping"; that what is scheduled stays where it is
-/// comes from LITMUS^RT.
+/// Brandenburg and Anderson, RTSS 2009, "job-to-processor mapping"; the rule that a scheduled job stays on its
+/// CPU comes from LITMUS^RT.
 #[derive(Debug)]
 pub struct Mapping<K>(Lock<Cpus<K>>);
 
 #[derive(Debug)]
 struct Cpus<K> {
     by_cpu: Box<[Cpu<K>]>,
-    /// On which CPU each task is scheduled.
+    /// The CPU on which each task is scheduled.
     scheduled_on: Box<[Option<usize>]>,
-    /// The first of them is the one to take from. A CPU that serves interrupts alone has no entry.
+    /// The first is the CPU with the least urgent link. A CPU dedicated to interrupts has no entry.
     last: Tournament<Link<K>>,
     leaving: Tournament<K>,
 }
@@ -58,29 +61,29 @@ enum Link<K> {
     To(Reverse<K>),
 }
 
-/// What a CPU was to do: the tasks that it stopped and started running, none for idle. The same twice if nothing
-/// changed.
+/// A switch of a CPU: the task that it stops running and the task that it starts running, `None` for idle. Both
+/// are equal if nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// What ran.
+    /// The task that ran before.
     pub from: Option<u32>,
-    /// What runs from now on.
+    /// The task that runs from now on.
     pub to: Option<u32>,
 }
 
-/// What a CPU is about, with the key and the task of each job.
+/// The jobs of a CPU, each with its key and its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuState<K> {
-    /// What it should run.
+    /// The job that it should run.
     pub linked: Option<(K, u32)>,
-    /// What it still runs, but should not.
+    /// The job that it still runs, but should not.
     pub leaving: Option<(K, u32)>,
     /// The task that it runs.
     pub scheduled: Option<u32>,
 }
 
 impl<K: Key> Mapping<K> {
-    /// Idle CPUs `0..cpus` for the tasks `0..tasks`, which run on all of them but `dedicated`.
+    /// Idle CPUs `0..cpus` for the tasks `0..tasks`, which run on all CPUs except `dedicated`.
     #[must_use]
     pub fn new(cpus: usize, tasks: usize, dedicated: Option<usize>) -> Self {
         let mut last = Tournament::new(cpus);
@@ -100,14 +103,14 @@ impl<K: Key> Mapping<K> {
         }))
     }
 
-    /// Links whoever waits and goes before somebody who is linked. To be called after each release, by any
-    /// CPU; O(log m) and a look at the ready queue for each link that changes.
+    /// Links waiting jobs that precede linked ones. To be called after each release, by any CPU; O(log m) and one
+    /// access to the ready queue for each changed link.
     pub fn decide(&self, cpu: usize, ready: &impl ReadyQueue<K>, ipi: &impl Ipi) {
         self.0.lock().decide(cpu, ready, ipi);
     }
 
-    /// The CPU takes up what it should run. What ran until now waits from now on, so the CPU must have
-    /// stopped running it.
+    /// Switches the CPU to its linked job. The previous job may wait from now on, so the CPU must have stopped
+    /// running it.
     pub fn switch(&self, cpu: usize, ready: &impl ReadyQueue<K>) -> Switch {
         let mut cpus = self.0.lock();
         let entry = &mut cpus.by_cpu[cpu];
@@ -127,8 +130,8 @@ impl<K: Key> Mapping<K> {
         Switch { from, to }
     }
 
-    /// The job that the CPU runs is over, for now: it leaves, and somebody else is linked if anybody waits.
-    /// `None` if the CPU runs nothing. The CPU has to [`Self::switch`] next.
+    /// Removes and returns the job that the CPU runs, which has completed, and links the next waiting job.
+    /// `None` if the CPU is idle. The CPU must call [`Self::switch`] next.
     pub fn complete(
         &self,
         cpu: usize,
@@ -142,7 +145,7 @@ impl<K: Key> Mapping<K> {
         cpus.scheduled_on[task as usize] = None;
         cpus.leaving.set(cpu, None);
         if leaves.is_some() {
-            // Who comes next was decided already.
+            // The next job is linked already.
             return leaves;
         }
         let job = cpus.set_link(cpu, None);
@@ -150,7 +153,7 @@ impl<K: Key> Mapping<K> {
         job
     }
 
-    /// What each CPU should run and what it runs, at one moment.
+    /// The jobs of all CPUs at one moment.
     #[must_use]
     pub fn state(&self) -> Vec<CpuState<K>> {
         let named = |job: &Option<Job<K>>| job.as_ref().map(|job| (job.key(), job.task()));
@@ -181,7 +184,7 @@ impl<K: Key> Cpus<K> {
         }
     }
 
-    /// The most urgent job that waits, in the queue or leaving, if it goes before `limit`.
+    /// The most urgent waiting job, in the queue or leaving, if it precedes `limit`.
     fn next(&mut self, cpu: usize, limit: Option<K>, ready: &impl ReadyQueue<K>) -> Option<Job<K>> {
         let leaving = self.leaving.first();
         let leaving = leaving.filter(|(_, key)| limit.is_none_or(|limit| *key < limit));
@@ -198,8 +201,8 @@ impl<K: Key> Cpus<K> {
         self.by_cpu[entry].leaving.take()
     }
 
-    /// Gives `target` a link less, and the job one: on `target`, or where it is still scheduled, from where
-    /// the job that was to run there goes to `target`. Gives back who lost its link and is scheduled nowhere.
+    /// Removes the link of `target` and links the job: to `target`, or to the CPU where it is still scheduled; then
+    /// the job linked to that CPU moves to `target`. Returns the job that lost its link if it is not scheduled.
     fn link(&mut self, job: Job<K>, target: usize, ipi: &impl Ipi) -> Option<Job<K>> {
         let displaced = self.set_link(target, None);
         match self.scheduled_on[job.task() as usize] {
@@ -224,7 +227,7 @@ impl<K: Key> Cpus<K> {
         None
     }
 
-    /// Gives back what was linked.
+    /// Sets the link of a CPU; returns the job that was linked.
     fn set_link(&mut self, cpu: usize, job: Option<Job<K>>) -> Option<Job<K>> {
         let link = job
             .as_ref()

@@ -1,6 +1,6 @@
-//! What calls of ready queues take on this machine, for whoever charges them as overheads.
+//! Measurement of the durations of ready-queue calls on this machine, from which overhead tables are made.
 //!
-//! The only place that starts threads; the clock is the caller's.
+//! The only module that starts threads; the caller supplies the clock.
 
 use std::sync::Barrier;
 
@@ -11,40 +11,39 @@ use crate::heap::Heap;
 use crate::job::{Job, Rank};
 use crate::ready::{QueueKind, ReadyQueue};
 
-/// What was called.
+/// A measured call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// One job was put in.
+    /// Insertion of one job.
     Insert,
-    /// [`BATCH`] jobs were merged, or fewer if there were fewer.
+    /// Merge of [`BATCH`] jobs, or of fewer if there are fewer.
     Merge,
-    /// The most urgent job was taken out.
+    /// Removal of the most urgent job.
     Take,
-    /// Somebody looked for a more urgent job, and there was none.
+    /// A check for a more urgent job that finds none.
     Peek,
 }
 
-/// How many jobs come together in a [`Operation::Merge`].
+/// Number of jobs in an [`Operation::Merge`].
 pub const BATCH: usize = 8;
 
-/// How long one call took.
+/// The duration of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What was called.
+    /// The call.
     pub operation: Operation,
-    /// From before the call until after it, without what reading the clock takes; 0 if that was more.
+    /// Duration without the cost of reading the clock; 0 if that cost was larger.
     pub ns: u64,
 }
 
-/// How often each thread makes each call.
+/// Number of times that each thread makes each call.
 const ROUNDS: usize = 500;
 
-/// Times calls of a queue in which up to `tasks` jobs wait, on so many threads at once.
+/// Times calls of a queue in which up to `tasks` jobs wait, on `threads` threads concurrently.
 ///
-/// With one thread nobody waits for a lock: a call takes as long as it holds it, and the few nanoseconds of
-/// taking and releasing it. `now_ns` reads a clock that never goes back. Keys and the order of tasks are
-/// drawn from `seed`; times are what the machine makes them. Each thread makes 500 calls of each kind; empty
-/// if `tasks` or `threads` is 0.
+/// With one thread no call waits for a lock: its duration is the time for which it holds the lock, plus a few
+/// nanoseconds for acquiring and releasing it. `now_ns` reads a monotonic clock. Keys and the order of tasks are
+/// drawn from `seed`. Each thread makes 500 calls of each kind; the result is empty if `tasks` or `threads` is 0.
 pub fn costs(
     kind: QueueKind,
     tasks: usize,
@@ -81,7 +80,7 @@ pub fn costs(
                 })
             })
             .collect();
-        // A thread that panicked has said why.
+        // A thread that panicked has printed its message.
         let threads = threads.into_iter();
         threads
             .filter_map(|thread| thread.join().ok())
@@ -90,7 +89,7 @@ pub fn costs(
     })
 }
 
-/// The least of some readings, one right after the other.
+/// Minimum difference of two consecutive readings.
 fn cost_of_reading(now_ns: &impl Fn() -> u64) -> u64 {
     let read = |_| {
         let before = now_ns();
@@ -99,7 +98,7 @@ fn cost_of_reading(now_ns: &impl Fn() -> u64) -> u64 {
     (0..64).map(read).min().unwrap_or(0)
 }
 
-/// A deadline within twice the time in which all jobs had their turn.
+/// A later key: the deadline follows within twice the time in which all jobs are served once.
 fn later(now_ns: u64, task: u32, tasks: usize, random: &mut Pcg64Mcg) -> Rank {
     Rank {
         deadline_ns: now_ns + 1 + random.next_u64() % (2_000 * tasks as u64),
@@ -119,17 +118,18 @@ struct Caller<'a, C> {
 }
 
 impl<C: Fn() -> u64> Caller<'_, C> {
-    /// One call of each kind is sampled, so that there are as many of each; all jobs are back at the end.
+    /// Samples one call of each kind, so that all kinds have the same number; all jobs are in the queue at the
+    /// end.
     fn round(&mut self) {
-        let nobody = Rank {
+        let most_urgent = Rank {
             deadline_ns: 0,
             release_ns: 0,
             task: 0,
         };
         let more_urgent = self.sample(Operation::Peek, |queue, cpu| {
-            queue.take_if_before(cpu, &nobody)
+            queue.take_if_before(cpu, &most_urgent)
         });
-        debug_assert!(more_urgent.is_none(), "deadlines are later than that");
+        debug_assert!(more_urgent.is_none(), "all deadlines are later than 0");
         let taken = self.sample(Operation::Take, |queue, cpu| queue.take(cpu));
         if let Some(job) = taken.map(|job| self.next(job)) {
             self.sample(Operation::Insert, |queue, cpu| queue.insert(cpu, job));
@@ -173,11 +173,11 @@ mod tests {
     use crate::ready::QUEUE_KINDS;
 
     #[test]
-    fn each_call_is_timed_by_the_clock_that_is_given() {
+    fn calls_are_timed_by_the_given_clock() {
         for kind in QUEUE_KINDS {
             for (tasks, threads) in [(1, 1), (20, 1), (20, 3)] {
                 let time_ns = AtomicU64::new(0);
-                // One reading is 7 ns after the other: with one thread nothing is left of a call.
+                // Consecutive readings differ by 7 ns: with one thread every duration is 0.
                 let clock = || time_ns.fetch_add(7, Ordering::Relaxed);
                 let samples = costs(kind, tasks, threads, 1, &clock);
                 let mut counts = BTreeMap::new();
@@ -196,9 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clock_costs_is_no_cost_of_the_call() {
+    fn durations_exclude_the_cost_of_the_clock() {
         let readings = AtomicU64::new(0);
-        // Reading takes 5 ns; after the 128 readings that find this out each call takes 3 ns more.
+        // A reading takes 5 ns; after the 128 readings that measure this each call takes 3 ns more.
         let clock = || {
             let number = readings.fetch_add(1, Ordering::Relaxed);
             number * 5 + number.saturating_sub(128).div_ceil(2) * 3

@@ -1,24 +1,24 @@
-//! Who is not released yet: one timer per release time, and what is released together in one heap.
+//! The release queue: one timer per release time, and one heap for all jobs released together.
 
 use crate::heap::Heap;
 use crate::job::{Job, Key};
 use crate::sync::Lock;
 
-/// What rings when it is time: a machine's timers. There is no clock in here.
+/// The timers of a machine.
 pub trait Timer: Sync {
-    /// Will have [`ReleaseQueue::due`] called with `at_ns` once that time has come, at once if it has
-    /// passed. Called once for each heap that begins.
+    /// Arms a timer whose handler calls [`ReleaseQueue::due`] with `at_ns`, at once if that time has passed.
+    /// Called once for each new heap.
     fn arm(&self, at_ns: u64);
 }
 
 /// Jobs by the time of their release.
 ///
-/// Jobs that are released at one time are gathered in one heap, by whoever puts them in and before it is
-/// time. When the timer rings the heap is handed over as it is, for a ready queue to merge in O(log n).
-/// There are never more heaps than jobs, so that nothing allocates; a time finds its heap by hashing.
+/// Jobs that are released at one time are inserted into one heap beforehand. When the timer expires, a ready
+/// queue merges that heap in O(log n). There are never more heaps than jobs, so that nothing allocates; the
+/// heap of a time is found by hashing.
 ///
 /// ```text
-///   buckets:  [ ]  [ ]  [ ]  [ ]        the time's hash says which
+///   buckets:  [ ]  [ ]  [ ]  [ ]        selected by the hash of the time
 ///              |         |
 ///             5 ms      8 ms            slots, chained; each with its heap
 ///              |
@@ -35,7 +35,7 @@ struct Slots<K> {
     /// The first slot of each chain; a power of two of them.
     buckets: Box<[Link]>,
     slots: Box<[Slot<K>]>,
-    /// The first slot of those that are free.
+    /// The first free slot.
     free: Link,
 }
 
@@ -65,24 +65,24 @@ impl<K: Key> ReleaseQueue<K> {
         }))
     }
 
-    /// Puts a job in that is released at `at_ns`, and arms the timer if it is the first one of that time.
-    /// O(log k), k being how many are released then.
+    /// Inserts a job that is released at `at_ns`, and arms the timer if it is the first one of that time.
+    /// O(log k), k being the number of jobs released then.
     ///
     /// # Panics
     ///
-    /// If there are more times than the queue was made for.
+    /// If all slots are used by other times.
     pub fn add(&self, job: Job<K>, at_ns: u64, timer: &impl Timer) {
         let begins = self.0.lock().add(job, at_ns);
-        // Without the lock: the timer may ring at once, and whoever comes in between only adds.
+        // Without the lock: the timer may expire at once, and a concurrent call only adds to the heap.
         if begins {
             timer.arm(at_ns);
         }
     }
 
-    /// What is released at `at_ns`: to be called once for each time that the timer was armed.
+    /// The jobs released at `at_ns`; empty if there are none. To be called once for each time that the timer was
+    /// armed.
     ///
-    /// A job that is put in later, for a time that has passed, begins a new heap. Empty if nothing is
-    /// released then.
+    /// A job that is inserted later, for a time that has passed, begins a new heap.
     pub fn due(&self, at_ns: u64) -> Heap<K> {
         self.0.lock().remove(at_ns)
     }
@@ -90,12 +90,12 @@ impl<K: Key> ReleaseQueue<K> {
 
 impl<K: Key> Slots<K> {
     fn bucket(&self, at_ns: u64) -> usize {
-        // Times of releases are often multiples of something: the upper bits of the product are not.
+        // Release times are often multiples of a common value; the upper bits of the product are not.
         let hash = at_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// Whether the heap began with this job.
+    /// Returns whether this job began a new heap.
     fn add(&mut self, job: Job<K>, at_ns: u64) -> bool {
         let bucket = self.bucket(at_ns);
         let mut link = self.buckets[bucket];
@@ -108,10 +108,7 @@ impl<K: Key> Slots<K> {
             link = slot.next;
         }
         let Some(index) = self.free else {
-            panic!(
-                "a release queue for {} jobs is given one more",
-                self.slots.len()
-            );
+            panic!("a release queue for {} jobs is full", self.slots.len());
         };
         let slot = &mut self.slots[index as usize];
         self.free = slot.next;
@@ -151,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes what was armed.
+    /// Records the armed timers.
     struct ArmedTimers(Lock<Vec<u64>>);
 
     impl Timer for ArmedTimers {
@@ -165,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_released_at_one_time_comes_together_after_one_timer() {
+    fn jobs_released_at_one_time_share_one_timer_and_one_heap() {
         for seed in 1..=200 {
             let mut random = Pcg64Mcg::seed_from_u64(seed);
             let tasks = 1 + (random.next_u32() % 30) as usize;
@@ -194,8 +191,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a release queue for 2 jobs is given one more")]
-    fn one_time_too_many_is_refused() {
+    #[should_panic(expected = "a release queue for 2 jobs is full")]
+    fn insertion_without_a_free_slot_panics() {
         let queue = ReleaseQueue::new(2);
         for at_ns in 0..3 {
             queue.add(

@@ -1,19 +1,19 @@
-//! A global scheduler of ready queue, release queue and mapping, for CPUs that are not simulated.
+//! A global scheduler from ready queue, release queue and mapping, for real CPUs.
 
 use crate::job::{Job, Key};
 use crate::mapping::{CpuState, Ipi, Mapping, Switch};
 use crate::ready::{Coarse, Fine, Published, ReadyQueue};
 use crate::release::{ReleaseQueue, Timer};
 
-/// An event-driven global scheduler: the CPUs that run jobs call it when a release is due, when a job is over
-/// and when their bell rang. It has neither clock nor thread.
+/// An event-driven global scheduler: the CPUs call it when a release timer expires, when a job completes
+/// and when they receive an IPI. It has neither clock nor thread.
 ///
 /// Under global EDF keys are [`Rank`](crate::Rank)s; another key is another order.
 ///
 /// # Source
 /// Brandenburg and Anderson, RTSS 2009: CEm ([`Scheduler::cem`]), CE1 ([`Scheduler::ce1`]) and FE1
-/// ([`Scheduler::fe1`]). There one lock is that of the coarse-grained queue and of the mapping; here each
-/// has its own, so that who merges does not wait for who decides.
+/// ([`Scheduler::fe1`]). There the coarse-grained queue and the mapping share one lock; here each has its own,
+/// so that a merge does not wait for a decision.
 #[derive(Debug)]
 pub struct Scheduler<K, Q> {
     ready: Q,
@@ -23,13 +23,13 @@ pub struct Scheduler<K, Q> {
 }
 
 impl<K: Key> Scheduler<K, Coarse<K>> {
-    /// Coarse-grained heap, event-driven, releases on all CPUs `0..cpus`; for the tasks `0..tasks`.
+    /// Coarse-grained heap, event-driven, release interrupts on all CPUs `0..cpus`; for the tasks `0..tasks`.
     #[must_use]
     pub fn cem(cpus: usize, tasks: usize) -> Self {
         Self::with(Coarse::new(), cpus, tasks, None)
     }
 
-    /// The same, with releases on the last CPU alone, which runs no jobs.
+    /// The same, with release interrupts on the last CPU only, which runs no jobs.
     #[must_use]
     pub fn ce1(cpus: usize, tasks: usize) -> Self {
         Self::with(Coarse::new(), cpus, tasks, cpus.checked_sub(1))
@@ -37,7 +37,7 @@ impl<K: Key> Scheduler<K, Coarse<K>> {
 }
 
 impl<K: Key> Scheduler<K, Fine<K>> {
-    /// Fine-grained heap, event-driven, releases on the last CPU alone, which runs no jobs.
+    /// Fine-grained heap, event-driven, release interrupts on the last CPU only, which runs no jobs.
     #[must_use]
     pub fn fe1(cpus: usize, tasks: usize) -> Self {
         Self::with(Fine::new(tasks), cpus, tasks, cpus.checked_sub(1))
@@ -53,7 +53,7 @@ impl<K: Key> Scheduler<K, Published<K>> {
 }
 
 impl<K: Key, Q: ReadyQueue<K>> Scheduler<K, Q> {
-    /// With any queue. `dedicated` is the CPU that serves releases alone, `None` if all do.
+    /// A scheduler with any queue. `dedicated` is the only CPU that handles release interrupts, `None` if all do.
     #[must_use]
     pub fn with(ready: Q, cpus: usize, tasks: usize, dedicated: Option<usize>) -> Self {
         Self {
@@ -64,51 +64,51 @@ impl<K: Key, Q: ReadyQueue<K>> Scheduler<K, Q> {
         }
     }
 
-    /// The CPU that serves releases and runs no jobs; `None` if all CPUs do both.
+    /// The CPU that handles release interrupts and runs no jobs; `None` if all CPUs do both.
     #[must_use]
     pub fn dedicated(&self) -> Option<usize> {
         self.dedicated
     }
 
-    /// A job that is to be released at `at_ns`.
+    /// Adds a job that is to be released at `at_ns`.
     pub fn add(&self, job: Job<K>, at_ns: u64, timer: &impl Timer) {
         self.releases.add(job, at_ns, timer);
     }
 
-    /// The timer for `at_ns` rang on this CPU: what is released then is ready, and runs if it is urgent
-    /// enough.
+    /// Handles the timer for `at_ns` on this CPU: the jobs released then become ready, and are linked if they are
+    /// urgent enough.
     ///
     /// # Panics
     ///
-    /// If releases are another CPU's business.
+    /// If another CPU is dedicated to release interrupts.
     pub fn release(&self, cpu: usize, at_ns: u64, ipi: &impl Ipi) {
         assert!(
             self.dedicated.is_none_or(|dedicated| dedicated == cpu),
-            "CPU {cpu} serves a release, which CPU {:?} does alone",
+            "CPU {cpu} handles a release, to which CPU {:?} is dedicated",
             self.dedicated
         );
         self.ready.merge(cpu, self.releases.due(at_ns));
         self.mapping.decide(cpu, &self.ready, ipi);
     }
 
-    /// The job that the CPU runs is over; the next one of its task may be added. The CPU has to
-    /// [`Self::switch`] next. `None` if it runs nothing.
+    /// Completes the job that the CPU runs; the next job of its task may be added. The CPU must call
+    /// [`Self::switch`] next. `None` if the CPU is idle.
     pub fn complete(&self, cpu: usize, ipi: &impl Ipi) -> Option<Job<K>> {
         self.mapping.complete(cpu, &self.ready, ipi)
     }
 
-    /// What the CPU runs from now on; it must have stopped running what it ran.
+    /// Switches the CPU to its linked job; it must have stopped running the previous one.
     pub fn switch(&self, cpu: usize) -> Switch {
         self.mapping.switch(cpu, &self.ready)
     }
 
-    /// What each CPU should run and what it runs, at one moment.
+    /// The jobs of all CPUs at one moment.
     #[must_use]
     pub fn state(&self) -> Vec<CpuState<K>> {
         self.mapping.state()
     }
 
-    /// Takes whoever waits out, most urgent first, to end it all.
+    /// Takes all waiting jobs, most urgent first, at the end of a run.
     pub fn drain(&self, cpu: usize) -> impl Iterator<Item = Job<K>> {
         std::iter::from_fn(move || self.ready.take(cpu))
     }

@@ -1,5 +1,5 @@
-//! What threads share: a spin lock and the atomics of `std`, or those of the model checker when it looks
-//! at the same code (`RUSTFLAGS="--cfg loom"`).
+//! A spin lock and the atomics of `std`, or those of the model checker when it checks the same code
+//! (`RUSTFLAGS="--cfg loom"`).
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic;
@@ -11,14 +11,14 @@ pub(crate) use loom::sync::atomic;
 #[cfg(all(loom, test))]
 use loom::sync::{Mutex, MutexGuard};
 
-/// A lock that spins: what it guards is held for less time than going to sleep takes.
+/// A spin lock: critical sections are shorter than a sleep.
 ///
-/// After a while it yields, because here the holder may itself have lost its CPU, which kernels exclude.
-/// Nobody ever sleeps on it, so that releasing it is never a system call.
+/// After a while it yields, because in user space the holder may be preempted, which kernels exclude. No caller
+/// sleeps on it, so that releasing it is never a system call.
 #[derive(Debug)]
 pub(crate) struct Lock<T>(Mutex<T>);
 
-/// Whoever has it holds the lock.
+/// Proof that the lock is held; dropping it releases the lock.
 pub(crate) type Guard<'a, T> = MutexGuard<'a, T>;
 
 /// Failed attempts before the first yield; the pause between two doubles up to this.
@@ -47,7 +47,7 @@ impl<T> Lock<T> {
         }
     }
 
-    /// The model checker knows that whoever waits can only go on once somebody released.
+    /// The model checker's lock: it knows that a waiting thread can continue only after a release.
     #[cfg(all(loom, test))]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         self.0
@@ -55,32 +55,31 @@ impl<T> Lock<T> {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The model checker's own attempt waits like a lock, and so finds deadlocks that are none: there an
-    /// attempt never succeeds. Whoever makes one has another way then.
+    /// Always fails under the model checker, whose own attempt waits like a lock and reports false deadlocks.
+    /// Callers have an alternative for a failed attempt.
     #[cfg(all(loom, test))]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         None
     }
 
-    /// `None` if somebody holds the lock.
+    /// `None` if the lock is held.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
             Err(std::sync::TryLockError::WouldBlock) => None,
-            // Whoever panicked is reported by that panic; the others need not follow.
+            // The panic of the holder is reported already; other threads need not panic as well.
             Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         }
     }
 }
 
-/// On a cache line of its own, so that one side's writing does not slow down the other's reading. Two
-/// lines, in fact: processors fetch the neighbour as well.
+/// Alignment against false sharing: two cache lines, because processors prefetch the adjacent line.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
 
-/// Lets others go on when nothing can be done before they have.
+/// Yields to other threads when this one cannot continue before they do.
 pub(crate) fn wait_a_moment() {
     #[cfg(not(all(loom, test)))]
     std::thread::yield_now();

@@ -1,19 +1,19 @@
-//! Who is first among a fixed number of slots whose values change.
+//! The minimum of a fixed number of slots whose values change.
 
-/// A tournament among slots: each match keeps the smaller value, the root the smallest.
+/// A tournament tree over slots: each node is the slot with the smaller value of its children, the root that with
+/// the smallest.
 ///
-/// The matches are a complete binary tree in an array; match `i` was played by the winners of `2 i` and
-/// `2 i + 1`, and slot `s` is entry `slots + s`. Changing a slot plays the matches up to the root again,
-/// O(log n); the first is known at once.
+/// The nodes are a complete binary tree in an array; the children of node `i` are `2 i` and `2 i + 1`, and slot `s`
+/// is node `slots + s`. Changing a slot updates the nodes up to the root, O(log n); the minimum is at the root.
 #[derive(Debug)]
 pub(crate) struct Tournament<V> {
     slots: Box<[Option<V>]>,
-    /// The slot that won; entry 0 is unused. An odd slot out meets nobody.
+    /// The slot with the smaller value; entry 0 is unused.
     winners: Box<[usize]>,
 }
 
 impl<V: Ord + Copy> Tournament<V> {
-    /// For a number of slots that is at least one; all are empty.
+    /// `slots` empty slots, at least one.
     pub(crate) fn new(slots: usize) -> Self {
         let mut winners: Box<[_]> = (0..2 * slots)
             .map(|entry| entry.saturating_sub(slots))
@@ -27,7 +27,7 @@ impl<V: Ord + Copy> Tournament<V> {
         }
     }
 
-    /// Puts a value on a slot, or empties it.
+    /// Sets the value of a slot, or empties it.
     pub(crate) fn set(&mut self, slot: usize, value: Option<V>) {
         self.slots[slot] = value;
         let mut entry = (self.slots.len() + slot) / 2;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_is_the_smallest_of_all_seats() {
+    fn first_is_the_smallest_value_of_all_slots() {
         let mut state = 1_u64;
         for slots in 1..20 {
             let mut tournament = Tournament::new(slots);

@@ -1,4 +1,4 @@
-//! Nothing allocates once the queue is there and every task has its job.
+//! No call allocates after the queue and the jobs of all tasks have been created.
 
 use shiftwork_queue::{Heap, Ipi, Job, QUEUE_KINDS, ReadyQueue, Scheduler, Timer};
 
@@ -26,7 +26,7 @@ fn calls(queue: &dyn ReadyQueue<u64>, jobs: Vec<Job<u64>>) {
             job.set_key(taken * 7);
             queue.insert(0, job);
         } else {
-            // Dropped elsewhere: giving memory back is no allocation.
+            // Freeing memory does not count as an allocation.
             drop(job);
         }
     }
@@ -43,7 +43,7 @@ fn no_call_allocates() {
     }
 }
 
-/// Hears nothing, and needs no memory for it.
+/// Interrupts and timers without effect.
 struct Ignored;
 
 impl Ipi for Ignored {

@@ -1,4 +1,4 @@
-//! Threads as CPUs, countdowns as jobs: who runs, who should, and that nobody is forgotten.
+//! Threads as CPUs, countdowns as jobs: scheduled jobs, linked jobs, and that no job is lost.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use shiftwork_queue::ready::{Fine, Hierarchical};
 use shiftwork_queue::{Ipi, Job, Rank, ReadyQueue, Scheduler, Timer};
 
-/// More of everything if `SHIFTWORK_LONG` is set.
+/// The number of repetitions; more if `SHIFTWORK_LONG` is set.
 fn factor() -> u64 {
     match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 40,
@@ -22,7 +22,7 @@ fn factor() -> u64 {
 
 const NO_CPU: usize = usize::MAX;
 
-/// Timers and bells of CPUs that look at them when they get to it.
+/// Pending timers and interrupts, which CPUs poll.
 struct Machine {
     now: AtomicU64,
     timers: Mutex<BinaryHeap<Reverse<u64>>>,
@@ -52,18 +52,18 @@ impl Machine {
     }
 }
 
-/// Periods and costs are in turns of a CPU.
+/// A task; periods and costs are in turns of a CPU.
 struct Task {
     period: u64,
     cost: u64,
-    /// Which CPU runs it now.
+    /// The CPU that runs it now.
     runs_on: AtomicUsize,
-    /// What is left of its job, and how many jobs are left.
+    /// Remaining turns of its job, and the number of jobs left.
     left: AtomicU64,
     jobs: AtomicU64,
 }
 
-/// A barrier that lets nobody wait for a thread that failed.
+/// A barrier that panics instead of waiting for a thread that failed.
 struct TurnBarrier {
     threads: usize,
     arrived: AtomicUsize,
@@ -81,7 +81,7 @@ impl TurnBarrier {
     }
 }
 
-/// Says so when its thread fails.
+/// Marks the barrier as failed when its thread panics.
 struct FailureFlag<'a>(&'a TurnBarrier);
 
 impl Drop for FailureFlag<'_> {
@@ -106,12 +106,12 @@ struct Run<'a, Q> {
 const TURNS_BETWEEN_CHECKS: u64 = 200;
 
 impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
-    /// What one thread does, until all jobs are done.
+    /// The loop of one thread, until all jobs are completed.
     fn cpu(&self, cpu: usize, mut random: Pcg64Mcg) {
         let _flag = FailureFlag(&self.barrier);
         let mut runs = None;
         for round in 0.. {
-            assert!(round < 100_000, "{}: somebody was forgotten", self.what);
+            assert!(round < 100_000, "{}: a job was lost", self.what);
             for _ in 0..TURNS_BETWEEN_CHECKS {
                 runs = self.turn(cpu, runs);
                 if random.next_u32().is_multiple_of(64) {
@@ -122,7 +122,7 @@ impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
             if cpu == 0 {
                 self.check_mapping();
             }
-            // Nobody does anything between the two meetings, so that all agree.
+            // No thread changes anything between the two barriers, so that all get the same result.
             let over = self.tasks.iter().all(|task| task.jobs.load(SeqCst) == 0);
             self.barrier.wait();
             if over {
@@ -131,7 +131,7 @@ impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
         }
     }
 
-    /// Interrupts first, then a step of what runs.
+    /// Handles interrupts, then executes one turn of the running job.
     fn turn(&self, cpu: usize, mut runs: Option<usize>) -> Option<usize> {
         let releases_here = self.scheduler.dedicated().is_none_or(|only| only == cpu);
         if releases_here {
@@ -170,7 +170,11 @@ impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
     fn stop(&self, cpu: usize, runs: Option<usize>) {
         if let Some(task) = runs {
             let before = self.tasks[task].runs_on.swap(NO_CPU, SeqCst);
-            assert_eq!(before, cpu, "{}: task {task} runs elsewhere", self.what);
+            assert_eq!(
+                before, cpu,
+                "{}: task {task} runs on another CPU",
+                self.what
+            );
         }
     }
 
@@ -191,7 +195,8 @@ impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
         }
     }
 
-    /// Nobody calls anything now: what is linked is the most urgent, and whoever is not up to date will be.
+    /// Checks the mapping while no other thread makes calls: the most urgent jobs are linked, and every CPU whose
+    /// scheduled job differs has a pending interrupt.
     fn check_mapping(&self) {
         let state = self.scheduler.state();
         let waiting: Vec<_> = self.scheduler.drain(0).collect();
@@ -211,11 +216,11 @@ impl<Q: ReadyQueue<Rank>> Run<'_, Q> {
             let follows = self.machine.interrupts[cpu].load(SeqCst) || state.scheduled == linked;
             assert!(
                 follows,
-                "{}: CPU {cpu} was not told of {state:?}",
+                "{}: CPU {cpu} was not interrupted for {state:?}",
                 self.what
             );
         }
-        // Putting them back changes no link.
+        // Inserting them again changes no link.
         for job in waiting {
             self.scheduler
                 .wake(self.scheduler.dedicated().unwrap_or(0), job, &self.machine);
@@ -236,7 +241,7 @@ fn live<Q: ReadyQueue<Rank> + Send>(
     let scheduler = build(cpus, tasks);
     let jobs_each = 30;
     let task = |_| {
-        // Few different periods, so that releases coincide; load around 80 %.
+        // Periods from few values, so that releases coincide; load around 80 %.
         let cost = draw(1, 12);
         Task {
             period: (cost * 4).next_multiple_of(16),
@@ -285,14 +290,14 @@ fn live<Q: ReadyQueue<Rank> + Send>(
 }
 
 #[test]
-fn under_cem_every_job_runs_on_one_cpu_at_a_time_and_the_most_urgent_are_linked() {
+fn cem_links_the_most_urgent_jobs_and_runs_each_on_one_cpu() {
     for seed in 1..=10 * factor() {
         live("CEm", seed, 1 + (seed % 4) as usize, Scheduler::cem);
     }
 }
 
 #[test]
-fn under_ce1_and_fe1_as_well_where_one_cpu_serves_all_releases() {
+fn ce1_and_fe1_link_the_most_urgent_jobs_with_a_dedicated_cpu() {
     for seed in 1..=10 * factor() {
         let cpus = 2 + (seed % 3) as usize;
         live("CE1", seed, cpus, Scheduler::ce1);
@@ -302,7 +307,7 @@ fn under_ce1_and_fe1_as_well_where_one_cpu_serves_all_releases() {
 }
 
 #[test]
-fn under_any_queue_as_well() {
+fn every_queue_kind_links_the_most_urgent_jobs() {
     for seed in 1..=6 * factor() {
         let cpus = 1 + (seed % 4) as usize;
         live("HEm", seed, cpus, |cpus, tasks| {
@@ -314,7 +319,7 @@ fn under_any_queue_as_well() {
     }
 }
 
-/// Bells and timers that only count.
+/// Counts interrupts and timers.
 #[derive(Default)]
 struct Counting {
     interrupts: AtomicU64,
@@ -334,7 +339,7 @@ impl Timer for Counting {
 }
 
 #[test]
-fn a_decision_revised_before_the_cpu_acts_costs_no_switch() {
+fn decision_revised_before_the_switch_causes_no_switch() {
     let (scheduler, machine) = (Scheduler::cem(1, 3), Counting::default());
     let switched = || {
         let switch = scheduler.switch(0);
@@ -342,7 +347,7 @@ fn a_decision_revised_before_the_cpu_acts_costs_no_switch() {
     };
     scheduler.wake(0, Job::new(50, 0), &machine);
     assert_eq!(switched(), (None, Some(0)));
-    // Task 1 is to preempt task 0, which is over before its CPU gets to it.
+    // Task 1 is to preempt task 0, whose job completes before its CPU switches.
     scheduler.wake(0, Job::new(40, 1), &machine);
     assert_eq!(scheduler.state()[0].leaving, Some((50, 0)));
     assert_eq!(
@@ -350,7 +355,7 @@ fn a_decision_revised_before_the_cpu_acts_costs_no_switch() {
         Some(0)
     );
     assert_eq!(switched(), (None, Some(1)));
-    // Task 2 is to preempt task 1, but is called back by a yet more urgent one; task 1 still waits.
+    // Task 2 is to preempt task 1, but an even more urgent task displaces it; task 1 still waits.
     scheduler.wake(0, Job::new(30, 2), &machine);
     scheduler.wake(0, Job::new(20, 0), &machine);
     assert_eq!(switched(), (Some(1), Some(0)));
@@ -360,13 +365,13 @@ fn a_decision_revised_before_the_cpu_acts_costs_no_switch() {
 }
 
 #[test]
-fn a_job_that_is_still_scheduled_gets_its_cpu_back() {
+fn job_that_is_still_scheduled_is_linked_to_its_cpu_again() {
     let (scheduler, machine) = (Scheduler::cem(2, 4), Counting::default());
     scheduler.wake(0, Job::new(10, 0), &machine);
     scheduler.wake(0, Job::new(50, 1), &machine);
     let running = [0, 1].map(|cpu| scheduler.switch(cpu).to);
     assert_eq!(running, [Some(0), Some(1)]);
-    // Task 2 is to preempt task 1, but then task 0 is over: task 1 stays, and task 2 runs where 0 did.
+    // Task 2 is to preempt task 1, but then the job of task 0 completes: task 1 stays, and task 2 gets the CPU of 0.
     scheduler.wake(0, Job::new(20, 2), &machine);
     assert_eq!(scheduler.state()[1].leaving, Some((50, 1)));
     assert!(scheduler.complete(0, &machine).is_some());
@@ -393,7 +398,7 @@ fn releases_of_one_time_need_one_timer_and_preempt_together() {
 }
 
 #[test]
-#[should_panic(expected = "CPU 0 serves a release, which CPU Some(2) does alone")]
-fn where_one_cpu_serves_releases_no_other_does() {
+#[should_panic(expected = "CPU 0 handles a release, to which CPU Some(2) is dedicated")]
+fn release_on_another_than_the_dedicated_cpu_panics() {
     Scheduler::<u64, _>::ce1(3, 1).release(0, 7, &Counting::default());
 }

@@ -1,4 +1,4 @@
-//! Each queue, called by one CPU after the other, is a sorted vector.
+//! Every queue, called by one CPU at a time, behaves like a sorted vector.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ use shiftwork_queue::{Heap, Job, QUEUE_KINDS, QueueKind, Rank, ReadyQueue};
 
 const CPUS: usize = 3;
 
-/// More of everything if `SHIFTWORK_LONG` is set.
+/// The number of repetitions; more if `SHIFTWORK_LONG` is set.
 fn factor() -> u64 {
     match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 100,
@@ -18,7 +18,7 @@ fn factor() -> u64 {
 
 struct Walk {
     random: Pcg64Mcg,
-    /// What the queue must hold, sorted.
+    /// The keys that the queue must hold, sorted.
     waiting: Vec<Rank>,
     hand: Vec<Job<Rank>>,
 }
@@ -41,7 +41,7 @@ impl Walk {
         (self.random.next_u64() % bound as u64) as usize
     }
 
-    /// Deadlines and releases often tie; whose job it is never does.
+    /// Deadlines and releases often tie; tasks never do.
     fn rank(&mut self, task: u32) -> Rank {
         Rank {
             deadline_ns: self.below(12) as u64,
@@ -121,7 +121,7 @@ fn walk(kind: QueueKind, seed: u64, tasks: u32, steps: usize) {
 }
 
 #[test]
-fn every_queue_is_a_sorted_vector() {
+fn every_queue_behaves_like_a_sorted_vector() {
     for kind in QUEUE_KINDS {
         for seed in 1..=60 * factor() {
             walk(kind, seed, 1 + (seed % 20) as u32, 400);
@@ -133,14 +133,14 @@ fn every_queue_is_a_sorted_vector() {
 }
 
 #[test]
-fn a_batch_without_jobs_changes_nothing() {
+fn empty_batch_changes_nothing() {
     for kind in QUEUE_KINDS {
         let queue = kind.build::<u64>(1, 1);
         queue.merge(0, Heap::default());
         assert!(queue.take(0).is_none(), "{}", kind.name());
         queue.insert(0, Job::new(u64::MAX, 0));
         queue.merge(0, Heap::default());
-        // The largest key of all is one like any other.
+        // The largest possible key is a valid limit.
         assert!(queue.take_if_before(0, &u64::MAX).is_none());
         assert!(queue.take(0).is_some(), "{}", kind.name());
         assert!(queue.take(0).is_none(), "{}", kind.name());

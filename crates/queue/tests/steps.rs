@@ -1,4 +1,4 @@
-//! How many comparisons of keys calls take: what grows with the logarithm, and what does not.
+//! Number of key comparisons of calls: which calls are logarithmic, and which are not.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -24,8 +24,8 @@ fn filled(kind: QueueKind, waiting: usize, room: usize) -> Box<dyn ReadyQueue<Co
     queue
 }
 
-/// Queues that merge, and what they may take in multiples of the logarithm of all jobs: a sum of binary
-/// numbers, and a look at the minimum of each part.
+/// Mergeable queues, and their limits in multiples of the logarithm of the number of jobs: a binary addition, and
+/// the minimum of each part.
 const MERGING: [(QueueKind, u64); 3] = [
     (QueueKind::Coarse, 1),
     (QueueKind::Hierarchical, 4),
@@ -33,7 +33,7 @@ const MERGING: [(QueueKind, u64); 3] = [
 ];
 
 #[test]
-fn a_merge_of_simultaneous_releases_takes_logarithmic_steps() {
+fn merge_of_simultaneous_releases_takes_logarithmic_steps() {
     for (kind, factor) in MERGING {
         for waiting in [0, 1, 7, 100, 1_023, 10_000] {
             for count in [1, 2, 3, 10, 64, 100, 1_000, 1_023] {
@@ -52,7 +52,7 @@ fn a_merge_of_simultaneous_releases_takes_logarithmic_steps() {
 }
 
 #[test]
-fn what_follows_a_merge_takes_logarithmic_steps_as_well() {
+fn removals_after_a_merge_take_logarithmic_steps() {
     for (kind, _) in MERGING {
         for count in [1, 10, 1_000, 10_000] {
             let queue = filled(kind, 1_000, count);
@@ -73,7 +73,7 @@ fn what_follows_a_merge_takes_logarithmic_steps_as_well() {
 }
 
 #[test]
-fn what_does_not_merge_takes_steps_for_each_job() {
+fn queues_without_merge_take_steps_for_each_job() {
     for kind in [QueueKind::List, QueueKind::Binary, QueueKind::Fine] {
         let queue = filled(kind, 1_000, 1_000);
         let heap = batch(1_000, 1_000);
@@ -83,11 +83,11 @@ fn what_does_not_merge_takes_steps_for_each_job() {
 }
 
 #[test]
-fn a_look_that_finds_nobody_does_not_even_begin() {
+fn failed_check_of_the_published_minimum_compares_no_keys() {
     let queue = filled(QueueKind::Published, 1_000, 0);
     for _ in 0..1_000 {
         let first = queue.take(0).unwrap();
-        // What was published before is no longer true, so that whoever believes it would look.
+        // With a stale published minimum this check would compare keys.
         let limit = first.key();
         let steps = compared(|| assert!(queue.take_if_before(0, &limit).is_none()));
         assert_eq!(steps, 0);

@@ -1,4 +1,4 @@
-//! What a merge of simultaneous releases costs, in comparisons of keys.
+//! The cost of a merge of simultaneous releases, in comparisons of keys.
 
 use shiftwork_queue::{Heap, Job, QUEUE_KINDS};
 

@@ -1,4 +1,4 @@
-//! What the calls of a whole scheduler take: each thread is a CPU whose jobs are over at once.
+//! Durations of the calls of a whole scheduler: each thread is a CPU whose jobs complete at once.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use shiftwork_queue::{Ipi, Job, QUEUE_KINDS, QueueKind, Rank, ReadyQueue, Schedu
 
 use crate::race::percentiles;
 
-/// A machine whose bells and timers cost as little as possible.
+/// A machine whose interrupts and timers cost as little as possible.
 #[derive(Default)]
 struct Machine(AtomicU64);
 
@@ -46,15 +46,15 @@ impl Cpu<'_> {
         result
     }
 
-    /// The job is over; its next one is released together with others of this CPU's.
+    /// Completes the job; its next one is released together with others of this CPU.
     fn round(&mut self, round: usize) {
         let job = self.timed(0, |own| own.scheduler.complete(own.cpu, own.machine));
         self.timed(1, |own| own.scheduler.switch(own.cpu));
-        // Times of its own, so that no other CPU waits for its release.
+        // Distinct times per CPU, so that no CPU handles a release of another.
         let at_ns = ((round / BATCH) << 8 | self.cpu) as u64;
         if let Some(mut job) = job {
             let rank = job.key();
-            // As far off as all tasks take, each with a period of its own.
+            // Different periods, in proportion to the number of tasks.
             let period = 10_000 + 977 * u64::from(rank.task);
             job.set_key(Rank {
                 deadline_ns: rank.deadline_ns + period,

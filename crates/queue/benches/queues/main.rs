@@ -1,8 +1,8 @@
-//! Ready queues on real threads: calls per CPU second and how long calls take, beside the heap of `std` behind one
-//! lock and a published concurrent queue.
+//! Ready queues on real threads: calls per CPU second and durations of calls, compared with the heap of `std` behind
+//! one lock and with the concurrent ordered set of crossbeam.
 //!
-//! `cargo bench -p shiftwork-queue --bench queues -- [THREADS] [QUEUE...]`; as many threads as there are CPUs and
-//! all queues if not said.
+//! `cargo bench -p shiftwork-queue --bench queues -- [THREADS] [QUEUE...]`; by default one thread per CPU and all
+//! queues.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ mod skip_list;
 use race::{MIXES, Race};
 use shiftwork_queue::{QUEUE_KINDS, Rank, ReadyQueue};
 
-/// How many jobs wait.
+/// Numbers of waiting jobs.
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 
 fn main() {

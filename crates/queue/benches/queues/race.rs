@@ -1,4 +1,4 @@
-//! All threads call one queue, for a while.
+//! A throughput benchmark: all threads call one queue for a fixed time.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ use rand_pcg::Pcg64Mcg;
 use rustix::time::{ClockId, clock_gettime};
 use shiftwork_queue::{Heap, Job, Rank, ReadyQueue};
 
-/// What each thread does again and again.
+/// The sequence of calls that each thread repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// Take the most urgent job, put it back with a later deadline.
     Hold,
-    /// The same, after nine looks that find nothing more urgent than what runs.
+    /// The same, after nine checks that find nothing more urgent than the running job.
     Peek,
     /// Take eight jobs, put them back as one batch of simultaneous releases.
     Batch,
@@ -26,7 +26,7 @@ impl Mix {
     pub fn name(self) -> &'static str {
         match self {
             Self::Hold => "take, insert",
-            Self::Peek => "nine looks in vain, take, insert",
+            Self::Peek => "nine failed checks, take, insert",
             Self::Batch => "take eight, merge them",
         }
     }
@@ -39,17 +39,17 @@ pub struct Race<'a> {
     pub jobs: usize,
 }
 
-/// How long a run is. The best of them counts, for other work on the machine only makes it worse.
+/// Length of a run. The best run counts: other work on the machine can only slow a run down.
 const RUN: Duration = Duration::from_millis(15);
 
-/// How often calls are counted, and how often they are timed.
+/// Number of runs that count calls, and of runs that time them.
 const RUNS: usize = 6;
 
-/// How many calls a thread may time in a run.
+/// Maximum number of calls that a thread times in a run.
 const TIMED_MAX: usize = 1 << 18;
 
 impl Race<'_> {
-    /// Some runs count calls, some time each of them; prints a line.
+    /// Prints a line; half of the runs count calls, half time each call.
     pub fn run(&self, name: &str) {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         for task in 0..self.jobs as u32 {
@@ -79,7 +79,7 @@ impl Race<'_> {
         calls as f64 / cpu.as_secs_f64()
     }
 
-    /// What each thread did; how long its calls took only if `timed`.
+    /// The calls of each thread; their durations only if `timed`.
     fn all(&self, timed: bool) -> Vec<Done> {
         let (barrier, over) = (Barrier::new(self.threads + 1), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -132,7 +132,7 @@ struct Done {
     taken_ns: Vec<u32>,
 }
 
-/// Of this thread.
+/// CPU time of this thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -166,7 +166,7 @@ impl Caller<'_> {
             Mix::Hold => self.hold(),
             Mix::Peek => {
                 for _ in 0..9 {
-                    // Whoever runs was taken before those that wait: nobody is before the first instant.
+                    // The running job precedes all waiting ones: none precedes the first instant.
                     let running = Rank {
                         deadline_ns: 0,
                         release_ns: 0,

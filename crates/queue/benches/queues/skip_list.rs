@@ -1,11 +1,11 @@
-//! The `SkipSet` of crossbeam as a ready queue: the concurrent ordered set that Rust programs take.
+//! The `SkipSet` of crossbeam as a ready queue: the common concurrent ordered set of Rust programs.
 
 use std::sync::Mutex;
 
 use crossbeam_skiplist::SkipSet;
 use shiftwork_queue::{Heap, Job, Rank, ReadyQueue};
 
-/// A lock-free skip list of ranks; the jobs are where their task says.
+/// A lock-free skip list of ranks; the jobs are in an array by task.
 pub struct SkipList {
     waiting: SkipSet<Rank>,
     jobs: Box<[Mutex<Option<Job<Rank>>>]>,
@@ -48,7 +48,7 @@ impl ReadyQueue<Rank> for SkipList {
             if *front >= *limit {
                 return None;
             }
-            // Otherwise somebody else was quicker.
+            // Otherwise another thread has removed it.
             if front.remove() {
                 return self.job(*front);
             }

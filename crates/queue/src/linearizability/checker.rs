@@ -1,17 +1,17 @@
-//! Whether a history of calls that overlap is explained by a sequential queue.
+//! Whether a history of overlapping calls is explained by a sequential queue.
 
 use std::collections::BTreeSet;
 
-/// What was called.
+/// A call of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// With all jobs that came in at that moment.
+    /// With all jobs that were inserted at that moment.
     Insert(Vec<u64>),
     Take,
     TakeIfBefore(u64),
 }
 
-/// A call, what it gave, and when it was under way.
+/// A call, its result, its start and its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) call: Call,
@@ -20,8 +20,8 @@ pub(crate) struct Event {
     pub(crate) end: u64,
 }
 
-/// Whether the calls, each at one moment between its start and its end, could have been made to a queue that
-/// holds `keys` at first.
+/// Whether the history is linearizable: the calls, each at one moment between its start and its end, could
+/// have been made to a sequential queue that holds `keys` at first.
 ///
 /// Tries all orders; the content of the queue depends on the set of calls made so far alone, so each set
 /// is tried once.
@@ -62,7 +62,7 @@ impl Search<'_> {
         if !self.tried.insert(made) {
             return false;
         }
-        // Whoever began after somebody else's end comes after it.
+        // A call that began after the end of another comes after it.
         (0..events.len())
             .filter(open)
             .filter(|&index| events[index].start < first_end)
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_one_after_the_other_have_one_explanation() {
+    fn sequential_history_has_one_explanation() {
         let events = |taken| {
             [
                 event(0, 1, Call::Insert(vec![4, 2]), None),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_may_have_happened_in_any_order() {
+    fn overlapping_calls_may_have_any_order() {
         let taken = |taken| {
             [
                 event(0, 5, Call::Insert(vec![1]), None),
@@ -142,9 +142,9 @@ mod tests {
         assert!(!explained(&[7], &taken(Some(3))));
     }
 
-    /// The order that Hunt's heap gives as published: 2 is in somebody's hands while 5 goes out.
+    /// A history of Hunt's heap as published: 5 is taken while another call holds 2.
     #[test]
-    fn a_job_that_was_passed_over_is_found() {
+    fn history_that_passes_over_a_job_is_rejected() {
         let events = [
             event(0, 9, Call::Take, Some(7)),
             event(1, 2, Call::Take, Some(1)),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_cannot_go_out_twice_or_before_it_came_in() {
+    fn history_with_a_job_taken_twice_or_before_its_insertion_is_rejected() {
         let twice = [
             event(0, 3, Call::Take, Some(1)),
             event(1, 4, Call::Take, Some(1)),

@@ -1,4 +1,4 @@
-//! Every order of few decisions: nobody is forgotten, and who should run is who is linked.
+//! Every interleaving of few decisions: no job is lost, and the most urgent jobs are linked.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use crate::ready::{Coarse, Published, ReadyQueue};
 use crate::release::{ReleaseQueue, Timer};
 use crate::scheduler::Scheduler;
 
-/// Bells, a bit for each CPU, and timers that were armed.
+/// The interrupts sent, a bit for each CPU, and the number of timers armed.
 struct Machine {
     interrupted: AtomicU64,
     armed: AtomicU64,
@@ -36,7 +36,8 @@ impl Timer for Machine {
     }
 }
 
-/// Job 10 runs on one CPU, 20 on the other, 30 waits. One thread wakes `woken`, the other ends the job of CPU 0.
+/// Job 10 runs on one CPU, 20 on the other, 30 waits. One thread wakes `woken`, the other completes the job of
+/// CPU 0.
 fn wake_and_complete<Q>(woken: u64, build: fn() -> Q)
 where
     Q: ReadyQueue<u64> + Send + 'static,
@@ -72,9 +73,9 @@ where
         assert_eq!(linked, all[..2], "{ended:?} ended, {state:?}");
         let interrupted = machine.interrupted.load(Ordering::Acquire);
         for (cpu, state) in state.iter().enumerate() {
-            let interrupted_now = interrupted >> cpu & 1 == 1;
-            let follows = interrupted_now || state.scheduled == state.linked.map(|link| link.1);
-            assert!(follows, "CPU {cpu} was not interrupted_now of {state:?}");
+            let will_switch = interrupted >> cpu & 1 == 1;
+            let follows = will_switch || state.scheduled == state.linked.map(|link| link.1);
+            assert!(follows, "CPU {cpu} was not interrupted for {state:?}");
         }
         for cpu in 0..2 {
             scheduler.switch(cpu);
@@ -92,7 +93,7 @@ fn models_of_a_wake_beside_a_completion() {
     }
 }
 
-/// A heap that begins has its timer armed once, whoever comes first; nobody stays behind.
+/// The timer of a new heap is armed exactly once, by the first thread that adds a job; no job is lost.
 #[test]
 fn models_of_a_release_queue() {
     loom::model(|| {
@@ -106,7 +107,7 @@ fn models_of_a_release_queue() {
             })
         };
         queue.add(Job::new(3, 2), 7, &*machine);
-        // The timer was armed for the own job at least, so it may ring.
+        // This thread's job has armed the timer, so it may expire.
         let mut found = queue.due(7).len();
         other.join().unwrap();
         let begun = 1 + usize::from(found == 1);

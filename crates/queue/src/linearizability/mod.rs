@@ -1,4 +1,5 @@
-//! What the queues are judged by: histories of calls, and whether one queue in strict order explains them.
+//! Tests of linearizability: histories of concurrent calls, and whether a sequential queue in strict order
+//! explains them.
 
 mod checker;
 #[cfg(loom)]
@@ -14,7 +15,7 @@ pub(crate) use recorder::Recorder;
 
 use crate::job::Key;
 
-/// A key of which four share one prefix, so that a prefix sometimes decides and sometimes does not.
+/// A key; each prefix is shared by four keys, so that it decides some comparisons and not others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(pub(crate) u64);
 

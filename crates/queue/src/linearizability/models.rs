@@ -1,4 +1,4 @@
-//! Every order of what few threads do, as far as the memory model lets them see each other.
+//! Every interleaving of few threads that the memory model allows.
 
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
@@ -7,7 +7,7 @@ use super::{Number, Recorder, explained};
 use crate::job::Job;
 use crate::ready::QueueKind;
 
-/// What a thread calls, one after the other.
+/// A call of a thread.
 #[derive(Clone, Copy)]
 enum Step {
     Insert(&'static [u64]),
@@ -17,8 +17,8 @@ enum Step {
 
 use Step::{Insert, Take, TakeIfBefore};
 
-/// All orders of these threads' calls, on a queue that holds `keys` at first, have an explanation. Switches
-/// of threads that nothing forces are bounded, for there would be too many.
+/// Asserts that all interleavings of these threads' calls, on a queue that holds `keys` at first, are
+/// linearizable. The number of preemptions is bounded to limit the number of interleavings.
 fn check(
     kind: QueueKind,
     keys: &'static [u64],
@@ -65,7 +65,7 @@ fn check(
         for other in others {
             events.extend(other.join().unwrap());
         }
-        // What is left comes out in order, and ends.
+        // The remaining jobs are taken in order, and the queue becomes empty.
         let mut last = Recorder {
             queue: &**queue,
             clock: &clock,
@@ -81,7 +81,7 @@ fn check(
     });
 }
 
-/// Arrivals that are the most urgent, and others, while jobs are taken.
+/// Insertions of the most urgent job and of others while jobs are taken.
 fn arrivals(kind: QueueKind, switches: usize) {
     check(
         kind,
@@ -101,7 +101,7 @@ fn batches(kind: QueueKind, switches: usize) {
     );
 }
 
-/// A queue that gets empty and filled again.
+/// A queue that becomes empty and is filled again.
 fn empty(kind: QueueKind, switches: usize) {
     check(
         kind,
@@ -147,7 +147,7 @@ fn models_of_the_fine_queue() {
     empty(QueueKind::Fine, 3);
 }
 
-/// Jobs that rise while others are taken to the root from beside and above them.
+/// Jobs rise in the heap while other calls move jobs beside and above them to the root.
 #[test]
 fn models_of_rising_jobs_in_the_fine_queue() {
     check(

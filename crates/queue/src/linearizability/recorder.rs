@@ -1,4 +1,4 @@
-//! Calls made and written down.
+//! Calls that record their history.
 
 use super::{Call, Event, Number};
 use crate::heap::Heap;
@@ -6,15 +6,16 @@ use crate::job::Job;
 use crate::ready::ReadyQueue;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Calls a queue for one CPU and writes down what came of it.
+/// Calls a queue for one CPU and records calls and results.
 pub(crate) struct Recorder<'a> {
     pub(crate) queue: &'a dyn ReadyQueue<Number>,
-    /// Counts what happens, for all. Whoever reads a number sees what was written before it was drawn.
+    /// A counter shared by all threads, which orders starts and ends of calls. Each increment synchronizes
+    /// with the earlier ones.
     pub(crate) clock: &'a AtomicU64,
     pub(crate) cpu: usize,
-    /// Whether a merge is one moment; otherwise each job has its own.
+    /// Whether a merge is one event; otherwise each of its jobs is an event.
     pub(crate) merges_at_once: bool,
-    /// The jobs that are in no queue.
+    /// The jobs that this caller holds, in no queue.
     pub(crate) held: Vec<Job<Number>>,
     pub(crate) events: Vec<Event>,
 }
@@ -24,7 +25,7 @@ impl Recorder<'_> {
         self.clock.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Puts in as many of the jobs in held as there are keys.
+    /// Inserts as many of the held jobs as there are keys.
     pub(crate) fn insert(&mut self, keys: &[u64]) {
         let mut batch = Heap::default();
         let mut single = None;

@@ -1,4 +1,4 @@
-//! Real threads, as many histories as there is time for.
+//! Histories of real threads.
 
 use std::sync::Barrier;
 
@@ -12,7 +12,7 @@ use crate::sync::atomic::AtomicU64;
 
 const THREADS: usize = 3;
 
-/// More of everything if `SHIFTWORK_LONG` is set.
+/// The number of repetitions; more if `SHIFTWORK_LONG` is set.
 fn factor() -> u64 {
     match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 50,
@@ -25,12 +25,12 @@ fn draw(random: &mut Pcg64Mcg) -> u64 {
     u64::from(random.next_u32() % 6) << 20
 }
 
-/// A key that nobody else draws: who drew it as which makes the rest.
+/// A unique key: random bits, then the number of the draw and of the thread.
 fn key(random: &mut Pcg64Mcg, thread: usize, number: usize) -> u64 {
     draw(random) | (number * THREADS + thread) as u64
 }
 
-/// Some calls at random; now and then somebody else gets the CPU.
+/// Makes random calls, and yields the CPU now and then.
 fn calls(recorder: &mut Recorder<'_>, random: &mut Pcg64Mcg, steps: std::ops::Range<usize>) {
     let thread = recorder.cpu;
     for step in steps {
@@ -58,7 +58,7 @@ struct Round<'a> {
     calls_each: usize,
 }
 
-/// All threads at once; returns the jobs in held and the events of each.
+/// Runs all threads concurrently; returns the held jobs and the events of each.
 fn round(round: &Round<'_>) -> Vec<(Vec<Job<Number>>, Vec<Event>)> {
     let (clock, barrier) = (AtomicU64::new(0), Barrier::new(THREADS));
     std::thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn round(round: &Round<'_>) -> Vec<(Vec<Job<Number>>, Vec<Event>)> {
 }
 
 #[test]
-fn every_history_is_one_of_a_queue_in_strict_order() {
+fn every_history_of_threads_is_linearizable() {
     let mut overlaps = 0;
     for kind in QUEUE_KINDS {
         for seed in 1..=250 * factor() {
@@ -116,11 +116,11 @@ fn every_history_is_one_of_a_queue_in_strict_order() {
             );
         }
     }
-    assert!(overlaps > 100, "only {overlaps} calls met another");
+    assert!(overlaps > 100, "only {overlaps} calls overlapped another");
 }
 
 #[test]
-fn after_many_calls_every_job_is_somewhere_once_and_the_rest_comes_out_in_order() {
+fn many_concurrent_calls_lose_no_job_and_the_rest_drains_in_order() {
     for kind in QUEUE_KINDS {
         for seed in 1..=4 * factor() {
             let what = format!("{}, seed {seed}", kind.name());
@@ -154,7 +154,7 @@ fn after_many_calls_every_job_is_somewhere_once_and_the_rest_comes_out_in_order(
                 (0..40 * THREADS as u32).collect::<Vec<_>>(),
                 "{what}"
             );
-            // What went in is what was taken and what was left, key for key.
+            // The inserted keys are exactly the taken and the remaining ones.
             taken.extend(rest);
             taken.sort_unstable();
             left.sort_unstable();

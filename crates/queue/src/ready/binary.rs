@@ -8,7 +8,7 @@ use crate::heap::Heap;
 use crate::job::{Job, Key};
 use crate::sync::Lock;
 
-/// The binary heap of `std` behind one lock: the yardstick. A merge puts one job in after the other.
+/// The binary heap of `std` behind one lock, as a baseline. A merge inserts one job after the other.
 #[derive(Debug)]
 pub struct Binary<K: Ord>(Lock<BinaryHeap<Entry<K, Job<K>>>>);
 

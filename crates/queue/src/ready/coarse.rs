@@ -7,7 +7,7 @@ use crate::sync::Lock;
 
 /// The coarse-grained heap: a binomial heap behind one lock.
 ///
-/// A batch of k simultaneous releases costs O(log n) under the lock, as everything does.
+/// A batch of simultaneous releases costs O(log n) under the lock, like every other call.
 ///
 /// # Source
 /// B. Brandenburg, J. Anderson, "On the Implementation of Global Real-Time Schedulers", RTSS 2009: the

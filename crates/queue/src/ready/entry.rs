@@ -1,8 +1,8 @@
-//! What the heap of `std` holds: it has the largest on top, we want the smallest key there.
+//! Entries for the heap of `std`, a max-heap, ordered so that the smallest key is on top.
 
 use std::cmp::{Ordering, Reverse};
 
-/// Ordered by the key alone, the smaller key being the larger entry. Moving it around follows no pointer.
+/// Ordered by the key alone, the smaller key being the larger entry. Moving it follows no pointer.
 #[derive(Debug)]
 pub(super) struct Entry<K, C> {
     key: Reverse<K>,

@@ -5,27 +5,26 @@ use crate::heap::Heap;
 use crate::job::{Job, Key};
 use crate::sync::{Guard, Lock, Padded, wait_a_moment};
 
-/// The fine-grained heap: a binary heap in an array with a lock per node, where calls pass through
-/// different parts at once.
+/// The fine-grained heap: a binary heap in an array with a lock per node; concurrent calls work in different
+/// parts of it.
 ///
-/// Jobs come in at the bottom and go up, taking one out fills the root from the bottom and goes down; places
-/// at the bottom are filled in bit-reversed order, so that two jobs in a row take different paths. A job on
-/// its way up is marked by the number of its call, so that its call finds it again if it was moved.
+/// An inserted job starts at the bottom and rises; a removal moves a job from the bottom to the root, from where it
+/// sinks. Nodes of a level are filled in bit-reversed order, so that consecutive insertions take different paths.
+/// A rising job is marked by the number of its call, so that the call finds it again if it was moved.
 ///
-/// No settled job goes before its settled parent. Locks are taken from the top down: that of the size,
+/// No settled job precedes its settled parent. Locks are taken from the top down: that of the size,
 /// then a parent's before its child's.
 ///
 /// # Source
 /// G. Hunt, M. Michael, S. Parthasarathy, M. Scott, "An efficient algorithm for concurrent priority queue
-/// heaps", Information Processing Letters 60(3), 1996. Two differences. Whoever takes a job out locks the root
-/// before anybody else may, still holding the lock of the size: as published, a caller between the bottom and
-/// the root has a job in its hands that others miss, and the order of what is taken out is not strict. The
-/// same lock is what makes peeking and taking one step. And whoever finds its job gone looks for it up to the
-/// root, even from under an empty parent: as published it stops there, but the job may have been moved further
-/// up before the parent was emptied, and would rise for ever.
+/// heaps", Information Processing Letters 60(3), 1996. Two differences. A removal locks the root while it still
+/// holds the lock of the size. As published, a caller between the bottom and the root holds a job that other
+/// callers miss, and removals are not in strict order. The same lock makes comparing and removing one step. And a
+/// call whose job was moved searches for it up to the root, even above an empty parent. As published it stops
+/// there, but the job may have been moved further up before the parent was emptied, and would rise for ever.
 #[derive(Debug)]
 pub struct Fine<K> {
-    /// How many places are filled, and the last number that marked a job.
+    /// The number of filled nodes, and the last number that marked a job.
     size: Padded<Lock<Size>>,
     /// Entry 0 is unused, 1 is the root, the children of `i` are `2 i` and `2 i + 1`.
     nodes: Box<[Padded<Lock<Place<K>>>]>,
@@ -41,7 +40,7 @@ struct Size {
 enum Place<K> {
     Empty,
     Settled(K, Job<K>),
-    /// On its way up, by the call with this number.
+    /// Rising, by the call with this number.
     Rising(u64, K, Job<K>),
 }
 
@@ -71,7 +70,7 @@ impl<K: Key> Place<K> {
     }
 }
 
-/// Where the n-th job goes: the level from its highest bit, within the level the other bits in reverse.
+/// The node for the n-th job: the level from its highest bit, within the level the other bits in reverse.
 const fn place(n: usize) -> usize {
     let level = n.ilog2();
     if level == 0 {
@@ -85,7 +84,7 @@ impl<K: Key> Fine<K> {
     /// An empty queue for the tasks `0..tasks` and any number of CPUs.
     #[must_use]
     pub fn new(tasks: usize) -> Self {
-        // The last level is filled out of order, and whoever goes down looks at two children.
+        // The last level is filled out of order, and a sinking job reads two children.
         let places = (tasks + 1).next_power_of_two();
         Self {
             size: Padded(Lock::new(Size {
@@ -102,13 +101,13 @@ impl<K: Key> Fine<K> {
         self.nodes[index].0.lock()
     }
 
-    /// Puts a job in at the bottom; the number of the call and the place.
+    /// Inserts a job at the bottom; returns the number of the call and the node.
     fn put(&self, job: Job<K>) -> (u64, usize) {
         let mut size = self.size.0.lock();
         let index = place(size.filled + 1);
         assert!(
             index < self.nodes.len(),
-            "a queue for {} jobs is given one more",
+            "a queue for {} jobs is full",
             size.filled
         );
         size.filled += 1;
@@ -120,7 +119,7 @@ impl<K: Key> Fine<K> {
         (call, index)
     }
 
-    /// Brings the job of this call from where it came in to where it belongs.
+    /// Lets the job of this call rise from its first node to its final one.
     fn rise(&self, call: u64, mut index: usize) {
         while index > 1 {
             let mut parent = self.node(index / 2);
@@ -135,10 +134,10 @@ impl<K: Key> Fine<K> {
                         return;
                     }
                 }
-                // Whoever went down moved it up, or took it to the root and settled it. An empty parent
-                // does not tell which, so that the way ends at the root alone.
+                // A sinking job has moved it up, or a removal has moved it to the root and settled it. An
+                // empty parent does not show which, so that the search ends only at the root.
                 _ if !child.rises_by(call) => index /= 2,
-                // The parent is on its way itself.
+                // The parent is rising as well.
                 _ => {
                     drop((child, parent));
                     wait_a_moment();
@@ -151,13 +150,13 @@ impl<K: Key> Fine<K> {
         }
     }
 
-    /// Brings the job at the root down to where it belongs; what is more urgent goes up.
+    /// Lets the job at the root sink to its final node; more urgent jobs move up.
     fn sink<'a>(&'a self, mut parent: Guard<'a, Place<K>>) {
         let mut index = 1;
         while let Some(key) = parent.key()
             && 2 * index < self.nodes.len()
         {
-            // A left place is filled before the right one beside it, and emptied after it.
+            // A left node is filled before its right sibling, and emptied after it.
             let left = self.node(2 * index);
             let Some(left_key) = left.key() else { return };
             let right = self.node(2 * index + 1);
@@ -173,7 +172,7 @@ impl<K: Key> Fine<K> {
         }
     }
 
-    /// Takes the first job of all if `wanted` says so of its key.
+    /// Takes the most urgent job if `wanted` holds for its key.
     fn take_if(&self, wanted: impl Fn(K) -> bool) -> Option<Job<K>> {
         let mut size = self.size.0.lock();
         if size.filled == 0 {
@@ -205,7 +204,7 @@ impl<K: Key> Fine<K> {
 impl<K: Key> ReadyQueue<K> for Fine<K> {
     /// # Panics
     ///
-    /// If there are more jobs than the queue was made for.
+    /// If the queue is full.
     fn insert(&self, _cpu: usize, job: Job<K>) {
         let (call, index) = self.put(job);
         self.rise(call, index);
@@ -234,23 +233,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_of_a_level_are_filled_in_bit_reversed_order() {
+    fn nodes_of_a_level_are_filled_in_bit_reversed_order() {
         let places: Vec<_> = (1..16).map(place).collect();
         assert_eq!(places, [1, 2, 3, 4, 6, 5, 7, 8, 12, 10, 14, 9, 13, 11, 15]);
     }
 
     #[test]
-    #[should_panic(expected = "a queue for 3 jobs is given one more")]
-    fn one_job_too_many_is_refused() {
+    #[should_panic(expected = "a queue for 3 jobs is full")]
+    fn insertion_into_a_full_queue_panics() {
         let queue = Fine::new(3);
         for key in 0..4_u64 {
             queue.insert(0, Job::new(key, key as u32));
         }
     }
 
-    /// While one call is late, others put in and take out whatever they like.
+    /// One call is delayed while others insert and take.
     #[test]
-    fn a_job_that_was_moved_is_found_and_settled_by_its_call() {
+    fn moved_job_is_found_and_settled_by_its_call() {
         let mut moved = 0;
         for seed in 1..=3_000 {
             let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -265,7 +264,7 @@ mod tests {
             (0..before).for_each(|_| queue.insert(0, job(draw(40))));
             let (call, index) = queue.put(job(draw(40)));
             for number in before + 2..before + 2 + after {
-                // It would wait for the late one.
+                // It would wait for the delayed call.
                 if place(number) / 2 == index {
                     break;
                 }

@@ -6,13 +6,12 @@ use crate::job::{Job, Key};
 use crate::sync::{Guard, Lock, Padded};
 use crate::tournament::Tournament;
 
-/// Hierarchical heaps: each CPU puts jobs into its own, the master queue knows the most urgent of each.
+/// Hierarchical heaps: each CPU inserts into its own heap, the master queue holds the minimum of each.
 ///
-/// Whoever holds the master's lock and that of a CPU's queue finds that the master's entry is this queue's
-/// minimum; a minimum only changes while both are held. Locks are taken from the top down, first the
-/// master's. Whoever takes a job out needs both; whoever puts one in starts at the bottom and only needs the
-/// master if the minimum changes: if somebody else has the master then, the own lock is dropped and both are
-/// taken in order.
+/// While the lock of the master and that of a CPU's queue are held, the master's entry is the minimum of that
+/// queue; a minimum changes only while both are held. The lock order is top down, the master's first. A removal
+/// needs both. An insertion takes the lock of the CPU's queue first, and needs the master only if the minimum
+/// changes: if the master is locked then, the insertion releases its lock and takes both in order.
 ///
 /// # Source
 /// Brandenburg and Anderson, RTSS 2009: the queue of HEm. The master is a tournament here, O(log m).
@@ -34,7 +33,7 @@ impl<K: Key> Hierarchical<K> {
         }
     }
 
-    /// Takes the first job of all if `wanted` says so of its key.
+    /// Takes the most urgent job if `wanted` holds for its key.
     fn take_if(&self, wanted: impl Fn(K) -> bool) -> Option<Job<K>> {
         let mut master = self.master.0.lock();
         let (cpu, first) = master.first()?;
@@ -47,7 +46,7 @@ impl<K: Key> Hierarchical<K> {
         job
     }
 
-    /// The CPU's queue, with the master if `key` would be its new minimum.
+    /// Locks the CPU's queue, and the master if `key` would be the new minimum.
     fn open(&self, cpu: usize, key: K) -> (Option<Guard<'_, Tournament<K>>>, Guard<'_, Heap<K>>) {
         let queue = self.queues[cpu].0.lock();
         if minimum(&queue).is_some_and(|first| first <= key) {

@@ -5,8 +5,8 @@ use crate::heap::Heap;
 use crate::job::{Job, Key, Node};
 use crate::sync::Lock;
 
-/// A sorted linked list behind one lock: what the study of 2008 started from, and left because putting a
-/// job in takes O(n) steps under the lock.
+/// A sorted linked list behind one lock: the first queue of the study of 2008, which replaced it because an
+/// insertion takes O(n) steps under the lock.
 ///
 /// # Source
 /// B. Brandenburg, J. Calandrino, J. Anderson, "On the Scalability of Real-Time Scheduling Algorithms on
@@ -44,7 +44,7 @@ impl<K: Ord> Sorted<K> {
     fn insert(&mut self, mut job: Job<K>) {
         let mut link = &mut self.0;
         while link.as_ref().is_some_and(|node| node.key <= job.0.key) {
-            // It is there: the condition has just looked at it.
+            // Never `None`: the loop condition has checked it.
             let Some(node) = link else { break };
             link = &mut node.sibling;
         }
@@ -53,7 +53,7 @@ impl<K: Ord> Sorted<K> {
     }
 }
 
-/// Node after node: each dropping the next would need a stack as deep as the list is long.
+/// Drops node after node: recursive drops would need stack in proportion to the length of the list.
 impl<K> Drop for Sorted<K> {
     fn drop(&mut self) {
         while self.pop().is_some() {}

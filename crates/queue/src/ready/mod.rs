@@ -1,4 +1,5 @@
-//! Who waits for a CPU, most urgent first. One file per way to build it; [`QueueKind`] lists them.
+//! Ready queues: jobs that wait for a CPU, most urgent first. One file per implementation; [`QueueKind`] lists
+//! them.
 
 mod binary;
 mod coarse;
@@ -20,27 +21,26 @@ use crate::job::{Job, Key};
 
 /// A priority queue that several CPUs use at once, in strict order.
 ///
-/// Each call takes effect at one moment between its start and its end (it is linearizable), and nothing
-/// waits in it while a less urgent job is handed out. `cpu` is the CPU that calls, counted from 0; each
-/// calls for itself. No call allocates.
+/// Each call takes effect at one moment between its start and its end (the queue is linearizable), and no call
+/// returns a job while a more urgent one waits. `cpu` is the number of the calling CPU, from 0. No call allocates.
 pub trait ReadyQueue<K: Key>: Sync {
-    /// Puts a job in.
+    /// Inserts a job.
     fn insert(&self, cpu: usize, job: Job<K>);
 
-    /// Puts all jobs of the heap in, at one moment.
+    /// Inserts all jobs of the heap at one moment.
     ///
-    /// [`Fine`] cannot: it puts them in one after the other.
+    /// Exception: [`Fine`] inserts them one after the other.
     fn merge(&self, cpu: usize, batch: Heap<K>);
 
-    /// Takes the most urgent job out. `None` if there is none.
+    /// Takes the most urgent job. `None` if there is none.
     fn take(&self, cpu: usize) -> Option<Job<K>>;
 
-    /// Takes the most urgent job out if it goes before `limit`: whether to preempt, and by whom, in one.
-    /// `None` if there is no such job.
+    /// Takes the most urgent job if it precedes `limit`: the decision to preempt and the preempting job in one
+    /// call. `None` if there is no such job.
     fn take_if_before(&self, cpu: usize, limit: &K) -> Option<Job<K>>;
 }
 
-/// One that is chosen at run time.
+/// A queue that is chosen at run time.
 impl<K: Key, Q: ReadyQueue<K> + ?Sized> ReadyQueue<K> for Box<Q>
 where
     Self: Sync,
@@ -62,7 +62,7 @@ where
     }
 }
 
-/// The ready queues that there are.
+/// The implementations of ready queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// [`List`].
@@ -90,7 +90,7 @@ pub const QUEUE_KINDS: [QueueKind; 6] = [
 ];
 
 impl QueueKind {
-    /// As it is called in tables.
+    /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! One lock, a flat heap of batches, and its minimum for all to see.
+//! One lock, a flat heap of batches, and its published minimum.
 
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -10,15 +10,14 @@ use crate::job::{Job, Key};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Lock, Padded};
 
-/// A heap of heaps behind one lock, with a published minimum: the best for this job that we know.
+/// A heap of heaps behind one lock, with a published minimum: the fastest of the queues here.
 ///
-/// - Most looks at a ready queue find nothing to do: whoever is interrupted asks whether somebody more urgent
-///   waits, and nobody does. The prefix of the most urgent key is published, so that this needs no lock
-///   and, while nothing changes, stays in every CPU's cache.
+/// - Most checks of a ready queue find nothing to do: an interrupted CPU checks for a more urgent waiting job,
+///   and there is none. The prefix of the most urgent key is published, so that this check needs no lock, and its
+///   cache line stays shared while nothing changes.
 /// - Under the lock keys are compared in an array, without following pointers.
-/// - What came together stays together: a merged batch is one entry, with its most urgent key, and remains the
-///   binomial heap that it is. So a merge costs the same as putting one job in, and taking out
-///   O(log n).
+/// - A merged batch is one entry, with its most urgent key, and remains a binomial heap. So a merge costs the
+///   same as an insertion, and a removal O(log n).
 ///
 /// ```text
 ///   published: 5
@@ -27,8 +26,8 @@ use crate::sync::{Lock, Padded};
 ///                           8  12  9        a binomial heap
 /// ```
 ///
-/// What is published is the minimum whenever nobody holds the lock. It is written before the lock is
-/// released; for those who only look, that write is the moment at which a call takes effect.
+/// The published prefix is that of the minimum whenever the lock is free. It is written before the lock is
+/// released; for a check without the lock, a call takes effect with that write.
 #[derive(Debug)]
 pub struct Published<K: Ord> {
     /// The prefix of the most urgent key, [`NO_JOB`] if there is none.
@@ -41,7 +40,7 @@ const NO_JOB: u64 = u64::MAX;
 
 type Entries<K> = BinaryHeap<Entry<K, Waiting<K>>>;
 
-/// Who came together.
+/// The jobs of an entry.
 #[derive(Debug)]
 enum Waiting<K> {
     One(Job<K>),
@@ -76,12 +75,12 @@ impl<K: Key> Published<K> {
         job
     }
 
-    /// Before the lock is released.
+    /// Publishes the minimum. To be called before the lock is released.
     fn publish(&self, before: u64, entries: &Entries<K>) {
         let after = prefix_of_first(entries);
         if after != before {
-            // Sequentially consistent, so that of two CPUs that each write and then look at what the
-            // other writes one sees it, whatever else than this queue is written.
+            // Sequentially consistent: of two CPUs that each write one location and then read the other's,
+            // at least one sees the other's write, also if only one of the locations is in this queue.
             self.first.0.store(after, Ordering::SeqCst);
         }
     }
@@ -95,7 +94,7 @@ fn prefix<K: Key>(key: K) -> u64 {
     key.prefix().min(NO_JOB - 1)
 }
 
-/// A batch goes on with its next job, or ends.
+/// Takes the first job; its batch remains with the next job as its key, or is removed if it is empty.
 fn take<K: Key>(entries: &mut Entries<K>) -> Option<Job<K>> {
     let mut first = entries.peek_mut()?;
     if let Waiting::Batch(batch) = &mut first.content {

@@ -1,4 +1,4 @@
-//! Keys that count how often they are compared: steps that no machine makes slower.
+//! Keys that count their comparisons: a measure of steps that does not depend on the machine.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -9,7 +9,7 @@ thread_local! {
     static COMPARED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A key that counts how often it is compared.
+/// A key that counts its comparisons.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted(pub u64);
 
@@ -40,12 +40,12 @@ impl Key for Counted {
     }
 }
 
-/// Neighbours are far apart, and none is drawn twice.
+/// Distinct keys; those of consecutive numbers are far apart.
 pub fn scattered(number: usize) -> Counted {
     Counted((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// How many comparisons a call takes.
+/// Number of comparisons in a call.
 pub fn compared(call: impl FnOnce()) -> u64 {
     COMPARED.set(0);
     call();
