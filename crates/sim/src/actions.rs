@@ -62,7 +62,7 @@ impl<R: Recorder> Engine<'_, R> {
             Granted::AsAsked => self.carry_out(now, change),
             Granted::Affinities(affinities) => {
                 if let Change::SetClusters(clusters) = change {
-                    self.tell(Event::SetClusters(clusters), None);
+                    self.notify_policy(Event::SetClusters(clusters), None);
                 }
                 affinities
                     .iter()
@@ -117,7 +117,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         self.accepts(&Event::Enter(id, &task))?;
         self.record(now, Happening::Entered { task: id });
-        self.tell(Event::Enter(id, &task), None);
+        self.notify_policy(Event::Enter(id, &task), None);
         self.tasks[id.index()].stage = Stage::Idle;
         let (attributes, rule) = (self.tasks[id.index()].attributes, self.rule);
         let plan = &mut self.plans[id.index()];
@@ -135,7 +135,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.accepts(&Event::Leave(id))?;
         self.record(now, Happening::Left { task: id });
         self.note_leaving(now, id);
-        self.tell(Event::Leave(id), None);
+        self.notify_policy(Event::Leave(id), None);
         self.forget_queued(id);
         let state = &mut self.tasks[id.index()];
         state.stage = Stage::Absent;
@@ -168,7 +168,7 @@ impl<R: Recorder> Engine<'_, R> {
         let (cost, period, deadline) = (attributes.cost, attributes.period, attributes.deadline);
         if self.is_present(id) {
             let task = self.plans[id.index()].task.clone();
-            self.tell(Event::SetAttributes(id, &task), None);
+            self.notify_policy(Event::SetAttributes(id, &task), None);
         }
         self.record(
             now,
@@ -193,7 +193,7 @@ impl<R: Recorder> Engine<'_, R> {
         );
         if self.is_present(id) {
             self.renew_if_displaced(now, id, to);
-            self.tell(Event::SetAffinity(id, to), None);
+            self.notify_policy(Event::SetAffinity(id, to), None);
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl<R: Recorder> Engine<'_, R> {
         let deadline = server.renew(now);
         self.tasks[id.index()].deadline = deadline;
         self.record_replenished(now, id);
-        self.tell(Event::SetDeadline(id, deadline), None);
+        self.notify_policy(Event::SetDeadline(id, deadline), None);
     }
 
     fn set_priority(&mut self, now: Instant, id: TaskId, to: Priority) -> Result<(), String> {
@@ -233,7 +233,7 @@ impl<R: Recorder> Engine<'_, R> {
             },
         );
         if self.is_present(id) {
-            self.tell(Event::SetPriority(id, to), None);
+            self.notify_policy(Event::SetPriority(id, to), None);
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ impl<R: Recorder> Engine<'_, R> {
             .as_ref()
             .is_some_and(|reserve| reserve.is_in_background(cpu))
         {
-            self.tell(event, None);
+            self.notify_policy(event, None);
         }
         Ok(())
     }

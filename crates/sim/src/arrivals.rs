@@ -5,7 +5,7 @@ use shiftwork_policy::Event;
 use shiftwork_policy::registry::OrderName;
 
 use crate::engine::Engine;
-use crate::state::{Kind, Stage};
+use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
     /// All arrivals of this instant, after everything else of it.
@@ -50,7 +50,7 @@ impl<R: Recorder> Engine<'_, R> {
     fn arrive_ready(&mut self, now: Instant, id: TaskId) {
         let job = self.record_ready(now, id);
         let cause = self.cause(id);
-        self.tell(Event::Wake(job), cause);
+        self.notify_policy(Event::Wake(job), cause);
     }
 
     fn record_ready(&mut self, now: Instant, id: TaskId) -> Job {
@@ -81,7 +81,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Tells a policy that wants to know both at once that the task's job is finished and this one is
     /// ready; whether it did.
-    pub(crate) fn tell_successor(&mut self, now: Instant, id: TaskId, cpu: CpuId) -> bool {
+    pub(crate) fn notify_successor(&mut self, now: Instant, id: TaskId, cpu: CpuId) -> bool {
         let next = self.ready_job(now, id);
         let taken = self.offer(next, Some(cpu));
         if taken {
@@ -99,7 +99,7 @@ impl<R: Recorder> Engine<'_, R> {
         };
         let attributes = state.attributes;
         let is_first = state.stage == Stage::Idle;
-        let next = if state.kind == Kind::Plain {
+        let next = if state.kind == TaskKind::Plain {
             now + attributes.period
         } else {
             self.advance(id, is_first)
@@ -118,13 +118,13 @@ impl<R: Recorder> Engine<'_, R> {
         if is_first {
             self.begin(now, id, now, false);
         } else if self.in_quanta {
-            self.tell_released(now, id);
+            self.notify_released(now, id);
         }
     }
 
     /// Tells the policy of a job that has to wait for the one before it.
     #[inline(never)]
-    fn tell_released(&mut self, now: Instant, id: TaskId) {
+    fn notify_released(&mut self, now: Instant, id: TaskId) {
         let state = &self.tasks[id.index()];
         let job = Job {
             task: id,
@@ -133,7 +133,7 @@ impl<R: Recorder> Engine<'_, R> {
             priority: state.priority,
         };
         let cause = self.home(id);
-        self.tell(Event::Released(job), cause);
+        self.notify_policy(Event::Released(job), cause);
     }
 
     /// Steps to the release after the present one, which is not the same as a period later for all.

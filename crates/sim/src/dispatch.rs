@@ -4,7 +4,7 @@
 use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder, TaskId};
 
 use crate::engine::Engine;
-use crate::state::{Kind, Stage};
+use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
     /// Carries out the net changes of an instant, in the order of CPUs. First all jobs stop that
@@ -50,7 +50,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         task.cpu = None;
         task.interrupted = true;
-        if task.kind == Kind::Plain {
+        if task.kind == TaskKind::Plain {
             let undone = state.stop.late_since(now.max(state.free_at));
             task.remaining -= state.granted.saturating_sub(undone);
         } else {
@@ -124,7 +124,7 @@ impl<R: Recorder> Engine<'_, R> {
     #[inline(always)]
     fn switched(&mut self, now: Instant, cpu: CpuId, from: Option<JobId>, to: Option<JobId>) {
         if self.costs.is_some() {
-            self.tell_interrupted(now, cpu, from);
+            self.record_interrupted(now, cpu, from);
         }
         self.record(now, Happening::Switched { cpu, from, to });
         if self.reserve.is_some() {
@@ -152,7 +152,7 @@ impl<R: Recorder> Engine<'_, R> {
         state.cpu = Some(cpu);
         let mut granted = state.remaining;
         let mut lasts = granted;
-        if state.kind == Kind::General {
+        if state.kind == TaskKind::General {
             if let Some(server) = &self.plans[id.index()].server {
                 granted = granted.min(server.left());
             }

@@ -194,7 +194,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     /// Tells the policy what happened and notes which CPUs it may concern.
-    pub(crate) fn tell(&mut self, event: Event<'_>, cause: Option<CpuId>) {
+    pub(crate) fn notify_policy(&mut self, event: Event<'_>, cause: Option<CpuId>) {
         self.events += 1;
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
@@ -211,7 +211,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             let Switch { cpu, to, .. } = self.switches[at];
             let cause = to.and_then(|task| self.arrived_on(task));
             if let Some(costs) = &mut self.costs {
-                costs.blame(cpu, cause);
+                costs.set_cause(cpu, cause);
             }
             self.cpus[cpu.index()].assigned = to;
             self.touch(cpu);
@@ -222,8 +222,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
     /// The CPU on which the task's job became ready at this instant; `None` if it did not, if nothing costs
     /// anything, or in quanta.
     fn arrived_on(&self, task: TaskId) -> Option<CpuId> {
-        let tells = self.costs.is_some() && !self.in_quanta && self.arrivals.contains(&task);
-        tells.then(|| self.cause(task)).flatten()
+        let has_arrived = self.costs.is_some() && !self.in_quanta && self.arrivals.contains(&task);
+        has_arrived.then(|| self.cause(task)).flatten()
     }
 
     /// The same about a job that follows one of its task at once, if the policy wants to hear of both
@@ -247,7 +247,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             state.assigned = switch.to;
             touch(&mut self.touched, state, switch.cpu);
             if let Some(costs) = &mut self.costs {
-                costs.blame(switch.cpu, cause);
+                costs.set_cause(switch.cpu, cause);
             }
         }
     }

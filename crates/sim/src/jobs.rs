@@ -8,7 +8,7 @@ use shiftwork_model::{
 use shiftwork_policy::Event;
 
 use crate::engine::Engine;
-use crate::state::{Kind, Stage};
+use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
     /// The first unfinished job of the task.
@@ -27,7 +27,7 @@ impl<R: Recorder> Engine<'_, R> {
         state.number += 1;
         state.release = release;
         state.interrupted = false;
-        if state.kind == Kind::Plain {
+        if state.kind == TaskKind::Plain {
             state.remaining = state.attributes.cost;
             state.deadline = release + state.attributes.deadline;
             state.stage = Stage::Ready;
@@ -94,7 +94,7 @@ impl<R: Recorder> Engine<'_, R> {
             .expect("only a CPU that runs a job can stop");
         let state = &mut self.tasks[job.task.index()];
         state.cpu = None;
-        if state.kind == Kind::Plain {
+        if state.kind == TaskKind::Plain {
             self.complete(now, job.task, cpu);
             return;
         }
@@ -111,7 +111,7 @@ impl<R: Recorder> Engine<'_, R> {
         } else if self.sleep_after_stretch(job.task).is_some() {
             let reason = NotReadyReason::Suspended;
             self.record(now, Happening::NotReady { job, reason });
-            self.tell(Event::Block(job.task), Some(cpu));
+            self.notify_policy(Event::Block(job.task), Some(cpu));
             self.suspend(now, job.task);
         } else {
             self.complete(now, job.task, cpu);
@@ -149,7 +149,7 @@ impl<R: Recorder> Engine<'_, R> {
         let state = &mut self.tasks[id.index()];
         if state.number == state.released {
             state.stage = Stage::Idle;
-            self.tell(self.end_of_job(id), Some(cpu));
+            self.notify_policy(self.end_of_job(id), Some(cpu));
         } else {
             self.succeed(now, id, cpu);
         }
@@ -182,10 +182,10 @@ impl<R: Recorder> Engine<'_, R> {
         let others = self.arrivals.len();
         self.begin_successor(now, id, true);
         let is_ready = self.arrivals.len() > others;
-        if is_ready && self.tell_successor(now, id, cpu) {
+        if is_ready && self.notify_successor(now, id, cpu) {
             self.arrivals.pop();
         } else {
-            self.tell(self.end_of_job(id), Some(cpu));
+            self.notify_policy(self.end_of_job(id), Some(cpu));
         }
     }
 
@@ -217,19 +217,19 @@ impl<R: Recorder> Engine<'_, R> {
                 self.record(now, Happening::NotReady { job, reason });
                 self.tasks[id.index()].stage = Stage::Throttled;
                 self.timers.set(id.index(), until);
-                self.tell(Event::BudgetSpent(id), Some(cpu));
+                self.notify_policy(Event::BudgetSpent(id), Some(cpu));
             }
             Spent::Replenished(deadline) => {
                 self.tasks[id.index()].deadline = deadline;
                 self.record_replenished(now, id);
                 if self.rule == ServerRule::Releases {
-                    self.tell(Event::SetDeadline(id, deadline), Some(cpu));
-                } else if self.tell_successor(now, id, cpu) {
+                    self.notify_policy(Event::SetDeadline(id, deadline), Some(cpu));
+                } else if self.notify_successor(now, id, cpu) {
                     // It goes on where it is, or waits there.
                 } else {
                     let reason = NotReadyReason::Throttled;
                     self.record(now, Happening::NotReady { job, reason });
-                    self.tell(Event::BudgetSpent(id), Some(cpu));
+                    self.notify_policy(Event::BudgetSpent(id), Some(cpu));
                     self.arrivals.push(id);
                 }
             }

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use shiftwork_machine::Timeline;
 
 /// How long background work waits before it gets its reserve.
-const PATIENCE: Span = Span::from_s(1);
+const WAIT_MAX: Span = Span::from_s(1);
 
 /// When each CPU changes hands.
 pub(crate) struct Reserve {
@@ -49,7 +49,7 @@ impl<R: Recorder> Engine<'_, R> {
             return;
         }
         let at = if is_busy {
-            now + PATIENCE
+            now + WAIT_MAX
         } else {
             Instant::NEVER
         };
@@ -64,18 +64,18 @@ impl<R: Recorder> Engine<'_, R> {
             .filter(|reserve| reserve.next() == now)
         {
             let cpu = CpuId::from_index(reserve.timers.first_place());
-            let span = reserve.share.of(PATIENCE);
+            let span = reserve.share.of(WAIT_MAX);
             if reserve.is_in_background(cpu) {
                 reserve.in_background[cpu.index()] = false;
                 reserve.timers.set(cpu.index(), Instant::NEVER);
                 self.end_background(now, cpu);
             } else if span.is_zero() {
-                reserve.timers.set(cpu.index(), now + PATIENCE);
+                reserve.timers.set(cpu.index(), now + WAIT_MAX);
             } else {
                 reserve.in_background[cpu.index()] = true;
                 reserve.timers.set(cpu.index(), now + span);
                 self.record(now, Happening::BackgroundStarted { cpu });
-                self.tell(Event::CpuOffline(cpu), None);
+                self.notify_policy(Event::CpuOffline(cpu), None);
             }
         }
     }
@@ -83,7 +83,7 @@ impl<R: Recorder> Engine<'_, R> {
     fn end_background(&mut self, now: Instant, cpu: CpuId) {
         self.record(now, Happening::BackgroundEnded { cpu });
         if !self.actions.is_offline(cpu) {
-            self.tell(Event::CpuOnline(cpu), None);
+            self.notify_policy(Event::CpuOnline(cpu), None);
         }
     }
 }

@@ -45,14 +45,14 @@ pub(crate) struct TaskState {
     /// Where the job runs now.
     pub(crate) cpu: Option<CpuId>,
     pub(crate) stage: Stage,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TaskKind,
     /// The job was stopped by others, and its caches with it.
     pub(crate) interrupted: bool,
 }
 
 /// Which tasks need no more than the state above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TaskKind {
     /// Periodic, runs for its cost, and no action ever changes that.
     Plain,
     /// Anything else.
@@ -150,7 +150,11 @@ pub(crate) fn initial(
         priority,
         cpu: None,
         stage: if absent { Stage::Absent } else { Stage::Idle },
-        kind: if plain { Kind::Plain } else { Kind::General },
+        kind: if plain {
+            TaskKind::Plain
+        } else {
+            TaskKind::General
+        },
         interrupted: false,
     };
     let plan = Plan {

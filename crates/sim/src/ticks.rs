@@ -28,7 +28,7 @@ impl<R: Recorder> Engine<'_, R> {
             let cost = self.costs.as_ref().map(|costs| costs.tick(cpu));
             self.steal(now, cpu, cost.unwrap_or(Span::ZERO));
             if self.in_quanta {
-                self.tell(Event::Tick { cpu, quantum }, Some(cpu));
+                self.notify_policy(Event::Tick { cpu, quantum }, Some(cpu));
             }
         }
     }

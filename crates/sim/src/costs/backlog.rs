@@ -9,7 +9,7 @@ pub(crate) struct Backlog {
     /// When the interrupts so far are handled.
     interrupts_end: Instant,
     /// When the CPU hears of the latest decision.
-    told: Instant,
+    notified: Instant,
     /// How long carrying it out takes.
     dispatch: Span,
 }
@@ -24,8 +24,8 @@ impl Backlog {
     /// from the instant that is returned.
     pub(crate) fn interrupt(&mut self, now: Instant, span: Span, free_at: Instant) -> Instant {
         self.interrupts_end = self.interrupts_end.max(now) + span;
-        if now < self.told {
-            // Waiting to be told is not work: interrupts are handled meanwhile.
+        if now < self.notified {
+            // Waiting to be notified is not work: interrupts are handled meanwhile.
             return self.carried_out();
         }
         free_at.max(now) + span
@@ -35,13 +35,13 @@ impl Backlog {
     /// carried out by now is dropped: whoever decides anew decides on what is ready then. Returns when the
     /// CPU is free for jobs.
     pub(crate) fn decide(&mut self, now: Instant, latency: Span, dispatch: Span) -> Instant {
-        self.told = now + latency;
+        self.notified = now + latency;
         self.dispatch = dispatch;
         self.carried_out()
     }
 
     fn carried_out(&self) -> Instant {
-        self.after_interrupts(self.told) + self.dispatch
+        self.after_interrupts(self.notified) + self.dispatch
     }
 }
 

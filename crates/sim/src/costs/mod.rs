@@ -107,14 +107,14 @@ impl Costs {
     }
 
     /// The event that happened on `cause` may make `cpu` switch.
-    pub(crate) fn blame(&mut self, cpu: CpuId, cause: Option<CpuId>) {
+    pub(crate) fn set_cause(&mut self, cpu: CpuId, cause: Option<CpuId>) {
         self.causes[cpu.index()] = cause;
     }
 
     /// Until the CPU hears of the latest decision about it.
     fn latency(&self, cpu: CpuId) -> Span {
-        let is_told = self.causes[cpu.index()].is_some_and(|cause| cause != cpu);
-        if is_told {
+        let is_remote = self.causes[cpu.index()].is_some_and(|cause| cause != cpu);
+        if is_remote {
             self.on(cpu).ipi
         } else {
             Span::ZERO
@@ -204,7 +204,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     /// Tells how much of its time on the CPU, which it leaves, the job did not have for itself.
     #[inline(never)]
-    pub(crate) fn tell_interrupted(&mut self, now: Instant, cpu: CpuId, left: Option<JobId>) {
+    pub(crate) fn record_interrupted(&mut self, now: Instant, cpu: CpuId, left: Option<JobId>) {
         let state = &mut self.cpus[cpu.index()];
         // What is still to come does not concern it any more.
         let to_come = state.free_at.late_since(now);

@@ -134,18 +134,18 @@ impl<R: Recorder> Engine<'_, R> {
     pub(crate) fn sort_by_begin(&mut self, now: Instant) {
         let mut touched = core::mem::take(&mut self.touched);
         touched.sort_unstable_by_key(|&cpu| {
-            let told = self.told(now, cpu, self.cpus[cpu.index()].assigned);
+            let notified = self.notified_at(now, cpu, self.cpus[cpu.index()].assigned);
             let begin = self
                 .costs
                 .as_ref()
-                .map(|it| it.backlogs[cpu.index()].after_interrupts(told));
+                .map(|it| it.backlogs[cpu.index()].after_interrupts(notified));
             (begin, cpu)
         });
         self.touched = touched;
     }
 
     /// When the CPU hears that it is to run the task: not before the job is in the queue.
-    fn told(&self, now: Instant, cpu: CpuId, to: Option<TaskId>) -> Instant {
+    fn notified_at(&self, now: Instant, cpu: CpuId, to: Option<TaskId>) -> Instant {
         let Some(costs) = &self.costs else { return now };
         let queue = costs.structured.as_ref().map(|it| &it.queue);
         let entry = queue.zip(to).map(|(queue, task)| queue.entry(task));
@@ -160,14 +160,14 @@ impl<R: Recorder> Engine<'_, R> {
         cpu: CpuId,
         (from, to): (Option<JobId>, Option<JobId>),
     ) -> (Span, Span) {
-        let told = self.told(now, cpu, to.map(|job| job.task));
+        let notified = self.notified_at(now, cpu, to.map(|job| job.task));
         let requeued = from.filter(|&job| self.waits_again(job));
         let requeued = requeued.map(|job| (self.tasks[job.task.index()].deadline, job.task));
         let Some(costs) = &mut self.costs else {
             return (Span::ZERO, Span::ZERO);
         };
         let (schedule, switch) = (costs.on(cpu).schedule, costs.on(cpu).switch);
-        let begin = costs.backlogs[cpu.index()].after_interrupts(told);
+        let begin = costs.backlogs[cpu.index()].after_interrupts(notified);
         let mut at = begin;
         if let Some(structured) = &mut costs.structured {
             if let Some(key) = requeued {
@@ -178,7 +178,7 @@ impl<R: Recorder> Engine<'_, R> {
                 at = structured.queue.dequeue(now, at, job.task) + switch;
             }
         }
-        (told.late_since(now), at.late_since(begin))
+        (notified.late_since(now), at.late_since(begin))
     }
 
     /// Whether the job, which a CPU has just given up, waits now.
