@@ -1,4 +1,4 @@
-//! How fast the simulator is: counters only, one thread.
+//! Throughput of the simulator: counters only, one thread.
 //!
 //! Reads `m n horizon`, then `n` lines `C T D` (integer time), and prints jobs completed, misses,
 //! and jobs per CPU second. The first argument names the policy, `g-edf` if there is none.
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<(TaskSet, Instant), Box<dyn Error>> {
     ))
 }
 
-/// How long this process has been on a CPU: the first number of its schedstat.
+/// CPU time of this process: the first number of its schedstat.
 fn cpu_time_ns() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
     Ok(text

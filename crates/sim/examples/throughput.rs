@@ -1,4 +1,4 @@
-//! How many jobs per second of CPU time the simulator does, on one thread.
+//! Throughput of the simulator in jobs per second of CPU time, on one thread.
 //!
 //! `throughput run POLICY SHAPE CPUS TASKS SECONDS [trace]` prints jobs per CPU second and the
 //! largest memory in kB; with `trace` a full Perfetto trace goes to /dev/null, otherwise there are
@@ -130,7 +130,7 @@ fn simulate(
     Ok(())
 }
 
-/// How long this process has been on a CPU: the first number of its schedstat.
+/// CPU time of this process: the first number of its schedstat.
 fn cpu_time_ns() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
     let first = text.split_whitespace().next();

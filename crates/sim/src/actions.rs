@@ -10,13 +10,13 @@ use crate::engine::Engine;
 use crate::requests::Granted;
 use crate::state::Stage;
 
-/// How far the timed changes are, and what CPUs they took away.
+/// The progress of the timed changes, and the CPUs that they took offline.
 pub(crate) struct Actions {
     /// Indices of the task set's actions, by time; at one instant in the file's order.
     order: Vec<usize>,
     done: usize,
     offline: Vec<bool>,
-    /// Who grants them, under the policies that do as Linux does.
+    /// Admission of changes, under the policies that model Linux.
     pub(crate) cpusets: Option<Cpusets>,
 }
 
@@ -44,7 +44,7 @@ impl Actions {
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Carries out the actions of this instant; one that is refused changes nothing and is recorded.
+    /// Carries out the actions of this instant; a refused action changes nothing and is recorded.
     pub(crate) fn act(&mut self, now: Instant) {
         let set = self.set;
         while self.actions.next(set) == now {
@@ -150,7 +150,7 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(())
     }
 
-    /// The jobs that are pending keep what they were released with.
+    /// Pending jobs keep the attributes of their release.
     fn set_attributes(&mut self, now: Instant, id: TaskId, changed: [Option<Span>; 3]) {
         let state = &mut self.tasks[id.index()];
         let attributes = changed_attributes(state.attributes, changed);
@@ -198,8 +198,8 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(())
     }
 
-    /// Linux gives a ready task that has to leave its run queue, and whose deadline is over, a new period
-    /// that starts now (`enqueue_task_dl`), as if it had slept.
+    /// Linux gives a ready task with an expired deadline that has to leave its run queue a new period that
+    /// starts now (`enqueue_task_dl`), as if it had slept.
     fn renew_if_displaced(&mut self, now: Instant, id: TaskId, to: &Affinity) {
         let state = &mut self.tasks[id.index()];
         let is_late = state.stage == Stage::Ready && state.deadline <= now;
@@ -258,7 +258,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.accepts(&event)?;
         self.actions.offline[cpu.index()] = offline;
         self.record(now, what);
-        // While background work has the CPU it is offline to the policy anyway.
+        // During background work the CPU is offline for the policy already.
         if !self
             .reserve
             .as_ref()
@@ -270,7 +270,7 @@ impl<R: Recorder> Engine<'_, R> {
     }
 }
 
-/// The attributes with those that are named in place of the old ones.
+/// The old attributes, with the changed ones replaced.
 pub(crate) fn changed_attributes(
     old: ServerParameters,
     [cost, period, deadline]: [Option<Span>; 3],

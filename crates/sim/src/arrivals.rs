@@ -1,4 +1,4 @@
-//! Arrivals: releases, ends of suspensions, replenishments. The most urgent comes first.
+//! Arrivals: releases, ends of suspensions, replenishments; the most urgent first.
 
 use shiftwork_model::{Arrival, CpuId, Happening, Instant, Job, JobId, Recorder, TaskId};
 use shiftwork_policy::Event;
@@ -31,7 +31,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// By the policy's order. All become ready at the same instant, so the index breaks ties.
+    /// Sorts by the policy's order. All become ready at the same instant, so the index breaks ties.
     #[inline(never)]
     fn sort_arrivals(&mut self) {
         let tasks = &self.tasks;
@@ -67,7 +67,7 @@ impl<R: Recorder> Engine<'_, R> {
         job
     }
 
-    /// The task's job as the policy knows it, which is ready from now on.
+    /// The task's ready job for the policy.
     fn ready_job(&self, now: Instant, id: TaskId) -> Job {
         let state = &self.tasks[id.index()];
         debug_assert_eq!(state.stage, Stage::Ready);
@@ -79,8 +79,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Tells a policy that wants to know both at once that the task's job is finished and this one is
-    /// ready; whether it did.
+    /// Passes the completion of the task's job and the arrival of the next one to the policy as one event, if the
+    /// policy takes it. Returns whether it did.
     pub(crate) fn notify_successor(&mut self, now: Instant, id: TaskId, cpu: CpuId) -> bool {
         let next = self.ready_job(now, id);
         let taken = self.offer(next, Some(cpu));
@@ -122,7 +122,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Tells the policy of a job that has to wait for the one before it.
+    /// Notifies the policy of a released job that waits for the previous one.
     #[inline(never)]
     fn notify_released(&mut self, now: Instant, id: TaskId) {
         let state = &self.tasks[id.index()];
@@ -136,7 +136,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.notify_policy(Event::Released(job), cause);
     }
 
-    /// Steps to the release after the present one, which is not the same as a period later for all.
+    /// Advances to the next release, which is a period later only for some tasks.
     #[inline(never)]
     fn advance(&mut self, id: TaskId, is_first: bool) -> Instant {
         let state = &self.tasks[id.index()];

@@ -1,5 +1,5 @@
-//! What CPUs do: at the end of an instant they switch to what the policy wants, if that differs
-//! from what they ran before the instant.
+//! Switches: at the end of an instant each CPU switches to its assigned job if that differs from the job that
+//! it ran before the instant.
 
 use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder, TaskId};
 
@@ -7,8 +7,8 @@ use crate::engine::Engine;
 use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Carries out the net changes of an instant, in the order of CPUs. First all jobs stop that
-    /// have to, since one CPU may take over the job of another.
+    /// Carries out the net changes of an instant, in the order of CPUs. First all jobs that have to stop do,
+    /// since a job may migrate from one CPU to another.
     pub(crate) fn commit(&mut self, now: Instant) {
         match self.touched[..] {
             [] => return,
@@ -38,7 +38,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Stops a job that has to leave the CPU unfinished.
+    /// Stops an incomplete job that has to leave the CPU.
     #[inline(always)]
     fn vacate(&mut self, now: Instant, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
@@ -58,7 +58,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Charges the task for what it has run on the CPU, which it leaves.
+    /// Charges the task for its execution on the CPU, which it leaves.
     #[inline(never)]
     fn set_aside(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
         let done = self.take_done(now, cpu);
@@ -68,7 +68,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Charges the task for what it has run until now, if it runs, and leaves it running.
+    /// Charges the task, if it runs, for its execution until now, and leaves it running.
     pub(crate) fn charge_so_far(&mut self, now: Instant, id: TaskId) {
         let Some(cpu) = self.tasks[id.index()].cpu else {
             return;
@@ -77,7 +77,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.consume(id, done);
     }
 
-    /// Lets the CPU run what the policy wants.
+    /// Makes the CPU run its assigned task.
     #[inline(always)]
     fn occupy(&mut self, now: Instant, cpu: CpuId) {
         match self.cpus[cpu.index()].assigned {
@@ -86,7 +86,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The CPU runs nothing from now on.
+    /// Makes the CPU idle.
     #[inline(always)]
     fn idle(&mut self, now: Instant, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
@@ -100,7 +100,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The CPU runs the task's present job from now on, whatever it ran before.
+    /// Makes the CPU run the task's current job.
     #[inline(always)]
     fn go_on(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
         let task = &self.tasks[id.index()];
@@ -120,7 +120,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The CPU runs another job than before.
+    /// Records that the CPU runs another job than before, and charges the switch.
     #[inline(always)]
     fn switched(&mut self, now: Instant, cpu: CpuId, from: Option<JobId>, to: Option<JobId>) {
         if self.costs.is_some() {
@@ -135,7 +135,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The task's job goes on here.
+    /// Starts or resumes the task's job on this CPU.
     #[inline(always)]
     fn start(&mut self, now: Instant, cpu: CpuId, id: TaskId) {
         debug_assert_eq!(self.tasks[id.index()].cpu, None, "{id:?} runs on two CPUs");

@@ -16,15 +16,15 @@ use shiftwork_machine::{Ticks, Timeline};
 
 /// A run in progress.
 ///
-/// Between two instants every CPU runs what it ran after the first. `releases`, `timers` (ends of
-/// suspensions and throttling) and `stops` (a job's work or budget is done) say when something
-/// happens next by itself; `rare` covers everything that most runs do not have.
+/// Between two instants the running jobs do not change. `releases`, `timers` (ends of suspensions and
+/// throttling) and `stops` (ends of a job's work or budget) have the next instants; `rare` covers all events
+/// that most runs do not have.
 pub(crate) struct Engine<'a, R> {
     pub(crate) set: &'a TaskSet,
     pub(crate) recorder: &'a mut R,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) order: OrderName,
-    /// By what servers keep time.
+    /// The rule of all servers.
     pub(crate) rule: ServerRule,
     horizon: Instant,
     events: u64,
@@ -39,15 +39,15 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) actions: Actions,
     pub(crate) costs: Option<Costs>,
     pub(crate) reserve: Option<Reserve>,
-    /// `None` if nothing ever ticks.
+    /// `None` if there are no ticks.
     pub(crate) ticks: Option<Ticks>,
     /// Whether the policy decides at ticks.
     pub(crate) in_quanta: bool,
     /// `None` if every CPU is always at full speed.
     pub(crate) speeds: Option<Speeds>,
-    /// Tasks whose job becomes, or has become, ready at the present instant.
+    /// Tasks with a job that becomes, or has become, ready at the present instant.
     pub(crate) arrivals: Vec<TaskId>,
-    /// Tasks whose timer ends at the present instant, unless that finishes their job.
+    /// Tasks with a timer that expires at the present instant, unless that completes their job.
     pub(crate) waking: Vec<TaskId>,
     /// CPUs whose job may change at the present instant.
     pub(crate) touched: Vec<CpuId>,
@@ -118,8 +118,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.run_while(|_| true).0
     }
 
-    /// Runs to the horizon, or to the first instant at which `go_on` says no, which then is the
-    /// horizon; returns it.
+    /// Runs to the horizon, or to the first instant at which `go_on` is false, which then is the horizon;
+    /// returns the horizon.
     pub(crate) fn run_while(
         &mut self,
         mut go_on: impl FnMut(Instant) -> bool,
@@ -149,9 +149,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
         planned.min(self.rare).min(self.stops.first())
     }
 
-    /// Everything that happens at one instant, in the order that docs/architecture.md fixes:
-    /// completions and budget ends, then departures and changes, then arrivals. Only then does a policy
-    /// decide that waits for all of them, and do the CPUs switch.
+    /// Handles all events of one instant, in the order of docs/architecture.md: completions and budget ends,
+    /// then departures and changes, then arrivals. Policies that decide at the end of an instant decide after
+    /// them. The CPUs switch last.
     fn instant(&mut self, now: Instant) {
         while self.stops.first() == now {
             self.stop_reached(now);
@@ -170,7 +170,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.commit(now);
     }
 
-    /// The actions first, in the file's order, then what the machine does by itself.
+    /// The actions in the file's order, then background work and ticks.
     #[inline(never)]
     fn rare_instant(&mut self, now: Instant) {
         self.act(now);
@@ -179,7 +179,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.plan_rare();
     }
 
-    /// Finds the next rare instant anew.
+    /// Computes the next rare instant.
     #[inline(never)]
     pub(crate) fn plan_rare(&mut self) {
         let ticks = self.ticks.as_ref().map_or(Instant::NEVER, Ticks::next);
@@ -193,7 +193,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             .min(speeds);
     }
 
-    /// Tells the policy what happened and notes which CPUs it may concern.
+    /// Passes the event to the policy and notes the CPUs whose assignment changes.
     pub(crate) fn notify_policy(&mut self, event: Event<'_>, cause: Option<CpuId>) {
         self.events += 1;
         self.switches.clear();
@@ -201,8 +201,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.note_switches(cause);
     }
 
-    /// The policy knows all of this instant. A CPU that gets a job which has just become ready learns of that from
-    /// the CPU on which it did; where a quantum begins, and for a job that has waited, it looks by itself.
+    /// Ends the instant for the policy. A CPU that is assigned a job that has just become ready is notified by the
+    /// CPU on which the job became ready. At the beginning of a quantum, and for a job that has waited, the CPU
+    /// needs no notification.
     #[inline(always)]
     fn end_instant(&mut self) {
         self.switches.clear();
@@ -219,15 +220,15 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.arrivals.clear();
     }
 
-    /// The CPU on which the task's job became ready at this instant; `None` if it did not, if nothing costs
-    /// anything, or in quanta.
+    /// The CPU on which the task's job became ready at this instant; `None` if it did not, if scheduling costs
+    /// nothing, or in quanta.
     fn arrived_on(&self, task: TaskId) -> Option<CpuId> {
         let has_arrived = self.costs.is_some() && !self.in_quanta && self.arrivals.contains(&task);
         has_arrived.then(|| self.cause(task)).flatten()
     }
 
-    /// The same about a job that follows one of its task at once, if the policy wants to hear of both
-    /// together; whether it does.
+    /// Offers the policy the completion of a job and the arrival of the next job of its task as one event.
+    /// Returns whether the policy took it.
     pub(crate) fn offer(&mut self, next: Job, cause: Option<CpuId>) -> bool {
         self.switches.clear();
         let taken = self.policy.succeed(next, &mut self.switches);
@@ -240,7 +241,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     #[inline(always)]
     fn note_switches(&mut self, cause: Option<CpuId>) {
-        // Where quanta begin, each CPU looks by itself.
+        // In quanta each CPU acts at its own ticks, without notification.
         let cause = cause.filter(|_| !self.in_quanta);
         for switch in &self.switches {
             let state = &mut self.cpus[switch.cpu.index()];
@@ -259,12 +260,12 @@ impl<'a, R: Recorder> Engine<'a, R> {
             .map_err(|reason| reason.to_string())
     }
 
-    /// The CPU in whose run queue the policy has the task's job.
+    /// The CPU with the run queue in which the policy has the task's job.
     pub(crate) fn queue_of(&self, id: TaskId) -> Option<CpuId> {
         self.policy.queue_of(id)
     }
 
-    /// What the CPU runs may change at this instant.
+    /// Notes that the CPU may switch at this instant.
     pub(crate) fn touch(&mut self, cpu: CpuId) {
         touch(&mut self.touched, &mut self.cpus[cpu.index()], cpu);
     }
@@ -274,7 +275,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         self.recorder.record(now, &what);
     }
 
-    /// The jobs that finish exactly at the horizon; nothing else of that instant is part of the run.
+    /// Records completions exactly at the horizon; no other event of that instant is part of the run.
     fn finish(&mut self) {
         let horizon = self.horizon;
         if horizon == Instant::NEVER {
@@ -297,7 +298,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 }
 
-/// Notes, once, that the CPU of this state may change what it runs.
+/// Notes, once, that the CPU with this state may switch.
 #[inline]
 fn touch(touched: &mut Vec<CpuId>, state: &mut CpuState, cpu: CpuId) {
     if !state.touched {

@@ -1,5 +1,5 @@
-//! The life of a job, except for becoming ready: it begins, runs out of budget, suspends itself,
-//! finishes, and its successor begins.
+//! The life of a job, except for becoming ready: it begins, exhausts its budget, suspends itself,
+//! completes, and its successor begins.
 
 use shiftwork_machine::{Admission, ServerRule, Spent};
 use shiftwork_model::{
@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
-    /// The first unfinished job of the task.
+    /// The first incomplete job of the task.
     pub(crate) fn job(&self, id: TaskId) -> JobId {
         JobId {
             task: id,
@@ -19,8 +19,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The next job of the task, released at `release`, is the first unfinished one from now on. It
-    /// `follows` if the task ran the one before it until now.
+    /// Begins the next job of the task, released at `release`. `follows`: the task ran the previous job until
+    /// now.
     #[inline]
     pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
         let state = &mut self.tasks[id.index()];
@@ -53,8 +53,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The job wants to run from now on: it becomes ready if its budget allows. See
-    /// [`begin`](Self::begin) for `follows`.
+    /// Makes the job ready if its budget allows it. See [`begin`](Self::begin) for `follows`.
     #[inline(never)]
     pub(crate) fn make_ready(&mut self, now: Instant, id: TaskId, follows: bool) {
         let plan = &mut self.plans[id.index()];
@@ -83,7 +82,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.arrivals.push(id);
     }
 
-    /// The job that runs on the first CPU to stop has done what it was granted.
+    /// The job on the CPU with the first stop has executed the work that it was granted.
     pub(crate) fn stop_reached(&mut self, now: Instant) {
         let cpu = CpuId::from_index(self.stops.first_place());
         self.stops.set(cpu.index(), Instant::NEVER);
@@ -101,7 +100,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.end_stretch(now, cpu, job);
     }
 
-    /// The job has done what it was granted: it has spent its budget, suspends itself or is finished.
+    /// The job has executed the work that it was granted: it has spent its budget, suspends itself or completes.
     #[inline(never)]
     fn end_stretch(&mut self, now: Instant, cpu: CpuId, job: JobId) {
         let granted = self.cpus[cpu.index()].granted;
@@ -118,7 +117,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The same at the horizon, where only a finish counts.
+    /// The same at the horizon, where only a completion counts.
     pub(crate) fn finish_at_horizon(&mut self, horizon: Instant, cpu: CpuId) {
         let job = self.cpus[cpu.index()]
             .running
@@ -129,7 +128,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The job has run for `ran`.
+    /// Charges `ran` to the job.
     #[inline(never)]
     pub(crate) fn consume(&mut self, id: TaskId, ran: Span) {
         self.tasks[id.index()].remaining -= ran;
@@ -143,7 +142,7 @@ impl<R: Recorder> Engine<'_, R> {
         let job = self.job(id);
         self.record(now, Happening::Completed { job });
         if self.rule != ServerRule::Releases && self.plans[id.index()].pattern.next() == now {
-            // To Linux a task that has the next job at once has not slept.
+            // For Linux a task whose next job is released at this instant has not slept.
             self.release(now, id);
         }
         let state = &mut self.tasks[id.index()];
@@ -155,8 +154,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// How the policy is told that the task's job is finished: to Linux, which knows nothing of jobs, a
-    /// task that has used up its budget by then is throttled, and does not sleep.
+    /// The policy's event for the completion of the task's job. For Linux, which does not know jobs, a task
+    /// that has used up its budget by then is throttled, and does not sleep.
     fn end_of_job(&self, id: TaskId) -> Event<'static> {
         let server = self.plans[id.index()].server.as_ref();
         let is_spent = server.is_some_and(|server| server.left().is_zero());
@@ -166,7 +165,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// A job that did not run any more is finished; the next pending one, if any, begins.
+    /// Completes a job that was not running; the next pending job, if any, begins.
     fn finish_job(&mut self, now: Instant, id: TaskId) {
         let state = &mut self.tasks[id.index()];
         if state.number == state.released {
@@ -176,7 +175,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The next pending job begins, now that the one before it is finished.
+    /// Begins the next pending job after the previous one has completed.
     #[inline(never)]
     fn succeed(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let others = self.arrivals.len();
@@ -189,7 +188,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The next pending job begins. Its release is computed again.
+    /// Begins the next pending job. Its release is recomputed.
     #[inline(never)]
     fn begin_successor(&mut self, now: Instant, id: TaskId, follows: bool) {
         let state = &mut self.tasks[id.index()];
@@ -205,7 +204,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.begin(now, id, release, follows);
     }
 
-    /// The budget is used up, the job is not finished.
+    /// Handles a budget that is used up before the job completes.
     #[inline(never)]
     fn spend(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
@@ -225,7 +224,7 @@ impl<R: Recorder> Engine<'_, R> {
                 if self.rule == ServerRule::Releases {
                     self.notify_policy(Event::SetDeadline(id, deadline), Some(cpu));
                 } else if self.notify_successor(now, id, cpu) {
-                    // It goes on where it is, or waits there.
+                    // The job continues on its CPU, or waits there.
                 } else {
                     let reason = NotReadyReason::Throttled;
                     self.record(now, Happening::NotReady { job, reason });
@@ -258,21 +257,21 @@ impl<R: Recorder> Engine<'_, R> {
         self.timers.set(id.index(), now + sleep);
     }
 
-    /// How long the job sleeps when its present stretch has run; `None` if it is finished then.
+    /// Length of the suspension after the current stretch; `None` if the job completes then.
     fn sleep_after_stretch(&self, id: TaskId) -> Option<Span> {
         let plan = &self.plans[id.index()];
         let stretch = plan.work.stretches().get(plan.stretch)?;
         (!stretch.sleep.is_zero()).then_some(stretch.sleep)
     }
 
-    /// Whether nothing follows the stretch that the job is in.
+    /// Whether the current stretch is the last of the job.
     pub(crate) fn is_last_stretch(&self, id: TaskId) -> bool {
         let plan = &self.plans[id.index()];
         plan.stretch + 1 >= plan.work.stretches().len()
     }
 
-    /// Jobs that end with a suspension finish when it ends, which is a completion like any other.
-    /// The other timers of this instant are left to the arrivals.
+    /// Completes the jobs that end with a suspension that is over, like any other completion. The other timers
+    /// of this instant are left to the arrivals.
     #[inline(never)]
     pub(crate) fn complete_sleepers(&mut self, now: Instant) {
         while self.timers.first() == now {

@@ -1,11 +1,10 @@
 //! The simulated machine: exact integer time, deterministic, fast.
 //!
-//! This crate owns *when* things happen on a machine without noise. It must never decide who runs
-//! (policies do), count or judge (the trace crate does), read a clock or start a thread.
+//! This crate owns *when* events occur on a machine without noise. It must never decide which job runs
+//! (policies do), count or check (the trace crate does), read a clock or start a thread.
 //!
-//! Start reading at [`Simulation`], then `engine.rs`, whose `instant` has the
-//! order of things at one instant; `jobs.rs` is the life of a job, `dispatch.rs` what CPUs do, `speed.rs` how
-//! fast.
+//! Start reading at [`Simulation`], then `engine.rs`; its `instant` has the order of events at one instant.
+//! `jobs.rs` is the life of a job, `dispatch.rs` has the switches of CPUs, `speed.rs` their speeds.
 
 mod actions;
 mod arrivals;

@@ -1,4 +1,4 @@
-//! Asking Linux's cpusets, under the policies that do as Linux does.
+//! Requests to Linux's cpusets, under the policies that model Linux.
 
 use shiftwork_machine::RequestRefused;
 use shiftwork_model::{Affinity, Change, Instant, Recorder, TaskId};
@@ -6,17 +6,17 @@ use shiftwork_model::{Affinity, Change, Instant, Recorder, TaskId};
 use crate::actions::changed_attributes;
 use crate::engine::Engine;
 
-/// What is to be done after a request was granted.
+/// The change that a granted request makes.
 pub(crate) enum Granted {
-    /// What was asked.
+    /// The requested change.
     AsAsked,
-    /// These tasks have these affinities from now on.
+    /// New affinities of these tasks.
     Affinities(Vec<(TaskId, Affinity)>),
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Asks for the change where somebody has to grant it; the error says why not. Under other policies,
-    /// and for changes of priorities, which Linux's deadlines do not know, everything is as asked.
+    /// Requests the change; the error is the reason for a refusal. Under policies that do not model Linux, and
+    /// for changes of priorities, which `SCHED_DEADLINE` does not have, every request is granted.
     pub(crate) fn ask(&mut self, now: Instant, change: &Change) -> Result<Granted, String> {
         if self.actions.cpusets.is_none() {
             return Ok(Granted::AsAsked);
@@ -29,7 +29,7 @@ impl<R: Recorder> Engine<'_, R> {
             .map_err(|refused| refused.to_string())
     }
 
-    /// `until`: when what leaves counts no more.
+    /// `until`: the end of the time for which a departing server counts.
     fn ask_cpusets(
         &mut self,
         now: Instant,
@@ -72,7 +72,7 @@ impl<R: Recorder> Engine<'_, R> {
         Ok(Granted::AsAsked)
     }
 
-    /// Until when the task's server counts if it leaves now.
+    /// The zero-lag time of the task's server if it leaves now.
     fn zero_lag(&mut self, now: Instant, id: TaskId) -> Instant {
         self.charge_so_far(now, id);
         let server = self.plans[id.index()].server.as_ref();

@@ -1,7 +1,7 @@
-//! Background work: a CPU that has run real-time jobs for a second without a break is given to it
-//! for its reserve of a second.
+//! Background work: a CPU that has run real-time jobs for a second without a break runs background work
+//! for the reserve's share of a second.
 //!
-//! To the policy the CPU is offline meanwhile.
+//! For the policy the CPU is offline meanwhile.
 
 use shiftwork_model::{CpuId, Happening, Instant, Recorder, Share, Span, TaskSet};
 use shiftwork_policy::Event;
@@ -9,13 +9,13 @@ use shiftwork_policy::Event;
 use crate::engine::Engine;
 use shiftwork_machine::Timeline;
 
-/// How long background work waits before it gets its reserve.
+/// Time for which background work waits before it gets its reserve.
 const WAIT_MAX: Span = Span::from_s(1);
 
-/// When each CPU changes hands.
+/// The reserve of each CPU, and when it begins and ends.
 pub(crate) struct Reserve {
     pub(crate) share: Share,
-    /// The end of a background interval, or of the patience of waiting background work.
+    /// The end of a background interval, or of the wait before one.
     timers: Timeline,
     in_background: Vec<bool>,
 }
@@ -39,7 +39,7 @@ impl Reserve {
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// A CPU became busy with real-time jobs, or idle. From one job to the next is no break.
+    /// Notes that a CPU became busy with real-time jobs, or idle. A switch between jobs is no break.
     #[inline(never)]
     pub(crate) fn note_busy(&mut self, now: Instant, cpu: CpuId, was_busy: bool, is_busy: bool) {
         let Some(reserve) = &mut self.reserve else {
@@ -56,7 +56,7 @@ impl<R: Recorder> Engine<'_, R> {
         reserve.timers.set(cpu.index(), at);
     }
 
-    /// Gives CPUs to background work, and takes them back.
+    /// Begins and ends background intervals.
     pub(crate) fn switch_background(&mut self, now: Instant) {
         while let Some(reserve) = self
             .reserve

@@ -1,4 +1,4 @@
-//! What others see of the simulated machine.
+//! The interface of the simulated machine.
 
 use core::convert::Infallible;
 
@@ -13,20 +13,20 @@ use crate::engine::Engine;
 /// How to simulate.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Of all random numbers: sporadic gaps and random execution times.
+    /// Seed of all random numbers: sporadic gaps and random execution times.
     pub seed: u64,
-    /// The run covers everything before this instant, and what finishes exactly at it.
+    /// The run covers everything before this instant, and completions exactly at it.
     pub horizon: Instant,
-    /// What scheduling costs; `None`: nothing.
+    /// The costs of scheduling; `None` if it costs nothing.
     pub overheads: Option<Overheads>,
-    /// Whether background work that has waited a second gets its reserve.
+    /// Whether background work that has waited for a second gets its reserve.
     pub reserve_server: bool,
 }
 
 /// A machine without noise: time is an integer, and the same input gives the same records.
 #[derive(Clone, Debug)]
 pub struct SimulatedMachine {
-    /// How it simulates.
+    /// The options of the simulation.
     pub options: Options,
 }
 
@@ -49,8 +49,8 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// The run of `set` under `policy`, which was built for it and has no job ready. `order` is by
-    /// what the policy ranks jobs (its registry entry says).
+    /// The run of `set` under `policy`, which was built for it and has no ready job. `order` is the order by
+    /// which the policy ranks jobs, from its registry entry.
     pub fn new(
         set: &'a TaskSet,
         policy: Box<dyn Policy>,
@@ -63,17 +63,17 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Simulates to the horizon and tells the recorder everything that happens. Never refuses for
-    /// load. Memory does not grow with the horizon.
+    /// Simulates to the horizon and records all events. Never refuses for load. Memory does not grow with the
+    /// horizon.
     ///
-    /// At the horizon itself only completions are recorded: a finish exactly there is a finish,
-    /// but what would run afterwards is not part of the run.
+    /// At the horizon itself only completions are recorded: a completion exactly there is part of the run,
+    /// but the jobs that would run afterwards are not.
     pub fn run<R: Recorder>(self, recorder: &mut R) -> Outcome {
         Engine::new(self.workload, self.options, recorder).run()
     }
 
-    /// As [`run`](Self::run), and returns what operations on the ready queue took; `None` if the policy says
-    /// nothing of its structure, or nothing costs anything. Memory grows with the horizon.
+    /// As [`run`](Self::run), and returns the durations of operations on the ready queue; `None` if the policy has
+    /// no known structure, or scheduling costs nothing. Memory grows with the horizon.
     pub fn run_measuring_queue<R: Recorder>(self, recorder: &mut R) -> (Outcome, Option<QueueUse>) {
         let mut engine = Engine::new(self.workload, self.options, recorder);
         if let Some(used) = engine.costs.as_mut().and_then(Costs::queue_use) {
@@ -84,9 +84,9 @@ impl<'a> Simulation<'a> {
         (outcome, used.and_then(Option::take))
     }
 
-    /// As [`run`](Self::run), but asks `go_on` before every instant, and stops at the first for
-    /// which the answer is no: what was simulated until then is a whole run with that instant as
-    /// its horizon. Returns the horizon that was reached.
+    /// As [`run`](Self::run), but calls `go_on` before every instant, and stops at the first for which it is
+    /// false: the simulation until then is a complete run with that instant as its horizon. Returns the horizon
+    /// that was reached.
     pub fn run_while<R: Recorder>(
         self,
         recorder: &mut R,

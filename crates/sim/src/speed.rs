@@ -1,35 +1,35 @@
-//! How fast CPUs are: their capacities, and frequencies that follow the load (GRUB-PA).
+//! The speeds of CPUs: capacities, and frequencies that follow the load (GRUB-PA).
 //!
-//! Only the policies that do as Linux's `SCHED_DEADLINE` does have CPUs that are not at full speed. On a
-//! CPU at half speed a job does half a nanosecond of its work in a nanosecond, and uses up half a
+//! Only under the policies that model Linux's `SCHED_DEADLINE` CPUs may run below full speed. On a
+//! CPU at half speed a job executes half a nanosecond of its work in a nanosecond, and uses up half a
 //! nanosecond of its budget: costs are given for full speed (`dl_scaled_delta_exec`).
 //!
-//! - *Capacity*: the file's `capacities` say how fast each CPU can be.
-//! - *GRUB-PA* (`frequency = "grub-pa"`): a CPU is as fast as the tasks that are active in its run queue
-//!   need together, the sum of their C/T (`running_bw`), and no faster than its capacity. A task is active
-//!   from when it wakes until its 0-lag time after it blocked, which is d - q T/C for a server with budget q
-//!   left and deadline d. A throttled task is active, also one that is to begin its next job so. Who is
-//!   pushed or pulled counts where they now are. A task that leaves counts until its 0-lag time, as if it had
-//!   blocked. Entering alone makes no task active: its first release does.
+//! - *Capacity*: the file's `capacities` are the maximum speeds of the CPUs.
+//! - *GRUB-PA* (`frequency = "grub-pa"`): the speed of a CPU is the total C/T of the active tasks in its run
+//!   queue (`running_bw`), limited by its capacity. A task is active from its wake-up until its 0-lag time
+//!   after it blocked, which is d - q T/C for a server with remaining budget q and deadline d. A throttled task
+//!   is active, also one that is throttled at the beginning of a job. A task that is pushed or pulled counts
+//!   on its new CPU. A task that leaves counts until its 0-lag time, as if it had blocked. Entering does not
+//!   make a task active: its first release does.
 //!
-//! Speeds are found after each whole instant, before CPUs switch. C/T is rounded up to units of 2^-20, so
-//! that a task that is alone is never late for rounding's sake; the kernel rounds down. Frequencies change
-//! at once and in steps as small as those units; governors with few steps, delays or margins are not modelled.
+//! Speeds are set after all events of an instant, before CPUs switch. C/T is rounded up to units of 2^-20, so
+//! that rounding never makes a task late that is alone; the kernel rounds down. Frequencies change
+//! at once and in steps of those units; governors with few steps, delays or margins are not modelled.
 //!
-//! *What is lost.* Work is counted in units of 2^-20 ns. A job that is stopped by others, or whose CPU
-//! changes its speed, keeps the part of a nanosecond that it has done, wherever it goes on; the budget in
-//! force when that nanosecond is finished pays for it. Only where a stretch of work or a budget ends inside a nanosecond, its CPU does no more until the end of that
-//! nanosecond. So the CPU time of a job, weighed by speed, is its work and less than a nanosecond for each
-//! such end.
+//! *Rounding of time.* Work is counted in units of 2^-20 ns. A job that is preempted, or whose CPU changes its
+//! speed, keeps its progress within a nanosecond, also on another CPU; the budget in force when that nanosecond
+//! ends pays for it. Only if a stretch of work or a budget ends within a nanosecond, the CPU idles until the
+//! end of that nanosecond. So the CPU time of a job, weighted by speed, is its work plus less than a nanosecond
+//! for each such end.
 //!
-//! M-GRUB (`SCHED_FLAG_RECLAIM`), which lets tasks use what others leave, is not modelled: it is
+//! M-GRUB (`SCHED_FLAG_RECLAIM`), which lets tasks use bandwidth that others leave, is not modelled: it is
 //! incompatible with GRUB-PA and frequency scaling, Tang et al. leave it out for that reason, and it has not
 //! been proven to keep tardiness bounded.
 //!
 //! # Source
 //! C. Scordino, L. Abeni, J. Lelli, "Energy-Aware Real-Time Scheduling in the Linux Kernel", SAC 2018;
 //! `kernel/sched/deadline.c` of Linux (`task_contending`, `task_non_contending`) and `cpufreq_schedutil.c`,
-//! as told in Section 3.1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021. Both together, as in Linux: the
+//! as described in Section 3.1 of S. Tang, J. H. Anderson, L. Abeni, RTNS 2021. Both together as in Linux: the
 //! sum of C/T is compared with the capacity, not multiplied by it.
 
 use shiftwork_machine::{Server, ServerParameters};
@@ -39,18 +39,17 @@ use shiftwork_policy::Policy;
 use crate::engine::Engine;
 use crate::state::{Plan, Stage, TaskState};
 
-/// Work in a nanosecond, in units of 2^-20 ns. Never zero, never beyond full.
+/// Work in a nanosecond, in units of 2^-20 ns. Never zero, never above full speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Speed(u32);
 
-/// Part of a nanosecond of work that is done, in units of 2^-20 ns; less than a whole one.
+/// Progress within a nanosecond of work, in units of 2^-20 ns; less than a nanosecond.
 pub(crate) type Begun = u32;
 
-/// So many bits of a unit are behind the point.
+/// Number of fraction bits of a speed.
 const BITS: u32 = 20;
 
-/// A job that takes longer than this, 146 years, is taken to take as long: the sum with any instant of a run
-/// stays below never.
+/// Upper bound of durations, 146 years: the sum with any instant of a run stays below never.
 const LONGEST: u64 = Span::MAX.as_ns();
 
 impl Default for Speed {
@@ -62,7 +61,7 @@ impl Default for Speed {
 impl Speed {
     pub(crate) const FULL: Self = Self(1 << BITS);
 
-    /// As fast as `units` of 2^-20 say, at least a unit, and at most `limit`.
+    /// The speed of `units` of 2^-20, at least one unit and at most `limit`.
     fn of(units: u64, limit: Self) -> Self {
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         Self(units.clamp(1, limit.0))
@@ -74,16 +73,16 @@ impl Speed {
         Self::of(units, Self::FULL)
     }
 
-    /// How long a CPU takes for `work` of which a part is done: until the end of the nanosecond in which
-    /// it is finished.
+    /// Time that a CPU needs for `work` with the progress `begun`: until the end of the nanosecond in which the
+    /// work ends.
     pub(crate) fn lasts(self, work: Span, begun: Begun) -> Span {
         let units = (u128::from(work.as_ns()) << BITS).saturating_sub(begun.into());
         let ns = units.div_ceil(self.0.into());
         Span::from_ns(u64::try_from(ns).map_or(LONGEST, |ns| ns.min(LONGEST)))
     }
 
-    /// How much of `work`, of which a part was done when this began, is done once it would only last
-    /// `undone` longer.
+    /// Work and progress executed of `work`, with the progress `begun` at the start, when `undone` is left of its
+    /// duration.
     fn done(self, work: Span, begun: Begun, undone: Span) -> (Span, Begun) {
         let ran = self.lasts(work, begun).saturating_sub(undone);
         let units = u128::from(ran.as_ns()) * u128::from(self.0) + u128::from(begun);
@@ -96,35 +95,35 @@ impl Speed {
     }
 }
 
-/// What is known of speeds, in runs in which they matter.
+/// The speeds of CPUs, in runs in which they are not always full.
 pub(crate) struct Speeds {
-    /// By CPU: how fast it can be.
+    /// By CPU: its maximum speed.
     capacities: Vec<Speed>,
     /// Whether frequencies follow the load.
     are_scaled: bool,
-    /// By CPU: what its active tasks need together, in units of 2^-20.
+    /// By CPU: total bandwidth of its active tasks, in units of 2^-20.
     active: Vec<u64>,
     tasks: Vec<Activity>,
-    /// When the next task stops to be active by itself.
+    /// The next 0-lag time at which a task stops being active.
     next: Instant,
 }
 
-/// What a task needs of the CPU in whose run queue it is.
+/// The bandwidth of a task, which counts on the CPU with its run queue.
 struct Activity {
-    /// Of these is the bandwidth.
+    /// The attributes from which `bandwidth` was computed.
     attributes: ServerParameters,
     /// C/T in units of 2^-20, rounded up.
     bandwidth: u64,
     /// The server's deadline, as of the last time that the task was ready.
     deadline: Instant,
-    /// Until when the task is active: never ending while it is ready or throttled.
+    /// End of the activity; never while the task is ready or throttled.
     until: Instant,
-    /// Work done of the first nanosecond that is left of the job, while it does not run.
+    /// Progress of the job within a nanosecond, while it does not run.
     begun: Begun,
 }
 
 impl Speeds {
-    /// `None` if every CPU is always at full speed, or the policy models nothing else.
+    /// `None` if every CPU is always at full speed, or the policy does not model speeds.
     pub(crate) fn new(set: &TaskSet, policy: &dyn Policy, tasks: &[TaskState]) -> Option<Self> {
         let platform = &set.platform;
         let are_scaled = platform.frequency == Frequency::GrubPa;
@@ -154,27 +153,27 @@ impl Speeds {
         })
     }
 
-    /// When speeds may change although nothing else happens.
+    /// The next instant at which speeds may change without another event.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// How fast the CPU is at first, and always if frequencies do not follow the load.
+    /// The initial speed of the CPU, which is constant if frequencies do not follow the load.
     pub(crate) fn capacity(&self, cpu: CpuId) -> Speed {
         self.capacities[cpu.index()]
     }
 
-    /// The job of the task starts on a CPU: what it has begun is the CPU's from now on.
+    /// Takes the progress of the task's job, which starts on a CPU.
     pub(crate) fn take_begun(&mut self, id: TaskId) -> Begun {
         core::mem::take(&mut self.tasks[id.index()].begun)
     }
 
-    /// The job of the task was stopped by others, with that done of a nanosecond.
+    /// Saves the progress of the task's job, which was preempted.
     pub(crate) fn put_aside(&mut self, id: TaskId, begun: Begun) {
         self.tasks[id.index()].begun = begun;
     }
 
-    /// Adds up what is active where, after everything of this instant. One step per task.
+    /// Adds up the active bandwidth of each CPU after all events of this instant. One step per task.
     fn add_up(&mut self, now: Instant, tasks: &[TaskState], plans: &[Plan], policy: &dyn Policy) {
         self.active.fill(0);
         self.next = Instant::NEVER;
@@ -192,7 +191,7 @@ impl Speeds {
 }
 
 impl Activity {
-    /// Takes over what became of the task at this instant.
+    /// Updates the activity to the state of the task at this instant.
     fn follow(&mut self, state: &TaskState, server: Option<&Server>) {
         if self.attributes != state.attributes {
             self.attributes = state.attributes;
@@ -212,8 +211,7 @@ impl Activity {
         }
     }
 
-    /// When a task that blocks with so much budget left could run again at its bandwidth without getting
-    /// more than that: d - q T/C.
+    /// The 0-lag time of a task that blocks with the remaining budget `left`: d - q T/C.
     fn zero_lag(&self, left: Span) -> Instant {
         let cost = u128::from(self.attributes.cost.as_ns().max(1));
         let ns = u128::from(left.as_ns()) * u128::from(self.attributes.period.as_ns()) / cost;
@@ -226,13 +224,12 @@ impl Activity {
 fn bandwidth(attributes: &ServerParameters) -> u64 {
     let period = u128::from(attributes.period.as_ns().max(1));
     let units = (u128::from(attributes.cost.as_ns()) << BITS).div_ceil(period);
-    // A task may ask for any number of CPUs, in vain.
+    // A task may ask for more than one CPU; it does not get it.
     u64::try_from(units).map_or(1 << 40, |units| units.min(1 << 40))
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Sets every CPU to the speed that follows from this instant, of which nothing but the switches of
-    /// CPUs is still to come.
+    /// Sets the speeds of all CPUs after all events of this instant, before the switches.
     #[inline(never)]
     pub(crate) fn follow_load(&mut self, now: Instant) {
         let Some(speeds) = self.speeds.as_mut().filter(|speeds| speeds.are_scaled) else {
@@ -253,8 +250,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// The CPU has this speed from now on. The job that it runs is charged at the old one, and stops when
-    /// the new one says.
+    /// Changes the speed of the CPU. Its job is charged at the old speed, and its stop is recomputed with the new
+    /// one.
     fn change_speed(&mut self, now: Instant, cpu: CpuId, speed: Speed) {
         let state = &self.cpus[cpu.index()];
         let is_here = |id: &TaskId| self.tasks[id.index()].cpu == Some(cpu);
@@ -270,8 +267,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// How much work the CPU's job has done of what it was granted and not yet charged for. From now on it
-    /// is granted that much less.
+    /// Work that the CPU's job has executed and has not been charged for. Reduces the granted work by it.
     pub(crate) fn take_done(&mut self, now: Instant, cpu: CpuId) -> Span {
         let state = &mut self.cpus[cpu.index()];
         let undone = state.stop.late_since(now.max(state.free_at));
@@ -286,7 +282,7 @@ impl<R: Recorder> Engine<'_, R> {
         done
     }
 
-    /// How long the CPU will take for what the task's job is granted there.
+    /// Time that the CPU needs for the work that the task's job is granted.
     pub(crate) fn lasts(&mut self, cpu: CpuId, id: TaskId, granted: Span) -> Span {
         let Some(speeds) = &mut self.speeds else {
             return granted;
@@ -296,8 +292,8 @@ impl<R: Recorder> Engine<'_, R> {
         state.speed.lasts(granted, state.begun)
     }
 
-    /// The task is about to leave. What is left of its budget says how long it counts from now on, and what
-    /// it has begun is nobody's.
+    /// Notes that the task is about to leave. Its remaining budget determines its 0-lag time; its progress
+    /// within a nanosecond is dropped.
     pub(crate) fn note_leaving(&mut self, now: Instant, id: TaskId) {
         if self.speeds.is_none() {
             return;
@@ -317,7 +313,7 @@ mod tests {
     const NS: fn(u64) -> Span = Span::from_ns;
 
     #[test]
-    fn a_slower_cpu_takes_longer_until_the_end_of_a_nanosecond() {
+    fn durations_are_rounded_up_to_whole_nanoseconds() {
         let half = Speed::of(1 << 19, Speed::FULL);
         assert_eq!(half.lasts(NS(10), 0), NS(20));
         assert_eq!(Speed::FULL.lasts(NS(10), 0), NS(10));
@@ -328,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_are_never_zero_and_never_beyond_their_limit() {
+    fn speeds_are_never_zero_and_never_above_their_limit() {
         let half = Speed::of(1 << 19, Speed::FULL);
         assert_eq!(Speed::of(0, half), Speed(1));
         assert_eq!(Speed::of(u64::MAX, half), half);
@@ -337,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_stopped_anywhere_at_any_speed_is_neither_lost_nor_made_up() {
+    fn work_interrupted_at_any_speed_is_conserved() {
         let mut random = RandomStream::new(1, 0, 0);
         for run in 0..2_000 {
             let work = NS(1 + random.below(5_000));

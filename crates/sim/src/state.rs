@@ -1,4 +1,4 @@
-//! What the simulated machine knows of each task and each CPU.
+//! The state of each task and each CPU of the simulated machine.
 
 use shiftwork_machine::{
     ReleasePattern, Server, ServerParameters, ServerRule, WorkSource, may_be_throttled,
@@ -9,12 +9,12 @@ use shiftwork_model::{
 
 use crate::speed::{Begun, Speed};
 
-/// Where the first unfinished job of a task stands.
+/// The state of the first incomplete job of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The task takes no part.
+    /// The task is not present.
     Absent,
-    /// There is no unfinished job.
+    /// There is no incomplete job.
     Idle,
     /// The job is ready, or becomes so at the present instant.
     Ready,
@@ -24,42 +24,42 @@ pub(crate) enum Stage {
     Throttled,
 }
 
-/// The state of a task that every job of it touches; small, so that it stays in the cache.
+/// The state of a task that every job accesses; small, so that it stays in the cache.
 ///
-/// Invariant: the jobs `1..number` are done; `number` is the first unfinished job, or the last done
-/// one if the task is idle; `number..=released` are pending. Only the count of pending jobs is kept,
-/// whatever the overload: their releases are computed again when their turn comes.
+/// Invariant: the jobs `1..number` have completed; `number` is the first incomplete job, or the last completed
+/// one if the task is idle; `number..=released` are pending. Only the number of pending jobs is stored,
+/// at any overload: their releases are recomputed when they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskState {
     pub(crate) number: u64,
     pub(crate) released: u64,
-    /// When job `number` was released.
+    /// Release of job `number`.
     pub(crate) release: Instant,
-    /// By which job `number` is scheduled.
+    /// Scheduling deadline of job `number`.
     pub(crate) deadline: Instant,
     /// Work left to the next suspension or to the end, as of the last time that the job stopped.
     pub(crate) remaining: Span,
-    /// Declared, for jobs released from now on.
+    /// The declared attributes of jobs released from now on.
     pub(crate) attributes: ServerParameters,
     pub(crate) priority: Priority,
-    /// Where the job runs now.
+    /// The CPU on which the job runs now.
     pub(crate) cpu: Option<CpuId>,
     pub(crate) stage: Stage,
     pub(crate) kind: TaskKind,
-    /// The job was stopped by others, and its caches with it.
+    /// The job was preempted and must refill its caches.
     pub(crate) interrupted: bool,
 }
 
-/// Which tasks need no more than the state above.
+/// Whether the state above suffices for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskKind {
-    /// Periodic, runs for its cost, and no action ever changes that.
+    /// Periodic, executes for its cost, and no action changes it.
     Plain,
     /// Anything else.
     General,
 }
 
-/// What is needed of a task only now and then, or only of some tasks.
+/// The rest of the state of a task, which is needed rarely or only for some tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The task with all changes so far.
@@ -68,20 +68,20 @@ pub(crate) struct Plan {
     /// The release of the job after `number`, while there is one; unused for periodic tasks.
     pub(crate) lagging: ReleasePattern,
     pub(crate) work: WorkSource,
-    /// Which stretch of its work the job is in.
+    /// Index of the current stretch of the job's work.
     pub(crate) stretch: usize,
-    /// `None` where nothing is enforced, or nothing can be exceeded.
+    /// `None` if no budget is enforced, or it cannot be exceeded.
     pub(crate) server: Option<Server>,
     /// Whether the job has been admitted by the server.
     pub(crate) admitted: bool,
-    /// From which job on which attributes hold; one entry, and one for each change that mattered.
+    /// The attributes, each with the first job to which they apply; one entry, plus one per effective change.
     pub(crate) history: Vec<(u64, ServerParameters)>,
-    /// Where the task last ran, or starts.
+    /// The CPU on which the task ran last, or starts.
     pub(crate) last_cpu: Option<CpuId>,
 }
 
 impl Plan {
-    /// The attributes that held when this job was released.
+    /// The attributes of this job: those at its release.
     pub(crate) fn attributes_of(&self, number: u64) -> ServerParameters {
         let later = self.history.partition_point(|&(first, _)| first <= number);
         self.history[later.max(1) - 1].1
@@ -91,27 +91,28 @@ impl Plan {
 /// The state of a CPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CpuState {
-    /// What it runs since the last instant.
+    /// The running job since the last instant.
     pub(crate) running: Option<JobId>,
-    /// What the policy wants it to run.
+    /// The task that the policy has assigned to it.
     pub(crate) assigned: Option<TaskId>,
-    /// When that job will have done what it was granted; never once it has. Zero before the first.
+    /// The instant at which the running job has executed its granted work; never afterwards. Zero before the
+    /// first job.
     pub(crate) stop: Instant,
-    /// How much work the job was given when it started here, less what it was charged for since.
+    /// Work granted to the job when it started here, less the work charged since.
     pub(crate) granted: Span,
-    /// How much of that work the CPU does in a nanosecond; it is always full for plain tasks.
+    /// Work that the CPU executes in a nanosecond; always full for plain tasks.
     pub(crate) speed: Speed,
-    /// What the job had done of the first nanosecond of that work.
+    /// Progress of the job within the first nanosecond of the granted work.
     pub(crate) begun: Begun,
-    /// Until when scheduling itself keeps it busy.
+    /// End of the scheduling overheads on this CPU.
     pub(crate) free_at: Instant,
-    /// How much of the time until then is not its job's own, since that came there.
+    /// Overheads on this CPU until then, since its job started here.
     pub(crate) interrupted: Span,
-    /// Whether the present instant may change what it runs.
+    /// Whether the CPU may switch at the present instant.
     pub(crate) touched: bool,
 }
 
-/// Which attributes a task has at first.
+/// The initial attributes of a task.
 fn attributes(task: &Task) -> ServerParameters {
     ServerParameters {
         cost: task.cost,
@@ -133,7 +134,7 @@ pub(crate) fn initial(
     let unit = set.platform.tick_unit;
     let pattern = ReleasePattern::new(task, id, seed, Instant::ZERO).in_units(unit);
     let work = WorkSource::new(task, id, seed).in_units(unit);
-    // Linux gives everybody a server, also those who never need one to be held back.
+    // Linux gives every task a server, also those that are never throttled.
     let is_linux = rule != ServerRule::Releases;
     let enforced = is_linux || may_be_throttled(set, id);
     let plain = !is_linux

@@ -1,4 +1,4 @@
-//! Ticks: the quanta of policies that decide at their boundaries, and what ticks cost.
+//! Ticks: the quanta of policies that decide at their boundaries, and the costs of ticks.
 
 use shiftwork_machine::Ticks;
 use shiftwork_model::{Instant, Recorder, Span, TaskSet};
@@ -7,8 +7,8 @@ use shiftwork_policy::{Event, Policy, Quanta};
 use crate::costs::Costs;
 use crate::engine::Engine;
 
-/// The ticks of a run, if there are any: those of the policy's quanta; for others those that cost
-/// something, at the same instant on all CPUs, the first of them after one quantum.
+/// The ticks of a run, if there are any: those of the policy's quanta. For other policies, if ticks have a
+/// cost: at the same instants on all CPUs, the first after one quantum.
 pub(crate) fn ticks(set: &TaskSet, policy: &dyn Policy, costs: Option<&Costs>) -> Option<Ticks> {
     if let Some(quanta) = policy.quanta() {
         return Some(Ticks::new(&quanta, 0));
@@ -22,7 +22,7 @@ pub(crate) fn ticks(set: &TaskSet, policy: &dyn Policy, costs: Option<&Costs>) -
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// Every CPU that is due handles its tick.
+    /// Handles the ticks of all CPUs that are due.
     pub(crate) fn tick(&mut self, now: Instant) {
         while let Some((cpu, quantum)) = self.ticks.as_mut().and_then(|ticks| ticks.take(now)) {
             let cost = self.costs.as_ref().map(|costs| costs.tick(cpu));

@@ -19,7 +19,7 @@ fn pinned(cpu: usize) -> Affinity {
     Affinity::pinned(CpuId::from_index(cpu))
 }
 
-/// When an action was refused, which one, and why.
+/// The refused actions: instant, index and reason.
 fn refusals(records: &[Record]) -> Vec<(u64, usize, String)> {
     let refusal = |record: &Record| match &record.what {
         Happening::Refused { action, reason } => {
@@ -31,7 +31,7 @@ fn refusals(records: &[Record]) -> Vec<(u64, usize, String)> {
 }
 
 #[test]
-fn a_task_whose_first_action_is_to_enter_is_absent_before() {
+fn task_that_enters_later_is_absent_before() {
     let changes = vec![(3, Change::Enter(id(0))), (9, Change::Leave(id(0)))];
     let set = with(set(1, &[(2, 4)]), changes);
     let expected = [
@@ -48,7 +48,7 @@ fn a_task_whose_first_action_is_to_enter_is_absent_before() {
 }
 
 #[test]
-fn a_task_that_leaves_drops_its_jobs_and_may_come_back() {
+fn leaving_task_drops_its_jobs_and_may_enter_again() {
     let changes = vec![(5, Change::Leave(id(0))), (10, Change::Enter(id(0)))];
     let set = with(set(1, &[(3, 2)]), changes);
     let records = run(&set, "g-edf", 12);
@@ -70,7 +70,7 @@ fn a_task_that_leaves_drops_its_jobs_and_may_come_back() {
 }
 
 #[test]
-fn leaving_and_entering_at_one_instant_starts_afresh() {
+fn leaving_and_entering_at_one_instant_restarts_the_task() {
     let changes = vec![(5, Change::Leave(id(0))), (5, Change::Enter(id(0)))];
     let set = with(set(1, &[(3, 4)]), changes);
     let lines = story(&run(&set, "g-edf", 9), 0);
@@ -85,14 +85,14 @@ fn leaving_and_entering_at_one_instant_starts_afresh() {
 }
 
 #[test]
-fn new_attributes_hold_for_jobs_released_from_then_on() {
+fn changed_attributes_apply_to_later_releases() {
     let change = Change::SetAttributes {
         task: id(0),
         cost: Some(NS(1)),
         period: Some(NS(2)),
         deadline: Some(NS(5)),
     };
-    // Overloaded by another task until 6, so that jobs with the old and the new attributes queue.
+    // Another task overloads the CPU until 6, so that jobs with the old and the new attributes are pending.
     let mut set = with(set(1, &[(2, 4), (6, 100)]), vec![(5, change)]);
     set.tasks[1].deadline = NS(1);
     let expected = [
@@ -113,7 +113,7 @@ fn new_attributes_hold_for_jobs_released_from_then_on() {
 }
 
 #[test]
-fn a_lowered_cost_is_enforced_on_work_that_exceeds_it() {
+fn lowered_cost_is_enforced() {
     let change = Change::SetAttributes {
         task: id(0),
         cost: Some(NS(1)),
@@ -126,7 +126,7 @@ fn a_lowered_cost_is_enforced_on_work_that_exceeds_it() {
 }
 
 #[test]
-fn a_task_moves_at_once_when_its_affinity_says_so() {
+fn changed_affinity_migrates_the_task_at_once() {
     let set = with(
         set(2, &[(6, 10)]),
         vec![(2, Change::SetAffinity(id(0), pinned(1)))],
@@ -141,7 +141,7 @@ fn a_task_moves_at_once_when_its_affinity_says_so() {
 }
 
 #[test]
-fn a_priority_that_becomes_more_urgent_preempts() {
+fn raised_priority_preempts() {
     let urgent = Change::SetPriority(id(1), Priority::MOST_URGENT);
     let mut set = with(set(1, &[(4, 10), (2, 10)]), vec![(1, urgent)]);
     set.tasks[0].priority = Priority::new(5);
@@ -166,7 +166,7 @@ fn jobs_wait_while_their_cpu_is_offline() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_changes_nothing() {
+fn invalid_action_is_refused_and_changes_nothing() {
     let cpu = CpuId::from_index(1);
     let changes = vec![
         (1, Change::Enter(id(1))),
@@ -223,7 +223,7 @@ fn actions_at_the_horizon_are_not_part_of_the_run() {
 }
 
 #[test]
-fn a_background_reserve_takes_a_cpu_that_had_no_break_for_a_second() {
+fn background_work_gets_a_cpu_after_a_second_without_break() {
     let second = 1_000_000_000;
     let ms = 1_000_000;
     let all = |cost: u64, period: u64| {

@@ -6,7 +6,7 @@ mod common;
 use common::{NS, finishes, options, simulate, task};
 use shiftwork_model::{Arrival, OnOverrun, Phase, Priority, RandomStream, Span, TaskSet, Work};
 
-/// A job that is not finished, as the rules see it.
+/// An incomplete job in the terms of the rules.
 #[derive(Clone)]
 struct Pending {
     release: u64,
@@ -31,7 +31,7 @@ struct Reference<'a> {
     set: &'a TaskSet,
     fixed_priority: bool,
     released: Vec<u64>,
-    /// First come, first served; the first is the one that counts.
+    /// In order of release; only the first can run.
     pending: Vec<Vec<Pending>>,
     servers: Vec<Server>,
     finishes: Vec<Vec<u64>>,
@@ -105,7 +105,7 @@ impl<'a> Reference<'a> {
                     Phase::Sleep(span) => (false, span.as_ns()),
                 })
                 .collect(),
-            other => panic!("{other:?} is not for this test"),
+            other => panic!("unexpected work: {other:?}"),
         };
         self.pending[task].push(Pending {
             release: now,
@@ -118,7 +118,7 @@ impl<'a> Reference<'a> {
         self.pending[task].len() == 1
     }
 
-    /// The first pending job of the task becomes so now.
+    /// Begins the first pending job of the task.
     fn first_in_line(&mut self, task: usize, now: u64) {
         let enforces = self.enforces(task);
         let of = &self.set.tasks[task];
@@ -162,7 +162,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The end of what the first pending job did last. Whether it is finished.
+    /// Ends the current part of the first pending job. Returns whether the job has completed.
     fn end_phase(&mut self, task: usize, now: u64, is_horizon: bool) -> bool {
         let Some(job) = self.pending[task].first_mut() else {
             return false;
@@ -209,7 +209,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The most urgent ready jobs run for one unit.
+    /// Runs the most urgent ready jobs for one unit.
     fn run_unit(&mut self) {
         let priorities = self.set.priorities();
         let mut ready: Vec<_> = (0..self.set.tasks.len())
@@ -306,11 +306,11 @@ fn compare(seeds: core::ops::RangeInclusive<u64>, plain: bool) {
 }
 
 #[test]
-fn periodic_jobs_finish_when_the_rules_say() {
+fn periodic_jobs_complete_as_in_the_rules() {
     compare(1..=1_500, true);
 }
 
 #[test]
-fn jobs_with_budgets_and_suspensions_finish_when_the_rules_say() {
+fn jobs_with_budgets_and_suspensions_complete_as_in_the_rules() {
     compare(1..=3_000, false);
 }

@@ -1,4 +1,4 @@
-//! Budgets and suspensions, followed by hand.
+//! Budgets and suspensions, with schedules computed by hand.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{NS, finishes, run, set, story};
 use shiftwork_model::{OnOverrun, Phase, Work};
 
 #[test]
-fn an_overrun_waits_for_the_next_period_and_delays_the_jobs_after_it() {
+fn overrun_is_throttled_and_delays_later_jobs() {
     let mut set = set(1, &[(1, 4)]);
     set.tasks[0].work = Work::Trace(vec![NS(3), NS(1), NS(1), NS(1)]);
     let expected = [
@@ -22,7 +22,7 @@ fn an_overrun_waits_for_the_next_period_and_delays_the_jobs_after_it() {
         "8 released 3 due 12",
         "8 replenished 1 by 12",
         "8 ready 1 by 12",
-        // A finish at the end of the budget is a finish; the job of instant 4 finds no budget.
+        // A job may complete at the end of its budget; the job released at 4 has none.
         "9 completed 1",
         "12 released 4 due 16",
         "12 replenished 1 by 16",
@@ -33,7 +33,7 @@ fn an_overrun_waits_for_the_next_period_and_delays_the_jobs_after_it() {
 }
 
 #[test]
-fn a_job_that_is_late_already_is_replenished_at_once() {
+fn late_job_is_replenished_at_once() {
     let mut set = set(1, &[(1, 4), (5, 100)]);
     set.tasks[0].deadline = NS(8);
     set.tasks[0].work = Work::Constant(NS(2));
@@ -57,7 +57,7 @@ fn a_job_that_is_late_already_is_replenished_at_once() {
 }
 
 #[test]
-fn an_overrun_that_is_not_throttled_goes_on() {
+fn overrun_without_throttling_continues() {
     for on_overrun in [OnOverrun::Continue, OnOverrun::Signal] {
         let mut set = set(1, &[(1, 4)]);
         set.tasks[0].work = Work::Constant(NS(3));
@@ -67,7 +67,7 @@ fn an_overrun_that_is_not_throttled_goes_on() {
 }
 
 #[test]
-fn throttling_protects_the_others() {
+fn throttling_protects_other_tasks() {
     let mut set = set(1, &[(2, 4), (2, 8)]);
     set.tasks[0].work = Work::Constant(NS(4));
     assert_eq!(finishes(&run(&set, "g-fp", 32), 1), [4, 12, 20, 28]);
@@ -76,7 +76,7 @@ fn throttling_protects_the_others() {
 }
 
 #[test]
-fn a_job_that_suspends_itself_frees_its_cpu() {
+fn suspended_job_frees_its_cpu() {
     let mut set = set(1, &[(2, 10), (3, 20)]);
     let run_1 = Phase::Run(NS(1));
     set.tasks[0].work = Work::Phases(vec![run_1, Phase::Sleep(NS(2)), run_1]);
@@ -93,7 +93,7 @@ fn a_job_that_suspends_itself_frees_its_cpu() {
 }
 
 #[test]
-fn a_job_may_begin_and_end_by_sleeping() {
+fn job_may_begin_and_end_with_a_suspension() {
     let mut set = set(1, &[(1, 5)]);
     set.tasks[0].work = Work::Phases(vec![
         Phase::Sleep(NS(1)),
@@ -105,7 +105,7 @@ fn a_job_may_begin_and_end_by_sleeping() {
         "1 ready 1 by 5",
         "2 Suspended",
         "5 released 2 due 10",
-        // The second job waits for the first, and begins by sleeping too.
+        // The second job waits for the first, and also begins with a suspension.
         "6 completed 1",
         "7 ready 2 by 10",
         "8 Suspended",
@@ -116,7 +116,7 @@ fn a_job_may_begin_and_end_by_sleeping() {
 }
 
 #[test]
-fn a_suspension_keeps_what_is_left_of_the_budget() {
+fn suspension_keeps_the_remaining_budget() {
     let mut set = set(1, &[(2, 10)]);
     set.tasks[0].work = Work::Phases(vec![
         Phase::Run(NS(1)),
@@ -141,7 +141,7 @@ fn a_suspension_keeps_what_is_left_of_the_budget() {
 }
 
 #[test]
-fn work_of_no_length_is_done_as_soon_as_it_has_a_cpu() {
+fn job_without_work_completes_as_soon_as_it_has_a_cpu() {
     let mut set = set(1, &[(2, 4), (1, 8)]);
     set.tasks[1].work = Work::Constant(NS(0));
     assert_eq!(finishes(&run(&set, "g-edf", 16), 1), [2, 10]);

@@ -1,4 +1,4 @@
-//! Runs of random task sets under every policy, judged by the checkers, and their determinism.
+//! Runs of random task sets under every policy, verified by the checkers, and their determinism.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -16,7 +16,7 @@ fn as_linux_takes_it(set: &mut TaskSet) {
 }
 
 #[test]
-fn the_checkers_find_nothing_wrong_under_any_policy() {
+fn random_runs_pass_the_checkers_under_every_policy() {
     for entry in registry::POLICIES {
         let mut runs = 0;
         for seed in 1..=150 {
@@ -39,7 +39,7 @@ fn the_checkers_find_nothing_wrong_under_any_policy() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_records_and_another_seed_others() {
+fn records_depend_on_the_seed_only() {
     let mut differ = 0;
     for seed in 1..=20 {
         let set = random_set(seed);
@@ -60,7 +60,7 @@ fn the_same_seed_gives_the_same_records_and_another_seed_others() {
 }
 
 #[test]
-fn a_longer_run_begins_like_a_shorter_one() {
+fn shorter_run_is_a_prefix_of_a_longer_one() {
     for seed in 1..=20 {
         let set = random_set(seed);
         let (short, _) = simulate(&set, "strong-edf", options(150));

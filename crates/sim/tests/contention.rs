@@ -1,4 +1,4 @@
-//! What the structure of an implementation costs, computed by hand.
+//! The costs of an implementation's structure, computed by hand.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -18,7 +18,7 @@ fn cost(base: u64) -> LinearCost {
     }
 }
 
-/// So much for a release, and to enqueue and dequeue.
+/// The costs of a release, an enqueue and a dequeue.
 fn queue(release: u64, enqueue: u64, dequeue: u64) -> Overheads {
     Overheads {
         release: cost(release),
@@ -28,7 +28,7 @@ fn queue(release: u64, enqueue: u64, dequeue: u64) -> Overheads {
     }
 }
 
-/// When the first jobs of all tasks finish.
+/// Completions of the first jobs of all tasks.
 fn first(set: &TaskSet, policy: &str, overheads: &Overheads) -> Vec<u64> {
     let mut options = options(100);
     options.overheads = Some(overheads.clone());
@@ -38,7 +38,7 @@ fn first(set: &TaskSet, policy: &str, overheads: &Overheads) -> Vec<u64> {
 }
 
 #[test]
-fn under_one_lock_one_after_the_other_takes_its_job() {
+fn operations_under_one_lock_are_sequential() {
     let two = set(2, &[(10, 100), (10, 100)]);
     // CPU 0 is interrupted until 1 and enqueues both jobs until 3; CPU 0 takes one until 6, CPU 1 until 9.
     assert_eq!(first(&two, "CEm", &queue(1, 2, 3)), [16, 19]);
@@ -48,13 +48,13 @@ fn under_one_lock_one_after_the_other_takes_its_job() {
         ipi: cost(5),
         ..queue(1, 2, 3)
     };
-    // CPU 0: schedules until 7, takes until 10, switches until 11. CPU 1 is told at 8: 12, 15, 16.
+    // CPU 0: schedules until 7, dequeues until 10, switches until 11. CPU 1 is notified at 8: 12, 15, 16.
     assert_eq!(first(&two, "CEm", &all), [21, 26]);
 }
 
 #[test]
-fn a_cpu_that_is_early_takes_the_lock_before_one_that_is_late() {
-    // Told at 3, CPU 0 takes until 6; CPU 1 hears of it at 5 and waits for it.
+fn earlier_cpu_gets_the_lock_first() {
+    // Notified at 3, CPU 0 dequeues until 6; CPU 1 is notified at 5 and waits for it.
     let late = Overheads {
         ipi: cost(2),
         ..queue(1, 2, 3)
@@ -69,7 +69,7 @@ fn a_cpu_that_is_early_takes_the_lock_before_one_that_is_late() {
 }
 
 #[test]
-fn a_fine_grained_queue_inserts_one_by_one_and_is_passed_in_a_row() {
+fn fine_grained_queue_inserts_one_by_one_and_pipelines_operations() {
     let two = set(2, &[(10, 100), (10, 100)]);
     // Two levels. CPU 0 inserts until 5 and until 9, and takes until 15; CPU 1 may pass the root at 12.
     assert_eq!(first(&two, "FEm", &queue(1, 4, 6)), [25, 28]);
@@ -81,7 +81,7 @@ fn a_fine_grained_queue_inserts_one_by_one_and_is_passed_in_a_row() {
 }
 
 #[test]
-fn a_dedicated_cpu_is_interrupted_and_nobody_else() {
+fn only_the_dedicated_cpu_is_interrupted() {
     let mut three = set(3, &[(10, 100), (10, 100), (9, 100)]);
     three.tasks[2].offset = NS(12);
     let ipi = Overheads {
@@ -98,7 +98,7 @@ fn a_dedicated_cpu_is_interrupted_and_nobody_else() {
 }
 
 #[test]
-fn a_preempted_job_is_enqueued_again_by_its_cpu() {
+fn preempted_job_is_enqueued_by_its_cpu() {
     let mut one = set(1, &[(10, 100), (2, 100)]);
     one.tasks[1].offset = NS(4);
     one.tasks[1].deadline = NS(5);
@@ -109,7 +109,7 @@ fn a_preempted_job_is_enqueued_again_by_its_cpu() {
 }
 
 #[test]
-fn a_job_that_waited_for_the_one_before_it_is_enqueued_when_that_is_finished() {
+fn pending_job_is_enqueued_when_its_predecessor_completes() {
     let mut options = options(30);
     options.overheads = Some(queue(1, 1, 1));
     // Job 1 runs from 3, is interrupted at 8, and ends at 14; job 2 runs from 16, interrupted then and at 24.
@@ -131,7 +131,7 @@ fn aligned_quanta_contend_and_staggered_ones_do_not() {
 }
 
 #[test]
-fn tasks_count_all_wherever_they_run() {
+fn costs_count_all_tasks() {
     let two = set(3, &[(10, 100), (10, 100)]);
     let overheads = Overheads {
         release: LinearCost {
@@ -144,7 +144,7 @@ fn tasks_count_all_wherever_they_run() {
 }
 
 #[test]
-fn whatever_it_costs_runs_end() {
+fn runs_end_at_any_overheads() {
     for policy in VARIANTS {
         let mut set = set(3, &[(1, 2), (1, 2), (1, 3)]);
         set.scheduler.quantum = Some(NS(2));
@@ -159,7 +159,7 @@ fn whatever_it_costs_runs_end() {
 }
 
 #[test]
-fn overheads_of_nothing_change_nothing() {
+fn zero_overheads_change_nothing() {
     for policy in VARIANTS {
         let mut set = set(3, &[(2, 3), (2, 3), (2, 4), (3, 7), (1, 5)]);
         set.scheduler.quantum = Some(NS(2));

@@ -1,5 +1,5 @@
-//! Why jobs are late: every cause in a scenario made for it, in which the miss is gone once the cause is;
-//! and the account of random runs.
+//! Causes of misses: each cause in a scenario of its own, in which removing the cause removes the miss; and the
+//! attribution of time in random runs.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -42,7 +42,7 @@ impl Run {
         explain(&self.set, &facts, &self.records, job, self.options.horizon).unwrap()
     }
 
-    /// Why the first miss of the task.
+    /// Explains the first miss of the task.
     fn first(&self, task: usize) -> Explanation {
         let late = self.misses();
         let job = late.iter().find(|job| job.task == id(task));
@@ -68,7 +68,7 @@ fn times(explanation: &Explanation) -> Vec<(Part, u64)> {
     parts.map(|&(part, time)| (part, time.as_ns())).collect()
 }
 
-/// The cause is this one, and without it, as `mend` takes it away, the same job is on time.
+/// Asserts that the miss has this cause, and that the same job meets its deadline after `mend` has removed it.
 fn caused_by(run: &Run, task: usize, cause: Culprit, mend: impl FnOnce(&mut Run)) -> Explanation {
     let explanation = run.first(task);
     assert_eq!(explanation.cause, Cause::One(cause), "{explanation:#?}");
@@ -90,13 +90,13 @@ fn overrunning() -> TaskSet {
 }
 
 #[test]
-fn the_overrun_of_another_task() {
+fn overrun_of_another_task_is_the_cause() {
     for policy in ["strong-edf", "weak-edf", "p-edf", "strong-fp", "g-edf"] {
         let run = Run::of(&overrunning(), policy, options(30));
         let why = caused_by(&run, 1, Culprit::Overrun(id(0)), |run| {
             run.set.tasks[0].work = Work::Cost;
         });
-        // By priorities the next job of hog gets in the way of the late job once more.
+        // Under fixed priorities the next job of hog delays the late job once more.
         let (until, within) = if policy == "strong-fp" {
             (25, 6)
         } else {
@@ -116,7 +116,7 @@ fn the_overrun_of_another_task() {
 }
 
 #[test]
-fn its_own_overrun_whether_it_is_throttled_or_not() {
+fn own_overrun_is_the_cause_with_and_without_throttling() {
     for on_overrun in [OnOverrun::Continue, OnOverrun::Throttle] {
         let mut task = on("0", "a", 3, 10);
         task.on_overrun = on_overrun;
@@ -138,7 +138,7 @@ fn its_own_overrun_whether_it_is_throttled_or_not() {
 }
 
 #[test]
-fn what_a_late_job_carries_over_to_the_next_is_blamed_on_who_made_it_late() {
+fn carry_over_is_attributed_to_the_cause_of_the_first_miss() {
     let mut set = overrunning();
     set.tasks[0].work = Work::Trace(vec![NS(3), NS(14), NS(3)]);
     let run = Run::of(&set, "g-fp", options(50));
@@ -151,7 +151,7 @@ fn what_a_late_job_carries_over_to_the_next_is_blamed_on_who_made_it_late() {
 }
 
 #[test]
-fn a_cpu_that_goes_offline() {
+fn offline_cpu_is_the_cause() {
     let mut set = TaskSet::new(
         "test",
         2,
@@ -180,7 +180,7 @@ fn a_cpu_that_goes_offline() {
 }
 
 #[test]
-fn an_affinity_that_is_too_narrow() {
+fn narrow_affinity_is_the_cause() {
     let set = TaskSet::new("test", 2, vec![on("0", "a", 6, 10), on("0", "b", 6, 10)]);
     let run = Run::of(&set, "strong-edf", options(20));
     let why = caused_by(&run, 1, Culprit::NarrowAffinity, |run| {
@@ -193,12 +193,12 @@ fn an_affinity_that_is_too_narrow() {
 }
 
 #[test]
-fn a_shift_that_a_weak_policy_does_not_make() {
-    // Of two CPUs the first has anyone, who could as well have the second.
+fn missing_shift_under_a_weak_policy_is_the_cause() {
+    // CPU 0 runs `anywhere`, which could as well run on CPU 1.
     let set = TaskSet::new(
         "test",
         2,
-        vec![on("0-1", "anyone", 9, 12), on("0", "pinned", 6, 13)],
+        vec![on("0-1", "anywhere", 9, 12), on("0", "pinned", 6, 13)],
     );
     for policy in ["weak-edf", "weak-fp"] {
         let run = Run::of(&set, policy, options(26));
@@ -208,7 +208,7 @@ fn a_shift_that_a_weak_policy_does_not_make() {
                 _ => "strong-fp",
             };
         });
-        // Whose CPUs are all rightly taken is not helped by shifts.
+        // Shifts do not help a job if all its CPUs run more urgent jobs.
         let mut narrow = run.set.clone();
         narrow.tasks[0].affinity = narrow.tasks[1].affinity;
         let run = Run::of(&narrow, policy, options(26));
@@ -217,7 +217,7 @@ fn a_shift_that_a_weak_policy_does_not_make() {
 }
 
 #[test]
-fn a_packing_that_is_too_narrow() {
+fn packing_is_the_cause() {
     let mut tasks: Vec<Task> = (0..3).map(|k| on("0-1", &format!("T{k}"), 4, 10)).collect();
     tasks.iter_mut().for_each(|task| task.deadline = NS(7));
     tasks[2].cost = NS(3);
@@ -229,7 +229,7 @@ fn a_packing_that_is_too_narrow() {
 }
 
 #[test]
-fn background_work_that_has_its_reserve() {
+fn background_reserve_is_the_cause() {
     let mut set = TaskSet::new("test", 1, vec![task(1, "a", 1_000, 1_000)]);
     set.tasks[0].cost = Span::from_ms(1);
     set.tasks[0].period = Span::from_ms(1);
@@ -244,7 +244,7 @@ fn background_work_that_has_its_reserve() {
 }
 
 #[test]
-fn too_much_work_is_overload() {
+fn overload_is_the_cause() {
     let tasks = (0..3).map(|k| on("0-1", &format!("T{k}"), 8, 10)).collect();
     let run = Run::of(&TaskSet::new("test", 2, tasks), "g-edf", options(20));
     caused_by(&run, 2, Culprit::Overload, |run| {
@@ -254,7 +254,7 @@ fn too_much_work_is_overload() {
 }
 
 #[test]
-fn a_less_urgent_job_that_is_not_preempted() {
+fn non_preempted_less_urgent_job_is_the_cause() {
     let mut set = TaskSet::new(
         "test",
         1,
@@ -268,7 +268,7 @@ fn a_less_urgent_job_that_is_not_preempted() {
 }
 
 #[test]
-fn interrupts_and_scheduling() {
+fn overheads_are_the_cause() {
     let mut set = TaskSet::new("test", 1, vec![on("0", "a", 8, 20)]);
     set.tasks[0].deadline = NS(10);
     let cost = LinearCost {
@@ -288,7 +288,7 @@ fn interrupts_and_scheduling() {
 }
 
 #[test]
-fn its_own_suspensions() {
+fn own_suspensions_are_the_cause() {
     let mut task = on("0", "a", 4, 20);
     task.deadline = NS(10);
     task.work = Work::Phases(vec![
@@ -304,7 +304,7 @@ fn its_own_suspensions() {
 }
 
 #[test]
-fn a_task_that_leaves_gives_its_job_up() {
+fn leaving_task_abandons_its_job() {
     let mut set = TaskSet::new("test", 1, vec![on("0", "a", 4, 10)]);
     set.actions = vec![Action {
         at: AT(2),
@@ -315,10 +315,10 @@ fn a_task_that_leaves_gives_its_job_up() {
     assert_eq!((why.end, why.until), (End::Dropped, AT(2)));
 }
 
-/// In every random run under every policy each late job's account is exact, and says what the job table
-/// and the machine say: it executed its work, and nothing stalls a machine that reacts at once.
+/// In every random run under every policy the attribution of each late job is exact and consistent with the job
+/// table and the machine: the job executed its work, and a machine that reacts at once has no stalls.
 #[test]
-fn the_account_of_every_late_job_is_exact() {
+fn time_of_every_late_job_is_attributed_exactly() {
     let mut explained = 0;
     for entry in registry::POLICIES {
         for seed in 1..=12 {
@@ -353,7 +353,7 @@ fn the_account_of_every_late_job_is_exact() {
     assert!(explained > 1_000, "{explained}");
 }
 
-/// How long the job had CPUs, straight from the switches.
+/// CPU time of the job, computed from the switches.
 fn executed(records: &[Record], job: JobId, until: shiftwork_model::Instant) -> Span {
     let mut since = std::collections::BTreeMap::new();
     let mut sum = Span::ZERO;
@@ -372,10 +372,10 @@ fn executed(records: &[Record], job: JobId, until: shiftwork_model::Instant) -> 
         .fold(sum, |sum, &begin| sum + until.late_since(begin))
 }
 
-/// On one CPU, where nobody who is more urgent comes later because an overrun is gone, the rule is sound:
-/// without the overrun that it names the job is on time.
+/// On one CPU removing an overrun does not delay more urgent jobs, so the rule is sound: without the attributed
+/// overrun the job meets its deadline.
 #[test]
-fn on_one_cpu_a_job_is_on_time_without_the_overrun_that_is_blamed() {
+fn job_on_one_cpu_meets_its_deadline_without_the_attributed_overrun() {
     let mut judged = [0; 2];
     for seed in 1..=300 {
         let mut random = RandomStream::new(seed, 0, 0);
@@ -395,7 +395,7 @@ fn on_one_cpu_a_job_is_on_time_without_the_overrun_that_is_blamed() {
             for job in run.misses().into_iter().take(6) {
                 let why = run.explain(job);
                 if why.end != End::Finished {
-                    // What it would still have done is not in the records.
+                    // Work after the end of the run is not in the records.
                     continue;
                 }
                 let (blamed, own) = match why.cause {

@@ -1,4 +1,4 @@
-//! Memory does not grow with the horizon, not even when more is released than can ever run.
+//! Memory does not grow with the horizon, not even under overload.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -8,7 +8,7 @@ use shiftwork_model::{Arrival, OnOverrun, Work};
 use shiftwork_policy::registry;
 use shiftwork_sim::Simulation;
 
-/// What the process has in memory now.
+/// Resident memory of the process.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -30,7 +30,7 @@ fn overloaded(horizon: u64) {
 }
 
 #[test]
-fn an_overloaded_run_keeps_no_list_of_pending_jobs() {
+fn overloaded_run_stores_no_pending_jobs() {
     overloaded(10_000);
     let before = resident_kib();
     // Half a million jobs of each task stay pending: with a word each, 12 MB.

@@ -14,21 +14,21 @@ use shiftwork_policy::registry;
 use shiftwork_sim::Options;
 use shiftwork_trace::check;
 
-/// How long the compared runs are, in time units.
+/// Length of the compared runs, in time units.
 const HORIZON: u64 = 60;
 
-/// A task as the definition sees it. Its jobs run and sleep by turns.
+/// A task in the terms of the definition. Its jobs alternate between execution and suspension.
 #[derive(Clone, Debug)]
 struct Plan {
     releases: Vec<u64>,
     deadline: u64,
-    /// What each job computes.
+    /// The execution times of each job.
     runs: Vec<u64>,
-    /// How long it sleeps between each two of these.
+    /// The lengths of the suspensions between them.
     sleeps: Vec<u64>,
 }
 
-/// What the present job of a task does.
+/// The state of the current job of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Doing {
     /// There is no job.
@@ -46,16 +46,16 @@ enum Doing {
 
 struct State {
     doing: Doing,
-    /// Jobs that are released and have not begun, by their deadlines.
+    /// Deadlines of the jobs that are released and have not begun.
     pending: VecDeque<u64>,
     deadline: u64,
     number: u64,
-    /// Which of `runs` is next or is done.
+    /// Index in `runs` of the current or next part.
     part: usize,
     last_cpu: Option<usize>,
 }
 
-/// What the machine shows: each line is one instant's jobs by CPU, and the jobs that began and ended.
+/// The observable schedule: the running jobs by instant and CPU, and the completions.
 #[derive(Debug, Default, PartialEq)]
 struct Shown {
     /// By time unit and CPU the task and the number of its job.
@@ -65,9 +65,9 @@ struct Shown {
     finishes: Vec<(usize, u64, u64)>,
 }
 
-/// At each instant all jobs that are done leave, then whatever is released or wakes waits, and only then
-/// each free CPU takes a job: of the waiting ones the earliest deadline, then the one that has waited for
-/// longer, then the lower task; onto the CPU where it last ran if that is free, else onto the lowest.
+/// At each instant all completed jobs leave, then released and woken jobs are added to the waiting ones, and only
+/// then each free CPU takes a job: the waiting job with the earliest deadline, then the one that has waited
+/// longest, then the lower task; on the CPU where it last ran if that is free, else on the lowest.
 fn by_definition(plans: &[Plan], cpus: usize) -> Shown {
     let state = |_: &Plan| State {
         doing: Doing::Nothing,
@@ -150,7 +150,7 @@ fn fill(tasks: &mut [State], plans: &[Plan], cpus: usize, now: u64, shown: &mut 
     }
 }
 
-/// What the records of a run show.
+/// The observable schedule of a run, from its records.
 fn shown(records: &[Record], cpus: usize) -> Shown {
     let mut shown = Shown::default();
     let mut on = vec![None; cpus];
@@ -181,7 +181,7 @@ fn shown(records: &[Record], cpus: usize) -> Shown {
     shown
 }
 
-/// Numbers so small that jobs end, wake and are released at the same instants all the time.
+/// Numbers so small that completions, wake-ups and releases often coincide.
 fn random_plans(random: &mut RandomStream) -> Vec<Plan> {
     let periods: &[u64] = match random.below(3) {
         0 => &[4, 6, 8, 12],
@@ -192,7 +192,7 @@ fn random_plans(random: &mut RandomStream) -> Vec<Plan> {
         .map(|_| {
             let period = periods[random.below(periods.len() as u64) as usize];
             let offset = random.below(4);
-            // Sporadic jobs come a period apart or later.
+            // Sporadic releases are at least a period apart.
             let extra = if random.below(4) == 0 { 4 } else { 1 };
             let mut at = offset;
             let mut releases = Vec::new();
@@ -237,7 +237,7 @@ fn long(few: u64, many: u64) -> u64 {
 }
 
 #[test]
-fn every_instant_is_as_the_definition_says() {
+fn every_instant_follows_the_definition() {
     let mut coinciding = 0;
     for seed in 0..long(4_000, 100_000) {
         let mut random = RandomStream::new(seed, 41, 0);
@@ -246,14 +246,14 @@ fn every_instant_is_as_the_definition_says() {
         let records = run(&task_set(&plans, cpus), "np-g-edf", HORIZON);
         let (found, wanted) = (shown(&records, cpus), by_definition(&plans, cpus));
         let differs = (0..HORIZON as usize).find(|&step| found.cpus[step] != wanted.cpus[step]);
-        let say = || format!("seed {seed}, step {differs:?}, {cpus} CPUs: {plans:?}");
+        let context = || format!("seed {seed}, step {differs:?}, {cpus} CPUs: {plans:?}");
         if let Some(step) = differs {
-            assert_eq!(found.cpus[step], wanted.cpus[step], "{}", say());
+            assert_eq!(found.cpus[step], wanted.cpus[step], "{}", context());
         }
-        assert_eq!(found.starts, wanted.starts, "{}", say());
+        assert_eq!(found.starts, wanted.starts, "{}", context());
         let before = |&&(_, _, at): &&(usize, u64, u64)| at < HORIZON;
         let ends: Vec<_> = found.finishes.iter().filter(before).copied().collect();
-        assert_eq!(ends, wanted.finishes, "{}", say());
+        assert_eq!(ends, wanted.finishes, "{}", context());
         coinciding += u64::from(is_coinciding(&records));
     }
     assert!(coinciding > long(4_000, 100_000) / 2, "{coinciding}");
@@ -269,9 +269,9 @@ fn is_coinciding(records: &[Record]) -> bool {
     records.iter().filter(ends).any(|record| arrives(record.at))
 }
 
-/// At 4 the CPU becomes free and `urgent` is released: it runs before `long`, which has waited.
+/// At 4 the CPU becomes free and `urgent` is released: it runs before `long`, which has waited longer.
 #[test]
-fn a_freed_cpu_chooses_after_the_arrivals_of_the_instant() {
+fn free_cpu_selects_after_the_arrivals_of_the_instant() {
     let mut set = set(1, &[(4, 100), (15, 100), (10, 100)]);
     set.tasks[1].offset = NS(1);
     (set.tasks[2].offset, set.tasks[2].deadline) = (NS(4), NS(24));
@@ -280,10 +280,9 @@ fn a_freed_cpu_chooses_after_the_arrivals_of_the_instant() {
     assert_eq!(finishes(&records, 1), [29]);
 }
 
-/// Throttled jobs that are replenished, timed changes, sporadic releases, random work: judged by the
-/// definition as the checker has it.
+/// Replenished jobs, timed changes, sporadic releases, random work: verified by the checker of the definition.
 #[test]
-fn budgets_changes_and_random_arrivals_keep_to_the_definition() {
+fn budgets_changes_and_random_arrivals_follow_the_definition() {
     let entry = registry::find("np-g-edf").unwrap();
     let mut taken = 0;
     for seed in 0..long(600, 20_000) {
@@ -301,7 +300,7 @@ fn budgets_changes_and_random_arrivals_keep_to_the_definition() {
         let found = check::check(&set, facts(entry, &set), AT(400), &records);
         assert!(found.is_empty(), "seed {seed}: {found:#?}");
     }
-    assert!(taken > 300, "only {taken} sets were taken");
+    assert!(taken > 300, "only {taken} sets were accepted");
 }
 
 fn cost(base: u64) -> LinearCost {
@@ -311,10 +310,10 @@ fn cost(base: u64) -> LinearCost {
     }
 }
 
-/// Deciding at the end of an instant changes nothing of what is charged: where nothing could be preempted,
-/// non-preemptive and preemptive scheduling cost the same.
+/// Deciding at the end of an instant does not change overheads: without preemptions, non-preemptive and
+/// preemptive scheduling cost the same.
 #[test]
-fn overheads_are_charged_as_where_decisions_are_taken_at_events() {
+fn overheads_equal_those_of_preemptive_scheduling_without_preemptions() {
     let overheads = Overheads {
         release: cost(1),
         schedule: cost(2),
@@ -349,10 +348,10 @@ fn overheads_are_charged_as_where_decisions_are_taken_at_events() {
     }
 }
 
-/// U. Devi and J. Anderson bound response times by 15 here; a simulation that gives the CPU of a job to
-/// others before its pending successor counts has them grow for ever.
+/// U. Devi and J. Anderson bound response times by 15 here. If the CPU of a completed job were assigned before its
+/// pending successor is considered, response times would grow without bound.
 #[test]
-fn a_fully_used_machine_falls_behind_by_no_more_than_a_bound() {
+fn response_times_at_full_utilization_are_bounded() {
     let set = set(3, &[(2, 2), (5, 5), (6, 12), (2, 4)]);
     let records = run(&set, "np-g-edf", 6_000);
     for (number, finish) in (0..).zip(finishes(&records, 0)) {

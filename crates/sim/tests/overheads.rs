@@ -1,4 +1,4 @@
-//! What scheduling costs.
+//! Scheduling overheads.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -24,7 +24,7 @@ fn finishes_with(set: &TaskSet, overheads: Overheads, task: usize) -> Vec<u64> {
 }
 
 #[test]
-fn overheads_of_nothing_change_nothing() {
+fn zero_overheads_change_nothing() {
     let sets = [
         set(2, &[(2, 3), (2, 3), (2, 3)]),
         set(1, &[(3, 7), (2, 5), (1, 4)]),
@@ -42,7 +42,7 @@ fn overheads_of_nothing_change_nothing() {
 }
 
 #[test]
-fn a_release_and_a_switch_delay_the_job() {
+fn release_and_switch_delay_the_job() {
     let overheads = Overheads {
         release: cost(1),
         schedule: cost(2),
@@ -56,7 +56,7 @@ fn a_release_and_a_switch_delay_the_job() {
 }
 
 #[test]
-fn the_cost_may_grow_with_the_tasks() {
+fn costs_may_grow_with_the_number_of_tasks() {
     let release = LinearCost {
         base: NS(1),
         per_task: NS(2),
@@ -72,7 +72,7 @@ fn the_cost_may_grow_with_the_tasks() {
 }
 
 #[test]
-fn only_another_cpu_has_to_be_told() {
+fn only_a_remote_cpu_needs_an_ipi() {
     let overheads = Overheads {
         ipi: cost(5),
         ..Overheads::default()
@@ -84,7 +84,7 @@ fn only_another_cpu_has_to_be_told() {
 }
 
 #[test]
-fn a_preempted_job_refills_its_caches() {
+fn preempted_job_refills_its_caches() {
     let mut set = set(1, &[(10, 100), (2, 100)]);
     set.tasks[1].offset = NS(4);
     set.tasks[1].deadline = NS(5);
@@ -96,8 +96,8 @@ fn a_preempted_job_refills_its_caches() {
 }
 
 #[test]
-fn a_job_that_goes_on_elsewhere_refills_by_distance() {
-    // T2 is preempted on CPU 1 at 4 and goes on, on CPU 0 where T0 ends at 6.
+fn migrated_job_refills_caches_by_distance() {
+    // T2 is preempted on CPU 1 at 4 and resumes on CPU 0, where T0 completes at 6.
     let mut set = set(2, &[(6, 100), (10, 100), (10, 100)]);
     set.tasks[0].deadline = NS(20);
     set.tasks[1].offset = NS(4);
@@ -116,8 +116,8 @@ fn a_job_that_goes_on_elsewhere_refills_by_distance() {
 }
 
 #[test]
-fn a_partitioned_scheduler_handles_its_own_tasks_on_its_own_cpu() {
-    // T0 is bound to CPU 1, and T1 and T2 to CPU 0; nothing of T0 happens on CPU 0.
+fn partitioned_scheduler_handles_releases_on_its_own_cpu() {
+    // T0 is bound to CPU 1, and T1 and T2 to CPU 0; CPU 0 handles no event of T0.
     let mut set = set(2, &[(10, 100), (20, 100), (30, 100)]);
     for (task, cpus) in set.tasks.iter_mut().zip(["1", "0", "0"]) {
         task.affinity = Affinity::new(cpus.parse().unwrap()).unwrap();
@@ -139,7 +139,7 @@ fn a_partitioned_scheduler_handles_its_own_tasks_on_its_own_cpu() {
 }
 
 #[test]
-fn a_decision_revised_in_time_does_not_delay_the_more_urgent_job() {
+fn revised_decision_does_not_delay_the_more_urgent_job() {
     // At 2 CPU 0 still switches to T0; it then switches to T1 alone, and only afterwards to T0.
     let mut set = set(1, &[(10, 100), (10, 100)]);
     set.tasks[1].offset = NS(2);
@@ -153,7 +153,7 @@ fn a_decision_revised_in_time_does_not_delay_the_more_urgent_job() {
 }
 
 #[test]
-fn a_tick_delays_whatever_runs() {
+fn tick_delays_the_running_job() {
     let mut set = set(1, &[(10, 100)]);
     set.scheduler.quantum = Some(NS(4));
     let overheads = Overheads {
@@ -164,7 +164,7 @@ fn a_tick_delays_whatever_runs() {
 }
 
 #[test]
-fn overheads_that_exceed_the_time_there_is_end_the_run_all_the_same() {
+fn run_with_overheads_above_capacity_ends() {
     let mut set = set(1, &[(1, 2)]);
     set.scheduler.quantum = Some(NS(1));
     let overheads = Overheads {
@@ -175,9 +175,9 @@ fn overheads_that_exceed_the_time_there_is_end_the_run_all_the_same() {
     assert_eq!(finishes_with(&set, overheads, 0), [0; 0]);
 }
 
-/// A job's time on its CPUs is its work and what is told as not its own.
+/// The time of a job on its CPUs is its work plus its recorded interruptions.
 #[test]
-fn what_interrupts_a_job_is_told_to_the_nanosecond() {
+fn interruptions_of_jobs_are_recorded_exactly() {
     for seed in 1..=100 {
         let mut random = RandomStream::new(seed, 0, 0);
         let tasks: Vec<_> = (0..4)
@@ -214,7 +214,7 @@ fn what_interrupts_a_job_is_told_to_the_nanosecond() {
             }
         }
         let finished = |record: &Record| match record.what {
-            // What completes at the horizon is not switched away any more.
+            // A job that completes at the horizon has no switch afterwards.
             Happening::Completed { job } if record.at < AT(2_000) => Some(job),
             _ => None,
         };

@@ -1,5 +1,5 @@
-//! What PD2 and S-PD2 promise, in whole runs of the machine: whatever fits the CPUs meets all deadlines if
-//! quanta are aligned, and is late by less than one quantum if they are staggered.
+//! The guarantees of PD2 and S-PD2, in whole runs of the machine: a set that fits the CPUs meets all deadlines if
+//! quanta are aligned, and has a tardiness below one quantum if they are staggered.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -103,7 +103,7 @@ fn system(seed: u64, arrivals: Arrivals) -> TaskSet {
     set
 }
 
-/// How late the latest job was, none if all were in time, over all jobs due by the horizon.
+/// Maximum tardiness of all jobs due by the horizon; zero if all met their deadlines.
 fn tardiness(set: &TaskSet, policy: &str, horizon: u64) -> u64 {
     let (records, _) = simulate(set, policy, options(horizon));
     let mut due = vec![Vec::new(); set.tasks.len()];
@@ -124,7 +124,7 @@ fn tardiness(set: &TaskSet, policy: &str, horizon: u64) -> u64 {
 }
 
 #[test]
-fn whatever_fits_meets_deadlines_aligned_and_is_late_by_less_than_a_quantum_staggered() {
+fn feasible_sets_meet_deadlines_aligned_and_have_tardiness_below_a_quantum_staggered() {
     let horizon = 150 * QUANTUM;
     let (mut full, mut latest) = (0, 0);
     for seed in 0..systems() {
@@ -136,7 +136,7 @@ fn whatever_fits_meets_deadlines_aligned_and_is_late_by_less_than_a_quantum_stag
         };
         full +=
             usize::from(set.tasks.iter().map(of_task).sum::<u128>() == u128::from(parts) * 720_720);
-        // A release within a quantum is seen at its end.
+        // A release within a quantum takes effect at its end.
         let unseen = match arrivals {
             Arrivals::Unaligned => QUANTUM - 1,
             _ => 0,
@@ -163,11 +163,11 @@ fn whatever_fits_meets_deadlines_aligned_and_is_late_by_less_than_a_quantum_stag
     assert!(full as u64 > systems() / 4, "only {full} are full");
     assert!(
         latest >= QUANTUM / 2,
-        "staggering costs something: {latest}"
+        "staggering causes no tardiness: {latest}"
     );
 }
 
-/// Who runs on each CPU at an instant.
+/// The running task on each CPU at an instant.
 fn running(records: &[Record], cpus: usize, at: u64) -> Vec<Option<usize>> {
     let mut on = vec![None; cpus];
     for record in records.iter().filter(|record| record.at <= AT(at)) {
@@ -187,7 +187,7 @@ fn twelve(cpus: usize, tasks: &[(u64, u64)]) -> TaskSet {
 }
 
 #[test]
-fn three_tasks_of_two_thirds_take_turns() {
+fn three_tasks_of_weight_two_thirds_alternate() {
     let set = twelve(2, &[(2, 3); 3]);
     let (records, _) = simulate(&set, "pd2", options(72));
     let slots = (0..6).map(|slot| {
@@ -215,7 +215,7 @@ fn three_tasks_of_two_thirds_take_turns() {
 }
 
 #[test]
-fn a_job_that_ends_within_its_quantum_leaves_the_rest_idle() {
+fn job_that_ends_within_its_quantum_leaves_the_rest_idle() {
     let mut set = twelve(1, &[(1, 2), (1, 2)]);
     set.tasks[0].work = Work::Constant(NS(5));
     let (records, _) = simulate(&set, "pd2", options(48));
@@ -225,7 +225,7 @@ fn a_job_that_ends_within_its_quantum_leaves_the_rest_idle() {
 }
 
 #[test]
-fn a_release_within_a_quantum_is_seen_at_the_next() {
+fn release_within_a_quantum_takes_effect_at_the_next() {
     let mut set = twelve(2, &[(1, 4)]);
     set.tasks[0].offset = NS(1);
     let (records, _) = simulate(&set, "pd2", options(48));
@@ -233,7 +233,7 @@ fn a_release_within_a_quantum_is_seen_at_the_next() {
 }
 
 #[test]
-fn early_release_lets_a_job_run_ahead_of_its_windows() {
+fn early_release_runs_subtasks_before_their_windows() {
     let mut set = twelve(1, &[(2, 8)]);
     let finish = |set: &TaskSet| common::finishes(&simulate(set, "pd2", options(96)).0, 0);
     assert_eq!(finish(&set), [60]);
@@ -242,7 +242,7 @@ fn early_release_lets_a_job_run_ahead_of_its_windows() {
 }
 
 #[test]
-fn a_job_that_suspends_itself_has_its_rest_later() {
+fn suspended_job_continues_with_later_windows() {
     let mut set = twelve(1, &[(2, 4)]);
     let [run, sleep] = [NS(12), NS(30)];
     set.tasks[0].work = Work::Phases(vec![Phase::Run(run), Phase::Sleep(sleep), Phase::Run(run)]);
@@ -252,7 +252,7 @@ fn a_job_that_suspends_itself_has_its_rest_later() {
 }
 
 #[test]
-fn a_job_that_needs_more_than_it_declares_goes_on_at_its_rate() {
+fn overrunning_job_continues_at_its_rate() {
     let mut set = twelve(1, &[(1, 3)]);
     set.tasks[0].work = Work::Trace(vec![NS(24), NS(12), NS(12)]);
     set.tasks[0].on_overrun = shiftwork_model::OnOverrun::Continue;
@@ -262,7 +262,7 @@ fn a_job_that_needs_more_than_it_declares_goes_on_at_its_rate() {
 }
 
 #[test]
-fn clusters_have_quanta_of_their_own() {
+fn each_cluster_has_its_own_quanta() {
     let mut set = twelve(4, &[(2, 3); 6]);
     set.platform.clusters = ["0-1", "2-3"]
         .map(|list| list.parse::<CpuSet>().unwrap())
@@ -285,7 +285,7 @@ fn clusters_have_quanta_of_their_own() {
 }
 
 #[test]
-fn new_attributes_hold_for_the_jobs_to_come() {
+fn changed_attributes_apply_to_later_jobs() {
     let mut set = twelve(1, &[(1, 4), (1, 2)]);
     set.actions.push(Action {
         at: AT(24),

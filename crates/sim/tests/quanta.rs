@@ -1,5 +1,5 @@
-//! The nine implementations of G-EDF where scheduling costs nothing: event-driven ones are G-EDF, those in quanta
-//! do what their definition says, executed directly, one time unit after the other.
+//! The nine implementations of G-EDF without overheads: event-driven ones equal G-EDF, quantum-driven ones follow
+//! their definition, executed directly, one time unit after the other.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -7,7 +7,7 @@ mod common;
 use common::{NS, finishes, run, set};
 use shiftwork_model::{CpuId, Happening, RandomStream, Record, TaskSet};
 
-/// A first job that is not finished.
+/// The first incomplete job of a task.
 #[derive(Clone, Copy, Debug)]
 struct Ready {
     task: usize,
@@ -22,7 +22,7 @@ struct Reference<'a> {
     /// The first CPU that runs jobs.
     first: usize,
     ready: Vec<Ready>,
-    /// How many jobs of each task were released, and are finished.
+    /// Numbers of released and of completed jobs of each task.
     counts: Vec<(u64, u64)>,
     runs: Vec<Option<usize>>,
     last: Vec<Option<usize>>,
@@ -156,7 +156,7 @@ fn compare(set: &TaskSet, policy: &str, horizon: u64, case: &str) {
 }
 
 #[test]
-fn all_small_sets_finish_as_the_definition_says() {
+fn all_small_sets_follow_the_definition() {
     let shapes: Vec<(u64, u64)> = (3..=5)
         .flat_map(|period| (1..=3).map(move |cost| (cost, period)))
         .collect();
@@ -182,7 +182,7 @@ fn all_small_sets_finish_as_the_definition_says() {
 }
 
 #[test]
-fn random_sets_finish_as_the_definition_says() {
+fn random_sets_follow_the_definition() {
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         20_000
     } else {
@@ -209,7 +209,7 @@ fn random_sets_finish_as_the_definition_says() {
     }
 }
 
-/// A set that may be too much for some CPUs, and the same tasks on one CPU more.
+/// A set that may overload its CPUs, and the same tasks on one more CPU.
 fn random_set(seed: u64) -> (TaskSet, TaskSet) {
     let mut random = RandomStream::new(seed, 4, 0);
     let cpus = 1 + random.below(4) as usize;
@@ -219,7 +219,7 @@ fn random_set(seed: u64) -> (TaskSet, TaskSet) {
     (set(cpus, &tasks), set(cpus + 1, &tasks))
 }
 
-/// The records as they would be with one CPU before the others.
+/// The records with the numbers of all CPUs increased by one.
 fn shifted(records: Vec<Record>) -> Vec<Record> {
     let shift = |mut record: Record| {
         if let Happening::Switched { cpu, .. } = &mut record.what {
@@ -231,7 +231,7 @@ fn shifted(records: Vec<Record>) -> Vec<Record> {
 }
 
 #[test]
-fn event_driven_ones_are_g_edf_on_their_cpus() {
+fn event_driven_implementations_equal_g_edf_on_their_cpus() {
     for seed in 1..=300 {
         let (few, more) = random_set(seed);
         let wanted = run(&few, "g-edf", 400);

@@ -1,4 +1,4 @@
-//! Timed changes under the policies that do as Linux does.
+//! Timed changes under the policies that model Linux.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -37,7 +37,7 @@ fn costs(task: usize, cost: u64) -> Change {
     }
 }
 
-/// Everything that became of requests, one short line each: `4 T0 on 0,1`, `4 refused 2: why`.
+/// The results of requests, one short line each: `4 T0 on 0,1`, `4 refused 2: why`.
 fn answers(records: &[Record]) -> Vec<String> {
     let line = |record: &Record| {
         let at = record.at.as_ns();
@@ -57,7 +57,7 @@ fn answers(records: &[Record]) -> Vec<String> {
     records.iter().filter_map(line).collect()
 }
 
-/// How late each job of a periodic task with an implicit deadline was finished.
+/// Tardiness of each job of a periodic task with an implicit deadline.
 fn tardiness(records: &[Record], task: usize, period: u64, first: u64) -> Vec<u64> {
     let due = (1..).map(|number| first + number * period);
     let finishes = finishes(records, task).into_iter();
@@ -82,14 +82,14 @@ fn example_3(moves: bool) -> TaskSet {
 }
 
 #[test]
-fn a_task_that_moves_to_another_cluster_takes_budget_and_deadline_along() {
+fn move_to_another_cluster_keeps_budget_and_deadline() {
     for policy in POLICIES {
         let records = run(&example_3(true), policy, 1_000);
         assert_eq!(answers(&records), ["92 T3 on 0"]);
         let late = tardiness(&records, 4, 10, 0);
         assert_eq!(late[..10], [0; 10], "{policy}");
         assert_eq!(late[10..15], [32, 24, 16, 8, 0], "{policy}");
-        // T3 came late by 40, and makes up for that from job to job.
+        // T3 was 40 late when it moved, and its tardiness decreases from job to job.
         assert_eq!(late.iter().max(), Some(&32), "{policy}");
         assert_eq!(late[late.len() - 40..], [0; 40], "{policy}");
         assert_eq!(tardiness(&records, 3, 100, 0)[0], 40, "{policy}");
@@ -99,7 +99,7 @@ fn a_task_that_moves_to_another_cluster_takes_budget_and_deadline_along() {
             let late = tardiness(&records, task, 100, 0);
             assert_eq!(late, [0; 10], "{policy}");
         }
-        // Without the move nobody but the four tasks on three CPUs is ever late.
+        // Without the move only the four tasks on three CPUs are late.
         let records = run(&example_3(false), policy, 1_000);
         assert_eq!(tardiness(&records, 4, 10, 0).into_iter().max(), Some(0));
         assert_eq!(tardiness(&records, 3, 100, 0)[0], 40, "{policy}");
@@ -107,7 +107,7 @@ fn a_task_that_moves_to_another_cluster_takes_budget_and_deadline_along() {
 }
 
 #[test]
-fn a_move_to_a_cluster_without_room_is_refused() {
+fn move_to_a_full_cluster_is_refused() {
     let mut set = example_3(true);
     set.tasks[4].cost = NS(3);
     for policy in POLICIES {
@@ -118,8 +118,8 @@ fn a_move_to_a_cluster_without_room_is_refused() {
     }
 }
 
-/// Tang et al. 2021, Example 1: two tasks take turns to ask for 94 of 100, each just before its budget is
-/// replenished, and for 1 of 100 the rest of the time.
+/// Tang et al. 2021, Example 1: two tasks alternately request 94 of 100, each just before its budget is
+/// replenished, and 1 of 100 otherwise.
 fn example_1(periods: u64) -> TaskSet {
     let mut changes = vec![
         (1, costs(0, 1)),
@@ -127,7 +127,7 @@ fn example_1(periods: u64) -> TaskSet {
         (11, costs(1, 1)),
     ];
     for period in 1..periods {
-        // The first period ends in time; later ones are over as soon as their budgets are used up.
+        // The first period is used in time; later ones end as soon as their budgets are used up.
         let first = (188 * period - 94).max(100);
         for (task, replenished) in [(0, first), (1, 188 * period)] {
             changes.push((replenished - 1, costs(task, 94)));
@@ -142,7 +142,7 @@ fn example_1(periods: u64) -> TaskSet {
 }
 
 #[test]
-fn alternating_parameters_get_more_than_admission_saw() {
+fn alternating_parameters_obtain_more_than_the_admitted_bandwidth() {
     let set = example_1(12);
     let records = run(&set, "dl-linux", 1_870);
     let refused = |line: &&String| line.contains("refused");
@@ -156,7 +156,7 @@ fn alternating_parameters_get_more_than_admission_saw() {
     let growth = |late: &[u64]| late.windows(2).skip(1).all(|pair| pair[1] == pair[0] + 88);
     assert!(first.len() == 10 && second.len() == 9);
     assert!(growth(&first) && growth(&second), "{first:?} {second:?}");
-    // 188 of 100 were granted, of which admission never saw more than 95.
+    // 188 of 100 were granted, of which admission never counted more than 95.
     let budget = |record: &Record| match record.what {
         Happening::Replenished { budget, .. } => Some(budget.as_ns()),
         _ => None,
@@ -165,7 +165,7 @@ fn alternating_parameters_get_more_than_admission_saw() {
 }
 
 #[test]
-fn tasks_that_keep_their_parameters_get_what_admission_saw() {
+fn fixed_parameters_obtain_the_admitted_bandwidth() {
     let records = run(&example_1(12), "dl-sp", 1_870);
     let answers = answers(&records);
     let expected = [
@@ -173,7 +173,7 @@ fn tasks_that_keep_their_parameters_get_what_admission_saw() {
          `enter` again",
         "10 refused 1: task `T1` asks for 0.9399995 of a CPU, and cluster 0 {0} has 0.0100002 left; up \
          to that would be taken",
-        // Who takes no part may ask for anything.
+        // A task that is not present may request any parameters.
         "11 T1 costs 1",
     ];
     assert_eq!(answers[..3], expected);
@@ -183,7 +183,7 @@ fn tasks_that_keep_their_parameters_get_what_admission_saw() {
 }
 
 #[test]
-fn what_a_task_had_counts_until_the_zero_lag_time_of_its_server() {
+fn departed_task_counts_until_its_zero_lag_time() {
     // T0 has used 2 of its 6 when it leaves at 2: 4 are left, and so it counts until 10 - 4 x 10 / 6 = 3.3.
     let enter = |at| (at, Change::Enter(id(1)));
     let changes = vec![
@@ -211,7 +211,7 @@ fn what_a_task_had_counts_until_the_zero_lag_time_of_its_server() {
 }
 
 #[test]
-fn a_task_that_enters_again_has_a_new_server_beside_the_old_one() {
+fn reentering_task_counts_with_its_old_and_its_new_server() {
     let changes = vec![
         (4, Change::Leave(id(0))),
         (4, Change::Enter(id(0))),
@@ -234,7 +234,7 @@ fn a_task_that_enters_again_has_a_new_server_beside_the_old_one() {
 }
 
 #[test]
-fn new_clusters_free_their_tasks_one_by_one() {
+fn new_clusters_widen_the_affinities_of_their_tasks() {
     let mut set = set(4, &[(9, 10), (5, 10), (2, 10)]);
     set.platform.clusters = vec![cpus("0-1"), cpus("2-3")];
     set.tasks[0].affinity = affinity("0");
@@ -308,14 +308,14 @@ fn affinities_are_cut_to_the_cluster() {
     );
     assert_eq!(lines[2..4], ["4 T1 left", "5 T1 on 1"]);
     assert!(lines[4].starts_with("20 refused 4: CPUs {1} of task `T1` are less than its cluster"));
-    // Somebody has switched it off.
+    // With admission control disabled.
     let mut off = set.clone();
     off.tasks[2].affinity = affinity("1");
     let lines = answers(&run(&off, "dl-linux", 30));
     assert_eq!(lines[0], "2 T0 on 1");
     assert!(lines[1].starts_with("3 refused 1: none of CPUs {2} is in"));
     assert_eq!(lines[2..], ["4 T1 left", "5 T1 on 1", "20 T1 entered"]);
-    // Repaired.
+    // With all repairs.
     let lines = answers(&run(&set, "dl-sp", 30));
     assert!(
         lines[0].starts_with("2 refused 0: task `T0` keeps the affinity with which it entered;")

@@ -1,5 +1,5 @@
-//! Requests of all kinds at random instants, under the policies that do as Linux does: the checkers find nothing
-//! wrong, and everybody stays within the clusters.
+//! Requests of all kinds at random instants, under the policies that model Linux: the checkers find no error, and
+//! all affinities stay within the clusters.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -53,7 +53,7 @@ fn random_change(random: &mut RandomStream) -> Change {
     }
 }
 
-/// `narrow`: affinities that only the switched-off admission of Linux takes.
+/// `narrow`: affinities that Linux accepts only with admission control disabled.
 fn random_set(seed: u64, narrow: bool) -> TaskSet {
     let mut random = RandomStream::new(seed, 72, 0);
     let clusters = random_clusters(&mut random);
@@ -92,7 +92,7 @@ fn random_set(seed: u64, narrow: bool) -> TaskSet {
     set
 }
 
-/// Every affinity lies in one of the clusters of its instant, as they were granted.
+/// Asserts that every affinity lies in one of the clusters granted by its instant.
 fn assert_within_clusters(set: &TaskSet, records: &[Record], context: &str) {
     let mut clusters = set.platform.clusters.clone();
     let refused: Vec<usize> = records
@@ -131,7 +131,7 @@ fn assert_within_clusters(set: &TaskSet, records: &[Record], context: &str) {
 }
 
 #[test]
-fn whatever_is_asked_the_checkers_find_nothing_wrong() {
+fn random_requests_pass_the_checkers() {
     let seeds = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 20_000,
         None => 200,
@@ -178,8 +178,8 @@ fn whatever_is_asked_the_checkers_find_nothing_wrong() {
     }
 }
 
-/// One CPU without a reserve, and a task that asks for nothing, while others come, go and change, and use
-/// whatever budget they get.
+/// One CPU without a reserve, and a task without changes, while other tasks enter, leave and change, and use all
+/// of their budgets.
 fn crowded_set(seed: u64) -> TaskSet {
     let mut random = RandomStream::new(seed, 73, 0);
     let tasks = (0..4).map(|index| {
@@ -216,7 +216,7 @@ fn crowded_set(seed: u64) -> TaskSet {
     set
 }
 
-/// Whether a job of the first task was finished late.
+/// Whether a job of the first task missed its deadline.
 fn first_is_late(set: &TaskSet, policy: &str) -> bool {
     let (records, _) = simulate(set, policy, options(400));
     let period = set.tasks[0].period.as_ns();
@@ -227,7 +227,7 @@ fn first_is_late(set: &TaskSet, policy: &str) -> bool {
 }
 
 #[test]
-fn on_one_cpu_nobody_is_late_whatever_others_ask() {
+fn requests_of_other_tasks_cause_no_miss_on_one_cpu() {
     let seeds = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 50_000,
         None => 500,

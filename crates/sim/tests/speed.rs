@@ -1,4 +1,4 @@
-//! CPUs that are not at full speed, followed by hand.
+//! CPUs below full speed, with schedules computed by hand.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -8,7 +8,7 @@ use shiftwork_model::{Action, Affinity, Change, CpuSet, Frequency, Phase, Share,
 
 const MS: u64 = 1_000_000;
 
-/// In thousandths of the fastest.
+/// Capacities in thousandths of the fastest.
 fn with_capacities(mut set: TaskSet, thousandths: &[u32]) -> TaskSet {
     let share = |&thousandths: &u32| Share::from_billionths(thousandths * 1_000_000).unwrap();
     set.platform.capacities = thousandths.iter().map(share).collect();
@@ -24,7 +24,7 @@ fn on(list: &str) -> Affinity {
     Affinity::new(list.parse::<CpuSet>().unwrap()).unwrap()
 }
 
-/// How late each finished job of the task was; jobs are due every `period` from the first on.
+/// Tardiness of each completed job of the task; jobs are due every `period` from the first on.
 fn tardiness(finishes: &[u64], period: u64) -> Vec<u64> {
     let late = |(job, finish): (u64, &u64)| finish.saturating_sub((job + 1) * period);
     (0..).zip(finishes).map(late).collect()
@@ -43,7 +43,7 @@ fn a_cpu_at_half_speed_takes_twice_as_long_for_a_job() {
 }
 
 #[test]
-fn a_budget_lasts_as_long_as_the_work_that_it_pays() {
+fn budget_is_consumed_in_proportion_to_the_speed() {
     let mut set = with_capacities(set(1, &[(10, 30)]), &[500]);
     set.tasks[0].work = Work::Constant(NS(15));
     let expected = [
@@ -60,7 +60,7 @@ fn a_budget_lasts_as_long_as_the_work_that_it_pays() {
 }
 
 #[test]
-fn a_job_that_goes_on_elsewhere_goes_on_at_the_speed_there() {
+fn migrated_job_continues_at_the_speed_of_the_new_cpu() {
     // T1 runs on CPU 1 at half speed and has done 2 of 10 when its affinity moves it at 4.
     let mut set = with_capacities(set(2, &[(2, 40), (10, 40)]), &[1000, 500]);
     set.tasks[1].affinity = on("1");
@@ -72,7 +72,7 @@ fn a_job_that_goes_on_elsewhere_goes_on_at_the_speed_there() {
 }
 
 #[test]
-fn other_policies_have_cpus_at_full_speed() {
+fn other_policies_run_at_full_speed() {
     let plain = set(2, &[(3, 7), (2, 5), (4, 9)]);
     let slow = scaled(with_capacities(plain.clone(), &[500, 250]));
     for policy in ["g-edf", "strong-edf", "np-g-edf", "p-fp"] {
@@ -92,7 +92,7 @@ fn capacities_of_one_change_nothing() {
 }
 
 #[test]
-fn a_task_that_is_alone_finishes_just_at_its_deadline() {
+fn task_alone_completes_exactly_at_its_deadline() {
     // C/T is a whole number of units of 2^-20, or the periods are so short that rounding does not show.
     for (cost, period) in [(3 * MS, 8 * MS), (4, 10)] {
         let set = scaled(set(1, &[(cost, period)]));
@@ -105,7 +105,7 @@ fn a_task_that_is_alone_finishes_just_at_its_deadline() {
 }
 
 #[test]
-fn rounding_makes_a_task_that_is_alone_a_little_early_and_never_late() {
+fn rounding_never_makes_a_task_late_that_is_alone() {
     let (cost, period) = (40 * MS, 100 * MS);
     let set = scaled(set(1, &[(cost, period)]));
     let found = finishes(&run(&set, "dl-linux", 10_000 * period), 0);
@@ -117,10 +117,10 @@ fn rounding_makes_a_task_that_is_alone_a_little_early_and_never_late() {
 }
 
 #[test]
-fn a_task_that_blocked_counts_until_its_0_lag_time() {
+fn blocked_task_is_active_until_its_0_lag_time() {
     // T0 does 1 of its 2 at a speed of 2/8 + 4/16 = 1/2, in [0,2). With 1 left, due at 8, it counts until
     // 8 - 1 x 8/2 = 4. So T1 does 1 in [2,4) and, alone at a speed of 1/4, another 1 in [4,8). Then T0 is
-    // back, due as T1 at 16, and T1, which is first of equals, does its last 2 in [8,12) at 1/2.
+    // wakes, due at 16 like T1, and T1, which wins the tie, does its last 2 in [8,12) at 1/2.
     let mut set = scaled(set(1, &[(2, 8), (4, 16)]));
     set.tasks[0].work = Work::Constant(NS(1));
     let records = run(&set, "dl-linux", 16);
@@ -129,7 +129,7 @@ fn a_task_that_blocked_counts_until_its_0_lag_time() {
 }
 
 #[test]
-fn so_does_one_that_suspends_itself_in_the_middle_of_a_job() {
+fn suspended_task_is_active_until_its_0_lag_time() {
     // The same until 4. But T0 sleeps until 102, so that T1 does its last 3 alone, in [4,16).
     let mut set = scaled(set(1, &[(2, 8), (4, 16)]));
     set.tasks[0].work = Work::Phases(vec![
@@ -141,7 +141,7 @@ fn so_does_one_that_suspends_itself_in_the_middle_of_a_job() {
 }
 
 #[test]
-fn a_task_that_leaves_counts_until_its_0_lag_time() {
+fn leaving_task_is_active_until_its_0_lag_time() {
     // As above, but T0 leaves at 2 in the middle of its job: T1 does 1 in [2,4), then 3 at 1/4.
     let mut set = scaled(set(1, &[(2, 8), (4, 16)]));
     set.actions.push(Action {
@@ -152,7 +152,7 @@ fn a_task_that_leaves_counts_until_its_0_lag_time() {
 }
 
 #[test]
-fn a_task_that_wakes_into_throttling_counts_although_it_does_not_run() {
+fn throttled_task_is_active() {
     // T0 does 1 at a speed of 2/16 + 4/16 = 3/8, in [0,3), and its 0-lag time is over. Alone at 1/4, T1 does
     // 5/4 in [3,8). T0 wakes at 8, beyond its deadline at 4, and waits for the end of its period at 16; so
     // T1 does the other 11/4 at 3/8, in 22/3 up to the end of a nanosecond.
@@ -167,7 +167,7 @@ fn a_task_that_wakes_into_throttling_counts_although_it_does_not_run() {
 }
 
 #[test]
-fn a_task_that_is_back_begins_with_nothing_done() {
+fn reentering_task_starts_without_progress() {
     // T0 has done one and a half when T1 preempts it at 3, and leaves at 4.
     let mut set = with_capacities(set(1, &[(4, 20), (2, 100)]), &[500]);
     set.tasks[1].offset = NS(3);
@@ -187,7 +187,7 @@ fn a_task_that_is_back_begins_with_nothing_done() {
 }
 
 #[test]
-fn a_frequency_is_no_higher_than_the_capacity() {
+fn frequency_never_exceeds_the_capacity() {
     // A need of 3/8 is met by a CPU at 1/2, one of 3/4 is not.
     let light = scaled(with_capacities(set(1, &[(3, 8)]), &[500]));
     assert_eq!(finishes(&run(&light, "dl-linux", 17), 0), [8, 16]);
@@ -208,7 +208,7 @@ fn frequency_scaling_delivers_too_little_in_example_2() {
     // CPU 1 T1.1 [0,100)                 at 0.63; up to rounding it is finished when it is due
     //
     // At 100 T0 is released on CPU 0, where T2 is late (due at 100) and runs, and is pushed to CPU 1, which
-    // is free; T1 is released on CPU 1 and finds nobody to push it to. T2 has done 37 and is alone now.
+    // is free; T1 is released on CPU 1 and cannot be pushed to another CPU. T2 has done 37 and is alone now.
     //
     // CPU 0 ...T2.1 until 100 + 26/0.63 = 141.27, then T2.2, T2.3, ... 100 each at 0.63
     // CPU 1 T0.2 [100,163) T1.2 [163,226) T0.3 [226,289) T1.3 [289,352) T0.4 [352,415) ...
@@ -247,7 +247,7 @@ fn in_example_2_the_backlog_grows_by_26_ms_a_period() {
     assert!(done + 3 * 63 * MS >= delivered, "{done} of {delivered}");
     for task in 0..3 {
         let late = tardiness(&finishes(&records, task), 100 * MS);
-        // The three share 26 ms a period, and whoever is served by a deadline is not far behind another.
+        // The three share the deficit of 26 ms a period, and scheduling by deadlines keeps it balanced.
         for (from, to) in [(100, 200), (200, 400), (400, 800), (800, 1_600)] {
             assert!(late[from] * 3 / 2 < late[to], "task {task}: job {to}");
         }
@@ -267,9 +267,9 @@ fn at_full_speed_tardiness_in_example_2_is_bounded() {
 }
 
 #[test]
-fn condition_1_lets_in_what_a_slow_cpu_cannot_do() {
+fn condition_1_admits_tasks_too_heavy_for_a_slow_cpu() {
     // 0.7 + 0.7 = 1.4 is less than 95% of 1 + 0.5. But T1 is pushed to the slow CPU, and as long as it runs
-    // there nobody pulls it: it does 7 every 14, and is 4 later with every job. T0 has the fast one alone.
+    // there no CPU pulls it: it does 7 every 14, and is 4 later with every job. T0 has the fast one alone.
     for policy in ["dl-linux", "dl-sp"] {
         let plain = set(2, &[(7, 10), (7, 10)]);
         let slow = with_capacities(plain.clone(), &[1000, 500]);

@@ -1,6 +1,6 @@
-//! Speeds, followed from the records alone by their definition: every task's work is added up piece by
-//! piece at the speed that its CPU should have, and a job may finish, and a budget be spent, only in
-//! the very nanosecond in which that adds up.
+//! Speeds computed from the records by their definition: the work of every task is added up piece by piece at the
+//! speed that its CPU should have. A job may complete, and a budget be spent, only in the nanosecond in which the
+//! sum reaches its work or budget.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -16,10 +16,10 @@ use shiftwork_policy::{AsLinux, Event, Policy, PolicyError, Switches, registry};
 use shiftwork_sim::Simulation;
 use shiftwork_trace::check::{self, Checker, Facts};
 
-/// What was seen of a run, in the order in which it was.
+/// The observations of a run, in order.
 enum Seen {
     Fact(Instant, Happening),
-    /// In whose run queue the policy has each task, at the end of an instant.
+    /// The CPU with the run queue of each task, at the end of an instant.
     Queues(Vec<Option<CpuId>>),
 }
 
@@ -33,7 +33,7 @@ impl Recorder for Listener {
     }
 }
 
-/// A policy, and at the end of each instant a note of its queues.
+/// A policy that records its queues at the end of each instant.
 struct Noted {
     policy: Box<dyn Policy>,
     tasks: usize,
@@ -79,12 +79,12 @@ struct Account {
     bandwidth: i128,
     released: u64,
     finished: u64,
-    /// Left of the budget, and to be used by then.
+    /// Remaining budget, and its deadline.
     budget: i128,
     deadline: i128,
-    /// Left of the present job.
+    /// Remaining work of the current job.
     left: i128,
-    /// When it stops to be active after it blocked; unknown while it has a job.
+    /// End of its activity after it blocked; `None` while it has a job.
     until: Option<i128>,
     queue: Option<CpuId>,
     on: Option<CpuId>,
@@ -107,7 +107,7 @@ impl Account {
         }
     }
 
-    /// What is done of a nanosecond of work; the budget in force at its end pays for all of it.
+    /// Progress within a nanosecond of work; the budget in force at its end pays for all of it.
     fn begun(&self) -> i128 {
         (-self.left).rem_euclid(UNIT)
     }
@@ -122,7 +122,7 @@ struct Book {
     capacities: Vec<i128>,
     are_scaled: bool,
     now: i128,
-    /// How many jobs and budgets ended.
+    /// Numbers of jobs and budgets that ended.
     ends: usize,
     name: String,
 }
@@ -138,7 +138,7 @@ impl Book {
         sum.clamp(1, capacity)
     }
 
-    /// Adds up what everybody does until `to`.
+    /// Adds up the work of all tasks until `to`.
     fn advance(&mut self, to: i128) {
         for account in &mut self.accounts {
             let has_job = account.released > account.finished;
@@ -165,7 +165,7 @@ impl Book {
         }
     }
 
-    /// Nobody goes on for a whole nanosecond after the end of the job or of the budget.
+    /// Asserts that no task continues for a whole nanosecond after the end of its job or budget.
     fn is_running_on(&self, task: usize, cpu: CpuId) {
         let (account, speed) = (&self.accounts[task], self.speed(cpu));
         let least = account.left.min(account.budget);
@@ -208,8 +208,9 @@ impl Book {
         }
     }
 
-    /// What holds at any speed: affinities, one CPU a job, no CPU idle while somebody waits who may use it.
-    fn judge(&self, set: &TaskSet, horizon: u64, log: &Log) {
+    /// Asserts what holds at any speed: affinities, one CPU per job, and no idle CPU while a job waits that may use
+    /// it.
+    fn check(&self, set: &TaskSet, horizon: u64, log: &Log) {
         let facts = Facts {
             invariant: check::Invariant::PushPull,
             order: check::Order::Edf,
@@ -230,7 +231,7 @@ impl Book {
         &mut self.accounts[task.index()]
     }
 
-    /// The end of a nanosecond in which a job or a budget is finished is nobody's.
+    /// The rest of a nanosecond in which a job or a budget ends is idle.
     fn complete(&mut self, task: TaskId) {
         self.ends += 1;
         let name = format!("{} at {}", self.name, self.now);
@@ -252,7 +253,7 @@ impl Book {
     }
 }
 
-/// Follows a run of the set; how many jobs and budgets ended in it.
+/// Checks a run of the set; returns the numbers of jobs and budgets that ended in it.
 fn follow(set: &TaskSet, policy: &str, horizon: u64, name: String) -> usize {
     let log = Log::default();
     let entry = registry::find(policy).unwrap();
@@ -289,11 +290,11 @@ fn follow(set: &TaskSet, policy: &str, horizon: u64, name: String) -> usize {
         }
     }
     book.advance(i128::from(horizon));
-    book.judge(set, horizon, &log);
+    book.check(set, horizon, &log);
     book.ends
 }
 
-/// Tasks anywhere, of any weight, that do less or more than they say, some of which move.
+/// Tasks with any affinities and weights, with underruns and overruns, some of which change their affinity.
 fn random_set(seed: u64) -> TaskSet {
     let mut random = RandomStream::new(seed, 11, 0);
     let cpus = 1 + random.below(4) as usize;
@@ -348,7 +349,7 @@ fn with_moves(mut set: TaskSet, seed: u64) -> TaskSet {
 }
 
 #[test]
-fn jobs_and_budgets_end_exactly_when_their_work_is_done() {
+fn jobs_and_budgets_end_in_the_exact_nanosecond() {
     for policy in ["dl-linux", "dl-sp"] {
         let mut ends = 0;
         for seed in 1..=1_500 {

@@ -1,4 +1,4 @@
-//! Time that is counted in units longer than a nanosecond: everything happens at whole units.
+//! Time counted in units longer than a nanosecond: all events occur at whole units.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 mod common;
@@ -8,7 +8,7 @@ use shiftwork_model::{Arrival, TaskSet, Work};
 
 const UNIT: u64 = 1_000;
 
-/// Random gaps and execution times, of whole units but for the unit in which they are drawn.
+/// Random gaps and execution times, which the tick unit rounds to whole units.
 fn random_times(unit: u64) -> TaskSet {
     let mut set = set(
         2,
@@ -27,7 +27,7 @@ fn random_times(unit: u64) -> TaskSet {
 }
 
 #[test]
-fn cpus_change_what_they_run_at_whole_units() {
+fn switches_occur_at_whole_units() {
     for policy in ["p-edf", "g-edf", "np-g-edf", "strong-fp", "weak-edf"] {
         let between = |unit: u64| {
             let records = run(&random_times(unit), policy, 1_000 * UNIT);

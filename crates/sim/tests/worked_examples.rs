@@ -1,11 +1,11 @@
-//! Small runs that can be followed by hand.
+//! Small runs with schedules computed by hand.
 
 mod common;
 
 use common::{finishes, run, set, story, switches};
 
 #[test]
-fn three_two_thirds_tasks_on_two_cpus_make_the_third_late_by_one_for_ever() {
+fn three_tasks_of_two_thirds_on_two_cpus_have_a_tardiness_of_one() {
     let set = set(2, &[(2, 3), (2, 3), (2, 3)]);
     let records = run(&set, "g-edf", 300);
     let expected: Vec<u64> = (0..99).map(|job| 4 + 3 * job).collect();
@@ -20,7 +20,7 @@ fn three_two_thirds_tasks_on_two_cpus_make_the_third_late_by_one_for_ever() {
 }
 
 #[test]
-fn a_finish_at_the_horizon_counts_and_a_release_at_it_does_not() {
+fn completion_at_the_horizon_counts_and_release_does_not() {
     let set = set(1, &[(5, 5)]);
     let lines = story(&run(&set, "g-edf", 10), 0);
     let expected = [
@@ -38,7 +38,7 @@ fn a_finish_at_the_horizon_counts_and_a_release_at_it_does_not() {
 
 #[test]
 fn only_net_changes_of_an_instant_are_switches() {
-    // At 4 the first job of T0 ends and its second begins: T1 has the CPU only inside that instant.
+    // At 4 the first job of T0 ends and its second begins: T1 is assigned the CPU only within that instant.
     let set = set(1, &[(2, 2), (1, 100)]);
     let records = run(&set, "g-edf", 6);
     assert_eq!(
@@ -48,7 +48,7 @@ fn only_net_changes_of_an_instant_are_switches() {
 }
 
 #[test]
-fn a_backlogged_job_becomes_ready_when_the_one_before_it_completes() {
+fn pending_job_becomes_ready_when_its_predecessor_completes() {
     let set = set(1, &[(3, 2)]);
     let lines = story(&run(&set, "g-edf", 7), 0);
     let expected = [

@@ -1,39 +1,38 @@
-//! What scheduling itself has one CPU do before it can go on with jobs.
+//! The scheduling work of one CPU, which delays its jobs.
 
 use shiftwork_model::{Instant, Span};
 
-/// The scheduling work of one CPU. Interrupts come first; then the CPU carries out the latest decision
-/// about what it is to run, once it has heard of it.
+/// The scheduling work of one CPU. Interrupts come first; then, after the notification, the CPU carries out
+/// the latest decision about its job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backlog {
-    /// When the interrupts so far are handled.
+    /// End of the interrupts so far.
     interrupts_end: Instant,
-    /// When the CPU hears of the latest decision.
+    /// The instant at which the CPU is notified of the latest decision.
     notified: Instant,
-    /// How long carrying it out takes.
+    /// Time for carrying it out.
     dispatch: Span,
 }
 
 impl Backlog {
-    /// When the interrupts so far are handled; `at` if that is later.
+    /// The end of the interrupts so far, or `at` if that is later.
     pub(crate) fn after_interrupts(&self, at: Instant) -> Instant {
         self.interrupts_end.max(at)
     }
 
-    /// An interrupt takes `span`. The CPU, which would have been free for jobs from `free_at` on, is so
-    /// from the instant that is returned.
+    /// Adds an interrupt of length `span`. `free_at` is the instant from which the CPU would have been free for
+    /// jobs; returns the new one.
     pub(crate) fn interrupt(&mut self, now: Instant, span: Span, free_at: Instant) -> Instant {
         self.interrupts_end = self.interrupts_end.max(now) + span;
         if now < self.notified {
-            // Waiting to be notified is not work: interrupts are handled meanwhile.
+            // The CPU handles interrupts while it waits for the notification.
             return self.carried_out();
         }
         free_at.max(now) + span
     }
 
-    /// The CPU is to run something else, of which it hears after `latency`. A decision that it has not
-    /// carried out by now is dropped: whoever decides anew decides on what is ready then. Returns when the
-    /// CPU is free for jobs.
+    /// Adds a decision, of which the CPU is notified after `latency`. It replaces a decision that is not yet
+    /// carried out. Returns the instant from which the CPU is free for jobs.
     pub(crate) fn decide(&mut self, now: Instant, latency: Span, dispatch: Span) -> Instant {
         self.notified = now + latency;
         self.dispatch = dispatch;
@@ -53,7 +52,7 @@ mod tests {
     const NS: fn(u64) -> Span = Span::from_ns;
 
     #[test]
-    fn interrupts_delay_what_follows_them() {
+    fn interrupts_delay_the_dispatch() {
         let mut cpu = Backlog::default();
         let free = cpu.interrupt(AT(10), NS(3), AT(0));
         assert_eq!(free, AT(13));
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_are_handled_while_the_cpu_waits_to_be_told() {
+    fn interrupts_are_handled_while_the_cpu_waits_for_the_notification() {
         let mut cpu = Backlog::default();
         let free = cpu.decide(AT(0), NS(10), NS(5));
         assert_eq!(free, AT(15));
@@ -75,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_is_revised_in_time_costs_nothing_more() {
+    fn decision_revised_in_time_has_no_cost() {
         let mut cpu = Backlog::default();
         let free = cpu.decide(AT(0), NS(0), NS(5));
         let free = cpu.interrupt(AT(1), NS(2), free);
         assert_eq!(free, AT(7));
-        // The interrupt is over at 3, and with it all that is left of the past.
+        // The interrupt ends at 3; nothing else is left to do.
         assert_eq!(cpu.decide(AT(2), NS(0), NS(5)), AT(8));
         assert_eq!(cpu.decide(AT(30), NS(0), NS(5)), AT(35));
     }

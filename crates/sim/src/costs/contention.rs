@@ -1,9 +1,9 @@
-//! How CPUs wait for the locks of a ready queue.
+//! Contention for the locks of a ready queue.
 //!
 //! An operation begins on a CPU at some instant, waits until every lock that it needs is free for as long as
-//! it needs it, and is over after its length, `enqueue` or `dequeue`. The CPU does nothing else meanwhile. Locks
-//! are given in the order of decisions: what was decided at an earlier instant has its reservation, in whose
-//! gaps others may fit. So whoever begins later may only come first if its decision was made first.
+//! it needs it, and ends after its length, `enqueue` or `dequeue`. The CPU does nothing else meanwhile. Locks
+//! are reserved in the order of decisions: an operation decided at a later instant gets a lock before an earlier
+//! reservation only if it fits into a gap.
 //!
 //! | queue | an operation holds | released together |
 //! |---|---|---|
@@ -18,34 +18,34 @@ use shiftwork_policy::ReadyQueue;
 
 use super::lock::{Lock, first_free_of_all};
 
-/// By what jobs are ranked in a queue.
+/// The rank of a job in a queue.
 pub(super) type Key = (Instant, TaskId);
 
-/// Where a job was enqueued last.
+/// The last insertion of a task's job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
-    /// On which CPU; `None` before the first time.
+    /// The CPU that enqueued it; `None` before the first time.
     pub(super) by: Option<CpuId>,
-    /// When it was there for others.
+    /// The end of the insertion: from then on other CPUs can take the job.
     pub(super) since: Instant,
     /// Its rank, while it is in the queue.
     key: Option<Key>,
 }
 
-/// What each operation on the ready queue took, from when a CPU began with it until it was over: the waits for locks, and
-/// its own length.
+/// The durations of operations on the ready queue, from begin to end: the waits for locks, and the operation's own
+/// length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueUse {
-    /// Of operations that enqueued jobs; those that were merged count as one.
+    /// Operations that enqueued jobs; a merge counts as one.
     pub enqueues: Vec<Span>,
-    /// Of operations that took a job out.
+    /// Operations that took a job.
     pub dequeues: Vec<Span>,
 }
 
 /// The ready queue of all tasks.
 #[derive(Debug)]
 pub(super) struct Contention {
-    /// `None` if nobody asks for it.
+    /// `None` if it is not measured.
     pub(super) used: Option<QueueUse>,
     enqueue: Span,
     dequeue: Span,
@@ -69,7 +69,7 @@ enum Queue {
     },
 }
 
-/// How long operations are.
+/// The lengths of operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lengths {
     pub(super) enqueue: Span,
@@ -108,7 +108,7 @@ impl Contention {
         !matches!(self.queue, Queue::Fine { .. })
     }
 
-    /// The CPU enqueues these jobs, beginning at `begin`, which is not before `now`; returns when that is over.
+    /// The CPU enqueues these jobs, beginning at `begin`, which is not before `now`; returns the end.
     pub(super) fn enqueue(
         &mut self,
         now: Instant,
@@ -151,8 +151,8 @@ impl Contention {
         end
     }
 
-    /// The task's job is taken out, beginning at `begin`, which is not before `now`; returns when that is
-    /// over. A job that moves without having waited is in no queue.
+    /// The task's job is taken, beginning at `begin`, which is not before `now`; returns the end. A job that
+    /// migrates without having waited is in no queue.
     pub(super) fn dequeue(&mut self, now: Instant, begin: Instant, task: TaskId) -> Instant {
         let Entry {
             by: Some(by),
@@ -177,7 +177,7 @@ impl Contention {
         end
     }
 
-    /// The task's job is in no queue any more, if it was in one.
+    /// Removes the task's job from its queue, if it is in one, at no cost.
     pub(super) fn forget(&mut self, task: TaskId) {
         let entry = &mut self.entries[task.index()];
         let (key, by) = (entry.key.take(), entry.by);
@@ -201,7 +201,7 @@ fn hold(locks: &mut [&mut Lock], (now, begin): (Instant, Instant), length: Span)
     at + length
 }
 
-/// Holds the root while the operation passes it.
+/// Holds the root for its share of the operation.
 fn pass(root: &mut Lock, levels: u64, (now, begin): (Instant, Instant), length: Span) -> Instant {
     if length.is_zero() {
         return begin;
@@ -236,7 +236,7 @@ mod tests {
         Contention::new(kind, lengths, 2, tasks)
     }
 
-    /// When the CPU has enqueued the task's job of this deadline, beginning at `begin`.
+    /// The instant at which the CPU has enqueued the task's job of this deadline, beginning at `begin`.
     fn enqueue(queue: &mut Contention, begin: u64, on: usize, task: usize, deadline: u64) -> u64 {
         let keys = [(AT(deadline), id(task))];
         let end = queue.enqueue(AT(0), AT(begin), cpu(on), &keys);
@@ -250,28 +250,28 @@ mod tests {
     }
 
     #[test]
-    fn only_a_new_minimum_concerns_the_master() {
+    fn only_a_new_minimum_locks_the_master() {
         let mut queue = queue(ReadyQueue::Hierarchical, 9);
-        // Both queues were empty: the master is told one after the other.
+        // Both queues were empty: the updates of the master are sequential.
         assert_eq!(enqueue(&mut queue, 0, 0, 0, 10), 4);
         assert_eq!(enqueue(&mut queue, 0, 1, 1, 20), 8);
         // No new minimum: each has its own lock.
         assert_eq!(enqueue(&mut queue, 10, 0, 2, 30), 14);
         assert_eq!(enqueue(&mut queue, 10, 1, 3, 40), 14);
         assert_eq!(enqueue(&mut queue, 10, 1, 4, 50), 18);
-        // A new minimum of one and a dequeue from the other are sequential; the master is theirs.
+        // A new minimum of one and a dequeue from the other are sequential: both hold the master.
         assert_eq!(dequeue(&mut queue, 20, 0), 26);
         assert_eq!(enqueue(&mut queue, 20, 1, 5, 5), 30);
-        // The lock of CPU 0 is free meanwhile for what does not concern the master.
+        // The lock of CPU 0 is free meanwhile for operations that do not need the master.
         assert_eq!(enqueue(&mut queue, 26, 0, 6, 60), 30);
-        // The queue of a job is that in which it was put.
+        // The queue of a job is that of the CPU that enqueued it.
         assert_eq!(dequeue(&mut queue, 30, 5), 36);
         assert_eq!(enqueue(&mut queue, 30, 0, 7, 70), 34);
         assert_eq!(enqueue(&mut queue, 30, 1, 8, 80), 40);
     }
 
     #[test]
-    fn a_minimum_that_left_is_none() {
+    fn dequeued_minimum_no_longer_counts() {
         let mut queue = queue(ReadyQueue::Hierarchical, 3);
         enqueue(&mut queue, 0, 0, 0, 10);
         enqueue(&mut queue, 0, 1, 1, 10);
@@ -292,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn a_coarse_grained_heap_is_for_one_at_a_time_and_merges() {
+    fn operations_on_a_coarse_grained_heap_are_sequential() {
         let mut queue = queue(ReadyQueue::Coarse, 4);
         queue.used = Some(QueueUse::default());
         let keys = [(AT(10), id(0)), (AT(20), id(1))];
         assert_eq!(queue.enqueue(AT(0), AT(0), cpu(0), &keys), AT(4));
         assert_eq!(dequeue(&mut queue, 1, 0), 10);
         assert_eq!(dequeue(&mut queue, 1, 1), 16);
-        // It waits no more.
+        // It no longer waits.
         assert_eq!(dequeue(&mut queue, 1, 1), 1);
         assert!(queue.merges());
         let spans = |all: &[u64]| all.iter().copied().map(Span::from_ns).collect();

@@ -1,11 +1,11 @@
-//! Who holds a lock, and when.
+//! The intervals in which a lock is held.
 
 use shiftwork_model::{Instant, Span};
 
-/// Reservations that are remembered. So many are outstanding only where CPUs lag far behind.
+/// Maximum number of reservations. So many are outstanding only if CPUs lag far behind.
 const RESERVATIONS_MAX: usize = 1_024;
 
-/// When a lock is held from now on.
+/// The future intervals in which a lock is held.
 ///
 /// Invariant: the intervals are in the order of time, are not empty and do not overlap.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ impl Lock {
 
     /// Holds the lock for `hold` from `at` on, when it is free.
     ///
-    /// If there are too many reservations, the first two become one: the lock is not to be had in between.
+    /// If there are too many reservations, the first two are merged: the gap between them is lost.
     pub(super) fn hold(&mut self, at: Instant, hold: Span) {
         let place = self.held.partition_point(|&(from, _)| from < at);
         self.held.insert(place, (at, at + hold));
@@ -38,7 +38,7 @@ impl Lock {
         }
     }
 
-    /// Nobody will ask about what was before `now`.
+    /// Drops the reservations that end by `now`; later calls must not begin before it.
     pub(super) fn forget(&mut self, now: Instant) {
         let over = self.held.partition_point(|&(_, until)| until <= now);
         self.held.drain(..over);
@@ -70,7 +70,7 @@ mod tests {
     const NS: fn(u64) -> Span = Span::from_ns;
 
     #[test]
-    fn whoever_comes_waits_for_the_first_gap_that_is_long_enough() {
+    fn operation_waits_for_the_first_gap_that_is_long_enough() {
         let mut lock = Lock::default();
         lock.hold(AT(10), NS(5));
         lock.hold(AT(2), NS(4));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_what_no_nanosecond_of_is_held() {
+    fn free_intervals_contain_no_held_nanosecond() {
         for seed in 1..=300 {
             let mut random = RandomStream::new(seed, 0, 0);
             let mut locks = [Lock::default(), Lock::default()];
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_reservations_lose_the_first_gap() {
+    fn reservation_beyond_the_maximum_closes_the_first_gap() {
         let mut lock = Lock::default();
         for at in 0..=RESERVATIONS_MAX as u64 {
             lock.hold(AT(10 * at), NS(1));

@@ -1,32 +1,31 @@
-//! What scheduling costs: a simple model, in which overheads steal time from CPUs.
+//! The costs of scheduling: a simple model, in which overheads take time from CPUs.
 //!
-//! - `release`: stolen from the CPU on which the released task last ran (the lowest of its CPUs if it
-//!   never did);
-//! - `schedule`: from each CPU that switches, before the switch; `switch`: each time it switches to
-//!   a job; `ipi`: it begins so much later if the event that caused the switch happened on another CPU;
-//! - `tick`: from every CPU, each quantum;
-//! - `preemption`, `migration`: lengthen a job that others interrupted, when it goes on.
+//! - `release`: on the CPU on which the released task ran last (the lowest of its CPUs if it never ran);
+//! - `schedule`: on each CPU that switches, before the switch; `switch`: each time it switches to a job; `ipi`:
+//!   delay of both if the event that caused the switch occurred on another CPU;
+//! - `tick`: on every CPU, each quantum;
+//! - `preemption`, `migration`: lengthen a preempted job when it resumes.
 //!
-//! Policies that say how they are built ([`Policy::structure`]) are charged by that as well:
+//! Policies with a known structure ([`Policy::structure`]) have further costs:
 //!
 //! - all releases of one instant are one interrupt, on the dedicated CPU or on that of the first of them; it
-//!   costs one `release`, and then enqueues those jobs that are ready at once;
-//! - a job whose suspension ends is enqueued likewise; one that waited for the one before it by the CPU of its
-//!   task, when that is finished; a preempted one by the CPU that gave it up, before that schedules;
-//! - a CPU that switches to a job hears of it when that is in the queue (and an `ipi` later, if the event
-//!   happened elsewhere), schedules, takes the job out, and switches; looking at the queue without taking
-//!   anything out is part of `schedule` and `tick`;
-//! - `enqueue` and `dequeue` are how long these operations are beside all that; `contention.rs` says which
-//!   locks they hold, and how CPUs wait for them. At one instant interrupts come first, then CPUs in the order
-//!   in which they begin to schedule, the lower first among equals. A lock stays reserved for a decision that
-//!   is revised.
+//!   costs one `release`, and then enqueues the jobs that are ready at once;
+//! - a job whose suspension ends is enqueued in the same way; a job that waited for its predecessor is enqueued
+//!   by the CPU of its task when the predecessor completes; a preempted job by the CPU that it leaves, before
+//!   that CPU schedules;
+//! - a CPU that switches to a job is notified when the job is in the queue (and an `ipi` later, if the event
+//!   occurred on another CPU), schedules, takes the job, and switches; reading the queue without taking a job is
+//!   part of `schedule` and `tick`;
+//! - `enqueue` and `dequeue` are the lengths of these operations alone; `contention.rs` has the locks that they
+//!   hold, and the waits for them. At one instant interrupts come first, then CPUs in the order in which they
+//!   begin to schedule, the lower first among equals. A lock stays reserved for a decision that is revised.
 //!
-//! Costs that grow with the tasks count those that are bound to the same CPU or cluster under policies
-//! that pack tasks, and all under others, also if a CPU is dedicated to interrupts.
+//! Costs that grow with the number of tasks count the tasks bound to the same CPU or cluster under policies
+//! that pack tasks, and all tasks under others, also if a CPU is dedicated to interrupts.
 //!
-//! Stolen time delays whatever the CPU runs; what runs is recorded as decided, so a job that was
-//! switched to may still wait for its CPU to be done with overheads. A switch that is revised before it
-//! is done is not finished first: no job waits for that of another. No budget pays for overheads.
+//! Overheads delay the job that the CPU runs. Records show switches as decided, so a job that is recorded as
+//! running may still wait for the end of overheads on its CPU. A switch that is revised before its end is
+//! abandoned: no job waits for the switch to another. No budget pays for overheads.
 
 mod backlog;
 mod contention;
@@ -48,25 +47,25 @@ use structured::Structured;
 /// The costs of this run, and the ticks.
 pub(crate) struct Costs {
     prices: Vec<Prices>,
-    /// For each CPU the place of its prices.
+    /// By CPU, the index of its prices.
     place: Vec<usize>,
     backlogs: Vec<Backlog>,
-    /// For each CPU where the last event happened that may make it switch.
+    /// By CPU, the CPU of the last event that may make it switch.
     causes: Vec<Option<CpuId>>,
-    /// By task, where it is before it ever ran.
+    /// By task, its CPU before it has run.
     homes: Vec<Option<CpuId>>,
-    /// `None` if nothing is known of how the scheduler is built.
+    /// `None` if the scheduler has no known structure.
     structured: Option<Structured>,
 }
 
 impl Costs {
-    /// What operations on the ready queue take, if it is known how that is built; `None` in there if nobody
-    /// has asked for it.
+    /// The durations of operations on the ready queue, if its structure is known; the inner option is `None` if
+    /// they are not measured.
     pub(crate) fn queue_use(&mut self) -> Option<&mut Option<QueueUse>> {
         self.structured.as_mut().map(Structured::used)
     }
 
-    /// `None` if nothing costs anything.
+    /// `None` if scheduling costs nothing.
     pub(crate) fn new(
         set: &TaskSet,
         policy: &dyn Policy,
@@ -74,8 +73,8 @@ impl Costs {
     ) -> Option<Self> {
         let costs = overheads?;
         let structure = policy.structure();
-        // Where tasks come, go and move, nobody is bound for good; and one scheduler may serve fewer CPUs
-        // than it keeps busy.
+        // With timed changes no task is bound for the whole run; and a known structure has one scheduler for all
+        // tasks.
         let is_bound = set.actions.is_empty() && structure.is_none();
         let packing = policy.packing().filter(|_| is_bound);
         let packing: Option<Vec<CpuSet>> =
@@ -96,22 +95,22 @@ impl Costs {
         })
     }
 
-    /// Whether ticks cost anything on any CPU.
+    /// Whether ticks have a cost on any CPU.
     pub(crate) fn has_ticks(&self) -> bool {
         self.prices.iter().any(|prices| !prices.tick.is_zero())
     }
 
-    /// What a tick costs the CPU.
+    /// The cost of a tick on the CPU.
     pub(crate) fn tick(&self, cpu: CpuId) -> Span {
         self.on(cpu).tick
     }
 
-    /// The event that happened on `cause` may make `cpu` switch.
+    /// Notes that an event on `cause` may make `cpu` switch.
     pub(crate) fn set_cause(&mut self, cpu: CpuId, cause: Option<CpuId>) {
         self.causes[cpu.index()] = cause;
     }
 
-    /// Until the CPU hears of the latest decision about it.
+    /// Delay until the CPU is notified of the latest decision about it.
     fn latency(&self, cpu: CpuId) -> Span {
         let is_remote = self.causes[cpu.index()].is_some_and(|cause| cause != cpu);
         if is_remote {
@@ -127,7 +126,7 @@ impl Costs {
 }
 
 impl<R: Recorder> Engine<'_, R> {
-    /// The CPU on which the task's job became ready; `None` if nothing costs anything.
+    /// The CPU on which the task's job became ready; `None` if scheduling costs nothing.
     pub(crate) fn cause(&self, id: TaskId) -> Option<CpuId> {
         let structured = self.costs.as_ref()?.structured.as_ref();
         structured
@@ -135,7 +134,7 @@ impl<R: Recorder> Engine<'_, R> {
             .or_else(|| self.home(id))
     }
 
-    /// The CPU that handles events of the task; `None` if nothing costs anything.
+    /// The CPU that handles events of the task; `None` if scheduling costs nothing.
     pub(crate) fn home(&self, id: TaskId) -> Option<CpuId> {
         let costs = self.costs.as_ref()?;
         self.plans[id.index()].last_cpu.or(costs.homes[id.index()])
@@ -169,7 +168,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.cpus[cpu.index()].free_at = costs.backlogs[cpu.index()].decide(now, latency, span);
     }
 
-    /// The latency until the CPU hears of a switch, and how long carrying it out takes.
+    /// The latency until the CPU is notified of a switch, and the time for carrying it out.
     fn plain_switch(&self, cpu: CpuId, to_a_job: bool) -> (Span, Span) {
         let Some(costs) = &self.costs else {
             return (Span::ZERO, Span::ZERO);
@@ -182,7 +181,7 @@ impl<R: Recorder> Engine<'_, R> {
         (costs.latency(cpu), span)
     }
 
-    /// Lengthens an interrupted job that goes on, and remembers where it runs.
+    /// Lengthens a preempted job that resumes, and saves its CPU.
     #[inline(never)]
     pub(crate) fn charge_caches(&mut self, cpu: CpuId, id: TaskId) {
         let Some(costs) = &self.costs else { return };
@@ -202,11 +201,11 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Tells how much of its time on the CPU, which it leaves, the job did not have for itself.
+    /// Records the part of the job's time on the CPU, which it leaves, that overheads took.
     #[inline(never)]
     pub(crate) fn record_interrupted(&mut self, now: Instant, cpu: CpuId, left: Option<JobId>) {
         let state = &mut self.cpus[cpu.index()];
-        // What is still to come does not concern it any more.
+        // Future overheads do not delay this job any more.
         let to_come = state.free_at.late_since(now);
         let time = core::mem::take(&mut state.interrupted).saturating_sub(to_come);
         if let Some(job) = left

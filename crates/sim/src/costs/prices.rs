@@ -1,9 +1,9 @@
-//! What scheduling costs on each CPU: the overheads of a policy, at the number of tasks that its
-//! scheduler there handles.
+//! The costs of scheduling on each CPU: the overheads of a policy, for the number of tasks that its scheduler
+//! handles there.
 
 use shiftwork_model::{CpuId, CpuSet, Overheads, Platform, Span};
 
-/// What scheduling costs on some CPUs.
+/// The costs of scheduling on some CPUs.
 pub(crate) struct Prices {
     pub(crate) release: Span,
     pub(crate) schedule: Span,
@@ -18,7 +18,7 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Those of a scheduler that handles so many tasks.
+    /// The costs of a scheduler that handles `tasks` tasks.
     pub(crate) fn new(overheads: &Overheads, platform: &Platform, tasks: usize) -> Self {
         let mut groups = platform.caches.clone();
         groups.sort_by_key(CpuSet::len);
@@ -40,7 +40,7 @@ impl Prices {
         }
     }
 
-    /// What an interrupted job needs for its caches when it goes on.
+    /// Time that a preempted job needs to refill its caches when it resumes.
     pub(crate) fn refill(&self, from: CpuId, to: CpuId) -> Span {
         if from == to {
             return self.preemption;
@@ -53,8 +53,8 @@ impl Prices {
     }
 }
 
-/// The prices on each CPU, where `bound` says of policies that pack tasks where each task is; without it
-/// one scheduler handles all tasks.
+/// The prices on each CPU. `bound` is the packing of policies that pack tasks; without it one scheduler handles
+/// all tasks.
 pub(crate) fn on_each_cpu(
     overheads: &Overheads,
     platform: &Platform,

@@ -1,4 +1,4 @@
-//! What the structure of an implementation costs: interrupts, and operations on its ready queue.
+//! The costs of an implementation's structure: interrupts, and operations on its ready queue.
 
 use shiftwork_model::{CpuId, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet};
 use shiftwork_policy::{Interrupts, Structure};
@@ -7,12 +7,12 @@ use super::contention::{Contention, Entry, Key, Lengths, QueueUse};
 use crate::engine::Engine;
 use crate::state::Stage;
 
-/// The ready queue, and who is interrupted.
+/// The ready queue, and the interrupted CPU.
 #[derive(Debug)]
 pub(super) struct Structured {
     interrupts: Interrupts,
     queue: Contention,
-    /// Who was interrupted at this instant.
+    /// The CPU interrupted at this instant.
     interrupted: Option<CpuId>,
     /// The jobs of one operation.
     keys: Vec<Key>,
@@ -33,7 +33,7 @@ impl Structured {
         }
     }
 
-    /// What operations on the ready queue take; `None` if nobody has asked for it.
+    /// The durations of operations on the ready queue; `None` if they are not measured.
     pub(super) fn used(&mut self) -> &mut Option<QueueUse> {
         &mut self.queue.used
     }
@@ -62,7 +62,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Who handles the interrupts of an instant, of which the first concerns this task.
+    /// The CPU that handles the interrupts of an instant if the first of them concerns this task.
     fn interrupt_cpu(&self, id: TaskId) -> Option<CpuId> {
         let structured = self.costs.as_ref()?.structured.as_ref()?;
         match structured.interrupts {
@@ -71,8 +71,8 @@ impl<R: Recorder> Engine<'_, R> {
         }
     }
 
-    /// Enqueues all jobs that become ready at this instant: first those that others of the same tasks made
-    /// way for, each on the CPU of its task, then the others, on the CPU that is interrupted.
+    /// Enqueues all jobs that become ready at this instant: first those whose predecessor has completed, each on
+    /// the CPU of its task, then the others, on the interrupted CPU.
     #[inline(never)]
     pub(crate) fn charge_arrivals(&mut self, now: Instant, successors: usize) {
         for at in 0..successors {
@@ -115,21 +115,21 @@ impl<R: Recorder> Engine<'_, R> {
         self.steal(now, cpu, end.late_since(begin));
     }
 
-    /// The task takes no part any more: neither does its job that waits.
+    /// Removes the waiting job of a task that leaves.
     pub(crate) fn forget_queued(&mut self, id: TaskId) {
         if let Some(structured) = self.costs.as_mut().and_then(|it| it.structured.as_mut()) {
             structured.queue.forget(id);
         }
     }
 
-    /// Whether CPUs wait for each other.
+    /// Whether CPUs contend for locks.
     pub(crate) fn is_structured(&self) -> bool {
         self.costs
             .as_ref()
             .is_some_and(|it| it.structured.is_some())
     }
 
-    /// Puts the CPUs that may switch into the order in which they begin with that.
+    /// Sorts the CPUs that may switch by the instants at which they begin to do so.
     #[inline(never)]
     pub(crate) fn sort_by_begin(&mut self, now: Instant) {
         let mut touched = core::mem::take(&mut self.touched);
@@ -144,7 +144,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.touched = touched;
     }
 
-    /// When the CPU hears that it is to run the task: not before the job is in the queue.
+    /// The instant at which the CPU is notified of its assigned task: not before the job is in the queue.
     fn notified_at(&self, now: Instant, cpu: CpuId, to: Option<TaskId>) -> Instant {
         let Some(costs) = &self.costs else { return now };
         let queue = costs.structured.as_ref().map(|it| &it.queue);
@@ -153,7 +153,7 @@ impl<R: Recorder> Engine<'_, R> {
         now.max(since) + costs.latency(cpu)
     }
 
-    /// How long carrying out a switch takes from when the CPU hears of it, and the latency until then.
+    /// The latency until the CPU is notified of a switch, and the time for carrying it out.
     pub(super) fn structured_switch(
         &mut self,
         now: Instant,
@@ -181,7 +181,7 @@ impl<R: Recorder> Engine<'_, R> {
         (notified.late_since(now), at.late_since(begin))
     }
 
-    /// Whether the job, which a CPU has just given up, waits now.
+    /// Whether the job, which has just left a CPU, waits now.
     fn waits_again(&self, job: JobId) -> bool {
         let state = &self.tasks[job.task.index()];
         let goes_on = |cpu: &CpuId| self.cpus[cpu.index()].assigned == Some(job.task);

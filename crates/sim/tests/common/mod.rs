@@ -1,4 +1,4 @@
-//! What the tests share: short ways to say a task set, run it, and read what happened.
+//! Helpers shared by the tests: build task sets, run them, and format their records.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ pub fn simulate(set: &TaskSet, policy: &str, options: Options) -> (Vec<Record>, 
     let outcome = Simulation::new(set, policy, entry.order, options).run(&mut records);
     assert!(
         records.windows(2).all(|pair| pair[0].at <= pair[1].at),
-        "time runs forwards"
+        "instants do not decrease"
     );
     (records, outcome)
 }
@@ -61,7 +61,7 @@ pub fn run(set: &TaskSet, policy: &str, horizon: u64) -> Vec<Record> {
     simulate(set, policy, options(horizon)).0
 }
 
-/// When the task's jobs finished, in the order of jobs.
+/// Completions of the task's jobs, in order.
 pub fn finishes(records: &[Record], task: usize) -> Vec<u64> {
     records
         .iter()
@@ -72,7 +72,7 @@ pub fn finishes(records: &[Record], task: usize) -> Vec<u64> {
         .collect()
 }
 
-/// Everything that happened to the task itself, one short line each: `4 ready 8`.
+/// The records of the task, one short line each: `4 ready 8`.
 pub fn story(records: &[Record], task: usize) -> Vec<String> {
     let of = |job: &JobId| job.task == id(task);
     let line = |record: &Record| {
@@ -106,7 +106,7 @@ pub fn story(records: &[Record], task: usize) -> Vec<String> {
     records.iter().filter_map(line).collect()
 }
 
-/// What each CPU ran, one short line per switch: `4 cpu1 T0.2` (`-` for nothing).
+/// The switches, one short line each: `4 cpu1 T0.2` (`-` for idle).
 pub fn switches(records: &[Record]) -> Vec<String> {
     let line = |record: &Record| match record.what {
         Happening::Switched { cpu, to, .. } => {
@@ -118,7 +118,7 @@ pub fn switches(records: &[Record]) -> Vec<String> {
     records.iter().filter_map(line).collect()
 }
 
-/// What the policy promises.
+/// The rules that the policy promises to keep.
 pub fn facts(entry: &Entry, set: &TaskSet) -> Facts {
     Facts {
         invariant: match entry.invariant {
@@ -173,7 +173,7 @@ fn random_change(random: &mut RandomStream, set: &TaskSet, affinities: &[Affinit
     }
 }
 
-/// Laminar affinities, so that the hierarchical policies take part, or global ones.
+/// Laminar affinities, so that hierarchical policies accept the set, or global ones.
 pub fn random_set(seed: u64) -> TaskSet {
     let mut random = RandomStream::new(seed, 7, 0);
     let lists: &[&str] = match seed % 2 {
