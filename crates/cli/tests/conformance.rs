@@ -98,7 +98,7 @@ fn counters_agree_with_each_other_on_random_task_sets() {
 /// are found out.
 #[test]
 fn whoever_promises_more_than_it_keeps_is_found_out() {
-    let found_out = |entry: &Entry, broken: fn(&mut check::Facts)| {
+    let found_out = |entry: &Entry, broken: fn(&mut check::PolicyContract)| {
         (1..=200).any(|seed| {
             let set = random_set_for(entry, seed);
             let Some(mut done) = simulate(&set, entry, seed, HORIZON) else {
@@ -110,7 +110,8 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
     };
     for entry in policies() {
         if entry.invariant == Invariant::Weak {
-            let strong = |facts: &mut check::Facts| facts.invariant = check::Invariant::Strong;
+            let strong =
+                |facts: &mut check::PolicyContract| facts.invariant = check::Invariant::Strong;
             assert!(
                 found_out(entry, strong),
                 "{} is weak, not strong",
@@ -118,7 +119,8 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             );
         }
         if entry.invariant == Invariant::Quanta {
-            let strong = |facts: &mut check::Facts| facts.invariant = check::Invariant::Strong;
+            let strong =
+                |facts: &mut check::PolicyContract| facts.invariant = check::Invariant::Strong;
             assert!(
                 found_out(entry, strong),
                 "{} does not decide at once",
@@ -130,7 +132,7 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             // Who waits for whom follows from pushes and pulls, and is not judged.
             continue;
         }
-        let other_order: fn(&mut check::Facts) = match entry.order {
+        let other_order: fn(&mut check::PolicyContract) = match entry.order {
             OrderName::Edf => |facts| facts.order = check::Order::FixedPriority,
             OrderName::FixedPriority => |facts| facts.order = check::Order::Edf,
         };

@@ -13,7 +13,7 @@ use shiftwork_model::{
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
-use shiftwork_trace::check::{Facts, Invariant, Order};
+use shiftwork_trace::check::{Invariant, Order, PolicyContract};
 use shiftwork_trace::explain::{Cause, Culprit, explain, first_misses};
 
 const CPUS: usize = 3;
@@ -220,7 +220,7 @@ fn facts_say_of_every_miss_what_records_say() {
             if jobs_meet(&records) {
                 continue;
             }
-            let promised = Facts {
+            let promised = PolicyContract {
                 invariant: Invariant::Strong,
                 order,
                 packing: None,

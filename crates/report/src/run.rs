@@ -41,7 +41,7 @@ pub struct Run<'a> {
     /// The counters of the same records.
     pub summary: &'a RunSummary,
     /// What the policy promises; without it misses are explained with less detail.
-    pub facts: Option<check::Facts>,
+    pub contract: Option<check::PolicyContract>,
     /// What analysis shows of each task, by index; empty if nothing is known.
     pub bounds: Vec<Option<Bound>>,
     /// Where the run comes from.
@@ -51,7 +51,7 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// The partition or cluster that the policy bound a task to; `None` if it has bound none, or is not known.
     pub(crate) fn packed(&self, task: usize) -> Option<&Affinity> {
-        self.facts.as_ref()?.packing.as_ref()?.get(task)
+        self.contract.as_ref()?.packing.as_ref()?.get(task)
     }
 }
 

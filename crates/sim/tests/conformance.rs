@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{AT, facts, options, random_set, simulate};
+use common::{AT, contract, options, random_set, simulate};
 use shiftwork_model::TaskSet;
 use shiftwork_policy::registry::{self, Invariant};
 use shiftwork_trace::check;
@@ -30,7 +30,7 @@ fn random_runs_pass_the_checkers_under_every_policy() {
             runs += 1;
             let horizon = 400;
             let (records, _) = simulate(&set, entry.name, options(horizon));
-            let found = check::check(&set, facts(entry, &set), AT(horizon), &records);
+            let found = check::check(&set, contract(entry, &set), AT(horizon), &records);
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert!(found.is_empty(), "seed {seed}, {}: {found:#?}", entry.name);
         }

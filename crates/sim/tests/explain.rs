@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{AT, NS, facts, id, options, random_set, simulate, task};
+use common::{AT, NS, contract, id, options, random_set, simulate, task};
 use shiftwork_model::{
     Action, Affinity, Change, CpuId, CpuSet, JobId, LinearCost, OnOverrun, Overheads, Phase,
     RandomStream, Record, Share, Span, Task, TaskSet, Work,
@@ -37,9 +37,16 @@ impl Run {
 
     fn explain(&self, job: JobId) -> Explanation {
         let entry = registry::find(self.policy).unwrap();
-        let mut facts = facts(entry, &self.set);
-        facts.immediate = self.options.overheads.is_none();
-        explain(&self.set, &facts, &self.records, job, self.options.horizon).unwrap()
+        let mut contract = contract(entry, &self.set);
+        contract.immediate = self.options.overheads.is_none();
+        explain(
+            &self.set,
+            &contract,
+            &self.records,
+            job,
+            self.options.horizon,
+        )
+        .unwrap()
     }
 
     /// Explains the first miss of the task.

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::VecDeque;
 
-use common::{AT, NS, facts, finishes, options, random_set, run, set, simulate, task};
+use common::{AT, NS, contract, finishes, options, random_set, run, set, simulate, task};
 use shiftwork_model::{
     Arrival, CpuId, Happening, Instant, LinearCost, OnOverrun, Overheads, Phase, RandomStream,
     Record, TaskSet, Work,
@@ -297,7 +297,7 @@ fn budgets_changes_and_random_arrivals_follow_the_definition() {
         }
         taken += 1;
         let (records, _) = simulate(&set, "np-g-edf", options(400));
-        let found = check::check(&set, facts(entry, &set), AT(400), &records);
+        let found = check::check(&set, contract(entry, &set), AT(400), &records);
         assert!(found.is_empty(), "seed {seed}: {found:#?}");
     }
     assert!(taken > 300, "only {taken} sets were accepted");

@@ -10,7 +10,7 @@ use shiftwork_model::{
     Repairs, Share, TaskSet, Work,
 };
 use shiftwork_policy::registry::{self, OrderName};
-use shiftwork_trace::check::{self, Facts};
+use shiftwork_trace::check::{self, PolicyContract};
 
 const CPUS: usize = 4;
 const TASKS: u64 = 6;
@@ -154,14 +154,14 @@ fn random_requests_pass_the_checkers() {
             let context = format!("seed {seed}, {policy}, narrow {narrow}, {repairs:?}");
             let entry = registry::find(policy).unwrap();
             assert_eq!(entry.order, OrderName::Edf);
-            let facts = Facts {
+            let contract = PolicyContract {
                 invariant: check::Invariant::PushPull,
                 order: check::Order::Edf,
                 packing: None,
                 immediate: true,
             };
             let (records, _) = simulate(&set, policy, options(400));
-            let found = check::check(&set, facts, AT(400), &records);
+            let found = check::check(&set, contract, AT(400), &records);
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert!(found.is_empty(), "{context}: {found:#?}");
             assert_within_clusters(&set, &records, &context);

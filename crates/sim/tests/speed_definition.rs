@@ -14,7 +14,7 @@ use shiftwork_model::{
 };
 use shiftwork_policy::{AsLinux, Event, Policy, PolicyError, Switches, registry};
 use shiftwork_sim::Simulation;
-use shiftwork_trace::check::{self, Checker, Facts};
+use shiftwork_trace::check::{self, Checker, PolicyContract};
 
 /// The observations of a run, in order.
 enum Seen {
@@ -211,13 +211,13 @@ impl Book {
     /// Asserts what holds at any speed: affinities, one CPU per job, and no idle CPU while a job waits that may use
     /// it.
     fn check(&self, set: &TaskSet, horizon: u64, log: &Log) {
-        let facts = Facts {
+        let contract = PolicyContract {
             invariant: check::Invariant::PushPull,
             order: check::Order::Edf,
             packing: None,
             immediate: true,
         };
-        let mut checker = Checker::new(set, facts);
+        let mut checker = Checker::new(set, contract);
         for seen in log.lock().unwrap().iter() {
             if let Seen::Fact(at, what) = seen {
                 checker.record(*at, what);

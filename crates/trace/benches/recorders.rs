@@ -7,7 +7,7 @@ use shiftwork_model::{
     Affinity, CpuId, CpuSet, Happening, Instant, JobId, Priority, Record, Recorder, Span, Task,
     TaskId, TaskSet,
 };
-use shiftwork_trace::check::{Checker, Facts, Invariant, Order};
+use shiftwork_trace::check::{Checker, Invariant, Order, PolicyContract};
 use shiftwork_trace::perfetto::{Provenance, Writer};
 use shiftwork_trace::{Counters, JobTable};
 
@@ -115,7 +115,7 @@ fn recorders(criterion: &mut Criterion) {
     });
     group.bench_function("checker", |bencher| {
         bencher.iter(|| {
-            let facts = Facts {
+            let facts = PolicyContract {
                 invariant: Invariant::Strong,
                 order: Order::Edf,
                 packing: None,

@@ -107,14 +107,14 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Story, at, job, set};
+    use crate::testing::{Script, at, job, set};
 
     #[test]
     fn finishes_are_compared_job_by_job_up_to_the_horizon() {
         let set = set(1, &[("a", "0"), ("b", "0")]);
-        let one = Story::default().at(0).release(0, 1, 9).release(1, 1, 9);
+        let one = Script::default().at(0).release(0, 1, 9).release(1, 1, 9);
         let one = one.at(3).complete(0, 1).at(4).release(0, 2, 19);
-        let other = Story::default().at(0).release(0, 1, 9).release(1, 1, 9);
+        let other = Script::default().at(0).release(0, 1, 9).release(1, 1, 9);
         let other = other.at(5).complete(0, 1).at(7).complete(1, 1);
         let found = compare(&set, at(10), &one.records, &other.records);
         let expected = [

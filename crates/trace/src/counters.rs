@@ -239,12 +239,12 @@ mod tests {
 
     use super::*;
     use crate::statistics::SpanStatistics;
-    use crate::testing::{Story, at, random_run, set};
+    use crate::testing::{Script, at, random_run, set};
     use shiftwork_model::{NotReadyReason, RandomStream, TaskSet};
 
-    fn count(set: &TaskSet, story: &Story, horizon: u64) -> RunSummary {
+    fn count(set: &TaskSet, script: &Script, horizon: u64) -> RunSummary {
         let mut counters = Counters::new(set, set.platform.cpus);
-        story.play(&mut counters);
+        script.play(&mut counters);
         counters.finish(at(horizon))
     }
 
@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn a_job_that_finishes_exactly_at_the_horizon_is_finished() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)));
-        let story = story.at(10).complete(0, 1);
-        let summary = count(&one_task(), &story, 10);
+        let script = script.at(10).complete(0, 1);
+        let summary = count(&one_task(), &script, 10);
         assert_eq!(
             (summary.jobs, summary.completed, summary.deadline_misses),
             (1, 1, 0)
@@ -268,12 +268,12 @@ mod tests {
 
     #[test]
     fn a_release_at_the_horizon_does_not_count() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .at(10)
             .release(0, 2, 20);
-        let summary = count(&one_task(), &story, 10);
+        let summary = count(&one_task(), &script, 10);
         assert_eq!(
             (summary.jobs, summary.completed, summary.deadline_misses),
             (1, 0, 1)
@@ -282,26 +282,26 @@ mod tests {
 
     #[test]
     fn an_unfinished_job_is_missed_only_if_it_was_due_by_the_horizon() {
-        let story = Story::default().at(0).release(0, 1, 10).release(1, 1, 11);
-        let summary = count(&one_task(), &story, 10);
+        let script = Script::default().at(0).release(0, 1, 10).release(1, 1, 11);
+        let summary = count(&one_task(), &script, 10);
         assert_eq!(summary.tasks[0].misses, 1);
         assert_eq!(summary.tasks[1].misses, 0);
     }
 
     #[test]
     fn jobs_dropped_with_their_task_count_as_released_and_unfinished() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .release(1, 1, 90)
             .at(5)
-            .tell(Happening::Left {
+            .record(Happening::Left {
                 task: TaskId::from_index(0),
             })
-            .tell(Happening::Left {
+            .record(Happening::Left {
                 task: TaskId::from_index(1),
             });
-        let summary = count(&one_task(), &story, 50);
+        let summary = count(&one_task(), &script, 50);
         assert_eq!(
             (summary.jobs, summary.completed, summary.deadline_misses),
             (2, 0, 1)
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn only_the_outcome_of_an_instant_counts() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 50)
             .switch(0, Some((0, 1)))
@@ -319,7 +319,7 @@ mod tests {
             .switch(1, Some((0, 1)))
             .switch(1, None)
             .switch(0, Some((0, 1)));
-        let summary = count(&one_task(), &story, 50);
+        let summary = count(&one_task(), &script, 50);
         assert_eq!(
             (summary.preemptions, summary.migrations, summary.shifts),
             (0, 0, 0)
@@ -328,12 +328,12 @@ mod tests {
 
     #[test]
     fn a_shift_is_a_migration_and_no_preemption() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 50)
             .switch(0, Some((0, 1)));
-        let story = story.at(5).switch(1, Some((0, 1))).switch(0, None);
-        let summary = count(&one_task(), &story, 50);
+        let script = script.at(5).switch(1, Some((0, 1))).switch(0, None);
+        let summary = count(&one_task(), &script, 50);
         assert_eq!(
             (summary.preemptions, summary.migrations, summary.shifts),
             (0, 1, 1)
@@ -342,12 +342,12 @@ mod tests {
 
     #[test]
     fn a_job_that_resumes_elsewhere_migrates_without_a_shift() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 50)
             .switch(0, Some((0, 1)));
-        let story = story.at(5).switch(0, None).at(6).switch(1, Some((0, 1)));
-        let summary = count(&one_task(), &story, 50);
+        let script = script.at(5).switch(0, None).at(6).switch(1, Some((0, 1)));
+        let summary = count(&one_task(), &script, 50);
         assert_eq!(
             (summary.preemptions, summary.migrations, summary.shifts),
             (1, 1, 0)
@@ -356,13 +356,13 @@ mod tests {
 
     #[test]
     fn the_next_job_of_a_task_may_run_elsewhere_without_a_migration() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 50)
             .switch(0, Some((0, 1)));
-        let story = story.at(5).complete(0, 1).switch(0, None);
-        let story = story.release(0, 2, 60).switch(1, Some((0, 2)));
-        let summary = count(&one_task(), &story, 50);
+        let script = script.at(5).complete(0, 1).switch(0, None);
+        let script = script.release(0, 2, 60).switch(1, Some((0, 2)));
+        let summary = count(&one_task(), &script, 50);
         assert_eq!(
             (summary.preemptions, summary.migrations, summary.shifts),
             (0, 0, 0)
@@ -371,28 +371,28 @@ mod tests {
 
     #[test]
     fn a_job_that_suspends_itself_is_not_preempted() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 50)
             .switch(0, Some((0, 1)))
             .at(5);
-        let story = story
+        let script = script
             .not_ready(0, 1, NotReadyReason::Suspended)
             .switch(0, None);
-        assert_eq!(count(&one_task(), &story, 50).preemptions, 0);
+        assert_eq!(count(&one_task(), &script, 50).preemptions, 0);
     }
 
     #[test]
     fn without_completed_jobs_statistics_are_null() {
-        let story = Story::default().at(0).release(0, 1, 50);
-        let json = count(&one_task(), &story, 20).to_json("g-edf", 4);
+        let script = Script::default().at(0).release(0, 1, 50);
+        let json = count(&one_task(), &script, 20).to_json("g-edf", 4);
         assert!(json["tasks"][0]["response_ns"].is_null());
         assert!(json["tasks"][0]["tardiness_ns"].is_null());
     }
 
     #[test]
     fn the_summary_has_the_documented_keys() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 5)
             .switch(0, Some((0, 1)))
@@ -400,7 +400,7 @@ mod tests {
             .complete(0, 1)
             .switch(0, None);
         let set = set(1, &[("a", "0")]);
-        let json = count(&set, &story, 20).to_json("g-edf", 2);
+        let json = count(&set, &script, 20).to_json("g-edf", 2);
         let expected = serde_json::json!({
             "schema_version": 1, "policy": "g-edf", "cpus": 1, "horizon_ns": 20, "jobs": 1,
             "completed": 1, "events": 2, "deadline_misses": 1, "preemptions": 0,
@@ -416,12 +416,12 @@ mod tests {
     }
 
     /// The counting rules of the design, executed on a list of states.
-    fn definition(story: &Story, tasks: usize, horizon: u64) -> Vec<TaskSummary> {
+    fn definition(script: &Script, tasks: usize, horizon: u64) -> Vec<TaskSummary> {
         let mut oracle = Oracle {
             tasks: vec![empty_summary(); tasks],
             ..Oracle::default()
         };
-        let before_horizon = story
+        let before_horizon = script
             .records
             .iter()
             .filter(|record| record.at < at(horizon));
@@ -429,11 +429,11 @@ mod tests {
         instants.dedup();
         for instant in instants {
             let before = (oracle.on.clone(), oracle.last.clone());
-            let now = story.records.iter().filter(|record| record.at == instant);
+            let now = script.records.iter().filter(|record| record.at == instant);
             now.for_each(|record| oracle.take(record.at, &record.what));
             oracle.compare(&before.0, &before.1);
         }
-        for record in story
+        for record in script
             .records
             .iter()
             .filter(|record| record.at == at(horizon))
@@ -558,16 +558,16 @@ mod tests {
         for seed in 1..=1_000 {
             let mut random = RandomStream::new(seed, 0, 0);
             let (tasks, cpus) = (1 + random.below(4), 1 + random.below(3));
-            let story = random_run(&mut random, tasks as usize, cpus as usize, 120);
+            let script = random_run(&mut random, tasks as usize, cpus as usize, 120);
             let horizon =
-                story.records.last().map_or(1, |record| record.at.as_ns()) + random.below(2);
+                script.records.last().map_or(1, |record| record.at.as_ns()) + random.below(2);
             let names = [("", "0"); 4];
             let mut summary = count(
                 &set(cpus as usize, &names[..tasks as usize]),
-                &story,
+                &script,
                 horizon,
             );
-            let expected = definition(&story, tasks as usize, horizon);
+            let expected = definition(&script, tasks as usize, horizon);
             assert_eq!(summary.tasks, expected, "seed {seed}, horizon {horizon}");
             let totals = (summary.jobs, summary.deadline_misses, summary.shifts);
             summary.tasks.clear();

@@ -131,12 +131,12 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Story, at, set};
+    use crate::testing::{Script, at, set};
     use shiftwork_model::TaskId;
 
-    fn rows(set: &TaskSet, story: &Story, horizon: u64) -> Vec<String> {
+    fn rows(set: &TaskSet, script: &Script, horizon: u64) -> Vec<String> {
         let mut table = JobTable::new(set, Vec::new());
-        story.play(&mut table);
+        script.play(&mut table);
         let text = String::from_utf8(table.finish(at(horizon)).unwrap()).unwrap();
         let mut lines = text.lines().map(str::to_owned);
         assert_eq!(lines.next().as_deref(), Some(JOB_TABLE_HEADER));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn completed_jobs_come_in_order_of_completion_and_the_others_last() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .release(1, 1, 5)
@@ -167,7 +167,7 @@ mod tests {
             .release(1, 2, 14)
             .switch(1, Some((1, 2)));
         assert_eq!(
-            rows(&two_tasks(), &story, 20),
+            rows(&two_tasks(), &script, 20),
             [
                 "b,1,0,5,0,7,7,2",
                 "a,1,0,10,3,8,8,0",
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_job_starts_where_an_instant_leaves_it_running() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 50)
             .switch(0, Some((0, 1)))
@@ -194,36 +194,36 @@ mod tests {
             .switch(0, Some((0, 1)))
             .at(9)
             .complete(0, 1);
-        assert_eq!(rows(&two_tasks(), &story, 20), ["a,1,0,50,4,9,9,0"]);
+        assert_eq!(rows(&two_tasks(), &script, 20), ["a,1,0,50,4,9,9,0"]);
     }
 
     #[test]
     fn dropped_jobs_are_listed_as_unfinished() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
-            .tell(Happening::Released {
+            .record(Happening::Released {
                 job: crate::testing::job(0, 2),
                 deadline: at(11),
             })
             .at(5)
-            .tell(Happening::Left {
+            .record(Happening::Left {
                 task: TaskId::from_index(0),
             })
             .switch(0, None)
             .at(6)
             .release(0, 3, 16);
         assert_eq!(
-            rows(&two_tasks(), &story, 20),
+            rows(&two_tasks(), &script, 20),
             ["a,1,0,10,0,,,", "a,2,0,11,,,,", "a,3,6,16,,,,"]
         );
     }
 
     #[test]
     fn jobs_released_at_the_horizon_are_not_listed() {
-        let story = Story::default().at(20).release(0, 1, 30);
-        assert!(rows(&two_tasks(), &story, 20).is_empty());
+        let script = Script::default().at(20).release(0, 1, 30);
+        assert!(rows(&two_tasks(), &script, 20).is_empty());
     }
 
     #[test]
@@ -233,18 +233,18 @@ mod tests {
             budget: shiftwork_model::Span::from_ns(1),
             deadline: at(deadline),
         };
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
             .at(12)
-            .tell(replenished(20))
+            .record(replenished(20))
             .at(13)
             .complete(0, 1)
-            .tell(replenished(30))
+            .record(replenished(30))
             .release(0, 2, 20);
         let mut table = JobTable::with_server_deadlines(&two_tasks(), Vec::new());
-        story.play(&mut table);
+        script.play(&mut table);
         let text = String::from_utf8(table.finish(at(15)).unwrap()).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let header = format!("{JOB_TABLE_HEADER},server_deadline_ns");
@@ -256,22 +256,22 @@ mod tests {
 
     #[test]
     fn names_with_commas_and_quotes_are_quoted() {
-        let story = Story::default().at(0).release(0, 1, 30);
+        let script = Script::default().at(0).release(0, 1, 30);
         assert_eq!(
-            rows(&set(1, &[("a,\"b\"", "0")]), &story, 20),
+            rows(&set(1, &[("a,\"b\"", "0")]), &script, 20),
             ["\"a,\"\"b\"\"\",1,0,30,,,,"]
         );
     }
 
     #[test]
     fn a_table_of_many_rows_is_written_in_pieces() {
-        let mut story = Story::default();
+        let mut script = Script::default();
         for number in 1..=5_000 {
-            story = story
+            script = script
                 .at(10 * number)
                 .release(0, number, 10 * number + 5)
                 .complete(0, number);
         }
-        assert_eq!(rows(&two_tasks(), &story, 60_000).len(), 5_000);
+        assert_eq!(rows(&two_tasks(), &script, 60_000).len(), 5_000);
     }
 }

@@ -27,8 +27,7 @@ mod testing;
 
 pub use counters::Counters;
 pub use inversions::{
-    Inversion, InversionCounts, InversionStatistics, InversionSummary, Inversions,
-    Kind as InversionKind,
+    Inversion, InversionCounts, InversionKind, InversionStatistics, InversionSummary, Inversions,
 };
 pub use job_table::{JOB_TABLE_HEADER, JobTable, SERVER_DEADLINE_COLUMN};
 pub use jobs::{JobRow, JobSink, Jobs};

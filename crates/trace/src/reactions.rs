@@ -158,7 +158,7 @@ impl Observer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Story, set};
+    use crate::testing::{Script, set};
     use shiftwork_model::RandomStream;
 
     #[test]
@@ -203,11 +203,11 @@ mod tests {
         assert_eq!(reactions.statistics().unwrap().to_json(), expected);
     }
 
-    /// The reactions that a story shows, one by one.
-    fn shown(story: &Story) -> Vec<u64> {
+    /// The reactions that a script shows, one by one.
+    fn shown(script: &Script) -> Vec<u64> {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0")]);
-        let prefix = |count| Reactions::of(&set, &story.records[..count]);
-        let sums = (0..=story.records.len()).map(|count| prefix(count).sum_and_count());
+        let prefix = |count| Reactions::of(&set, &script.records[..count]);
+        let sums = (0..=script.records.len()).map(|count| prefix(count).sum_and_count());
         let sums: Vec<_> = sums.collect();
         let steps = sums.windows(2).filter(|pair| pair[0].1 < pair[1].1);
         steps.map(|pair| pair[1].0 - pair[0].0).collect()
@@ -222,17 +222,17 @@ mod tests {
 
     #[test]
     fn a_job_that_was_just_released_runs_since_then() {
-        let story = Story::default()
+        let script = Script::default()
             .at(10)
             .release(0, 1, 99)
             .at(16)
             .switch(0, Some((0, 1)));
-        assert_eq!(shown(&story), [6]);
+        assert_eq!(shown(&script), [6]);
     }
 
     #[test]
     fn a_job_that_waited_runs_since_a_cpu_was_set_free() {
-        let story = Story::default()
+        let script = Script::default()
             .at(10)
             .release(0, 1, 99)
             .at(16)
@@ -243,12 +243,12 @@ mod tests {
             .complete(0, 1)
             .at(56)
             .switch(0, Some((2, 1)));
-        assert_eq!(shown(&story), [6, 6]);
+        assert_eq!(shown(&script), [6, 6]);
     }
 
     #[test]
     fn a_job_that_is_shifted_runs_elsewhere_since_the_event_that_shifted_it() {
-        let story = Story::default()
+        let script = Script::default()
             .at(10)
             .release(0, 1, 99)
             .at(16)
@@ -260,6 +260,6 @@ mod tests {
             .at(42)
             .switch(1, Some((0, 1)));
         // The mean that the test looks at is whole in each step.
-        assert_eq!(shown(&story), [6, 6, 12]);
+        assert_eq!(shown(&script), [6, 6, 12]);
     }
 }

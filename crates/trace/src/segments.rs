@@ -93,11 +93,11 @@ impl Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Story, at};
+    use crate::testing::{Script, at};
 
-    fn segments(story: &Story, horizon: u64) -> Vec<(usize, (usize, u64), u64, u64)> {
+    fn segments(script: &Script, horizon: u64) -> Vec<(usize, (usize, u64), u64, u64)> {
         let mut segments = Segments::new(2);
-        story.play(&mut segments);
+        script.play(&mut segments);
         let found = segments.finish(at(horizon)).into_iter();
         let plain = found.map(|segment| {
             let JobId { task, number } = segment.job;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_segment_lasts_from_the_last_switch_of_one_instant_to_that_of_another() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .switch(0, Some((0, 1)))
             .switch(0, Some((1, 1)))
@@ -128,17 +128,17 @@ mod tests {
             (0, (0, 1), 7, 9),
             (0, (0, 2), 9, 12),
         ];
-        assert_eq!(segments(&story, 12), expected);
+        assert_eq!(segments(&script, 12), expected);
     }
 
     #[test]
     fn what_is_switched_at_the_horizon_belongs_to_no_run() {
-        let story = Story::default()
+        let script = Script::default()
             .at(3)
             .switch(0, Some((0, 1)))
             .at(5)
             .switch(0, Some((1, 1)))
             .switch(1, Some((0, 1)));
-        assert_eq!(segments(&story, 5), [(0, (0, 1), 3, 5)]);
+        assert_eq!(segments(&script, 5), [(0, (0, 1), 3, 5)]);
     }
 }

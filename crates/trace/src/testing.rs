@@ -13,7 +13,7 @@ pub(crate) fn set(cpus: usize, tasks: &[(&str, &str)]) -> TaskSet {
         task.priority = Priority::new(index as u32 + 1);
         task
     };
-    TaskSet::new("story", cpus, tasks.iter().enumerate().map(task).collect())
+    TaskSet::new("script", cpus, tasks.iter().enumerate().map(task).collect())
 }
 
 pub(crate) fn job(task: usize, number: u64) -> JobId {
@@ -33,26 +33,26 @@ pub(crate) fn at(ns: u64) -> Instant {
 
 /// Records, told in the order of time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct Script {
     pub records: Vec<Record>,
     now: Instant,
 }
 
-impl Story {
+impl Script {
     /// What follows happens at this instant.
     pub fn at(mut self, ns: u64) -> Self {
         self.now = at(ns);
         self
     }
 
-    pub fn tell(mut self, what: Happening) -> Self {
+    pub fn record(mut self, what: Happening) -> Self {
         self.records.push(Record { at: self.now, what });
         self
     }
 
     /// A job is released and ready; its priority is its task's place.
     pub fn release(self, task: usize, number: u64, deadline: u64) -> Self {
-        self.tell(Happening::Released {
+        self.record(Happening::Released {
             job: job(task, number),
             deadline: at(deadline),
         })
@@ -60,7 +60,7 @@ impl Story {
     }
 
     pub fn ready(self, task: usize, number: u64, deadline: u64) -> Self {
-        self.tell(Happening::Ready {
+        self.record(Happening::Ready {
             job: job(task, number),
             deadline: at(deadline),
             priority: Priority::new(task as u32 + 1).unwrap(),
@@ -68,19 +68,19 @@ impl Story {
     }
 
     pub fn not_ready(self, task: usize, number: u64, reason: NotReadyReason) -> Self {
-        self.tell(Happening::NotReady {
+        self.record(Happening::NotReady {
             job: job(task, number),
             reason,
         })
     }
 
     pub fn complete(self, task: usize, number: u64) -> Self {
-        self.tell(Happening::Completed {
+        self.record(Happening::Completed {
             job: job(task, number),
         })
     }
 
-    /// The CPU runs the job `to` (task, number); what it ran before follows from the story.
+    /// The CPU runs the job `to` (task, number); what it ran before follows from the script.
     pub fn switch(self, on: usize, to: Option<(usize, u64)>) -> Self {
         let before = self
             .records
@@ -90,7 +90,7 @@ impl Story {
                 Happening::Switched { cpu, to, .. } if cpu.index() == on => Some(to),
                 _ => None,
             });
-        self.tell(Happening::Switched {
+        self.record(Happening::Switched {
             cpu: cpu(on),
             from: before.flatten(),
             to: to.map(|(task, number)| job(task, number)),
@@ -205,17 +205,17 @@ pub(crate) fn random_run(
     tasks: usize,
     cpus: usize,
     steps: u64,
-) -> Story {
+) -> Script {
     let mut run = RandomRun {
-        story: Story::default(),
+        script: Script::default(),
         pending: vec![Vec::new(); tasks],
         released: vec![0; tasks],
         ready: vec![false; tasks],
         on: vec![None; cpus],
     };
     for _ in 0..steps {
-        let now = run.story.now.as_ns() + random.below(4).saturating_sub(1);
-        run.story = std::mem::take(&mut run.story).at(now);
+        let now = run.script.now.as_ns() + random.below(4).saturating_sub(1);
+        run.script = std::mem::take(&mut run.script).at(now);
         let task = random.below(tasks as u64) as usize;
         let cpu = random.below(cpus as u64) as usize;
         match random.below(16) {
@@ -227,11 +227,11 @@ pub(crate) fn random_run(
             _ => run.place(task, cpu),
         }
     }
-    run.story
+    run.script
 }
 
 struct RandomRun {
-    story: Story,
+    script: Script,
     pending: Vec<Vec<u64>>,
     released: Vec<u64>,
     ready: Vec<bool>,
@@ -239,14 +239,14 @@ struct RandomRun {
 }
 
 impl RandomRun {
-    fn tell(&mut self, what: Happening) {
-        self.story = std::mem::take(&mut self.story).tell(what);
+    fn record(&mut self, what: Happening) {
+        self.script = std::mem::take(&mut self.script).record(what);
     }
 
     fn release(&mut self, task: usize, deadline: u64) {
         self.released[task] += 1;
         let number = self.released[task];
-        self.tell(Happening::Released {
+        self.record(Happening::Released {
             job: job(task, number),
             deadline: at(deadline),
         });
@@ -259,7 +259,7 @@ impl RandomRun {
     fn wake(&mut self, task: usize) {
         if let (false, Some(&number)) = (self.ready[task], self.pending[task].first()) {
             self.ready[task] = true;
-            self.story = std::mem::take(&mut self.story).ready(task, number, 99);
+            self.script = std::mem::take(&mut self.script).ready(task, number, 99);
         }
     }
 
@@ -267,7 +267,7 @@ impl RandomRun {
         let Some((task, number)) = self.on[cpu] else {
             return;
         };
-        self.tell(Happening::Completed {
+        self.record(Happening::Completed {
             job: job(task, number),
         });
         self.pending[task].remove(0);
@@ -279,7 +279,7 @@ impl RandomRun {
     fn block(&mut self, task: usize) {
         if std::mem::take(&mut self.ready[task]) {
             let job = job(task, self.pending[task][0]);
-            self.tell(Happening::NotReady {
+            self.record(Happening::NotReady {
                 job,
                 reason: NotReadyReason::Suspended,
             });
@@ -288,7 +288,7 @@ impl RandomRun {
     }
 
     fn leave(&mut self, task: usize) {
-        self.tell(Happening::Left {
+        self.record(Happening::Left {
             task: TaskId::from_index(task),
         });
         self.pending[task].clear();
@@ -316,7 +316,7 @@ impl RandomRun {
     fn switch(&mut self, on: usize, to: Option<(usize, u64)>) {
         let named = |(task, number)| job(task, number);
         let from = std::mem::replace(&mut self.on[on], to).map(named);
-        self.tell(Happening::Switched {
+        self.record(Happening::Switched {
             cpu: cpu(on),
             from,
             to: to.map(named),

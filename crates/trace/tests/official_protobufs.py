@@ -28,7 +28,7 @@ def main(path):
 
     # Every CPU and every task has a track of its own, in its group, in order.
     groups = {track.name: track for track in tracks.values() if not track.parent_uuid}
-    assert set(groups) == {"story under g-edf", "CPUs", "Tasks"}, groups
+    assert set(groups) == {"example under g-edf", "CPUs", "Tasks"}, groups
 
     def tracks_of(group):
         assert groups[group].child_ordering == schema.TrackDescriptor.EXPLICIT
@@ -103,15 +103,15 @@ def main(path):
         assert depth == 0, track.name
 
     # Where the run comes from, for people.
-    run = next(event for _, name, event in events if name == "story under g-edf")
+    run = next(event for _, name, event in events if name == "example under g-edf")
     origin = {note.name: note.string_value for note in run.debug_annotations}
     assert origin == {
         "tool": "shiftwork 0",
         "policy": "g-edf",
         "seed": "7",
         "horizon": "30ms",
-        "name": "story",
-        "task_set": 'name = "story"\n',
+        "name": "example",
+        "task_set": 'name = "example"\n',
     }, origin
 
     # The same switches as the kernel would tell them.

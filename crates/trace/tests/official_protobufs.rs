@@ -96,14 +96,14 @@ fn happenings() -> Vec<(u64, Happening)> {
 fn trace() -> Vec<u8> {
     let all = Affinity::new(CpuSet::first(2)).expect("there are two CPUs");
     let task = |name, ms| Task::periodic(name, Span::from_ms(4), Span::from_ms(ms), all);
-    let set = TaskSet::new("story", 2, vec![task("imu", 10), task("gps", 20)]);
+    let set = TaskSet::new("example", 2, vec![task("imu", 10), task("gps", 20)]);
     let horizon = Instant::ZERO + Span::from_ms(30);
     let provenance = Provenance {
         tool: "shiftwork 0".into(),
         policy: "g-edf".into(),
         seed: Some(7),
         horizon,
-        task_set: "name = \"story\"\n".into(),
+        task_set: "name = \"example\"\n".into(),
     };
     let mut writer = Writer::new(&set, &provenance, Vec::new()).with_sched_switch(&set);
     for (ms, what) in happenings() {

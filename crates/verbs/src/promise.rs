@@ -3,11 +3,11 @@
 use shiftwork_model::{Affinity, CpuSet, Slots, TaskId, TaskSet, WindowSource, weights_fit};
 use shiftwork_policy::registry::{Entry, Invariant, OrderName};
 use shiftwork_policy::{Interrupts, Policy};
-use shiftwork_trace::check::{self, Facts, PfairShare, QuantumChoice, QuantumRule};
+use shiftwork_trace::check::{self, PfairShare, PolicyContract, QuantumChoice, QuantumRule};
 
 /// What a policy promises if reactions take time; `packing` is where it has bound the tasks.
-pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> Facts {
-    Facts {
+pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> PolicyContract {
+    PolicyContract {
         invariant: match entry.invariant {
             Invariant::Weak => check::Invariant::Weak,
             Invariant::Strong => check::Invariant::Strong,

@@ -75,7 +75,7 @@ pub struct Run {
 /// Simulates `set` to `horizon`.
 pub fn run(set: &TaskSet, policy: &str, horizon: u64) -> Run {
     let mut found = Vec::new();
-    let inversions = Inversions::telling(set, Order::Edf, |one| found.push(*one));
+    let inversions = Inversions::with_callback(set, Order::Edf, |one| found.push(*one));
     let mut recorders = (Responses::new(set.tasks.len()), inversions);
     simulate(set, policy, horizon, &mut recorders);
     let (mut responses, inversions) = recorders;

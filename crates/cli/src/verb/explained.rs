@@ -22,7 +22,12 @@ pub struct Explained {
 
 impl Explained {
     /// From the records of a run until `horizon` under a policy that promises `facts`.
-    pub fn of(set: &TaskSet, facts: &check::Facts, records: &[Record], horizon: Instant) -> Self {
+    pub fn of(
+        set: &TaskSet,
+        facts: &check::PolicyContract,
+        records: &[Record],
+        horizon: Instant,
+    ) -> Self {
         let missed = first_misses(set, records, horizon, usize::MAX);
         let explained = |job: &JobId| explain(set, facts, records, *job, horizon).ok();
         let first = missed.iter().take(EXPLAINED_MAX).filter_map(explained);

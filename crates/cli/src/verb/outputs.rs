@@ -103,8 +103,8 @@ impl Recording<'_> {
     }
 
     /// What the policy of the run promises there.
-    pub fn facts(&self, run: &Finished) -> check::Facts {
-        check::Facts {
+    pub fn facts(&self, run: &Finished) -> check::PolicyContract {
+        check::PolicyContract {
             immediate: self.machine == "sim" && !self.has_overheads,
             ..facts(run.entry, run.packing.clone())
         }
@@ -121,7 +121,7 @@ impl Recording<'_> {
                 set: self.set,
                 records: run.records.as_deref().unwrap_or_default(),
                 summary: &run.summary,
-                facts: Some(self.facts(run)),
+                contract: Some(self.facts(run)),
                 bounds: self.bounds(run),
                 provenance: self.provenance(run.entry),
             })

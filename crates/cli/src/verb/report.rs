@@ -24,7 +24,7 @@ struct Traced {
     set: TaskSet,
     summary: RunSummary,
     /// What the policy promises; `None` if it is not known here.
-    facts: Option<check::Facts>,
+    facts: Option<check::PolicyContract>,
     bounds: Vec<Option<Bound>>,
 }
 
@@ -44,7 +44,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
             set: &trace.set,
             records: &trace.file.records,
             summary: &trace.summary,
-            facts: trace.facts.clone(),
+            contract: trace.facts.clone(),
             bounds: trace.bounds.clone(),
             provenance: provenance(trace),
         })

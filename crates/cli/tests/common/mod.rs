@@ -21,7 +21,7 @@ pub struct Done {
     pub summary: RunSummary,
     pub horizon: Instant,
     /// By what the checkers judge it.
-    pub facts: check::Facts,
+    pub facts: check::PolicyContract,
 }
 
 /// Simulates; `None` if the task set is outside the policy's domain.
@@ -52,8 +52,11 @@ pub fn run(set: &TaskSet, policy: &str, horizon: Instant) -> Done {
 }
 
 /// What a policy promises, in the words of the checkers.
-pub fn facts(entry: &Entry, packing: Option<Vec<shiftwork_model::Affinity>>) -> check::Facts {
-    check::Facts {
+pub fn facts(
+    entry: &Entry,
+    packing: Option<Vec<shiftwork_model::Affinity>>,
+) -> check::PolicyContract {
+    check::PolicyContract {
         invariant: match entry.invariant {
             Invariant::Weak => check::Invariant::Weak,
             Invariant::Strong => check::Invariant::Strong,

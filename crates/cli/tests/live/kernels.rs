@@ -3,7 +3,7 @@
 
 use shiftwork_model::{Happening, Instant, Span};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_trace::check::{Facts, Invariant, Order, check};
+use shiftwork_trace::check::{Invariant, Order, PolicyContract, check};
 
 use crate::running::run;
 
@@ -49,7 +49,7 @@ pub fn run_with_budgets() -> Result<(), String> {
 
 fn judged(order: OrderName, ranked: Order) -> Result<(), String> {
     let ran = run(MIXED, order, SPAN)?;
-    let facts = Facts {
+    let facts = PolicyContract {
         invariant: Invariant::Strong,
         order: ranked,
         packing: None,

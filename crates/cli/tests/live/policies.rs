@@ -261,7 +261,7 @@ fn judge(set: &TaskSet, policy: &str, json: &Value, trace: &TraceFile) -> Result
         .build(set)
         .map_err(|error| error.to_string())?
         .packing();
-    let promised = check::Facts {
+    let promised = check::PolicyContract {
         immediate: false,
         ..facts(entry, packing)
     };

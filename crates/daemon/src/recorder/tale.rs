@@ -7,7 +7,7 @@ use shiftwork_analysis::admission::{Order, Terms as Admission};
 use shiftwork_model::{
     Affinity, Arrival, CpuSet, Happening, Instant, JobId, Record, Share, Span, Task, TaskSet,
 };
-use shiftwork_trace::check::{Facts, Invariant, Order as ByWhat};
+use shiftwork_trace::check::{Invariant, Order as ByWhat, PolicyContract};
 use shiftwork_trace::explain::{Cause, Culprit, Explanation, explain, first_misses, readable_at};
 
 use super::story::Story;
@@ -26,7 +26,7 @@ pub struct Tale {
     pub origin_ns: u64,
     /// From here on everything is known.
     since: Instant,
-    promises: Facts,
+    promises: PolicyContract,
     jobs: BTreeMap<(u32, u64), JobId>,
     losses: Vec<Loss>,
     own: Vec<Own>,
@@ -232,9 +232,9 @@ impl Told {
 }
 
 /// What the agent's policies keep, as checkers judge it: strong affinities, by deadlines or priorities.
-fn promises(policy: &str) -> Facts {
+fn promises(policy: &str) -> PolicyContract {
     let admission = Admission::of_policy(policy, Share::DEFAULT_RESERVE);
-    Facts {
+    PolicyContract {
         invariant: Invariant::Strong,
         order: match admission.map(|terms| terms.order) {
             Some(Order::FixedPriority) => ByWhat::FixedPriority,

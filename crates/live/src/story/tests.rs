@@ -1,6 +1,6 @@
 use shiftwork_model::{Affinity, Arrival, OnOverrun, RandomStream, Record, Task, TaskSet};
 use shiftwork_policy::registry::OrderName;
-use shiftwork_trace::check::{Facts, Invariant, Order, check};
+use shiftwork_trace::check::{Invariant, Order, PolicyContract, check};
 
 use super::*;
 use crate::event::Kind as K;
@@ -306,7 +306,7 @@ fn nonsense_is_survived_in_order() {
             story.take(event(at, kind, task, cpu, value), &mut records);
         }
         assert!(records.is_sorted_by_key(|record| record.at), "seed {seed}");
-        let facts = Facts {
+        let facts = PolicyContract {
             invariant: Invariant::Strong,
             order: Order::Edf,
             packing: None,

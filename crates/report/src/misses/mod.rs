@@ -17,7 +17,7 @@ mod text;
 mod tests;
 
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Record, Span, TaskId, TaskSet};
-use shiftwork_trace::check::{Facts, Order};
+use shiftwork_trace::check::{Order, PolicyContract};
 use shiftwork_trace::explain::{self, Explanation};
 
 use crate::timeline::{End, Life, Timeline};
@@ -159,14 +159,16 @@ pub(crate) struct Context<'a> {
     pub records: &'a [Record],
     pub line: &'a Timeline,
     /// Trace records do not say it, and without it nobody can tell more urgent from less urgent work.
-    pub facts: Option<&'a Facts>,
+    pub contract: Option<&'a PolicyContract>,
 }
 
 impl Context<'_> {
     /// The CPUs that the policy let the task use just after this instant.
     pub fn cpus(&self, task: TaskId, at: Instant) -> CpuSet {
         let affinity = *self.line.affinity(task, at);
-        let packing = self.facts.and_then(|facts| facts.packing.as_deref());
+        let packing = self
+            .contract
+            .and_then(|contract| contract.packing.as_deref());
         let packed = packing.and_then(|packing| packing.get(task.index()));
         match packed.map(|packed| *packed.cpus() & affinity) {
             // A change of affinity may have moved the task out of its first partition.
@@ -179,7 +181,7 @@ impl Context<'_> {
     fn before(&self, job: JobId, other: JobId, at: Instant) -> Option<bool> {
         let key = |job: JobId| {
             let standing = self.line.life(job)?.standing(at)?;
-            Some(match self.facts?.order {
+            Some(match self.contract?.order {
                 Order::Edf => (standing.deadline.as_ns(), standing.ready, job.task),
                 Order::FixedPriority => (
                     u64::from(standing.priority.number()),
@@ -192,7 +194,14 @@ impl Context<'_> {
     }
 
     fn explanation(&self, job: JobId) -> Option<Explanation> {
-        explain::explain(self.set, self.facts?, self.records, job, self.line.horizon).ok()
+        explain::explain(
+            self.set,
+            self.contract?,
+            self.records,
+            job,
+            self.line.horizon,
+        )
+        .ok()
     }
 }
 

@@ -14,7 +14,7 @@ fn packed(story: &Story, horizon_ms: u64, order: Order, packing: Option<Vec<Affi
     let horizon = Instant::from_ns(horizon_ms * 1_000_000);
     let line = Timeline::of(&story.set, &story.records, horizon);
     assert_eq!(line.foreign, 0, "the story names only what it has");
-    let facts = Facts {
+    let contract = PolicyContract {
         invariant: Invariant::Weak,
         order,
         packing,
@@ -24,7 +24,7 @@ fn packed(story: &Story, horizon_ms: u64, order: Order, packing: Option<Vec<Affi
         set: &story.set,
         records: &story.records,
         line: &line,
-        facts: Some(&facts),
+        contract: Some(&contract),
     };
     let misses = find(context, 100, STEPS_MAX);
     assert_eq!(
@@ -323,7 +323,7 @@ fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
         set: &story.set,
         records: &story.records,
         line: &line,
-        facts: None,
+        contract: None,
     };
     let unranked = find(context, 1, STEPS_MAX);
     assert_eq!(kinds(&unranked.first[0]), [(Kind::OtherWork, 8)]);
@@ -359,7 +359,7 @@ fn an_overload_is_explained_as_far_as_the_steps_go() {
         set: &story.set,
         records: &story.records,
         line: &line,
-        facts: None,
+        contract: None,
     };
     let whole = find(context, 3, STEPS_MAX);
     let part = find(context, 3, 50);

@@ -82,7 +82,7 @@ fn tell<'a>(run: &'a Run<'a>, limits: &Limits) -> Told<'a> {
         set: run.set,
         records: run.records,
         line: &line,
-        facts: run.facts.as_ref(),
+        contract: run.contract.as_ref(),
     };
     let misses = misses::find(context, limits.misses, STEPS_MAX);
     Told { run, line, misses }

@@ -5,15 +5,15 @@ use std::thread;
 use std::time::Duration;
 
 use shiftwork_model::JobId;
-use shiftwork_trace::check::{Facts, Invariant, Order};
+use shiftwork_trace::check::{Invariant, Order, PolicyContract};
 use shiftwork_trace::explain::explain;
 
 use super::*;
 use crate::run::{Bound, Provenance};
 use crate::story::{self, Story};
 
-fn facts(policy: &str) -> Facts {
-    Facts {
+fn contract(policy: &str) -> PolicyContract {
+    PolicyContract {
         invariant: match policy.starts_with("strong") {
             true => Invariant::Strong,
             false => Invariant::Weak,
@@ -39,7 +39,7 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
             set: &story.set,
             records: &story.records,
             summary,
-            facts: Some(facts(policy)),
+            contract: Some(contract(policy)),
             bounds: Vec::new(),
             provenance: Provenance {
                 version: "0.1.0".into(),
@@ -80,7 +80,7 @@ fn bounds_stand_beside_what_was_seen() {
         set: &story.set,
         records: &story.records,
         summary: &summary,
-        facts: Some(facts("strong-fp")),
+        contract: Some(contract("strong-fp")),
         bounds: bounds.collect(),
         provenance: Provenance::default(),
     };
@@ -123,7 +123,7 @@ fn a_page_names_the_cause_that_explain_names() {
         number: 1,
     };
     let until = Instant::from_ns(100_000_000);
-    let told = explain(&story.set, &facts("weak-fp"), &story.records, job, until).unwrap();
+    let told = explain(&story.set, &contract("weak-fp"), &story.records, job, until).unwrap();
     let names: Vec<&str> = story.set.tasks.iter().map(|task| &*task.name).collect();
     let cause = format!("<b>Cause: {}.</b> Without ", told.cause_name(&names));
     assert_eq!(fig_1().matches(&cause).count(), 1, "{cause}");
@@ -133,7 +133,7 @@ fn a_page_names_the_cause_that_explain_names() {
         set: &story.set,
         records: &story.records,
         summary: &summary,
-        facts: None,
+        contract: None,
         bounds: Vec::new(),
         provenance: Provenance::default(),
     };

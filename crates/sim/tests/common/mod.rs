@@ -11,7 +11,7 @@ use shiftwork_model::{
 };
 use shiftwork_policy::registry::{self, Entry, Invariant, OrderName};
 use shiftwork_sim::{Options, Outcome, Simulation};
-use shiftwork_trace::check::{self, Facts};
+use shiftwork_trace::check::{self, PolicyContract};
 
 pub const AT: fn(u64) -> Instant = Instant::from_ns;
 pub const NS: fn(u64) -> Span = Span::from_ns;
@@ -119,8 +119,8 @@ pub fn switches(records: &[Record]) -> Vec<String> {
 }
 
 /// The rules that the policy promises to keep.
-pub fn facts(entry: &Entry, set: &TaskSet) -> Facts {
-    Facts {
+pub fn contract(entry: &Entry, set: &TaskSet) -> PolicyContract {
+    PolicyContract {
         invariant: match entry.invariant {
             Invariant::Weak => check::Invariant::Weak,
             Invariant::Strong => check::Invariant::Strong,

@@ -6,19 +6,19 @@ use super::Findings;
 use super::state::State;
 
 /// Judges whoever started somewhere, and whoever may have got another affinity while running.
-pub(super) fn judge(state: &State, found: &mut Findings) {
+pub(super) fn check(state: &State, found: &mut Findings) {
     let started = state
         .changes()
         .filter_map(|change| Some(change.after?.task));
-    started.for_each(|task| judge_task(state, task, found));
+    started.for_each(|task| check_task(state, task, found));
     for &task in &state.ready {
         if state.tasks[task.index()].changed == Some(state.now()) {
-            judge_task(state, task, found);
+            check_task(state, task, found);
         }
     }
 }
 
-fn judge_task(state: &State, id: TaskId, found: &mut Findings) {
+fn check_task(state: &State, id: TaskId, found: &mut Findings) {
     let Some(task) = state.tasks.get(id.index()) else {
         return;
     };
@@ -38,17 +38,17 @@ fn judge_task(state: &State, id: TaskId, found: &mut Findings) {
 mod tests {
     use crate::check::Invariant;
     use crate::check::testing::{edf, found};
-    use crate::testing::{Story, cpu, set};
+    use crate::testing::{Script, cpu, set};
     use shiftwork_model::{Affinity, Happening, TaskId};
 
     #[test]
     fn a_job_outside_its_affinity_is_found() {
-        let story = Story::default()
+        let script = Script::default()
             .at(3)
             .release(0, 1, 20)
             .switch(1, Some((0, 1)));
         assert_eq!(
-            found(&set(2, &[("a", "0")]), edf(Invariant::Weak), &story, 9)[0],
+            found(&set(2, &[("a", "0")]), edf(Invariant::Weak), &script, 9)[0],
             "at 3ns: job 1 of a runs on CPU 1, and its affinity is {0}"
         );
     }
@@ -56,21 +56,21 @@ mod tests {
     #[test]
     fn a_job_that_stays_where_it_may_no_longer_run_is_found() {
         let affinity = Box::new(Affinity::pinned(cpu(1)));
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 20)
             .switch(0, Some((0, 1)))
             .at(4)
-            .tell(Happening::AffinitySet {
+            .record(Happening::AffinitySet {
                 task: TaskId::from_index(0),
                 affinity,
             });
         let set = set(2, &[("a", "0")]);
         assert_eq!(
-            found(&set, edf(Invariant::Weak), &story, 9)[0],
+            found(&set, edf(Invariant::Weak), &script, 9)[0],
             "at 4ns: job 1 of a runs on CPU 0, and its affinity is {1}"
         );
-        let moved = story.switch(0, None).switch(1, Some((0, 1)));
+        let moved = script.switch(0, None).switch(1, Some((0, 1)));
         assert_eq!(found(&set, edf(Invariant::Weak), &moved, 9), [""; 0]);
     }
 }

@@ -4,7 +4,7 @@ use super::Findings;
 use super::state::State;
 
 /// Judges every CPU that is away after the instant.
-pub(super) fn judge(state: &State, found: &mut Findings) {
+pub(super) fn check(state: &State, found: &mut Findings) {
     if (state.offline | state.taken | state.background).is_empty() {
         return;
     }
@@ -27,7 +27,7 @@ pub(super) fn judge(state: &State, found: &mut Findings) {
 mod tests {
     use crate::check::Invariant;
     use crate::check::testing::{edf, found};
-    use crate::testing::{Story, cpu, set};
+    use crate::testing::{Script, cpu, set};
     use shiftwork_model::Happening;
 
     #[test]
@@ -50,18 +50,18 @@ mod tests {
                 "is given to background work",
             ),
         ] {
-            let stays = Story::default()
+            let stays = Script::default()
                 .at(0)
                 .release(0, 1, 9)
                 .switch(0, Some((0, 1)))
                 .at(2);
-            let stays = stays.tell(goes);
+            let stays = stays.record(goes);
             let leaves = stays.clone().switch(0, None);
             assert_eq!(
                 found(&set, edf(Invariant::Strong), &stays, 9),
                 [format!("at 2ns: job 1 of a runs on CPU 0, which {why}")]
             );
-            let back = leaves.at(5).tell(returns).switch(0, Some((0, 1)));
+            let back = leaves.at(5).record(returns).switch(0, Some((0, 1)));
             assert_eq!(found(&set, edf(Invariant::Strong), &back, 9), [""; 0]);
         }
     }

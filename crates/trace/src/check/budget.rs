@@ -7,7 +7,7 @@
 use shiftwork_model::{Happening, Instant, OnOverrun, Span, TaskSet};
 
 use super::state::State;
-use super::{Facts, Findings, Invariant};
+use super::{Findings, Invariant, PolicyContract};
 
 /// What every task may still execute.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ struct Budget {
 }
 
 impl Budgets {
-    pub fn new(set: &TaskSet, facts: &Facts) -> Self {
+    pub fn new(set: &TaskSet, contract: &PolicyContract) -> Self {
         // Servers that know nothing of jobs have other budgets than those, and the records do not say all.
-        let follow_jobs = facts.invariant != Invariant::PushPull;
+        let follow_jobs = contract.invariant != Invariant::PushPull;
         let budgets = set.tasks.iter().map(|task| Budget {
             enforced: follow_jobs && task.on_overrun == OnOverrun::Throttle,
             released: 0,
@@ -82,7 +82,7 @@ impl Budgets {
     }
 
     /// The instant is over: charges whoever stopped, and notes who started.
-    pub fn judge(&mut self, state: &State, found: &mut Findings) {
+    pub fn check(&mut self, state: &State, found: &mut Findings) {
         for job in state.changes().filter_map(|change| change.before) {
             if let Some(budget) = self.0.get_mut(job.task.index()) {
                 budget.charge(state, job.task.index(), found);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::check::Invariant;
     use crate::check::testing::{edf, found};
-    use crate::testing::{Story, at, set};
+    use crate::testing::{Script, at, set};
     use shiftwork_model::TaskId;
 
     /// One task with a budget of 10 ns.
@@ -147,17 +147,17 @@ mod tests {
         set
     }
 
-    fn judged(story: &Story, horizon: u64) -> Vec<String> {
+    fn judged(script: &Script, horizon: u64) -> Vec<String> {
         found(
             &one_task(OnOverrun::Throttle),
             edf(Invariant::Weak),
-            story,
+            script,
             horizon,
         )
     }
 
-    fn running() -> Story {
-        Story::default()
+    fn running() -> Script {
+        Script::default()
             .at(0)
             .release(0, 1, 90)
             .switch(0, Some((0, 1)))
@@ -170,9 +170,9 @@ mod tests {
             .switch(0, None)
             .at(6)
             .switch(1, Some((0, 1)));
-        let story = pieces.at(11).switch(1, None).at(11).complete(0, 1);
+        let script = pieces.at(11).switch(1, None).at(11).complete(0, 1);
         assert_eq!(
-            judged(&story, 50),
+            judged(&script, 50),
             ["at 11ns: job 1 of a has executed 11ns on a budget of 10ns"]
         );
     }
@@ -193,21 +193,21 @@ mod tests {
             budget: Span::from_ns(budget),
             deadline: at(190),
         };
-        let story = running()
+        let script = running()
             .at(10)
-            .tell(replenished(5))
+            .record(replenished(5))
             .at(15)
             .complete(0, 1)
             .switch(0, None);
-        assert_eq!(judged(&story, 50), [""; 0]);
-        let story = running()
+        assert_eq!(judged(&script, 50), [""; 0]);
+        let script = running()
             .at(10)
-            .tell(replenished(4))
+            .record(replenished(4))
             .at(15)
             .complete(0, 1)
             .switch(0, None);
         assert_eq!(
-            judged(&story, 50),
+            judged(&script, 50),
             ["at 15ns: job 1 of a has executed 5ns on a budget of 4ns"]
         );
     }
@@ -220,19 +220,19 @@ mod tests {
             period: Span::from_ns(100),
             deadline: Span::from_ns(100),
         };
-        let story = running()
+        let script = running()
             .at(2)
-            .tell(attributes)
+            .record(attributes)
             .at(9)
             .complete(0, 1)
             .switch(0, None);
-        let story = story
+        let script = script
             .release(0, 2, 99)
             .switch(0, Some((0, 2)))
             .at(13)
             .complete(0, 2);
         assert_eq!(
-            judged(&story.switch(0, None), 50),
+            judged(&script.switch(0, None), 50),
             ["at 13ns: job 2 of a has executed 4ns on a budget of 3ns"]
         );
     }

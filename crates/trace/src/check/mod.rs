@@ -5,7 +5,7 @@
 //! records say after each whole instant; what a machine does in the midst of one is its own
 //! business.
 //!
-//! What a policy promises comes as plain values ([`Facts`]): this crate knows no policies.
+//! What a policy promises comes as plain values ([`PolicyContract`]): this crate knows no policies.
 
 mod affinity;
 mod away;
@@ -81,7 +81,7 @@ pub enum Order {
 
 /// What the records are judged by, beside the task set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct PolicyContract {
     /// The invariant that the policy keeps.
     pub invariant: Invariant,
     /// By what it ranks jobs.
@@ -103,7 +103,7 @@ pub struct Facts {
 /// grows with tasks and CPUs, not with records.
 #[derive(Debug)]
 pub struct Checker {
-    facts: Facts,
+    contract: PolicyContract,
     state: State,
     survey: Survey,
     budgets: Budgets,
@@ -134,7 +134,7 @@ impl Recorder for Checker {
         if at != self.state.now() {
             self.advance(at);
         }
-        one_cpu::judge_fact(&self.state, what, &mut self.found);
+        one_cpu::check_record(&self.state, what, &mut self.found);
         self.budgets.take(&self.state, what, &mut self.found);
         if let Some(quanta) = &mut self.quanta {
             quanta.take(at, what);
@@ -146,13 +146,13 @@ impl Recorder for Checker {
 
 impl Checker {
     /// A checker for a run of this task set.
-    pub fn new(set: &TaskSet, facts: Facts) -> Self {
+    pub fn new(set: &TaskSet, contract: PolicyContract) -> Self {
         let mut state = State::new(set);
         Self {
-            survey: Survey::new(&facts, &mut state),
-            budgets: Budgets::new(set, &facts),
+            survey: Survey::new(&contract, &mut state),
+            budgets: Budgets::new(set, &contract),
             quanta: None,
-            facts,
+            contract,
             state,
             found: Findings::default(),
         }
@@ -162,8 +162,8 @@ impl Checker {
     /// once.
     #[must_use]
     pub fn with_quanta(mut self, rule: QuantumRule) -> Self {
-        let quanta = Quanta::new(rule, self.facts.order, self.state.cpus());
-        self.quanta = self.facts.immediate.then_some(quanta);
+        let quanta = Quanta::new(rule, self.contract.order, self.state.cpus());
+        self.quanta = self.contract.immediate.then_some(quanta);
         self
     }
 
@@ -173,7 +173,7 @@ impl Checker {
         if self.state.now() < horizon {
             self.advance(horizon);
         }
-        if self.facts.immediate {
+        if self.contract.immediate {
             self.budgets.close(&self.state, &mut self.found);
         }
         self.found.0
@@ -181,7 +181,7 @@ impl Checker {
 
     /// Nothing more happens before that instant.
     fn advance(&mut self, to: Instant) {
-        self.judge();
+        self.check();
         if let Some(quanta) = &mut self.quanta {
             quanta.pass(to, &self.state, &mut self.found);
         }
@@ -189,31 +189,36 @@ impl Checker {
     }
 
     /// Judges the instant that is over, if anything relevant happened at it.
-    fn judge(&mut self) {
+    fn check(&mut self) {
         if !self.state.is_changed() {
             return;
         }
         let (state, found) = (&mut self.state, &mut self.found);
         state.settle();
-        one_cpu::judge(state, found);
-        affinity::judge(state, found);
-        away::judge(state, found);
-        if self.facts.immediate {
-            self.budgets.judge(state, found);
+        one_cpu::check(state, found);
+        affinity::check(state, found);
+        away::check(state, found);
+        if self.contract.immediate {
+            self.budgets.check(state, found);
             self.survey.look(state, found);
-            order::judge(&self.facts, state, &self.survey, found);
-            work_conservation::judge(&self.facts, state, &self.survey, found);
+            order::check(&self.contract, state, &self.survey, found);
+            work_conservation::check(&self.contract, state, &self.survey, found);
         }
         if let Some(quanta) = &mut self.quanta {
-            quanta.judge(state.now(), state, found);
+            quanta.check(state.now(), state, found);
         }
         state.close();
     }
 }
 
 /// All violations of these records of a run up to `horizon`, at most [`VIOLATIONS_MAX`].
-pub fn check(set: &TaskSet, facts: Facts, horizon: Instant, records: &[Record]) -> Vec<Violation> {
-    let mut checker = Checker::new(set, facts);
+pub fn check(
+    set: &TaskSet,
+    contract: PolicyContract,
+    horizon: Instant,
+    records: &[Record],
+) -> Vec<Violation> {
+    let mut checker = Checker::new(set, contract);
     for record in records {
         checker.record(record.at, &record.what);
     }
@@ -224,7 +229,7 @@ pub fn check(set: &TaskSet, facts: Facts, horizon: Instant, records: &[Record]) 
 mod tests {
     use super::testing::{edf, found};
     use super::*;
-    use crate::testing::{Story, at, noise, set};
+    use crate::testing::{Script, at, noise, set};
     use shiftwork_model::RandomStream;
 
     #[test]
@@ -239,7 +244,7 @@ mod tests {
     #[test]
     fn a_run_as_it_should_be_violates_nothing() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "1")]);
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
@@ -257,35 +262,35 @@ mod tests {
             .at(12)
             .complete(1, 1)
             .switch(1, None);
-        assert_eq!(found(&set, edf(Invariant::Strong), &story, 20), [""; 0]);
-        assert_eq!(found(&set, edf(Invariant::Weak), &story, 20), [""; 0]);
+        assert_eq!(found(&set, edf(Invariant::Strong), &script, 20), [""; 0]);
+        assert_eq!(found(&set, edf(Invariant::Weak), &script, 20), [""; 0]);
     }
 
     #[test]
     fn what_is_recorded_at_the_horizon_is_not_judged() {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 20)
             .switch(0, Some((0, 1)))
             .at(9)
             .complete(0, 1);
         let set = set(1, &[("a", "0")]);
-        assert_eq!(found(&set, edf(Invariant::Strong), &story, 9), [""; 0]);
+        assert_eq!(found(&set, edf(Invariant::Strong), &script, 9), [""; 0]);
         assert_eq!(
-            found(&set, edf(Invariant::Strong), &story, 10),
+            found(&set, edf(Invariant::Strong), &script, 10),
             ["at 9ns: job 1 of a runs on CPU 0 and is not ready"]
         );
     }
 
     #[test]
     fn records_whose_time_runs_backwards_are_a_violation() {
-        let story = Story::default()
+        let script = Script::default()
             .at(5)
             .release(0, 1, 20)
             .switch(0, Some((0, 1)))
             .at(4);
-        let story = story.switch(0, Some((0, 1)));
-        let found = found(&set(1, &[("a", "0")]), edf(Invariant::Weak), &story, 9);
+        let script = script.switch(0, Some((0, 1)));
+        let found = found(&set(1, &[("a", "0")]), edf(Invariant::Weak), &script, 9);
         assert_eq!(found, ["at 4ns: a record follows one of 5ns"]);
     }
 
@@ -302,11 +307,11 @@ mod tests {
                 Invariant::Packed,
                 Invariant::NonPreemptive,
             ] {
-                let facts = Facts {
+                let contract = PolicyContract {
                     packing: Some(Vec::clone(&packing)),
                     ..edf(invariant)
                 };
-                let found = check(&set, facts, Instant::NEVER, &records);
+                let found = check(&set, contract, Instant::NEVER, &records);
                 assert!(
                     !found.is_empty() && found.len() <= VIOLATIONS_MAX,
                     "seed {seed}"

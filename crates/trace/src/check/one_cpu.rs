@@ -6,7 +6,7 @@ use super::Findings;
 use super::state::State;
 
 /// Judges what is wrong with a record whatever follows at its instant.
-pub(super) fn judge_fact(state: &State, what: &Happening, found: &mut Findings) {
+pub(super) fn check_record(state: &State, what: &Happening, found: &mut Findings) {
     let (task, cpu) = names_in(what);
     if let Some(task) = task.filter(|task| task.index() >= state.tasks.len()) {
         found.add(state.now(), || {
@@ -37,7 +37,7 @@ pub(super) fn judge_fact(state: &State, what: &Happening, found: &mut Findings) 
 }
 
 /// Judges who runs after the instant.
-pub(super) fn judge(state: &State, found: &mut Findings) {
+pub(super) fn check(state: &State, found: &mut Findings) {
     for cpu in (0..state.cpus()).map(CpuId::from_index) {
         let Some(job) = state.on(cpu) else { continue };
         let Some(task) = state.tasks.get(job.task.index()) else {
@@ -89,72 +89,75 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
 mod tests {
     use crate::check::Invariant;
     use crate::check::testing::{edf, found};
-    use crate::testing::{Story, cpu, job, set};
+    use crate::testing::{Script, cpu, job, set};
     use shiftwork_model::{Happening, NotReadyReason, TaskSet};
 
     fn one_task() -> TaskSet {
         set(2, &[("a", "0-1")])
     }
 
-    fn first(story: &Story) -> String {
-        found(&one_task(), edf(Invariant::Weak), story, 50).swap_remove(0)
+    fn first(script: &Script) -> String {
+        found(&one_task(), edf(Invariant::Weak), script, 50).swap_remove(0)
     }
 
     #[test]
     fn a_job_on_two_cpus_is_found() {
-        let story = Story::default()
+        let script = Script::default()
             .at(1)
             .release(0, 1, 9)
             .switch(0, Some((0, 1)));
-        let story = story.switch(1, Some((0, 1)));
+        let script = script.switch(1, Some((0, 1)));
         assert_eq!(
-            first(&story),
+            first(&script),
             "at 1ns: job 1 of a runs on CPUs 0 and 1 at once"
         );
     }
 
     #[test]
     fn a_job_that_did_not_stop_where_it_was_is_found() {
-        let story = Story::default()
+        let script = Script::default()
             .at(1)
             .release(0, 1, 9)
             .switch(0, Some((0, 1)))
             .at(2);
-        let story = story.switch(1, Some((0, 1)));
+        let script = script.switch(1, Some((0, 1)));
         assert_eq!(
-            first(&story),
+            first(&script),
             "at 2ns: job 1 of a runs on CPUs 0 and 1 at once"
         );
     }
 
     #[test]
     fn being_on_two_cpus_in_the_midst_of_an_instant_is_no_violation() {
-        let story = Story::default()
+        let script = Script::default()
             .at(1)
             .release(0, 1, 9)
             .switch(0, Some((0, 1)))
             .at(2);
-        let story = story.switch(1, Some((0, 1))).switch(0, None);
-        assert_eq!(found(&one_task(), edf(Invariant::Weak), &story, 9), [""; 0]);
+        let script = script.switch(1, Some((0, 1))).switch(0, None);
+        assert_eq!(
+            found(&one_task(), edf(Invariant::Weak), &script, 9),
+            [""; 0]
+        );
     }
 
     #[test]
     fn a_switch_from_a_job_that_was_not_there_is_found() {
-        let story = Story::default().at(1).release(0, 1, 9);
+        let script = Script::default().at(1).release(0, 1, 9);
         let switched = Happening::Switched {
             cpu: cpu(0),
             from: Some(job(0, 1)),
             to: None,
         };
         assert_eq!(
-            first(&story.tell(switched)),
+            first(&script.record(switched)),
             "at 1ns: CPU 0 is switched from job 1 of a, but runs nothing"
         );
     }
 
     #[test]
     fn a_job_that_runs_though_it_is_suspended_finished_or_never_released_is_found() {
-        let running = Story::default()
+        let running = Script::default()
             .at(1)
             .release(0, 1, 9)
             .switch(0, Some((0, 1)))
@@ -169,7 +172,7 @@ mod tests {
             first(&finished),
             "at 2ns: job 1 of a runs on CPU 0 and is not ready"
         );
-        let never = Story::default().at(2).switch(0, Some((0, 7)));
+        let never = Script::default().at(2).switch(0, Some((0, 7)));
         assert_eq!(
             first(&never),
             "at 2ns: job 7 of a runs on CPU 0 and is not ready"
@@ -178,16 +181,16 @@ mod tests {
 
     #[test]
     fn unknown_tasks_and_cpus_are_found() {
-        let story = Story::default().at(2).release(3, 1, 9);
+        let script = Script::default().at(2).release(3, 1, 9);
         assert_eq!(
-            first(&story),
+            first(&script),
             "at 2ns: a record names the task T3, and there are 1"
         );
-        let story = Story::default()
+        let script = Script::default()
             .at(2)
-            .tell(Happening::CpuOnline { cpu: cpu(2) });
+            .record(Happening::CpuOnline { cpu: cpu(2) });
         assert_eq!(
-            first(&story),
+            first(&script),
             "at 2ns: a record names CPU 2, and there are 2"
         );
     }

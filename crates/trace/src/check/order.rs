@@ -4,16 +4,21 @@ use shiftwork_model::{CpuId, JobId, TaskId};
 
 use super::reach::{Survey, key};
 use super::state::State;
-use super::{Facts, Findings, Invariant, Order};
+use super::{Findings, Invariant, Order, PolicyContract};
 
 /// Judges the instant that is over.
-pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut Findings) {
-    if matches!(facts.invariant, Invariant::PushPull | Invariant::Quanta) {
+pub(super) fn check(
+    contract: &PolicyContract,
+    state: &State,
+    survey: &Survey,
+    found: &mut Findings,
+) {
+    if matches!(contract.invariant, Invariant::PushPull | Invariant::Quanta) {
         return;
     }
-    if facts.invariant == Invariant::NonPreemptive {
-        judge_preemptions(state, found);
-        judge_starts(facts.order, state, found);
+    if contract.invariant == Invariant::NonPreemptive {
+        check_preemptions(state, found);
+        check_starts(contract.order, state, found);
         return;
     }
     for front in survey.fronts() {
@@ -25,7 +30,7 @@ pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut F
             continue;
         };
         found.add(state.now(), || {
-            let what = match facts.order {
+            let what = match contract.order {
                 Order::Edf => "deadline",
                 Order::FixedPriority => "priority",
             };
@@ -34,7 +39,7 @@ pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut F
                 state.ready_name(front.waiting),
                 front.key,
                 state.ready_name(task),
-                match facts.invariant {
+                match contract.invariant {
                     Invariant::Strong => ", if need be over shifts",
                     _ => "",
                 }
@@ -44,7 +49,7 @@ pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut F
 }
 
 /// A started job keeps its CPU as long as it is ready, unless the CPU or the right to it was taken away.
-fn judge_preemptions(state: &State, found: &mut Findings) {
+fn check_preemptions(state: &State, found: &mut Findings) {
     let available = state.available() - state.lost;
     for change in state.changes() {
         let Some(job) = change.before else { continue };
@@ -65,7 +70,7 @@ fn judge_preemptions(state: &State, found: &mut Findings) {
 
 /// A CPU that is free after all events of the instant takes the most urgent job that waits for it by then,
 /// arrivals of the instant included.
-fn judge_starts(order: Order, state: &State, found: &mut Findings) {
+fn check_starts(order: Order, state: &State, found: &mut Findings) {
     for change in state.changes() {
         let Some(job) = change.after else { continue };
         let Some(task) = state.tasks.get(job.task.index()) else {
@@ -96,7 +101,7 @@ fn wronged(state: &State, first: TaskId, job: JobId, cpu: CpuId) -> String {
 mod tests {
     use super::*;
     use crate::check::testing::{edf, found};
-    use crate::testing::{Story, at, cpu, set};
+    use crate::testing::{Script, at, cpu, set};
     use shiftwork_model::{
         Affinity, CpuSet, Happening, Priority, RandomStream, Span, TaskId, TaskSet,
     };
@@ -106,12 +111,12 @@ mod tests {
     }
 
     /// Task a runs and is due at 20; task b becomes ready at 5.
-    fn b_waits(deadline: u64) -> Story {
-        let story = Story::default()
+    fn b_waits(deadline: u64) -> Script {
+        let script = Script::default()
             .at(0)
             .release(0, 1, 20)
             .switch(0, Some((0, 1)));
-        story.at(5).release(1, 1, deadline)
+        script.at(5).release(1, 1, deadline)
     }
 
     #[test]
@@ -133,17 +138,22 @@ mod tests {
 
     #[test]
     fn the_order_may_be_by_priority_as_it_is_at_the_time() {
-        let facts = || Facts {
+        let contract = || PolicyContract {
             order: Order::FixedPriority,
             ..edf(Invariant::Strong)
         };
-        assert_eq!(found(&two_tasks(), facts(), &b_waits(19), 9), [""; 0]);
+        assert_eq!(found(&two_tasks(), contract(), &b_waits(19), 9), [""; 0]);
         let demoted = Happening::PrioritySet {
             task: TaskId::from_index(0),
             priority: Priority::new(3).unwrap(),
         };
         assert_eq!(
-            found(&two_tasks(), facts(), &b_waits(90).at(6).tell(demoted), 9),
+            found(
+                &two_tasks(),
+                contract(),
+                &b_waits(90).at(6).record(demoted),
+                9
+            ),
             [
                 "at 6ns: job 1 of b (priority 2) waits, and could get CPU 0 from job 1 of a (priority 3), \
               if need be over shifts"
@@ -158,9 +168,9 @@ mod tests {
             budget: Span::from_ns(10),
             deadline: at(40),
         };
-        let story = b_waits(30).at(6).tell(postponed);
+        let script = b_waits(30).at(6).record(postponed);
         assert_eq!(
-            found(&two_tasks(), edf(Invariant::Weak), &story, 9).len(),
+            found(&two_tasks(), edf(Invariant::Weak), &script, 9).len(),
             1
         );
     }
@@ -169,7 +179,7 @@ mod tests {
     fn what_only_a_shift_would_allow_is_demanded_by_the_strong_invariant_only() {
         // a could run on CPU 1 instead of the less urgent c, which would make room for b.
         let set = set(2, &[("a", "0-1"), ("b", "0"), ("c", "1")]);
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
@@ -177,9 +187,9 @@ mod tests {
             .switch(1, Some((2, 1)))
             .at(1)
             .release(1, 1, 20);
-        assert_eq!(found(&set, edf(Invariant::Weak), &story, 9), [""; 0]);
+        assert_eq!(found(&set, edf(Invariant::Weak), &script, 9), [""; 0]);
         assert_eq!(
-            found(&set, edf(Invariant::Strong), &story, 9),
+            found(&set, edf(Invariant::Strong), &script, 9),
             [
                 "at 1ns: job 1 of b (deadline 20) waits, and could get CPU 1 from job 1 of c (deadline \
               30), if need be over shifts"
@@ -190,21 +200,21 @@ mod tests {
     #[test]
     fn packed_tasks_compete_only_where_they_are_packed() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
-        let packing = |cpus: [usize; 3]| Facts {
+        let packing = |cpus: [usize; 3]| PolicyContract {
             packing: Some(cpus.map(|index| Affinity::pinned(cpu(index))).to_vec()),
             ..edf(Invariant::Packed)
         };
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
             .release(1, 1, 20)
             .release(2, 1, 30)
             .switch(1, Some((2, 1)));
-        assert_eq!(found(&set, packing([0, 0, 1]), &story, 9), [""; 0]);
-        assert_eq!(found(&set, packing([0, 1, 1]), &story, 9).len(), 1);
+        assert_eq!(found(&set, packing([0, 0, 1]), &script, 9), [""; 0]);
+        assert_eq!(found(&set, packing([0, 1, 1]), &script, 9).len(), 1);
         assert_eq!(
-            found(&set, packing([1, 0, 1]), &story, 9)[0],
+            found(&set, packing([1, 0, 1]), &script, 9)[0],
             "at 0ns: job 1 of a runs on CPU 0, and is packed onto {1}"
         );
     }
@@ -212,17 +222,17 @@ mod tests {
     #[test]
     fn a_packed_task_with_a_new_affinity_belongs_where_it_runs_next() {
         let set = set(2, &[("a", "0"), ("b", "0")]);
-        let facts = Facts {
+        let contract = PolicyContract {
             packing: Some(vec![Affinity::pinned(cpu(0)); 2]),
             ..edf(Invariant::Packed)
         };
         let affinity = Box::new(Affinity::pinned(cpu(1)));
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 20)
             .switch(0, Some((0, 1)))
             .at(1)
-            .tell(Happening::AffinitySet {
+            .record(Happening::AffinitySet {
                 task: TaskId::from_index(0),
                 affinity,
             })
@@ -233,16 +243,16 @@ mod tests {
             .at(2)
             .switch(1, None);
         assert_eq!(
-            found(&set, facts, &story, 9),
+            found(&set, contract, &script, 9),
             ["at 2ns: CPU 1 is idle, and job 1 of a waits for it"]
         );
     }
 
     #[test]
     fn a_preemption_is_found_where_there_must_be_none() {
-        let story = b_waits(5).switch(0, Some((1, 1)));
+        let script = b_waits(5).switch(0, Some((1, 1)));
         assert_eq!(
-            found(&two_tasks(), edf(Invariant::NonPreemptive), &story, 9),
+            found(&two_tasks(), edf(Invariant::NonPreemptive), &script, 9),
             ["at 5ns: job 1 of a was preempted on CPU 0"]
         );
         assert_eq!(
@@ -286,7 +296,7 @@ mod tests {
     #[test]
     fn a_job_whose_cpu_is_gone_competes_for_those_that_are_free() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
-        let displaced = Story::default()
+        let displaced = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
@@ -296,7 +306,7 @@ mod tests {
             .release(2, 1, 20)
             .at(5)
             .complete(1, 1)
-            .tell(Happening::CpuOffline { cpu: cpu(0) })
+            .record(Happening::CpuOffline { cpu: cpu(0) })
             .switch(0, None);
         let right = displaced.clone().switch(1, Some((0, 1)));
         assert_eq!(
@@ -313,13 +323,13 @@ mod tests {
     #[test]
     fn a_cpu_that_is_taken_away_and_given_back_at_one_instant_has_lost_its_job() {
         let set = set(1, &[("a", "0"), ("b", "0")]);
-        let story = b_waits(15)
+        let script = b_waits(15)
             .at(7)
-            .tell(Happening::CpuOffline { cpu: cpu(0) })
-            .tell(Happening::CpuOnline { cpu: cpu(0) });
-        let story = story.switch(0, Some((1, 1)));
+            .record(Happening::CpuOffline { cpu: cpu(0) })
+            .record(Happening::CpuOnline { cpu: cpu(0) });
+        let script = script.switch(0, Some((1, 1)));
         assert_eq!(
-            found(&set, edf(Invariant::NonPreemptive), &story, 9),
+            found(&set, edf(Invariant::NonPreemptive), &script, 9),
             [""; 0]
         );
     }
@@ -327,7 +337,7 @@ mod tests {
     #[test]
     fn a_job_that_moves_while_it_runs_is_found_where_there_must_be_no_preemption() {
         let set = set(2, &[("a", "0-1")]);
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
@@ -335,18 +345,18 @@ mod tests {
             .switch(0, None)
             .switch(1, Some((0, 1)));
         assert_eq!(
-            found(&set, edf(Invariant::NonPreemptive), &story, 9),
+            found(&set, edf(Invariant::NonPreemptive), &script, 9),
             ["at 5ns: job 1 of a was preempted on CPU 0"]
         );
     }
 
     #[test]
     fn where_reactions_take_time_order_is_not_judged() {
-        let facts = Facts {
+        let contract = PolicyContract {
             immediate: false,
             ..edf(Invariant::Strong)
         };
-        assert_eq!(found(&two_tasks(), facts, &b_waits(10), 9), [""; 0]);
+        assert_eq!(found(&two_tasks(), contract, &b_waits(10), 9), [""; 0]);
     }
 
     /// Most urgent first, a job is kept if the kept ones still fit on the CPUs.
@@ -388,27 +398,27 @@ mod tests {
                 .zip(lists.iter().map(String::as_str))
                 .collect();
             let set = set(cpus as usize, &tasks);
-            let mut story = Story::default().at(0);
+            let mut script = Script::default().at(0);
             for job in 0..jobs {
-                story = story.release(job as usize, 1, 100 + job);
+                script = script.release(job as usize, 1, 100 + job);
             }
             let mut on = vec![None; cpus as usize];
             for (job, mask) in masks.iter().enumerate() {
                 let cpu = random.below(cpus) as usize;
                 if mask >> cpu & 1 == 1 && on[cpu].is_none() {
                     on[cpu] = Some(job);
-                    story = story.switch(cpu, Some((job, 1)));
+                    script = script.switch(cpu, Some((job, 1)));
                 }
             }
             let mut running: Vec<usize> = on.iter().flatten().copied().collect();
             running.sort_unstable();
-            let strong = found(&set, edf(Invariant::Strong), &story, 9).is_empty();
+            let strong = found(&set, edf(Invariant::Strong), &script, 9).is_empty();
             assert_eq!(strong, running == greedy(&masks), "seed {seed}");
             let wronged = |job: usize| {
                 let mut mine = (0..cpus as usize).filter(|&cpu| masks[job] >> cpu & 1 == 1);
                 !running.contains(&job) && mine.any(|cpu| on[cpu].is_none_or(|other| job < other))
             };
-            let weak = found(&set, edf(Invariant::Weak), &story, 9).is_empty();
+            let weak = found(&set, edf(Invariant::Weak), &script, 9).is_empty();
             assert_eq!(weak, !(0..jobs as usize).any(wronged), "seed {seed}");
             kept[usize::from(strong)] += 1;
             kept[2 + usize::from(weak)] += 1;

@@ -3,7 +3,7 @@
 use shiftwork_model::{Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, TaskId};
 
 use super::state::{State, TaskState};
-use super::{Facts, Findings, Invariant, Order};
+use super::{Findings, Invariant, Order, PolicyContract};
 
 const WORDS: usize = CPUS_MAX / 64;
 
@@ -61,12 +61,12 @@ struct Packing {
 }
 
 impl Survey {
-    pub fn new(facts: &Facts, state: &mut State) -> Self {
-        let packed = facts.invariant == Invariant::Packed;
-        let packing = facts.packing.as_ref().filter(|_| packed);
+    pub fn new(contract: &PolicyContract, state: &mut State) -> Self {
+        let packed = contract.invariant == Invariant::Packed;
+        let packing = contract.packing.as_ref().filter(|_| packed);
         Self {
-            order: facts.order,
-            shifts: facts.invariant == Invariant::Strong,
+            order: contract.order,
+            shifts: contract.invariant == Invariant::Strong,
             packing: packing.map(|packing| Packing::new(packing, state)),
             best: Vec::new(),
             waiting: Vec::new(),

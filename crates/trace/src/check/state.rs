@@ -33,7 +33,7 @@ impl TaskState {
     }
 }
 
-/// Everything that the checkers judge by: who is ready and how urgent, who runs where, which CPUs
+/// Everything that the checkers check by: who is ready and how urgent, who runs where, which CPUs
 /// are there.
 ///
 /// Invariant: `ready` lists exactly the tasks that have a ready job, each at its `position`.

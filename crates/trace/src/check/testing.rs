@@ -2,11 +2,11 @@
 
 use shiftwork_model::TaskSet;
 
-use super::{Facts, Invariant, Order, check};
-use crate::testing::{Story, at};
+use super::{Invariant, Order, PolicyContract, check};
+use crate::testing::{Script, at};
 
-pub(crate) fn edf(invariant: Invariant) -> Facts {
-    Facts {
+pub(crate) fn edf(invariant: Invariant) -> PolicyContract {
+    PolicyContract {
         invariant,
         order: Order::Edf,
         packing: None,
@@ -14,8 +14,13 @@ pub(crate) fn edf(invariant: Invariant) -> Facts {
     }
 }
 
-/// The violations of a story as people read them.
-pub(super) fn found(set: &TaskSet, facts: Facts, story: &Story, horizon: u64) -> Vec<String> {
-    let found = check(set, facts, at(horizon), &story.records);
+/// The violations of a script as people read them.
+pub(super) fn found(
+    set: &TaskSet,
+    contract: PolicyContract,
+    script: &Script,
+    horizon: u64,
+) -> Vec<String> {
+    let found = check(set, contract, at(horizon), &script.records);
     found.iter().map(ToString::to_string).collect()
 }

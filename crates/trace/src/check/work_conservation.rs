@@ -4,11 +4,16 @@
 
 use super::reach::Survey;
 use super::state::State;
-use super::{Facts, Findings, Invariant};
+use super::{Findings, Invariant, PolicyContract};
 
 /// Judges the instant that is over.
-pub(super) fn judge(facts: &Facts, state: &State, survey: &Survey, found: &mut Findings) {
-    match facts.invariant {
+pub(super) fn check(
+    contract: &PolicyContract,
+    state: &State,
+    survey: &Survey,
+    found: &mut Findings,
+) {
+    match contract.invariant {
         Invariant::Quanta => return,
         Invariant::PushPull if !is_semi_partitioned(state) => return,
         _ => {}
@@ -40,16 +45,16 @@ fn is_semi_partitioned(state: &State) -> bool {
 mod tests {
     use crate::check::Invariant;
     use crate::check::testing::{edf, found};
-    use crate::testing::{Story, cpu, set};
+    use crate::testing::{Script, cpu, set};
     use shiftwork_model::Happening;
 
     #[test]
     fn an_idle_cpu_is_found_as_long_as_one_of_its_jobs_waits() {
         let set = set(2, &[("a", "0")]);
-        let story = Story::default().at(1).release(0, 1, 9);
+        let script = Script::default().at(1).release(0, 1, 9);
         for invariant in [Invariant::Weak, Invariant::Strong, Invariant::NonPreemptive] {
             assert_eq!(
-                found(&set, edf(invariant), &story, 9),
+                found(&set, edf(invariant), &script, 9),
                 ["at 1ns: CPU 0 is idle, and job 1 of a waits for it"]
             );
         }
@@ -58,7 +63,7 @@ mod tests {
     #[test]
     fn an_idle_cpu_at_the_end_of_a_chain_of_shifts_is_found_under_the_strong_invariant() {
         let set = set(3, &[("a", "0-1"), ("b", "1-2"), ("c", "0")]);
-        let story = Story::default()
+        let script = Script::default()
             .at(1)
             .release(0, 1, 9)
             .switch(0, Some((0, 1)))
@@ -66,20 +71,20 @@ mod tests {
             .switch(1, Some((1, 1)))
             .release(2, 1, 90);
         assert_eq!(
-            found(&set, edf(Invariant::Strong), &story, 9),
+            found(&set, edf(Invariant::Strong), &script, 9),
             ["at 1ns: CPU 2 is idle, and job 1 of c waits for it"]
         );
-        assert_eq!(found(&set, edf(Invariant::Weak), &story, 9), [""; 0]);
+        assert_eq!(found(&set, edf(Invariant::Weak), &script, 9), [""; 0]);
     }
 
     #[test]
     fn a_cpu_that_is_away_may_be_idle() {
-        let story = Story::default()
+        let script = Script::default()
             .at(1)
-            .tell(Happening::CpuOffline { cpu: cpu(0) });
-        let story = story.release(0, 1, 9);
+            .record(Happening::CpuOffline { cpu: cpu(0) });
+        let script = script.release(0, 1, 9);
         assert_eq!(
-            found(&set(1, &[("a", "0")]), edf(Invariant::Strong), &story, 9),
+            found(&set(1, &[("a", "0")]), edf(Invariant::Strong), &script, 9),
             [""; 0]
         );
     }

@@ -1,15 +1,15 @@
-//! What led to a deadline miss: where the time of the job went, and what is to blame.
+//! What led to a deadline miss: where the time of the job went, and what is to attribution.
 //!
 //! [`explain`] sees the records of a window, as a flight recorder keeps them, and what the policy
-//! promises ([`Facts`]), nothing else. It charges every nanosecond from the release of the job to its
+//! promises ([`PolicyContract`]), nothing else. It charges every nanosecond from the release of the job to its
 //! end to exactly one [`Part`]. Then it asks of each [`Culprit`] whether the job would have met its
 //! deadline without it, and names the cause by a fixed rule, see [`Cause`]. `docs/explain.md` says the
 //! same for users.
 //!
-//! `walk.rs` follows the records, `waiting.rs` says why a job that is ready does not run, `blame.rs` holds
+//! `walk.rs` follows the records, `waiting.rs` says why a job that is ready does not run, `attribution.rs` holds
 //! the rule, `text.rs` and `json.rs` what people and programs read.
 
-mod blame;
+mod attribution;
 mod interrupted;
 mod json;
 mod text;
@@ -24,7 +24,7 @@ use std::fmt;
 
 use shiftwork_model::{CpuSet, Instant, JobId, Record, Recorder, Span, TaskId, TaskSet};
 
-use crate::check::Facts;
+use crate::check::PolicyContract;
 use crate::jobs::{JobRow, Jobs};
 
 pub use text::{readable, readable_at};
@@ -63,7 +63,7 @@ pub enum Part {
     MoreUrgent(TaskId),
 }
 
-/// What may be to blame for a miss, in the order in which ties are broken.
+/// What may be to attribution for a miss, in the order in which ties are broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Culprit {
     /// The task left, and its job was dropped.
@@ -148,7 +148,7 @@ pub struct Share {
 /// The rule: what was not as declared (a fault) goes before how things are set up, and that before what
 /// is demanded. On the first of these levels on which some culprit alone would have been enough, the one
 /// with the least time is the cause; equal times are decided by the order of [`Culprit`]. Before demand
-/// comes the question whether faults and settings are enough together; so demand is to blame only
+/// comes the question whether faults and settings are enough together; so demand is to attribution only
 /// where the job would have been late without any of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -193,7 +193,7 @@ pub struct Explanation {
     /// From the release to the end, in the order of [`Part`]; the times add up to exactly that span, and
     /// none is zero.
     pub parts: Vec<(Part, Span)>,
-    /// Who may be to blame, the longest time first.
+    /// Who may be to attribution, the longest time first.
     pub shares: Vec<Share>,
     /// The cause.
     pub cause: Cause,
@@ -259,7 +259,7 @@ impl std::error::Error for ExplainError {}
 
 /// Explains why `job` missed its deadline, from the records of a window that ends at `until`.
 ///
-/// `facts` say what the policy promises. Records after `until` are not looked at. What was before
+/// `contract` say what the policy promises. Records after `until` are not looked at. What was before
 /// the window is unknown: the state at its beginning is taken to be that of the task-set file, all CPUs
 /// there and nobody ready.
 ///
@@ -270,13 +270,13 @@ impl std::error::Error for ExplainError {}
 /// One step per record, and while jobs of its task are pending a step per CPU at each instant.
 pub fn explain(
     set: &TaskSet,
-    facts: &Facts,
+    contract: &PolicyContract,
     records: &[Record],
     job: JobId,
     until: Instant,
 ) -> Result<Explanation, ExplainError> {
     let losses = interrupted::Losses::of(set, records);
-    let mut walk = walk::Walk::new(set, facts, &losses, job);
+    let mut walk = walk::Walk::new(set, contract, &losses, job);
     for record in records {
         if record.at > until || !walk.take(record) {
             break;
@@ -291,7 +291,7 @@ pub fn explain(
     if early {
         return Err(ExplainError::OnTime { job, deadline });
     }
-    Ok(blame::explained(found))
+    Ok(attribution::explained(found))
 }
 
 /// The first jobs that missed their deadlines, by deadline and then by task, at most `most`. The records

@@ -3,12 +3,18 @@ use shiftwork_model::{CpuSet, Happening, NotReadyReason, RandomStream, Span};
 use super::*;
 use crate::check::Invariant;
 use crate::check::testing::edf;
-use crate::testing::{Story, at, cpu, job, noise, random_run, set};
+use crate::testing::{Script, at, cpu, job, noise, random_run, set};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-fn explained(set: &TaskSet, facts: Facts, story: &Story, job: JobId, until: u64) -> Explanation {
-    let explanation = explain(set, &facts, &story.records, job, at(until)).unwrap();
+fn explained(
+    set: &TaskSet,
+    contract: PolicyContract,
+    script: &Script,
+    job: JobId,
+    until: u64,
+) -> Explanation {
+    let explanation = explain(set, &contract, &script.records, job, at(until)).unwrap();
     let sum = explanation
         .parts
         .iter()
@@ -18,8 +24,8 @@ fn explained(set: &TaskSet, facts: Facts, story: &Story, job: JobId, until: u64)
 }
 
 /// Reactions take time, as on a real machine.
-fn live(invariant: Invariant) -> Facts {
-    Facts {
+fn live(invariant: Invariant) -> PolicyContract {
+    PolicyContract {
         immediate: false,
         ..edf(invariant)
     }
@@ -31,16 +37,16 @@ fn parts(explanation: &Explanation) -> Vec<(Part, u64)> {
 }
 
 /// Job 1 of a is released at 0 and due at 10, runs from 0 to 4 and from 9 to 12; meanwhile something.
-fn away_from_4_to_9(begins: Happening, ends: Happening) -> Story {
-    Story::default()
+fn away_from_4_to_9(begins: Happening, ends: Happening) -> Script {
+    Script::default()
         .at(0)
         .release(0, 1, 10)
         .switch(0, Some((0, 1)))
         .at(4)
         .switch(0, None)
-        .tell(begins)
+        .record(begins)
         .at(9)
-        .tell(ends)
+        .record(ends)
         .switch(0, Some((0, 1)))
         .at(12)
         .complete(0, 1)
@@ -74,8 +80,8 @@ fn a_cpu_that_is_away_is_blamed_by_who_has_it() {
             Occupant::Background,
         ),
     ] {
-        let story = away_from_4_to_9(begins, ends);
-        let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+        let script = away_from_4_to_9(begins, ends);
+        let why = explained(&set, live(Invariant::Strong), &script, job(0, 1), 20);
         assert_eq!(parts(&why), [(Part::Executing, 7), (part, 5)]);
         assert_eq!(why.cause, Cause::One(culprit));
         assert_eq!(why.share(culprit).unwrap().cpus, CpuSet::single(cpu));
@@ -87,7 +93,7 @@ fn a_cpu_that_is_away_is_blamed_by_who_has_it() {
 fn a_scheduler_that_decides_nothing_stalls() {
     let set = set(2, &[("a", "0-1"), ("b", "0")]);
     // CPU 1 is idle all the time.
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(1, 1, 5)
         .switch(0, Some((1, 1)))
@@ -97,20 +103,20 @@ fn a_scheduler_that_decides_nothing_stalls() {
         .at(11)
         .complete(0, 1)
         .switch(1, None);
-    let why = explained(&set, live(Invariant::Weak), &story, job(0, 1), 20);
+    let why = explained(&set, live(Invariant::Weak), &script, job(0, 1), 20);
     assert_eq!(parts(&why), [(Part::Executing, 3), (Part::Stalled, 8)]);
     assert_eq!(why.cause, Cause::One(Culprit::Stall));
     // Where quanta decide, that is as it should be.
-    let why = explained(&set, live(Invariant::Quanta), &story, job(0, 1), 20);
+    let why = explained(&set, live(Invariant::Quanta), &script, job(0, 1), 20);
     assert_eq!(why.cause, Cause::One(Culprit::Rule));
 }
 
 #[test]
 fn a_release_that_nobody_hears_of_is_a_stall() {
     let set = set(1, &[("a", "0")]);
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
-        .tell(Happening::Released {
+        .record(Happening::Released {
             job: job(0, 1),
             deadline: at(10),
         })
@@ -119,10 +125,10 @@ fn a_release_that_nobody_hears_of_is_a_stall() {
         .switch(0, Some((0, 1)))
         .at(12)
         .complete(0, 1);
-    let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+    let why = explained(&set, live(Invariant::Strong), &script, job(0, 1), 20);
     assert_eq!(parts(&why), [(Part::Executing, 3), (Part::Stalled, 9)]);
     // A machine that hears at once has no other reason than the budget.
-    let why = explained(&set, edf(Invariant::Strong), &story, job(0, 1), 20);
+    let why = explained(&set, edf(Invariant::Strong), &script, job(0, 1), 20);
     assert_eq!(parts(&why), [(Part::Executing, 3), (Part::Throttled, 9)]);
 }
 
@@ -130,7 +136,7 @@ fn a_release_that_nobody_hears_of_is_a_stall() {
 fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
     // b could have moved to the idle CPU 1 to make room for a.
     let set = set(2, &[("a", "0"), ("b", "0-1")]);
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(1, 1, 5)
         .switch(0, Some((1, 1)))
@@ -140,9 +146,9 @@ fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
         .switch(0, Some((0, 1)))
         .at(11)
         .complete(0, 1);
-    let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+    let why = explained(&set, live(Invariant::Strong), &script, job(0, 1), 20);
     assert_eq!(why.cause, Cause::One(Culprit::Stall));
-    let why = explained(&set, live(Invariant::Weak), &story, job(0, 1), 20);
+    let why = explained(&set, live(Invariant::Weak), &script, job(0, 1), 20);
     assert_eq!(why.cause, Cause::One(Culprit::NoShift));
     let narrow = why.share(Culprit::NarrowAffinity).unwrap();
     assert!(narrow.suffices, "it would have helped as well");
@@ -151,18 +157,18 @@ fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
 #[test]
 fn interrupts_are_counted_at_the_begin_of_the_stretch_that_they_shortened() {
     let set = set(1, &[("a", "0")]);
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(0, 1, 10)
         .switch(0, Some((0, 1)))
         .at(13)
-        .tell(Happening::Interrupted {
+        .record(Happening::Interrupted {
             job: job(0, 1),
             time: Span::from_ns(4),
         })
         .complete(0, 1)
         .switch(0, None);
-    let why = explained(&set, live(Invariant::Strong), &story, job(0, 1), 20);
+    let why = explained(&set, live(Invariant::Strong), &script, job(0, 1), 20);
     assert_eq!(parts(&why), [(Part::Executing, 9), (Part::Interrupted, 4)]);
     assert_eq!(why.cause, Cause::One(Culprit::Interrupts));
 }
@@ -171,7 +177,7 @@ fn interrupts_are_counted_at_the_begin_of_the_stretch_that_they_shortened() {
 fn two_culprits(deadline: u64) -> Explanation {
     let set = set(1, &[("a", "0"), ("b", "0")]);
     let cpu = cpu(0);
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(1, 1, 5)
         .switch(0, Some((1, 1)))
@@ -179,14 +185,14 @@ fn two_culprits(deadline: u64) -> Explanation {
         .at(13)
         .complete(1, 1)
         .switch(0, None)
-        .tell(Happening::CpuTaken { cpu })
+        .record(Happening::CpuTaken { cpu })
         .at(17)
-        .tell(Happening::CpuReturned { cpu })
+        .record(Happening::CpuReturned { cpu })
         .switch(0, Some((0, 1)))
         .at(27)
         .complete(0, 1)
         .switch(0, None);
-    explained(&set, live(Invariant::Strong), &story, job(0, 1), 40)
+    explained(&set, live(Invariant::Strong), &script, job(0, 1), 40)
 }
 
 #[test]
@@ -216,7 +222,7 @@ fn the_smallest_fault_that_is_enough_is_the_cause_or_all_that_are_needed_togethe
 #[test]
 fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
     let set = set(2, &[("a", "0"), ("b", "0-1"), ("c", "1")]);
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(2, 1, 6)
         .switch(1, Some((2, 1)))
@@ -233,7 +239,7 @@ fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
         .at(21)
         .complete(0, 1)
         .switch(0, None);
-    let why = explained(&set, edf(Invariant::Strong), &story, job(0, 1), 30);
+    let why = explained(&set, edf(Invariant::Strong), &script, job(0, 1), 30);
     assert_eq!(
         why.text(&NAMES),
         "job 1 of a missed its deadline; cause: overrun of b\n  \
@@ -244,7 +250,7 @@ fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
          0ns - 12ns: job 1 of b\n    \
          12ns - 21ns: job 1 of a\n"
     );
-    let b = explained(&set, edf(Invariant::Strong), &story, job(1, 1), 30);
+    let b = explained(&set, edf(Invariant::Strong), &script, job(1, 1), 30);
     assert!(
         b.text(&NAMES)
             .contains("12ns - 15ns: job 1 of b (shifted from CPU 0)"),
@@ -278,10 +284,10 @@ fn times_are_told_to_the_microsecond() {
 #[test]
 fn who_is_not_late_or_not_known_is_refused() {
     let set = set(1, &[("a", "0")]);
-    let story = Story::default().at(0).release(0, 1, 10);
+    let script = Script::default().at(0).release(0, 1, 10);
     let refused = |number, until| {
-        let facts = edf(Invariant::Weak);
-        let answer = explain(&set, &facts, &story.records, job(0, number), at(until));
+        let contract = edf(Invariant::Weak);
+        let answer = explain(&set, &contract, &script.records, job(0, number), at(until));
         answer.unwrap_err().to_string()
     };
     assert!(refused(2, 20).starts_with("job 2 of the task T0 is not released within the records"));
@@ -291,14 +297,14 @@ fn who_is_not_late_or_not_known_is_refused() {
 #[test]
 fn first_misses_come_by_their_deadlines() {
     let set = set(1, &[("a", "0"), ("b", "0")]);
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(0, 1, 10)
         .release(1, 1, 5)
         .at(12)
         .complete(1, 1)
         .release(1, 2, 50);
-    let late = |most| first_misses(&set, &story.records, at(20), most);
+    let late = |most| first_misses(&set, &script.records, at(20), most);
     assert_eq!(late(9), [job(1, 1), job(0, 1)]);
     assert_eq!(late(1), [job(1, 1)]);
 }
@@ -310,11 +316,11 @@ fn a_suspended_job_is_told_from_a_throttled_one() {
         (NotReadyReason::Suspended, Part::Suspended),
         (NotReadyReason::Throttled, Part::Throttled),
     ] {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
             .release(0, 1, 5)
             .not_ready(0, 1, reason);
-        let why = explained(&set, edf(Invariant::Weak), &story, job(0, 1), 9);
+        let why = explained(&set, edf(Invariant::Weak), &script, job(0, 1), 9);
         assert_eq!(parts(&why), [(part, 9)]);
         assert_eq!(
             (why.end, why.remaining),
@@ -331,8 +337,8 @@ fn every_account_adds_up_in_runs_that_no_policy_would_make_and_in_noise() {
     let mut explanations = 0;
     for seed in 1..=60 {
         let mut random = RandomStream::new(seed, 0, 0);
-        let story = random_run(&mut random, 3, 3, 120);
-        let until = story.records.last().unwrap().at;
+        let script = random_run(&mut random, 3, 3, 120);
+        let until = script.records.last().unwrap().at;
         let chaos = noise(&mut random, 3, 3, 200);
         for invariant in [
             Invariant::Strong,
@@ -340,8 +346,8 @@ fn every_account_adds_up_in_runs_that_no_policy_would_make_and_in_noise() {
             Invariant::Quanta,
             Invariant::NonPreemptive,
         ] {
-            for job in first_misses(&set, &story.records, until, 5) {
-                let why = explained(&set, live(invariant), &story, job, until.as_ns());
+            for job in first_misses(&set, &script.records, until, 5) {
+                let why = explained(&set, live(invariant), &script, job, until.as_ns());
                 assert!(!why.text(&NAMES).is_empty(), "seed {seed}");
                 assert_eq!(
                     why.to_json(&NAMES)["parts"].as_array().map(Vec::len),

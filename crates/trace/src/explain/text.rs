@@ -2,7 +2,7 @@
 
 use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
-use super::blame::named;
+use super::attribution::named;
 use super::timeline::{Occupant, Slice};
 use super::{Cause, Culprit, End, Explanation, Part};
 

@@ -34,9 +34,9 @@ pub struct Slice {
 
 /// Puts slices together from stretches.
 #[derive(Debug, Default)]
-pub(super) struct Line(Vec<Slice>);
+pub(super) struct TimelineBuilder(Vec<Slice>);
 
-impl Line {
+impl TimelineBuilder {
     /// The next stretch of this CPU. It goes on with the one before it if nothing has changed.
     pub fn add(&mut self, next: Slice) {
         let last = self.0.iter_mut().rev().find(|slice| slice.cpu == next.cpu);

@@ -10,24 +10,24 @@ use crate::check::reach::{Key, key};
 
 /// The pieces of a stretch without any event, during which the task's job was ready and did not run.
 pub(super) fn pieces(walk: &Walk<'_>, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
-    let scene = Scene::of(walk);
+    let contention = Contention::of(walk);
     let piece = |from, to, part, without| Piece {
         from,
         to,
         number,
         part,
         without,
-        is_by_newcomer: scene.has_newcomer(),
+        is_by_newcomer: contention.has_newcomer(),
     };
-    if let Some((part, culprit)) = scene.open() {
+    if let Some((part, culprit)) = contention.open() {
         return vec![piece(from, to, part, vec![(culprit, CpuSet::EMPTY)])];
     }
-    let mut cuts = scene.cuts(from, to);
+    let mut cuts = contention.cuts(from, to);
     cuts.push(to);
     let mut pieces = Vec::new();
     let mut at = from;
     for next in cuts {
-        let (part, without) = scene.blocked(at);
+        let (part, without) = contention.blocked(at);
         pieces.push(piece(at, next, part, without));
         at = next;
     }
@@ -35,7 +35,7 @@ pub(super) fn pieces(walk: &Walk<'_>, number: u64, from: Instant, to: Instant) -
 }
 
 /// A job on a CPU that the waiting job could have got.
-struct Rival {
+struct Competitor {
     cpu: CpuId,
     job: JobId,
     key: Key,
@@ -44,32 +44,32 @@ struct Rival {
 }
 
 /// Where the job could have run, and who is there.
-struct Scene<'a> {
+struct Contention<'a> {
     walk: &'a Walk<'a>,
     key: Key,
     /// The CPUs that it could have got, over shifts where the policy makes them.
     reached: CpuSet,
-    rivals: Vec<Rival>,
+    competitors: Vec<Competitor>,
     is_one_idle: bool,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Contention<'a> {
     fn of(walk: &'a Walk<'a>) -> Self {
         let task = &walk.state.tasks[walk.job.task.index()];
         let own = own(walk) & CpuSet::first(walk.state.cpus());
-        let reached = match walk.facts.invariant {
+        let reached = match walk.contract.invariant {
             Invariant::Strong => over_shifts(walk, own),
             _ => own,
         };
         let rival_on = |cpu| match walk.occupant(cpu) {
-            Occupant::Job(job) => rival(walk, cpu, job),
+            Occupant::Job(job) => competitor(walk, cpu, job),
             _ => None,
         };
         Self {
             walk,
-            key: key(walk.facts.order, task),
+            key: key(walk.contract.order, task),
             reached,
-            rivals: reached.iter().filter_map(rival_on).collect(),
+            competitors: reached.iter().filter_map(rival_on).collect(),
             is_one_idle: reached
                 .iter()
                 .any(|cpu| walk.occupant(cpu) == Occupant::Idle),
@@ -78,7 +78,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a CPU was open to the job, and whether that is against the policy's promise.
     fn open(&self) -> Option<(Part, Culprit)> {
-        let invariant = self.walk.facts.invariant;
+        let invariant = self.walk.contract.invariant;
         let is_wronged = match invariant {
             Invariant::Weak | Invariant::Strong | Invariant::Packed => {
                 self.is_one_idle || self.is_one_less_urgent()
@@ -96,17 +96,22 @@ impl<'a> Scene<'a> {
     }
 
     fn has_newcomer(&self) -> bool {
-        let mut rivals = self.rivals.iter();
-        rivals.any(|rival| self.walk.is_newcomer(rival.job))
+        let mut competitors = self.competitors.iter();
+        competitors.any(|competitor| self.walk.is_newcomer(competitor.job))
     }
 
     fn is_one_less_urgent(&self) -> bool {
-        self.rivals.iter().any(|rival| self.key < rival.key)
+        self.competitors
+            .iter()
+            .any(|competitor| self.key < competitor.key)
     }
 
-    /// When within the stretch rivals begin to execute, or begin to overrun; ascending.
+    /// When within the stretch competitors begin to execute, or begin to overrun; ascending.
     fn cuts(&self, from: Instant, to: Instant) -> Vec<Instant> {
-        let crossings = self.rivals.iter().flat_map(|rival| rival.crossings);
+        let crossings = self
+            .competitors
+            .iter()
+            .flat_map(|competitor| competitor.crossings);
         let mut cuts: Vec<Instant> = crossings.filter(|&at| from < at && at < to).collect();
         cuts.sort_unstable();
         cuts.dedup();
@@ -129,15 +134,15 @@ impl<'a> Scene<'a> {
                 Occupant::Idle | Occupant::Job(_) => {}
             }
         }
-        for rival in &self.rivals {
-            let [begins, crosses] = rival.crossings;
+        for competitor in &self.competitors {
+            let [begins, crosses] = competitor.crossings;
             add(
                 match at {
                     _ if at < begins => Culprit::Interrupts,
-                    _ if at >= crosses => Culprit::Overrun(rival.job.task),
+                    _ if at >= crosses => Culprit::Overrun(competitor.job.task),
                     _ => Culprit::Overload,
                 },
-                rival.cpu,
+                competitor.cpu,
             );
         }
         let part = self.part(at, &without);
@@ -150,11 +155,14 @@ impl<'a> Scene<'a> {
     /// What is out of the ordinary goes first, and of several jobs the least urgent one.
     fn part(&self, at: Instant, without: &[(Culprit, CpuSet)]) -> Part {
         let has = |culprit| without.iter().any(|(other, _)| *other == culprit);
-        let least = |rivals: &mut dyn Iterator<Item = &Rival>| {
-            let last = rivals.max_by_key(|rival| (rival.key, rival.job.task));
-            last.map(|rival| rival.job.task)
+        let least = |competitors: &mut dyn Iterator<Item = &Competitor>| {
+            let last = competitors.max_by_key(|competitor| (competitor.key, competitor.job.task));
+            last.map(|competitor| competitor.job.task)
         };
-        let overruns = &mut self.rivals.iter().filter(|rival| at >= rival.crossings[1]);
+        let overruns = &mut self
+            .competitors
+            .iter()
+            .filter(|competitor| at >= competitor.crossings[1]);
         if has(Culprit::CpuTaken) {
             Part::Taken
         } else if has(Culprit::CpuOffline) {
@@ -164,7 +172,7 @@ impl<'a> Scene<'a> {
         } else if let Some(task) = least(overruns) {
             Part::Overrun(task)
         } else {
-            match least(&mut self.rivals.iter()) {
+            match least(&mut self.competitors.iter()) {
                 Some(task) => Part::MoreUrgent(task),
                 // None of its CPUs is in the platform.
                 None => Part::Offline,
@@ -181,13 +189,13 @@ impl<'a> Scene<'a> {
             Occupant::Job(job) => state
                 .tasks
                 .get(job.task.index())
-                .is_some_and(|task| self.key < key(self.walk.facts.order, task)),
+                .is_some_and(|task| self.key < key(self.walk.contract.order, task)),
             Occupant::Offline | Occupant::Taken | Occupant::Background => false,
         };
         let free: CpuSet = others.iter().filter(is_free).collect();
         let affinity = state.tasks[self.walk.job.task.index()].affinity;
         let (inside, outside) = (free & affinity, free - affinity);
-        let shifted = match self.walk.facts.invariant {
+        let shifted = match self.walk.contract.invariant {
             Invariant::Weak | Invariant::PushPull => free & over_shifts(self.walk, self.reached),
             // It makes shifts, or its rule is another.
             _ => CpuSet::EMPTY,
@@ -207,11 +215,11 @@ impl<'a> Scene<'a> {
 fn own(walk: &Walk<'_>) -> CpuSet {
     let task = walk.job.task.index();
     let affinity = walk.state.tasks[task].affinity;
-    let packing = walk.facts.packing.as_ref();
+    let packing = walk.contract.packing.as_ref();
     let packed = packing.and_then(|packing| packing.get(task));
     match packed.map(|packed| *packed.cpus() & affinity) {
         // A change of affinity may have moved the task out of where it was packed first.
-        Some(cpus) if !cpus.is_empty() && walk.facts.invariant == Invariant::Packed => cpus,
+        Some(cpus) if !cpus.is_empty() && walk.contract.invariant == Invariant::Packed => cpus,
         _ => affinity,
     }
 }
@@ -232,16 +240,16 @@ fn over_shifts(walk: &Walk<'_>, from: CpuSet) -> CpuSet {
     reached
 }
 
-fn rival(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Rival> {
+fn competitor(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Competitor> {
     let task = walk.state.tasks.get(job.task.index())?;
-    let actor = &walk.actors[job.task.index()];
-    let [begins, crosses] = actor
+    let history = &walk.histories[job.task.index()];
+    let [begins, crosses] = history
         .crossings(walk.state.now())
         .unwrap_or([Instant::ZERO, Instant::NEVER]);
-    Some(Rival {
+    Some(Competitor {
         cpu,
         job,
-        key: key(walk.facts.order, task),
+        key: key(walk.contract.order, task),
         crossings: [
             begins,
             if walk.are_cpus_alike {

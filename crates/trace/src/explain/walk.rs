@@ -8,9 +8,9 @@ use shiftwork_model::{
 };
 
 use super::interrupted::Losses;
-use super::timeline::{Line, Occupant, Slice};
+use super::timeline::{Occupant, Slice, TimelineBuilder};
 use super::{Culprit, End, Part, waiting};
-use crate::check::Facts;
+use crate::check::PolicyContract;
 use crate::check::state::State;
 
 /// A stretch of the time of the task, in which its oldest pending job had one reason.
@@ -58,7 +58,7 @@ impl Run {
 
 /// What is known of a task besides who is ready and runs.
 #[derive(Clone, Debug)]
-pub(super) struct Actor {
+pub(super) struct TaskHistory {
     cost: Span,
     pending: VecDeque<Pending>,
     run: Option<Run>,
@@ -71,7 +71,7 @@ pub(super) struct Actor {
     reason: Option<NotReadyReason>,
 }
 
-impl Actor {
+impl TaskHistory {
     fn executed(&self, number: u64, at: Instant) -> Span {
         let before = if self.executed.0 == number {
             self.executed.1
@@ -112,7 +112,7 @@ impl Actor {
 
 /// What the walk came to.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct WalkResult {
     pub job: JobId,
     pub deadline: Instant,
     pub until: Instant,
@@ -127,9 +127,9 @@ pub(super) struct Found {
 
 /// The state of the walk.
 pub(super) struct Walk<'a> {
-    pub facts: &'a Facts,
+    pub contract: &'a PolicyContract,
     pub state: State,
-    pub actors: Vec<Actor>,
+    pub histories: Vec<TaskHistory>,
     pub job: JobId,
     /// Whether time on a CPU tells how much of a cost is executed.
     pub are_cpus_alike: bool,
@@ -138,14 +138,19 @@ pub(super) struct Walk<'a> {
     shifted: Vec<Option<CpuId>>,
     row: Vec<Pending>,
     pieces: Vec<Piece>,
-    line: Line,
+    line: TimelineBuilder,
     deadline: Option<Instant>,
     end: Option<(End, Instant)>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(set: &TaskSet, facts: &'a Facts, losses: &'a Losses, job: JobId) -> Self {
-        let actor = |task: &shiftwork_model::Task| Actor {
+    pub fn new(
+        set: &TaskSet,
+        contract: &'a PolicyContract,
+        losses: &'a Losses,
+        job: JobId,
+    ) -> Self {
+        let history = |task: &shiftwork_model::Task| TaskHistory {
             cost: task.cost,
             pending: VecDeque::new(),
             run: None,
@@ -156,9 +161,9 @@ impl<'a> Walk<'a> {
         };
         let platform = &set.platform;
         Self {
-            facts,
+            contract,
             state: State::new(set),
-            actors: set.tasks.iter().map(actor).collect(),
+            histories: set.tasks.iter().map(history).collect(),
             job,
             are_cpus_alike: platform.capacities.is_empty()
                 && platform.frequency == Frequency::Fixed,
@@ -166,7 +171,7 @@ impl<'a> Walk<'a> {
             shifted: vec![None; platform.cpus],
             row: Vec::new(),
             pieces: Vec::new(),
-            line: Line::default(),
+            line: TimelineBuilder::default(),
             deadline: None,
             end: None,
         }
@@ -185,24 +190,24 @@ impl<'a> Walk<'a> {
     }
 
     /// The window ends at `until`. `None` if the job is not known.
-    pub fn finish(mut self, until: Instant) -> Option<Found> {
+    pub fn finish(mut self, until: Instant) -> Option<WalkResult> {
         if self.end.is_none() && self.state.now() < until {
             self.settle();
             self.pass(until);
         }
         let (end, until) = self.end.unwrap_or((End::Unfinished, until));
-        let actor = self.actors.get(self.job.task.index())?;
+        let history = self.histories.get(self.job.task.index())?;
         let left = |job: &Pending| match end {
             // An unfinished job has something left, whatever its cost.
             End::Unfinished | End::Dropped
-                if actor.pending.iter().any(|it| it.number == job.number) =>
+                if history.pending.iter().any(|it| it.number == job.number) =>
             {
-                let left = job.cost.saturating_sub(actor.executed(job.number, until));
+                let left = job.cost.saturating_sub(history.executed(job.number, until));
                 left.max(Span::from_ns(1))
             }
             _ => Span::ZERO,
         };
-        Some(Found {
+        Some(WalkResult {
             job: self.job,
             deadline: self.deadline?,
             until,
@@ -225,15 +230,15 @@ impl<'a> Walk<'a> {
         for change in &changes {
             let job = change.before;
             if let Some(job) = job
-                && let Some(actor) = self.actors.get_mut(job.task.index())
+                && let Some(history) = self.histories.get_mut(job.task.index())
             {
-                actor.stop(job.number, now);
+                history.stop(job.number, now);
             }
         }
         for change in &changes {
             let Some(job) = change.after else { continue };
-            if let Some(actor) = self.actors.get_mut(job.task.index()) {
-                actor.run = Some(Run {
+            if let Some(history) = self.histories.get_mut(job.task.index()) {
+                history.run = Some(Run {
                     number: job.number,
                     from: now,
                     lost: self.losses.at(change.cpu, now),
@@ -252,7 +257,7 @@ impl<'a> Walk<'a> {
             self.draw(from, to);
         }
         let task = self.job.task.index();
-        let Some(first) = self.actors.get(task).and_then(|it| it.pending.front()) else {
+        let Some(first) = self.histories.get(task).and_then(|it| it.pending.front()) else {
             return;
         };
         let number = first.number;
@@ -285,7 +290,7 @@ impl<'a> Walk<'a> {
 
     /// Whether the job was released when the one that is explained was late already.
     pub fn is_newcomer(&self, job: JobId) -> bool {
-        let pending = self.actors.get(job.task.index()).map(|it| &it.pending);
+        let pending = self.histories.get(job.task.index()).map(|it| &it.pending);
         let mut found = pending.into_iter().flatten();
         let found = found.find(|pending| pending.number == job.number);
         found
@@ -309,8 +314,8 @@ impl<'a> Walk<'a> {
 
     /// The job of the task is on a CPU.
     fn executing(&self, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
-        let actor = &self.actors[self.job.task.index()];
-        let [begins, crosses] = actor.crossings(from).unwrap_or([from, Instant::NEVER]);
+        let history = &self.histories[self.job.task.index()];
+        let [begins, crosses] = history.crossings(from).unwrap_or([from, Instant::NEVER]);
         let crosses = if self.are_cpus_alike {
             crosses
         } else {
@@ -348,10 +353,10 @@ impl<'a> Walk<'a> {
 
     /// The job of the task is not ready.
     fn held(&self, number: u64, from: Instant, to: Instant) -> Piece {
-        let actor = &self.actors[self.job.task.index()];
+        let history = &self.histories[self.job.task.index()];
         let is_out_of_budget =
-            self.facts.immediate || actor.is_spent || actor.consumed >= actor.cost;
-        let (part, culprit) = match actor.reason {
+            self.contract.immediate || history.is_spent || history.consumed >= history.cost;
+        let (part, culprit) = match history.reason {
             Some(NotReadyReason::Suspended) => (Part::Suspended, Culprit::Suspension),
             Some(NotReadyReason::Throttled) => (Part::Throttled, Culprit::OwnOverrun),
             None if is_out_of_budget => (Part::Throttled, Culprit::OwnOverrun),
@@ -373,30 +378,30 @@ impl<'a> Walk<'a> {
         match *what {
             Happening::Released { job, deadline } => self.release(at, job, deadline),
             Happening::Ready { job, .. } => {
-                if let Some(actor) = self.actors.get_mut(job.task.index()) {
-                    actor.reason = None;
+                if let Some(history) = self.histories.get_mut(job.task.index()) {
+                    history.reason = None;
                 }
             }
             Happening::NotReady { job, reason } => {
-                if let Some(actor) = self.actors.get_mut(job.task.index()) {
-                    actor.reason = Some(reason);
+                if let Some(history) = self.histories.get_mut(job.task.index()) {
+                    history.reason = Some(reason);
                 }
             }
             Happening::Completed { job } => self.complete(at, job),
             Happening::BudgetSpent { job } => {
-                if let Some(actor) = self.actors.get_mut(job.task.index()) {
-                    actor.is_spent = true;
+                if let Some(history) = self.histories.get_mut(job.task.index()) {
+                    history.is_spent = true;
                 }
             }
             Happening::Replenished { task, .. } => {
-                if let Some(actor) = self.actors.get_mut(task.index()) {
-                    actor.is_spent = false;
-                    actor.consumed = Span::ZERO;
+                if let Some(history) = self.histories.get_mut(task.index()) {
+                    history.is_spent = false;
+                    history.consumed = Span::ZERO;
                 }
             }
             Happening::AttributesSet { task, cost, .. } => {
-                if let Some(actor) = self.actors.get_mut(task.index()) {
-                    actor.cost = cost;
+                if let Some(history) = self.histories.get_mut(task.index()) {
+                    history.cost = cost;
                 }
             }
             Happening::Left { task } => self.leave(at, task),
@@ -405,16 +410,16 @@ impl<'a> Walk<'a> {
     }
 
     fn release(&mut self, at: Instant, job: JobId, deadline: Instant) {
-        let Some(actor) = self.actors.get_mut(job.task.index()) else {
+        let Some(history) = self.histories.get_mut(job.task.index()) else {
             return;
         };
         let pending = Pending {
             number: job.number,
             release: at,
             deadline,
-            cost: actor.cost,
+            cost: history.cost,
         };
-        actor.pending.push_back(pending);
+        history.pending.push_back(pending);
         if job.task == self.job.task && self.deadline.is_none() {
             self.row.push(pending);
             self.deadline = (job == self.job).then_some(pending.deadline);
@@ -422,29 +427,31 @@ impl<'a> Walk<'a> {
     }
 
     fn complete(&mut self, at: Instant, job: JobId) {
-        let Some(actor) = self.actors.get_mut(job.task.index()) else {
+        let Some(history) = self.histories.get_mut(job.task.index()) else {
             return;
         };
-        actor.reason = None;
-        actor.pending.retain(|pending| pending.number != job.number);
+        history.reason = None;
+        history
+            .pending
+            .retain(|pending| pending.number != job.number);
         if job == self.job && self.deadline.is_some() {
             self.end = Some((End::Finished, at));
-        } else if job.task == self.job.task && actor.pending.is_empty() {
+        } else if job.task == self.job.task && history.pending.is_empty() {
             self.row.clear();
             self.pieces.clear();
         }
     }
 
     fn leave(&mut self, at: Instant, task: TaskId) {
-        let Some(actor) = self.actors.get_mut(task.index()) else {
+        let Some(history) = self.histories.get_mut(task.index()) else {
             return;
         };
         if task == self.job.task && self.deadline.is_some() {
             self.end = Some((End::Dropped, at));
             return;
         }
-        actor.pending.clear();
-        actor.reason = None;
+        history.pending.clear();
+        history.reason = None;
         if task == self.job.task {
             self.row.clear();
             self.pieces.clear();

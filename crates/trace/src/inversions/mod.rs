@@ -15,7 +15,7 @@ use tally::Tally;
 
 /// What would have to happen for the waiting job to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InversionKind {
     /// Nobody has to move: a CPU of its own affinity is idle or runs a less urgent job. The weak
     /// invariant is violated (Bonifaci et al. 2016, Def. II.1).
     Direct,
@@ -28,7 +28,7 @@ pub enum Kind {
 /// A stretch of time in which a ready job waits although the strong invariant would let it run.
 ///
 /// It ends when the job runs, is finished or not ready any more, when the CPUs that it could get are
-/// taken by others as urgent, and when it becomes one of the other [`Kind`].
+/// taken by others as urgent, and when it becomes one of the other [`InversionKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inversion {
     /// The job that waits.
@@ -38,7 +38,7 @@ pub struct Inversion {
     /// Until when; later than `from`.
     pub to: Instant,
     /// What would have helped.
-    pub kind: Kind,
+    pub kind: InversionKind,
     /// At the beginning, the job on a CPU of the waiting one's affinity that stood in the way: a less
     /// urgent one, otherwise one that could have shifted; on the lowest CPU for which that is so. `None`
     /// if a CPU was idle.
@@ -69,14 +69,14 @@ pub struct Inversions<F = fn(&Inversion)> {
     /// How many CPUs run something.
     busy: usize,
     /// Per mask what was reached at which instant.
-    reached: Vec<Option<(Instant, Room)>>,
+    reached: Vec<Option<(Instant, Attainable)>>,
     /// By task the inversion that goes on.
     open: Vec<Option<Open>>,
     /// The tasks for which one does.
     listed: Vec<TaskId>,
     run: Tally,
     tasks: Vec<Tally>,
-    tell: F,
+    on_end: F,
 }
 
 /// An inversion that goes on.
@@ -84,7 +84,7 @@ pub struct Inversions<F = fn(&Inversion)> {
 struct Open {
     job: JobId,
     from: Instant,
-    kind: Kind,
+    kind: InversionKind,
     in_the_way: Option<JobId>,
     /// When it was last found.
     seen: Instant,
@@ -92,12 +92,12 @@ struct Open {
 
 /// What jobs that wait for some mask could get.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct Attainable {
     directly: Reach,
     by_shifts: Reach,
 }
 
-impl Room {
+impl Attainable {
     fn of(order: Order, state: &State, available: &CpuSet, mask: &CpuSet) -> Self {
         let explore = |shifts| {
             let mut reached = Reached::new(state.cpus(), available);
@@ -115,11 +115,11 @@ impl Room {
         }
     }
 
-    fn kind(&self, key: Key) -> Option<Kind> {
+    fn kind(&self, key: Key) -> Option<InversionKind> {
         if self.directly.is_open_to(key) {
-            Some(Kind::Direct)
+            Some(InversionKind::Direct)
         } else if self.by_shifts.is_open_to(key) {
-            Some(Kind::AffinityRelated)
+            Some(InversionKind::AffinityRelated)
         } else {
             None
         }
@@ -129,13 +129,13 @@ impl Room {
 impl Inversions {
     /// None found yet, for a run of this task set under a policy that ranks jobs by `order`.
     pub fn new(set: &TaskSet, order: Order) -> Self {
-        Self::telling(set, order, |_| {})
+        Self::with_callback(set, order, |_| {})
     }
 }
 
 impl<F: FnMut(&Inversion)> Inversions<F> {
-    /// The same, and each inversion is told to `tell` when it ends.
-    pub fn telling(set: &TaskSet, order: Order, tell: F) -> Self {
+    /// The same, and each inversion is told to `on_end` when it ends.
+    pub fn with_callback(set: &TaskSet, order: Order, on_end: F) -> Self {
         Self {
             order,
             state: State::new(set),
@@ -145,14 +145,14 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
             listed: Vec::with_capacity(set.tasks.len()),
             run: Tally::default(),
             tasks: vec![Tally::default(); set.tasks.len()],
-            tell,
+            on_end,
         }
     }
 
     /// The run ends at `horizon`, and so do the inversions that go on.
     pub fn finish(mut self, horizon: Instant) -> InversionSummary {
         if self.state.now() < horizon {
-            self.judge();
+            self.update();
         }
         for at in 0..self.listed.len() {
             self.close(self.listed[at], horizon);
@@ -164,7 +164,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
     }
 
     /// Looks at the state after the instant that is over.
-    fn judge(&mut self) {
+    fn update(&mut self) {
         if !self.state.is_changed() {
             return;
         }
@@ -201,20 +201,20 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
     }
 
     /// What jobs that wait for this mask could get now.
-    fn room(&mut self, mask: usize, available: &CpuSet) -> Room {
+    fn room(&mut self, mask: usize, available: &CpuSet) -> Attainable {
         let now = self.state.now();
         if let Some((at, room)) = self.reached[mask]
             && at == now
         {
             return room;
         }
-        let room = Room::of(self.order, &self.state, available, &self.state.masks[mask]);
+        let room = Attainable::of(self.order, &self.state, available, &self.state.masks[mask]);
         self.reached[mask] = Some((now, room));
         room
     }
 
     /// The task's ready job waits now, and should not.
-    fn note(&mut self, id: TaskId, kind: Kind, available: &CpuSet) {
+    fn note(&mut self, id: TaskId, kind: InversionKind, available: &CpuSet) {
         let seen = self.state.now();
         let Some(number) = self.state.tasks[id.index()].ready else {
             return;
@@ -238,7 +238,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
     }
 
     /// See [`Inversion::in_the_way`].
-    fn in_the_way(&self, id: TaskId, kind: Kind, available: &CpuSet) -> Option<JobId> {
+    fn in_the_way(&self, id: TaskId, kind: InversionKind, available: &CpuSet) -> Option<JobId> {
         let state = &self.state;
         let waiting = &state.tasks[id.index()];
         let key = key(self.order, waiting);
@@ -247,10 +247,10 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         let makes_room = |job: JobId, cpu| {
             let mut reached = Reached::new(state.cpus(), available);
             match (kind, state.tasks.get(job.task.index())) {
-                (Kind::Direct, _) | (_, None) => reached.add(&CpuSet::single(cpu)),
-                (Kind::AffinityRelated, Some(task)) => reached.add(&task.affinity),
+                (InversionKind::Direct, _) | (_, None) => reached.add(&CpuSet::single(cpu)),
+                (InversionKind::AffinityRelated, Some(task)) => reached.add(&task.affinity),
             }
-            let shifts = kind == Kind::AffinityRelated;
+            let shifts = kind == InversionKind::AffinityRelated;
             Reach::explore(self.order, shifts, state, &mut reached).is_open_to(key)
         };
         let found = blockers.find(|&(cpu, job)| job.is_none_or(|job| makes_room(job, cpu)));
@@ -285,14 +285,14 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         };
         self.run.add(open.kind, inversion.length());
         self.tasks[id.index()].add(open.kind, inversion.length());
-        (self.tell)(&inversion);
+        (self.on_end)(&inversion);
     }
 }
 
 impl<F: FnMut(&Inversion)> Recorder for Inversions<F> {
     fn record(&mut self, at: Instant, what: &Happening) {
         if at != self.state.now() {
-            self.judge();
+            self.update();
             self.state.advance(at);
         }
         self.state.take(what);

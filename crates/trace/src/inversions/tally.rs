@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use shiftwork_model::Span;
 
-use super::Kind;
+use super::InversionKind;
 use crate::statistics::Distribution;
 
 /// Inversions of one kind, or of both.
@@ -75,11 +75,11 @@ struct Lengths {
 }
 
 impl Tally {
-    pub fn add(&mut self, kind: Kind, length: Span) {
+    pub fn add(&mut self, kind: InversionKind, length: Span) {
         self.all.add(length);
         match kind {
-            Kind::Direct => self.direct.add(length),
-            Kind::AffinityRelated => self.affinity_related.add(length),
+            InversionKind::Direct => self.direct.add(length),
+            InversionKind::AffinityRelated => self.affinity_related.add(length),
         }
     }
 

@@ -1,12 +1,12 @@
 use super::*;
-use crate::testing::{Story, at, cpu, job, noise, random_run, set};
+use crate::testing::{Script, at, cpu, job, noise, random_run, set};
 use shiftwork_model::{NotReadyReason, RandomStream};
 
 /// Everything that was told, and the summary.
-fn found(set: &TaskSet, story: &Story, horizon: u64) -> (Vec<Inversion>, InversionSummary) {
+fn found(set: &TaskSet, script: &Script, horizon: u64) -> (Vec<Inversion>, InversionSummary) {
     let mut told = Vec::new();
-    let mut inversions = Inversions::telling(set, Order::Edf, |one| told.push(*one));
-    story.play(&mut inversions);
+    let mut inversions = Inversions::with_callback(set, Order::Edf, |one| told.push(*one));
+    script.play(&mut inversions);
     let summary = inversions.finish(at(horizon));
     (told, summary)
 }
@@ -14,7 +14,7 @@ fn found(set: &TaskSet, story: &Story, horizon: u64) -> (Vec<Inversion>, Inversi
 fn inversion(
     waits: (usize, u64),
     between: (u64, u64),
-    kind: Kind,
+    kind: InversionKind,
     in_the_way: Option<(usize, u64)>,
 ) -> Inversion {
     Inversion {
@@ -32,8 +32,8 @@ fn bound_and_free() -> TaskSet {
 }
 
 /// The free task runs where the bound one waits, beside a later job.
-fn shift_would_help() -> Story {
-    Story::default()
+fn shift_would_help() -> Script {
+    Script::default()
         .at(0)
         .release(1, 1, 20)
         .switch(0, Some((1, 1)))
@@ -45,12 +45,17 @@ fn shift_would_help() -> Story {
 
 #[test]
 fn whoever_waits_for_a_job_that_could_shift_suffers_an_affinity_related_inversion() {
-    let story = shift_would_help()
+    let script = shift_would_help()
         .at(10)
         .complete(1, 1)
         .switch(0, Some((0, 1)));
-    let (told, summary) = found(&bound_and_free(), &story, 50);
-    let expected = inversion((0, 1), (3, 10), Kind::AffinityRelated, Some((1, 1)));
+    let (told, summary) = found(&bound_and_free(), &script, 50);
+    let expected = inversion(
+        (0, 1),
+        (3, 10),
+        InversionKind::AffinityRelated,
+        Some((1, 1)),
+    );
     assert_eq!(told, [expected]);
     let counts = InversionStatistics {
         count: 1,
@@ -66,7 +71,7 @@ fn whoever_waits_for_a_job_that_could_shift_suffers_an_affinity_related_inversio
 
 #[test]
 fn a_shift_to_a_more_urgent_job_would_not_help() {
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(1, 1, 20)
         .switch(0, Some((1, 1)))
@@ -74,12 +79,12 @@ fn a_shift_to_a_more_urgent_job_would_not_help() {
         .switch(1, Some((2, 1)))
         .at(3)
         .release(0, 1, 30);
-    assert_eq!(found(&bound_and_free(), &story, 50).0, []);
+    assert_eq!(found(&bound_and_free(), &script, 50).0, []);
 }
 
 #[test]
 fn a_less_urgent_job_on_an_own_cpu_is_a_direct_inversion() {
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(1, 1, 40)
         .switch(0, Some((1, 1)))
@@ -87,9 +92,9 @@ fn a_less_urgent_job_on_an_own_cpu_is_a_direct_inversion() {
         .release(0, 1, 30)
         .at(5)
         .switch(0, Some((0, 1)));
-    let (told, summary) = found(&bound_and_free(), &story, 50);
-    let late = inversion((0, 1), (3, 5), Kind::Direct, Some((1, 1)));
-    let idle = inversion((1, 1), (5, 50), Kind::Direct, None);
+    let (told, summary) = found(&bound_and_free(), &script, 50);
+    let late = inversion((0, 1), (3, 5), InversionKind::Direct, Some((1, 1)));
+    let idle = inversion((1, 1), (5, 50), InversionKind::Direct, None);
     assert_eq!(told, [late, idle]);
     assert_eq!((summary.run.all.count, summary.run.direct.count), (2, 2));
     assert_eq!(summary.run.all.total_ns, 47);
@@ -98,7 +103,7 @@ fn a_less_urgent_job_on_an_own_cpu_is_a_direct_inversion() {
 #[test]
 fn an_idle_cpu_at_the_end_of_a_chain_is_as_good_as_a_later_job() {
     let set = set(3, &[("a", "0-1"), ("b", "1-2"), ("c", "0")]);
-    let story = Story::default()
+    let script = Script::default()
         .at(1)
         .release(0, 1, 9)
         .switch(0, Some((0, 1)))
@@ -108,64 +113,78 @@ fn an_idle_cpu_at_the_end_of_a_chain_is_as_good_as_a_later_job() {
         .at(4)
         .complete(0, 1)
         .switch(0, Some((2, 1)));
-    let expected = inversion((2, 1), (1, 4), Kind::AffinityRelated, Some((0, 1)));
-    assert_eq!(found(&set, &story, 9).0, [expected]);
+    let expected = inversion((2, 1), (1, 4), InversionKind::AffinityRelated, Some((0, 1)));
+    assert_eq!(found(&set, &script, 9).0, [expected]);
 }
 
 #[test]
 fn deadlines_are_those_that_jobs_are_scheduled_by() {
-    let story = shift_would_help()
+    let script = shift_would_help()
         .at(6)
-        .tell(Happening::Replenished {
+        .record(Happening::Replenished {
             task: TaskId::from_index(0),
             budget: Span::from_ns(1),
             deadline: at(95),
         })
         .at(8)
-        .tell(Happening::Replenished {
+        .record(Happening::Replenished {
             task: TaskId::from_index(2),
             budget: Span::from_ns(1),
             deadline: at(96),
         })
         .at(9)
         .not_ready(0, 1, NotReadyReason::Throttled);
-    let arpi = |from, to| inversion((0, 1), (from, to), Kind::AffinityRelated, Some((1, 1)));
+    let arpi = |from, to| {
+        inversion(
+            (0, 1),
+            (from, to),
+            InversionKind::AffinityRelated,
+            Some((1, 1)),
+        )
+    };
     assert_eq!(
-        found(&bound_and_free(), &story, 50).0,
+        found(&bound_and_free(), &script, 50).0,
         [arpi(3, 6), arpi(8, 9)]
     );
 }
 
 #[test]
 fn an_inversion_that_changes_its_kind_ends_and_another_begins() {
-    let story = shift_would_help()
+    let script = shift_would_help()
         .at(5)
         .complete(1, 1)
         .switch(0, None)
         .at(7)
         .switch(0, Some((0, 1)));
-    let first = inversion((0, 1), (3, 5), Kind::AffinityRelated, Some((1, 1)));
-    let second = inversion((0, 1), (5, 7), Kind::Direct, None);
-    assert_eq!(found(&bound_and_free(), &story, 50).0, [first, second]);
+    let first = inversion((0, 1), (3, 5), InversionKind::AffinityRelated, Some((1, 1)));
+    let second = inversion((0, 1), (5, 7), InversionKind::Direct, None);
+    assert_eq!(found(&bound_and_free(), &script, 50).0, [first, second]);
 }
 
 #[test]
 fn what_is_put_right_within_an_instant_does_not_count() {
-    let story = shift_would_help()
+    let script = shift_would_help()
         .switch(1, Some((1, 1)))
         .switch(0, Some((0, 1)));
-    let (told, summary) = found(&bound_and_free(), &story, 20);
+    let (told, summary) = found(&bound_and_free(), &script, 20);
     assert_eq!((told.len(), summary.run.all.count), (0, 0));
     assert_eq!(summary.run.all.longest_ns, None);
 }
 
 #[test]
 fn an_inversion_lasts_to_the_horizon_at_most() {
-    let arpi = |to| inversion((0, 1), (3, to), Kind::AffinityRelated, Some((1, 1)));
-    let story = shift_would_help();
-    assert_eq!(found(&bound_and_free(), &story, 8).0, [arpi(8)]);
-    assert_eq!(found(&bound_and_free(), &story, 3).0, []);
-    let finished = story.at(8).complete(1, 1);
+    let arpi = |to| {
+        inversion(
+            (0, 1),
+            (3, to),
+            InversionKind::AffinityRelated,
+            Some((1, 1)),
+        )
+    };
+    let script = shift_would_help();
+    assert_eq!(found(&bound_and_free(), &script, 8).0, [arpi(8)]);
+    assert_eq!(found(&bound_and_free(), &script, 3).0, []);
+    let finished = script.at(8).complete(1, 1);
     assert_eq!(found(&bound_and_free(), &finished, 8).0, [arpi(8)]);
 }
 
@@ -175,13 +194,13 @@ fn a_cpu_that_is_away_cannot_be_got() {
         Happening::CpuOffline { cpu: cpu(1) },
         Happening::BackgroundStarted { cpu: cpu(1) },
     ] {
-        let story = Story::default()
+        let script = Script::default()
             .at(0)
-            .tell(gone)
+            .record(gone)
             .release(1, 1, 20)
             .switch(0, Some((1, 1)))
             .release(0, 1, 30);
-        assert_eq!(found(&bound_and_free(), &story, 9).0, []);
+        assert_eq!(found(&bound_and_free(), &script, 9).0, []);
     }
 }
 
@@ -193,14 +212,14 @@ fn inversions_are_where_the_definitions_say_in_any_run() {
         let names = ["a", "b", "c", "d"];
         let tasks = names.map(|name| (name, masks[random.below(masks.len() as u64) as usize]));
         let set = set(3, &tasks);
-        let mut story = random_run(&mut random, 4, 3, 120);
-        for record in &mut story.records {
+        let mut script = random_run(&mut random, 4, 3, 120);
+        for record in &mut script.records {
             if let Happening::Ready { deadline, .. } = &mut record.what {
                 *deadline = at(random.below(6));
             }
         }
-        let horizon = story.records.last().map_or(1, |last| last.at.as_ns() + 1);
-        let (told, summary) = found(&set, &story, horizon);
+        let horizon = script.records.last().map_or(1, |last| last.at.as_ns() + 1);
+        let (told, summary) = found(&set, &script, horizon);
         let sum: u64 = told.iter().map(|one| one.length().as_ns()).sum();
         assert_eq!(summary.run.all.total_ns, sum, "seed {seed}");
         for now in 0..horizon {
@@ -210,7 +229,7 @@ fn inversions_are_where_the_definitions_say_in_any_run() {
                 .map(|one| (one.job, one.kind))
                 .collect();
             inverted.sort_by_key(|&(job, _)| job.task);
-            let expected = plain::inverted(&set, &story, at(now));
+            let expected = plain::inverted(&set, &script, at(now));
             assert_eq!(inverted, expected, "seed {seed}, at {now}");
         }
     }
@@ -221,9 +240,9 @@ fn nonsense_never_panics() {
     for seed in 1..=300 {
         let mut random = RandomStream::new(seed, 0, 0);
         let set = set(4, &[("a", "0"), ("b", "0-1"), ("c", "2-3")]);
-        let mut story = Story::default();
-        story.records = noise(&mut random, 5, 9, 400);
-        let (told, summary) = found(&set, &story, u64::MAX);
+        let mut script = Script::default();
+        script.records = noise(&mut random, 5, 9, 400);
+        let (told, summary) = found(&set, &script, u64::MAX);
         assert_eq!(told.len() as u64, summary.run.all.count, "seed {seed}");
     }
 }
@@ -233,11 +252,11 @@ mod plain {
     use super::*;
 
     /// Who waits after this instant and should not, by task.
-    pub fn inverted(set: &TaskSet, story: &Story, now: Instant) -> Vec<(JobId, Kind)> {
+    pub fn inverted(set: &TaskSet, script: &Script, now: Instant) -> Vec<(JobId, InversionKind)> {
         let cpus = set.platform.cpus;
         let mut ready = vec![None; set.tasks.len()];
         let mut runs = vec![None; cpus];
-        for record in story.records.iter().take_while(|record| record.at <= now) {
+        for record in script.records.iter().take_while(|record| record.at <= now) {
             match record.what {
                 Happening::Ready { job, deadline, .. } => {
                     ready[job.task.index()] = Some((job, deadline));
@@ -259,7 +278,7 @@ mod plain {
         let judged = waiting.filter_map(|&(job, deadline)| {
             let is_free = |on: usize| match runs[on] {
                 None => true,
-                Some(other) => deadlines(story, now, other) > deadline,
+                Some(other) => deadlines(script, now, other) > deadline,
             };
             let own: Vec<usize> = (0..cpus).filter(|&on| may_use(job.task, on)).collect();
             let mut reached = own.clone();
@@ -270,9 +289,9 @@ mod plain {
                 reached.extend((0..cpus).filter(leads_to));
             }
             if own.iter().any(|&on| is_free(on)) {
-                Some((job, Kind::Direct))
+                Some((job, InversionKind::Direct))
             } else if reached.iter().any(|&on| is_free(on)) {
-                Some((job, Kind::AffinityRelated))
+                Some((job, InversionKind::AffinityRelated))
             } else {
                 None
             }
@@ -281,8 +300,12 @@ mod plain {
     }
 
     /// By which deadline the task of this job was last scheduled.
-    fn deadlines(story: &Story, now: Instant, of: JobId) -> Instant {
-        let told = story.records.iter().rev().filter(|record| record.at <= now);
+    fn deadlines(script: &Script, now: Instant, of: JobId) -> Instant {
+        let told = script
+            .records
+            .iter()
+            .rev()
+            .filter(|record| record.at <= now);
         let mut ready = told.filter_map(|record| match record.what {
             Happening::Ready { job, deadline, .. } if job.task == of.task => Some(deadline),
             _ => None,

@@ -7,18 +7,18 @@
 //!
 //! | field of `TracePacket` | holds |
 //! |---|---|
-//! | 21335 | a stretch of records, see `facts.rs` |
+//! | 21335 | a stretch of records, see `records.rs` |
 //! | 21336 | the header: where the run comes from, names, number of CPUs |
 //! | 21337 | the end: the horizon that was reached |
 //!
 //! Start reading at [`Writer`].
 
 mod error;
-mod facts;
-mod ink;
 mod packets;
 mod prologue;
+mod proto_buffer;
 mod read;
+mod records;
 mod sched_switch;
 mod schema;
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use prost::Message;
 
-use super::ink::Ink;
-use super::schema::{FACTS_KEY, STATE_NEEDED, TracePacket};
+use super::proto_buffer::ProtoBuffer;
+use super::schema::{RECORDS_KEY, STATE_NEEDED, TracePacket};
 
 /// The one sequence of packets that a trace consists of.
 pub(super) const SEQUENCE: u32 = 1;
@@ -102,69 +102,69 @@ impl Event {
     /// Appends the packet. The bytes are keys (field number and wire type) of the fields in the
     /// comments; all lengths fit one byte.
     #[inline]
-    pub fn write(&self, ink: &mut Ink) {
-        ink.ensure(EVENT_BYTES_MAX);
-        ink.byte(0x0a); // Trace.packet
-        let packet = ink.open();
-        ink.byte(0x40); // timestamp
-        ink.varint(self.at_ns);
+    pub fn write(&self, buffer: &mut ProtoBuffer) {
+        buffer.ensure(EVENT_BYTES_MAX);
+        buffer.byte(0x0a); // Trace.packet
+        let packet = buffer.open();
+        buffer.byte(0x40); // timestamp
+        buffer.varint(self.at_ns);
         // trusted_packet_sequence_id, sequence_flags, track_event
-        ink.put([0x50, SEQUENCE as u8, 0x68, STATE_NEEDED as u8, 0x5a]);
-        let event = ink.open();
-        ink.put([0x48, self.kind as u8, 0x58]); // type, track_uuid
-        ink.varint(self.track);
+        buffer.put([0x50, SEQUENCE as u8, 0x68, STATE_NEEDED as u8, 0x5a]);
+        let event = buffer.open();
+        buffer.put([0x48, self.kind as u8, 0x58]); // type, track_uuid
+        buffer.varint(self.track);
         if self.name != 0 {
-            ink.byte(0x50); // name_iid
-            ink.varint(self.name);
+            buffer.byte(0x50); // name_iid
+            buffer.varint(self.name);
         }
         if let Some(job) = self.job {
-            write_note(ink, Note::Job, job);
+            write_note(buffer, Note::Job, job);
         }
         if let Some((note, value)) = self.note {
-            write_note(ink, note, value);
+            write_note(buffer, note, value);
         }
         if let Some(flow) = self.flow_out {
-            ink.put([0xf9, 0x02]); // flow_ids
-            ink.put(flow.to_le_bytes());
+            buffer.put([0xf9, 0x02]); // flow_ids
+            buffer.put(flow.to_le_bytes());
         }
         if let Some(flow) = self.flow_in {
-            ink.put([0x81, 0x03]); // terminating_flow_ids
-            ink.put(flow.to_le_bytes());
+            buffer.put([0x81, 0x03]); // terminating_flow_ids
+            buffer.put(flow.to_le_bytes());
         }
-        ink.close(event);
-        ink.close(packet);
+        buffer.close(event);
+        buffer.close(packet);
     }
 }
 
 #[inline]
-fn write_note(ink: &mut Ink, note: Note, value: u64) {
-    ink.byte(0x22); // debug_annotations
-    let start = ink.open();
-    ink.put([0x08, note as u8, 0x18]); // name_iid, uint_value
-    ink.varint(value);
-    ink.close(start);
+fn write_note(buffer: &mut ProtoBuffer, note: Note, value: u64) {
+    buffer.byte(0x22); // debug_annotations
+    let start = buffer.open();
+    buffer.put([0x08, note as u8, 0x18]); // name_iid, uint_value
+    buffer.varint(value);
+    buffer.close(start);
 }
 
 /// Appends a packet of any kind.
-pub(super) fn write_packet(ink: &mut Ink, packet: &TracePacket) {
-    write_body(ink, &packet.encode_to_vec());
+pub(super) fn write_packet(buffer: &mut ProtoBuffer, packet: &TracePacket) {
+    write_body(buffer, &packet.encode_to_vec());
 }
 
 /// Appends a packet that holds a stretch of records.
-pub(super) fn write_facts(ink: &mut Ink, stretch: &[u8]) {
+pub(super) fn write_records(buffer: &mut ProtoBuffer, stretch: &[u8]) {
     let mut key = Vec::new();
-    prost::encoding::encode_varint(FACTS_KEY, &mut key);
+    prost::encoding::encode_varint(RECORDS_KEY, &mut key);
     prost::encoding::encode_varint(stretch.len() as u64, &mut key);
-    ink.ensure(32);
-    ink.byte(0x0a); // Trace.packet
-    ink.varint((key.len() + stretch.len()) as u64);
-    ink.slice(&key);
-    ink.slice(stretch);
+    buffer.ensure(32);
+    buffer.byte(0x0a); // Trace.packet
+    buffer.varint((key.len() + stretch.len()) as u64);
+    buffer.slice(&key);
+    buffer.slice(stretch);
 }
 
-fn write_body(ink: &mut Ink, body: &[u8]) {
-    ink.ensure(32);
-    ink.byte(0x0a); // Trace.packet
-    ink.varint(body.len() as u64);
-    ink.slice(body);
+fn write_body(buffer: &mut ProtoBuffer, body: &[u8]) {
+    buffer.ensure(32);
+    buffer.byte(0x0a); // Trace.packet
+    buffer.varint(body.len() as u64);
+    buffer.slice(body);
 }

@@ -3,9 +3,9 @@
 use shiftwork_model::{Happening, TaskSet};
 
 use super::Provenance;
-use super::facts::VERSION;
-use super::ink::Ink;
 use super::packets::{Name, Note, SEQUENCE, write_packet};
+use super::proto_buffer::ProtoBuffer;
+use super::records::VERSION;
 use super::schema::{
     DebugAnnotation, Header, INSTANT, InternedData, InternedName, ORDER_EXPLICIT, STATE_CLEARED,
     STATE_NEEDED, TracePacket, TrackDescriptor, TrackEvent,
@@ -44,17 +44,22 @@ impl Tracks {
 }
 
 /// Writes everything that comes before the first record.
-pub(super) fn write(ink: &mut Ink, set: &TaskSet, provenance: &Provenance, tracks: Tracks) {
-    write_packet(ink, &header(set, provenance));
-    write_packet(ink, &names(set));
+pub(super) fn write(
+    buffer: &mut ProtoBuffer,
+    set: &TaskSet,
+    provenance: &Provenance,
+    tracks: Tracks,
+) {
+    write_packet(buffer, &header(set, provenance));
+    write_packet(buffer, &names(set));
     let title = format!("{} under {}", set.name, provenance.policy);
-    write_track(ink, RUN, None, 0, &title);
-    write_track(ink, CPUS, None, 1, "CPUs");
-    write_track(ink, TASKS, None, 2, "Tasks");
+    write_track(buffer, RUN, None, 0, &title);
+    write_track(buffer, CPUS, None, 1, "CPUs");
+    write_track(buffer, TASKS, None, 2, "Tasks");
     for index in 0..set.platform.cpus {
         let rank = 2 * index;
         write_track(
-            ink,
+            buffer,
             tracks.cpu(index),
             Some(CPUS),
             rank,
@@ -62,12 +67,12 @@ pub(super) fn write(ink: &mut Ink, set: &TaskSet, provenance: &Provenance, track
         );
         // Perfetto does not show tracks without events.
         let name = format!("CPU {index} away");
-        write_track(ink, tracks.away(index), Some(CPUS), rank + 1, &name);
+        write_track(buffer, tracks.away(index), Some(CPUS), rank + 1, &name);
     }
     for (index, task) in set.tasks.iter().enumerate() {
-        write_track(ink, tracks.task(index), Some(TASKS), index, &task.name);
+        write_track(buffer, tracks.task(index), Some(TASKS), index, &task.name);
     }
-    write_packet(ink, &origin(set, provenance));
+    write_packet(buffer, &origin(set, provenance));
 }
 
 fn header(set: &TaskSet, provenance: &Provenance) -> TracePacket {
@@ -115,7 +120,7 @@ fn names(set: &TaskSet) -> TracePacket {
     }
 }
 
-fn write_track(ink: &mut Ink, uuid: u64, parent: Option<u64>, rank: usize, name: &str) {
+fn write_track(buffer: &mut ProtoBuffer, uuid: u64, parent: Option<u64>, rank: usize, name: &str) {
     let track = TrackDescriptor {
         uuid: Some(uuid),
         name: Some(name.to_owned()),
@@ -128,7 +133,7 @@ fn write_track(ink: &mut Ink, uuid: u64, parent: Option<u64>, rank: usize, name:
         track_descriptor: Some(track),
         ..TracePacket::default()
     };
-    write_packet(ink, &packet);
+    write_packet(buffer, &packet);
 }
 
 /// The header for people: an instant at the start of the run.
@@ -174,7 +179,7 @@ fn instant(track: u64, at_ns: u64, name: String) -> TracePacket {
 }
 
 /// Appends an instant for a change of parameters, with its text; nothing for other records.
-pub(super) fn write_change(ink: &mut Ink, tracks: Tracks, at_ns: u64, what: &Happening) {
+pub(super) fn write_change(buffer: &mut ProtoBuffer, tracks: Tracks, at_ns: u64, what: &Happening) {
     let (track, text) = match what {
         Happening::AffinitySet { task, affinity } => {
             (tracks.task(task.index()), format!("affinity {affinity}"))
@@ -196,5 +201,5 @@ pub(super) fn write_change(ink: &mut Ink, tracks: Tracks, at_ns: u64, what: &Hap
         }
         _ => return,
     };
-    write_packet(ink, &instant(track, at_ns, text));
+    write_packet(buffer, &instant(track, at_ns, text));
 }

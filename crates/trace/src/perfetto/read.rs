@@ -5,7 +5,7 @@ use prost::encoding::decode_varint;
 
 use shiftwork_model::{CPUS_MAX, Instant, Record};
 
-use super::facts::{Facts, VERSION};
+use super::records::{RecordReader, VERSION};
 use super::schema::{Header, OwnPacket};
 use super::{Provenance, TraceError};
 
@@ -42,7 +42,7 @@ pub fn read(bytes: &[u8]) -> Result<TraceFile, TraceError> {
         {
             return Err(TraceError::TwoHeaders { offset });
         }
-        if let Some(stretch) = packet.facts {
+        if let Some(stretch) = packet.records {
             let file = file.as_mut().ok_or(TraceError::NoHeader)?;
             read_records(file, &mut last, &stretch)?;
         }
@@ -106,10 +106,10 @@ fn read_records(
     last: &mut Instant,
     stretch: &[u8],
 ) -> Result<(), TraceError> {
-    let mut facts = Facts::new(file.tasks.len(), file.cpus, *last, stretch);
+    let mut records = RecordReader::new(file.tasks.len(), file.cpus, *last, stretch);
     loop {
         let index = file.records.len();
-        match facts.next() {
+        match records.next() {
             Ok(Some(record)) => {
                 *last = record.at;
                 file.records.push(record);

@@ -2,8 +2,8 @@
 
 use shiftwork_model::{Instant, JobId};
 
-use super::ink::Ink;
 use super::packets::{SEQUENCE, write_packet};
+use super::proto_buffer::ProtoBuffer;
 use super::schema::{FtraceEvent, FtraceEventBundle, SchedSwitch, TracePacket};
 use crate::running::Change;
 
@@ -20,7 +20,7 @@ const COMM_BYTES_MAX: usize = 15;
 
 /// Appends a packet with one event.
 pub(super) fn write(
-    ink: &mut Ink,
+    buffer: &mut ProtoBuffer,
     at: Instant,
     names: &[String],
     change: Change,
@@ -52,7 +52,7 @@ pub(super) fn write(
         trusted_packet_sequence_id: Some(SEQUENCE),
         ..TracePacket::default()
     };
-    write_packet(ink, &packet);
+    write_packet(buffer, &packet);
 }
 
 /// Name, number and priority of the thread that stands for a job's task, or for an idle CPU.

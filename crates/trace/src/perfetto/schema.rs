@@ -47,15 +47,15 @@ pub(super) struct TracePacket {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct OwnPacket {
     #[prost(bytes = "vec", optional, tag = "21335")]
-    pub facts: Option<Vec<u8>>,
+    pub records: Option<Vec<u8>>,
     #[prost(message, tag = "21336")]
     pub header: Option<Header>,
     #[prost(message, tag = "21337")]
     pub end: Option<End>,
 }
 
-/// Tag and wire type of [`OwnPacket::facts`], as a varint.
-pub(super) const FACTS_KEY: u64 = 21335 << 3 | 2;
+/// Tag and wire type of [`OwnPacket::records`], as a varint.
+pub(super) const RECORDS_KEY: u64 = 21335 << 3 | 2;
 
 /// Ours: where the run comes from.
 #[derive(Clone, PartialEq, Message)]

@@ -6,7 +6,7 @@ use shiftwork_model::{Happening, NotReadyReason, RandomStream, Recorder, Span, T
 
 use super::schema::{INSTANT, SLICE_BEGIN, SLICE_END, TracePacket, TrackEvent};
 use super::*;
-use crate::testing::{Story, at, cpu, noise, set};
+use crate::testing::{Script, at, cpu, noise, set};
 
 /// Perfetto's `Trace`.
 #[derive(Clone, PartialEq, Message)]
@@ -21,13 +21,13 @@ fn provenance(horizon: u64) -> Provenance {
         policy: "g-edf".into(),
         seed: Some(7),
         horizon: at(horizon),
-        task_set: "name = \"story\"\n".into(),
+        task_set: "name = \"script\"\n".into(),
     }
 }
 
-fn write(set: &TaskSet, story: &Story, horizon: u64) -> Vec<u8> {
+fn write(set: &TaskSet, script: &Script, horizon: u64) -> Vec<u8> {
     let mut writer = Writer::new(set, &provenance(horizon), Vec::new());
-    story.play(&mut writer);
+    script.play(&mut writer);
     writer.finish(at(horizon)).unwrap()
 }
 
@@ -111,8 +111,8 @@ fn shown_on(track: &str, bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
-fn shift_story() -> (TaskSet, Story) {
-    let story = Story::default()
+fn shift_script() -> (TaskSet, Script) {
+    let script = Script::default()
         .at(0)
         .release(0, 1, 10)
         .release(1, 1, 20)
@@ -125,13 +125,13 @@ fn shift_story() -> (TaskSet, Story) {
         .at(25)
         .complete(1, 1)
         .switch(0, None);
-    (set(2, &[("imu", "0-1"), ("gps", "0-1")]), story)
+    (set(2, &[("imu", "0-1"), ("gps", "0-1")]), script)
 }
 
 #[test]
 fn a_cpu_shows_who_runs_and_a_shift_is_a_flow_from_the_old_slice_to_the_new() {
-    let (set, story) = shift_story();
-    let bytes = write(&set, &story, 30);
+    let (set, script) = shift_script();
+    let bytes = write(&set, &script, 30);
     assert_eq!(
         shown_on("CPU 0", &bytes),
         [
@@ -152,9 +152,9 @@ fn a_cpu_shows_who_runs_and_a_shift_is_a_flow_from_the_old_slice_to_the_new() {
 
 #[test]
 fn a_task_shows_its_jobs_from_release_to_finish_and_flags_misses() {
-    let (set, story) = shift_story();
+    let (set, script) = shift_script();
     assert_eq!(
-        shown_on("gps", &write(&set, &story, 30)),
+        shown_on("gps", &write(&set, &script, 30)),
         [
             "0 gps !release job=1",
             "20 gps !deadline job=1",
@@ -167,18 +167,18 @@ fn a_task_shows_its_jobs_from_release_to_finish_and_flags_misses() {
 
 #[test]
 fn a_job_released_early_begins_when_the_one_before_it_ends() {
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(0, 1, 10)
         .at(10)
-        .tell(Happening::Released {
+        .record(Happening::Released {
             job: crate::testing::job(0, 2),
             deadline: at(20),
         })
         .at(15)
         .complete(0, 1)
         .ready(0, 2, 20);
-    let bytes = write(&set(1, &[("imu", "0")]), &story, 30);
+    let bytes = write(&set(1, &[("imu", "0")]), &script, 30);
     assert_eq!(
         shown_on("imu", &bytes),
         [
@@ -197,7 +197,7 @@ fn a_job_released_early_begins_when_the_one_before_it_ends() {
 
 #[test]
 fn throttled_and_suspended_times_are_slices_inside_the_job() {
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(0, 1, 90)
         .at(5)
@@ -207,10 +207,10 @@ fn throttled_and_suspended_times_are_slices_inside_the_job() {
         .at(12)
         .not_ready(0, 1, NotReadyReason::Suspended)
         .at(14)
-        .tell(Happening::Left {
+        .record(Happening::Left {
             task: TaskId::from_index(0),
         });
-    let lines = shown_on("imu", &write(&set(1, &[("imu", "0")]), &story, 30));
+    let lines = shown_on("imu", &write(&set(1, &[("imu", "0")]), &script, 30));
     assert_eq!(
         lines[2..],
         [
@@ -226,12 +226,12 @@ fn throttled_and_suspended_times_are_slices_inside_the_job() {
 
 #[test]
 fn a_cpu_that_others_have_taken_is_shown_so() {
-    let story = Story::default()
+    let script = Script::default()
         .at(1)
-        .tell(Happening::CpuTaken { cpu: cpu(1) })
+        .record(Happening::CpuTaken { cpu: cpu(1) })
         .at(2)
-        .tell(Happening::CpuReturned { cpu: cpu(1) });
-    let lines = shown(&write(&set(2, &[("imu", "0")]), &story, 30));
+        .record(Happening::CpuReturned { cpu: cpu(1) });
+    let lines = shown(&write(&set(2, &[("imu", "0")]), &script, 30));
     assert_eq!(lines[1..], ["1 CPU 1 away [taken", "2 CPU 1 away ]"]);
 }
 
@@ -240,24 +240,24 @@ fn a_cpu_that_is_away_and_changes_of_parameters_are_shown() {
     let task = TaskId::from_index(0);
     let affinity = Box::new(shiftwork_model::Affinity::pinned(cpu(1)));
     let spans = [1, 2, 3].map(Span::from_us);
-    let story = Story::default()
+    let script = Script::default()
         .at(1)
-        .tell(Happening::CpuOffline { cpu: cpu(1) })
-        .tell(Happening::BackgroundStarted { cpu: cpu(0) })
-        .tell(Happening::AffinitySet { task, affinity })
+        .record(Happening::CpuOffline { cpu: cpu(1) })
+        .record(Happening::BackgroundStarted { cpu: cpu(0) })
+        .record(Happening::AffinitySet { task, affinity })
         .at(2)
-        .tell(Happening::CpuOnline { cpu: cpu(1) })
-        .tell(Happening::AttributesSet {
+        .record(Happening::CpuOnline { cpu: cpu(1) })
+        .record(Happening::AttributesSet {
             task,
             cost: spans[0],
             period: spans[1],
             deadline: spans[2],
         })
-        .tell(Happening::Refused {
+        .record(Happening::Refused {
             action: 3,
             reason: "no".into(),
         });
-    let lines = shown(&write(&set(2, &[("imu", "0")]), &story, 30));
+    let lines = shown(&write(&set(2, &[("imu", "0")]), &script, 30));
     assert_eq!(
         lines[1..],
         [
@@ -266,31 +266,31 @@ fn a_cpu_that_is_away_and_changes_of_parameters_are_shown() {
             "1 imu !affinity 1",
             "2 CPU 1 away ]",
             "2 imu !cost 1us, period 2us, deadline 3us",
-            "2 story under g-edf !action 3 refused: no",
+            "2 script under g-edf !action 3 refused: no",
         ]
     );
 }
 
 #[test]
 fn what_happens_and_ends_within_one_instant_is_not_shown() {
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(0, 1, 50)
         .switch(0, Some((0, 1)))
         .switch(0, None)
         .at(30)
         .switch(0, Some((0, 1)));
-    let bytes = write(&set(1, &[("imu", "0")]), &story, 30);
+    let bytes = write(&set(1, &[("imu", "0")]), &script, 30);
     assert!(shown_on("CPU 0", &bytes).is_empty());
 }
 
 #[test]
 fn a_slice_that_is_open_at_the_horizon_ends_there() {
-    let story = Story::default()
+    let script = Script::default()
         .at(0)
         .release(0, 1, 50)
         .switch(0, Some((0, 1)));
-    let bytes = write(&set(1, &[("imu", "0")]), &story, 30);
+    let bytes = write(&set(1, &[("imu", "0")]), &script, 30);
     assert_eq!(
         shown_on("CPU 0", &bytes),
         ["0 CPU 0 [imu job=1", "30 CPU 0 ]"]
@@ -304,9 +304,9 @@ fn a_slice_that_is_open_at_the_horizon_ends_there() {
 
 #[test]
 fn sched_switches_are_added_on_request() {
-    let (set, story) = shift_story();
+    let (set, script) = shift_script();
     let mut writer = Writer::new(&set, &provenance(30), Vec::new()).with_sched_switch(&set);
-    story.play(&mut writer);
+    script.play(&mut writer);
     let trace = Trace::decode(&writer.finish(at(30)).unwrap()[..]).unwrap();
     let switches: Vec<_> = trace
         .packet
@@ -360,7 +360,7 @@ fn a_trace_gives_the_same_header_and_records_back() {
         let file = read(&writer.finish(at(horizon)).unwrap()).unwrap();
         let expected = TraceFile {
             provenance: provenance(99),
-            name: "story".into(),
+            name: "script".into(),
             cpus: cpus as usize,
             tasks: names,
             ended: Some(at(horizon)),
@@ -412,8 +412,8 @@ fn noise_of_bytes_is_no_trace() {
 
 #[test]
 fn each_way_of_being_broken_has_its_message() {
-    let (set, story) = shift_story();
-    let bytes = write(&set, &story, 30);
+    let (set, script) = shift_script();
+    let bytes = write(&set, &script, 30);
     let header = |change: fn(&mut schema::Header)| {
         let mut packet = Trace::decode(&bytes[..]).unwrap().packet.remove(0);
         change(packet.header.as_mut().unwrap());
@@ -476,15 +476,15 @@ fn each_way_of_being_broken_has_its_message() {
 
 #[test]
 fn a_patient_writer_that_is_never_finished_has_written_what_was_before() {
-    let (set, story) = shift_story();
+    let (set, script) = shift_script();
     let mut bytes = Vec::new();
     let writer = Writer::new(&set, &provenance(99), &mut bytes);
     let mut writer = writer.with_patience(Span::from_ns(1));
-    story.play(&mut writer);
+    script.play(&mut writer);
     drop(writer);
     let file = read(&bytes).unwrap();
-    let last = story.records.last().unwrap().at;
-    let mut before = story.records;
+    let last = script.records.last().unwrap().at;
+    let mut before = script.records;
     before.retain(|record| record.at < last);
     assert!(!before.is_empty());
     assert_eq!((file.records, file.ended), (before, None));
@@ -501,9 +501,9 @@ fn a_failing_file_is_reported_at_the_end() {
             Ok(())
         }
     }
-    let (set, story) = shift_story();
+    let (set, script) = shift_script();
     let mut writer = Writer::new(&set, &provenance(30), Full);
-    story.play(&mut writer);
+    script.play(&mut writer);
     let error = writer.finish(at(30)).err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
 }

@@ -6,10 +6,10 @@ use shiftwork_model::{
     CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, Span, TaskId, TaskSet,
 };
 
-use super::facts;
-use super::ink::Ink;
-use super::packets::{Event, Name, Note, write_facts, write_packet};
+use super::packets::{Event, Name, Note, write_packet, write_records};
 use super::prologue::{self, Tracks};
+use super::proto_buffer::ProtoBuffer;
+use super::records;
 use super::schema::{End, INSTANT, SLICE_BEGIN, SLICE_END, TracePacket};
 use super::{Provenance, sched_switch};
 use crate::backlog::{Backlog, Pending, Run};
@@ -42,10 +42,10 @@ pub struct Writer<W: Write> {
     out: W,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
-    ink: Ink,
-    facts: Ink,
-    /// Instant of the last record in `facts`.
-    last_fact: Instant,
+    buffer: ProtoBuffer,
+    records: ProtoBuffer,
+    /// Instant of the last record in `records`.
+    last_record: Instant,
     now: Instant,
     running: Running,
     tasks: Vec<TaskTrack>,
@@ -87,12 +87,12 @@ impl<W: Write> Recorder for Writer<W> {
             self.now = at;
             self.keep_up();
         }
-        facts::write(&mut self.facts, &mut self.last_fact, at, what);
+        records::write(&mut self.records, &mut self.last_record, at, what);
         self.show(what);
-        if self.facts.len() >= STRETCH_BYTES {
+        if self.records.len() >= STRETCH_BYTES {
             self.close_stretch();
         }
-        if self.ink.len() >= CHUNK_BYTES {
+        if self.buffer.len() >= CHUNK_BYTES {
             self.flush();
         }
     }
@@ -102,8 +102,8 @@ impl<W: Write> Writer<W> {
     /// Begins a trace of a run of this task set.
     pub fn new(set: &TaskSet, provenance: &Provenance, out: W) -> Self {
         let tracks = Tracks::of(set);
-        let mut ink = Ink::default();
-        prologue::write(&mut ink, set, provenance, tracks);
+        let mut buffer = ProtoBuffer::default();
+        prologue::write(&mut buffer, set, provenance, tracks);
         let tasks = (0..set.tasks.len()).map(|index| TaskTrack {
             track: tracks.task(index),
             name: Name::TASKS + index as u64,
@@ -112,9 +112,9 @@ impl<W: Write> Writer<W> {
         Self {
             out,
             failed: None,
-            ink,
-            facts: Ink::default(),
-            last_fact: Instant::ZERO,
+            buffer,
+            records: ProtoBuffer::default(),
+            last_record: Instant::ZERO,
             now: Instant::ZERO,
             running: Running::new(set.platform.cpus),
             tasks: tasks.collect(),
@@ -154,7 +154,7 @@ impl<W: Write> Writer<W> {
         for cpu in (0..self.running.cpus()).map(CpuId::from_index) {
             if self.running.before(cpu).is_some() {
                 let track = self.tracks.cpu(cpu.index());
-                Event::new(horizon.as_ns(), SLICE_END, track, 0).write(&mut self.ink);
+                Event::new(horizon.as_ns(), SLICE_END, track, 0).write(&mut self.buffer);
             }
         }
         self.show_unfinished(horizon);
@@ -165,7 +165,7 @@ impl<W: Write> Writer<W> {
             }),
             ..TracePacket::default()
         };
-        write_packet(&mut self.ink, &end);
+        write_packet(&mut self.buffer, &end);
         self.flush();
         match self.failed {
             Some(error) => Err(error),
@@ -177,7 +177,7 @@ impl<W: Write> Writer<W> {
     /// shown when the instant is over.
     #[inline]
     fn show(&mut self, what: &Happening) {
-        let (at_ns, ink) = (self.now.as_ns(), &mut self.ink);
+        let (at_ns, buffer) = (self.now.as_ns(), &mut self.buffer);
         match *what {
             Happening::Released { job, deadline } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
@@ -187,22 +187,22 @@ impl<W: Write> Writer<W> {
                         release: self.now,
                         deadline,
                     };
-                    task.release(ink, job, self.horizon);
+                    task.release(buffer, job, self.horizon);
                 }
             }
             Happening::Ready { job, .. } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
-                    task.end_wait(ink, at_ns);
+                    task.end_wait(buffer, at_ns);
                 }
             }
             Happening::NotReady { job, reason } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
-                    task.begin_wait(ink, at_ns, reason);
+                    task.begin_wait(buffer, at_ns, reason);
                 }
             }
             Happening::Completed { job } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
-                    task.complete(ink, self.now, job.number);
+                    task.complete(buffer, self.now, job.number);
                 }
             }
             Happening::Switched { cpu, to, .. } => self.running.switch(cpu, to),
@@ -225,14 +225,14 @@ impl<W: Write> Writer<W> {
             | Happening::BackgroundEnded { cpu } => {
                 self.show_away(cpu, None);
             }
-            _ => prologue::write_change(&mut self.ink, self.tracks, at_ns, what),
+            _ => prologue::write_change(&mut self.buffer, self.tracks, at_ns, what),
         }
     }
 
     fn show_instant(&mut self, task: TaskId, name: Name) {
         if let Some(task) = self.tasks.get(task.index()) {
             let event = Event::new(self.now.as_ns(), INSTANT, task.track, name as u64);
-            event.write(&mut self.ink);
+            event.write(&mut self.buffer);
         }
     }
 
@@ -242,9 +242,9 @@ impl<W: Write> Writer<W> {
             return;
         };
         let at_ns = self.now.as_ns();
-        task.end_wait(&mut self.ink, at_ns);
+        task.end_wait(&mut self.buffer, at_ns);
         if task.backlog.front().is_some() {
-            Event::new(at_ns, SLICE_END, task.track, 0).write(&mut self.ink);
+            Event::new(at_ns, SLICE_END, task.track, 0).write(&mut self.buffer);
         }
         self.dropped
             .extend(task.backlog.drain().map(|run| (id, run)));
@@ -260,7 +260,7 @@ impl<W: Write> Writer<W> {
             };
             let track = self.tracks.away(cpu.index());
             let name = name.map_or(0, |name| name as u64);
-            Event::new(self.now.as_ns(), kind, track, name).write(&mut self.ink);
+            Event::new(self.now.as_ns(), kind, track, name).write(&mut self.buffer);
         }
     }
 
@@ -270,7 +270,7 @@ impl<W: Write> Writer<W> {
         let Self {
             running,
             tasks,
-            ink,
+            buffer,
             flows,
             tracks,
             ..
@@ -289,7 +289,7 @@ impl<W: Write> Writer<W> {
                 if let Some(task) = tasks.get_mut(job.task.index()) {
                     event.flow_out = task.stop(job, change.cpu);
                 }
-                event.write(ink);
+                event.write(buffer);
             }
         }
         for change in running.changes() {
@@ -300,7 +300,7 @@ impl<W: Write> Writer<W> {
                 let mut event = Event::new(at_ns, SLICE_BEGIN, track, task.name);
                 event.job = Some(job.number);
                 event.flow_in = task.flow.take();
-                event.write(ink);
+                event.write(buffer);
             }
         }
         self.show_sched_switches();
@@ -314,7 +314,7 @@ impl<W: Write> Writer<W> {
                 let task = self.tasks.get(job.task.index());
                 task.is_some_and(|task| task.is_ready(job))
             });
-            sched_switch::write(&mut self.ink, self.now, names, change, still_ready);
+            sched_switch::write(&mut self.buffer, self.now, names, change, still_ready);
         }
     }
 
@@ -334,8 +334,8 @@ impl<W: Write> Writer<W> {
                 let mut event =
                     Event::new(job.deadline.as_ns(), INSTANT, track, Name::Missed as u64);
                 event.job = Some(job.number);
-                event.write(&mut self.ink);
-                if self.ink.len() >= CHUNK_BYTES {
+                event.write(&mut self.buffer);
+                if self.buffer.len() >= CHUNK_BYTES {
                     self.flush();
                 }
             }
@@ -343,8 +343,8 @@ impl<W: Write> Writer<W> {
     }
 
     fn close_stretch(&mut self) {
-        write_facts(&mut self.ink, self.facts.written());
-        self.facts.clear();
+        write_records(&mut self.buffer, self.records.written());
+        self.records.clear();
     }
 
     /// Hands over everything before this instant if it is time to.
@@ -365,9 +365,9 @@ impl<W: Write> Writer<W> {
 
     fn flush(&mut self) {
         if self.failed.is_none() {
-            self.failed = self.out.write_all(self.ink.written()).err();
+            self.failed = self.out.write_all(self.buffer.written()).err();
         }
-        self.ink.clear();
+        self.buffer.clear();
     }
 }
 
@@ -381,61 +381,63 @@ impl TaskTrack {
     }
 
     #[inline]
-    fn release(&mut self, ink: &mut Ink, job: Pending, horizon: Instant) {
+    fn release(&mut self, buffer: &mut ProtoBuffer, job: Pending, horizon: Instant) {
         let at_ns = job.release.as_ns();
         let release = Name::Release as u64;
-        self.event(at_ns, INSTANT, release, job.number).write(ink);
+        self.event(at_ns, INSTANT, release, job.number)
+            .write(buffer);
         if job.deadline <= horizon {
             let (due_ns, deadline) = (job.deadline.as_ns(), Name::Deadline as u64);
-            self.event(due_ns, INSTANT, deadline, job.number).write(ink);
+            self.event(due_ns, INSTANT, deadline, job.number)
+                .write(buffer);
         }
         if self.backlog.front().is_none() {
-            self.begin(ink, at_ns, job);
+            self.begin(buffer, at_ns, job);
         }
         self.backlog.push(job);
     }
 
     #[inline]
-    fn begin(&self, ink: &mut Ink, at_ns: u64, job: Pending) {
+    fn begin(&self, buffer: &mut ProtoBuffer, at_ns: u64, job: Pending) {
         let mut event = self.event(at_ns, SLICE_BEGIN, self.name, job.number);
         event.note = Some((Note::Deadline, job.deadline.as_ns()));
-        event.write(ink);
+        event.write(buffer);
     }
 
     #[inline]
-    fn end_wait(&mut self, ink: &mut Ink, at_ns: u64) {
+    fn end_wait(&mut self, buffer: &mut ProtoBuffer, at_ns: u64) {
         if std::mem::take(&mut self.waits) {
-            Event::new(at_ns, SLICE_END, self.track, 0).write(ink);
+            Event::new(at_ns, SLICE_END, self.track, 0).write(buffer);
         }
     }
 
-    fn begin_wait(&mut self, ink: &mut Ink, at_ns: u64, reason: NotReadyReason) {
-        self.end_wait(ink, at_ns);
+    fn begin_wait(&mut self, buffer: &mut ProtoBuffer, at_ns: u64, reason: NotReadyReason) {
+        self.end_wait(buffer, at_ns);
         let name = match reason {
             NotReadyReason::Suspended => Name::Suspended,
             NotReadyReason::Throttled => Name::Throttled,
         };
-        Event::new(at_ns, SLICE_BEGIN, self.track, name as u64).write(ink);
+        Event::new(at_ns, SLICE_BEGIN, self.track, name as u64).write(buffer);
         self.waits = true;
     }
 
     #[inline]
-    fn complete(&mut self, ink: &mut Ink, now: Instant, number: u64) {
+    fn complete(&mut self, buffer: &mut ProtoBuffer, now: Instant, number: u64) {
         let Some(job) = self.backlog.pop(number) else {
             return;
         };
         let at_ns = now.as_ns();
-        self.end_wait(ink, at_ns);
+        self.end_wait(buffer, at_ns);
         if now > job.deadline {
             let mut event = self.event(at_ns, INSTANT, Name::Missed as u64, number);
             event.note = Some((Note::Tardiness, now.late_since(job.deadline).as_ns()));
-            event.write(ink);
+            event.write(buffer);
         }
         let mut event = Event::new(at_ns, SLICE_END, self.track, 0);
         event.note = Some((Note::Response, now.late_since(job.release).as_ns()));
-        event.write(ink);
+        event.write(buffer);
         if let Some(next) = self.backlog.front() {
-            self.begin(ink, at_ns, next);
+            self.begin(buffer, at_ns, next);
         }
     }
 

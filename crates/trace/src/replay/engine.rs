@@ -2,8 +2,8 @@
 
 use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId, TaskSet};
 
-use super::state::{Slip, State, is_event};
-use super::{Basis, Disagreement, Judge, Kind, PATIENCE, Rule, Verdict};
+use super::state::{MachineError, State, is_event};
+use super::{Basis, Disagreement, DisagreementKind, Judge, PATIENCE, Rule, Verdict};
 use crate::check::VIOLATIONS_MAX;
 
 /// A job that ran and should not have, or should have and did not.
@@ -98,7 +98,7 @@ impl<'a> Engine<'a> {
                 self.find(Disagreement {
                     from: due,
                     waits: vec![job],
-                    ..nothing(Kind::Unnoticed, self.horizon)
+                    ..nothing(DisagreementKind::Unnoticed, self.horizon)
                 });
             }
         }
@@ -115,14 +115,14 @@ impl<'a> Engine<'a> {
             }
             let mut what = record.what.clone();
             match self.state.take(at, &mut what) {
-                Some(Slip::Unnoticed(job, due)) => self.find(Disagreement {
+                Some(MachineError::Unnoticed(job, due)) => self.find(Disagreement {
                     from: due,
                     waits: vec![job],
-                    ..nothing(Kind::Unnoticed, at)
+                    ..nothing(DisagreementKind::Unnoticed, at)
                 }),
-                Some(Slip::Rank(job)) => self.find(Disagreement {
+                Some(MachineError::Rank(job)) => self.find(Disagreement {
                     waits: vec![job],
-                    ..nothing(Kind::Rank, at)
+                    ..nothing(DisagreementKind::Rank, at)
                 }),
                 None => {}
             }
@@ -235,7 +235,7 @@ impl<'a> Engine<'a> {
         }
         let open = self.open.get_or_insert_with(|| Disagreement {
             from,
-            ..nothing(Kind::Set, to)
+            ..nothing(DisagreementKind::Set, to)
         });
         open.to = to;
         if let Some(cpu) = idle {
@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
             self.idled += to.late_since(begun.max(open.from));
         }
         if self.idled > self.window {
-            open.kind = Kind::Stall;
+            open.kind = DisagreementKind::Stall;
         }
         for (_, it) in &judged {
             let jobs = if it.runs {
@@ -401,7 +401,10 @@ impl<'a> Engine<'a> {
         found.count += 1;
         found.total += length;
         found.longest = found.longest.max(length);
-        if matches!(it.kind, Kind::Stall | Kind::Unnoticed) {
+        if matches!(
+            it.kind,
+            DisagreementKind::Stall | DisagreementKind::Unnoticed
+        ) {
             found.stalls += 1;
             found.longest_stall = found.longest_stall.max(length);
         }
@@ -430,7 +433,7 @@ fn is_replenished_at_once(what: &Happening, rest: &[&Record]) -> bool {
 }
 
 /// A disagreement of no jobs that ends then.
-const fn nothing(kind: Kind, to: Instant) -> Disagreement {
+const fn nothing(kind: DisagreementKind, to: Instant) -> Disagreement {
     Disagreement {
         kind,
         from: to,

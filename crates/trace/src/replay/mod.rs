@@ -38,7 +38,7 @@ mod verdict;
 use shiftwork_model::{Affinity, Happening, Instant, Record, Span, TaskId, TaskSet};
 
 use crate::check::Order;
-pub use verdict::{Disagreement, Kind, Rule, Verdict};
+pub use verdict::{Disagreement, DisagreementKind, Rule, Verdict};
 
 /// For how many windows a job may be wrong without interruption, however closely decisions follow each other.
 ///

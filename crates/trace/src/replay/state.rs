@@ -42,7 +42,7 @@ pub(super) struct TaskState {
 
 /// What a record says that the machine got wrong by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slip {
+pub(super) enum MachineError {
     /// The job was released then, and is noticed only now.
     Unnoticed(JobId, Instant),
     /// The job has another rank than its own.
@@ -141,7 +141,7 @@ impl State {
     }
 
     /// Takes a record. Returns what the machine got wrong, and corrects the record if that can be.
-    pub fn take(&mut self, at: Instant, what: &mut Happening) -> Option<Slip> {
+    pub fn take(&mut self, at: Instant, what: &mut Happening) -> Option<MachineError> {
         match *what {
             Happening::Switched { cpu, to, .. } => self.switch(cpu, to),
             Happening::CpuOffline { cpu } => self.change_cpus(|it| it.offline.insert(cpu)),
@@ -188,7 +188,12 @@ impl State {
         }
     }
 
-    fn become_ready(&mut self, at: Instant, job: JobId, what: &mut Happening) -> Option<Slip> {
+    fn become_ready(
+        &mut self,
+        at: Instant,
+        job: JobId,
+        what: &mut Happening,
+    ) -> Option<MachineError> {
         let (order, window) = (self.order, self.window);
         let task = self.tasks.get_mut(job.task.index())?;
         let Happening::Ready {
@@ -219,8 +224,8 @@ impl State {
         task.preempted = false;
         let due = task.due.take().filter(|_| task.prompt);
         match due {
-            _ if wrong => Some(Slip::Rank(job)),
-            Some(due) if at.late_since(due) > window => Some(Slip::Unnoticed(job, due)),
+            _ if wrong => Some(MachineError::Rank(job)),
+            Some(due) if at.late_since(due) > window => Some(MachineError::Unnoticed(job, due)),
             _ => None,
         }
     }

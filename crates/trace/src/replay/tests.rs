@@ -1,11 +1,11 @@
 use shiftwork_model::{Happening, Instant, NotReadyReason, RandomStream, Span, TaskId, TaskSet};
 
 use super::*;
-use crate::testing::{Story, at, cpu, noise, set};
+use crate::testing::{Script, at, cpu, noise, set};
 
 const WINDOW: u64 = 200;
 
-fn verdict(set: &TaskSet, judge: Judge<'_>, story: &Story, horizon: u64) -> Verdict {
+fn verdict(set: &TaskSet, judge: Judge<'_>, script: &Script, horizon: u64) -> Verdict {
     let basis = Basis {
         order: Order::Edf,
         packing: None,
@@ -13,7 +13,7 @@ fn verdict(set: &TaskSet, judge: Judge<'_>, story: &Story, horizon: u64) -> Verd
         window: Span::from_ns(WINDOW),
         horizon: at(horizon),
     };
-    replay(set, &basis, judge, &story.records)
+    replay(set, &basis, judge, &script.records)
 }
 
 fn found(verdict: &Verdict) -> Vec<String> {
@@ -40,16 +40,16 @@ fn one_cpu() -> TaskSet {
 
 #[test]
 fn a_job_that_does_not_run_within_the_window_is_a_stall() {
-    let story = |begins: u64| {
-        let story = Story::default().at(1_000).release(0, 1, 9_000);
-        story.at(begins).switch(0, Some((0, 1)))
+    let script = |begins: u64| {
+        let script = Script::default().at(1_000).release(0, 1, 9_000);
+        script.at(begins).switch(0, Some((0, 1)))
     };
     let judged = |begins| {
         let mut reference = Fixed(vec![0], true);
         verdict(
             &one_cpu(),
             Judge::SameSet(&mut reference),
-            &story(begins),
+            &script(begins),
             5_000,
         )
     };
@@ -63,34 +63,34 @@ fn a_job_that_does_not_run_within_the_window_is_a_stall() {
 
 #[test]
 fn another_job_than_the_selected_one_is_a_disagreement() {
-    let story = Story::default()
+    let script = Script::default()
         .at(1_000)
         .release(0, 1, 9_000)
         .release(1, 1, 8_000);
-    let story = story.switch(0, Some((0, 1)));
+    let script = script.switch(0, Some((0, 1)));
     let mut reference = Fixed(vec![1], true);
-    let found_by_set = verdict(&one_cpu(), Judge::SameSet(&mut reference), &story, 5_000);
+    let found_by_set = verdict(&one_cpu(), Judge::SameSet(&mut reference), &script, 5_000);
     let expected = ["at 1us for 4us: job 1 of a ran, and job 1 of b should have"];
     assert_eq!(found(&found_by_set), expected);
     assert_eq!(
         (found_by_set.stalls, found_by_set.longest.as_ns()),
         (0, 4_000)
     );
-    let found_by_rule = verdict(&one_cpu(), Judge::WeakInvariant, &story, 5_000);
+    let found_by_rule = verdict(&one_cpu(), Judge::WeakInvariant, &script, 5_000);
     assert_eq!(found(&found_by_rule), expected);
-    assert!(verdict(&one_cpu(), Judge::WorkConserving, &story, 5_000).holds());
+    assert!(verdict(&one_cpu(), Judge::WorkConserving, &script, 5_000).holds());
 }
 
 #[test]
 fn jobs_of_one_deadline_that_became_ready_within_a_window_may_be_exchanged() {
     let judged = |second: u64| {
-        let story = Story::default().at(1_000).release(0, 1, 9_000);
-        let story = story
+        let script = Script::default().at(1_000).release(0, 1, 9_000);
+        let script = script
             .at(second)
             .release(1, 1, 9_000)
             .switch(0, Some((1, 1)));
         let mut reference = Fixed(vec![0], true);
-        verdict(&one_cpu(), Judge::SameSet(&mut reference), &story, 5_000)
+        verdict(&one_cpu(), Judge::SameSet(&mut reference), &script, 5_000)
     };
     assert!(judged(1_200).holds());
     assert!(!judged(1_201).holds());
@@ -99,13 +99,18 @@ fn jobs_of_one_deadline_that_became_ready_within_a_window_may_be_exchanged() {
 #[test]
 fn decisions_that_never_end_hide_nothing_for_longer_than_ten_windows() {
     let judged = |last: u64| {
-        let mut story = Story::default().at(1_000).release(0, 1, 90_000);
+        let mut script = Script::default().at(1_000).release(0, 1, 90_000);
         for event in (1_100..last).step_by(100) {
-            story = story.at(event).ready(1, event, 99_000);
+            script = script.at(event).ready(1, event, 99_000);
         }
-        let story = story.at(last).switch(0, Some((0, 1)));
+        let script = script.at(last).switch(0, Some((0, 1)));
         let mut reference = Fixed(vec![0], true);
-        verdict(&one_cpu(), Judge::SameSet(&mut reference), &story, last + 1)
+        verdict(
+            &one_cpu(),
+            Judge::SameSet(&mut reference),
+            &script,
+            last + 1,
+        )
     };
     assert!(judged(2_900).holds());
     assert!(!judged(3_400).holds());
@@ -117,15 +122,18 @@ fn a_release_that_is_not_noticed_is_a_stall() {
         job: crate::testing::job(0, 1),
         deadline: at(deadline),
     };
-    let story = |noticed: u64| {
-        let story = Story::default().at(1_000).tell(released(9_000));
-        story.at(noticed).ready(0, 1, 9_000).switch(0, Some((0, 1)))
+    let script = |noticed: u64| {
+        let script = Script::default().at(1_000).record(released(9_000));
+        script
+            .at(noticed)
+            .ready(0, 1, 9_000)
+            .switch(0, Some((0, 1)))
     };
-    let judged = |story: &Story| verdict(&one_cpu(), Judge::WeakInvariant, story, 5_000);
-    assert!(judged(&story(1_200)).holds());
+    let judged = |script: &Script| verdict(&one_cpu(), Judge::WeakInvariant, script, 5_000);
+    assert!(judged(&script(1_200)).holds());
     let late = "at 1us for 201ns: the release of job 1 of a was not noticed";
-    assert_eq!(found(&judged(&story(1_201))), [late]);
-    let never = Story::default().at(1_000).tell(released(9_000));
+    assert_eq!(found(&judged(&script(1_201))), [late]);
+    let never = Script::default().at(1_000).record(released(9_000));
     let never = judged(&never);
     assert_eq!(
         found(&never),
@@ -136,39 +144,41 @@ fn a_release_that_is_not_noticed_is_a_stall() {
 
 #[test]
 fn a_job_of_another_deadline_than_its_own_is_found() {
-    let story = Story::default().at(1_000).tell(Happening::Released {
+    let script = Script::default().at(1_000).record(Happening::Released {
         job: crate::testing::job(0, 1),
         deadline: at(9_000),
     });
-    let story = story.ready(0, 1, 8_000).switch(0, Some((0, 1)));
+    let script = script.ready(0, 1, 8_000).switch(0, Some((0, 1)));
     assert_eq!(
-        found(&verdict(&one_cpu(), Judge::WeakInvariant, &story, 5_000)),
+        found(&verdict(&one_cpu(), Judge::WeakInvariant, &script, 5_000)),
         ["at 1us: job 1 of a was scheduled by a deadline or priority that is not its own"]
     );
 }
 
 #[test]
 fn a_cpu_that_is_away_may_be_idle_and_what_is_throttled_may_wait() {
-    let story = Story::default()
+    let script = Script::default()
         .at(1_000)
-        .tell(Happening::CpuTaken { cpu: cpu(0) });
-    let story = story.release(0, 1, 9_000);
-    let judged = |story: &Story| verdict(&one_cpu(), Judge::WeakInvariant, story, 9_000);
-    assert!(judged(&story).holds());
-    let story = story.at(3_000).tell(Happening::CpuReturned { cpu: cpu(0) });
-    assert!(!judged(&story).holds());
-    let story = story.at(3_100).not_ready(0, 1, NotReadyReason::Throttled);
-    assert!(judged(&story).holds());
+        .record(Happening::CpuTaken { cpu: cpu(0) });
+    let script = script.release(0, 1, 9_000);
+    let judged = |script: &Script| verdict(&one_cpu(), Judge::WeakInvariant, script, 9_000);
+    assert!(judged(&script).holds());
+    let script = script
+        .at(3_000)
+        .record(Happening::CpuReturned { cpu: cpu(0) });
+    assert!(!judged(&script).holds());
+    let script = script.at(3_100).not_ready(0, 1, NotReadyReason::Throttled);
+    assert!(judged(&script).holds());
 }
 
 #[test]
 fn a_freed_cpu_takes_the_most_urgent_and_a_running_job_goes_on() {
-    let start = Story::default()
+    let start = Script::default()
         .at(1_000)
         .release(0, 1, 9_000)
         .switch(0, Some((0, 1)));
     let both = start.at(1_100).release(1, 1, 5_000);
-    let judged = |story: &Story| found(&verdict(&one_cpu(), Judge::NonPreemptive, story, 8_000));
+    let judged = |script: &Script| found(&verdict(&one_cpu(), Judge::NonPreemptive, script, 8_000));
     assert_eq!(judged(&both), [""; 0]);
     let preempted = both.clone().at(1_500).switch(0, Some((1, 1)));
     assert_eq!(
@@ -178,8 +188,8 @@ fn a_freed_cpu_takes_the_most_urgent_and_a_running_job_goes_on() {
     let tasks = set(1, &[("a", "0"), ("b", "0"), ("c", "0")]);
     let three = both.release(2, 1, 3_000).at(2_000).complete(0, 1);
     let chosen = |task| {
-        let story = three.clone().switch(0, Some((task, 1)));
-        found(&verdict(&tasks, Judge::NonPreemptive, &story, 2_300))
+        let script = three.clone().switch(0, Some((task, 1)));
+        found(&verdict(&tasks, Judge::NonPreemptive, &script, 2_300))
     };
     assert_eq!(chosen(2), [""; 0]);
     assert_eq!(
@@ -191,15 +201,15 @@ fn a_freed_cpu_takes_the_most_urgent_and_a_running_job_goes_on() {
 #[test]
 fn a_cpu_begins_with_a_task_where_its_quanta_begin() {
     let judged = |begins: u64, phase: u64| {
-        let story = Story::default().at(500).release(0, 1, 9_000);
-        let story = story
+        let script = Script::default().at(500).release(0, 1, 9_000);
+        let script = script
             .at(begins)
             .switch(0, Some((0, 1)))
             .at(4_000)
             .complete(0, 1);
-        let story = story.switch(0, None);
+        let script = script.switch(0, None);
         let judge = Judge::AtBoundaries(Span::from_ns(1_000), vec![Span::from_ns(phase)]);
-        verdict(&one_cpu(), judge, &story, 8_000).holds()
+        verdict(&one_cpu(), judge, &script, 8_000).holds()
     };
     assert!(judged(2_000, 0) && judged(2_200, 0));
     assert!(!judged(2_201, 0));
@@ -209,15 +219,15 @@ fn a_cpu_begins_with_a_task_where_its_quanta_begin() {
 #[test]
 fn a_job_that_follows_one_of_its_task_goes_on_in_the_same_quantum() {
     let judged = |task: usize| {
-        let story = Story::default().at(1_000).release(0, 1, 9_000);
-        let story = story
+        let script = Script::default().at(1_000).release(0, 1, 9_000);
+        let script = script
             .switch(0, Some((0, 1)))
             .at(1_500)
             .complete(0, 1)
             .switch(0, None);
-        let story = story.at(1_510).release(task, 2, 9_900);
+        let script = script.at(1_510).release(task, 2, 9_900);
         let judge = Judge::AtBoundaries(Span::from_ns(1_000), Vec::new());
-        verdict(&one_cpu(), judge, &story.switch(0, Some((task, 2))), 1_990).holds()
+        verdict(&one_cpu(), judge, &script.switch(0, Some((task, 2))), 1_990).holds()
     };
     assert!(judged(0));
     assert!(!judged(1));
@@ -227,8 +237,8 @@ fn a_job_that_follows_one_of_its_task_goes_on_in_the_same_quantum() {
 fn nonsense_never_panics_and_reports_are_bounded() {
     for seed in 1..=200 {
         let mut random = RandomStream::new(seed, 3, 0);
-        let mut story = Story::default();
-        story.records = noise(&mut random, 5, 9, 300);
+        let mut script = Script::default();
+        script.records = noise(&mut random, 5, 9, 300);
         let set = set(4, &[("a", "0"), ("b", "0-1"), ("c", "2-3")]);
         let mut reference = Fixed(vec![0, 1, 2], true);
         for judge in [
@@ -238,7 +248,7 @@ fn nonsense_never_panics_and_reports_are_bounded() {
             Judge::WorkConserving,
             Judge::AtBoundaries(Span::ZERO, Vec::new()),
         ] {
-            let found = verdict(&set, judge, &story, u64::MAX - 1);
+            let found = verdict(&set, judge, &script, u64::MAX - 1);
             assert!(
                 found.disagreements.len() <= crate::check::VIOLATIONS_MAX,
                 "seed {seed}"

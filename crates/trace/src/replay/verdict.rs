@@ -53,7 +53,7 @@ impl Rule {
 
 /// In what the machine was not as the policy decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DisagreementKind {
     /// Other jobs ran than should have.
     Set,
     /// A job that should have run did not, while a CPU that it may use was idle.
@@ -64,7 +64,7 @@ pub enum Kind {
     Rank,
 }
 
-impl Kind {
+impl DisagreementKind {
     /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     /// What was wrong.
-    pub kind: Kind,
+    pub kind: DisagreementKind,
     /// When that began, or the decision that the machine did not follow if that was later.
     pub from: Instant,
     /// When it was over.
@@ -141,9 +141,11 @@ impl Verdict {
         };
         let (waits, runs) = (jobs(&it.waits), jobs(&it.runs));
         let what = match (it.kind, it.idle) {
-            (Kind::Stall, Some(cpu)) => format!("{waits} did not run, and CPU {cpu} was idle"),
-            (Kind::Unnoticed, _) => format!("the release of {waits} was not noticed"),
-            (Kind::Rank, _) => {
+            (DisagreementKind::Stall, Some(cpu)) => {
+                format!("{waits} did not run, and CPU {cpu} was idle")
+            }
+            (DisagreementKind::Unnoticed, _) => format!("the release of {waits} was not noticed"),
+            (DisagreementKind::Rank, _) => {
                 format!("{waits} was scheduled by a deadline or priority that is not its own")
             }
             _ if it.runs.is_empty() => format!("{waits} did not run and should have"),
@@ -151,7 +153,7 @@ impl Verdict {
             _ => format!("{runs} ran, and {waits} should have"),
         };
         match it.kind {
-            Kind::Rank => format!("at {}: {what}", it.from),
+            DisagreementKind::Rank => format!("at {}: {what}", it.from),
             _ => format!("at {} for {}: {what}", it.from, it.length()),
         }
     }

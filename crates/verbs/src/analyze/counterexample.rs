@@ -6,7 +6,7 @@ use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::Counters;
-use shiftwork_trace::check::{Checker, Facts, Violation};
+use shiftwork_trace::check::{Checker, PolicyContract, Violation};
 
 use crate::catalogue;
 use crate::promise::{facts, quantum_rule};
@@ -82,7 +82,7 @@ fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) 
         overheads: None,
         reserve_server: false,
     };
-    let facts = Facts {
+    let facts = PolicyContract {
         immediate: true,
         ..facts(entry, policy.packing())
     };

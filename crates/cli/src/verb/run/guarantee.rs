@@ -5,7 +5,7 @@ use shiftwork_analysis::admission::{Guarantee, Verdict as Admitted};
 use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
 use shiftwork_report::span;
 use shiftwork_trace::ReactionStatistics;
-use shiftwork_trace::replay::{Kind, Verdict};
+use shiftwork_trace::replay::{DisagreementKind, Verdict};
 use shiftwork_verbs::admission::Admission;
 
 use super::measured::Measured;
@@ -176,7 +176,12 @@ impl Evidence<'_> {
 /// The longest stall, if there is one.
 fn stall(verdict: &Verdict) -> Option<String> {
     let stalls = verdict.disagreements.iter();
-    let stalls = stalls.filter(|it| matches!(it.kind, Kind::Stall | Kind::Unnoticed));
+    let stalls = stalls.filter(|it| {
+        matches!(
+            it.kind,
+            DisagreementKind::Stall | DisagreementKind::Unnoticed
+        )
+    });
     let longest = stalls.max_by_key(|it| it.length())?;
     Some(format!("a stall, {}", verdict.describe(longest)))
 }

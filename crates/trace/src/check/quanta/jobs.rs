@@ -18,7 +18,7 @@ struct Boundary<'a> {
 }
 
 /// Judges the instant. `due`: the CPUs whose quanta begin.
-pub(super) fn judge(
+pub(super) fn check(
     order: Order,
     served: &CpuSet,
     due: &CpuSet,
@@ -47,8 +47,8 @@ pub(super) fn judge(
         served,
         selected,
     };
-    boundary.judge_changes(found);
-    boundary.judge_quanta(found);
+    boundary.check_changes(found);
+    boundary.check_quanta(found);
 }
 
 impl Boundary<'_> {
@@ -57,7 +57,7 @@ impl Boundary<'_> {
     }
 
     /// Jobs start at boundaries, and lose their CPUs there, and only to those that are selected instead.
-    fn judge_changes(&self, found: &mut Findings) {
+    fn check_changes(&self, found: &mut Findings) {
         let (now, state, room) = (self.now, self.state, self.served.len());
         for change in state.changes() {
             let cpu = change.cpu;
@@ -91,7 +91,7 @@ impl Boundary<'_> {
     }
 
     /// The quanta that begin go to selected jobs, the most urgent first, as long as one waits.
-    fn judge_quanta(&self, found: &mut Findings) {
+    fn check_quanta(&self, found: &mut Findings) {
         let (now, state, room) = (self.now, self.state, self.served.len());
         let mut waiting = self.selected.iter();
         let first = waiting.position(|id| state.tasks[id.index()].waits());

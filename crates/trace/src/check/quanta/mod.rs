@@ -98,18 +98,18 @@ impl Quanta {
         while let Some(&next) = self.next.iter().min()
             && next < until.as_ns()
         {
-            self.judge(Instant::from_ns(next), state, found);
+            self.check(Instant::from_ns(next), state, found);
         }
     }
 
     /// Judges the instant, after everything that was recorded at it.
-    pub fn judge(&mut self, now: Instant, state: &State, found: &mut Findings) {
+    pub fn check(&mut self, now: Instant, state: &State, found: &mut Findings) {
         let due = self.take_due(now);
         match &mut self.rule {
             Rule::Jobs(served) => {
-                jobs::judge(self.order, served, &due, (now, state), found);
+                jobs::check(self.order, served, &due, (now, state), found);
             }
-            Rule::Subtasks(subtasks) => subtasks.judge(&due, (now, state), found),
+            Rule::Subtasks(subtasks) => subtasks.check(&due, (now, state), found),
         }
     }
 
@@ -131,12 +131,12 @@ mod tests {
     use super::*;
     use crate::check::testing::edf;
     use crate::check::{Checker, Invariant};
-    use crate::testing::{Story, at, set};
+    use crate::testing::{Script, at, set};
     use shiftwork_model::{Recorder, TaskSet};
 
-    fn found(set: &TaskSet, rule: &QuantumRule, story: &Story, horizon: u64) -> Vec<String> {
+    fn found(set: &TaskSet, rule: &QuantumRule, script: &Script, horizon: u64) -> Vec<String> {
         let mut checker = Checker::new(set, edf(Invariant::Quanta)).with_quanta(rule.clone());
-        for record in &story.records {
+        for record in &script.records {
             checker.record(record.at, &record.what);
         }
         let found = checker.finish(at(horizon));
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn a_job_that_starts_or_stops_between_boundaries_is_found() {
-        let story = Story::default().at(3).release(0, 1, 90);
-        let starts = story.clone().switch(0, Some((0, 1)));
+        let script = Script::default().at(3).release(0, 1, 90);
+        let starts = script.clone().switch(0, Some((0, 1)));
         assert_eq!(
             found(&three(), &jobs(&[0, 0]), &starts, 9),
             ["at 3ns: job 1 of a starts on CPU 0 within a quantum"]
         );
-        let right = story.at(6).switch(0, Some((0, 1)));
+        let right = script.at(6).switch(0, Some((0, 1)));
         assert_eq!(found(&three(), &jobs(&[0, 0]), &right, 9), [""; 0]);
         let stops = right.at(8).switch(0, None);
         assert_eq!(
@@ -174,17 +174,17 @@ mod tests {
 
     #[test]
     fn a_boundary_without_records_is_judged_too() {
-        let story = Story::default().at(3).release(0, 1, 90);
+        let script = Script::default().at(3).release(0, 1, 90);
         assert_eq!(
-            found(&three(), &jobs(&[0, 5]), &story, 6),
+            found(&three(), &jobs(&[0, 5]), &script, 6),
             ["at 5ns: a quantum of CPU 1 begins idle, and job 1 of a waits"]
         );
     }
 
     #[test]
     fn a_boundary_gives_quanta_to_the_most_urgent_jobs() {
-        let story = |last: usize| {
-            Story::default()
+        let script = |last: usize| {
+            Script::default()
                 .at(0)
                 .release(0, 1, 50)
                 .switch(0, Some((0, 1)))
@@ -195,9 +195,9 @@ mod tests {
                 .at(6)
                 .switch(last, Some((2, 1)))
         };
-        assert_eq!(found(&three(), &jobs(&[0, 0]), &story(1), 9), [""; 0]);
+        assert_eq!(found(&three(), &jobs(&[0, 0]), &script(1), 9), [""; 0]);
         assert_eq!(
-            found(&three(), &jobs(&[0, 0]), &story(0), 9),
+            found(&three(), &jobs(&[0, 0]), &script(0), 9),
             [
                 "at 6ns: job 1 of a loses CPU 0, and is one of the 2 most urgent jobs",
                 "at 6ns: job 1 of c starts on CPU 0, and the more urgent job 1 of a waits",
@@ -225,7 +225,7 @@ mod tests {
     /// do not overlap the next: that of c began first, then the lower task comes.
     #[test]
     fn slots_go_to_the_subtasks_that_pd2_says() {
-        let begin = Story::default().at(0).release(0, 1, 30).release(1, 1, 30);
+        let begin = Script::default().at(0).release(0, 1, 30).release(1, 1, 30);
         let begin = begin.release(2, 1, 30).switch(0, Some((0, 1)));
         let first = begin.clone().switch(1, Some((1, 1))).at(6);
         let right = first.clone().switch(1, Some((2, 1)));

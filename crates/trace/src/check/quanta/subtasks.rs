@@ -51,7 +51,7 @@ struct Group {
     begun: CpuSet,
     slot: u64,
     /// Whether anything is known of what is to come.
-    is_judged: bool,
+    is_checked: bool,
 }
 
 impl Task {
@@ -95,7 +95,7 @@ impl Subtasks {
                     began: Vec::new(),
                     begun: CpuSet::EMPTY,
                     slot: 0,
-                    is_judged: true,
+                    is_checked: true,
                 }),
             }
         }
@@ -128,16 +128,16 @@ impl Subtasks {
             _ => self
                 .groups
                 .iter_mut()
-                .for_each(|group| group.is_judged = false),
+                .for_each(|group| group.is_checked = false),
         }
     }
 
     /// Judges the slots that have begun on the last CPU of their group. `due`: where slots begin.
-    pub fn judge(&mut self, due: &CpuSet, (now, state): (Instant, &State), found: &mut Findings) {
+    pub fn check(&mut self, due: &CpuSet, (now, state): (Instant, &State), found: &mut Findings) {
         let slot = now.as_ns() / self.length.max(1);
         for group in &mut self.groups {
             let here = *due & group.cpus;
-            if here.is_empty() || !group.is_judged {
+            if here.is_empty() || !group.is_checked {
                 continue;
             }
             if group.begun.is_empty() {
@@ -194,7 +194,7 @@ impl Group {
             found.add(now, || {
                 format!("in slot {slot} quanta of {began} begin, and PD2 chooses {chosen}")
             });
-            self.is_judged = false;
+            self.is_checked = false;
         }
         self.began.clear();
         self.begun = CpuSet::EMPTY;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use shiftwork_model::{Instant, RandomStream, Span, TaskSet};
 use shiftwork_policy::registry::{Entry, Invariant, OrderName};
-use shiftwork_trace::check::{self, Facts};
+use shiftwork_trace::check::{self, PolicyContract};
 
 use super::sets::{Flavour, HORIZON, random_set};
 use super::world::{Habits, Trouble, World};
@@ -123,8 +123,8 @@ fn lost_reports_lose_no_jobs() {
     }
 }
 
-fn facts(entry: &Entry, set: &TaskSet) -> Facts {
-    Facts {
+fn facts(entry: &Entry, set: &TaskSet) -> PolicyContract {
+    PolicyContract {
         invariant: match entry.invariant {
             Invariant::Weak => check::Invariant::Weak,
             Invariant::Strong => check::Invariant::Strong,

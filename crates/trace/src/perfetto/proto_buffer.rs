@@ -1,10 +1,10 @@
 //! Bytes that are written fast: protobuf primitives without a check per byte.
 
-/// A buffer of bytes. [`Ink::ensure`] makes room; after it, as many bytes may be written.
+/// A buffer of bytes. [`ProtoBuffer::ensure`] makes room; after it, as many bytes may be written.
 ///
 /// Invariant: the first `at` bytes of `bytes` are written, the rest is room.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ink {
+pub(super) struct ProtoBuffer {
     bytes: Vec<u8>,
     at: usize,
 }
@@ -12,7 +12,7 @@ pub(super) struct Ink {
 /// A varint is stored in whole words, so it may touch this much more than it takes.
 const SLACK: usize = 16;
 
-impl Ink {
+impl ProtoBuffer {
     /// Makes room for `count` bytes.
     #[inline]
     pub fn ensure(&mut self, count: usize) {
@@ -101,14 +101,14 @@ impl Ink {
         self.varint((value << 1 ^ value >> 63) as u64);
     }
 
-    /// Leaves a byte for the length of what follows, at most 127 bytes; [`Ink::close`] fills it in.
+    /// Leaves a byte for the length of what follows, at most 127 bytes; [`ProtoBuffer::close`] fills it in.
     #[inline]
     pub fn open(&mut self) -> usize {
         self.at += 1;
         self.at
     }
 
-    /// Fills in the length of what was written since [`Ink::open`] gave `start`.
+    /// Fills in the length of what was written since [`ProtoBuffer::open`] gave `start`.
     #[inline]
     pub fn close(&mut self, start: usize) {
         let length = self.at - start;
@@ -130,21 +130,21 @@ mod tests {
             .flat_map(|bit| [(1u64 << bit) - 1, 1 << bit])
             .chain([u64::MAX]);
         for value in edges.chain(random.collect::<Vec<_>>()) {
-            let (mut ink, mut expected) = (Ink::default(), Vec::new());
-            ink.ensure(10);
-            ink.varint(value);
+            let (mut buffer, mut expected) = (ProtoBuffer::default(), Vec::new());
+            buffer.ensure(10);
+            buffer.varint(value);
             prost::encoding::encode_varint(value, &mut expected);
-            assert_eq!(ink.written(), expected, "{value}");
+            assert_eq!(buffer.written(), expected, "{value}");
         }
     }
 
     #[test]
     fn lengths_are_filled_in() {
-        let mut ink = Ink::default();
-        ink.ensure(10);
-        let start = ink.open();
-        ink.put([1, 2, 3]);
-        ink.close(start);
-        assert_eq!(ink.written(), [3, 1, 2, 3]);
+        let mut buffer = ProtoBuffer::default();
+        buffer.ensure(10);
+        let start = buffer.open();
+        buffer.put([1, 2, 3]);
+        buffer.close(start);
+        assert_eq!(buffer.written(), [3, 1, 2, 3]);
     }
 }

@@ -1,15 +1,15 @@
-//! Who is to blame: what would have been without each culprit, and the rule that names the cause.
+//! Who is to attribution: what would have been without each culprit, and the rule that names the cause.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{CpuSet, Instant, JobId, Span};
 
-use super::walk::{Found, Piece};
+use super::walk::{Piece, WalkResult};
 use super::{Cause, Culprit, End, Explanation, Level, Part, Share};
 
 /// Draws the conclusions from what the walk found; the job is late.
-pub(super) fn explained(found: Found) -> Explanation {
+pub(super) fn explained(found: WalkResult) -> Explanation {
     let release = found.release();
     let shares = shares(&found);
     Explanation {
@@ -31,7 +31,7 @@ pub(super) fn explained(found: Found) -> Explanation {
 }
 
 /// What each part sums up to, from the release on.
-fn parts(found: &Found, release: Instant) -> Vec<(Part, Span)> {
+fn parts(found: &WalkResult, release: Instant) -> Vec<(Part, Span)> {
     let mut parts: BTreeMap<Part, Span> = BTreeMap::new();
     for piece in &found.pieces {
         let time = piece.to.late_since(piece.from.max(release));
@@ -47,7 +47,7 @@ fn parts(found: &Found, release: Instant) -> Vec<(Part, Span)> {
     parts.into_iter().collect()
 }
 
-fn shares(found: &Found) -> Vec<Share> {
+fn shares(found: &WalkResult) -> Vec<Share> {
     let mut sums: BTreeMap<Culprit, (Span, CpuSet)> = BTreeMap::new();
     for piece in &found.pieces {
         for &(culprit, cpus) in &piece.without {
@@ -78,7 +78,7 @@ fn shares(found: &Found) -> Vec<Share> {
 }
 
 /// The rule of [`Cause`].
-fn cause(found: &Found, shares: &[Share]) -> Cause {
+fn cause(found: &WalkResult, shares: &[Share]) -> Cause {
     let one = |level| {
         let enough = shares
             .iter()
@@ -102,7 +102,7 @@ fn cause(found: &Found, shares: &[Share]) -> Cause {
 }
 
 /// Without whoever is not needed for the others to be enough, the last ones tried first.
-fn needed(found: &Found, mut together: Vec<Culprit>) -> Vec<Culprit> {
+fn needed(found: &WalkResult, mut together: Vec<Culprit>) -> Vec<Culprit> {
     for index in (0..together.len()).rev() {
         let mut fewer = together.clone();
         fewer.remove(index);
@@ -113,7 +113,7 @@ fn needed(found: &Found, mut together: Vec<Culprit>) -> Vec<Culprit> {
     together
 }
 
-impl Found {
+impl WalkResult {
     fn release(&self) -> Instant {
         let own = self.row.last();
         own.map_or(self.until, |&(_, release, _)| release)

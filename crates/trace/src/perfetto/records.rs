@@ -11,7 +11,7 @@ use shiftwork_model::{
     Span, TaskId,
 };
 
-use super::ink::Ink;
+use super::proto_buffer::ProtoBuffer;
 
 /// The version of this form; it changes with any of it.
 /// Version 1 is read too: it has the kinds up to 16.
@@ -22,61 +22,61 @@ const RECORD_BYTES_MAX: usize = 64;
 
 /// Appends a record; `last` is the instant of the one before it.
 #[inline]
-pub(super) fn write(ink: &mut Ink, last: &mut Instant, at: Instant, what: &Happening) {
-    ink.ensure(RECORD_BYTES_MAX);
-    ink.byte(kind(what));
-    ink.varint(at.as_ns().wrapping_sub(last.as_ns()));
+pub(super) fn write(buffer: &mut ProtoBuffer, last: &mut Instant, at: Instant, what: &Happening) {
+    buffer.ensure(RECORD_BYTES_MAX);
+    buffer.byte(kind(what));
+    buffer.varint(at.as_ns().wrapping_sub(last.as_ns()));
     *last = at;
     match *what {
         Happening::Released { job, deadline } => {
-            write_job(ink, job);
-            write_deadline(ink, at, deadline);
+            write_job(buffer, job);
+            write_deadline(buffer, at, deadline);
         }
         Happening::Ready {
             job,
             deadline,
             priority,
         } => {
-            write_job(ink, job);
-            write_deadline(ink, at, deadline);
-            ink.varint(priority.number().into());
+            write_job(buffer, job);
+            write_deadline(buffer, at, deadline);
+            buffer.varint(priority.number().into());
         }
         Happening::NotReady { job, reason } => {
-            write_job(ink, job);
-            ink.byte(match reason {
+            write_job(buffer, job);
+            buffer.byte(match reason {
                 NotReadyReason::Suspended => 0,
                 NotReadyReason::Throttled => 1,
             });
         }
-        Happening::Completed { job } | Happening::BudgetSpent { job } => write_job(ink, job),
+        Happening::Completed { job } | Happening::BudgetSpent { job } => write_job(buffer, job),
         Happening::Switched { cpu, from, to } => {
-            write_cpu(ink, cpu);
-            write_some_job(ink, from);
-            write_some_job(ink, to);
+            write_cpu(buffer, cpu);
+            write_some_job(buffer, from);
+            write_some_job(buffer, to);
         }
-        _ => write_rare(ink, at, what),
+        _ => write_rare(buffer, at, what),
     }
 }
 
-fn write_rare(ink: &mut Ink, at: Instant, what: &Happening) {
+fn write_rare(buffer: &mut ProtoBuffer, at: Instant, what: &Happening) {
     match what {
         Happening::Replenished {
             task,
             budget,
             deadline,
         } => {
-            write_task(ink, *task);
-            ink.varint(budget.as_ns());
-            write_deadline(ink, at, *deadline);
+            write_task(buffer, *task);
+            buffer.varint(budget.as_ns());
+            write_deadline(buffer, at, *deadline);
         }
-        Happening::Entered { task } | Happening::Left { task } => write_task(ink, *task),
+        Happening::Entered { task } | Happening::Left { task } => write_task(buffer, *task),
         Happening::AffinitySet { task, affinity } => {
-            write_task(ink, *task);
-            write_cpus(ink, affinity.cpus());
+            write_task(buffer, *task);
+            write_cpus(buffer, affinity.cpus());
         }
         Happening::PrioritySet { task, priority } => {
-            write_task(ink, *task);
-            ink.varint(priority.number().into());
+            write_task(buffer, *task);
+            buffer.varint(priority.number().into());
         }
         Happening::AttributesSet {
             task,
@@ -84,25 +84,25 @@ fn write_rare(ink: &mut Ink, at: Instant, what: &Happening) {
             period,
             deadline,
         } => {
-            write_task(ink, *task);
+            write_task(buffer, *task);
             [cost, period, deadline]
                 .into_iter()
-                .for_each(|span| ink.varint(span.as_ns()));
+                .for_each(|span| buffer.varint(span.as_ns()));
         }
         Happening::CpuOffline { cpu }
         | Happening::CpuOnline { cpu }
         | Happening::BackgroundStarted { cpu }
         | Happening::BackgroundEnded { cpu }
         | Happening::CpuTaken { cpu }
-        | Happening::CpuReturned { cpu } => write_cpu(ink, *cpu),
+        | Happening::CpuReturned { cpu } => write_cpu(buffer, *cpu),
         Happening::Interrupted { job, time } => {
-            write_job(ink, *job);
-            ink.varint(time.as_ns());
+            write_job(buffer, *job);
+            buffer.varint(time.as_ns());
         }
         Happening::Refused { action, reason } => {
-            ink.varint(*action as u64);
-            ink.varint(reason.len() as u64);
-            ink.slice(reason.as_bytes());
+            buffer.varint(*action as u64);
+            buffer.varint(reason.len() as u64);
+            buffer.slice(reason.as_bytes());
         }
         Happening::Released { .. }
         | Happening::Ready { .. }
@@ -138,52 +138,52 @@ const fn kind(what: &Happening) -> u8 {
     }
 }
 
-fn write_task(ink: &mut Ink, task: TaskId) {
-    ink.varint(task.index() as u64);
+fn write_task(buffer: &mut ProtoBuffer, task: TaskId) {
+    buffer.varint(task.index() as u64);
 }
 
 #[inline]
-fn write_job(ink: &mut Ink, job: JobId) {
-    ink.varint(job.task.index() as u64);
-    ink.varint(job.number);
+fn write_job(buffer: &mut ProtoBuffer, job: JobId) {
+    buffer.varint(job.task.index() as u64);
+    buffer.varint(job.number);
 }
 
 #[inline]
-fn write_some_job(ink: &mut Ink, job: Option<JobId>) {
+fn write_some_job(buffer: &mut ProtoBuffer, job: Option<JobId>) {
     match job {
         Some(job) => {
-            ink.varint(job.task.index() as u64 + 1);
-            ink.varint(job.number);
+            buffer.varint(job.task.index() as u64 + 1);
+            buffer.varint(job.number);
         }
-        None => ink.byte(0),
+        None => buffer.byte(0),
     }
 }
 
 #[inline]
-fn write_cpu(ink: &mut Ink, cpu: CpuId) {
-    ink.varint(cpu.index() as u64);
+fn write_cpu(buffer: &mut ProtoBuffer, cpu: CpuId) {
+    buffer.varint(cpu.index() as u64);
 }
 
 #[inline]
-fn write_deadline(ink: &mut Ink, at: Instant, deadline: Instant) {
-    ink.zigzag(deadline.as_ns().wrapping_sub(at.as_ns()) as i64);
+fn write_deadline(buffer: &mut ProtoBuffer, at: Instant, deadline: Instant) {
+    buffer.zigzag(deadline.as_ns().wrapping_sub(at.as_ns()) as i64);
 }
 
-fn write_cpus(ink: &mut Ink, cpus: &CpuSet) {
+fn write_cpus(buffer: &mut ProtoBuffer, cpus: &CpuSet) {
     let words = cpus.words();
     let count = words
         .iter()
         .rposition(|&word| word != 0)
         .map_or(0, |last| last + 1);
-    ink.varint(count as u64);
+    buffer.varint(count as u64);
     for &word in &words[..count] {
-        ink.slice(&word.to_le_bytes());
+        buffer.slice(&word.to_le_bytes());
     }
-    ink.ensure(RECORD_BYTES_MAX);
+    buffer.ensure(RECORD_BYTES_MAX);
 }
 
 /// Reads records out of a stretch of them.
-pub(super) struct Facts<'a> {
+pub(super) struct RecordReader<'a> {
     rest: &'a [u8],
     last: Instant,
     tasks: usize,
@@ -193,7 +193,7 @@ pub(super) struct Facts<'a> {
 /// What is wrong with a record.
 type Wrong = &'static str;
 
-impl<'a> Facts<'a> {
+impl<'a> RecordReader<'a> {
     /// The records of `stretch`, of a run of `tasks` tasks on `cpus` CPUs; the record before them
     /// was of instant `last`. Records do not cross the borders of stretches.
     pub const fn new(tasks: usize, cpus: usize, last: Instant, stretch: &'a [u8]) -> Self {
