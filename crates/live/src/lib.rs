@@ -19,7 +19,7 @@ mod kernel;
 mod machine;
 mod overheads;
 mod plan;
-mod prepare;
+mod preflight;
 pub mod probe;
 mod run;
 pub mod standing;

@@ -13,7 +13,7 @@ use crate::kernel::{Commanding, KernelMachine, Loading, Obeying, Scheduler};
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
 use crate::plan::{Attention, Deciding};
-use crate::prepare::Host;
+use crate::preflight::Host;
 use crate::story::Story;
 use crate::sys::bpf::Decider;
 use crate::sys::clock::{monotonic_ns, pause, sleep_until};
@@ -21,7 +21,7 @@ use crate::sys::memory::lock_all;
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
 use crate::work::{Crew, Ending, Jobs, Member};
-use crate::{LiveError, Options, Plan, prepare};
+use crate::{LiveError, Options, Plan, preflight};
 
 /// From the last preparation to the first release: nobody has to hurry. Not a multiple of [`LOOK_NS`], or
 /// every look would come with the releases of all whose periods are round numbers.
@@ -98,7 +98,7 @@ pub fn run_while<R: Recorder>(
     recorder: &mut R,
     go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
 ) -> Result<Report, LiveError> {
-    let host = prepare::check(plan, options, &deciding)?;
+    let host = preflight::check(plan, options, &deciding)?;
     let mut notes = host.notes.clone();
     if let Err(error) = lock_all() {
         notes.push(format!(
@@ -164,7 +164,7 @@ fn machine(
             let commanding = Commanding::new(&scheduler)?;
             let body = Obeying::new(scheduler, commanding.bell());
             let begin = move || commanding.begin();
-            // `prepare` says why.
+            // `preflight` says why.
             let attention = match host.has_timers {
                 true => attention,
                 false => Attention::Shared,

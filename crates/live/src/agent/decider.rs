@@ -3,10 +3,10 @@
 //! It joins a policy to a real machine as the simulator joins it to a simulated one, by the same servers
 //! and the same order of things; that both do the same is tested. It reads no clock and calls nobody.
 
-mod actor;
 mod job;
-mod missed;
 mod quanta;
+mod resync;
+mod task_state;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +19,8 @@ use super::enactor::Slot;
 use crate::Plan;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
-use actor::{Actor, Stage};
 use quanta::Quanta;
+use task_state::{Actor, Stage};
 
 /// A CPU of the platform.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use shiftwork_model::CpuSet;
 
-use super::floor::{BLOCKING, Floor, IDLE, Post};
+use super::shared_state::{BLOCKING, Floor, IDLE, Post};
 use super::{BLOCKER_LEVEL, refused};
 use crate::LiveError;
 use crate::sys::clock::{monotonic_ns, pause};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use shiftwork_model::{CpuSet, Span, TaskId};
 
-use super::board::Board;
-use super::floor::Floor;
-use super::hands::{Hands, Kernel};
+use super::shared_state::Floor;
+use super::thread_controller::Board;
+use super::thread_ops::{Hands, Kernel};
 use crate::LiveError;
 use crate::agent::channel::{Receiver, cost_of_sending};
 use crate::agent::{Enactor, Level, Slot};

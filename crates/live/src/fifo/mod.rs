@@ -10,42 +10,42 @@
 //!   30  held jobs       stopped in the middle, by a more urgent one or because their budget is used up
 //! ```
 //!
-//! Between jobs a thread waits at its seat (`seat.rs`), on the level of those that run: it cannot before it
+//! Between jobs a thread waits at its seat (`thread_handshake.rs`), on the level of those that run: it cannot before it
 //! is let out, and so a release costs one wake-up. A shift is a change of affinity. Jobs are held only by a level because nothing else stops a thread that computes:
 //! a signal would have to be handled by it, and a control group stops it too late.
 //!
 //! This module owns the threads' settings while a run is on, and puts all of them back. It must never
-//! decide who runs: the agent does. Start reading at `board.rs`, where orders become system calls; `seat.rs`
-//! and `gate.rs` are the threads' side, `bell.rs` is how they reach the agent, `body.rs` the side of
+//! decide who runs: the agent does. Start reading at `thread_controller.rs`, where orders become system calls; `thread_handshake.rs`
+//! and `job_barrier.rs` are the threads' side, `doorbell.rs` is how they reach the agent, `owner.rs` the side of
 //! whoever started it.
 
-mod bell;
 mod blocker;
-mod board;
-mod body;
+mod doorbell;
 mod enactor;
-mod floor;
-mod gate;
-mod hands;
-mod known;
-mod seat;
-mod watch;
+mod job_barrier;
+mod managed_thread;
+mod owner;
+mod shared_state;
+mod thread_controller;
+mod thread_handshake;
+mod thread_ops;
+mod watchdog;
 
 use std::io;
 use std::sync::Arc;
 
 use shiftwork_model::CpuSet;
 
-pub(crate) use body::FifoBody;
 pub(crate) use enactor::Fifo;
+pub(crate) use owner::FifoBody;
 
 use crate::LiveError;
 use crate::host::privileges::RANK_REMEDY;
 use crate::host::{Served, System, deadline_servers, kernel, real_time_limit};
 use blocker::Blockers;
-use floor::Floor;
-use hands::Kernel;
-use watch::Watch;
+use shared_state::Floor;
+use thread_ops::Kernel;
+use watchdog::Watch;
 
 const WATCH_LEVEL: u8 = 95;
 const JOB_LEVEL: u8 = 50;

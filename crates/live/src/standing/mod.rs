@@ -23,7 +23,7 @@ use crate::kernel::{KernelMachine, Loading, Scheduler};
 use crate::machine::Machine as _;
 use crate::sys::bpf::Decider;
 use crate::sys::thread::{pass_run_queue, set_affinity};
-use crate::{LiveError, prepare};
+use crate::{LiveError, preflight};
 use fact::Arranged;
 
 /// What must be known when the machine is loaded.
@@ -61,7 +61,7 @@ impl Standing {
     /// The first thing that is in the way on this machine, with what mends it; or what the kernel says.
     pub fn load(settings: &Settings) -> Result<Self, LiveError> {
         let system = System::this();
-        let has_timers = prepare::check_standing(&settings.cpus, &system)?;
+        let has_timers = preflight::check_standing(&settings.cpus, &system)?;
         let scheduler = Scheduler::load(&Loading {
             decider: Decider::Core,
             order: settings.order,

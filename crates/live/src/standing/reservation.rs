@@ -5,7 +5,7 @@ use shiftwork_model::{CpuSet, OnOverrun, Priority, Span};
 
 use crate::LiveError;
 use crate::machine::Parameters;
-use crate::prepare::THROTTLED_MAX;
+use crate::preflight::THROTTLED_MAX;
 
 /// What a thread has of the CPUs.
 ///

@@ -1,11 +1,11 @@
 //! The programs in the kernel: loading them, calling them, and reading the memory that is shared with
-//! them. What the words mean is for `kernel/` to know. `ears.rs` is how threads hear the programs, `log.rs`
+//! them. What the words mean is for `kernel/` to know. `ring.rs` is how threads hear the programs, `log.rs`
 //! what is said while they are loaded.
 
-mod ears;
 mod log;
+mod ring;
 
-pub(crate) use ears::{Alarm, Hearing, Reports};
+pub(crate) use ring::{Alarm, Hearing, Reports};
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -24,9 +24,9 @@ use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapHandle, RingBuffer, libbpf_sys};
 use rustix::event::{EventfdFlags, eventfd};
 use shiftwork_kernel_core::Core;
 
-use crate::prepare::THROTTLED_MAX;
-use ears::{ear, ring, wait_for};
+use crate::preflight::THROTTLED_MAX;
 use log::{LOG_VARIABLE, capture_log, telling_line};
+use ring::{ear, ring, wait_for};
 
 #[allow(
     unsafe_code,

@@ -4,13 +4,13 @@
 //! machine behind [`JobGate`] does. Start reading at [`Crew`], then `thread.rs`, the life of a thread.
 
 mod burn;
-mod crew;
 mod jobs;
 mod program;
 mod thread;
+mod workers;
 
-pub(crate) use crew::{Crew, Ending, Member};
 pub(crate) use jobs::Jobs;
+pub(crate) use workers::{Crew, Ending, Member};
 
 use shiftwork_model::TaskId;
 

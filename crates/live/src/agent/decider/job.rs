@@ -5,7 +5,7 @@ use shiftwork_machine::{Admission, ServerRule, Spent};
 use shiftwork_model::{Instant, Job, Span, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
 
-use super::actor::{Budget, Running, Stage};
+use super::task_state::{Budget, Running, Stage};
 use super::{Decider, number};
 use crate::event::{Event, Kind};
 

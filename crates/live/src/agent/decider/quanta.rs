@@ -5,7 +5,7 @@ use shiftwork_model::{Arrival, Instant, Job, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
 
 use super::Decider;
-use super::actor::Stage;
+use super::task_state::Stage;
 
 /// The quanta of the policy, and the releases to come as far as they are known: those of periodic tasks
 /// that follow the run. What else is released before a job is finished is heard of when that is.

@@ -1,10 +1,10 @@
-mod stand;
+mod bench;
 
-use stand::*;
+use bench::*;
 
 use super::*;
 use crate::event::Kind;
-use crate::fifo::seat::State;
+use crate::fifo::thread_handshake::State;
 
 #[test]
 fn a_job_is_let_out_and_tells_of_itself() {

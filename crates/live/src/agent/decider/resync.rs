@@ -3,7 +3,7 @@
 
 use shiftwork_model::{CpuId, Instant, Span, TaskId};
 
-use super::actor::Running;
+use super::task_state::Running;
 use super::{Decider, in_platform, number};
 use crate::agent::Level;
 use crate::event::{Event, Kind};

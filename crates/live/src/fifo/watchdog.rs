@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use shiftwork_model::CpuSet;
 
 use super::blocker::MUSTER_MAX;
-use super::floor::Floor;
+use super::shared_state::Floor;
 use super::{WATCH_LEVEL, refused};
 use crate::LiveError;
 use crate::sync::Word;
@@ -107,7 +107,7 @@ fn look(floor: &Floor, now_ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fifo::floor::{ENDED, SILENCE_NS};
+    use crate::fifo::shared_state::{ENDED, SILENCE_NS};
 
     #[test]
     fn an_agent_that_falls_silent_loses_the_machine() {

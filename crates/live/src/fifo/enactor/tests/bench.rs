@@ -7,7 +7,7 @@ use shiftwork_model::{CpuId, OnOverrun, Priority, Span};
 
 use super::*;
 use crate::event::Kind;
-use crate::fifo::seat::State;
+use crate::fifo::thread_handshake::State;
 use crate::sys::thread::Class;
 
 /// The numbers of the made-up threads begin here: no thread of this process has any like that.

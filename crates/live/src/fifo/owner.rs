@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use shiftwork_model::Share;
 
-use super::floor::Floor;
-use super::gate::Gate;
-use super::watch::Watch;
+use super::job_barrier::Gate;
+use super::shared_state::Floor;
+use super::watchdog::Watch;
 use crate::LiveError;
 use crate::agent::Body;
 use crate::work::JobGate;

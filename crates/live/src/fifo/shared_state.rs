@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use shiftwork_model::{CpuId, CpuSet};
 
-use super::bell::Bell;
-use super::seat::Seat;
+use super::doorbell::Bell;
+use super::thread_handshake::Seat;
 use crate::agent::channel::{Receiver, channel};
 use crate::sync::Word;
 use crate::sync::atomic::{AtomicU64, Ordering};

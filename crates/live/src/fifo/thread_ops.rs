@@ -7,7 +7,7 @@ use rustix::thread::Pid;
 use shiftwork_model::CpuSet;
 
 use super::blocker::Blockers;
-use super::floor::{BLOCKING, Floor, IDLE};
+use super::shared_state::{BLOCKING, Floor, IDLE};
 use crate::sys::clock::{cpu_ns_of, monotonic_ns};
 use crate::sys::thread::{Class, set_affinity, set_class};
 

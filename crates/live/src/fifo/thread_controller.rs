@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuId, CpuSet};
 
-use super::floor::Floor;
-use super::hands::Hands;
-use super::known::{Known, Moment, NEVER};
+use super::managed_thread::{Known, Moment, NEVER};
+use super::shared_state::Floor;
+use super::thread_ops::Hands;
 use super::{JOB_LEVEL, WAITING_LEVEL, refused};
 use crate::LiveError;
 use crate::agent::{Level, Slot};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use shiftwork_model::TaskId;
 
-use super::floor::Floor;
-use super::seat::{Seat, State};
+use super::shared_state::Floor;
+use super::thread_handshake::{Seat, State};
 use crate::event::Kind;
 use crate::sys::thread::{Class, set_class};
 use crate::sys::word::Word;
