@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_live::probe::{cost_of_a_sample, monotonic_ns};
+use shiftwork_live::probe::{monotonic_ns, sample_cost};
 
 use crate::measure::{self, Measurement, Slice};
 use crate::place::Rank;
@@ -76,7 +76,7 @@ pub fn calibrate(
         });
         done.push(
             Quantity::of(Kind::Record),
-            vec![cost_of_a_sample().as_ns() as i64],
+            vec![sample_cost().as_ns() as i64],
             0,
         );
     }

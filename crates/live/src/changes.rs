@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::run::{on_machine, parameters};
 use crate::story::Story;
 use crate::sys::clock::monotonic_ns;
-use crate::work::Member;
+use crate::work::Worker;
 use crate::{LiveError, Plan};
 
 /// The changes of a run.
@@ -41,7 +41,7 @@ pub(crate) struct Changes<'a> {
 /// Everything that a change may reach.
 struct Reach<'r, R> {
     at: Instant,
-    members: &'r [Member],
+    workers: &'r [Worker],
     machine: &'r mut dyn Machine,
     story: &'r mut Story,
     recorder: &'r mut R,
@@ -49,8 +49,8 @@ struct Reach<'r, R> {
 
 impl<R> Reach<'_, R> {
     /// Who does the work of the task, if anybody does.
-    fn member(&self, task: TaskId) -> Option<&Member> {
-        self.members.iter().find(|member| member.task == task)
+    fn worker(&self, task: TaskId) -> Option<&Worker> {
+        self.workers.iter().find(|worker| worker.task == task)
     }
 }
 
@@ -117,19 +117,19 @@ impl<'a> Changes<'a> {
     pub(crate) fn act<R: Recorder>(
         &mut self,
         now: Instant,
-        members: &[Member],
+        workers: &[Worker],
         machine: &mut dyn Machine,
         story: &mut Story,
         recorder: &mut R,
     ) -> Result<(), LiveError> {
-        self.advance(now, members, machine)?;
+        self.advance(now, workers, machine)?;
         while self.next() <= now {
             let action = self.order[self.done];
             self.done += 1;
             let change = self.plan.set.actions[action].change.clone();
             let mut reach = Reach {
                 at: now,
-                members,
+                workers,
                 machine: &mut *machine,
                 story: &mut *story,
                 recorder: &mut *recorder,
@@ -149,7 +149,7 @@ impl<'a> Changes<'a> {
     fn advance(
         &mut self,
         now: Instant,
-        members: &[Member],
+        workers: &[Worker],
         machine: &mut dyn Machine,
     ) -> Result<(), LiveError> {
         let Some(admitted) = &mut self.admitted else {
@@ -157,25 +157,25 @@ impl<'a> Changes<'a> {
         };
         let regained = admitted.advance(now);
         let regained: Vec<TaskId> = regained.into_iter().map(|(task, _)| task).collect();
-        self.let_back_in(&regained, members, machine)
+        self.let_back_in(&regained, workers, machine)
     }
 
     /// Whoever of these ran in the background since it asked for too much takes part again.
     fn let_back_in(
         &mut self,
         regained: &[TaskId],
-        members: &[Member],
+        workers: &[Worker],
         machine: &mut dyn Machine,
     ) -> Result<(), LiveError> {
         for &task in regained {
             let claim = self.admitted.as_ref().and_then(|all| all.claim(task));
             let bound = claim.and_then(|claim| Affinity::new(claim.cpus));
-            let member = members.iter().find(|member| member.task == task);
-            if let (Some(bound), Some(member)) = (bound, member)
+            let worker = workers.iter().find(|worker| worker.task == task);
+            if let (Some(bound), Some(worker)) = (bound, worker)
                 && self.demoted.remove(&task)
             {
                 self.plan.bound[task.index()] = bound;
-                self.let_in(member, machine)?;
+                self.let_in(worker, machine)?;
                 let name = &self.plan.set.tasks[task.index()].name;
                 self.notes
                     .push(format!("task {name} has its reservation again"));
@@ -215,7 +215,7 @@ impl<'a> Changes<'a> {
                 if let Some(admitted) = &mut self.admitted {
                     refused(admitted.set_priority(*task, *priority, until))?;
                 }
-                Ok(self.let_back_in(&[*task], reach.members, reach.machine)?)
+                Ok(self.let_back_in(&[*task], reach.workers, reach.machine)?)
             }
             Change::CpuOffline(cpu) => self.set_online(*cpu, false, reach),
             Change::CpuOnline(cpu) => self.set_online(*cpu, true, reach),
@@ -237,14 +237,14 @@ impl<'a> Changes<'a> {
         task: TaskId,
         reach: &mut Reach<'_, R>,
     ) -> Result<(), Failure> {
-        let Some(member) = reach.member(task).copied() else {
+        let Some(worker) = reach.worker(task).copied() else {
             return Ok(());
         };
         let claim = self.claim(task);
         if let Some(admitted) = &mut self.admitted {
             refused(admitted.enter(claim))?;
         }
-        self.let_in(&member, reach.machine)?;
+        self.let_in(&worker, reach.machine)?;
         Ok(())
     }
 
@@ -276,13 +276,13 @@ impl<'a> Changes<'a> {
     }
 
     /// The core takes the task in as it is now. A thread's job begins at once, if it is in one.
-    fn let_in(&self, member: &Member, machine: &mut dyn Machine) -> Result<(), LiveError> {
-        let [cost, period, deadline] = self.attributes[member.task.index()];
-        let mut of = parameters(&self.plan, member, None);
+    fn let_in(&self, worker: &Worker, machine: &mut dyn Machine) -> Result<(), LiveError> {
+        let [cost, period, deadline] = self.attributes[worker.task.index()];
+        let mut of = parameters(&self.plan, worker, None);
         (of.cost, of.period, of.deadline) = (cost, period, deadline);
-        of.priority = self.priorities[member.task.index()];
-        if machine.admit(member.task, &of)? && !member.is_program {
-            machine.first_job(member.task, monotonic_ns())?;
+        of.priority = self.priorities[worker.task.index()];
+        if machine.admit(worker.task, &of)? && !worker.is_program {
+            machine.first_job(worker.task, monotonic_ns())?;
         }
         Ok(())
     }
@@ -303,8 +303,8 @@ impl<'a> Changes<'a> {
             [claim.cost, claim.period, claim.deadline] = new;
         })?;
         self.attributes[task.index()] = new;
-        if let Some(member) = reach.member(task) {
-            let mut of = parameters(&self.plan, member, None);
+        if let Some(worker) = reach.worker(task) {
+            let mut of = parameters(&self.plan, worker, None);
             (of.cost, of.period, of.deadline) = (new[0], new[1], new[2]);
             reach.machine.set_server(task, &of)?;
         }
@@ -312,7 +312,7 @@ impl<'a> Changes<'a> {
         if let Some(admitted) = &mut self.admitted {
             refused(admitted.set_parameters(task, new, until))?;
         }
-        self.let_back_in(&[task], reach.members, reach.machine)?;
+        self.let_back_in(&[task], reach.workers, reach.machine)?;
         reach
             .story
             .set_attributes(reach.at, task, new, reach.recorder);
@@ -351,10 +351,10 @@ impl<'a> Changes<'a> {
         self.may_bind(task, affinity).map_err(Failure::Refused)?;
         // A refused request would cost the reservation; a refused action is to change nothing.
         self.consider(task, |claim| claim.cpus = *affinity.cpus())?;
-        if let Some(member) = reach.member(task).copied() {
+        if let Some(worker) = reach.worker(task).copied() {
             let cpus = on_machine(&self.plan, affinity.cpus());
             reach.machine.approve(task, &cpus)?;
-            let bound = reach.machine.bind(task, member.thread, &cpus);
+            let bound = reach.machine.bind(task, worker.thread, &cpus);
             bound.map_err(|error| {
                 Failure::Refused(format!("the kernel refuses the affinity: {error}"))
             })?;
@@ -364,7 +364,7 @@ impl<'a> Changes<'a> {
         if let Some(admitted) = &mut self.admitted {
             refused(admitted.request_affinity(task, *affinity.cpus(), until))?;
         }
-        Ok(self.let_back_in(&[task], reach.members, reach.machine)?)
+        Ok(self.let_back_in(&[task], reach.workers, reach.machine)?)
     }
 
     /// A task has asked the kernel for CPUs of the machine that it was not admitted for, and runs in
@@ -372,7 +372,7 @@ impl<'a> Changes<'a> {
     pub(crate) fn ask(
         &mut self,
         task: TaskId,
-        member: &Member,
+        worker: &Worker,
         cpus: &CpuSet,
         machine: &mut dyn Machine,
     ) -> Result<Option<String>, LiveError> {
@@ -401,7 +401,7 @@ impl<'a> Changes<'a> {
         }
         self.demoted.remove(&task);
         self.plan.bound[task.index()] = affinity;
-        self.let_in(member, machine)?;
+        self.let_in(worker, machine)?;
         Ok(None)
     }
 
@@ -423,7 +423,7 @@ impl<'a> Changes<'a> {
             if let Some(admitted) = &mut self.admitted {
                 let regained = admitted.cpu_online(cpu).regained;
                 let regained: Vec<TaskId> = regained.into_iter().map(|(task, _)| task).collect();
-                self.let_back_in(&regained, reach.members, reach.machine)?;
+                self.let_back_in(&regained, reach.workers, reach.machine)?;
             }
         } else {
             self.offline.insert(machine_cpu);

@@ -31,7 +31,7 @@ mod work;
 
 pub use error::LiveError;
 pub use overheads::Overheads;
-pub use plan::{Attention, Deciding, Options, Plan};
+pub use plan::{Attention, Backend, Options, Plan};
 pub use run::{Ended, Progress, Report, run_while};
 pub use sys::peer::{PeerCredentials, peer_credentials, peer_process};
 pub use sys::thread::{Class, set_class};

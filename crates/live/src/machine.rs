@@ -9,14 +9,14 @@ use shiftwork_model::{CpuId, CpuSet, OnOverrun, Priority, Share, Span, TaskId};
 use crate::LiveError;
 use crate::event::Event;
 use crate::overheads::Overheads;
-use crate::work::JobGate;
+use crate::work::JobBarrier;
 
 /// A machine that runs the threads of a crew as a policy says, and tells what happens.
 ///
 /// All CPUs are in the machine's numbers; instants are of the monotonic clock.
 pub(crate) trait Machine {
     /// Where threads wait between jobs.
-    fn gate(&self) -> Arc<dyn JobGate>;
+    fn job_barrier(&self) -> Arc<dyn JobBarrier>;
 
     /// The task takes part from now on. `false` if its thread is not there any more, or does not ask for
     /// that any more.
@@ -72,7 +72,7 @@ pub(crate) trait Machine {
     fn begin(&self);
 
     /// Nobody waits for jobs any more: threads that do go on at once.
-    fn open_gate(&self);
+    fn open_job_barrier(&self);
 
     /// Makes everybody the kernel's own again.
     fn unload(&mut self);

@@ -34,9 +34,9 @@ pub(crate) struct Meter {
     pub(crate) overheads: Overheads,
     /// When the last decision was made, and when the agent heard of what made it necessary.
     decided_ns: u64,
-    heard_ns: u64,
+    polled_ns: u64,
     /// For each CPU of the machine what it was told, and when.
-    told: Vec<Option<(u32, u64)>>,
+    filled: Vec<Option<(u32, u64)>>,
 }
 
 impl Meter {
@@ -48,12 +48,12 @@ impl Meter {
                 self.overheads.report.push(Span::from_ns(report_ns));
                 self.overheads.decide.push(Span::from_ns(decide_ns));
                 self.decided_ns = event.at;
-                self.heard_ns = event.at.saturating_sub(decide_ns);
+                self.polled_ns = event.at.saturating_sub(decide_ns);
             }
-            Kind::Told => self.told(event),
+            Kind::Told => self.slot_filled(event),
             Kind::Running => self.running(event),
             Kind::Concluded => {
-                let span = event.at.saturating_sub(self.heard_ns);
+                let span = event.at.saturating_sub(self.polled_ns);
                 self.overheads.scheduling.push(Span::from_ns(span));
             }
             Kind::Dispatched => self.overheads.dispatch.push(Span::from_ns(event.value)),
@@ -61,29 +61,29 @@ impl Meter {
         }
     }
 
-    fn told(&mut self, event: &Event) {
+    fn slot_filled(&mut self, event: &Event) {
         let kick = event.at.saturating_sub(self.decided_ns);
         self.overheads.kick.push(Span::from_ns(kick));
         let Some(cpu) = event.cpu.map(usize::from) else {
             return;
         };
-        self.told.resize(self.told.len().max(cpu + 1), None);
-        self.told[cpu] = (event.task != 0).then_some((event.task, event.at));
+        self.filled.resize(self.filled.len().max(cpu + 1), None);
+        self.filled[cpu] = (event.task != 0).then_some((event.task, event.at));
     }
 
     fn running(&mut self, event: &Event) {
-        let Some(told) = event
+        let Some(filled) = event
             .cpu
-            .and_then(|cpu| self.told.get_mut(usize::from(cpu)))
+            .and_then(|cpu| self.filled.get_mut(usize::from(cpu)))
         else {
             return;
         };
-        if let Some((task, at)) = *told
+        if let Some((task, at)) = *filled
             && task == event.task
         {
             let switch = event.at.saturating_sub(at);
             self.overheads.switch.push(Span::from_ns(switch));
-            *told = None;
+            *filled = None;
         }
     }
 }

@@ -46,7 +46,7 @@ impl Options {
 }
 
 /// Who decides who runs, and what carries it out.
-pub enum Deciding {
+pub enum Backend {
     /// The core, inside the kernel.
     Kernel,
     /// This policy, in an agent; the kernel carries out.
@@ -55,7 +55,7 @@ pub enum Deciding {
     Fifo(Box<dyn Policy>, Attention),
 }
 
-impl Deciding {
+impl Backend {
     /// How long the quanta are in which the policy decides, if it does.
     pub(crate) fn quantum(&self) -> Option<Span> {
         match self {

@@ -5,7 +5,7 @@ use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
 
 use crate::fifo;
 use crate::host::{self, System, kernel};
-use crate::{Attention, Deciding, LiveError, Options, Plan};
+use crate::{Attention, Backend, LiveError, Options, Plan};
 
 /// A throttled task may not wait for its next period for so long that it looks forgotten to the kernel's
 /// watchdog, neither for its own period nor for those that make good what it has overdrawn.
@@ -30,19 +30,19 @@ pub(crate) struct Host {
 pub(crate) fn check(
     plan: &Plan<'_>,
     options: &Options,
-    deciding: &Deciding,
+    backend: &Backend,
 ) -> Result<Host, LiveError> {
     let system = System::this();
     let online = check_cpus(plan, &system)?;
     let elsewhere = online - plan.cpus.iter().copied().collect();
     check_tasks(plan)?;
-    if !matches!(deciding, Deciding::Kernel) {
+    if !matches!(backend, Backend::Kernel) {
         check_agent(options, &elsewhere, &online)?;
     }
     let mut notes = Vec::new();
-    match deciding {
-        Deciding::Kernel | Deciding::Agent(..) => check_sched_ext(options, &system)?,
-        Deciding::Fifo(..) => {
+    match backend {
+        Backend::Kernel | Backend::Agent(..) => check_sched_ext(options, &system)?,
+        Backend::Fifo(..) => {
             if let Some(obstacle) = host::obstacle_to_fifo(&system) {
                 return Err(obstacle.into());
             }
@@ -50,7 +50,7 @@ pub(crate) fn check(
         }
     }
     let has_timers = !kernel::is_real_time(&system);
-    if let (Deciding::Agent(_, Attention::Dedicated), false) = (deciding, has_timers) {
+    if let (Backend::Agent(_, Attention::Dedicated), false) = (backend, has_timers) {
         notes.push(String::from(
             "a PREEMPT_RT kernel interrupts other CPUs by a thread of its own, which an agent that looks all \
              the time would keep from running: it sleeps between decisions, as with --agent shared",

@@ -7,7 +7,7 @@
 
 use shiftwork_model::{CpuSet, Span};
 
-use crate::agent::channel::{Receiver, Sender, channel, cost_of_sending};
+use crate::agent::channel::{Receiver, Sender, channel, sending_cost};
 use crate::event::{Event, Kind};
 use crate::host::System;
 
@@ -39,8 +39,8 @@ pub fn ring(capacity: usize) -> (Probe, Collector) {
 }
 
 /// What it takes here to record a sample, with the clock that it is dated by.
-pub fn cost_of_a_sample() -> Span {
-    cost_of_sending()
+pub fn sample_cost() -> Span {
+    sending_cost()
 }
 
 impl Probe {

@@ -6,32 +6,32 @@ use shiftwork_analysis::admission::Admitted;
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, Span, Task, TaskId};
 
-use crate::agent::{AgentMachine, Employment, Rest};
+use crate::agent::{AgentConfig, AgentMachine, CpuYield};
 use crate::changes::Changes;
 use crate::fifo;
-use crate::kernel::{Commanding, KernelMachine, Loading, Obeying, Scheduler};
+use crate::kernel::{EnactorBuilder, KernelMachine, SchedExtOwner, Scheduler, SchedulerConfig};
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
-use crate::plan::{Attention, Deciding};
+use crate::plan::{Attention, Backend};
 use crate::preflight::Host;
 use crate::story::Story;
-use crate::sys::bpf::Decider;
+use crate::sys::bpf::DecisionSite;
 use crate::sys::clock::{monotonic_ns, pause, sleep_until};
 use crate::sys::memory::lock_all;
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
-use crate::work::{Crew, Ending, Jobs, Member};
+use crate::work::{Ending, Jobs, Worker, Workers};
 use crate::{LiveError, Options, Plan, preflight};
 
-/// From the last preparation to the first release: nobody has to hurry. Not a multiple of [`LOOK_NS`], or
+/// From the last preparation to the first release: nobody has to hurry. Not a multiple of [`POLL_NS`], or
 /// every look would come with the releases of all whose periods are round numbers.
 const LEAD_NS: u64 = 67_000_000;
 
 /// How often the trace is emptied and the caller asked. The ring has room for many times as much.
-const LOOK_NS: u64 = 50_000_000;
+const POLL_NS: u64 = 50_000_000;
 
 /// Between two looks at least, however many ask.
-const REST_NS: u64 = 1_000_000;
+const POLL_GAP_NS: u64 = 1_000_000;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
@@ -93,12 +93,12 @@ pub struct Report {
 pub fn run_while<R: Recorder>(
     plan: &Plan<'_>,
     options: &Options,
-    deciding: Deciding,
+    backend: Backend,
     admitted: Option<Admitted>,
     recorder: &mut R,
     go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
 ) -> Result<Report, LiveError> {
-    let host = preflight::check(plan, options, &deciding)?;
+    let host = preflight::check(plan, options, &backend)?;
     let mut notes = host.notes.clone();
     if let Err(error) = lock_all() {
         notes.push(format!(
@@ -107,31 +107,31 @@ pub fn run_while<R: Recorder>(
     }
     // Whoever watches keeps out of the way if there is room elsewhere.
     let mut room = host.elsewhere;
-    if !matches!(deciding, Deciding::Kernel) && room.len() > 1 {
+    if !matches!(backend, Backend::Kernel) && room.len() > 1 {
         room.remove(host.agent_cpu);
     }
     if !room.is_empty() {
         set_affinity(None, &room).map_err(LiveError::system("leave the tasks' CPUs"))?;
     }
-    let quantum = deciding.quantum();
-    let mut machine = machine(plan, options, deciding, &host)?;
+    let quantum = backend.quantum();
+    let mut machine = machine(plan, options, backend, &host)?;
     if let Some(folder) = &options.pin {
         machine.pin(folder)?;
     }
-    let crew = Crew::muster(plan, options, &machine.gate())?;
+    let workers = Workers::spawn(plan, options, &machine.job_barrier())?;
     let horizon = Instant::ZERO + options.horizon;
     let mut run = Run {
-        story: Story::new(plan, jobs(plan, options, &crew, horizon), horizon),
+        story: Story::new(plan, jobs(plan, options, &workers, horizon), horizon),
         changes: Changes::new(plan, admitted),
         plan,
         machine,
-        crew,
+        workers,
         horizon,
         quantum,
         notes,
-        asked: Tally::default(),
+        request_notes: Tally::default(),
     };
-    let ended = run.go(recorder, go_on);
+    let ended = run.execute(recorder, go_on);
     let stopped = run.stop(recorder);
     let (ended, reached) = ended?;
     stopped?;
@@ -142,45 +142,45 @@ pub fn run_while<R: Recorder>(
 fn machine(
     plan: &Plan<'_>,
     options: &Options,
-    deciding: Deciding,
+    backend: Backend,
     host: &Host,
 ) -> Result<Box<dyn Machine>, LiveError> {
-    let employment = |policy, attention: Attention| Employment {
+    let config = |policy, attention: Attention| AgentConfig {
         plan,
         options,
         policy,
         attention,
-        rest: Rest::SHORT,
+        cpu_yield: CpuYield::SHORT,
         cpu: host.agent_cpu,
     };
-    Ok(match deciding {
-        Deciding::Kernel => {
-            let scheduler = scheduler(plan, options, Decider::Core, host)?;
+    Ok(match backend {
+        Backend::Kernel => {
+            let scheduler = scheduler(plan, options, DecisionSite::Core, host)?;
             Box::new(KernelMachine::new(scheduler))
         }
-        Deciding::Agent(policy, attention) => {
-            let decider = Decider::Agent(host.agent_cpu.index() as u32);
-            let scheduler = scheduler(plan, options, decider, host)?;
-            let commanding = Commanding::new(&scheduler)?;
-            let body = Obeying::new(scheduler, commanding.bell());
-            let begin = move || commanding.begin();
+        Backend::Agent(policy, attention) => {
+            let decision_site = DecisionSite::Agent(host.agent_cpu.index() as u32);
+            let scheduler = scheduler(plan, options, decision_site, host)?;
+            let builder = EnactorBuilder::new(&scheduler)?;
+            let owner = SchedExtOwner::new(scheduler, builder.event_ring());
+            let build = move || builder.build();
             // `preflight` says why.
             let attention = match host.has_timers {
                 true => attention,
                 false => Attention::Shared,
             };
-            let employment = employment(policy, attention);
-            Box::new(AgentMachine::start(body, employment, begin)?)
+            let config = config(policy, attention);
+            Box::new(AgentMachine::start(owner, config, build)?)
         }
-        Deciding::Fifo(policy, attention) => {
+        Backend::Fifo(policy, attention) => {
             let cpus: CpuSet = plan.cpus.iter().copied().collect();
             let names = plan.set.tasks.iter().map(|task| task.name.clone());
-            let (body, enactor) = fifo::set_up(&cpus, names.collect())?;
-            let employment = Employment {
-                rest: Rest::LONG,
-                ..employment(policy, attention)
+            let (owner, enactor) = fifo::set_up(&cpus, names.collect())?;
+            let config = AgentConfig {
+                cpu_yield: CpuYield::LONG,
+                ..config(policy, attention)
             };
-            Box::new(AgentMachine::start(body, employment, move || Ok(enactor))?)
+            Box::new(AgentMachine::start(owner, config, move || Ok(enactor))?)
         }
     })
 }
@@ -189,12 +189,12 @@ fn machine(
 fn scheduler(
     plan: &Plan<'_>,
     options: &Options,
-    decider: Decider,
+    decision_site: DecisionSite,
     host: &Host,
 ) -> Result<Scheduler, LiveError> {
     let cpus: CpuSet = plan.cpus.iter().copied().collect();
-    let scheduler = Scheduler::load(&Loading {
-        decider,
+    let scheduler = Scheduler::load(&SchedulerConfig {
+        decision_site,
         order: plan.order,
         cpus,
         has_timers: host.has_timers,
@@ -209,10 +209,15 @@ fn scheduler(
 }
 
 /// The jobs of the tasks that threads do; a program's are not known.
-fn jobs(plan: &Plan<'_>, options: &Options, crew: &Crew, horizon: Instant) -> Vec<Option<Jobs>> {
+fn jobs(
+    plan: &Plan<'_>,
+    options: &Options,
+    workers: &Workers,
+    horizon: Instant,
+) -> Vec<Option<Jobs>> {
     let is_program = |id: TaskId| {
-        let mut members = crew.members().iter();
-        members.any(|member| member.task == id && member.is_program)
+        let mut workers = workers.as_slice().iter();
+        workers.any(|worker| worker.task == id && worker.is_program)
     };
     let of = |id| (!is_program(id)).then(|| Jobs::new(plan.set, id, options.seed, horizon));
     plan.set.iter().map(|(id, _)| of(id)).collect()
@@ -243,25 +248,25 @@ pub(crate) fn starts(plan: &Plan<'_>) -> Vec<Option<CpuId>> {
 }
 
 /// What the core is told of a member of the crew.
-pub(crate) fn parameters(plan: &Plan<'_>, member: &Member, start: Option<CpuId>) -> Parameters {
-    let task = &plan.set.tasks[member.task.index()];
+pub(crate) fn parameters(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>) -> Parameters {
+    let task = &plan.set.tasks[worker.task.index()];
     Parameters {
-        thread: member.thread,
-        cpus: on_machine(plan, plan.bound[member.task.index()].cpus()),
+        thread: worker.thread,
+        cpus: on_machine(plan, plan.bound[worker.task.index()].cpus()),
         cost: task.cost,
         period: task.period,
         deadline: task.deadline,
         on_overrun: match task.on_overrun {
             // A thread of ours does what the file says: if that is never too much, it needs no watching.
             OnOverrun::Throttle
-                if !member.is_program && !may_be_throttled(plan.set, member.task) =>
+                if !worker.is_program && !may_be_throttled(plan.set, worker.task) =>
             {
                 OnOverrun::Continue
             }
             other => other,
         },
-        priority: plan.set.priorities()[member.task.index()],
-        follows: !member.is_program,
+        priority: plan.set.priorities()[worker.task.index()],
+        follows: !worker.is_program,
         start: start.and_then(|cpu| plan.cpus.get(cpu.index()).copied()),
     }
 }
@@ -270,7 +275,7 @@ pub(crate) fn parameters(plan: &Plan<'_>, member: &Member, start: Option<CpuId>)
 struct Run<'a> {
     plan: &'a Plan<'a>,
     machine: Box<dyn Machine>,
-    crew: Crew,
+    workers: Workers,
     story: Story,
     changes: Changes<'a>,
     horizon: Instant,
@@ -278,7 +283,7 @@ struct Run<'a> {
     quantum: Option<Span>,
     notes: Vec<String>,
     /// What became of requests.
-    asked: Tally,
+    request_notes: Tally,
 }
 
 /// Sentences and how often each was said: a restless task says the same again and again.
@@ -312,19 +317,19 @@ impl Tally {
 
 impl Run<'_> {
     /// Admits, releases and watches, to the end.
-    fn go<R: Recorder>(
+    fn execute<R: Recorder>(
         &mut self,
         recorder: &mut R,
         go_on: &mut dyn FnMut(&Progress<'_>) -> bool,
     ) -> Result<(Ended, Instant), LiveError> {
-        let members = self.crew.members().to_vec();
+        let workers = self.workers.as_slice().to_vec();
         let starts = starts(self.plan);
-        for member in &members {
-            if self.plan.set.enters_later(member.task) {
+        for worker in &workers {
+            if self.plan.set.enters_later(worker.task) {
                 continue;
             }
-            let of = parameters(self.plan, member, starts[member.task.index()]);
-            self.machine.admit(member.task, &of)?;
+            let of = parameters(self.plan, worker, starts[worker.task.index()]);
+            self.machine.admit(worker.task, &of)?;
         }
         let soon_ns = monotonic_ns() + LEAD_NS;
         // Where quanta begin, if there are any; otherwise not, since kernels tick there.
@@ -332,20 +337,20 @@ impl Run<'_> {
             .quantum
             .and_then(|quantum| soon_ns.checked_next_multiple_of(quantum.as_ns()));
         let origin_ns = begins.unwrap_or(soon_ns);
-        for member in members.iter().filter(|member| !member.is_program) {
-            if !self.plan.set.enters_later(member.task) {
-                let release_ns = origin_ns + member.first.as_ns();
-                self.machine.first_job(member.task, release_ns)?;
+        for worker in workers.iter().filter(|worker| !worker.is_program) {
+            if !self.plan.set.enters_later(worker.task) {
+                let release_ns = origin_ns + worker.first.as_ns();
+                self.machine.first_job(worker.task, release_ns)?;
             }
         }
         self.story.begin(origin_ns);
         self.changes.begin(origin_ns);
-        self.crew.start(origin_ns);
+        self.workers.start(origin_ns);
         self.machine.begin();
-        self.watch(origin_ns, recorder, go_on)
+        self.monitor(origin_ns, recorder, go_on)
     }
 
-    fn watch<R: Recorder>(
+    fn monitor<R: Recorder>(
         &mut self,
         origin_ns: u64,
         recorder: &mut R,
@@ -359,7 +364,7 @@ impl Run<'_> {
             self.read(recorder)?;
             self.changes.act(
                 now,
-                self.crew.members(),
+                self.workers.as_slice(),
                 self.machine.as_mut(),
                 &mut self.story,
                 recorder,
@@ -384,8 +389,8 @@ impl Run<'_> {
                 return Ok((Ended::Stopped, now));
             }
             let change_ns = origin_ns.saturating_add(self.changes.next().as_ns());
-            let wake_ns = (now_ns + LOOK_NS).min(end_ns).min(change_ns.max(now_ns));
-            sleep_until(wake_ns.min(now_ns + REST_NS)).map_err(LiveError::system("wait"))?;
+            let wake_ns = (now_ns + POLL_NS).min(end_ns).min(change_ns.max(now_ns));
+            sleep_until(wake_ns.min(now_ns + POLL_GAP_NS)).map_err(LiveError::system("wait"))?;
             self.machine.wait_until(wake_ns);
         }
     }
@@ -401,36 +406,36 @@ impl Run<'_> {
     /// Answers who asked for other CPUs, and warns who has overrun.
     fn answer(&mut self) -> Result<(), LiveError> {
         for (task, cpus) in std::mem::take(&mut self.story.asking) {
-            let Some(member) = self
-                .crew
-                .members()
+            let Some(worker) = self
+                .workers
+                .as_slice()
                 .iter()
-                .find(|member| member.task == task)
+                .find(|worker| worker.task == task)
             else {
                 continue;
             };
             let note = self
                 .changes
-                .ask(task, member, &cpus, self.machine.as_mut())?;
+                .ask(task, worker, &cpus, self.machine.as_mut())?;
             if let Some(note) = note {
-                self.asked.add(note);
+                self.request_notes.add(note);
             }
         }
         for task in std::mem::take(&mut self.story.overran) {
             let is_warned = self.plan.set.tasks[task.index()].on_overrun == OnOverrun::Signal;
-            let mut members = self.crew.members().iter();
-            if let Some(member) =
-                members.find(|member| member.task == task && member.is_program && is_warned)
+            let mut workers = self.workers.as_slice().iter();
+            if let Some(worker) =
+                workers.find(|worker| worker.task == task && worker.is_program && is_warned)
             {
                 // A program that has just ended need not be warned any more.
-                let _ = warn(member.thread);
+                let _ = warn(worker.thread);
             }
         }
         Ok(())
     }
 
     fn note_endings(&mut self) {
-        for (task, ending) in self.crew.ended() {
+        for (task, ending) in self.workers.ended() {
             let name = &self.plan.set.tasks[task.index()].name;
             self.notes.extend(match ending {
                 Ending::Done => None,
@@ -448,14 +453,14 @@ impl Run<'_> {
     /// Everybody goes. What was told until then is read; the scheduler stays until [`report`](Self::report)
     /// has looked at it.
     fn stop<R: Recorder>(&mut self, recorder: &mut R) -> Result<(), LiveError> {
-        self.machine.open_gate();
+        self.machine.open_job_barrier();
         let read = self.read(recorder);
-        for member in self.crew.members() {
+        for worker in self.workers.as_slice() {
             if self.machine.unloaded().is_none() {
-                self.machine.dismiss(member.task)?;
+                self.machine.dismiss(worker.task)?;
             }
         }
-        for task in self.crew.stop() {
+        for task in self.workers.stop() {
             let name = &self.plan.set.tasks[task.index()].name;
             self.notes.push(format!(
                 "task {name} could not be stopped within two seconds"
@@ -470,7 +475,7 @@ impl Run<'_> {
         let lost = self.machine.events_lost();
         self.machine.unload();
         self.notes.append(&mut self.changes.notes);
-        self.notes.extend(self.asked.sentences());
+        self.notes.extend(self.request_notes.sentences());
         if lost > 0 {
             self.notes.push(format!(
                 "{lost} events of the trace found no room: the records have gaps"

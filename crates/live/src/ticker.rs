@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crate::LiveError;
-use crate::sys::bpf::{Alarm, Command, Loaded};
+use crate::sys::bpf::{Command, Loaded, TickNotifier};
 use crate::sys::thread::{Class, set_class};
 
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
@@ -14,38 +14,38 @@ const PRIORITY: u8 = 90;
 
 /// The thread, while this exists.
 pub(crate) struct Ticker {
-    over: Arc<AtomicBool>,
-    alarm: Alarm,
+    should_stop: Arc<AtomicBool>,
+    notifier: TickNotifier,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ticker {
     /// Starts it.
     pub(crate) fn start(loaded: &Loaded, tick: Command) -> Result<Self, LiveError> {
-        let over = Arc::new(AtomicBool::new(false));
-        let alarm = loaded
-            .alarm()
+        let should_stop = Arc::new(AtomicBool::new(false));
+        let notifier = loaded
+            .tick_notifier()
             .map_err(LiveError::system("listen to the scheduler in the kernel"))?;
-        let (heard, is_over) = (alarm.clone(), Arc::clone(&over));
+        let (handle, stop) = (notifier.clone(), Arc::clone(&should_stop));
         let thread = std::thread::Builder::new()
             .name(String::from("ticker"))
             .spawn(move || {
                 // Without the class it is late more often, and still right.
                 let _ = set_class(None, Class::Fifo(PRIORITY));
-                let Ok(listener) = heard.listen() else { return };
-                while !is_over.load(Ordering::Acquire) {
+                let Ok(waiter) = handle.waiter() else { return };
+                while !stop.load(Ordering::Acquire) {
                     // It answers when it is due again.
                     let mut words = [0];
                     if tick.call(&mut words).is_err() {
                         return;
                     }
-                    listener.wait_until(words[0]);
+                    waiter.wait_until(words[0]);
                 }
             })
             .map_err(LiveError::system("make a thread that ticks"))?;
         Ok(Self {
-            over,
-            alarm,
+            should_stop,
+            notifier,
             thread: Some(thread),
         })
     }
@@ -53,8 +53,8 @@ impl Ticker {
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        self.alarm.ring();
+        self.should_stop.store(true, Ordering::Release);
+        self.notifier.notify();
         if let Some(thread) = self.thread.take() {
             // It does nothing that could fail.
             let _ = thread.join();

@@ -8,7 +8,7 @@
 
 use shiftwork_live::probe::{monotonic_ns, usable_cpus};
 use shiftwork_live::{
-    Deciding, Ended, Options, Report, host::System, host::obstacle_to_fifo, host::obstacles,
+    Backend, Ended, Options, Report, host::System, host::obstacle_to_fifo, host::obstacles,
     run_while,
 };
 use shiftwork_model::{
@@ -63,8 +63,8 @@ impl Live {
         let set = task_set(self.cpus.len(), slice.round as u64);
         let policy = self.entry.build(&set).map_err(|error| error.to_string())?;
         let deciding = match self.aim {
-            Aim::Agent(attention) => Deciding::Agent(policy, attention),
-            Aim::Fifo(attention) => Deciding::Fifo(policy, attention),
+            Aim::Agent(attention) => Backend::Agent(policy, attention),
+            Aim::Fifo(attention) => Backend::Fifo(policy, attention),
             Aim::InKernel => return Err(String::from("nothing is live inside the kernel")),
         };
         let plan = shiftwork_live::Plan {

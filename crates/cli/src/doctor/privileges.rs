@@ -40,7 +40,7 @@ pub(super) fn rtprio(system: &System) -> Finding {
         Some("0") => Finding::poor(
             NAME,
             "ulimit -r is 0: without root, no SCHED_FIFO",
-            privileges::RANK_REMEDY,
+            privileges::RTPRIO_REMEDY,
         ),
         Some(limit) => Finding::good(NAME, format!("ulimit -r is {limit}")),
     }

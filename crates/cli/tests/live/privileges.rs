@@ -102,7 +102,7 @@ pub fn a_user_is_told_what_is_missing_for_fifo() -> Result<(), String> {
     let said = said(&output);
     for what in [
         "fixed priorities instead (--machine fifo): this process may have real-time priorities to 0",
-        shiftwork_live::host::privileges::RANK_REMEDY,
+        shiftwork_live::host::privileges::RTPRIO_REMEDY,
         "`--machine sim` simulates the same",
     ] {
         if !said.contains(what) {

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use shiftwork_cli::catalogue;
-use shiftwork_live::{Attention, Deciding, Ended, Options, Plan, Report, run_while};
+use shiftwork_live::{Attention, Backend, Ended, Options, Plan, Report, run_while};
 use shiftwork_model::{CpuId, Record, Recorder as _, Span, TaskSet};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_trace::{Counters, RunSummary};
@@ -43,7 +43,7 @@ pub struct Ran {
 /// # Errors
 /// If it did not come to its end, if the kernel's state was not right, or if records were lost.
 pub fn run(file: &str, order: OrderName, span: Span) -> Result<Ran, String> {
-    run_by(file, order, span, |_| Ok(Deciding::Kernel))
+    run_by(file, order, span, |_| Ok(Backend::Kernel))
 }
 
 /// The same under this policy of the catalogue, where an agent decides.
@@ -56,7 +56,7 @@ pub fn run_by_agent(file: &str, policy: &str, span: Span) -> Result<Ran, String>
     let entry = entry.ok_or("there is no such policy")?;
     run_by(file, entry.order, span, |set| {
         let policy = entry.build(set).map_err(|error| error.to_string())?;
-        Ok(Deciding::Agent(policy, Attention::Dedicated))
+        Ok(Backend::Agent(policy, Attention::Dedicated))
     })
 }
 
@@ -64,9 +64,9 @@ fn run_by(
     file: &str,
     order: OrderName,
     span: Span,
-    deciding: impl FnOnce(&TaskSet) -> Result<Deciding, String>,
+    backend: impl FnOnce(&TaskSet) -> Result<Backend, String>,
 ) -> Result<Ran, String> {
-    let ran = run_as_it_comes(file, order, span, deciding)?;
+    let ran = run_as_it_comes(file, order, span, backend)?;
     let report = &ran.report;
     match (report.lost, report.fault, &report.ended) {
         (0, None, Ended::Horizon) => Ok(ran),
@@ -82,10 +82,10 @@ pub fn run_as_it_comes(
     file: &str,
     order: OrderName,
     span: Span,
-    deciding: impl FnOnce(&TaskSet) -> Result<Deciding, String>,
+    backend: impl FnOnce(&TaskSet) -> Result<Backend, String>,
 ) -> Result<Ran, String> {
     let set = shiftwork_taskset::read(file).map_err(|error| error.to_string())?;
-    let deciding = deciding(&set)?;
+    let backend = backend(&set)?;
     let plan = Plan {
         set: &set,
         order,
@@ -100,7 +100,7 @@ pub fn run_as_it_comes(
         pin: None,
     };
     let mut records = Vec::with_capacity(100_000);
-    let report = run_while(&plan, &options, deciding, None, &mut records, &mut |_| true)
+    let report = run_while(&plan, &options, backend, None, &mut records, &mut |_| true)
         .map_err(|error| error.to_string())?;
     let mut counters = Counters::new(&set, set.platform.cpus);
     for record in &records {

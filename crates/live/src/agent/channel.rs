@@ -54,7 +54,7 @@ pub(crate) fn channel(capacity: usize) -> (Sender, Receiver) {
 }
 
 /// What it takes here to put an event in, with the clock that it is dated by.
-pub(crate) fn cost_of_sending() -> Span {
+pub(crate) fn sending_cost() -> Span {
     const PROBES: u64 = 64;
     let (sender, _receiver) = channel(PROBES as usize);
     let before_ns = monotonic_ns();

@@ -20,11 +20,11 @@ use crate::Plan;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 use quanta::Quanta;
-use task_state::{Actor, Stage};
+use task_state::{Stage, TaskState};
 
 /// A CPU of the platform.
 #[derive(Clone, Debug)]
-struct Place {
+struct CpuState {
     /// The machine's number.
     cpu: CpuId,
     /// What it was told to run and, as far as is known, runs or will.
@@ -43,8 +43,8 @@ struct Place {
 pub(super) struct Decider {
     policy: Box<dyn Policy>,
     tasks: Vec<Task>,
-    actors: Vec<Actor>,
-    places: Vec<Place>,
+    states: Vec<TaskState>,
+    cpus: Vec<CpuState>,
     /// By what the policy ranks jobs.
     order: OrderName,
     /// By what servers keep time.
@@ -56,10 +56,10 @@ pub(super) struct Decider {
     quanta: Option<Quanta>,
     /// What becomes ready at one instant, while it is gathered.
     arrivals: Vec<Job>,
-    gathers: bool,
+    gathering: bool,
     switches: Switches,
     /// What is to be told, in its order.
-    pub(super) told: Vec<Event>,
+    pub(super) events: Vec<Event>,
     base_ns: u64,
     /// When what is being handled happened.
     cause: Instant,
@@ -78,17 +78,17 @@ impl Decider {
             Some(AsLinux { lagging, .. }) => ServerRule::Linux(lagging),
             None => ServerRule::Releases,
         };
-        let actors = set
+        let states = set
             .iter()
-            .map(|(id, _)| Actor::new(priorities[id.index()], !set.enters_later(id), rule));
-        let place = |&cpu| Place {
+            .map(|(id, _)| TaskState::new(priorities[id.index()], !set.enters_later(id), rule));
+        let cpu_state = |&cpu| CpuState {
             cpu,
             slot: None,
             cause: None,
             gone: 0,
             known_until: Instant::ZERO,
         };
-        let actors: Vec<Actor> = actors.collect();
+        let states: Vec<TaskState> = states.collect();
         let end = Instant::ZERO + span;
         let quanta = Quanta::new(policy.as_ref(), &set.tasks, end);
         // Where runs begin, too: see `run.rs`.
@@ -100,14 +100,14 @@ impl Decider {
             tasks: set.tasks.clone(),
             order: plan.order,
             rule,
-            timers: Timeline::new(cpus.len() + 2 * actors.len(), end),
-            arrivals: Vec::with_capacity(actors.len()),
-            gathers: false,
-            actors,
-            places: cpus.iter().map(place).collect(),
+            timers: Timeline::new(cpus.len() + 2 * states.len(), end),
+            arrivals: Vec::with_capacity(states.len()),
+            gathering: false,
+            states,
+            cpus: cpus.iter().map(cpu_state).collect(),
             // A job that gets another deadline may leave and arrive: a CPU may then switch more than once.
             switches: Switches::with_capacity(4 * cpus.len()),
-            told: Vec::with_capacity(4096),
+            events: Vec::with_capacity(4096),
             base_ns,
             cause: Instant::ZERO,
             rounds: 0,
@@ -119,25 +119,25 @@ impl Decider {
     /// nobody needs more.
     #[cfg(test)]
     fn without_grace(mut self) -> Self {
-        for actor in &mut self.actors {
-            actor.tolerance = |_| Span::ZERO;
+        for state in &mut self.states {
+            state.tolerance = |_| Span::ZERO;
         }
         self
     }
 
     /// How many tasks there are, whether or not they take part.
     pub(super) fn task_count(&self) -> usize {
-        self.actors.len()
+        self.states.len()
     }
 
     /// Whether no CPU has anything to run, and nothing that is known of will happen before `until_ns`.
     pub(super) fn is_idle(&self, until_ns: u64) -> bool {
-        let sleeps = |actor: &Actor| match actor.stage {
+        let sleeps = |state: &TaskState| match state.stage {
             Stage::Unreleased(release) => release > self.instant(until_ns),
             _ => true,
         };
-        let empty = |place: &Place| place.slot.is_none();
-        self.next_ns() > until_ns && self.places.iter().all(empty) && self.actors.iter().all(sleeps)
+        let empty = |cpu: &CpuState| cpu.slot.is_none();
+        self.next_ns() > until_ns && self.cpus.iter().all(empty) && self.states.iter().all(sleeps)
     }
 
     /// When [`pass`](Self::pass) is due, on the monotonic clock; `u64::MAX` if never.
@@ -155,7 +155,7 @@ impl Decider {
 
     /// Lets the policy know of all that is due by now: what is due at one instant in the order of the
     /// simulator, budgets first, then arrivals, the most urgent first.
-    pub(super) fn pass(&mut self, now_ns: u64) {
+    pub(super) fn advance(&mut self, now_ns: u64) {
         let now = self.instant(now_ns);
         if let Some(quanta) = &mut self.quanta {
             quanta.skip_to(now);
@@ -168,24 +168,24 @@ impl Decider {
             }
             let due = self.next_instant();
             self.cause = due;
-            self.gathers = true;
+            self.gathering = true;
             while self.timers.first() == due {
                 let at = self.timers.first_place();
                 self.timers.set(at, Instant::NEVER);
-                match at.checked_sub(self.places.len()) {
-                    Some(index) if index < self.actors.len() => {
-                        self.timer_ended(now, due, TaskId::from_index(index));
+                match at.checked_sub(self.cpus.len()) {
+                    Some(index) if index < self.states.len() => {
+                        self.timer_expired(now, due, TaskId::from_index(index));
                     }
                     Some(index) => {
-                        let id = TaskId::from_index(index - self.actors.len());
-                        self.foreseen(due, id);
+                        let id = TaskId::from_index(index - self.states.len());
+                        self.on_predicted_release(due, id);
                     }
-                    None => self.look_at_budget(now, at),
+                    None => self.check_budget(now, at),
                 }
             }
-            self.gathers = false;
+            self.gathering = false;
             self.tick(due);
-            self.let_arrive();
+            self.apply_arrivals();
         }
     }
 
@@ -195,19 +195,19 @@ impl Decider {
         self.switches.clear();
         self.policy.end_instant(&mut self.switches);
         for switch in &self.switches {
-            let arrival = switch.to.map(|task| self.actors[task.index()].arrival);
+            let arrival = switch.to.map(|task| self.states[task.index()].arrival);
             let is_news =
                 |&(round, _): &(u64, Instant)| round == self.rounds && self.quanta.is_none();
             let cause = arrival
                 .filter(is_news)
                 .map_or(self.cause, |(_, cause)| cause);
-            let place = &mut self.places[switch.cpu.index()];
-            place.cause = place.cause.or(Some(cause));
+            let cpu = &mut self.cpus[switch.cpu.index()];
+            cpu.cause = cpu.cause.or(Some(cause));
         }
     }
 
     /// What was gathered becomes ready.
-    fn let_arrive(&mut self) {
+    fn apply_arrivals(&mut self) {
         match self.order {
             OrderName::Edf => self
                 .arrivals
@@ -224,19 +224,19 @@ impl Decider {
     }
 
     fn arrive(&mut self, job: Job) {
-        self.actors[job.task.index()].arrival = (self.rounds, self.cause);
-        self.tell_ready(job);
+        self.states[job.task.index()].arrival = (self.rounds, self.cause);
+        self.emit_ready(job);
         self.apply(PolicyEvent::Wake(job));
     }
 
-    fn tell_ready(&mut self, job: Job) {
+    fn emit_ready(&mut self, job: Job) {
         let value = self.value(job.deadline);
-        self.tell(self.cause, Kind::Ready, number(job.task), None, value);
+        self.emit(self.cause, Kind::Ready, number(job.task), None, value);
     }
 
     /// The timer of the task ends then, and at no other instant.
     fn set_timer(&mut self, id: TaskId, at: Instant) {
-        self.timers.set(self.places.len() + id.index(), at);
+        self.timers.set(self.cpus.len() + id.index(), at);
     }
 
     /// Something happened. It is told on, with what comes of it.
@@ -244,7 +244,7 @@ impl Decider {
         if event.kind == Kind::Probe {
             return;
         }
-        self.told.push(event);
+        self.events.push(event);
         let now = self.instant(event.at);
         self.cause = now;
         if event.task == 0 {
@@ -253,8 +253,8 @@ impl Decider {
         }
         let index = event.task as usize - 1;
         let is_news =
-            |actor: &Actor| actor.is_present && now >= actor.since && now > actor.known_until;
-        if self.actors.get(index).is_some_and(is_news) {
+            |state: &TaskState| state.is_present && now >= state.since && now > state.known_until;
+        if self.states.get(index).is_some_and(is_news) {
             self.task_reported(now, event, TaskId::from_index(index));
         }
     }
@@ -268,20 +268,20 @@ impl Decider {
         self.end_instant();
         self.rounds += 1;
         let mut first = None;
-        for index in 0..self.places.len() {
-            let Some(cause) = self.places[index].cause.take() else {
+        for index in 0..self.cpus.len() {
+            let Some(cause) = self.cpus[index].cause.take() else {
                 continue;
             };
             let task = self.policy.assigned(CpuId::from_index(index));
-            if task == self.places[index].slot {
+            if task == self.cpus[index].slot {
                 continue;
             }
             first = Some(first.map_or(cause, |first: Instant| first.min(cause)));
             self.fill(index, task, cause);
             slots.push(Slot {
-                cpu: self.places[index].cpu,
+                cpu: self.cpus[index].cpu,
                 task,
-                stops: task.map_or(0, |task| self.actors[task.index()].stops),
+                stops: task.map_or(0, |task| self.states[task.index()].stops),
             });
         }
         first.map(|first| self.base_ns.saturating_add(first.as_ns()))
@@ -289,21 +289,21 @@ impl Decider {
 
     fn fill(&mut self, index: usize, task: Option<TaskId>, cause: Instant) {
         if let Some(task) = task {
-            let running = self.actors[task.index()].running;
-            self.shifts += u64::from(running.is_some_and(|running| running.place != index));
-            if let Some(left) = self.actors[task.index()].left() {
+            let running = self.states[task.index()].running;
+            self.shifts += u64::from(running.is_some_and(|running| running.cpu_index != index));
+            if let Some(left) = self.states[task.index()].left() {
                 // It may never have noticed that it was to leave: then it has run all the time.
                 let since = match running {
-                    Some(running) if running.place == index => running.since + running.charged,
+                    Some(running) if running.cpu_index == index => running.since + running.charged,
                     _ => cause,
                 };
                 self.timers.set(index, since + left);
             }
         }
-        self.places[index].slot = task;
+        self.cpus[index].slot = task;
         let number = task.map_or(0, number);
-        let cpu = u16::try_from(self.places[index].cpu.index()).ok();
-        self.tell(cause, Kind::Assigned, number, cpu, 0);
+        let cpu = u16::try_from(self.cpus[index].cpu.index()).ok();
+        self.emit(cause, Kind::Assigned, number, cpu, 0);
     }
 
     /// The task takes part from now on; `comes_back` after having lost that.
@@ -319,16 +319,16 @@ impl Decider {
     ) -> Result<(), String> {
         let now = self.instant(now_ns);
         self.cause = now;
-        let actor = &self.actors[id.index()];
-        let comes_back = !actor.is_known && actor.stage != Stage::Idle;
+        let state = &self.states[id.index()];
+        let comes_back = !state.in_policy && state.stage != Stage::Idle;
         self.leave(id, false);
-        let actor = &self.actors[id.index()];
+        let state = &self.states[id.index()];
         let task = &mut self.tasks[id.index()];
-        let places = &self.places;
-        if let Some(affinity) = Affinity::new(in_platform(places, &of.cpus)) {
+        let platform = &self.cpus;
+        if let Some(affinity) = Affinity::new(in_platform(platform, &of.cpus)) {
             task.affinity = affinity;
         }
-        if !actor.is_known {
+        if !state.in_policy {
             let enters = PolicyEvent::Enter(id, task);
             self.policy
                 .accepts(&enters)
@@ -337,10 +337,10 @@ impl Decider {
             self.policy.on_event(enters, &mut self.switches);
             self.note_switches();
         }
-        let actor = &mut self.actors[id.index()];
-        actor.is_known = true;
-        actor.enter(of, is_awake, comes_back);
-        actor.since = now;
+        let state = &mut self.states[id.index()];
+        state.in_policy = true;
+        state.enter(of, is_awake, comes_back);
+        state.since = now;
         if !of.follows && is_awake {
             self.begin(now, now, now, id);
         }
@@ -363,18 +363,18 @@ impl Decider {
     /// The task has another priority.
     pub(super) fn set_priority(&mut self, now_ns: u64, id: TaskId, priority: Priority) {
         self.cause = self.instant(now_ns);
-        self.actors[id.index()].priority = priority;
+        self.states[id.index()].priority = priority;
         self.apply(PolicyEvent::SetPriority(id, priority));
         let value = u64::from(priority.number());
-        self.tell(self.cause, Kind::Priority, number(id), None, value);
+        self.emit(self.cause, Kind::Priority, number(id), None, value);
     }
 
     /// The jobs to come have other parameters.
     pub(super) fn set_server(&mut self, id: TaskId, of: &Parameters) {
-        self.actors[id.index()].set_parameters(of);
+        self.states[id.index()].set_parameters(of);
         let task = &mut self.tasks[id.index()];
         (task.cost, task.period, task.deadline) = (of.cost, of.period, of.deadline);
-        if self.actors[id.index()].is_present {
+        if self.states[id.index()].is_present {
             self.switches.clear();
             let attributes = PolicyEvent::SetAttributes(id, &self.tasks[id.index()]);
             self.policy.on_event(attributes, &mut self.switches);
@@ -387,15 +387,15 @@ impl Decider {
         self.cause = self.instant(now_ns);
         self.rebind(id, cpus);
         let value = cpus.words()[0];
-        self.tell(self.cause, Kind::Affinity, number(id), None, value);
+        self.emit(self.cause, Kind::Affinity, number(id), None, value);
     }
 
     fn instant(&self, at_ns: u64) -> Instant {
         Instant::from_ns(at_ns.saturating_sub(self.base_ns))
     }
 
-    fn tell(&mut self, at: Instant, kind: Kind, task: u32, cpu: Option<u16>, value: u64) {
-        self.told.push(Event {
+    fn emit(&mut self, at: Instant, kind: Kind, task: u32, cpu: Option<u16>, value: u64) {
+        self.events.push(Event {
             at: self.base_ns.saturating_add(at.as_ns()),
             value,
             task,
@@ -409,9 +409,9 @@ impl Decider {
         self.base_ns.saturating_add(at.as_ns())
     }
 
-    fn place_of(&self, machine_cpu: usize) -> Option<usize> {
-        let mut places = self.places.iter();
-        places.position(|place| place.cpu.index() == machine_cpu)
+    fn cpu_index(&self, machine_cpu: usize) -> Option<usize> {
+        let mut cpus = self.cpus.iter();
+        cpus.position(|cpu| cpu.cpu.index() == machine_cpu)
     }
 
     /// Lets the policy know, if it takes that.
@@ -426,7 +426,7 @@ impl Decider {
         self.switches.clear();
         let taken = self.policy.succeed(next, &mut self.switches);
         if taken {
-            self.tell_ready(next);
+            self.emit_ready(next);
             self.note_switches();
         }
         taken
@@ -434,34 +434,34 @@ impl Decider {
 
     fn note_switches(&mut self) {
         for switch in &self.switches {
-            let place = &mut self.places[switch.cpu.index()];
-            place.cause = place.cause.or(Some(self.cause));
+            let cpu = &mut self.cpus[switch.cpu.index()];
+            cpu.cause = cpu.cause.or(Some(self.cause));
         }
     }
 
     fn cpu_reported(&mut self, event: Event) {
-        let Some(index) = event.cpu.and_then(|cpu| self.place_of(usize::from(cpu))) else {
+        let Some(index) = event.cpu.and_then(|cpu| self.cpu_index(usize::from(cpu))) else {
             return;
         };
-        if self.instant(event.at) < self.places[index].known_until {
+        if self.instant(event.at) < self.cpus[index].known_until {
             return;
         }
-        let before = self.places[index].gone;
+        let before = self.cpus[index].gone;
         let after = match event.kind {
             Kind::CpuLost => before | event.value,
             Kind::CpuBack => before & !event.value,
             _ => return,
         };
-        self.places[index].gone = after;
+        self.cpus[index].gone = after;
         let cpu = CpuId::from_index(index);
         if event.kind == Kind::CpuLost {
-            self.places[index].slot = None;
+            self.cpus[index].slot = None;
         }
         match (before == 0, after == 0) {
             (true, false) => self.apply(PolicyEvent::CpuOffline(cpu)),
             (false, true) => {
-                let place = &mut self.places[index];
-                place.cause = place.cause.or(Some(self.cause));
+                let state = &mut self.cpus[index];
+                state.cause = state.cause.or(Some(self.cause));
                 self.apply(PolicyEvent::CpuOnline(cpu));
             }
             _ => {}
@@ -471,25 +471,25 @@ impl Decider {
     fn task_reported(&mut self, now: Instant, event: Event, id: TaskId) {
         match event.kind {
             Kind::NextJob => {
-                self.actors[id.index()].finished += 1;
-                self.stopped_itself(id);
+                self.states[id.index()].finished += 1;
+                self.count_stop(id);
                 self.next_job(now, id, self.instant(event.value));
             }
             Kind::Yielded => {
-                self.stopped_itself(id);
-                let next = self.actors[id.index()].next_period();
+                self.count_stop(id);
+                let next = self.states[id.index()].next_period();
                 self.next_job(now, id, next);
             }
             Kind::LastJob => self.complete(id),
             Kind::Blocked => {
-                self.stopped_itself(id);
-                self.fell_asleep(id);
+                self.count_stop(id);
+                self.suspend(id);
             }
-            Kind::Woken => self.woken(now, id),
-            Kind::Running => self.runs(now, event, id),
+            Kind::Woken => self.wake(now, id),
+            Kind::Running => self.start_running(now, event, id),
             Kind::Stopped => {
                 self.charge(now, event, id);
-                self.actors[id.index()].running = None;
+                self.states[id.index()].running = None;
             }
             Kind::Ran => self.charge(now, event, id),
             Kind::Left => self.leave(id, false),
@@ -500,47 +500,47 @@ impl Decider {
     }
 
     /// It emptied its slot.
-    fn stopped_itself(&mut self, id: TaskId) {
-        self.actors[id.index()].stops = self.actors[id.index()].stops.wrapping_add(1);
-        self.emptied(id);
+    fn count_stop(&mut self, id: TaskId) {
+        self.states[id.index()].stops = self.states[id.index()].stops.wrapping_add(1);
+        self.vacate(id);
     }
 
-    fn emptied(&mut self, id: TaskId) {
-        for place in &mut self.places {
-            if place.slot == Some(id) {
-                place.slot = None;
-                place.cause = place.cause.or(Some(self.cause));
+    fn vacate(&mut self, id: TaskId) {
+        for cpu in &mut self.cpus {
+            if cpu.slot == Some(id) {
+                cpu.slot = None;
+                cpu.cause = cpu.cause.or(Some(self.cause));
             }
         }
     }
 
     /// It takes no part any more; `demoted`: until it is admitted again.
     fn leave(&mut self, id: TaskId, demoted: bool) {
-        let actor = &mut self.actors[id.index()];
+        let state = &mut self.states[id.index()];
         // Anything but idle says that it comes back.
         let after = match demoted {
             true => Stage::Suspended,
             false => Stage::Idle,
         };
-        if !std::mem::take(&mut actor.is_present) {
-            actor.stage = after;
+        if !std::mem::take(&mut state.is_present) {
+            state.stage = after;
             return;
         }
-        actor.stage = after;
+        state.stage = after;
         // What it runs from now on is its own affair, and the report of what it ran comes later.
-        actor.charge_until(self.cause);
-        actor.running = None;
-        actor.is_known = false;
-        self.emptied(id);
+        state.charge_until(self.cause);
+        state.running = None;
+        state.in_policy = false;
+        self.vacate(id);
         self.set_timer(id, Instant::NEVER);
-        self.actors[id.index()].foreseen = Instant::ZERO;
+        self.states[id.index()].predicted_release = Instant::ZERO;
         if self.policy.accepts(&PolicyEvent::Leave(id)).is_ok() {
             self.apply(PolicyEvent::Leave(id));
         }
     }
 
     fn rebind(&mut self, id: TaskId, cpus: &CpuSet) {
-        let Some(affinity) = Affinity::new(in_platform(&self.places, cpus)) else {
+        let Some(affinity) = Affinity::new(in_platform(&self.cpus, cpus)) else {
             return;
         };
         let event = PolicyEvent::SetAffinity(id, &affinity);
@@ -548,9 +548,9 @@ impl Decider {
             self.tasks[id.index()].affinity = affinity;
             let home = self.policy.queue_of(id);
             if home.is_some_and(|home| !affinity.cpus().contains(home))
-                && let Some(deadline) = self.actors[id.index()].renew_if_late(self.cause)
+                && let Some(deadline) = self.states[id.index()].renew_if_late(self.cause)
             {
-                self.tell_replenished(id, deadline);
+                self.emit_replenished(id, deadline);
                 self.apply(PolicyEvent::SetDeadline(id, deadline));
             }
             self.apply(PolicyEvent::SetAffinity(id, &affinity));
@@ -559,10 +559,10 @@ impl Decider {
 }
 
 /// The CPUs of the platform among these of the machine, in the platform's numbers.
-fn in_platform(places: &[Place], cpus: &CpuSet) -> CpuSet {
-    let among = |place: &Place| cpus.contains(place.cpu);
-    (0..places.len())
-        .filter(|&index| among(&places[index]))
+fn in_platform(platform: &[CpuState], cpus: &CpuSet) -> CpuSet {
+    let among = |state: &CpuState| cpus.contains(state.cpu);
+    (0..platform.len())
+        .filter(|&index| among(&platform[index]))
         .map(CpuId::from_index)
         .collect()
 }

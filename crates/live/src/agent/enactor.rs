@@ -20,7 +20,7 @@ pub(crate) struct Slot {
 
 /// How things stand with a task, whatever was reported: what an agent looks at after reports were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct TaskSnapshot {
     /// When that was so, on the monotonic clock: reports until then are no news.
     pub(crate) at_ns: u64,
     /// How often it has stopped: finished a job, or gone to sleep within one.
@@ -54,17 +54,17 @@ pub(crate) trait Enactor {
     fn take_reports(&mut self, reports: &mut Vec<Event>) -> Result<(), LiveError>;
 
     /// What it takes to report something, on this machine.
-    fn cost_of_a_report(&mut self) -> Result<Span, LiveError>;
+    fn report_cost(&mut self) -> Result<Span, LiveError>;
 
     /// How many reports found no room so far.
     fn reports_lost(&self) -> u64;
 
     /// How things stand with the task.
-    fn level(&mut self, task: TaskId) -> Result<Level, LiveError>;
+    fn snapshot(&mut self, task: TaskId) -> Result<TaskSnapshot, LiveError>;
 
     /// Why the CPU is gone now, a bit for each reason, and when that was so. `None` where that is not
     /// reported either.
-    fn why_gone(&mut self, _cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
+    fn gone_reasons(&mut self, _cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
         Ok(None)
     }
 
@@ -81,8 +81,8 @@ pub(crate) trait Enactor {
     /// The task may ask for these CPUs.
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError>;
 
-    /// The agent is alive; called at least every [`BEAT_NS`].
-    fn beat(&mut self) -> Result<(), LiveError>;
+    /// The agent is alive; called at least every [`HEARTBEAT_NS`].
+    fn heartbeat(&mut self) -> Result<(), LiveError>;
 
     /// Returns at this instant of the monotonic clock, or when there is something to do. May return
     /// earlier.
@@ -90,4 +90,4 @@ pub(crate) trait Enactor {
 }
 
 /// How often an agent says that it is alive.
-pub(crate) const BEAT_NS: u64 = 40_000_000;
+pub(crate) const HEARTBEAT_NS: u64 = 40_000_000;

@@ -15,14 +15,14 @@ use shiftwork_policy::Policy;
 use super::channel::{self, channel};
 use super::decider::Decider;
 use super::enactor::Enactor;
-use super::thread::{Agent, Reply, Request, Rest, Scratch, Shared, take_place};
+use super::thread::{Agent, CpuYield, Reply, Request, Scratch, Shared, become_agent_thread};
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::{Meter, Overheads};
 use crate::plan::Attention;
 use crate::sys::clock::{monotonic_ns, pause};
 use crate::sys::thread::set_affinity;
-use crate::work::JobGate;
+use crate::work::JobBarrier;
 use crate::{LiveError, Options, Plan};
 
 /// An agent that has not answered for so long does not answer at all.
@@ -32,12 +32,12 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 const AFTER: Span = Span::from_s(100);
 
 /// The part of a machine that carries out, as its user sees it.
-pub(crate) trait Body {
+pub(crate) trait EnactorOwner {
     /// Where threads wait between jobs.
-    fn gate(&self) -> Arc<dyn JobGate>;
+    fn job_barrier(&self) -> Arc<dyn JobBarrier>;
 
     /// Makes the agent look for something to do.
-    fn ring(&self);
+    fn wake_agent(&self);
 
     /// Why nothing is carried out any more; `None` as long as it is.
     fn failed(&self) -> Option<String>;
@@ -51,24 +51,24 @@ pub(crate) trait Body {
     fn set_reserve(&mut self, reserve: Share);
 
     /// Whether the kernel tells of changed affinities, and of nothing else about them.
-    fn hears_of_affinities(&self) -> bool;
+    fn reports_affinities(&self) -> bool;
 
     /// Pins the scheduler, so that it outlives this program.
     fn pin(&mut self, folder: &Path) -> Result<(), LiveError>;
 
     /// Nobody waits for jobs any more.
-    fn open_gate(&self);
+    fn open_job_barrier(&self);
 
     /// Makes everybody the kernel's own again.
     fn unload(&mut self);
 }
 
 /// A machine where an agent decides.
-pub(crate) struct AgentMachine<B: Body> {
-    body: B,
+pub(crate) struct AgentMachine<O: EnactorOwner> {
+    owner: O,
     requests: Sender<Request>,
     replies: Receiver<Reply>,
-    story: channel::Receiver,
+    events: channel::Receiver,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), LiveError>>>,
     /// How the agent ended before it was told to.
@@ -77,43 +77,43 @@ pub(crate) struct AgentMachine<B: Body> {
 }
 
 /// What an agent is started with.
-pub(crate) struct Employment<'a> {
+pub(crate) struct AgentConfig<'a> {
     pub(crate) plan: &'a Plan<'a>,
     pub(crate) options: &'a Options,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) attention: Attention,
-    pub(crate) rest: Rest,
+    pub(crate) cpu_yield: CpuYield,
     /// Where it lives, in the machine's numbers; outside the platform.
     pub(crate) cpu: CpuId,
 }
 
-impl<B: Body> AgentMachine<B> {
+impl<O: EnactorOwner> AgentMachine<O> {
     /// Starts an agent with the hands that `begin` makes; it is called by the agent's thread.
     pub(crate) fn start<E: Enactor>(
-        body: B,
-        employment: Employment<'_>,
-        begin: impl FnOnce() -> Result<E, LiveError> + Send + 'static,
+        owner: O,
+        config: AgentConfig<'_>,
+        build_enactor: impl FnOnce() -> Result<E, LiveError> + Send + 'static,
     ) -> Result<Self, LiveError> {
-        let Employment {
+        let AgentConfig {
             plan,
             options,
             policy,
             attention,
-            rest,
+            cpu_yield,
             cpu,
-        } = employment;
+        } = config;
         let span = options.horizon + AFTER;
         let decider = Decider::new(plan, policy, monotonic_ns(), span);
-        let (requests, asked) = mpsc::channel();
+        let (requests, incoming) = mpsc::channel();
         // One request is on the way at a time.
         let (answers, replies) = mpsc::sync_channel(1);
-        let (teller, story) = channel(options.trace_bytes as usize / size_of::<Event>());
+        let (sender, events) = channel(options.trace_bytes as usize / size_of::<Event>());
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
         let ready = answers.clone();
-        let live = move || {
-            let begun = take_place(cpu).and_then(|()| begin());
-            let enactor = match begun {
+        let run = move || {
+            let enactor = become_agent_thread(cpu).and_then(|()| build_enactor());
+            let enactor = match enactor {
                 Ok(enactor) => enactor,
                 Err(error) => {
                     // Whoever started it waits for this.
@@ -126,24 +126,24 @@ impl<B: Body> AgentMachine<B> {
                 enactor,
                 decider,
                 attention,
-                rest,
-                requests: asked,
+                cpu_yield,
+                requests: incoming,
                 replies: answers,
-                story: teller,
+                events: sender,
                 shared: seen,
                 scratch: Scratch::new(),
             };
-            agent.work()
+            agent.run()
         };
         let thread = std::thread::Builder::new()
             .name(String::from("agent"))
-            .spawn(move || catch_unwind(AssertUnwindSafe(live)).unwrap_or_else(|_| Err(panicked())))
+            .spawn(move || catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(panicked())))
             .map_err(LiveError::system("make a thread for the agent"))?;
         let mut machine = Self {
-            body,
+            owner,
             requests,
             replies,
-            story,
+            events,
             shared,
             thread: Some(thread),
             ended: None,
@@ -158,7 +158,7 @@ impl<B: Body> AgentMachine<B> {
         if self.requests.send(request).is_err() {
             return Err(self.gone());
         }
-        self.body.ring();
+        self.owner.wake_agent();
         self.reply()
     }
 
@@ -204,8 +204,8 @@ impl<B: Body> AgentMachine<B> {
 
     /// The agent is told to stop, and has.
     fn stop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        self.body.ring();
+        self.shared.should_stop.store(true, Ordering::Release);
+        self.owner.wake_agent();
         if let Some(thread) = self.thread.take() {
             // How it ended does not matter any more.
             let _ = thread.join();
@@ -220,9 +220,9 @@ fn panicked() -> LiveError {
     }
 }
 
-impl<B: Body> Machine for AgentMachine<B> {
-    fn gate(&self) -> Arc<dyn JobGate> {
-        self.body.gate()
+impl<O: EnactorOwner> Machine for AgentMachine<O> {
+    fn job_barrier(&self) -> Arc<dyn JobBarrier> {
+        self.owner.job_barrier()
     }
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<bool, LiveError> {
@@ -242,7 +242,7 @@ impl<B: Body> Machine for AgentMachine<B> {
     }
 
     fn bind(&mut self, task: TaskId, thread: Pid, cpus: &CpuSet) -> Result<(), String> {
-        if self.body.hears_of_affinities() {
+        if self.owner.reports_affinities() {
             return set_affinity(Some(thread), cpus).map_err(|error| error.to_string());
         }
         let asked = self.ask(Request::SetAffinity(task, *cpus));
@@ -258,12 +258,12 @@ impl<B: Body> Machine for AgentMachine<B> {
     }
 
     fn set_reserve(&mut self, reserve: Share) {
-        self.body.set_reserve(reserve);
+        self.owner.set_reserve(reserve);
     }
 
     fn take_events(&mut self) -> Result<Vec<Event>, LiveError> {
         let mut events = Vec::new();
-        self.story.take(&mut events);
+        self.events.take(&mut events);
         for event in &events {
             self.meter.take(event);
             pause();
@@ -272,23 +272,23 @@ impl<B: Body> Machine for AgentMachine<B> {
     }
 
     fn wait_until(&self, at_ns: u64) {
-        self.shared.asked.wait_until(0, at_ns);
+        self.shared.decision_wanted.wait_until(0, at_ns);
         // What is asked from now on is asked anew; what was is read after this.
-        self.shared.asked.change(1, 0);
+        self.shared.decision_wanted.change(1, 0);
     }
 
     fn events_lost(&self) -> u64 {
-        self.shared.lost.load(Ordering::Relaxed) + self.story.lost()
+        self.shared.lost.load(Ordering::Relaxed) + self.events.lost()
     }
 
     fn unloaded(&mut self) -> Option<String> {
         // Where the agent failed, all that the kernel knows is that it is gone.
-        self.why_over().or_else(|| self.body.failed())
+        self.why_over().or_else(|| self.owner.failed())
     }
 
     fn state(&mut self) -> (u64, Option<&'static str>) {
         let shifts = self.shared.shifts.load(Ordering::Relaxed);
-        (shifts, self.body.fault())
+        (shifts, self.owner.fault())
     }
 
     fn overheads(&mut self) -> Option<Overheads> {
@@ -298,28 +298,28 @@ impl<B: Body> Machine for AgentMachine<B> {
     }
 
     fn pin(&mut self, folder: &Path) -> Result<(), LiveError> {
-        self.body.pin(folder)
+        self.owner.pin(folder)
     }
 
     fn begin(&self) {
-        self.shared.is_on.store(true, Ordering::Relaxed);
-        self.body.ring();
+        self.shared.is_active.store(true, Ordering::Relaxed);
+        self.owner.wake_agent();
     }
 
-    fn open_gate(&self) {
-        self.shared.is_on.store(false, Ordering::Relaxed);
-        self.body.open_gate();
+    fn open_job_barrier(&self) {
+        self.shared.is_active.store(false, Ordering::Relaxed);
+        self.owner.open_job_barrier();
     }
 
     fn unload(&mut self) {
         self.stop();
-        self.body.unload();
+        self.owner.unload();
     }
 }
 
-impl<B: Body> Drop for AgentMachine<B> {
+impl<O: EnactorOwner> Drop for AgentMachine<O> {
     fn drop(&mut self) {
-        self.body.open_gate();
+        self.owner.open_job_barrier();
         self.stop();
     }
 }

@@ -17,6 +17,6 @@ mod enactor;
 mod machine;
 mod thread;
 
-pub(crate) use enactor::{Enactor, Level, Slot};
-pub(crate) use machine::{AgentMachine, Body, Employment};
-pub(crate) use thread::Rest;
+pub(crate) use enactor::{Enactor, Slot, TaskSnapshot};
+pub(crate) use machine::{AgentConfig, AgentMachine, EnactorOwner};
+pub(crate) use thread::CpuYield;

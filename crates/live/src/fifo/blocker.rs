@@ -11,22 +11,22 @@ use std::time::Duration;
 
 use shiftwork_model::CpuSet;
 
-use super::shared_state::{BLOCKING, Floor, IDLE, Post};
+use super::shared_state::{BLOCKING, BlockerCpu, IDLE, SharedState};
 use super::{BLOCKER_LEVEL, refused};
 use crate::LiveError;
 use crate::sys::clock::{monotonic_ns, pause};
 use crate::sys::thread::{Class, set_affinity, set_class};
 
 /// How long a new thread may take to say that it is there; a machine that needs longer is stuck.
-pub(super) const MUSTER_MAX: Duration = Duration::from_secs(10);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often to look whether an agent that has fallen silent is there again.
-const LISTEN_NS: u64 = 10_000_000;
+const RECHECK_NS: u64 = 10_000_000;
 
 /// One thread for each CPU of the platform. Dropping them ends them.
 #[derive(Debug)]
 pub(super) struct Blockers {
-    floor: Arc<Floor>,
+    shared: Arc<SharedState>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -35,27 +35,27 @@ impl Blockers {
     ///
     /// # Errors
     /// If the kernel refuses a thread, its CPU or its level.
-    pub(super) fn muster(floor: &Arc<Floor>) -> Result<Self, LiveError> {
+    pub(super) fn spawn(shared: &Arc<SharedState>) -> Result<Self, LiveError> {
         let mut blockers = Self {
-            floor: Arc::clone(floor),
+            shared: Arc::clone(shared),
             threads: Vec::new(),
         };
-        for index in 0..floor.posts.len() {
+        for index in 0..shared.blocker_cpus.len() {
             blockers.add(index)?;
         }
         Ok(blockers)
     }
 
     fn add(&mut self, index: usize) -> Result<(), LiveError> {
-        let cpu = self.floor.posts[index].cpu;
-        let floor = Arc::clone(&self.floor);
+        let cpu = self.shared.blocker_cpus[index].cpu;
+        let shared = Arc::clone(&self.shared);
         let (sender, ready) = channel();
         let thread = std::thread::Builder::new()
             .name(format!("blocker/{cpu}"))
-            .spawn(move || live(&floor, &floor.posts[index], &sender))
+            .spawn(move || run(&shared, &shared.blocker_cpus[index], &sender))
             .map_err(LiveError::system(format!("make a thread for CPU {cpu}")))?;
         self.threads.push(thread);
-        let prepared = ready.recv_timeout(MUSTER_MAX).map_err(io::Error::other);
+        let prepared = ready.recv_timeout(START_TIMEOUT).map_err(io::Error::other);
         let doing = format!("put a thread on CPU {cpu}");
         let prepared = prepared.and_then(|prepared| prepared);
         prepared.map_err(|error| refused(error, doing))
@@ -64,7 +64,7 @@ impl Blockers {
 
 impl Drop for Blockers {
     fn drop(&mut self) {
-        self.floor.end_blockers();
+        self.shared.end_blockers();
         for thread in self.threads.drain(..) {
             // Had it panicked, it would be as gone.
             let _ = thread.join();
@@ -72,8 +72,8 @@ impl Drop for Blockers {
     }
 }
 
-fn live(floor: &Floor, post: &Post, ready: &Sender<io::Result<()>>) {
-    let cpu = CpuSet::single(post.cpu);
+fn run(shared: &SharedState, blocker: &BlockerCpu, ready: &Sender<io::Result<()>>) {
+    let cpu = CpuSet::single(blocker.cpu);
     let level = Class::Fifo(BLOCKER_LEVEL);
     let prepared = set_affinity(None, &cpu).and_then(|()| set_class(None, level));
     let failed = prepared.is_err();
@@ -83,20 +83,20 @@ fn live(floor: &Floor, post: &Post, ready: &Sender<io::Result<()>>) {
         return;
     }
     loop {
-        match post.word.get() {
-            IDLE => post.word.wait_while(IDLE),
-            BLOCKING => block(floor, post),
+        match blocker.word.get() {
+            IDLE => blocker.word.wait_while(IDLE),
+            BLOCKING => block(shared, blocker),
             _ => return,
         }
     }
 }
 
 /// Keeps the CPU busy as long as it has to, and no longer than the agent lives.
-fn block(floor: &Floor, post: &Post) {
-    while post.word.get() == BLOCKING {
+fn block(shared: &SharedState, blocker: &BlockerCpu) {
+    while blocker.word.get() == BLOCKING {
         let now_ns = monotonic_ns();
-        if floor.silence(now_ns).is_some() {
-            post.word.wait_until(BLOCKING, now_ns + LISTEN_NS);
+        if shared.overdue_ns(now_ns).is_some() {
+            blocker.word.wait_until(BLOCKING, now_ns + RECHECK_NS);
         }
         pause();
     }

@@ -9,11 +9,11 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 /// sleeps it says so and looks once more; whoever has news leaves them first and then looks whether it
 /// sleeps. With a fence in between on both sides at least one of the two sees the other.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct Doorbell {
     /// A bit for each task.
-    news: Box<[AtomicU64]>,
+    pending: Box<[AtomicU64]>,
     /// Somebody rang who is not a task.
-    was_rung: AtomicBool,
+    rung: AtomicBool,
     /// One of the constants below.
     agent: Word,
 }
@@ -21,24 +21,24 @@ pub(super) struct Bell {
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
-impl Bell {
+impl Doorbell {
     pub(super) fn new(tasks: usize) -> Self {
         Self {
-            news: (0..tasks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            was_rung: AtomicBool::new(false),
+            pending: (0..tasks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            rung: AtomicBool::new(false),
             agent: Word::new(AWAKE),
         }
     }
 
     /// This task, which exists, has put something into its channel.
-    pub(super) fn tell(&self, task: usize) {
-        self.news[task / 64].fetch_or(1 << (task % 64), Ordering::Release);
+    pub(super) fn notify(&self, task: usize) {
+        self.pending[task / 64].fetch_or(1 << (task % 64), Ordering::Release);
         self.wake_agent();
     }
 
     /// The agent returns from [`wait_until`](Self::wait_until), or will at once when it calls it next.
     pub(super) fn ring(&self) {
-        self.was_rung.store(true, Ordering::Release);
+        self.rung.store(true, Ordering::Release);
         self.wake_agent();
     }
 
@@ -50,15 +50,15 @@ impl Bell {
     }
 
     /// Calls `hear` for every task that has news. What it puts into its channel from now on is news again.
-    pub(super) fn take(&self, mut hear: impl FnMut(usize)) {
-        for (index, news) in self.news.iter().enumerate() {
+    pub(super) fn take(&self, mut handle: impl FnMut(usize)) {
+        for (index, pending) in self.pending.iter().enumerate() {
             // Looking leaves the cache line where it is, taking does not.
-            if news.load(Ordering::Relaxed) == 0 {
+            if pending.load(Ordering::Relaxed) == 0 {
                 continue;
             }
-            let mut bits = news.swap(0, Ordering::Acquire);
+            let mut bits = pending.swap(0, Ordering::Acquire);
             while bits != 0 {
-                hear(index * 64 + bits.trailing_zeros() as usize);
+                handle(index * 64 + bits.trailing_zeros() as usize);
                 bits &= bits - 1;
             }
         }
@@ -68,16 +68,16 @@ impl Bell {
     pub(super) fn wait_until(&self, at_ns: u64) {
         self.agent.change(AWAKE, ASLEEP);
         fence(Ordering::SeqCst);
-        if !self.has_news() {
+        if !self.has_pending() {
             self.agent.wait_until(ASLEEP, at_ns);
         }
         self.agent.change(ASLEEP, AWAKE);
     }
 
-    fn has_news(&self) -> bool {
-        let mut news = self.news.iter();
-        self.was_rung.swap(false, Ordering::Acquire)
-            || news.any(|news| news.load(Ordering::Acquire) != 0)
+    fn has_pending(&self) -> bool {
+        let mut pending = self.pending.iter();
+        self.rung.swap(false, Ordering::Acquire)
+            || pending.any(|pending| pending.load(Ordering::Acquire) != 0)
     }
 }
 
@@ -90,41 +90,41 @@ mod tests {
 
     #[test]
     fn news_are_heard_once_and_by_their_number() {
-        let bell = Bell::new(130);
+        let doorbell = Doorbell::new(130);
         for task in [129, 0, 64, 0] {
-            bell.tell(task);
+            doorbell.notify(task);
         }
-        let mut heard = Vec::new();
-        bell.take(|task| heard.push(task));
-        bell.take(|task| heard.push(task));
-        assert_eq!(heard, [0, 64, 129]);
+        let mut taken = Vec::new();
+        doorbell.take(|task| taken.push(task));
+        doorbell.take(|task| taken.push(task));
+        assert_eq!(taken, [0, 64, 129]);
     }
 
     #[test]
     fn whoever_has_been_rung_for_does_not_sleep() {
-        let bell = Bell::new(1);
-        bell.ring();
-        bell.wait_until(u64::MAX);
-        bell.tell(0);
-        bell.wait_until(u64::MAX);
-        bell.take(|_| {});
+        let doorbell = Doorbell::new(1);
+        doorbell.ring();
+        doorbell.wait_until(u64::MAX);
+        doorbell.notify(0);
+        doorbell.wait_until(u64::MAX);
+        doorbell.take(|_| {});
         let soon = monotonic_ns() + 2_000_000;
-        bell.wait_until(soon);
+        doorbell.wait_until(soon);
         assert!(monotonic_ns() >= soon);
     }
 
     #[test]
     fn whoever_sleeps_is_woken() {
-        let bell = Arc::new(Bell::new(2));
+        let doorbell = Arc::new(Doorbell::new(2));
         for task in [0, 1] {
-            let sleeper = Arc::clone(&bell);
-            let sleeping = std::thread::spawn(move || sleeper.wait_until(u64::MAX));
-            while bell.agent.get() == AWAKE && !sleeping.is_finished() {
+            let waiter = Arc::clone(&doorbell);
+            let sleeping = std::thread::spawn(move || waiter.wait_until(u64::MAX));
+            while doorbell.agent.get() == AWAKE && !sleeping.is_finished() {
                 std::thread::yield_now();
             }
-            bell.tell(task);
+            doorbell.notify(task);
             sleeping.join().unwrap();
-            bell.take(|_| {});
+            doorbell.take(|_| {});
         }
     }
 }
@@ -141,21 +141,21 @@ mod models {
         // Without a bound the orders are too many; whatever goes wrong here takes two at most.
         checker.preemption_bound = Some(2);
         checker.check(|| {
-            let bell = Arc::new(Bell::new(2));
-            let tellers = [0, 1].map(|task| {
-                let bell = Arc::clone(&bell);
-                loom::thread::spawn(move || bell.tell(task))
+            let doorbell = Arc::new(Doorbell::new(2));
+            let notifiers = [0, 1].map(|task| {
+                let doorbell = Arc::clone(&doorbell);
+                loom::thread::spawn(move || doorbell.notify(task))
             });
-            let mut heard = 0;
+            let mut taken = 0;
             // Every wake-up that is lost leaves this asleep for ever, which the checker reports.
-            while heard != 3 {
-                bell.take(|task| heard |= 1 << task);
-                if heard != 3 {
-                    bell.wait_until(u64::MAX);
+            while taken != 3 {
+                doorbell.take(|task| taken |= 1 << task);
+                if taken != 3 {
+                    doorbell.wait_until(u64::MAX);
                 }
             }
-            for teller in tellers {
-                teller.join().unwrap();
+            for notifier in notifiers {
+                notifier.join().unwrap();
             }
         });
     }

@@ -4,57 +4,57 @@ use std::sync::Arc;
 
 use shiftwork_model::{CpuSet, Span, TaskId};
 
-use super::shared_state::Floor;
-use super::thread_controller::Board;
-use super::thread_ops::{Hands, Kernel};
+use super::shared_state::SharedState;
+use super::thread_controller::ThreadController;
+use super::thread_ops::{KernelThreadOps, ThreadOps};
 use crate::LiveError;
-use crate::agent::channel::{Receiver, cost_of_sending};
-use crate::agent::{Enactor, Level, Slot};
+use crate::agent::channel::{Receiver, sending_cost};
+use crate::agent::{Enactor, Slot, TaskSnapshot};
 use crate::event::Event;
 use crate::machine::Parameters;
 
 /// The hands and ears of an agent where `SCHED_FIFO` carries out. Dropping it makes everybody ordinary
 /// again.
 #[derive(Debug)]
-pub(crate) struct Fifo<H = Kernel> {
-    floor: Arc<Floor>,
-    board: Board<H>,
+pub(crate) struct FifoEnactor<H = KernelThreadOps> {
+    shared: Arc<SharedState>,
+    controller: ThreadController<H>,
     /// What the threads of the tasks tell.
-    ears: Vec<Receiver>,
+    receivers: Vec<Receiver>,
     /// What one of them told; kept so that nothing is allocated.
-    told: Vec<Event>,
+    received: Vec<Event>,
 }
 
-impl<H: Hands> Fifo<H> {
+impl<H: ThreadOps> FifoEnactor<H> {
     /// For the tasks of these names, whose threads are heard by these ears.
     pub(super) fn new(
-        floor: Arc<Floor>,
-        hands: H,
-        ears: Vec<Receiver>,
+        shared: Arc<SharedState>,
+        ops: H,
+        receivers: Vec<Receiver>,
         names: Vec<String>,
     ) -> Self {
         Self {
-            board: Board::new(Arc::clone(&floor), hands, names),
-            floor,
-            ears,
-            told: Vec::with_capacity(64),
+            controller: ThreadController::new(Arc::clone(&shared), ops, names),
+            shared,
+            receivers,
+            received: Vec::with_capacity(64),
         }
     }
 
     /// Takes note of all that the threads have told.
-    fn hear(&mut self) {
-        self.floor.bell.take(|task| {
-            self.ears[task].take(&mut self.told);
-            for event in self.told.drain(..) {
-                self.board.hear(task, event);
+    fn receive(&mut self) {
+        self.shared.doorbell.take(|task| {
+            self.receivers[task].take(&mut self.received);
+            for event in self.received.drain(..) {
+                self.controller.on_thread_event(task, event);
             }
         });
-        self.board.block();
+        self.controller.block();
     }
 
     /// Once the machine has been taken from the agent, it must not go on with it.
     fn check(&self) -> Result<(), LiveError> {
-        self.floor.failed().map_or(Ok(()), |why| {
+        self.shared.failed().map_or(Ok(()), |why| {
             Err(LiveError::Machine {
                 what: why.to_owned(),
                 remedy: String::from("keep other real-time threads off the agent's CPU"),
@@ -63,69 +63,71 @@ impl<H: Hands> Fifo<H> {
     }
 }
 
-impl<H: Hands> Enactor for Fifo<H> {
+impl<H: ThreadOps> Enactor for FifoEnactor<H> {
     fn take_reports(&mut self, reports: &mut Vec<Event>) -> Result<(), LiveError> {
-        self.hear();
-        if self.board.wakes_ns != u64::MAX {
-            let now_ns = self.board.now_ns();
-            self.board.wake(now_ns);
+        self.receive();
+        if self.controller.wakeup_ns != u64::MAX {
+            let now_ns = self.controller.now_ns();
+            self.controller.wake(now_ns);
         }
-        sort(&mut self.board.reports);
-        reports.append(&mut self.board.reports);
+        sort(&mut self.controller.reports);
+        reports.append(&mut self.controller.reports);
         Ok(())
     }
 
-    fn cost_of_a_report(&mut self) -> Result<Span, LiveError> {
-        Ok(cost_of_sending())
+    fn report_cost(&mut self) -> Result<Span, LiveError> {
+        Ok(sending_cost())
     }
 
     fn reports_lost(&self) -> u64 {
-        self.ears.iter().map(Receiver::lost).sum()
+        self.receivers.iter().map(Receiver::lost).sum()
     }
 
-    fn level(&mut self, task: TaskId) -> Result<Level, LiveError> {
-        self.hear();
-        Ok(self.board.level(task.index()))
+    fn snapshot(&mut self, task: TaskId) -> Result<TaskSnapshot, LiveError> {
+        self.receive();
+        Ok(self.controller.snapshot(task.index()))
     }
 
     fn assign(&mut self, slots: &[Slot]) -> Result<(), LiveError> {
         self.check()?;
-        self.hear();
-        self.board.assign(slots)
+        self.receive();
+        self.controller.assign(slots)
     }
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<Option<bool>, LiveError> {
         self.check()?;
-        self.hear();
-        self.board.admit(task.index(), of)
+        self.receive();
+        self.controller.admit(task.index(), of)
     }
 
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
-        self.hear();
-        self.board.dismiss(task.index())
+        self.receive();
+        self.controller.dismiss(task.index())
     }
 
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
-        self.board.approve(task.index(), cpus);
+        self.controller.approve(task.index(), cpus);
         Ok(())
     }
 
-    fn beat(&mut self) -> Result<(), LiveError> {
-        let now_ns = self.board.now_ns();
-        self.floor.beat(now_ns);
+    fn heartbeat(&mut self) -> Result<(), LiveError> {
+        let now_ns = self.controller.now_ns();
+        self.shared.heartbeat(now_ns);
         self.check()
     }
 
     fn wait_until(&mut self, at_ns: u64) {
-        self.floor.bell.wait_until(at_ns.min(self.board.wakes_ns));
+        self.shared
+            .doorbell
+            .wait_until(at_ns.min(self.controller.wakeup_ns));
     }
 }
 
-impl<H> Drop for Fifo<H> {
+impl<H> Drop for FifoEnactor<H> {
     fn drop(&mut self) {
-        self.floor.sign_off();
-        self.floor.end_blockers();
-        self.floor.restore();
+        self.shared.end_heartbeats();
+        self.shared.end_blockers();
+        self.shared.restore();
     }
 }
 

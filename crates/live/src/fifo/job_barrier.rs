@@ -4,43 +4,43 @@ use std::sync::Arc;
 
 use shiftwork_model::TaskId;
 
-use super::shared_state::Floor;
-use super::thread_handshake::{Seat, State};
+use super::shared_state::SharedState;
+use super::thread_handshake::{ThreadHandshake, ThreadState};
 use crate::event::Kind;
 use crate::sys::thread::{Class, set_class};
 use crate::sys::word::Word;
-use crate::work::JobGate;
+use crate::work::JobBarrier;
 
 /// The side of the threads: they say what they did, and wait at their seats.
 #[derive(Debug)]
-pub(super) struct Gate(pub(super) Arc<Floor>);
+pub(super) struct FifoJobBarrier(pub(super) Arc<SharedState>);
 
-impl Gate {
+impl FifoJobBarrier {
     fn stop(&self, task: TaskId, kind: Kind, until_ns: u64) {
-        let Some(seat) = self.0.seats.get(task.index()) else {
+        let Some(handshake) = self.0.handshakes.get(task.index()) else {
             return;
         };
-        if seat.close(kind, until_ns) {
-            self.0.bell.tell(task.index());
+        if handshake.end_job(kind, until_ns) {
+            self.0.doorbell.notify(task.index());
         }
-        self.wait(task, seat);
+        self.wait(task, handshake);
     }
 
-    fn wait(&self, task: TaskId, seat: &Seat) {
-        if seat.wait() {
-            self.0.bell.tell(task.index());
+    fn wait(&self, task: TaskId, handshake: &ThreadHandshake) {
+        if handshake.wait() {
+            self.0.doorbell.notify(task.index());
         }
-        if seat.state() == State::Over {
+        if handshake.state() == ThreadState::Ended {
             become_ordinary();
         }
     }
 }
 
-impl JobGate for Gate {
+impl JobBarrier for FifoJobBarrier {
     fn first_job(&self, task: TaskId, release_ns: u64) {
-        if let Some(seat) = self.0.seats.get(task.index()) {
-            seat.arrive(release_ns);
-            self.wait(task, seat);
+        if let Some(handshake) = self.0.handshakes.get(task.index()) {
+            handshake.set_first_release(release_ns);
+            self.wait(task, handshake);
         }
     }
 
@@ -49,10 +49,10 @@ impl JobGate for Gate {
     }
 
     fn last_job(&self, task: TaskId) {
-        if let Some(seat) = self.0.seats.get(task.index())
-            && seat.close(Kind::LastJob, u64::MAX)
+        if let Some(handshake) = self.0.handshakes.get(task.index())
+            && handshake.end_job(Kind::LastJob, u64::MAX)
         {
-            self.0.bell.tell(task.index());
+            self.0.doorbell.notify(task.index());
         }
         become_ordinary();
     }
@@ -81,17 +81,17 @@ mod tests {
         TaskId::from_index(0)
     }
 
-    fn gate() -> (Gate, Receiver) {
-        let (floor, mut ears) = Floor::new(&CpuSet::first(1), 1);
-        (Gate(Arc::new(floor)), ears.remove(0))
+    fn gate() -> (FifoJobBarrier, Receiver) {
+        let (shared, mut receivers) = SharedState::new(&CpuSet::first(1), 1);
+        (FifoJobBarrier(Arc::new(shared)), receivers.remove(0))
     }
 
     /// What the thread tells next, without what it tells besides.
-    fn hear(gate: &Gate, ear: &Receiver, kind: Kind) -> Event {
+    fn receive(barrier: &FifoJobBarrier, receiver: &Receiver, kind: Kind) -> Event {
         let mut events = Vec::new();
         loop {
-            gate.0.bell.wait_until(u64::MAX);
-            gate.0.bell.take(|_| ear.take(&mut events));
+            barrier.0.doorbell.wait_until(u64::MAX);
+            barrier.0.doorbell.take(|_| receiver.take(&mut events));
             if let Some(event) = events.iter().find(|event| event.kind == kind) {
                 return *event;
             }
@@ -100,83 +100,83 @@ mod tests {
 
     #[test]
     fn a_thread_goes_on_when_the_agent_says_so() {
-        let (gate, ear) = gate();
-        let seat = &gate.0.seats[0];
-        assert_eq!(seat.engage(), (1, false));
+        let (barrier, receiver) = gate();
+        let handshake = &barrier.0.handshakes[0];
+        assert_eq!(handshake.admit(), (1, false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                gate.first_job(task(), 10);
-                gate.next_job(task(), 20);
-                gate.suspend(task(), 30, &Word::new(0), 0);
-                gate.last_job(task());
+                barrier.first_job(task(), 10);
+                barrier.next_job(task(), 20);
+                barrier.suspend(task(), 30, &Word::new(0), 0);
+                barrier.last_job(task());
             });
             for (kind, value) in [
                 (Kind::NextJob, 20),
                 (Kind::Blocked, 30),
                 (Kind::LastJob, u64::MAX),
             ] {
-                seat.open();
-                let event = hear(&gate, &ear, kind);
+                handshake.start_job();
+                let event = receive(&barrier, &receiver, kind);
                 assert_eq!((event.value, event.task), (value, 1));
                 assert!(event.cpu.is_some() && event.at <= monotonic_ns());
             }
         });
-        assert_eq!(seat.state(), State::Closed);
+        assert_eq!(handshake.state(), ThreadState::ManagedWaiting);
     }
 
     #[test]
     fn a_thread_that_takes_no_part_waits_by_itself_and_tells_nobody() {
-        let (gate, ear) = gate();
-        let seat = &gate.0.seats[0];
-        seat.release();
+        let (barrier, receiver) = gate();
+        let handshake = &barrier.0.handshakes[0];
+        handshake.dismiss();
         let begin = monotonic_ns();
-        gate.first_job(task(), begin + 2_000_000);
+        barrier.first_job(task(), begin + 2_000_000);
         assert!(monotonic_ns() >= begin + 2_000_000);
-        gate.suspend(task(), begin + 4_000_000, &Word::new(0), 0);
+        barrier.suspend(task(), begin + 4_000_000, &Word::new(0), 0);
         assert!(monotonic_ns() >= begin + 4_000_000);
-        assert_eq!(seat.state(), State::Out);
+        assert_eq!(handshake.state(), ThreadState::UnmanagedInJob);
         // It is in a job, whose end it will tell, as part of its second stay.
-        assert_eq!(seat.engage(), (1, true));
-        seat.release();
-        assert_eq!(seat.engage(), (2, true));
-        gate.0.seats[0].end();
-        gate.next_job(task(), u64::MAX);
-        assert!(ear.is_empty());
+        assert_eq!(handshake.admit(), (1, true));
+        handshake.dismiss();
+        assert_eq!(handshake.admit(), (2, true));
+        barrier.0.handshakes[0].end_run();
+        barrier.next_job(task(), u64::MAX);
+        assert!(receiver.is_empty());
     }
 
     #[test]
     fn a_thread_that_is_sent_off_while_it_waits_goes_on_by_its_own_clock() {
-        let (gate, _ear) = gate();
-        let seat = &gate.0.seats[0];
-        seat.engage();
+        let (barrier, _ear) = gate();
+        let handshake = &barrier.0.handshakes[0];
+        handshake.admit();
         let soon = monotonic_ns() + 5_000_000;
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| gate.first_job(task(), soon));
-            while seat.until_ns() != soon {
+            let waiting = scope.spawn(|| barrier.first_job(task(), soon));
+            while handshake.until_ns() != soon {
                 std::thread::yield_now();
             }
-            seat.release();
+            handshake.dismiss();
             waiting.join().unwrap();
         });
         assert!(monotonic_ns() >= soon);
-        assert_eq!(seat.state(), State::Out);
+        assert_eq!(handshake.state(), ThreadState::UnmanagedInJob);
     }
 
     #[test]
     fn nobody_waits_after_the_end() {
-        let (gate, ear) = gate();
-        gate.0.seats[0].engage();
+        let (barrier, receiver) = gate();
+        barrier.0.handshakes[0].admit();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                gate.first_job(task(), u64::MAX);
-                gate.next_job(task(), u64::MAX);
-                gate.suspend(task(), u64::MAX, &Word::new(0), 0);
+                barrier.first_job(task(), u64::MAX);
+                barrier.next_job(task(), u64::MAX);
+                barrier.suspend(task(), u64::MAX, &Word::new(0), 0);
             });
-            gate.0.open();
+            barrier.0.end_run();
             waiting.join().unwrap();
         });
-        assert!(ear.is_empty());
+        assert!(receiver.is_empty());
         // Nobody knows this one, and it is not held up for that.
-        gate.next_job(TaskId::from_index(7), u64::MAX);
+        barrier.next_job(TaskId::from_index(7), u64::MAX);
     }
 }

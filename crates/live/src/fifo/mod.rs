@@ -36,18 +36,18 @@ use std::sync::Arc;
 
 use shiftwork_model::CpuSet;
 
-pub(crate) use enactor::Fifo;
-pub(crate) use owner::FifoBody;
+pub(crate) use enactor::FifoEnactor;
+pub(crate) use owner::FifoOwner;
 
 use crate::LiveError;
-use crate::host::privileges::RANK_REMEDY;
+use crate::host::privileges::RTPRIO_REMEDY;
 use crate::host::{Served, System, deadline_servers, kernel, real_time_limit};
 use blocker::Blockers;
-use shared_state::Floor;
-use thread_ops::Kernel;
-use watchdog::Watch;
+use shared_state::SharedState;
+use thread_ops::KernelThreadOps;
+use watchdog::Watchdog;
 
-const WATCH_LEVEL: u8 = 95;
+const WATCHDOG_LEVEL: u8 = 95;
 const JOB_LEVEL: u8 = 50;
 const BLOCKER_LEVEL: u8 = 40;
 const WAITING_LEVEL: u8 = 30;
@@ -57,18 +57,21 @@ const WAITING_LEVEL: u8 = 30;
 ///
 /// # Errors
 /// If this user may not have real-time threads, or the kernel refuses threads or CPUs.
-pub(crate) fn set_up(cpus: &CpuSet, names: Vec<String>) -> Result<(FifoBody, Fifo), LiveError> {
-    let (floor, ears) = Floor::new(cpus, names.len());
-    let floor = Arc::new(floor);
-    let hands = Kernel {
-        _blockers: Blockers::muster(&floor)?,
-        floor: Arc::clone(&floor),
+pub(crate) fn set_up(
+    cpus: &CpuSet,
+    names: Vec<String>,
+) -> Result<(FifoOwner, FifoEnactor), LiveError> {
+    let (shared, receivers) = SharedState::new(cpus, names.len());
+    let shared = Arc::new(shared);
+    let ops = KernelThreadOps {
+        _blockers: Blockers::spawn(&shared)?,
+        shared: Arc::clone(&shared),
     };
-    let body = FifoBody {
-        watch: Some(Watch::begin(&floor, cpus)?),
-        floor: Arc::clone(&floor),
+    let owner = FifoOwner {
+        watchdog: Some(Watchdog::start(&shared, cpus)?),
+        shared: Arc::clone(&shared),
     };
-    Ok((body, Fifo::new(floor, hands, ears, names)))
+    Ok((owner, FifoEnactor::new(shared, ops, receivers, names)))
 }
 
 /// What a reader of the results should know of this machine.
@@ -115,7 +118,7 @@ fn refused(error: io::Error, doing: String) -> LiveError {
     if error.raw_os_error() == Some(libc::EPERM) {
         return LiveError::Machine {
             what: String::from("SCHED_FIFO is not allowed for this user"),
-            remedy: System::this().for_caller(RANK_REMEDY.to_owned()),
+            remedy: System::this().for_caller(RTPRIO_REMEDY.to_owned()),
         };
     }
     LiveError::System { doing, error }

@@ -5,39 +5,39 @@ use std::sync::Arc;
 
 use shiftwork_model::Share;
 
-use super::job_barrier::Gate;
-use super::shared_state::Floor;
-use super::watchdog::Watch;
+use super::job_barrier::FifoJobBarrier;
+use super::shared_state::SharedState;
+use super::watchdog::Watchdog;
 use crate::LiveError;
-use crate::agent::Body;
-use crate::work::JobGate;
+use crate::agent::EnactorOwner;
+use crate::work::JobBarrier;
 
 /// The machine as whoever started the agent sees it. Dropping it makes everybody ordinary again, even
 /// where the agent cannot any more.
 #[derive(Debug)]
-pub(crate) struct FifoBody {
-    pub(super) floor: Arc<Floor>,
+pub(crate) struct FifoOwner {
+    pub(super) shared: Arc<SharedState>,
     /// Held for its end.
-    pub(super) watch: Option<Watch>,
+    pub(super) watchdog: Option<Watchdog>,
 }
 
-impl Body for FifoBody {
-    fn gate(&self) -> Arc<dyn JobGate> {
-        Arc::new(Gate(Arc::clone(&self.floor)))
+impl EnactorOwner for FifoOwner {
+    fn job_barrier(&self) -> Arc<dyn JobBarrier> {
+        Arc::new(FifoJobBarrier(Arc::clone(&self.shared)))
     }
 
-    fn ring(&self) {
-        self.floor.bell.ring();
+    fn wake_agent(&self) {
+        self.shared.doorbell.ring();
     }
 
     fn failed(&self) -> Option<String> {
-        self.floor.failed().map(str::to_owned)
+        self.shared.failed().map(str::to_owned)
     }
 
     /// The kernel alone decides what ordinary work gets.
     fn set_reserve(&mut self, _reserve: Share) {}
 
-    fn hears_of_affinities(&self) -> bool {
+    fn reports_affinities(&self) -> bool {
         false
     }
 
@@ -48,18 +48,18 @@ impl Body for FifoBody {
         })
     }
 
-    fn open_gate(&self) {
-        self.floor.open();
+    fn open_job_barrier(&self) {
+        self.shared.end_run();
     }
 
     fn unload(&mut self) {
-        self.watch = None;
-        self.floor.open();
-        self.floor.restore();
+        self.watchdog = None;
+        self.shared.end_run();
+        self.shared.restore();
     }
 }
 
-impl Drop for FifoBody {
+impl Drop for FifoOwner {
     fn drop(&mut self) {
         self.unload();
     }

@@ -7,12 +7,12 @@ use rustix::thread::Pid;
 use shiftwork_model::{CpuId, OnOverrun, Priority, Span, TaskId};
 
 use super::*;
-use crate::agent::{Body as _, Enactor as _, Slot};
+use crate::agent::{Enactor as _, EnactorOwner as _, Slot};
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 use crate::sys::clock::{cpu_ns_of, monotonic_ns, pause, sleep_until};
 use crate::sys::thread::{Class, affinity, own_id, set_affinity, set_class};
-use crate::work::JobGate;
+use crate::work::JobBarrier;
 
 const MS: u64 = 1_000_000;
 
@@ -53,25 +53,25 @@ fn settings(thread: Pid) -> (u32, CpuSet) {
 
 /// The agent of a test, which does by hand what an agent does.
 struct Rig {
-    body: FifoBody,
-    fifo: Fifo,
+    owner: FifoOwner,
+    fifo: FifoEnactor,
     cpu: CpuId,
     /// Where its threads may run once they are ordinary again.
     all: CpuSet,
-    told: Vec<Event>,
+    reports: Vec<Event>,
     stops: [u32; 2],
 }
 
 impl Rig {
     fn new(cpu: CpuId, all: CpuSet) -> Self {
         let names = vec![String::from("a"), String::from("b")];
-        let (body, fifo) = set_up(&CpuSet::single(cpu), names).unwrap();
+        let (owner, fifo) = set_up(&CpuSet::single(cpu), names).unwrap();
         Self {
-            body,
+            owner,
             fifo,
             cpu,
             all,
-            told: Vec::new(),
+            reports: Vec::new(),
             stops: [0; 2],
         }
     }
@@ -81,14 +81,14 @@ impl Rig {
         &mut self,
         scope: &'s Scope<'s, '_>,
         task: usize,
-        life: impl FnOnce(&dyn JobGate, TaskId) + Send + 's,
+        life: impl FnOnce(&dyn JobBarrier, TaskId) + Send + 's,
     ) -> Pid {
         let (sender, receiver) = std::sync::mpsc::channel();
-        let (gate, id) = (self.body.gate(), TaskId::from_index(task));
+        let (barrier, id) = (self.owner.job_barrier(), TaskId::from_index(task));
         scope.spawn(move || {
             sender.send(own_id()).unwrap();
-            gate.first_job(id, 0);
-            life(&*gate, id);
+            barrier.first_job(id, 0);
+            life(&*barrier, id);
         });
         let thread = receiver.recv().unwrap();
         let of = Parameters {
@@ -107,7 +107,7 @@ impl Rig {
     }
 
     fn assign(&mut self, task: Option<usize>) {
-        self.fifo.beat().unwrap();
+        self.fifo.heartbeat().unwrap();
         let slot = Slot {
             cpu: self.cpu,
             task: task.map(TaskId::from_index),
@@ -120,17 +120,17 @@ impl Rig {
     fn expect(&mut self, task: usize, kind: Kind) -> Event {
         let late_ns = monotonic_ns() + LONG_NS;
         loop {
-            self.fifo.beat().unwrap();
-            self.fifo.take_reports(&mut self.told).unwrap();
+            self.fifo.heartbeat().unwrap();
+            self.fifo.take_reports(&mut self.reports).unwrap();
             let is_it = |event: &Event| event.kind == kind && event.task as usize == task + 1;
-            if let Some(at) = self.told.iter().position(is_it) {
+            if let Some(at) = self.reports.iter().position(is_it) {
                 self.stops[task] += u32::from(kind == Kind::NextJob);
-                return self.told.drain(..=at).next_back().unwrap();
+                return self.reports.drain(..=at).next_back().unwrap();
             }
             assert!(
                 monotonic_ns() < late_ns,
                 "{kind:?} of {task}: {:?}",
-                self.told
+                self.reports
             );
             self.fifo.wait_until(monotonic_ns() + MS);
         }
@@ -140,7 +140,7 @@ impl Rig {
     fn pass(&mut self, span_ns: u64) {
         let end_ns = monotonic_ns() + span_ns;
         while monotonic_ns() < end_ns {
-            self.fifo.beat().unwrap();
+            self.fifo.heartbeat().unwrap();
             sleep_until(end_ns.min(monotonic_ns() + 5 * MS)).unwrap();
         }
     }
@@ -172,11 +172,11 @@ fn real_threads_are_held_resumed_and_restored() {
     std::thread::scope(|scope| {
         // In here, so that threads are let go before anybody waits for their end.
         let mut rig = Rig::new(cpu, all);
-        let first = rig.add(scope, 0, |gate, id| {
+        let first = rig.add(scope, 0, |barrier, id| {
             compute(&stop);
-            gate.next_job(id, u64::MAX);
+            barrier.next_job(id, u64::MAX);
         });
-        let second = rig.add(scope, 1, |gate, id| gate.next_job(id, u64::MAX));
+        let second = rig.add(scope, 1, |barrier, id| barrier.next_job(id, u64::MAX));
         assert_eq!(settings(first), (1, CpuSet::single(cpu)));
         rig.assign(Some(0));
         let running = rig.expect(0, Kind::Running);
@@ -199,12 +199,12 @@ fn real_threads_are_held_resumed_and_restored() {
         rig.expect(0, Kind::NextJob);
         rig.fifo.dismiss(TaskId::from_index(1)).unwrap();
         assert_eq!(settings(second).0, 0);
-        let Rig { fifo, body, .. } = rig;
+        let Rig { fifo, owner, .. } = rig;
         drop(fifo);
         for thread in [first, second] {
             assert_eq!(settings(thread), (0, all));
         }
-        drop(body);
+        drop(owner);
     });
     set_affinity(None, &all).unwrap();
 }
@@ -222,13 +222,13 @@ fn an_agent_that_dies_leaves_ordinary_threads_behind() {
         rig.assign(Some(0));
         rig.expect(0, Kind::Running);
         rig.assign(None);
-        assert_eq!(rig.body.failed(), None);
+        assert_eq!(rig.owner.failed(), None);
         let late_ns = monotonic_ns() + LONG_NS;
         while settings(thread).0 != 0 && monotonic_ns() < late_ns {
             sleep_until(monotonic_ns() + 10 * MS).unwrap();
         }
         assert_eq!(settings(thread).0, 0);
-        let why = rig.body.failed().unwrap();
+        let why = rig.owner.failed().unwrap();
         assert!(why.starts_with("the agent has said nothing for "), "{why}");
         assert!(rig.fifo.assign(&[]).is_err());
         stop.store(true, Ordering::Relaxed);
@@ -247,19 +247,19 @@ fn the_end_of_the_run_frees_everybody() {
         // In here, so that threads are let go before anybody waits for their end.
         let mut rig = Rig::new(cpu, all);
         let held = rig.add(scope, 0, |_, _| compute(&stop));
-        rig.add(scope, 1, |gate, id| {
-            gate.next_job(id, u64::MAX);
+        rig.add(scope, 1, |barrier, id| {
+            barrier.next_job(id, u64::MAX);
             assert_eq!(settings(own_id()).0, 0);
         });
         rig.assign(Some(0));
         rig.expect(0, Kind::Running);
         rig.assign(None);
         let before_ns = cpu_ns_of(held).unwrap();
-        rig.body.open_gate();
+        rig.owner.open_job_barrier();
         rig.pass(20 * MS);
         assert!(cpu_ns_of(held).unwrap() > before_ns + MS);
         stop.store(true, Ordering::Relaxed);
-        rig.body.unload();
+        rig.owner.unload();
     });
     set_affinity(None, &all).unwrap();
 }

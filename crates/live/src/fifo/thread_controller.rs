@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuId, CpuSet};
 
-use super::managed_thread::{Known, Moment, NEVER};
-use super::shared_state::Floor;
-use super::thread_ops::Hands;
+use super::managed_thread::{ManagedThread, Moment, NEVER};
+use super::shared_state::SharedState;
+use super::thread_ops::ThreadOps;
 use super::{JOB_LEVEL, WAITING_LEVEL, refused};
 use crate::LiveError;
-use crate::agent::{Level, Slot};
+use crate::agent::{Slot, TaskSnapshot};
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 use crate::sys::thread::Class;
@@ -21,7 +21,7 @@ const REPORTS: usize = 4096;
 
 /// A CPU of the platform.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct CpuState {
     cpu: CpuId,
     /// Whom it was told to run and, as far as is known, runs or will.
     task: Option<usize>,
@@ -34,77 +34,81 @@ struct Place {
 /// already, unless it was held when its job ended. A CPU is blocked, once [`block`](Self::block) has been
 /// called, exactly if a task that is held is bound to it.
 #[derive(Debug)]
-pub(super) struct Board<H> {
-    floor: Arc<Floor>,
-    pub(super) hands: H,
+pub(super) struct ThreadController<H> {
+    shared: Arc<SharedState>,
+    pub(super) ops: H,
     names: Vec<String>,
-    tasks: Vec<Option<Known>>,
+    tasks: Vec<Option<ManagedThread>>,
     /// In the order of the floor's posts.
-    places: Vec<Place>,
+    cpus: Vec<CpuState>,
     /// What the agent has not heard yet.
     pub(super) reports: Vec<Event>,
     /// What the agent is told of earlier is no news to it: it has looked how things stand.
-    news_ns: u64,
+    report_from_ns: u64,
     /// When the first of those who sleep wakes up.
-    pub(super) wakes_ns: u64,
+    pub(super) wakeup_ns: u64,
     /// Whether other tasks are held than when the blockers were last told.
-    holds_others: bool,
+    held_changed: bool,
     /// Whom each slot that is being filled really gets; kept so that nothing is allocated.
     filled: Vec<Option<usize>>,
 }
 
-impl<H: Hands> Board<H> {
+impl<H: ThreadOps> ThreadController<H> {
     /// For the tasks of these names, of which none takes part.
-    pub(super) fn new(floor: Arc<Floor>, hands: H, names: Vec<String>) -> Self {
-        let place = |cpu| Place {
+    pub(super) fn new(shared: Arc<SharedState>, ops: H, names: Vec<String>) -> Self {
+        let cpu_state = |cpu| CpuState {
             cpu,
             task: None,
             is_blocked: false,
         };
         Self {
             tasks: vec![None; names.len()],
-            places: floor.posts.iter().map(|post| place(post.cpu)).collect(),
+            cpus: shared
+                .blocker_cpus
+                .iter()
+                .map(|blocker| cpu_state(blocker.cpu))
+                .collect(),
             reports: Vec::with_capacity(REPORTS),
-            news_ns: 0,
-            wakes_ns: NEVER,
-            holds_others: false,
-            filled: Vec::with_capacity(floor.posts.len()),
-            floor,
-            hands,
+            report_from_ns: 0,
+            wakeup_ns: NEVER,
+            held_changed: false,
+            filled: Vec::with_capacity(shared.blocker_cpus.len()),
+            shared,
+            ops,
             names,
         }
     }
 
     pub(super) fn now_ns(&mut self) -> u64 {
-        self.hands.now_ns()
+        self.ops.now_ns()
     }
 
     /// The thread of this task told this.
-    pub(super) fn hear(&mut self, task: usize, event: Event) {
-        let known = self.tasks.get(task).and_then(Option::as_ref);
-        if known.is_none_or(|known| known.stay != event.task) {
+    pub(super) fn on_thread_event(&mut self, task: usize, event: Event) {
+        let managed = self.tasks.get(task).and_then(Option::as_ref);
+        if managed.is_none_or(|managed| managed.epoch != event.task) {
             return;
         }
         match event.kind {
-            Kind::Running => self.has_begun(task, event),
+            Kind::Running => self.on_running(task, event),
             Kind::Stopped => self.end_run(task, event.at, event.value),
-            _ => self.has_stopped(task, event),
+            _ => self.on_stopped(task, event),
         }
     }
 
     /// Those who sleep until now or earlier are awake.
     pub(super) fn wake(&mut self, now_ns: u64) {
-        self.wakes_ns = NEVER;
+        self.wakeup_ns = NEVER;
         for task in 0..self.tasks.len() {
-            let Some(known) = &mut self.tasks[task] else {
+            let Some(managed) = &mut self.tasks[task] else {
                 continue;
             };
-            if known.wakes_ns > now_ns {
-                self.wakes_ns = self.wakes_ns.min(known.wakes_ns);
+            if managed.wakeup_ns > now_ns {
+                self.wakeup_ns = self.wakeup_ns.min(managed.wakeup_ns);
                 continue;
             }
-            known.wakes_ns = NEVER;
-            let cpu = known.cpu;
+            managed.wakeup_ns = NEVER;
+            let cpu = managed.cpu;
             self.report(now_ns, Kind::Woken, Some(task), Some(cpu), 0);
         }
     }
@@ -116,18 +120,18 @@ impl<H: Hands> Board<H> {
     pub(super) fn assign(&mut self, slots: &[Slot]) -> Result<(), LiveError> {
         let mut filled = std::mem::take(&mut self.filled);
         filled.clear();
-        filled.extend(slots.iter().map(|slot| self.who_gets(slot)));
+        filled.extend(slots.iter().map(|slot| self.task_for_slot(slot)));
         for slot in slots {
-            let loser = self.empty(slot.cpu);
+            let loser = self.clear_slot(slot.cpu);
             if loser.is_some() && !filled.contains(&loser) {
                 loser.map_or(Ok(()), |loser| self.hold(loser))?;
             }
         }
         for (slot, &winner) in slots.iter().zip(&filled) {
             if let Some(task) = winner {
-                self.fill(slot.cpu, task)?;
+                self.fill_slot(slot.cpu, task)?;
             }
-            let now_ns = self.hands.now_ns();
+            let now_ns = self.ops.now_ns();
             self.report(now_ns, Kind::Told, winner, Some(slot.cpu), 0);
         }
         self.filled = filled;
@@ -137,19 +141,19 @@ impl<H: Hands> Board<H> {
 
     /// Keeps held jobs from running where nobody else does.
     pub(super) fn block(&mut self) {
-        if !std::mem::take(&mut self.holds_others) {
+        if !std::mem::take(&mut self.held_changed) {
             return;
         }
-        let known = self.tasks.iter().flatten();
-        let held: CpuSet = known
-            .filter(|known| known.is_held())
-            .map(|known| known.cpu)
+        let managed = self.tasks.iter().flatten();
+        let held: CpuSet = managed
+            .filter(|managed| managed.is_held())
+            .map(|managed| managed.cpu)
             .collect();
-        for (post, place) in self.places.iter_mut().enumerate() {
-            let is_blocked = held.contains(place.cpu);
-            if is_blocked != place.is_blocked {
-                place.is_blocked = is_blocked;
-                self.hands.block(post, is_blocked);
+        for (blocker, cpu_state) in self.cpus.iter_mut().enumerate() {
+            let is_blocked = held.contains(cpu_state.cpu);
+            if is_blocked != cpu_state.is_blocked {
+                cpu_state.is_blocked = is_blocked;
+                self.ops.block(blocker, is_blocked);
             }
         }
     }
@@ -161,29 +165,28 @@ impl<H: Hands> Board<H> {
         task: usize,
         of: &Parameters,
     ) -> Result<Option<bool>, LiveError> {
-        let cpu = self.first_cpu(task, of)?;
-        let bound = self.hands.bind(of.thread, &CpuSet::single(cpu));
-        let bound =
-            bound.and_then(|()| self.hands.set_class(of.thread, Class::Fifo(WAITING_LEVEL)));
-        if !self.is_there(task, bound)? {
+        let cpu = self.initial_cpu(task, of)?;
+        let bound = self.ops.bind(of.thread, &CpuSet::single(cpu));
+        let bound = bound.and_then(|()| self.ops.set_class(of.thread, Class::Fifo(WAITING_LEVEL)));
+        if !self.thread_exists(task, bound)? {
             return Ok(None);
         }
-        let seat = &self.floor.seats[task];
-        *seat.engaged() = Some((of.thread, of.cpus));
-        let mut known = Known::new(of, cpu, seat.engage());
+        let handshake = &self.shared.handshakes[task];
+        *handshake.to_restore() = Some((of.thread, of.cpus));
+        let mut managed = ManagedThread::new(of, cpu, handshake.admit());
         // A thread that takes no part sleeps by itself; somebody has to take over its alarm clock.
-        let until_ns = seat.until_ns();
-        known.placed = self.clocks(of.thread);
-        let now_ns = known.placed.at_ns;
-        let is_out = known.is_out;
-        let is_awake = is_out || until_ns <= now_ns;
+        let until_ns = handshake.until_ns();
+        managed.placed = self.read_clocks(of.thread);
+        let now_ns = managed.placed.at_ns;
+        let in_job = managed.in_job;
+        let is_awake = in_job || until_ns <= now_ns;
         if !is_awake {
-            known.wakes_ns = until_ns;
-            self.wakes_ns = self.wakes_ns.min(until_ns);
+            managed.wakeup_ns = until_ns;
+            self.wakeup_ns = self.wakeup_ns.min(until_ns);
         }
-        self.tasks[task] = Some(known);
-        self.holds_others = true;
-        if !is_out {
+        self.tasks[task] = Some(managed);
+        self.held_changed = true;
+        if !in_job {
             // It waits until its word says otherwise, on whatever level; then it need only be woken.
             self.raise(task)?;
         }
@@ -195,153 +198,153 @@ impl<H: Hands> Board<H> {
 
     /// The task is ordinary work from now on. Changes nothing if it is that already.
     pub(super) fn dismiss(&mut self, task: usize) -> Result<(), LiveError> {
-        let Some(known) = self.tasks.get(task).cloned().flatten() else {
+        let Some(managed) = self.tasks.get(task).cloned().flatten() else {
             return Ok(());
         };
-        let now = self.clocks(known.thread);
+        let now = self.read_clocks(managed.thread);
         self.end_run(task, now.at_ns, now.ran_ns);
         self.vacate(task);
         self.tasks[task] = None;
         // First ordinary, then free: it must not do its own thing on a level of ours.
-        let freed = self.hands.set_class(known.thread, Class::Ordinary);
-        let freed = freed.and_then(|()| self.hands.bind(known.thread, &known.cpus));
-        let seat = &self.floor.seats[task];
-        seat.release();
-        *seat.engaged() = None;
-        self.is_there(task, freed)?;
+        let freed = self.ops.set_class(managed.thread, Class::Ordinary);
+        let freed = freed.and_then(|()| self.ops.bind(managed.thread, &managed.cpus));
+        let handshake = &self.shared.handshakes[task];
+        handshake.dismiss();
+        *handshake.to_restore() = None;
+        self.thread_exists(task, freed)?;
         self.report(now.at_ns, Kind::Left, Some(task), None, 0);
-        self.holds_others = true;
+        self.held_changed = true;
         self.block();
         Ok(())
     }
 
     /// The task may use these CPUs; it stays where it is until it is told to run elsewhere.
     pub(super) fn approve(&mut self, task: usize, cpus: &CpuSet) {
-        if let Some(Some(known)) = self.tasks.get_mut(task) {
-            known.cpus = *cpus;
-            *self.floor.seats[task].engaged() = Some((known.thread, *cpus));
+        if let Some(Some(managed)) = self.tasks.get_mut(task) {
+            managed.cpus = *cpus;
+            *self.shared.handshakes[task].to_restore() = Some((managed.thread, *cpus));
         }
     }
 
     /// How things stand with the task.
-    pub(super) fn level(&mut self, task: usize) -> Level {
-        let now_ns = self.hands.now_ns();
-        self.news_ns = now_ns + 1;
-        let absent = Level {
+    pub(super) fn snapshot(&mut self, task: usize) -> TaskSnapshot {
+        let now_ns = self.ops.now_ns();
+        self.report_from_ns = now_ns + 1;
+        let absent = TaskSnapshot {
             at_ns: now_ns,
-            ..Level::default()
+            ..TaskSnapshot::default()
         };
-        let known = self.tasks.get(task).and_then(Option::as_ref);
-        known.map_or(absent, |known| known.level(now_ns))
+        let managed = self.tasks.get(task).and_then(Option::as_ref);
+        managed.map_or(absent, |managed| managed.snapshot(now_ns))
     }
 
     /// Whom this slot gets: nobody if its task has stopped since that was decided.
-    fn who_gets(&self, slot: &Slot) -> Option<usize> {
+    fn task_for_slot(&self, slot: &Slot) -> Option<usize> {
         let task = slot.task?.index();
-        let known = self.tasks.get(task)?.as_ref()?;
-        (known.stops == slot.stops).then_some(task)
+        let managed = self.tasks.get(task)?.as_ref()?;
+        (managed.stops == slot.stops).then_some(task)
     }
 
     /// The CPU has nobody now; whom it had.
-    fn empty(&mut self, cpu: CpuId) -> Option<usize> {
-        let mut places = self.places.iter_mut();
-        places.find(|place| place.cpu == cpu)?.task.take()
+    fn clear_slot(&mut self, cpu: CpuId) -> Option<usize> {
+        let mut cpus = self.cpus.iter_mut();
+        cpus.find(|cpu_state| cpu_state.cpu == cpu)?.task.take()
     }
 
     /// The task has no CPU now.
     fn vacate(&mut self, task: usize) {
-        for place in &mut self.places {
-            if place.task == Some(task) {
-                place.task = None;
+        for cpu_state in &mut self.cpus {
+            if cpu_state.task == Some(task) {
+                cpu_state.task = None;
             }
         }
     }
 
     /// The task is not to run on, in the middle of its job. It stays where it is.
     fn hold(&mut self, task: usize) -> Result<(), LiveError> {
-        let Some(known) = self.tasks[task].as_mut().filter(|known| known.is_out) else {
+        let Some(managed) = self.tasks[task].as_mut().filter(|managed| managed.in_job) else {
             return Ok(());
         };
-        known.is_raised = false;
-        let thread = known.thread;
+        managed.is_raised = false;
+        let thread = managed.thread;
         let level = Class::Fifo(WAITING_LEVEL);
-        let lowered = self.hands.set_class(thread, level);
-        self.is_there(task, lowered)?;
-        self.holds_others = true;
+        let lowered = self.ops.set_class(thread, level);
+        self.thread_exists(task, lowered)?;
+        self.held_changed = true;
         self.note_displaced(task);
         Ok(())
     }
 
     /// The CPU, which has nobody, runs the task from now on.
-    fn fill(&mut self, cpu: CpuId, task: usize) -> Result<(), LiveError> {
+    fn fill_slot(&mut self, cpu: CpuId, task: usize) -> Result<(), LiveError> {
         if !self.move_to(cpu, task)? || !self.raise(task)? {
             return Ok(());
         }
         self.vacate(task);
-        for place in &mut self.places {
-            if place.cpu == cpu {
-                place.task = Some(task);
+        for cpu_state in &mut self.cpus {
+            if cpu_state.cpu == cpu {
+                cpu_state.task = Some(task);
             }
         }
-        self.go_on(task);
+        self.resume(task);
         Ok(())
     }
 
     /// Whether its thread is there and is bound to this CPU.
     fn move_to(&mut self, cpu: CpuId, task: usize) -> Result<bool, LiveError> {
-        let Some(known) = &mut self.tasks[task] else {
+        let Some(managed) = &mut self.tasks[task] else {
             return Ok(false);
         };
-        if known.cpu == cpu {
+        if managed.cpu == cpu {
             return Ok(true);
         }
-        let thread = known.thread;
-        let moved = self.hands.bind(thread, &CpuSet::single(cpu));
-        let is_out = known.is_out;
-        let is_there = self.is_there(task, moved)?;
-        if is_out {
+        let thread = managed.thread;
+        let moved = self.ops.bind(thread, &CpuSet::single(cpu));
+        let in_job = managed.in_job;
+        let thread_exists = self.thread_exists(task, moved)?;
+        if in_job {
             self.note_displaced(task);
-            self.holds_others = true;
+            self.held_changed = true;
         }
-        if let Some(known) = &mut self.tasks[task] {
-            known.cpu = cpu;
+        if let Some(managed) = &mut self.tasks[task] {
+            managed.cpu = cpu;
         }
-        Ok(is_there)
+        Ok(thread_exists)
     }
 
     /// Whether its thread is there and on the level of those that run.
     fn raise(&mut self, task: usize) -> Result<bool, LiveError> {
-        let Some(known) = &mut self.tasks[task] else {
+        let Some(managed) = &mut self.tasks[task] else {
             return Ok(false);
         };
-        if known.is_raised {
+        if managed.is_raised {
             return Ok(true);
         }
-        known.is_raised = true;
-        self.holds_others |= known.is_out;
-        let (thread, will_tell) = (known.thread, known.is_out && !known.has_begun);
-        if will_tell {
-            let now = self.clocks(thread);
+        managed.is_raised = true;
+        self.held_changed |= managed.in_job;
+        let (thread, will_report) = (managed.thread, managed.in_job && !managed.seen_running);
+        if will_report {
+            let now = self.read_clocks(thread);
             self.tasks[task]
                 .iter_mut()
-                .for_each(|known| known.placed = now);
+                .for_each(|managed| managed.placed = now);
         }
-        let raised = self.hands.set_class(thread, Class::Fifo(JOB_LEVEL));
-        self.is_there(task, raised)
+        let raised = self.ops.set_class(thread, Class::Fifo(JOB_LEVEL));
+        self.thread_exists(task, raised)
     }
 
     /// Lets the thread out if it waits. If it is in the middle of a job, it runs there from now on and
     /// does not know.
-    fn go_on(&mut self, task: usize) {
-        let Some(known) = &mut self.tasks[task] else {
+    fn resume(&mut self, task: usize) {
+        let Some(managed) = &mut self.tasks[task] else {
             return;
         };
-        if !known.is_out {
-            known.is_out = true;
-            self.floor.seats[task].open();
-        } else if known.has_begun && known.begun_ns.is_none() {
-            let (cpu, thread) = (known.cpu, known.thread);
-            let now = self.clocks(thread);
+        if !managed.in_job {
+            managed.in_job = true;
+            self.shared.handshakes[task].start_job();
+        } else if managed.seen_running && managed.run_start_ns.is_none() {
+            let (cpu, thread) = (managed.cpu, managed.thread);
+            let now = self.read_clocks(thread);
             self.begin_run(task, now, cpu);
         }
     }
@@ -349,13 +352,13 @@ impl<H: Hands> Board<H> {
     /// The thread went on, and says when. It may not have come to saying so before it was moved or held,
     /// and perhaps told to run again, of which it does not know: what it ran before and what it runs
     /// since are two runs.
-    fn has_begun(&mut self, task: usize, event: Event) {
-        let Some(known) = &mut self.tasks[task] else {
+    fn on_running(&mut self, task: usize, event: Event) {
+        let Some(managed) = &mut self.tasks[task] else {
             return;
         };
-        known.has_begun = true;
-        let (cpu, is_raised, placed) = (known.cpu, known.is_raised, known.placed);
-        let displaced = known.displaced.take();
+        managed.seen_running = true;
+        let (cpu, is_raised, placed) = (managed.cpu, managed.is_raised, managed.placed);
+        let displaced = managed.displaced.take();
         let began = Moment {
             at_ns: event.at,
             ran_ns: event.value,
@@ -376,71 +379,71 @@ impl<H: Hands> Board<H> {
     }
 
     /// The thread waits again.
-    fn has_stopped(&mut self, task: usize, event: Event) {
+    fn on_stopped(&mut self, task: usize, event: Event) {
         self.vacate(task);
-        let Some(known) = &mut self.tasks[task] else {
+        let Some(managed) = &mut self.tasks[task] else {
             return;
         };
-        self.holds_others |= known.is_held();
-        known.stop(event);
-        self.wakes_ns = self.wakes_ns.min(known.wakes_ns);
-        let cpu = known.cpu;
+        self.held_changed |= managed.is_held();
+        managed.stop(event);
+        self.wakeup_ns = self.wakeup_ns.min(managed.wakeup_ns);
+        let cpu = managed.cpu;
         self.report(event.at, event.kind, Some(task), Some(cpu), event.value);
     }
 
     fn begin_run(&mut self, task: usize, since: Moment, cpu: CpuId) {
-        if let Some(known) = &mut self.tasks[task] {
-            known.begun_ns = Some(since.ran_ns);
+        if let Some(managed) = &mut self.tasks[task] {
+            managed.run_start_ns = Some(since.ran_ns);
             self.report(since.at_ns, Kind::Running, Some(task), Some(cpu), 0);
         }
     }
 
     /// If it ran, it does not any more, having run for so long in its life.
     fn end_run(&mut self, task: usize, at_ns: u64, ran_ns: u64) {
-        if let Some(cpu) = self.tasks[task].as_ref().map(|known| known.cpu) {
+        if let Some(cpu) = self.tasks[task].as_ref().map(|managed| managed.cpu) {
             self.end_run_on(task, Moment { at_ns, ran_ns }, cpu);
         }
     }
 
     /// The same, where it ran on this CPU.
     fn end_run_on(&mut self, task: usize, until: Moment, cpu: CpuId) {
-        let begun_ns = self.tasks[task]
+        let run_start_ns = self.tasks[task]
             .as_mut()
-            .and_then(|known| known.begun_ns.take());
-        if let (Some(begun_ns), Some(known)) = (begun_ns, &mut self.tasks[task]) {
-            let ran_ns = until.ran_ns.saturating_sub(begun_ns);
-            known.told_ns += ran_ns;
+            .and_then(|managed| managed.run_start_ns.take());
+        if let (Some(run_start_ns), Some(managed)) = (run_start_ns, &mut self.tasks[task]) {
+            let ran_ns = until.ran_ns.saturating_sub(run_start_ns);
+            managed.reported_ns += ran_ns;
             self.report(until.at_ns, Kind::Stopped, Some(task), Some(cpu), ran_ns);
         }
     }
 
     /// It does not run where it was any more, since now.
     fn note_displaced(&mut self, task: usize) {
-        let Some(thread) = self.tasks[task].as_ref().map(|known| known.thread) else {
+        let Some(thread) = self.tasks[task].as_ref().map(|managed| managed.thread) else {
             return;
         };
-        let now = self.clocks(thread);
+        let now = self.read_clocks(thread);
         self.end_run(task, now.at_ns, now.ran_ns);
-        if let Some(known) = &mut self.tasks[task] {
-            known.placed = now;
-            if !known.has_begun {
-                known.displaced.get_or_insert((now, known.cpu));
+        if let Some(managed) = &mut self.tasks[task] {
+            managed.placed = now;
+            if !managed.seen_running {
+                managed.displaced.get_or_insert((now, managed.cpu));
             }
         }
     }
 
     /// Now, and how long the thread has run in its life. A thread that is gone runs no further, and
     /// what it ran last does not matter to anybody.
-    fn clocks(&mut self, thread: Pid) -> Moment {
-        let ran_ns = self.hands.ran_ns(thread).unwrap_or(0);
+    fn read_clocks(&mut self, thread: Pid) -> Moment {
+        let ran_ns = self.ops.ran_ns(thread).unwrap_or(0);
         Moment {
-            at_ns: self.hands.now_ns(),
+            at_ns: self.ops.now_ns(),
             ran_ns,
         }
     }
 
     /// Where a task is bound first: where it is, or was, or else on its lowest CPU.
-    fn first_cpu(&self, task: usize, of: &Parameters) -> Result<CpuId, LiveError> {
+    fn initial_cpu(&self, task: usize, of: &Parameters) -> Result<CpuId, LiveError> {
         let name = self.names.get(task).map_or("?", String::as_str);
         if !of.follows || task >= self.tasks.len() {
             return Err(LiveError::TaskSet(format!(
@@ -455,7 +458,7 @@ impl<H: Hands> Board<H> {
     }
 
     /// Whether the thread of this task is still there, going by what the kernel said.
-    fn is_there(&self, task: usize, said: io::Result<()>) -> Result<bool, LiveError> {
+    fn thread_exists(&self, task: usize, said: io::Result<()>) -> Result<bool, LiveError> {
         match said {
             Ok(()) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
@@ -472,7 +475,7 @@ impl<H: Hands> Board<H> {
     fn report(&mut self, at: u64, kind: Kind, task: Option<usize>, cpu: Option<CpuId>, value: u64) {
         self.reports.push(Event {
             // What a thread did before the agent looked, and is heard of only now, is news.
-            at: at.max(self.news_ns),
+            at: at.max(self.report_from_ns),
             value,
             task: task.map_or(0, number),
             cpu: cpu.and_then(|cpu| u16::try_from(cpu.index()).ok()),

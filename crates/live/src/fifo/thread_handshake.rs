@@ -26,43 +26,43 @@ use crate::sys::thread::own_cpu;
 ///
 /// All changes are exchanges of the word below, so each side knows exactly how the other found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Closed,
-    Open,
-    Free,
-    Out,
+pub(super) enum ThreadState {
+    ManagedWaiting,
+    ManagedInJob,
+    UnmanagedWaiting,
+    UnmanagedInJob,
     /// The run is over: nobody waits any more, and nothing changes.
-    Over,
+    Ended,
 }
 
-impl State {
+impl ThreadState {
     const BITS: u32 = 3;
 
     fn of(word: u32) -> Self {
         match word & ((1 << Self::BITS) - 1) {
-            0 => Self::Closed,
-            1 => Self::Open,
-            2 => Self::Free,
-            3 => Self::Out,
-            _ => Self::Over,
+            0 => Self::ManagedWaiting,
+            1 => Self::ManagedInJob,
+            2 => Self::UnmanagedWaiting,
+            3 => Self::UnmanagedInJob,
+            _ => Self::Ended,
         }
     }
 
     /// Below the state the number of the stay, counted by every admission: what is still told of a stay
     /// that is over must not be taken for news of the next. It may wrap, after half a billion.
-    const fn word(self, stay: u32) -> u32 {
-        self as u32 | stay << Self::BITS
+    const fn word(self, epoch: u32) -> u32 {
+        self as u32 | epoch << Self::BITS
     }
 }
 
 /// The number of a stay.
-pub(super) const fn stay_of(word: u32) -> u32 {
-    word >> State::BITS
+pub(super) const fn epoch_of(word: u32) -> u32 {
+    word >> ThreadState::BITS
 }
 
 /// The seat of one task.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct ThreadHandshake {
     word: Word,
     /// What the thread waits for when it waits: a release, or its own alarm clock. Of the monotonic
     /// clock.
@@ -71,27 +71,29 @@ pub(super) struct Seat {
     /// the value of `Running` and `Stopped` the thread's CPU time.
     sender: Sender,
     /// Whose settings have to be put back, and to which CPUs.
-    engaged: Mutex<Option<(Pid, CpuSet)>>,
+    to_restore: Mutex<Option<(Pid, CpuSet)>>,
 }
 
-impl Seat {
+impl ThreadHandshake {
     pub(super) fn new(sender: Sender) -> Self {
         Self {
-            word: Word::new(State::Closed.word(0)),
+            word: Word::new(ThreadState::ManagedWaiting.word(0)),
             until_ns: AtomicU64::new(0),
             sender,
-            engaged: Mutex::new(None),
+            to_restore: Mutex::new(None),
         }
     }
 
-    pub(super) fn state(&self) -> State {
-        State::of(self.word.get())
+    pub(super) fn state(&self) -> ThreadState {
+        ThreadState::of(self.word.get())
     }
 
     /// Whose settings have to be put back, and to which CPUs; `None` if nobody's.
-    pub(super) fn engaged(&self) -> MutexGuard<'_, Option<(Pid, CpuSet)>> {
+    pub(super) fn to_restore(&self) -> MutexGuard<'_, Option<(Pid, CpuSet)>> {
         // Whoever panicked while holding this left a value that is whole.
-        self.engaged.lock().unwrap_or_else(PoisonError::into_inner)
+        self.to_restore
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the thread waits for, if it waits.
@@ -101,51 +103,58 @@ impl Seat {
 
     /// For the agent: the task takes part from now on. The number of its stay, and whether its thread
     /// is in a job.
-    pub(super) fn engage(&self) -> (u32, bool) {
-        let word = self.turn(|state, stay| match state {
-            State::Closed | State::Free => State::Closed.word(stay + 1),
-            State::Open | State::Out => State::Open.word(stay + 1),
-            State::Over => State::Over.word(stay),
+    pub(super) fn admit(&self) -> (u32, bool) {
+        let word = self.update(|state, epoch| match state {
+            ThreadState::ManagedWaiting | ThreadState::UnmanagedWaiting => {
+                ThreadState::ManagedWaiting.word(epoch + 1)
+            }
+            ThreadState::ManagedInJob | ThreadState::UnmanagedInJob => {
+                ThreadState::ManagedInJob.word(epoch + 1)
+            }
+            ThreadState::Ended => ThreadState::Ended.word(epoch),
         });
         self.word.wake();
-        (stay_of(word), State::of(word) == State::Open)
+        (
+            epoch_of(word),
+            ThreadState::of(word) == ThreadState::ManagedInJob,
+        )
     }
 
     /// For the agent: the task takes no part any more.
-    pub(super) fn release(&self) {
-        self.turn(|state, stay| match state {
-            State::Closed => State::Free.word(stay),
-            State::Open => State::Out.word(stay),
-            other => other.word(stay),
+    pub(super) fn dismiss(&self) {
+        self.update(|state, epoch| match state {
+            ThreadState::ManagedWaiting => ThreadState::UnmanagedWaiting.word(epoch),
+            ThreadState::ManagedInJob => ThreadState::UnmanagedInJob.word(epoch),
+            other => other.word(epoch),
         });
         self.word.wake();
     }
 
     /// For the agent: the thread that waits, or is about to, goes on.
-    pub(super) fn open(&self) {
-        self.turn(|state, stay| match state {
-            State::Closed => State::Open.word(stay),
-            other => other.word(stay),
+    pub(super) fn start_job(&self) {
+        self.update(|state, epoch| match state {
+            ThreadState::ManagedWaiting => ThreadState::ManagedInJob.word(epoch),
+            other => other.word(epoch),
         });
         self.word.wake();
     }
 
     /// Nobody waits here any more.
-    pub(super) fn end(&self) {
-        self.turn(|_, stay| State::Over.word(stay));
+    pub(super) fn end_run(&self) {
+        self.update(|_, epoch| ThreadState::Ended.word(epoch));
         self.word.wake();
     }
 
     /// For the thread: what it did is over, and it will wait for this instant. Whether it told the agent.
-    pub(super) fn close(&self, kind: Kind, until_ns: u64) -> bool {
+    pub(super) fn end_job(&self, kind: Kind, until_ns: u64) -> bool {
         self.until_ns.store(until_ns, Ordering::Relaxed);
         let (at, spent_ns) = (monotonic_ns(), thread_cpu_ns());
-        let word = self.turn(|state, stay| match state {
-            State::Open => State::Closed.word(stay),
-            State::Out => State::Free.word(stay),
-            other => other.word(stay),
+        let word = self.update(|state, epoch| match state {
+            ThreadState::ManagedInJob => ThreadState::ManagedWaiting.word(epoch),
+            ThreadState::UnmanagedInJob => ThreadState::UnmanagedWaiting.word(epoch),
+            other => other.word(epoch),
         });
-        if State::of(word) != State::Closed {
+        if ThreadState::of(word) != ThreadState::ManagedWaiting {
             return false;
         }
         self.send(at, Kind::Stopped, word, spent_ns);
@@ -154,7 +163,7 @@ impl Seat {
     }
 
     /// For the thread, before its first job: it will wait for this instant.
-    pub(super) fn arrive(&self, until_ns: u64) {
+    pub(super) fn set_first_release(&self, until_ns: u64) {
         self.until_ns.store(until_ns, Ordering::Relaxed);
     }
 
@@ -164,17 +173,18 @@ impl Seat {
         let until_ns = self.until_ns();
         loop {
             let word = self.word.get();
-            match State::of(word) {
-                State::Closed => self.word.wait_while(word),
-                State::Free => {
+            match ThreadState::of(word) {
+                ThreadState::ManagedWaiting => self.word.wait_while(word),
+                ThreadState::UnmanagedWaiting => {
                     self.word.wait_until(word, until_ns);
-                    self.word.change(word, State::Out.word(stay_of(word)));
+                    self.word
+                        .change(word, ThreadState::UnmanagedInJob.word(epoch_of(word)));
                 }
-                State::Open => {
+                ThreadState::ManagedInJob => {
                     self.send(monotonic_ns(), Kind::Running, word, thread_cpu_ns());
                     return true;
                 }
-                State::Out | State::Over => return false,
+                ThreadState::UnmanagedInJob | ThreadState::Ended => return false,
             }
         }
     }
@@ -185,7 +195,7 @@ impl Seat {
         self.sender.send(Event {
             at,
             value,
-            task: stay_of(word),
+            task: epoch_of(word),
             cpu,
             kind,
         });
@@ -193,10 +203,10 @@ impl Seat {
 
     /// Changes the word; what it is then. Others change it at most a few times in the life of a task, so
     /// this tries again at most as often.
-    fn turn(&self, to: impl Fn(State, u32) -> u32) -> u32 {
+    fn update(&self, to: impl Fn(ThreadState, u32) -> u32) -> u32 {
         loop {
             let word = self.word.get();
-            let next = to(State::of(word), stay_of(word));
+            let next = to(ThreadState::of(word), epoch_of(word));
             if self.word.change(word, next) {
                 return next;
             }
@@ -217,18 +227,18 @@ mod models {
     fn both_sides_agree_on_who_waits() {
         loom::model(|| {
             let (sender, receiver) = channel(8);
-            let seat = Arc::new(Seat::new(sender));
-            seat.engage();
-            seat.open();
-            let thread = Arc::clone(&seat);
-            let closing = loom::thread::spawn(move || thread.close(Kind::NextJob, 5));
-            seat.release();
-            let (stay, was_out) = seat.engage();
+            let handshake = Arc::new(ThreadHandshake::new(sender));
+            handshake.admit();
+            handshake.start_job();
+            let thread = Arc::clone(&handshake);
+            let closing = loom::thread::spawn(move || thread.end_job(Kind::NextJob, 5));
+            handshake.dismiss();
+            let (epoch, was_out) = handshake.admit();
             closing.join().unwrap();
-            let mut told = Vec::new();
-            receiver.take(&mut told);
-            assert_eq!(told.iter().any(|event| event.task == stay), was_out);
-            assert_eq!(seat.state(), State::Closed);
+            let mut received = Vec::new();
+            receiver.take(&mut received);
+            assert_eq!(received.iter().any(|event| event.task == epoch), was_out);
+            assert_eq!(handshake.state(), ThreadState::ManagedWaiting);
         });
     }
 }

@@ -7,12 +7,12 @@ use rustix::thread::Pid;
 use shiftwork_model::CpuSet;
 
 use super::blocker::Blockers;
-use super::shared_state::{BLOCKING, Floor, IDLE};
+use super::shared_state::{BLOCKING, IDLE, SharedState};
 use crate::sys::clock::{cpu_ns_of, monotonic_ns};
 use crate::sys::thread::{Class, set_affinity, set_class};
 
 /// What an enactor does to threads and learns of them.
-pub(crate) trait Hands {
+pub(crate) trait ThreadOps {
     /// The monotonic clock.
     fn now_ns(&mut self) -> u64;
 
@@ -26,18 +26,18 @@ pub(crate) trait Hands {
     fn set_class(&mut self, thread: Pid, class: Class) -> io::Result<()>;
 
     /// Whether the CPU of this post is kept from everybody below the blockers.
-    fn block(&mut self, post: usize, is_blocked: bool);
+    fn block(&mut self, blocker: usize, is_blocked: bool);
 }
 
 /// The hands that reach into the kernel.
 #[derive(Debug)]
-pub(crate) struct Kernel {
-    pub(super) floor: Arc<Floor>,
+pub(crate) struct KernelThreadOps {
+    pub(super) shared: Arc<SharedState>,
     /// Held for their end.
     pub(super) _blockers: Blockers,
 }
 
-impl Hands for Kernel {
+impl ThreadOps for KernelThreadOps {
     fn now_ns(&mut self) -> u64 {
         monotonic_ns()
     }
@@ -54,8 +54,8 @@ impl Hands for Kernel {
         set_class(Some(thread), class)
     }
 
-    fn block(&mut self, post: usize, is_blocked: bool) {
-        let word = &self.floor.posts[post].word;
+    fn block(&mut self, blocker: usize, is_blocked: bool) {
+        let word = &self.shared.blocker_cpus[blocker].word;
         // Once the blockers have been ended, neither of these changes anything.
         if is_blocked && word.change(IDLE, BLOCKING) {
             word.wake();

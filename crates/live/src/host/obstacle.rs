@@ -6,7 +6,7 @@ use super::{System, kernel, privileges, sched_ext};
 use crate::LiveError;
 
 /// The highest real-time priority that a run gives a thread.
-const RANK_MAX: u8 = 95;
+const RTPRIO_MAX: u8 = 95;
 
 /// Something that keeps this machine from running a task set live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn obstacles(system: &System) -> Vec<Obstacle> {
 
 /// Why threads cannot be ranked by fixed priorities here; `None` if nothing is known to be in the way.
 pub fn obstacle_to_fifo(system: &System) -> Option<Obstacle> {
-    let obstacle = privileges::too_low_rank(system, RANK_MAX);
+    let obstacle = privileges::insufficient_rtprio(system, RTPRIO_MAX);
     obstacle.map(|obstacle| obstacle.for_caller(system))
 }
 

@@ -14,7 +14,7 @@ const NEEDED: &[(u32, &str)] = &[
 
 /// Allows real-time priorities to the user who enters it. `ulimit -r` does not do: it cannot exceed the hard
 /// limit, which is 0 on most machines.
-pub const RANK_REMEDY: &str = "echo \"$USER - rtprio 99\" | sudo tee /etc/security/limits.d/99-realtime.conf # then log \
+pub const RTPRIO_REMEDY: &str = "echo \"$USER - rtprio 99\" | sudo tee /etc/security/limits.d/99-realtime.conf # then log \
                                in again";
 
 /// Allows locked memory to the user who enters it.
@@ -70,7 +70,7 @@ pub fn lacking(system: &System) -> Option<Obstacle> {
 }
 
 /// A process whose threads may not have the real-time priority that is asked for.
-pub fn too_low_rank(system: &System, wanted: u8) -> Option<Obstacle> {
+pub fn insufficient_rtprio(system: &System, wanted: u8) -> Option<Obstacle> {
     const SYS_NICE: u32 = 23;
     if effective(system)? >> SYS_NICE & 1 == 1 {
         return None;
@@ -84,7 +84,7 @@ pub fn too_low_rank(system: &System, wanted: u8) -> Option<Obstacle> {
             format!(
                 "this process may have real-time priorities to {allowed}, and {wanted} is needed"
             ),
-            RANK_REMEDY,
+            RTPRIO_REMEDY,
         )
     })
 }
@@ -130,7 +130,7 @@ mod tests {
                 ("/proc/self/status", status.as_str()),
                 ("/proc/self/limits", limits.as_str()),
             ];
-            too_low_rank(&System::of(files), 90).map(|obstacle| obstacle.what)
+            insufficient_rtprio(&System::of(files), 90).map(|obstacle| obstacle.what)
         };
         assert_eq!(machine("0000000000800000", "0"), None);
         assert_eq!(machine("0000000000000000", "90"), None);

@@ -6,42 +6,42 @@ use std::sync::Arc;
 use shiftwork_model::{CpuId, CpuSet, Share, Span, TaskId};
 
 use super::members::{Admission, Members};
-use super::scheduler::{Scheduler, bits, halves, number, tell};
+use super::scheduler::{Scheduler, bits, halves, number, run_command};
 use crate::LiveError;
-use crate::agent::{Body, Enactor, Level, Slot};
+use crate::agent::{Enactor, EnactorOwner, Slot, TaskSnapshot};
 use crate::event::Event;
 use crate::machine::Parameters;
-use crate::sys::bpf::{Commands, Hearing, Reports};
-use crate::work::JobGate;
+use crate::sys::bpf::{Commands, EventReader, EventRing};
+use crate::work::JobBarrier;
 
 /// Slots in one call: `SW_SLOTS` of `bpf/shared.h`.
 const SLOTS: usize = 4;
 
 /// What an agent's thread needs to make its hands in the kernel.
-pub(crate) struct Commanding {
+pub(crate) struct EnactorBuilder {
     commands: Commands,
-    reports: Reports,
+    ring: EventRing,
 }
 
-impl Commanding {
+impl EnactorBuilder {
     /// For the programs of this scheduler.
     pub(crate) fn new(scheduler: &Scheduler) -> Result<Self, LiveError> {
         Ok(Self {
             commands: scheduler.commands.clone(),
-            reports: scheduler.reports()?,
+            ring: scheduler.event_ring()?,
         })
     }
 
     /// What makes the agent's thread look for something to do.
-    pub(crate) fn bell(&self) -> Reports {
-        self.reports.clone()
+    pub(crate) fn event_ring(&self) -> EventRing {
+        self.ring.clone()
     }
 
     /// The hands; to be called by the agent's thread.
-    pub(crate) fn begin(self) -> Result<SchedExt, LiveError> {
-        let hearing = self.reports.hear();
-        Ok(SchedExt {
-            hearing: hearing.map_err(LiveError::system("map the ring of reports"))?,
+    pub(crate) fn build(self) -> Result<SchedExtEnactor, LiveError> {
+        let reader = self.ring.reader();
+        Ok(SchedExtEnactor {
+            reader: reader.map_err(LiveError::system("map the ring of reports"))?,
             commands: self.commands,
             members: Members::default(),
             lost: 0,
@@ -50,25 +50,25 @@ impl Commanding {
 }
 
 /// The programs in the kernel, as the user of a machine sees them that carry out what an agent decides.
-pub(crate) struct Obeying {
+pub(crate) struct SchedExtOwner {
     scheduler: Scheduler,
-    bell: Reports,
+    ring: EventRing,
 }
 
-impl Obeying {
+impl SchedExtOwner {
     /// Those of this scheduler; the bell wakes the agent.
-    pub(crate) fn new(scheduler: Scheduler, bell: Reports) -> Self {
-        Self { scheduler, bell }
+    pub(crate) fn new(scheduler: Scheduler, ring: EventRing) -> Self {
+        Self { scheduler, ring }
     }
 }
 
-impl Body for Obeying {
-    fn gate(&self) -> Arc<dyn JobGate> {
-        self.scheduler.gate()
+impl EnactorOwner for SchedExtOwner {
+    fn job_barrier(&self) -> Arc<dyn JobBarrier> {
+        self.scheduler.job_barrier()
     }
 
-    fn ring(&self) {
-        self.bell.ring();
+    fn wake_agent(&self) {
+        self.ring.wake_reader();
     }
 
     fn failed(&self) -> Option<String> {
@@ -83,7 +83,7 @@ impl Body for Obeying {
         self.scheduler.set_reserve(reserve);
     }
 
-    fn hears_of_affinities(&self) -> bool {
+    fn reports_affinities(&self) -> bool {
         true
     }
 
@@ -91,8 +91,8 @@ impl Body for Obeying {
         self.scheduler.pin(folder)
     }
 
-    fn open_gate(&self) {
-        self.scheduler.open_gate();
+    fn open_job_barrier(&self) {
+        self.scheduler.open_job_barrier();
     }
 
     fn unload(&mut self) {
@@ -101,46 +101,46 @@ impl Body for Obeying {
 }
 
 /// The hands of an agent in the kernel.
-pub(crate) struct SchedExt {
+pub(crate) struct SchedExtEnactor {
     commands: Commands,
     members: Members,
-    hearing: Hearing,
+    reader: EventReader,
     lost: u64,
 }
 
-impl SchedExt {
+impl SchedExtEnactor {
     /// Tells the programs that the agent is alive, or that it ends.
-    fn say(&mut self, ends: bool) -> Result<(), LiveError> {
+    fn send_heartbeat(&mut self, ends: bool) -> Result<(), LiveError> {
         let mut words = [u64::from(ends)];
-        tell(&self.commands.heartbeat, &mut words, "say alive to")?;
+        run_command(&self.commands.heartbeat, &mut words, "say alive to")?;
         self.lost = words[0];
         Ok(())
     }
 }
 
-impl Drop for SchedExt {
+impl Drop for SchedExtEnactor {
     fn drop(&mut self) {
         // An agent that fails is missed at once, one that ends as it should is not.
         if !std::thread::panicking() {
             // It fails only where the programs are gone.
-            let _ = self.say(true);
+            let _ = self.send_heartbeat(true);
         }
     }
 }
 
-impl Enactor for SchedExt {
+impl Enactor for SchedExtEnactor {
     fn take_reports(&mut self, reports: &mut Vec<Event>) -> Result<(), LiveError> {
-        self.hearing
+        self.reader
             .take(|bytes| reports.extend(Event::all(bytes)))
             .map_err(LiveError::system("read the ring of reports"))
     }
 
-    fn cost_of_a_report(&mut self) -> Result<Span, LiveError> {
+    fn report_cost(&mut self) -> Result<Span, LiveError> {
         /// `SW_PROBES` of `bpf/agent.h`.
         const PROBES: u64 = 64;
         let mut words = [0];
         let commands = &self.commands;
-        tell(&commands.probe_records, &mut words, "probe")?;
+        run_command(&commands.probe_records, &mut words, "probe")?;
         Ok(Span::from_ns(words[0].div_ceil(PROBES)))
     }
 
@@ -148,12 +148,12 @@ impl Enactor for SchedExt {
         self.lost
     }
 
-    fn level(&mut self, task: TaskId) -> Result<Level, LiveError> {
+    fn snapshot(&mut self, task: TaskId) -> Result<TaskSnapshot, LiveError> {
         let mut words = [0, 0, 0, 0, number(task)?, 0];
-        tell(&self.commands.task_snapshot, &mut words, "ask about a task")?;
+        run_command(&self.commands.task_snapshot, &mut words, "ask about a task")?;
         let [at_ns, release_ns, ran_ns, affinity, _, _] = words;
         let byte = |at: u32| (words[5] >> (32 + 8 * at)) & 0xff;
-        Ok(Level {
+        Ok(TaskSnapshot {
             at_ns,
             cpus: (affinity != 0).then(|| CpuSet::from_bits(affinity)),
             stops: (words[4] >> 32) as u32,
@@ -166,9 +166,9 @@ impl Enactor for SchedExt {
         })
     }
 
-    fn why_gone(&mut self, cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
+    fn gone_reasons(&mut self, cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
         let mut words = [0, 0, 0, 0, 0, halves(0, (cpu.index() as u64) << 16)];
-        tell(&self.commands.task_snapshot, &mut words, "ask about a CPU")?;
+        run_command(&self.commands.task_snapshot, &mut words, "ask about a CPU")?;
         Ok(Some((words[0], words[3])))
     }
 
@@ -181,7 +181,7 @@ impl Enactor for SchedExt {
                 *word = halves(task | cpu << 16, u64::from(slot.stops));
             }
             words[SLOTS + 1] = some.len() as u64;
-            tell(&self.commands.assign, &mut words, "assign CPUs through")?;
+            run_command(&self.commands.assign, &mut words, "assign CPUs through")?;
             self.lost = words[0];
         }
         Ok(())
@@ -202,11 +202,11 @@ impl Enactor for SchedExt {
 
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(cpus), number(task)?];
-        tell(&self.commands.approve, &mut words, "approve an affinity to")
+        run_command(&self.commands.approve, &mut words, "approve an affinity to")
     }
 
-    fn beat(&mut self) -> Result<(), LiveError> {
-        self.say(false)
+    fn heartbeat(&mut self) -> Result<(), LiveError> {
+        self.send_heartbeat(false)
     }
 
     fn wait_until(&mut self, at_ns: u64) {
@@ -216,8 +216,8 @@ impl Enactor for SchedExt {
         };
         sleeping(1);
         // What was told before that woke nobody.
-        if self.hearing.is_empty() {
-            self.hearing.wait_until(at_ns);
+        if self.reader.is_empty() {
+            self.reader.wait_until(at_ns);
         }
         sleeping(0);
     }

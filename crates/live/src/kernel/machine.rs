@@ -8,13 +8,13 @@ use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, Priority, Share, TaskId};
 
 use super::members::{Admission, Members, is_there};
-use super::scheduler::{Scheduler, bits, halves, number, tell, words};
+use super::scheduler::{Scheduler, bits, halves, number, run_command, words};
 use crate::LiveError;
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
 use crate::sys::thread::set_affinity;
-use crate::work::JobGate;
+use crate::work::JobBarrier;
 
 /// The loaded scheduler with its core at work.
 pub(crate) struct KernelMachine {
@@ -42,7 +42,7 @@ impl KernelMachine {
     pub(crate) fn stop_observing(&mut self, task: TaskId) -> Result<(), LiveError> {
         let mut words = [0, number(task)?];
         let commands = &self.scheduler.commands;
-        tell(
+        run_command(
             &commands.stop_observing,
             &mut words,
             "end an observation in",
@@ -50,14 +50,14 @@ impl KernelMachine {
     }
 
     /// Can be read from when [`wait_until`](Machine::wait_until) would return early.
-    pub(crate) fn ear(&self) -> BorrowedFd<'_> {
-        self.scheduler.ear()
+    pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.scheduler.poll_fd()
     }
 }
 
 impl Machine for KernelMachine {
-    fn gate(&self) -> Arc<dyn JobGate> {
-        self.scheduler.gate()
+    fn job_barrier(&self) -> Arc<dyn JobBarrier> {
+        self.scheduler.job_barrier()
     }
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<bool, LiveError> {
@@ -69,7 +69,7 @@ impl Machine for KernelMachine {
     fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {
         let mut words = [release_ns, number(task)?, 0];
         let commands = &self.scheduler.commands;
-        tell(&commands.first_job, &mut words, "release a job to")
+        run_command(&commands.first_job, &mut words, "release a job to")
     }
 
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {
@@ -79,7 +79,7 @@ impl Machine for KernelMachine {
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(cpus), number(task)?];
         let commands = &self.scheduler.commands;
-        tell(&commands.approve, &mut words, "approve an affinity to")
+        run_command(&commands.approve, &mut words, "approve an affinity to")
     }
 
     fn bind(&mut self, _: TaskId, thread: Pid, cpus: &CpuSet) -> Result<(), String> {
@@ -89,13 +89,13 @@ impl Machine for KernelMachine {
     fn set_priority(&mut self, task: TaskId, priority: Priority) -> Result<(), LiveError> {
         let mut words = [u64::from(priority.number()), number(task)?];
         let commands = &self.scheduler.commands;
-        tell(&commands.set_priority, &mut words, "set a priority in")
+        run_command(&commands.set_priority, &mut words, "set a priority in")
     }
 
     fn set_server(&mut self, task: TaskId, of: &Parameters) -> Result<(), LiveError> {
         let mut words = words(task, of, of.budget())?;
         let commands = &self.scheduler.commands;
-        tell(&commands.set_server, &mut words, "set a budget in")
+        run_command(&commands.set_server, &mut words, "set a budget in")
     }
 
     fn set_reserve(&mut self, reserve: Share) {
@@ -136,8 +136,8 @@ impl Machine for KernelMachine {
 
     fn begin(&self) {}
 
-    fn open_gate(&self) {
-        self.scheduler.open_gate();
+    fn open_job_barrier(&self) {
+        self.scheduler.open_job_barrier();
     }
 
     fn unload(&mut self) {

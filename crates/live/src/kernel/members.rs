@@ -11,7 +11,7 @@ use std::io;
 use rustix::thread::Pid;
 use shiftwork_model::{Span, TaskId};
 
-use super::scheduler::{number, tell, words};
+use super::scheduler::{number, run_command, words};
 use crate::LiveError;
 use crate::machine::Parameters;
 use crate::sys::bpf::{Command, Commands};
@@ -66,8 +66,9 @@ impl Members {
 
     /// The task's thread is ordinary work from now on. Nothing happens to a task that takes no part.
     pub(super) fn dismiss(&mut self, commands: &Commands, task: TaskId) -> Result<(), LiveError> {
-        let dismiss =
-            |command: &Command| tell(command, &mut [0, number(task)?], "dismiss a task from");
+        let dismiss = |command: &Command| {
+            run_command(command, &mut [0, number(task)?], "dismiss a task from")
+        };
         dismiss(&commands.dismiss)?;
         if let Some(thread) = self.threads.remove(&task) {
             pass_run_queue(thread);

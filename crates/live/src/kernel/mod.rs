@@ -8,6 +8,6 @@ mod machine;
 mod members;
 mod scheduler;
 
-pub(crate) use enactor::{Commanding, Obeying};
+pub(crate) use enactor::{EnactorBuilder, SchedExtOwner};
 pub(crate) use machine::KernelMachine;
-pub(crate) use scheduler::{Loading, Scheduler};
+pub(crate) use scheduler::{Scheduler, SchedulerConfig};

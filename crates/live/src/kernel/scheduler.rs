@@ -12,12 +12,12 @@ use shiftwork_policy::registry::OrderName;
 use crate::LiveError;
 use crate::event::Event;
 use crate::machine::Parameters;
-use crate::sys::bpf::{Command, Commands, Decider, Loaded, Reports, Settings};
+use crate::sys::bpf::{Command, Commands, DecisionSite, EventRing, Loaded, Settings};
 use crate::sys::clock::pause;
 use crate::sys::thread::yield_now;
 use crate::sys::word::Word;
 use crate::ticker::Ticker;
-use crate::work::JobGate;
+use crate::work::JobBarrier;
 
 /// The kernel unloads a scheduler that lets somebody who is runnable wait for longer; more it does not
 /// allow.
@@ -41,8 +41,8 @@ pub(super) fn words(task: TaskId, of: &Parameters, budget: Span) -> Result<[u64;
 
 /// What must be known when they are loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct Loading {
-    pub(crate) decider: Decider,
+pub(crate) struct SchedulerConfig {
+    pub(crate) decision_site: DecisionSite,
     /// For the core; where an agent decides it ranks nobody.
     pub(crate) order: OrderName,
     /// Of the machine. Those that are offline count as gone.
@@ -56,14 +56,14 @@ pub(crate) struct Loading {
 pub(crate) struct Scheduler {
     loaded: Loaded,
     pub(super) commands: Commands,
-    gate: Arc<Gate>,
+    job_barrier: Arc<SchedExtJobBarrier>,
     /// Where BPF has no timers.
     _ticker: Option<Ticker>,
 }
 
 impl Scheduler {
     /// Loads them.
-    pub(crate) fn load(loading: &Loading) -> Result<Self, LiveError> {
+    pub(crate) fn load(config: &SchedulerConfig) -> Result<Self, LiveError> {
         let refused = |what: String| LiveError::Machine {
             what,
             remedy: String::from(
@@ -72,44 +72,44 @@ impl Scheduler {
         };
         let settings = Settings {
             cpu_count: possible_cpus()?,
-            has_timers: loading.has_timers,
+            has_timers: config.has_timers,
             timeout: WATCHDOG,
-            trace_bytes: loading.trace_bytes,
-            decider: loading.decider,
+            trace_bytes: config.trace_bytes,
+            decision_site: config.decision_site,
         };
         let mut loaded = Loaded::load(settings).map_err(refused)?;
         let commands = loaded
             .commands()
             .map_err(LiveError::system("hold on to the programs in the kernel"))?;
-        loaded.set_reserve(loading.reserve.of(Span::from_s(1)).as_ns());
-        let order = match loading.order {
+        loaded.set_reserve(config.reserve.of(Span::from_s(1)).as_ns());
+        let order = match config.order {
             OrderName::Edf => 0,
             OrderName::FixedPriority => 1,
         };
-        let mut words = [bits(&loading.cpus), order];
-        tell(&commands.configure, &mut words, "configure")?;
-        let gate = Gate {
+        let mut words = [bits(&config.cpus), order];
+        run_command(&commands.configure, &mut words, "configure")?;
+        let job_barrier = SchedExtJobBarrier {
             next_job: commands.next_job.clone(),
             open: Word::new(CLOSED),
         };
-        let ticker = (!loading.has_timers).then(|| Ticker::start(&loaded, commands.tick.clone()));
+        let ticker = (!config.has_timers).then(|| Ticker::start(&loaded, commands.tick.clone()));
         Ok(Self {
             _ticker: ticker.transpose()?,
             loaded,
             commands,
-            gate: Arc::new(gate),
+            job_barrier: Arc::new(job_barrier),
         })
     }
 
     /// These CPUs share a cache with `cpu`.
     pub(crate) fn set_cache_mates(&self, cpu: CpuId, mates: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(mates), cpu.index() as u64];
-        tell(&self.commands.set_cache, &mut words, "name caches to")
+        run_command(&self.commands.set_cache, &mut words, "name caches to")
     }
 
     /// Where threads wait between jobs.
-    pub(crate) fn gate(&self) -> Arc<dyn JobGate> {
-        Arc::clone(&self.gate) as Arc<dyn JobGate>
+    pub(crate) fn job_barrier(&self) -> Arc<dyn JobBarrier> {
+        Arc::clone(&self.job_barrier) as Arc<dyn JobBarrier>
     }
 
     /// What waiting background work gets of each CPU.
@@ -118,9 +118,9 @@ impl Scheduler {
     }
 
     /// The ring of events, for an agent's thread.
-    pub(crate) fn reports(&self) -> Result<Reports, LiveError> {
-        let reports = self.loaded.reports();
-        reports.map_err(LiveError::system("hold on to the ring of reports"))
+    pub(crate) fn event_ring(&self) -> Result<EventRing, LiveError> {
+        let ring = self.loaded.event_ring();
+        ring.map_err(LiveError::system("hold on to the ring of reports"))
     }
 
     /// The events since the last call.
@@ -139,13 +139,13 @@ impl Scheduler {
 
     /// Whoever waits until something is told is woken from now on by what an agent would be: by whoever leaves or
     /// overruns, and by CPUs that go offline or come back.
-    pub(crate) fn wake_for_news(&self) -> Result<(), LiveError> {
-        tell(&self.commands.set_sleeping, &mut [1], "listen to")
+    pub(crate) fn wake_for_events(&self) -> Result<(), LiveError> {
+        run_command(&self.commands.set_sleeping, &mut [1], "listen to")
     }
 
     /// Can be read from when [`wait_until`](Self::wait_until) would return early.
-    pub(crate) fn ear(&self) -> BorrowedFd<'_> {
-        self.loaded.ear()
+    pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
+        self.loaded.poll_fd()
     }
 
     /// How many events found no room in the ring.
@@ -182,8 +182,8 @@ impl Scheduler {
     }
 
     /// Nobody waits for jobs any more: threads that do go on at once.
-    pub(crate) fn open_gate(&self) {
-        self.gate.open.set(OPEN);
+    pub(crate) fn open_job_barrier(&self) {
+        self.job_barrier.open.set(OPEN);
     }
 
     /// Makes everybody the kernel's own again.
@@ -196,12 +196,12 @@ const CLOSED: u32 = 0;
 const OPEN: u32 = 1;
 
 /// Where threads wait: runnable, in a queue that nobody takes them from before their job may run.
-struct Gate {
+struct SchedExtJobBarrier {
     next_job: Command,
     open: Word,
 }
 
-impl JobGate for Gate {
+impl JobBarrier for SchedExtJobBarrier {
     fn next_job(&self, task: TaskId, release_ns: u64) {
         if self.open.get() == OPEN {
             return;
@@ -211,9 +211,9 @@ impl JobGate for Gate {
         // held back while its budget is used up: then nobody but the scheduler knows for how long.
         const SLEEPS: u64 = 1;
         let mut words = [release_ns, halves(number, SLEEPS), 0];
-        let told = self.next_job.call(&mut words).is_ok();
+        let reported = self.next_job.call(&mut words).is_ok();
         self.open.wait_until(CLOSED, release_ns);
-        if told && words[2] != 0 {
+        if reported && words[2] != 0 {
             yield_now();
         }
     }
@@ -225,7 +225,7 @@ impl JobGate for Gate {
     }
 }
 
-pub(super) fn tell<const N: usize>(
+pub(super) fn run_command<const N: usize>(
     command: &Command,
     words: &mut [u64; N],
     doing: &str,

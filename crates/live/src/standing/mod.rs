@@ -19,9 +19,9 @@ use shiftwork_model::{CpuSet, Platform, Share, TaskId};
 use shiftwork_policy::registry::OrderName;
 
 use crate::host::System;
-use crate::kernel::{KernelMachine, Loading, Scheduler};
+use crate::kernel::{KernelMachine, Scheduler, SchedulerConfig};
 use crate::machine::Machine as _;
-use crate::sys::bpf::Decider;
+use crate::sys::bpf::DecisionSite;
 use crate::sys::thread::{pass_run_queue, set_affinity};
 use crate::{LiveError, preflight};
 use fact::Arranged;
@@ -62,8 +62,8 @@ impl Standing {
     pub fn load(settings: &Settings) -> Result<Self, LiveError> {
         let system = System::this();
         let has_timers = preflight::check_standing(&settings.cpus, &system)?;
-        let scheduler = Scheduler::load(&Loading {
-            decider: Decider::Core,
+        let scheduler = Scheduler::load(&SchedulerConfig {
+            decision_site: DecisionSite::Core,
             order: settings.order,
             cpus: settings.cpus,
             has_timers,
@@ -75,7 +75,7 @@ impl Standing {
             let mates = platform.cache_mates(cpu) & settings.cpus;
             scheduler.set_cache_mates(cpu, &mates)?;
         }
-        scheduler.wake_for_news()?;
+        scheduler.wake_for_events()?;
         Ok(Self {
             machine: KernelMachine::new(scheduler),
             cpus: settings.cpus,
@@ -218,7 +218,7 @@ impl Standing {
 /// The descriptor can be read from, as `poll(2)` sees it, when [`Standing::wait_until`] would return early.
 impl AsFd for Standing {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.machine.ear()
+        self.machine.poll_fd()
     }
 }
 

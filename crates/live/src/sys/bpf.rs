@@ -1,11 +1,11 @@
 //! The programs in the kernel: loading them, calling them, and reading the memory that is shared with
-//! them. What the words mean is for `kernel/` to know. `ring.rs` is how threads hear the programs, `log.rs`
+//! them. What the words mean is for `kernel/` to know. `ears.rs` is how threads hear the programs, `log.rs`
 //! what is said while they are loaded.
 
 mod log;
 mod ring;
 
-pub(crate) use ring::{Alarm, Hearing, Reports};
+pub(crate) use ring::{EventReader, EventRing, TickNotifier};
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -25,8 +25,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use shiftwork_kernel_core::Core;
 
 use crate::preflight::THROTTLED_MAX;
-use log::{LOG_VARIABLE, capture_log, telling_line};
-use ring::{ear, ring, wait_for};
+use log::{LOG_VARIABLE, capture_log, reason_line};
+use ring::{open_ring, poll_fd, wait_for};
 
 #[allow(
     unsafe_code,
@@ -59,12 +59,12 @@ pub(crate) struct Settings {
     /// Room of the trace.
     pub(crate) trace_bytes: u32,
     /// Who decides.
-    pub(crate) decider: Decider,
+    pub(crate) decision_site: DecisionSite,
 }
 
 /// Who decides, as far as the programs have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decider {
+pub(crate) enum DecisionSite {
     /// The core, in the kernel.
     Core,
     /// An agent, on this CPU.
@@ -158,9 +158,9 @@ impl Loaded {
     /// of its end.
     pub(crate) fn load(settings: Settings) -> Result<Self, String> {
         let log = capture_log();
-        let told = |what: &str, error: libbpf_rs::Error| {
+        let explain = |what: &str, error: libbpf_rs::Error| {
             let log = log.take();
-            match telling_line(&log) {
+            match reason_line(&log) {
                 None => format!("{what}: {error:#}"),
                 Some(_) if std::env::var_os(LOG_VARIABLE).is_some() => {
                     format!("{what}: {error:#}\n{log}")
@@ -175,7 +175,7 @@ impl Loaded {
         let builder = BpfSkelBuilder::default();
         let mut open = builder
             .open(object)
-            .map_err(|error| told("could not read the programs", error))?;
+            .map_err(|error| explain("could not read the programs", error))?;
         let constants = open
             .maps
             .rodata_data
@@ -184,7 +184,7 @@ impl Loaded {
         constants.cpu_count = settings.cpu_count;
         constants.has_timers = settings.has_timers;
         constants.throttled_max = THROTTLED_MAX.as_ns();
-        if let Decider::Agent(cpu) = settings.decider {
+        if let DecisionSite::Agent(cpu) = settings.decision_site {
             constants.agent_decides = true;
             constants.agent_cpu = cpu + 1;
         }
@@ -197,21 +197,21 @@ impl Loaded {
         open.maps
             .events
             .set_max_entries(room)
-            .map_err(|error| told("could not size the trace", error))?;
+            .map_err(|error| explain("could not size the trace", error))?;
         let mut skel = open
             .load()
-            .map_err(|error| told("the kernel refuses the programs", error))?;
+            .map_err(|error| explain("the kernel refuses the programs", error))?;
         associate(&skel);
         let events = Rc::new(RefCell::new(Vec::new()));
-        let ring = ring(&skel.maps.events, Rc::clone(&events))
-            .map_err(|error| told("could not map the trace", error))?;
+        let ring = open_ring(&skel.maps.events, Rc::clone(&events))
+            .map_err(|error| explain("could not map the trace", error))?;
         let probe = skel
             .progs
             .scx_lib_init_probe
             .attach()
-            .map_err(|error| told("could not attach the probe", error))?;
+            .map_err(|error| explain("could not attach the probe", error))?;
         let attach = |what: &'static str, program: &libbpf_rs::ProgramMut<'_>| {
-            let link = program.attach().map_err(|error| told(what, error))?;
+            let link = program.attach().map_err(|error| explain(what, error))?;
             Ok::<_, String>((program.name().to_string_lossy().into_owned(), link))
         };
         // Before the scheduler: the kernel takes it between two changes of CPUs, and all that follow are seen.
@@ -226,7 +226,7 @@ impl Loaded {
             .maps
             .shiftwork
             .attach_struct_ops()
-            .map_err(|error| told("the kernel does not take the scheduler", error))?;
+            .map_err(|error| explain("the kernel does not take the scheduler", error))?;
         drop(probe);
         let switches = &skel.progs.shiftwork_sched_switch;
         tracepoints.push(attach("could not watch the switches", switches)?);
@@ -286,11 +286,11 @@ impl Loaded {
     ///
     /// # Errors
     /// If there are no file descriptors left.
-    pub(crate) fn alarm(&self) -> io::Result<Alarm> {
+    pub(crate) fn tick_notifier(&self) -> io::Result<TickNotifier> {
         let map = MapHandle::try_from(&self.skel.maps.alarms).map_err(io::Error::other)?;
-        Ok(Alarm {
+        Ok(TickNotifier {
             map: Arc::new(map),
-            bell: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+            wakeup: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
         })
     }
 
@@ -299,11 +299,11 @@ impl Loaded {
     ///
     /// # Errors
     /// If there are no file descriptors left.
-    pub(crate) fn reports(&self) -> io::Result<Reports> {
+    pub(crate) fn event_ring(&self) -> io::Result<EventRing> {
         let map = MapHandle::try_from(&self.skel.maps.events).map_err(io::Error::other)?;
-        Ok(Reports {
+        Ok(EventRing {
             map: Arc::new(map),
-            bell: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+            wakeup: Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
         })
     }
 
@@ -314,8 +314,8 @@ impl Loaded {
     }
 
     /// Can be read from when [`wait_until`](Self::wait_until) would return early.
-    pub(crate) fn ear(&self) -> BorrowedFd<'_> {
-        ear(&self.ring)
+    pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
+        poll_fd(&self.ring)
     }
 
     /// How many events found no room in the ring.

@@ -6,7 +6,7 @@ use shiftwork_model::{Change, Instant, Span, Task, TaskId, TaskSet};
 
 /// A job that is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ToDo {
+pub(crate) struct PlannedJob {
     /// When it is released.
     pub(crate) release: Instant,
     /// How long it runs before it suspends itself or is finished.
@@ -25,8 +25,8 @@ pub(crate) struct Jobs {
     work: WorkSource,
     horizon: Instant,
     /// When the task enters and leaves, in turns, beginning with the present stay.
-    stays: Vec<(Instant, Instant)>,
-    stay: usize,
+    intervals: Vec<(Instant, Instant)>,
+    interval: usize,
     /// Changes of cost and period, by time.
     changes: Vec<(Instant, Option<Span>, Option<Span>)>,
     changed: usize,
@@ -42,13 +42,13 @@ impl Jobs {
             work: WorkSource::new(&task, id, seed).in_units(unit),
             pattern,
             horizon,
-            stays: stays(set, id),
-            stay: 0,
+            intervals: intervals(set, id),
+            interval: 0,
             changes: changes(set, id),
             changed: 0,
             task,
         };
-        if let Some(&(enters, _)) = jobs.stays.first()
+        if let Some(&(enters, _)) = jobs.intervals.first()
             && enters > Instant::ZERO
         {
             jobs.enter(enters);
@@ -60,14 +60,14 @@ impl Jobs {
     /// task left is never done. `None` after the last.
     ///
     /// Allocates nothing.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<ToDo> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<PlannedJob> {
         loop {
-            let &(_, leaves) = self.stays.get(self.stay)?;
+            let &(_, leaves) = self.intervals.get(self.interval)?;
             let release = self.pattern.next();
             if leaves <= now || release >= leaves {
                 self.skip_until(leaves);
-                self.stay += 1;
-                let &(enters, _) = self.stays.get(self.stay)?;
+                self.interval += 1;
+                let &(enters, _) = self.intervals.get(self.interval)?;
                 self.enter(enters);
                 continue;
             }
@@ -76,7 +76,7 @@ impl Jobs {
             }
             self.apply_changes(release);
             self.pattern.advance(&self.task, self.task.period);
-            return Some(ToDo {
+            return Some(PlannedJob {
                 release,
                 run: self.work.next_job(self.task.cost),
                 until: leaves,
@@ -124,20 +124,20 @@ impl Jobs {
 }
 
 /// When the task takes part. To enter twice or to leave twice changes nothing.
-fn stays(set: &TaskSet, id: TaskId) -> Vec<(Instant, Instant)> {
-    let mut stays = Vec::new();
+fn intervals(set: &TaskSet, id: TaskId) -> Vec<(Instant, Instant)> {
+    let mut intervals = Vec::new();
     let mut since = (!set.enters_later(id)).then_some(Instant::ZERO);
     for action in &set.actions {
         match action.change {
             Change::Enter(task) if task == id => since = since.or(Some(action.at)),
             Change::Leave(task) if task == id => {
-                stays.extend(since.take().map(|since| (since, action.at)));
+                intervals.extend(since.take().map(|since| (since, action.at)));
             }
             _ => {}
         }
     }
-    stays.extend(since.map(|since| (since, Instant::NEVER)));
-    stays
+    intervals.extend(since.map(|since| (since, Instant::NEVER)));
+    intervals
 }
 
 fn changes(set: &TaskSet, id: TaskId) -> Vec<(Instant, Option<Span>, Option<Span>)> {

@@ -1,7 +1,7 @@
 //! Who does the tasks' work: threads that compute for as long as their jobs should, and programs.
 //!
-//! This module owns [`Crew`], which is all of them. It must never decide when a job may run: the
-//! machine behind [`JobGate`] does. Start reading at [`Crew`], then `thread.rs`, the life of a thread.
+//! This module owns [`Workers`], which is all of them. It must never decide when a job may run: the
+//! machine behind [`JobBarrier`] does. Start reading at [`Workers`], then `thread.rs`, the life of a thread.
 
 mod burn;
 mod jobs;
@@ -10,7 +10,7 @@ mod thread;
 mod workers;
 
 pub(crate) use jobs::Jobs;
-pub(crate) use workers::{Crew, Ending, Member};
+pub(crate) use workers::{Ending, Worker, Workers};
 
 use shiftwork_model::TaskId;
 
@@ -19,7 +19,7 @@ use crate::sys::word::Word;
 /// Where a thread waits between its jobs.
 ///
 /// The machine behind it decides when a job may run; nobody polls a clock.
-pub trait JobGate: Send + Sync {
+pub trait JobBarrier: Send + Sync {
     /// The calling thread has done nothing yet, and the task's first job is released at `release_ns` of
     /// the monotonic clock. Returns when that job runs, or when the run is over; at once where the
     /// machine holds threads back without being asked.

@@ -8,9 +8,9 @@ use std::sync::mpsc::Sender;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
-use super::JobGate;
+use super::JobBarrier;
 use super::burn::{Burner, Burnt};
-use super::jobs::{Jobs, ToDo};
+use super::jobs::{Jobs, PlannedJob};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory::touch_stack;
 use crate::sys::thread::{Class, own_id, set_affinity, set_class, set_exact_timers};
@@ -21,51 +21,51 @@ pub(super) const STACK_BYTES: usize = 128 << 10;
 
 /// What all threads of a run look at.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct RunState {
     /// One of the constants below.
-    pub(super) state: Word,
-    /// The first instant of the run, of the monotonic clock; written before the state says `GOING`.
+    pub(super) phase: Word,
+    /// The first instant of the run, of the monotonic clock; written before the state says `RUNNING`.
     pub(super) origin_ns: AtomicU64,
 }
 
 /// The run has not begun.
 pub(super) const WAITING: u32 = 0;
 /// The run is on.
-pub(super) const GOING: u32 = 1;
+pub(super) const RUNNING: u32 = 1;
 /// Everybody is to stop.
 pub(super) const STOPPED: u32 = 2;
 
-impl Stage {
+impl RunState {
     pub(super) const fn new() -> Self {
         Self {
-            state: Word::new(WAITING),
+            phase: Word::new(WAITING),
             origin_ns: AtomicU64::new(0),
         }
     }
 
-    fn is_going(&self) -> bool {
-        self.state.get() == GOING
+    fn is_running(&self) -> bool {
+        self.phase.get() == RUNNING
     }
 }
 
 /// A thread that does a task's jobs.
-pub(super) struct Worker {
+pub(super) struct TaskThread {
     pub(super) id: TaskId,
     /// Where it may run, in the machine's numbers.
     pub(super) cpus: CpuSet,
     /// From the second job on.
     pub(super) jobs: Jobs,
-    pub(super) first: ToDo,
+    pub(super) first: PlannedJob,
     /// Whether the task does not take part from the beginning.
     pub(super) enters_later: bool,
-    pub(super) gate: Arc<dyn JobGate>,
-    pub(super) stage: Arc<Stage>,
+    pub(super) job_barrier: Arc<dyn JobBarrier>,
+    pub(super) run_state: Arc<RunState>,
 }
 
-impl Worker {
+impl TaskThread {
     /// Everything from the first instruction of the thread to its last. `ready` is told the thread's
     /// number, or what could not be prepared.
-    pub(super) fn live(mut self, ready: &Sender<(TaskId, io::Result<Pid>)>) {
+    pub(super) fn run(mut self, ready: &Sender<(TaskId, io::Result<Pid>)>) {
         let prepared = prepare(&self.cpus);
         let failed = prepared.is_err();
         // If nobody listens any more, the run is called off and the state says so.
@@ -74,53 +74,53 @@ impl Worker {
             return;
         }
         let mut burner = Burner::new();
-        self.stage.state.wait_while(WAITING);
-        let origin_ns = self.stage.origin_ns.load(Ordering::Relaxed);
+        self.run_state.phase.wait_while(WAITING);
+        let origin_ns = self.run_state.origin_ns.load(Ordering::Relaxed);
         let mut job = self.first;
         let first_ns = origin_ns.saturating_add(job.release.as_ns());
         if self.enters_later {
             // Until then it is ordinary work, and nobody holds it back.
-            self.stage.state.wait_until(GOING, first_ns);
+            self.run_state.phase.wait_until(RUNNING, first_ns);
         }
-        self.gate.first_job(self.id, first_ns);
-        while self.stage.is_going() {
+        self.job_barrier.first_job(self.id, first_ns);
+        while self.run_state.is_running() {
             self.do_job(job, origin_ns, &mut burner);
-            if !self.stage.is_going() {
+            if !self.run_state.is_running() {
                 return;
             }
             let now = Instant::from_ns(monotonic_ns().saturating_sub(origin_ns));
             let Some(next) = self.jobs.next(now) else {
-                self.gate.last_job(self.id);
+                self.job_barrier.last_job(self.id);
                 return;
             };
             job = next;
             let release_ns = origin_ns.saturating_add(job.release.as_ns());
-            self.gate.next_job(self.id, release_ns);
+            self.job_barrier.next_job(self.id, release_ns);
         }
     }
 
     /// Runs, sleeps, runs; ends early if the run is over or the task leaves.
-    fn do_job(&self, job: ToDo, origin_ns: u64, burner: &mut Burner) {
+    fn do_job(&self, job: PlannedJob, origin_ns: u64, burner: &mut Burner) {
         let until_ns = origin_ns.saturating_add(job.until.as_ns());
-        let state = &self.stage.state;
+        let phase = &self.run_state.phase;
         if monotonic_ns() >= until_ns {
             return;
         }
-        let mut burnt = burner.burn(job.run.as_ns(), state, GOING, until_ns);
+        let mut burnt = burner.burn(job.run.as_ns(), phase, RUNNING, until_ns);
         for (sleep, run) in self.jobs.rests() {
             if burnt == Burnt::Stopped {
                 return;
             }
             self.sleep(sleep, until_ns);
-            burnt = burner.burn(run.as_ns(), state, GOING, until_ns);
+            burnt = burner.burn(run.as_ns(), phase, RUNNING, until_ns);
         }
     }
 
     fn sleep(&self, span: Span, until_ns: u64) {
         let end_ns = monotonic_ns().saturating_add(span.as_ns());
-        let state = &self.stage.state;
-        self.gate
-            .suspend(self.id, end_ns.min(until_ns), state, GOING);
+        let phase = &self.run_state.phase;
+        self.job_barrier
+            .suspend(self.id, end_ns.min(until_ns), phase, RUNNING);
     }
 }
 

@@ -11,25 +11,25 @@ use std::time::Duration;
 use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, Instant, Task, TaskId};
 
-use super::JobGate;
+use super::JobBarrier;
 use super::jobs::Jobs;
 use super::program::Program;
-use super::thread::{GOING, STACK_BYTES, STOPPED, Stage, Worker};
+use super::thread::{RUNNING, RunState, STACK_BYTES, STOPPED, TaskThread};
 use crate::sys::clock::{monotonic_ns, sleep_until};
 use crate::{LiveError, Options, Plan};
 
 /// How long a new thread may take to say that it is there; a machine that needs longer is stuck.
-const MUSTER_MAX: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long everybody has to end after having been asked, and again after having been made to.
 const STOP_NS_MAX: u64 = 1_000_000_000;
 
 /// How often to look whether they have.
-const LOOK_NS: u64 = 1_000_000;
+const POLL_NS: u64 = 1_000_000;
 
 /// Who does the work of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct Worker {
     /// The task.
     pub(crate) task: TaskId,
     /// The number of its thread, or of its program's first.
@@ -37,7 +37,7 @@ pub(crate) struct Member {
     /// When its first job is released, from the start of the run.
     pub(crate) first: Instant,
     /// Whether it is a program, of whose jobs nothing is known, and not a thread that tells
-    /// [`JobGate`].
+    /// [`JobBarrier`].
     pub(crate) is_program: bool,
 }
 
@@ -56,27 +56,27 @@ pub(crate) enum Ending {
 
 /// The threads and programs of a run. Dropping it stops them.
 #[derive(Debug)]
-pub(crate) struct Crew {
-    stage: Arc<Stage>,
-    members: Vec<Member>,
+pub(crate) struct Workers {
+    run_state: Arc<RunState>,
+    workers: Vec<Worker>,
     threads: Vec<(TaskId, JoinHandle<()>)>,
     programs: Vec<(TaskId, Program)>,
 }
 
-impl Crew {
+impl Workers {
     /// Makes a thread or a process for every task that releases anything before the horizon, bound as
     /// the plan says. All wait for [`start`](Self::start).
     ///
     /// # Errors
     /// If a program cannot be found, or the kernel refuses a thread, a process or its CPUs.
-    pub(crate) fn muster(
+    pub(crate) fn spawn(
         plan: &Plan<'_>,
         options: &Options,
-        gate: &Arc<dyn JobGate>,
+        job_barrier: &Arc<dyn JobBarrier>,
     ) -> Result<Self, LiveError> {
-        let mut crew = Self {
-            stage: Arc::new(Stage::new()),
-            members: Vec::new(),
+        let mut workers = Self {
+            run_state: Arc::new(RunState::new()),
+            workers: Vec::new(),
             threads: Vec::new(),
             programs: Vec::new(),
         };
@@ -89,36 +89,36 @@ impl Crew {
             };
             let cpus = machine_cpus(plan, id);
             if task.command.is_empty() {
-                let worker = Worker {
+                let thread = TaskThread {
                     id,
                     cpus,
                     jobs,
                     first,
                     enters_later: plan.set.enters_later(id),
-                    gate: Arc::clone(gate),
-                    stage: Arc::clone(&crew.stage),
+                    job_barrier: Arc::clone(job_barrier),
+                    run_state: Arc::clone(&workers.run_state),
                 };
-                crew.add_thread(task, worker, first.release, &sender, &ready)?;
+                workers.add_thread(task, thread, first.release, &sender, &ready)?;
             } else {
-                crew.add_program(id, task, &cpus, first.release, options.pin.is_none())?;
+                workers.add_program(id, task, &cpus, first.release, options.pin.is_none())?;
             }
         }
-        Ok(crew)
+        Ok(workers)
     }
 
     /// Who is there, in the order of the tasks. A task that releases nothing has nobody.
-    pub(crate) fn members(&self) -> &[Member] {
-        &self.members
+    pub(crate) fn as_slice(&self) -> &[Worker] {
+        &self.workers
     }
 
     /// The run begins at this instant of the monotonic clock. Threads go into their first job, whose
     /// release the machine knows already; programs begin at their first release.
     pub(crate) fn start(&mut self, origin_ns: u64) {
-        self.stage.origin_ns.store(origin_ns, Ordering::Relaxed);
-        self.stage.state.set(GOING);
+        self.run_state.origin_ns.store(origin_ns, Ordering::Relaxed);
+        self.run_state.phase.set(RUNNING);
         for (id, program) in &mut self.programs {
-            let member = self.members.iter().find(|member| member.task == *id);
-            let first = member.map_or(Instant::ZERO, |member| member.first);
+            let worker = self.workers.iter().find(|worker| worker.task == *id);
+            let first = worker.map_or(Instant::ZERO, |worker| worker.first);
             program.start(origin_ns.saturating_add(first.as_ns()));
         }
     }
@@ -148,7 +148,7 @@ impl Crew {
     ///
     /// The machine has to open its gate before, or threads that wait there will not be back.
     pub(crate) fn stop(&mut self) -> Vec<TaskId> {
-        self.stage.state.set(STOPPED);
+        self.run_state.phase.set(STOPPED);
         for kindly in [true, false] {
             for (_, program) in &self.programs {
                 program.end(kindly);
@@ -157,7 +157,7 @@ impl Crew {
             while monotonic_ns() < late_ns && !self.is_empty() {
                 drop(self.ended());
                 // Sleeping fails for no instant of this century.
-                let _ = sleep_until(monotonic_ns() + LOOK_NS);
+                let _ = sleep_until(monotonic_ns() + POLL_NS);
             }
         }
         let threads = self.threads.drain(..).map(|(id, _)| id);
@@ -172,17 +172,17 @@ impl Crew {
     fn add_thread(
         &mut self,
         task: &Task,
-        worker: Worker,
+        task_thread: TaskThread,
         first: Instant,
         sender: &Sender<(TaskId, io::Result<Pid>)>,
         ready: &Receiver<(TaskId, io::Result<Pid>)>,
     ) -> Result<(), LiveError> {
-        let (id, cpus) = (worker.id, worker.cpus);
+        let (id, cpus) = (task_thread.id, task_thread.cpus);
         let sender = sender.clone();
         let thread = std::thread::Builder::new()
             .name(thread_name(&task.name))
             .stack_size(STACK_BYTES)
-            .spawn(move || worker.live(&sender))
+            .spawn(move || task_thread.run(&sender))
             .map_err(LiveError::system(format!(
                 "make a thread for task {}",
                 task.name
@@ -190,10 +190,10 @@ impl Crew {
         self.threads.push((id, thread));
         let doing = || format!("prepare the thread of task {} on CPUs {cpus}", task.name);
         let (_, number) = ready
-            .recv_timeout(MUSTER_MAX)
+            .recv_timeout(START_TIMEOUT)
             .map_err(io::Error::other)
             .map_err(LiveError::system(doing()))?;
-        self.members.push(Member {
+        self.workers.push(Worker {
             task: id,
             thread: number.map_err(LiveError::system(doing()))?,
             first,
@@ -211,7 +211,7 @@ impl Crew {
         dies_with_us: bool,
     ) -> Result<(), LiveError> {
         let program = Program::hold(task, cpus, dies_with_us)?;
-        self.members.push(Member {
+        self.workers.push(Worker {
             task: id,
             thread: program.pid(),
             first,
@@ -222,7 +222,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         if !self.is_empty() {
             self.stop();

@@ -1,7 +1,7 @@
 //! Running a task set for real.
 
 use shiftwork_live::{
-    Attention, Deciding, Ended, LiveError, Options, Plan, Progress, Report, run_while,
+    Attention, Backend, Ended, LiveError, Options, Plan, Progress, Report, run_while,
 };
 use shiftwork_model::{CpuId, CpuSet};
 use shiftwork_trace::Reactions;
@@ -51,7 +51,7 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     let view = View::new(console, set, recording.wanted());
     let mut recorder = (&mut outputs, view.recorder());
     let admitted = admission::online(&start.admission, entry, set, &plan.bound);
-    let deciding = deciding(&start)?;
+    let backend = backend(&start)?;
     let mut go_on = |progress: &Progress<'_>| {
         view.draw(progress);
         !is_interrupted()
@@ -59,7 +59,7 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     let report = run_while(
         &plan,
         &options,
-        deciding,
+        backend,
         admitted,
         &mut recorder,
         &mut go_on,
@@ -95,7 +95,7 @@ fn look_back(
 }
 
 /// What decides, and what carries it out.
-fn deciding(start: &Start<'_>) -> Result<Deciding, Failure> {
+fn backend(start: &Start<'_>) -> Result<Backend, Failure> {
     let recording = &start.recording;
     let policy = || {
         let built = start.entry.build(recording.set);
@@ -106,9 +106,9 @@ fn deciding(start: &Start<'_>) -> Result<Deciding, Failure> {
         args::Attention::Shared => Attention::Shared,
     };
     Ok(match start.chosen {
-        Chosen::Agent => Deciding::Agent(policy()?, attention),
-        Chosen::Fifo => Deciding::Fifo(policy()?, attention),
-        Chosen::Kernel | Chosen::Sim => Deciding::Kernel,
+        Chosen::Agent => Backend::Agent(policy()?, attention),
+        Chosen::Fifo => Backend::Fifo(policy()?, attention),
+        Chosen::Kernel | Chosen::Sim => Backend::Kernel,
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use shiftwork_cli::catalogue;
-use shiftwork_live::{Attention, Deciding, Ended as RunEnded};
+use shiftwork_live::{Attention, Backend, Ended as RunEnded};
 use shiftwork_model::{CpuId, Happening, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{Event, Policy, PolicyError, Switches};
@@ -182,7 +182,7 @@ pub fn failing() -> Result<(), String> {
         let ran = run_as_it_comes(&crowded(), OrderName::Edf, Span::from_s(100), |set| {
             let inner = strong.build(set).map_err(|error| error.to_string())?;
             let failing = Box::new(Fails { inner, left: 60 });
-            Ok(Deciding::Agent(failing, *attention))
+            Ok(Backend::Agent(failing, *attention))
         })?;
         let RunEnded::Unloaded { reason } = &ran.report.ended else {
             return Err(format!("it ended by {:?}", ran.report.ended));

@@ -5,7 +5,7 @@ use std::panic;
 
 use rustix::process::Signal;
 use shiftwork_cli::catalogue;
-use shiftwork_live::{Attention, Deciding, Ended as RunEnded};
+use shiftwork_live::{Attention, Backend, Ended as RunEnded};
 use shiftwork_model::Span;
 use shiftwork_policy::registry::OrderName;
 
@@ -101,7 +101,7 @@ pub fn failing() -> Result<(), String> {
         let ran = run_as_it_comes(&crowded(), OrderName::Edf, Span::from_s(100), |set| {
             let inner = strong.build(set).map_err(|error| error.to_string())?;
             let failing = Box::new(Fails { inner, left: 60 });
-            Ok(Deciding::Fifo(failing, attention))
+            Ok(Backend::Fifo(failing, attention))
         })?;
         let RunEnded::Unloaded { reason } = &ran.report.ended else {
             return Err(format!("it ended by {:?}", ran.report.ended));

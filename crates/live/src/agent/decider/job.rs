@@ -12,13 +12,13 @@ use crate::event::{Event, Kind};
 impl Decider {
     pub(super) fn complete(&mut self, id: TaskId) {
         if self.finish(id) {
-            self.tell_end(id);
+            self.notify_completion(id);
         }
     }
 
     /// Tells the policy that the job which was ready is finished.
-    fn tell_end(&mut self, id: TaskId) {
-        let event = match self.actors[id.index()].ends_throttled(self.cause) {
+    fn notify_completion(&mut self, id: TaskId) {
+        let event = match self.states[id.index()].ends_throttled(self.cause) {
             true => PolicyEvent::BudgetSpent(id),
             false => PolicyEvent::Complete(id),
         };
@@ -27,8 +27,8 @@ impl Decider {
 
     /// The job is finished, if there is one; whether the policy has still to hear of that.
     fn finish(&mut self, id: TaskId) -> bool {
-        let actor = &mut self.actors[id.index()];
-        let stage = std::mem::replace(&mut actor.stage, Stage::Idle);
+        let state = &mut self.states[id.index()];
+        let stage = std::mem::replace(&mut state.stage, Stage::Idle);
         self.set_timer(id, Instant::NEVER);
         stage == Stage::Ready
     }
@@ -37,18 +37,18 @@ impl Decider {
     /// its budget allows.
     fn succeed(&mut self, now: Instant, id: TaskId, release: Instant) {
         let was_ready = self.finish(id);
-        let (others, gathers) = (self.arrivals.len(), self.gathers);
-        self.gathers = true;
-        let admission = self.actors[id.index()].begin(release, now, was_ready);
-        self.foresee(id, release);
-        self.go_on(admission, now, id);
-        self.gathers = gathers;
+        let (others, gathering) = (self.arrivals.len(), self.gathering);
+        self.gathering = true;
+        let admission = self.states[id.index()].begin(release, now, was_ready);
+        self.predict_release(id, release);
+        self.apply_admission(admission, now, id);
+        self.gathering = gathering;
         let next = match self.arrivals.len() > others {
             true => self.arrivals.pop(),
             false => None,
         };
         if was_ready && !next.is_some_and(|next| self.offer(next)) {
-            self.tell_end(id);
+            self.notify_completion(id);
         } else if was_ready {
             return;
         }
@@ -63,7 +63,7 @@ impl Decider {
             self.succeed(now, id, release);
         } else {
             self.complete(id);
-            self.actors[id.index()].stage = Stage::Unreleased(release);
+            self.states[id.index()].stage = Stage::Unreleased(release);
             self.set_timer(id, release);
         }
     }
@@ -75,181 +75,183 @@ impl Decider {
             ServerRule::Linux(_) => ready,
             ServerRule::Releases => now,
         };
-        let admission = self.actors[id.index()].begin(release, now, false);
-        self.foresee(id, release);
-        self.go_on(admission, ready, id);
+        let admission = self.states[id.index()].begin(release, now, false);
+        self.predict_release(id, release);
+        self.apply_admission(admission, ready, id);
     }
 
-    pub(super) fn go_on(&mut self, admission: Admission, ready: Instant, id: TaskId) {
+    pub(super) fn apply_admission(&mut self, admission: Admission, ready: Instant, id: TaskId) {
         match admission {
             Admission::Throttled(until) => {
-                self.actors[id.index()].stage = Stage::Throttled(until);
+                self.states[id.index()].stage = Stage::Throttled(until);
                 self.set_timer(id, until);
-                self.tell(self.cause, Kind::Spent, number(id), None, 0);
+                self.emit(self.cause, Kind::Spent, number(id), None, 0);
             }
             Admission::Replenished(deadline) => {
-                self.tell_replenished(id, deadline);
+                self.emit_replenished(id, deadline);
                 self.make_ready(deadline, ready, id);
             }
             Admission::Ready(deadline) => self.make_ready(deadline, ready, id),
         }
     }
 
-    pub(super) fn tell_replenished(&mut self, id: TaskId, deadline: Instant) {
+    pub(super) fn emit_replenished(&mut self, id: TaskId, deadline: Instant) {
         let value = self.value(deadline);
-        self.tell(self.cause, Kind::Replenished, number(id), None, value);
+        self.emit(self.cause, Kind::Replenished, number(id), None, value);
     }
 
     /// Its budget allows it to run, and it does if it wants to.
     pub(super) fn make_ready(&mut self, deadline: Instant, ready: Instant, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        actor.deadline = deadline;
-        if !actor.is_awake {
-            actor.stage = Stage::Suspended;
+        let state = &mut self.states[id.index()];
+        state.deadline = deadline;
+        if !state.is_awake {
+            state.stage = Stage::Suspended;
             return;
         }
-        actor.stage = Stage::Ready;
+        state.stage = Stage::Ready;
         let job = Job {
             task: id,
             ready,
             deadline,
-            priority: actor.priority,
+            priority: state.priority,
         };
         self.becomes_ready(job);
     }
 
     fn becomes_ready(&mut self, job: Job) {
-        match self.gathers {
+        match self.gathering {
             true => self.arrivals.push(job),
             false => self.arrive(job),
         }
     }
 
-    pub(super) fn blocked(&mut self, id: TaskId) {
-        self.emptied(id);
-        self.fell_asleep(id);
+    pub(super) fn vacate_and_suspend(&mut self, id: TaskId) {
+        self.vacate(id);
+        self.suspend(id);
     }
 
-    pub(super) fn fell_asleep(&mut self, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        actor.is_awake = false;
-        if actor.stage != Stage::Ready {
+    pub(super) fn suspend(&mut self, id: TaskId) {
+        let state = &mut self.states[id.index()];
+        state.is_awake = false;
+        if state.stage != Stage::Ready {
             return;
         }
-        if actor.follows {
-            actor.stage = Stage::Suspended;
+        if state.follows {
+            state.stage = Stage::Suspended;
             self.apply(PolicyEvent::Block(id));
         } else {
             self.complete(id);
         }
     }
 
-    pub(super) fn woken(&mut self, now: Instant, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        actor.is_awake = true;
-        match actor.stage {
+    pub(super) fn wake(&mut self, now: Instant, id: TaskId) {
+        let state = &mut self.states[id.index()];
+        state.is_awake = true;
+        match state.stage {
             Stage::Suspended => {
-                let admission = actor.resume(now);
-                self.go_on(admission, now, id);
+                let admission = state.resume(now);
+                self.apply_admission(admission, now, id);
             }
             Stage::Unreleased(release) if release <= now => {
                 // Nobody has released a program's job before it woke up.
-                let release = if actor.follows { release } else { now };
+                let release = if state.follows { release } else { now };
                 self.set_timer(id, Instant::NEVER);
                 self.begin(now, release, release, id);
             }
             // It woke early, and is heard of when its release is over: that counts now.
             Stage::Unreleased(release) => self.set_timer(id, release),
-            Stage::Idle if !actor.follows => self.begin(now, now, now, id),
+            Stage::Idle if !state.follows => self.begin(now, now, now, id),
             _ => {}
         }
     }
 
-    pub(super) fn timer_ended(&mut self, now: Instant, due: Instant, id: TaskId) {
-        let actor = &mut self.actors[id.index()];
-        match actor.stage {
+    pub(super) fn timer_expired(&mut self, now: Instant, due: Instant, id: TaskId) {
+        let state = &mut self.states[id.index()];
+        match state.stage {
             // A thread that sleeps until its release wakes up by itself, and is ready only then.
-            Stage::Unreleased(release) if actor.is_awake => self.begin(now, release, release, id),
+            Stage::Unreleased(release) if state.is_awake => self.begin(now, release, release, id),
             // A program's next job begins when it wakes up.
-            Stage::Throttled(_) if !actor.follows && !actor.is_awake => actor.stage = Stage::Idle,
+            Stage::Throttled(_) if !state.follows && !state.is_awake => state.stage = Stage::Idle,
             Stage::Throttled(_) => {
-                let Budget::Enforced(server) = &mut actor.budget else {
+                let Budget::Enforced(server) = &mut state.budget else {
                     return;
                 };
                 let deadline = server.replenish(now);
-                self.tell_replenished(id, deadline);
+                self.emit_replenished(id, deadline);
                 self.make_ready(deadline, due, id);
             }
             _ => {}
         }
     }
 
-    pub(super) fn runs(&mut self, now: Instant, event: Event, id: TaskId) {
-        let Some(place) = event.cpu.and_then(|cpu| self.place_of(usize::from(cpu))) else {
+    pub(super) fn start_running(&mut self, now: Instant, event: Event, id: TaskId) {
+        let Some(cpu_index) = event.cpu.and_then(|cpu| self.cpu_index(usize::from(cpu))) else {
             return;
         };
-        self.actors[id.index()].running = Some(Running {
-            place,
+        self.states[id.index()].running = Some(Running {
+            cpu_index,
             since: now,
             charged: Span::ZERO,
         });
-        if let Some(left) = self.actors[id.index()].left() {
-            self.timers.set(place, now + left);
+        if let Some(left) = self.states[id.index()].left() {
+            self.timers.set(cpu_index, now + left);
         }
     }
 
     /// The machine says for how long it ran. Whoever has nothing left and would go on is found out where
     /// it does: most stop because their job is finished.
     pub(super) fn charge(&mut self, now: Instant, event: Event, id: TaskId) {
-        if self.actors[id.index()].charge(Span::from_ns(event.value), now) {
-            self.tell(now, Kind::Overrun, number(id), None, 0);
+        if self.states[id.index()].charge(Span::from_ns(event.value), now) {
+            self.emit(now, Kind::Overrun, number(id), None, 0);
         }
     }
 
     /// Whoever this CPU was told to run may have used up its budget.
-    pub(super) fn look_at_budget(&mut self, now: Instant, place: usize) {
-        let Some(id) = self.places[place].slot else {
+    pub(super) fn check_budget(&mut self, now: Instant, cpu_index: usize) {
+        let Some(id) = self.cpus[cpu_index].slot else {
             return;
         };
-        let actor = &mut self.actors[id.index()];
-        let is_there = actor.running.is_some_and(|running| running.place == place);
-        if is_there && actor.charge_until(now) {
-            self.tell(now, Kind::Overrun, number(id), None, 0);
+        let state = &mut self.states[id.index()];
+        let is_there = state
+            .running
+            .is_some_and(|running| running.cpu_index == cpu_index);
+        if is_there && state.charge_until(now) {
+            self.emit(now, Kind::Overrun, number(id), None, 0);
         }
-        self.judge(now, id);
-        if self.places[place].slot == Some(id)
-            && let Some(left) = self.actors[id.index()].left()
+        self.enforce_budget(now, id);
+        if self.cpus[cpu_index].slot == Some(id)
+            && let Some(left) = self.states[id.index()].left()
         {
-            self.timers.set(place, now + left.max(Span::from_ns(1)));
+            self.timers.set(cpu_index, now + left.max(Span::from_ns(1)));
         }
     }
 
     /// Whether its budget lets the job go on.
-    pub(super) fn judge(&mut self, now: Instant, id: TaskId) {
-        if self.actors[id.index()].stage != Stage::Ready {
+    pub(super) fn enforce_budget(&mut self, now: Instant, id: TaskId) {
+        if self.states[id.index()].stage != Stage::Ready {
             return;
         }
-        match self.actors[id.index()].spent(now) {
+        match self.states[id.index()].spent(now) {
             None => {}
             Some(Spent::Throttled(until)) => {
-                self.actors[id.index()].stage = Stage::Throttled(until);
+                self.states[id.index()].stage = Stage::Throttled(until);
                 self.set_timer(id, until);
-                self.tell(now, Kind::Spent, number(id), None, 0);
+                self.emit(now, Kind::Spent, number(id), None, 0);
                 self.apply(PolicyEvent::BudgetSpent(id));
             }
             Some(Spent::Replenished(deadline)) => {
-                self.actors[id.index()].deadline = deadline;
-                self.tell_replenished(id, deadline);
+                self.states[id.index()].deadline = deadline;
+                self.emit_replenished(id, deadline);
                 if self.rule == ServerRule::Releases {
                     self.apply(PolicyEvent::SetDeadline(id, deadline));
                     return;
                 }
-                let actor = &self.actors[id.index()];
+                let state = &self.states[id.index()];
                 let next = Job {
                     task: id,
                     ready: now,
                     deadline,
-                    priority: actor.priority,
+                    priority: state.priority,
                 };
                 if !self.offer(next) {
                     self.apply(PolicyEvent::BudgetSpent(id));

@@ -61,38 +61,39 @@ impl Decider {
     }
 
     /// A job of the task was released then; the next one may come before it is finished.
-    pub(super) fn foresee(&mut self, id: TaskId, release: Instant) {
+    pub(super) fn predict_release(&mut self, id: TaskId, release: Instant) {
         let Some(quanta) = &self.quanta else { return };
-        let actor = &mut self.actors[id.index()];
-        if !quanta.periodic[id.index()] || !actor.follows || actor.foreseen > release {
+        let state = &mut self.states[id.index()];
+        if !quanta.periodic[id.index()] || !state.follows || state.predicted_release > release {
             return;
         }
-        let next = release + actor.parameters.period;
+        let next = release + state.parameters.period;
         if next >= quanta.end {
             return;
         }
-        actor.foreseen = next;
-        let at = self.places.len() + self.actors.len() + id.index();
-        self.timers.set(at, self.actors[id.index()].foreseen);
+        state.predicted_release = next;
+        let at = self.cpus.len() + self.states.len() + id.index();
+        self.timers
+            .set(at, self.states[id.index()].predicted_release);
     }
 
     /// The release that was foreseen for then: the policy hears of a job that has to wait.
-    pub(super) fn foreseen(&mut self, due: Instant, id: TaskId) {
-        let actor = &self.actors[id.index()];
-        let waits = match actor.stage {
-            Stage::Ready | Stage::Suspended | Stage::Throttled(_) => actor.release < due,
+    pub(super) fn on_predicted_release(&mut self, due: Instant, id: TaskId) {
+        let state = &self.states[id.index()];
+        let waits = match state.stage {
+            Stage::Ready | Stage::Suspended | Stage::Throttled(_) => state.release < due,
             Stage::Idle | Stage::Unreleased(_) => false,
         };
-        if !actor.is_present || !waits {
+        if !state.is_present || !waits {
             return;
         }
         let job = Job {
             task: id,
             ready: due,
-            deadline: due + actor.parameters.deadline,
-            priority: actor.priority,
+            deadline: due + state.parameters.deadline,
+            priority: state.priority,
         };
         self.apply(PolicyEvent::Released(job));
-        self.foresee(id, due);
+        self.predict_release(id, due);
     }
 }

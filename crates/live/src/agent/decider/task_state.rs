@@ -33,9 +33,9 @@ pub(super) enum Budget {
 
 /// What an agent knows of a task. Times are those of the decider.
 #[derive(Clone, Debug)]
-pub(super) struct Actor {
+pub(super) struct TaskState {
     /// Whether the policy knows it.
-    pub(super) is_known: bool,
+    pub(super) in_policy: bool,
     /// Whether it takes part.
     pub(super) is_present: bool,
     /// Whether its thread wants to run.
@@ -45,7 +45,7 @@ pub(super) struct Actor {
     pub(super) stage: Stage,
     pub(super) release: Instant,
     /// When the job after the latest that the policy knows of is released, if that is known.
-    pub(super) foreseen: Instant,
+    pub(super) predicted_release: Instant,
     pub(super) deadline: Instant,
     pub(super) priority: Priority,
     /// Of jobs to come; the cost is what may be used.
@@ -77,26 +77,26 @@ pub(super) struct Actor {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
     /// The CPU, by its place in the platform.
-    pub(super) place: usize,
+    pub(super) cpu_index: usize,
     pub(super) since: Instant,
     pub(super) charged: Span,
 }
 
-impl Actor {
-    pub(super) fn new(priority: Priority, is_known: bool, rule: ServerRule) -> Self {
+impl TaskState {
+    pub(super) fn new(priority: Priority, in_policy: bool, rule: ServerRule) -> Self {
         let nothing = ServerParameters {
             cost: Span::ZERO,
             period: Span::ZERO,
             deadline: Span::ZERO,
         };
         Self {
-            is_known,
+            in_policy,
             is_present: false,
             is_awake: false,
             follows: true,
             stage: Stage::Idle,
             release: Instant::ZERO,
-            foreseen: Instant::ZERO,
+            predicted_release: Instant::ZERO,
             deadline: Instant::ZERO,
             priority,
             parameters: nothing,

@@ -7,7 +7,7 @@ pub(super) const LOG_VARIABLE: &str = "SHIFTWORK_VERIFIER_LOG";
 
 /// The line of a log that says why: what the verifier said last before it counted, or else what libbpf
 /// said first. `None` if the log is empty.
-pub(super) fn telling_line(log: &str) -> Option<&str> {
+pub(super) fn reason_line(log: &str) -> Option<&str> {
     let lines: Vec<&str> = log.lines().map(str::trim).collect();
     let is_said = |line: &&str| !line.is_empty() && !line.starts_with("--");
     let count = lines
@@ -54,7 +54,7 @@ impl Drop for Log {
 
 #[cfg(test)]
 mod tests {
-    use super::telling_line;
+    use super::reason_line;
 
     #[test]
     fn of_a_long_log_the_verdict_is_told() {
@@ -65,14 +65,14 @@ mod tests {
                    processed 13 insns (limit 1000000) max_states_per_insn 0\n\
                    -- END PROG LOAD LOG --\nlibbpf: failed to load object 'bpf'\n";
         let verdict = "calling kernel function bpf_nothing is not allowed";
-        assert_eq!(telling_line(log), Some(verdict));
+        assert_eq!(reason_line(log), Some(verdict));
     }
 
     #[test]
     fn without_a_verdict_what_was_said_first_is_told() {
         let log = "libbpf: kernel does not know struct sched_ext_ops\nlibbpf: failed to load\n";
         let first = "kernel does not know struct sched_ext_ops";
-        assert_eq!(telling_line(log), Some(first));
-        assert_eq!(telling_line("\n"), None);
+        assert_eq!(reason_line(log), Some(first));
+        assert_eq!(reason_line("\n"), None);
     }
 }

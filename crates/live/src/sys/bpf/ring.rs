@@ -13,72 +13,72 @@ use crate::sys::clock::{monotonic_ns, pause, timespec};
 
 /// What wakes the thread that calls `tick`.
 #[derive(Clone, Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct TickNotifier {
     pub(super) map: Arc<MapHandle>,
-    pub(super) bell: Arc<OwnedFd>,
+    pub(super) wakeup: Arc<OwnedFd>,
 }
 
-impl Alarm {
+impl TickNotifier {
     /// Makes whoever listens return at once.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         // It fails only where the bell has been rung 2^64 times already.
-        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&*self.wakeup, &1_u64.to_ne_bytes());
     }
 
     /// The ear, for one thread.
     ///
     /// # Errors
     /// What libbpf said.
-    pub(crate) fn listen(&self) -> io::Result<Listener> {
+    pub(crate) fn waiter(&self) -> io::Result<TickWaiter> {
         let mut builder = RingBufferBuilder::new();
         builder.add(&*self.map, |_| 0).map_err(io::Error::other)?;
-        Ok(Listener {
+        Ok(TickWaiter {
             ring: builder.build().map_err(io::Error::other)?,
-            bell: Arc::clone(&self.bell),
+            wakeup: Arc::clone(&self.wakeup),
         })
     }
 }
 
 /// The ring of events, before some thread makes it its own.
 #[derive(Clone, Debug)]
-pub(crate) struct Reports {
+pub(crate) struct EventRing {
     pub(super) map: Arc<MapHandle>,
-    pub(super) bell: Arc<OwnedFd>,
+    pub(super) wakeup: Arc<OwnedFd>,
 }
 
-impl Reports {
+impl EventRing {
     /// Makes whoever hears return from waiting at once.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake_reader(&self) {
         // It fails only where the bell has been rung 2^64 times already.
-        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&*self.wakeup, &1_u64.to_ne_bytes());
     }
 
     /// The ear, for one thread.
     ///
     /// # Errors
     /// What libbpf said.
-    pub(crate) fn hear(&self) -> io::Result<Hearing> {
-        let events = Rc::new(RefCell::new(Vec::with_capacity(HEARD_BYTES)));
-        let ring = ring(&*self.map, Rc::clone(&events)).map_err(io::Error::other)?;
-        Ok(Hearing {
+    pub(crate) fn reader(&self) -> io::Result<EventReader> {
+        let events = Rc::new(RefCell::new(Vec::with_capacity(READ_BYTES)));
+        let ring = open_ring(&*self.map, Rc::clone(&events)).map_err(io::Error::other)?;
+        Ok(EventReader {
             ring,
             events,
-            bell: Arc::clone(&self.bell),
+            wakeup: Arc::clone(&self.wakeup),
         })
     }
 }
 
 /// Room for a thousand events between two looks: no more is allocated unless there are more.
-const HEARD_BYTES: usize = 24 << 10;
+const READ_BYTES: usize = 24 << 10;
 
-/// Hears [`Reports`]. Looking takes no system call.
-pub(crate) struct Hearing {
+/// Hears [`EventRing`]. Looking takes no system call.
+pub(crate) struct EventReader {
     ring: RingBuffer<'static>,
     events: Rc<RefCell<Vec<u8>>>,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
-impl Hearing {
+impl EventReader {
     /// Calls `take` with the events since the last call, one after the other, as bytes.
     ///
     /// # Errors
@@ -100,42 +100,44 @@ impl Hearing {
 
     /// Returns at this instant of the monotonic clock, with a report, or when the bell rings.
     pub(crate) fn wait_until(&self, at_ns: u64) {
-        wait_for(&[&self.ring], &[&self.bell], at_ns);
+        wait_for(&[&self.ring], &[&self.wakeup], at_ns);
         let mut count = [0; 8];
         // Nobody may have rung.
-        let _ = rustix::io::read(&*self.bell, &mut count);
+        let _ = rustix::io::read(&*self.wakeup, &mut count);
     }
 }
 
-/// Hears an [`Alarm`].
-pub(crate) struct Listener {
+/// Hears an [`TickNotifier`].
+pub(crate) struct TickWaiter {
     ring: RingBuffer<'static>,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
-impl Listener {
+impl TickWaiter {
     /// Returns at this instant of the monotonic clock, or when the alarm goes off.
     pub(crate) fn wait_until(&self, at_ns: u64) {
-        wait_for(&[&self.ring], &[&self.bell], at_ns);
+        wait_for(&[&self.ring], &[&self.wakeup], at_ns);
         // What was said does not matter, only that something was.
         let _ = self.ring.consume();
     }
 }
 
 /// Returns at this instant of the monotonic clock, or when one of these has something to say.
-pub(super) fn wait_for(rings: &[&RingBuffer<'static>], bells: &[&OwnedFd], at_ns: u64) {
+pub(super) fn wait_for(rings: &[&RingBuffer<'static>], wakeups: &[&OwnedFd], at_ns: u64) {
     let timeout = timespec(at_ns.saturating_sub(monotonic_ns()));
     let rings = rings
         .iter()
-        .map(|ring| PollFd::from_borrowed_fd(ear(ring), PollFlags::IN));
-    let bells = bells.iter().map(|bell| PollFd::new(*bell, PollFlags::IN));
-    let mut ears: Vec<PollFd<'_>> = rings.chain(bells).collect();
+        .map(|ring| PollFd::from_borrowed_fd(poll_fd(ring), PollFlags::IN));
+    let wakeups = wakeups
+        .iter()
+        .map(|wakeup| PollFd::new(*wakeup, PollFlags::IN));
+    let mut polled: Vec<PollFd<'_>> = rings.chain(wakeups).collect();
     // A signal only makes it return early.
-    let _ = poll(&mut ears, Some(&timeout));
+    let _ = poll(&mut polled, Some(&timeout));
 }
 
 /// What can be read from when the ring has something to say.
-pub(super) fn ear<'a>(ring: &'a RingBuffer<'static>) -> BorrowedFd<'a> {
+pub(super) fn poll_fd<'a>(ring: &'a RingBuffer<'static>) -> BorrowedFd<'a> {
     let number = ring.epoll_fd();
     #[expect(unsafe_code, reason = "libbpf gives a number")]
     // SAFETY: the ring keeps its descriptor open for as long as it is borrowed here.
@@ -145,7 +147,7 @@ pub(super) fn ear<'a>(ring: &'a RingBuffer<'static>) -> BorrowedFd<'a> {
 }
 
 /// The trace's ring, emptied into `events`.
-pub(super) fn ring(
+pub(super) fn open_ring(
     map: &dyn MapCore,
     events: Rc<RefCell<Vec<u8>>>,
 ) -> libbpf_rs::Result<RingBuffer<'static>> {

@@ -14,40 +14,40 @@ use crate::sys::word::Word;
 const MS: fn(u64) -> Span = Span::from_ms;
 
 /// What a thread told the gate: its task, the next release (`None`: no more) and its CPU time.
-type Told = (TaskId, Option<u64>, u64);
+type BarrierCall = (TaskId, Option<u64>, u64);
 
 /// Lets a job run at its release, and remembers what it is told.
-struct Clockwork {
-    told: Mutex<Vec<Told>>,
+struct TimedBarrier {
+    calls: Mutex<Vec<BarrierCall>>,
 }
 
-impl Clockwork {
+impl TimedBarrier {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            told: Mutex::new(Vec::new()),
+            calls: Mutex::new(Vec::new()),
         })
     }
 
-    fn tell(&self, task: TaskId, release_ns: Option<u64>) {
-        let told = (task, release_ns, thread_cpu_ns());
-        self.told.lock().unwrap().push(told);
+    fn log(&self, task: TaskId, release_ns: Option<u64>) {
+        let calls = (task, release_ns, thread_cpu_ns());
+        self.calls.lock().unwrap().push(calls);
     }
 
-    fn told_by(&self, task: usize) -> Vec<(Option<u64>, u64)> {
-        let told = self.told.lock().unwrap();
-        let own = told.iter().filter(|(id, ..)| id.index() == task);
+    fn calls_of(&self, task: usize) -> Vec<(Option<u64>, u64)> {
+        let calls = self.calls.lock().unwrap();
+        let own = calls.iter().filter(|(id, ..)| id.index() == task);
         own.map(|&(_, release, cpu)| (release, cpu)).collect()
     }
 }
 
-impl JobGate for Clockwork {
+impl JobBarrier for TimedBarrier {
     fn next_job(&self, task: TaskId, release_ns: u64) {
-        self.tell(task, Some(release_ns));
+        self.log(task, Some(release_ns));
         sleep_until(release_ns).unwrap();
     }
 
     fn last_job(&self, task: TaskId) {
-        self.tell(task, None);
+        self.log(task, None);
     }
 }
 
@@ -66,7 +66,7 @@ fn program(name: &str, command: &[&str]) -> Task {
     task
 }
 
-fn muster(set: &TaskSet, horizon: Span, gate: Arc<dyn JobGate>) -> Result<Crew, LiveError> {
+fn spawn(set: &TaskSet, horizon: Span, barrier: Arc<dyn JobBarrier>) -> Result<Workers, LiveError> {
     let plan = Plan {
         set,
         order: OrderName::Edf,
@@ -80,21 +80,22 @@ fn muster(set: &TaskSet, horizon: Span, gate: Arc<dyn JobGate>) -> Result<Crew, 
         trace_bytes: Options::TRACE_BYTES,
         pin: None,
     };
-    Crew::muster(&plan, &options, &gate)
+    Workers::spawn(&plan, &options, &barrier)
 }
 
 /// Waits until everybody has ended.
-fn all_ended(crew: &mut Crew) -> Vec<(TaskId, Ending)> {
+fn all_ended(workers: &mut Workers) -> Vec<(TaskId, Ending)> {
     let mut ended = Vec::new();
-    while !crew.is_empty() {
-        ended.extend(crew.ended());
-        sleep_until(monotonic_ns() + LOOK_NS).unwrap();
+    while !workers.is_empty() {
+        ended.extend(workers.ended());
+        sleep_until(monotonic_ns() + POLL_NS).unwrap();
     }
     ended
 }
 
 fn scratch(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("shiftwork-crew-{name}-{}", std::process::id()));
+    let path =
+        std::env::temp_dir().join(format!("shiftwork-workers-{name}-{}", std::process::id()));
     let _ = fs::remove_file(&path);
     path
 }
@@ -109,16 +110,16 @@ fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
         1,
         vec![task("plain", Span::from_us(200), MS(4)), varied],
     );
-    let gate = Clockwork::new();
-    let mut crew = muster(&set, MS(20), gate.clone()).unwrap();
+    let barrier = TimedBarrier::new();
+    let mut workers = spawn(&set, MS(20), barrier.clone()).unwrap();
     let origin_ns = monotonic_ns();
-    crew.start(origin_ns);
-    for (_, ending) in all_ended(&mut crew) {
+    workers.start(origin_ns);
+    for (_, ending) in all_ended(&mut workers) {
         assert!(matches!(ending, Ending::Done), "{ending:?}");
     }
     for (index, period_ns, jobs) in [(0, 4_000_000, 5), (1, 5_000_000, 4)] {
-        let told = gate.told_by(index);
-        let releases: Vec<_> = told.iter().map(|&(release, _)| release).collect();
+        let calls = barrier.calls_of(index);
+        let releases: Vec<_> = calls.iter().map(|&(release, _)| release).collect();
         let mut expected: Vec<_> = (1..jobs)
             .map(|job| Some(origin_ns + job * period_ns))
             .collect();
@@ -126,13 +127,13 @@ fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
         assert_eq!(releases, expected, "task {index}");
     }
     // What lies between two calls of the gate is the whole job, way there and back included.
-    let times: Vec<u64> = gate.told_by(1).iter().map(|&(_, cpu)| cpu).collect();
+    let times: Vec<u64> = barrier.calls_of(1).iter().map(|&(_, cpu)| cpu).collect();
     for (job, (pair, run)) in times.windows(2).zip(&runs[1..]).enumerate() {
-        let told_ns = pair[1] - pair[0];
+        let measured_ns = pair[1] - pair[0];
         // The gate reads the clock a little later than the job does, one time more than the other.
         assert!(
-            told_ns + 50_000 >= run.as_ns(),
-            "job {}: {told_ns} ns",
+            measured_ns + 50_000 >= run.as_ns(),
+            "job {}: {measured_ns} ns",
             job + 2
         );
     }
@@ -143,16 +144,16 @@ fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
 #[test]
 fn threads_bear_their_tasks_name_and_stay_on_its_cpus() {
     let set = TaskSet::new("s", 1, vec![task("motor\0-control-loop", MS(1), MS(10))]);
-    let crew = muster(&set, MS(10), Clockwork::new()).unwrap();
-    let [member] = crew.members() else {
-        panic!("one task, one member: {:?}", crew.members());
+    let workers = spawn(&set, MS(10), TimedBarrier::new()).unwrap();
+    let [worker] = workers.as_slice() else {
+        panic!("one task, one worker: {:?}", workers.as_slice());
     };
-    assert_ne!(member.thread, own_id());
-    assert!(!member.is_program);
-    let number = member.thread.as_raw_nonzero();
+    assert_ne!(worker.thread, own_id());
+    assert!(!worker.is_program);
+    let number = worker.thread.as_raw_nonzero();
     let name = fs::read_to_string(format!("/proc/self/task/{number}/comm")).unwrap();
     assert_eq!(name.trim(), "motor-control-l");
-    let cpus = affinity(Some(member.thread)).unwrap();
+    let cpus = affinity(Some(worker.thread)).unwrap();
     assert_eq!(cpus, CpuSet::single(some_cpu()));
 }
 
@@ -161,11 +162,11 @@ fn a_task_that_releases_nothing_has_nobody() {
     let mut late = task("late", MS(1), MS(10));
     late.offset = MS(50);
     let set = TaskSet::new("s", 1, vec![late, task("on-time", MS(1), MS(10))]);
-    let crew = muster(&set, MS(50), Clockwork::new()).unwrap();
-    let tasks: Vec<usize> = crew
-        .members()
+    let workers = spawn(&set, MS(50), TimedBarrier::new()).unwrap();
+    let tasks: Vec<usize> = workers
+        .as_slice()
         .iter()
-        .map(|member| member.task.index())
+        .map(|worker| worker.task.index())
         .collect();
     assert_eq!(tasks, [1]);
 }
@@ -189,13 +190,13 @@ fn a_job_is_dropped_when_its_task_leaves() {
         action(8, cheap),
         action(9, Change::Enter(id)),
     ];
-    let gate = Clockwork::new();
-    let mut crew = muster(&set, MS(20), gate.clone()).unwrap();
+    let barrier = TimedBarrier::new();
+    let mut workers = spawn(&set, MS(20), barrier.clone()).unwrap();
     let origin_ns = monotonic_ns();
-    crew.start(origin_ns);
-    all_ended(&mut crew);
-    let releases: Vec<_> = gate
-        .told_by(0)
+    workers.start(origin_ns);
+    all_ended(&mut workers);
+    let releases: Vec<_> = barrier
+        .calls_of(0)
         .iter()
         .map(|&(release, _)| release)
         .collect();
@@ -225,23 +226,23 @@ fn everybody_stops_wherever_they_are() {
         ],
     );
     for started in [true, false] {
-        let mut crew = muster(&set, MS(10), Clockwork::new()).unwrap();
-        assert_eq!(crew.members().len(), 5);
+        let mut workers = spawn(&set, MS(10), TimedBarrier::new()).unwrap();
+        assert_eq!(workers.as_slice().len(), 5);
         if started {
-            crew.start(monotonic_ns());
+            workers.start(monotonic_ns());
         }
-        assert_eq!(crew.stop(), [], "started: {started}");
-        assert!(crew.is_empty());
+        assert_eq!(workers.stop(), [], "started: {started}");
+        assert!(workers.is_empty());
     }
 }
 
 /// Lets nobody out before it is opened.
-struct Shut {
+struct ClosedBarrier {
     state: Word,
     entered: AtomicBool,
 }
 
-impl JobGate for Shut {
+impl JobBarrier for ClosedBarrier {
     fn next_job(&self, _: TaskId, _: u64) {
         self.entered.store(true, Ordering::Release);
         self.state.wait_while(0);
@@ -253,17 +254,17 @@ impl JobGate for Shut {
 #[test]
 fn a_thread_that_is_not_let_out_is_named_and_left_behind() {
     let set = TaskSet::new("s", 1, vec![task("t", Span::from_us(1), MS(1))]);
-    let gate = Arc::new(Shut {
+    let barrier = Arc::new(ClosedBarrier {
         state: Word::new(0),
         entered: AtomicBool::new(false),
     });
-    let mut crew = muster(&set, MS(10), gate.clone()).unwrap();
-    crew.start(monotonic_ns());
-    while !gate.entered.load(Ordering::Acquire) {
-        sleep_until(monotonic_ns() + LOOK_NS).unwrap();
+    let mut workers = spawn(&set, MS(10), barrier.clone()).unwrap();
+    workers.start(monotonic_ns());
+    while !barrier.entered.load(Ordering::Acquire) {
+        sleep_until(monotonic_ns() + POLL_NS).unwrap();
     }
-    assert_eq!(crew.stop(), [TaskId::from_index(0)]);
-    gate.state.set(1);
+    assert_eq!(workers.stop(), [TaskId::from_index(0)]);
+    barrier.state.set(1);
 }
 
 #[test]
@@ -273,16 +274,16 @@ fn programs_begin_at_their_first_release_and_say_how_they_end() {
     let mut late = program("late", &["touch", path]);
     late.offset = MS(20);
     let set = TaskSet::new("s", 1, vec![late, program("no", &["sh", "-c", "exit 3"])]);
-    let mut crew = muster(&set, MS(100), Clockwork::new()).unwrap();
-    assert!(crew.members().iter().all(|member| member.is_program));
+    let mut workers = spawn(&set, MS(100), TimedBarrier::new()).unwrap();
+    assert!(workers.as_slice().iter().all(|worker| worker.is_program));
     assert!(!file.exists());
     let origin_ns = monotonic_ns();
-    crew.start(origin_ns);
+    workers.start(origin_ns);
     while !file.exists() {
-        sleep_until(monotonic_ns() + LOOK_NS).unwrap();
+        sleep_until(monotonic_ns() + POLL_NS).unwrap();
     }
     assert!(monotonic_ns() >= origin_ns + 20_000_000);
-    let mut codes: Vec<_> = all_ended(&mut crew)
+    let mut codes: Vec<_> = all_ended(&mut workers)
         .into_iter()
         .map(|(id, ending)| match ending {
             Ending::Exited(status) => (id.index(), status.code()),
@@ -310,7 +311,7 @@ fn a_program_that_is_not_there_is_found_out_before_the_run() {
         ),
     ] {
         let set = TaskSet::new("s", 1, vec![program("t", &[word])]);
-        let error = muster(&set, MS(10), Clockwork::new()).unwrap_err();
+        let error = spawn(&set, MS(10), TimedBarrier::new()).unwrap_err();
         assert_eq!(error.to_string(), expected);
     }
     fs::remove_file(file).unwrap();
@@ -323,9 +324,9 @@ fn a_program_that_cannot_be_run_after_all_says_so_when_it_should_begin() {
     fs::write(&file, "#!/nonexistent/interpreter\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     let set = TaskSet::new("s", 1, vec![program("t", &[file.to_str().unwrap()])]);
-    let mut crew = muster(&set, MS(10), Clockwork::new()).unwrap();
-    crew.start(monotonic_ns());
-    let ended = all_ended(&mut crew);
+    let mut workers = spawn(&set, MS(10), TimedBarrier::new()).unwrap();
+    workers.start(monotonic_ns());
+    let ended = all_ended(&mut workers);
     assert!(
         matches!(&ended[..], [(_, Ending::NotStarted(_))]),
         "{ended:?}"

@@ -6,7 +6,7 @@ use shiftwork_policy::registry::{self, OrderName};
 
 use super::super::{Decider, Slot};
 use crate::Plan;
-use crate::agent::Level;
+use crate::agent::TaskSnapshot;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// The decider hears that and looks at its clock.
-    fn hear(&mut self, at: u64, kind: Kind, value: u64) {
+    fn report(&mut self, at: u64, kind: Kind, value: u64) {
         self.decider.report(Event {
             at: at * 1000,
             value: value * 1000,
@@ -66,19 +66,19 @@ impl Bench {
             cpu: Some(2),
             kind,
         });
-        self.decider.pass(at * 1000);
+        self.decider.advance(at * 1000);
     }
 
     /// It gets the CPU, and runs there from then on.
     fn runs(&mut self, at: u64) {
         assert_eq!(self.decided(), [true], "at {at}");
-        self.hear(at, Kind::Running, 0);
+        self.report(at, Kind::Running, 0);
     }
 
     /// It runs for so long and goes to sleep.
     fn sleeps(&mut self, at: u64, ran: u64) {
-        self.hear(at, Kind::Stopped, ran);
-        self.hear(at, Kind::Blocked, 0);
+        self.report(at, Kind::Stopped, ran);
+        self.report(at, Kind::Blocked, 0);
         self.decided();
     }
 
@@ -91,30 +91,30 @@ impl Bench {
 
     /// Nothing is due before that, when it loses the CPU.
     fn is_throttled_at(&mut self, at: u64) {
-        self.decider.pass(at * 1000 - 1);
+        self.decider.advance(at * 1000 - 1);
         assert_eq!(self.decided(), [false; 0], "before {at}");
-        self.decider.pass(at * 1000);
+        self.decider.advance(at * 1000);
         assert_eq!(self.decided(), [false], "at {at}");
     }
 
     /// Nothing is due before that, when it gets the CPU, to be used by this deadline.
     fn goes_on_at(&mut self, at: u64, deadline: u64) {
-        self.decider.pass(at * 1000 - 1);
+        self.decider.advance(at * 1000 - 1);
         assert_eq!(self.decided(), [false; 0], "before {at}");
-        self.decider.pass(at * 1000);
+        self.decider.advance(at * 1000);
         self.is_due(deadline);
         self.runs(at);
     }
 
     fn is_due(&self, deadline: u64) {
         let ready = |event: &&Event| event.kind == Kind::Ready;
-        let last = self.decider.told.iter().rfind(ready);
+        let last = self.decider.events.iter().rfind(ready);
         assert_eq!(last.map(|event| event.value / 1000), Some(deadline));
     }
 
     fn count(&self, kind: Kind) -> usize {
-        let told = self.decider.told.iter();
-        told.filter(|event| event.kind == kind).count()
+        let events = self.decider.events.iter();
+        events.filter(|event| event.kind == kind).count()
     }
 }
 
@@ -122,10 +122,10 @@ impl Bench {
 fn a_program_gets_its_budget_once_a_period() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, false);
-    bench.hear(2_000, Kind::Woken, 0);
+    bench.report(2_000, Kind::Woken, 0);
     bench.runs(2_000);
     bench.is_throttled_at(3_020);
-    bench.hear(3_020, Kind::Stopped, 1_020);
+    bench.report(3_020, Kind::Stopped, 1_020);
     bench.goes_on_at(12_000, 22_000);
     bench.is_throttled_at(13_020);
 }
@@ -143,10 +143,10 @@ fn a_program_that_is_awake_when_it_is_admitted_begins_at_once() {
 fn a_program_gains_nothing_by_sleeping_within_its_period() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, false);
-    bench.hear(2_000, Kind::Woken, 0);
+    bench.report(2_000, Kind::Woken, 0);
     bench.runs(2_000);
     bench.sleeps(2_500, 500);
-    bench.hear(3_000, Kind::Woken, 0);
+    bench.report(3_000, Kind::Woken, 0);
     bench.is_due(12_000);
     bench.runs(3_000);
     bench.is_throttled_at(3_520);
@@ -156,12 +156,12 @@ fn a_program_gains_nothing_by_sleeping_within_its_period() {
 fn a_program_that_yields_waits_for_its_next_period() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, false);
-    bench.hear(2_000, Kind::Woken, 0);
+    bench.report(2_000, Kind::Woken, 0);
     bench.runs(2_000);
-    bench.hear(2_500, Kind::Ran, 500);
-    bench.hear(2_500, Kind::Yielded, 0);
+    bench.report(2_500, Kind::Ran, 500);
+    bench.report(2_500, Kind::Yielded, 0);
     assert_eq!(bench.decided(), [false; 0], "its slot is empty already");
-    bench.hear(2_500, Kind::Stopped, 0);
+    bench.report(2_500, Kind::Stopped, 0);
     bench.goes_on_at(12_000, 22_000);
     bench.is_throttled_at(13_020);
 }
@@ -171,17 +171,17 @@ fn a_program_that_sleeps_for_long_begins_anew_when_it_wakes_up() {
     for yields in [false, true] {
         let mut bench = bench(false, OnOverrun::Throttle);
         bench.admit(1_000, false);
-        bench.hear(2_000, Kind::Woken, 0);
+        bench.report(2_000, Kind::Woken, 0);
         bench.runs(2_000);
         if yields {
-            bench.hear(2_500, Kind::Yielded, 0);
+            bench.report(2_500, Kind::Yielded, 0);
             bench.sleeps(2_500, 500);
         } else {
             bench.is_throttled_at(3_020);
             bench.sleeps(3_020, 1_020);
         }
-        bench.decider.pass(40_000_000);
-        bench.hear(50_000, Kind::Woken, 0);
+        bench.decider.advance(40_000_000);
+        bench.report(50_000, Kind::Woken, 0);
         bench.is_due(60_000);
         bench.runs(50_000);
         bench.is_throttled_at(51_020);
@@ -194,8 +194,8 @@ fn who_is_demoted_and_admitted_again_gains_no_budget() {
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
     bench.goes_on_at(2_000, 12_000);
-    bench.hear(2_600, Kind::Demoted, 0);
-    bench.hear(2_600, Kind::Stopped, 600);
+    bench.report(2_600, Kind::Demoted, 0);
+    bench.report(2_600, Kind::Stopped, 600);
     bench.decided();
     bench.admit(3_000, true);
     bench.decider.first_job(3_000_000, task(), 3_000_000);
@@ -203,7 +203,7 @@ fn who_is_demoted_and_admitted_again_gains_no_budget() {
     bench.runs(3_000);
     // For how long it ran was told when it took no part any more.
     bench.is_throttled_at(3_420);
-    bench.hear(3_420, Kind::Stopped, 420);
+    bench.report(3_420, Kind::Stopped, 420);
     bench.goes_on_at(12_000, 22_000);
 }
 
@@ -214,7 +214,7 @@ fn who_leaves_for_good_and_comes_back_begins_anew() {
     bench.decider.first_job(1_000_000, task(), 2_000_000);
     bench.goes_on_at(2_000, 12_000);
     bench.is_throttled_at(3_020);
-    bench.hear(3_020, Kind::Stopped, 1_020);
+    bench.report(3_020, Kind::Stopped, 1_020);
     bench.decider.dismiss(4_000_000, task());
     bench.admit(5_000, true);
     bench.decider.first_job(5_000_000, task(), 5_000_000);
@@ -229,16 +229,16 @@ fn who_is_only_warned_is_warned_once_a_job() {
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
     bench.goes_on_at(2_000, 12_000);
-    bench.decider.pass(3_019_999);
+    bench.decider.advance(3_019_999);
     assert_eq!(bench.count(Kind::Overrun), 0);
     for at in [3_020, 3_500, 5_000] {
-        bench.decider.pass(at * 1000);
+        bench.decider.advance(at * 1000);
         assert_eq!((bench.decided().len(), bench.count(Kind::Overrun)), (0, 1));
     }
-    bench.hear(6_000, Kind::Ran, 4_000);
-    bench.hear(6_000, Kind::NextJob, 12_000);
+    bench.report(6_000, Kind::Ran, 4_000);
+    bench.report(6_000, Kind::NextJob, 12_000);
     bench.goes_on_at(12_000, 22_000);
-    bench.decider.pass(13_020_000);
+    bench.decider.advance(13_020_000);
     assert_eq!(bench.count(Kind::Overrun), 2);
 }
 
@@ -249,7 +249,7 @@ fn what_was_decided_before_a_stop_was_known_is_decided_again() {
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
     bench.goes_on_at(2_000, 12_000);
-    bench.hear(3_000, Kind::NextJob, 2_500);
+    bench.report(3_000, Kind::NextJob, 2_500);
     let mut slots = Vec::new();
     bench.decider.take_slots(&mut slots);
     let again = Slot {
@@ -262,23 +262,23 @@ fn what_was_decided_before_a_stop_was_known_is_decided_again() {
 
 #[test]
 fn what_it_ran_by_lost_reports_is_charged_once() {
-    let level = |ran_us: u64| Level {
+    let snapshot = |ran_us: u64| TaskSnapshot {
         at_ns: 2_500_000,
         awake: true,
         present: true,
         cpu: Some(CpuId::from_index(2)),
         ran_ns: ran_us * 1000,
-        ..Level::default()
+        ..TaskSnapshot::default()
     };
     // It runs on since 2 ms; or it stopped and runs again since 2.5 ms, of which nothing was heard.
-    for (told_us, throttled_at) in [(0, 3_020), (400, 3_120)] {
+    for (reported_us, throttled_at) in [(0, 3_020), (400, 3_120)] {
         let mut bench = bench(true, OnOverrun::Throttle);
         bench.admit(1_000, true);
         bench.decider.first_job(1_000_000, task(), 2_000_000);
         bench.goes_on_at(2_000, 12_000);
-        bench.decider.sync(task(), &level(told_us));
+        bench.decider.resync_task(task(), &snapshot(reported_us));
         bench.is_throttled_at(throttled_at);
-        bench.hear(throttled_at, Kind::Stopped, 1_020 - told_us);
+        bench.report(throttled_at, Kind::Stopped, 1_020 - reported_us);
         bench.goes_on_at(12_000, 22_000);
     }
 }

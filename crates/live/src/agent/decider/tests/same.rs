@@ -85,7 +85,7 @@ fn happened(records: &[Record], until: Instant) -> Vec<String> {
         let reason = NotReadyReason::Throttled;
         same.any(|what| *what == Happening::NotReady { job: of, reason })
     };
-    let told = |record: &&Record| {
+    let is_compared = |record: &&Record| {
         if let Happening::BudgetSpent { job } = record.what
             && !waits(record, job)
         {
@@ -114,7 +114,7 @@ fn happened(records: &[Record], until: Instant) -> Vec<String> {
             ref what => format!("{at:>10} {what:?}"),
         }
     };
-    let mut lines: Vec<String> = records.iter().filter(told).map(line).collect();
+    let mut lines: Vec<String> = records.iter().filter(is_compared).map(line).collect();
     lines.sort();
     lines
 }

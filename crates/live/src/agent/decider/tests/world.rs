@@ -19,7 +19,7 @@ use shiftwork_policy::registry::Entry;
 use super::super::Decider;
 use super::sets::{GRACE, HORIZON};
 use crate::Plan;
-use crate::agent::{Level, Slot};
+use crate::agent::{Slot, TaskSnapshot};
 use crate::event::{Event, Kind, why};
 use crate::machine::Parameters;
 use crate::story::Story;
@@ -94,7 +94,7 @@ struct Thread {
     rests: VecDeque<(Span, Span)>,
     /// The CPU that has it in its slot.
     on: Option<usize>,
-    level: Level,
+    snapshot: TaskSnapshot,
     jobs_done: u64,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct World<'a> {
     done_actions: usize,
     now_ns: u64,
     /// Reports on their way, and when they arrive.
-    line: VecDeque<(u64, Event)>,
+    in_flight: VecDeque<(u64, Event)>,
     lost: u64,
     lost_before: u64,
     slots: Vec<Slot>,
@@ -190,7 +190,7 @@ impl<'a> World<'a> {
                 left_ns: 0,
                 rests: VecDeque::new(),
                 on: None,
-                level: Level::default(),
+                snapshot: TaskSnapshot::default(),
                 jobs_done: 0,
             })
         };
@@ -214,7 +214,7 @@ impl<'a> World<'a> {
             refused,
             done_actions: 0,
             now_ns: BASE_NS + 1,
-            line: VecDeque::new(),
+            in_flight: VecDeque::new(),
             lost: 0,
             lost_before: 0,
             slots: Vec::with_capacity(64),
@@ -245,7 +245,7 @@ impl<'a> World<'a> {
 
     /// Everybody is admitted and the run is on, to its horizon.
     pub(super) fn run(&mut self) {
-        self.muster();
+        self.admit_all();
         loop {
             let next_ns = self.next_ns();
             if self.instant(next_ns) >= HORIZON {
@@ -257,14 +257,14 @@ impl<'a> World<'a> {
         let end_ns = ORIGIN_NS + HORIZON.as_ns();
         self.advance(end_ns);
         self.finish_stretches();
-        self.hear();
+        self.deliver_reports();
         self.tell_story();
         self.story.advance(end_ns, &mut self.records);
     }
 
     /// The same, and on until nobody has anything left to do.
     pub(super) fn run_out(&mut self) {
-        self.muster();
+        self.admit_all();
         for _ in 0..1_000_000 {
             let next_ns = self.next_ns();
             if next_ns == u64::MAX || self.is_over() {
@@ -279,7 +279,7 @@ impl<'a> World<'a> {
 
     fn is_over(&self) -> bool {
         let ended = |thread: &Thread| matches!(thread.doing, Doing::Ended);
-        self.line.is_empty() && self.threads.iter().flatten().all(ended)
+        self.in_flight.is_empty() && self.threads.iter().flatten().all(ended)
     }
 
     /// How many jobs each task has done.
@@ -288,7 +288,7 @@ impl<'a> World<'a> {
         self.threads.iter().map(of).collect()
     }
 
-    fn muster(&mut self) {
+    fn admit_all(&mut self) {
         for (id, _) in self.set.iter() {
             if self.threads[id.index()].is_some() && !self.set.enters_later(id) {
                 self.now_ns += 1;
@@ -307,7 +307,7 @@ impl<'a> World<'a> {
         }
         self.advance(ORIGIN_NS);
         for (id, _) in self.set.iter() {
-            if self.threads[id.index()].is_some() && !self.thread(id).level.awake {
+            if self.threads[id.index()].is_some() && !self.thread(id).snapshot.awake {
                 self.wake(id);
             }
         }
@@ -345,10 +345,10 @@ impl<'a> World<'a> {
         let thread = self.thread(id);
         // Before its release a thread sleeps, or waits where it can be let go on.
         let awake = !sleeps;
-        thread.level = Level {
+        thread.snapshot = TaskSnapshot {
             awake,
             present: true,
-            ..Level::default()
+            ..TaskSnapshot::default()
         };
         // The story takes a job that is released just when the task enters for one of before.
         self.now_ns -= 1;
@@ -356,7 +356,7 @@ impl<'a> World<'a> {
         self.now_ns += 1;
         let admitted = self.decider.admit(self.now_ns, id, &of, awake);
         admitted.unwrap_or_else(|reason| panic!("{}: {id:?} is refused: {reason}", self.name));
-        self.hear();
+        self.deliver_reports();
     }
 
     fn next_ns(&self) -> u64 {
@@ -364,7 +364,7 @@ impl<'a> World<'a> {
         if let Some(&action) = self.actions().get(self.done_actions) {
             next = next.min(ORIGIN_NS + self.set.actions[action].at.as_ns());
         }
-        if let Some(&(arrives_ns, _)) = self.line.front() {
+        if let Some(&(arrives_ns, _)) = self.in_flight.front() {
             next = next.min(arrives_ns);
         }
         for cpu in &self.cpus {
@@ -376,7 +376,7 @@ impl<'a> World<'a> {
         for thread in self.threads.iter().flatten() {
             match &thread.doing {
                 Doing::Sleeps(until_ns) => next = next.min(*until_ns),
-                Doing::Waits if !thread.level.awake => {
+                Doing::Waits if !thread.snapshot.awake => {
                     next = next.min(ORIGIN_NS + thread.job.release.as_ns());
                 }
                 _ => {}
@@ -406,11 +406,11 @@ impl<'a> World<'a> {
     /// Everything of one instant, in the simulator's order.
     fn live_through(&mut self) {
         self.finish_stretches();
-        self.hear();
+        self.deliver_reports();
         self.act();
         self.wake_sleepers();
         for _ in 0..ROUNDS_MAX {
-            self.look();
+            self.poll();
             if !self.switch() {
                 self.tell_story();
                 return;
@@ -440,15 +440,18 @@ impl<'a> World<'a> {
             }
             arrives_ns += trouble.random.below(trouble.delay_ns_max + 1);
         }
-        let last = self.line.back().map_or(0, |&(arrives_ns, _)| arrives_ns);
-        self.line.push_back((arrives_ns.max(last), event));
+        let last = self
+            .in_flight
+            .back()
+            .map_or(0, |&(arrives_ns, _)| arrives_ns);
+        self.in_flight.push_back((arrives_ns.max(last), event));
     }
 
-    fn hear(&mut self) {
-        while let Some(&(arrives_ns, event)) = self.line.front()
+    fn deliver_reports(&mut self) {
+        while let Some(&(arrives_ns, event)) = self.in_flight.front()
             && arrives_ns <= self.now_ns
         {
-            self.line.pop_front();
+            self.in_flight.pop_front();
             let decider = &mut self.decider;
             let counted = allocation_counter::measure(|| decider.report(event));
             // Whoever leaves may cost something.
@@ -459,17 +462,17 @@ impl<'a> World<'a> {
     }
 
     /// What the agent does whenever it looks.
-    fn look(&mut self) {
-        self.hear();
+    fn poll(&mut self) {
+        self.deliver_reports();
         if self.lost != self.lost_before {
             self.lost_before = self.lost;
-            self.sync();
+            self.resync();
         }
         let mut slots = std::mem::take(&mut self.slots);
         slots.clear();
         let (decider, now_ns) = (&mut self.decider, self.now_ns);
         let counted = allocation_counter::measure(|| {
-            decider.pass(now_ns);
+            decider.advance(now_ns);
             decider.take_slots(&mut slots);
         });
         self.allocated += counted.count_total;
@@ -479,18 +482,18 @@ impl<'a> World<'a> {
         self.slots = slots;
     }
 
-    fn sync(&mut self) {
+    fn resync(&mut self) {
         for (id, _) in self.set.iter() {
             let Some(thread) = &self.threads[id.index()] else {
                 continue;
             };
             let runs_on = |cpu: &usize| self.cpus[*cpu].current == Some(id);
-            let level = Level {
+            let snapshot = TaskSnapshot {
                 at_ns: self.now_ns,
                 cpu: thread.on.filter(runs_on).map(machine_cpu),
-                ..thread.level
+                ..thread.snapshot
             };
-            self.decider.sync(id, &level);
+            self.decider.resync_task(id, &snapshot);
         }
         self.synced = Some(self.now());
         // What comes next is news.
@@ -513,20 +516,20 @@ impl<'a> World<'a> {
     }
 
     fn tell_story(&mut self) {
-        for &event in &self.decider.told {
+        for &event in &self.decider.events {
             self.story.take(event, &mut self.records);
         }
-        self.decider.told.clear();
+        self.decider.events.clear();
     }
 
     /// Once all is heard, the machine, the decider and the policy mean the same.
     fn check_slots(&self) {
-        if !self.line.is_empty() {
+        if !self.in_flight.is_empty() {
             return;
         }
         for (index, cpu) in self.cpus.iter().enumerate() {
             let assigned = self.decider.policy.assigned(CpuId::from_index(index));
-            let believed = self.decider.places[index].slot;
+            let believed = self.decider.cpus[index].slot;
             assert_eq!(
                 (cpu.slot, believed),
                 (assigned, assigned),

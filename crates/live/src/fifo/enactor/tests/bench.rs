@@ -7,7 +7,7 @@ use shiftwork_model::{CpuId, OnOverrun, Priority, Span};
 
 use super::*;
 use crate::event::Kind;
-use crate::fifo::thread_handshake::State;
+use crate::fifo::thread_handshake::ThreadState;
 use crate::sys::thread::Class;
 
 /// The numbers of the made-up threads begin here: no thread of this process has any like that.
@@ -36,7 +36,7 @@ impl Fake {
     }
 }
 
-impl Hands for Fake {
+impl ThreadOps for Fake {
     fn now_ns(&mut self) -> u64 {
         self.now_ns
     }
@@ -63,8 +63,8 @@ impl Hands for Fake {
         Ok(())
     }
 
-    fn block(&mut self, post: usize, is_blocked: bool) {
-        self.calls.push(format!("block {post} {is_blocked}"));
+    fn block(&mut self, blocker: usize, is_blocked: bool) {
+        self.calls.push(format!("block {blocker} {is_blocked}"));
     }
 }
 
@@ -77,31 +77,31 @@ pub(super) fn cpus(list: &[usize]) -> CpuSet {
 }
 
 /// A machine of CPUs 0 and 1, with four tasks that may use both.
-pub(super) struct Stand {
-    pub(super) fifo: Fifo<Fake>,
-    pub(super) stays: [u32; 4],
+pub(super) struct Bench {
+    pub(super) fifo: FifoEnactor<Fake>,
+    pub(super) epochs: [u32; 4],
     pub(super) stops: [u32; 4],
 }
 
-impl Stand {
+impl Bench {
     pub(super) fn new() -> Self {
-        let (floor, ears) = Floor::new(&cpus(&[0, 1]), 4);
+        let (shared, receivers) = SharedState::new(&cpus(&[0, 1]), 4);
         let names = (0..4).map(name).collect();
         Self {
-            fifo: Fifo::new(Arc::new(floor), Fake::default(), ears, names),
-            stays: [0; 4],
+            fifo: FifoEnactor::new(Arc::new(shared), Fake::default(), receivers, names),
+            epochs: [0; 4],
             stops: [0; 4],
         }
     }
 
     /// With a task for each of these CPUs, where it is, and nothing to tell of that.
     pub(super) fn with(starts: &[usize]) -> Self {
-        let mut stand = Self::new();
+        let mut bench = Self::new();
         for (task, &start) in starts.iter().enumerate() {
-            assert_eq!(stand.admit(task, start).unwrap(), Some(true));
+            assert_eq!(bench.admit(task, start).unwrap(), Some(true));
         }
-        stand.forget();
-        stand
+        bench.forget();
+        bench
     }
 
     /// What was until now is not asked for.
@@ -127,7 +127,7 @@ impl Stand {
     pub(super) fn admit(&mut self, task: usize, start: usize) -> Result<Option<bool>, LiveError> {
         let of = Self::parameters(task, start);
         let admitted = self.fifo.admit(TaskId::from_index(task), &of)?;
-        self.stays[task] += u32::from(admitted.is_some());
+        self.epochs[task] += u32::from(admitted.is_some());
         self.stops[task] = 0;
         Ok(admitted)
     }
@@ -149,48 +149,48 @@ impl Stand {
         self.fifo.assign(&slots).unwrap();
     }
 
-    pub(super) fn tell(&mut self, task: usize, kind: Kind, cpu: usize, value: u64) {
+    pub(super) fn send(&mut self, task: usize, kind: Kind, cpu: usize, value: u64) {
         let event = Event {
-            at: self.fifo.board.hands.now_ns,
+            at: self.fifo.controller.ops.now_ns,
             value,
-            task: self.stays[task],
+            task: self.epochs[task],
             cpu: Some(cpu as u16),
             kind,
         };
-        self.fifo.board.hear(task, event);
+        self.fifo.controller.on_thread_event(task, event);
     }
 
     /// The thread goes on where it is.
     pub(super) fn goes_on(&mut self, task: usize, cpu: usize) {
-        assert_eq!(self.state(task), State::Open);
-        let ran_ns = self.fifo.board.hands.ran_ns[task];
-        self.tell(task, Kind::Running, cpu, ran_ns);
+        assert_eq!(self.state(task), ThreadState::ManagedInJob);
+        let ran_ns = self.fifo.controller.ops.ran_ns[task];
+        self.send(task, Kind::Running, cpu, ran_ns);
     }
 
     /// The thread stops by itself.
     pub(super) fn stops(&mut self, task: usize, cpu: usize, kind: Kind, value: u64) {
-        self.fifo.floor.seats[task].close(kind, value);
-        let ran_ns = self.fifo.board.hands.ran_ns[task];
-        self.tell(task, Kind::Stopped, cpu, ran_ns);
-        self.tell(task, kind, cpu, value);
+        self.fifo.shared.handshakes[task].end_job(kind, value);
+        let ran_ns = self.fifo.controller.ops.ran_ns[task];
+        self.send(task, Kind::Stopped, cpu, ran_ns);
+        self.send(task, kind, cpu, value);
         self.stops[task] += 1;
     }
 
     /// So much time passes, in which these run.
     pub(super) fn pass(&mut self, ns: u64, running: &[usize]) {
-        self.fifo.board.hands.now_ns += ns;
+        self.fifo.controller.ops.now_ns += ns;
         for &task in running {
-            self.fifo.board.hands.ran_ns[task] += ns;
+            self.fifo.controller.ops.ran_ns[task] += ns;
         }
     }
 
-    pub(super) fn state(&self, task: usize) -> State {
-        self.fifo.floor.seats[task].state()
+    pub(super) fn state(&self, task: usize) -> ThreadState {
+        self.fifo.shared.handshakes[task].state()
     }
 
     /// What the kernel was told since the last call.
     pub(super) fn calls(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.fifo.board.hands.calls)
+        std::mem::take(&mut self.fifo.controller.ops.calls)
     }
 
     /// What was reported since the last call, as `INSTANT KIND TASK CPU VALUE`.

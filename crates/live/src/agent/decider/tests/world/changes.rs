@@ -12,7 +12,7 @@ impl World<'_> {
             self.done_actions += 1;
             self.change(&self.set.actions[action].change);
             if self.trouble.is_none() {
-                self.hear();
+                self.deliver_reports();
             }
         }
     }
@@ -93,7 +93,10 @@ impl World<'_> {
         self.bound[id.index()] = *affinity;
         let cpus = on_machine(affinity.cpus());
         let thread = &self.threads[id.index()];
-        if !thread.as_ref().is_some_and(|thread| thread.level.present) {
+        if !thread
+            .as_ref()
+            .is_some_and(|thread| thread.snapshot.present)
+        {
             return;
         }
         if self.habits.reports_affinities {

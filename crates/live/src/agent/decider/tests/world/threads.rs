@@ -12,8 +12,8 @@ impl World<'_> {
         for slot in slots {
             let cpu = place(slot);
             if let Some(id) = slot.task
-                && self.thread(id).level.present
-                && self.thread(id).level.stops == slot.stops
+                && self.thread(id).snapshot.present
+                && self.thread(id).snapshot.stops == slot.stops
                 && !self.cpus[cpu].gone
             {
                 if let Some(other) = self.thread(id).on {
@@ -34,7 +34,7 @@ impl World<'_> {
 
     /// The task runs no further without a new decision.
     pub(super) fn stop_task(&mut self, id: TaskId) {
-        self.thread(id).level.stops += 1;
+        self.thread(id).snapshot.stops += 1;
         if let Some(cpu) = self.thread(id).on {
             self.empty(cpu);
         }
@@ -68,7 +68,7 @@ impl World<'_> {
     pub(super) fn wanted(&self, cpu: usize) -> Option<TaskId> {
         let id = self.cpus[cpu].slot?;
         let thread = self.threads[id.index()].as_ref()?;
-        if self.cpus[cpu].gone || !thread.level.awake {
+        if self.cpus[cpu].gone || !thread.snapshot.awake {
             return None;
         }
         if let Doing::Waits = thread.doing {
@@ -106,7 +106,7 @@ impl World<'_> {
     pub(super) fn measure(&mut self, cpu: usize, id: TaskId) -> u64 {
         let ran = self.now_ns - self.cpus[cpu].since_ns;
         self.cpus[cpu].since_ns = self.now_ns;
-        self.thread(id).level.ran_ns += ran;
+        self.thread(id).snapshot.ran_ns += ran;
         ran
     }
 
@@ -140,7 +140,7 @@ impl World<'_> {
     }
 
     pub(super) fn block(&mut self, id: TaskId, cpu: usize) {
-        self.thread(id).level.awake = false;
+        self.thread(id).snapshot.awake = false;
         self.report(Kind::Blocked, Some(id), Some(cpu), 0);
         self.stop_task(id);
     }
@@ -160,8 +160,8 @@ impl World<'_> {
         let is_early = next.release > now;
         let thread = self.thread(id);
         (thread.doing, thread.job) = (Doing::Waits, next);
-        thread.level.finished += 1;
-        thread.level.release_ns = release_ns;
+        thread.snapshot.finished += 1;
+        thread.snapshot.release_ns = release_ns;
         self.report(Kind::Ran, Some(id), Some(cpu), ran);
         self.report(Kind::NextJob, Some(id), Some(cpu), release_ns);
         self.stop_task(id);
@@ -175,10 +175,10 @@ impl World<'_> {
     }
 
     pub(super) fn forget(&mut self, id: TaskId) {
-        if self.thread(id).level.present {
+        if self.thread(id).snapshot.present {
             self.report(Kind::Left, Some(id), None, 0);
             self.stop_task(id);
-            self.thread(id).level.present = false;
+            self.thread(id).snapshot.present = false;
         }
     }
 
@@ -190,7 +190,7 @@ impl World<'_> {
             };
             let wakes = match &thread.doing {
                 Doing::Sleeps(until_ns) => *until_ns <= self.now_ns,
-                Doing::Waits => !thread.level.awake && thread.job.release <= now,
+                Doing::Waits => !thread.snapshot.awake && thread.job.release <= now,
                 _ => false,
             };
             if wakes {
@@ -203,8 +203,8 @@ impl World<'_> {
     }
 
     pub(super) fn wake(&mut self, id: TaskId) {
-        self.thread(id).level.awake = true;
-        if self.thread(id).level.present {
+        self.thread(id).snapshot.awake = true;
+        if self.thread(id).snapshot.present {
             self.report(Kind::Woken, Some(id), None, 0);
         }
     }
