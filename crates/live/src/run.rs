@@ -1,6 +1,6 @@
 //! The way of a run from beginning to end: load, muster, admit, release, watch, stop, tell.
 
-use std::collections::BTreeMap;
+mod tally;
 
 use shiftwork_analysis::admission::Admitted;
 use shiftwork_machine::may_be_throttled;
@@ -22,6 +22,7 @@ use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
 use crate::work::{Ending, Jobs, Worker, Workers};
 use crate::{LiveError, Options, Plan, preflight};
+use tally::Tally;
 
 /// From the last preparation to the first release: nobody has to hurry. Not a multiple of [`POLL_NS`], or
 /// every look would come with the releases of all whose periods are round numbers.
@@ -286,35 +287,6 @@ struct Run<'a> {
     request_notes: Tally,
 }
 
-/// Sentences and how often each was said: a restless task says the same again and again.
-#[derive(Default)]
-struct Tally {
-    said: BTreeMap<String, u64>,
-    /// What was said beyond the most different sentences that are kept.
-    more: u64,
-}
-
-impl Tally {
-    const SENTENCES_MAX: usize = 20;
-
-    fn add(&mut self, sentence: String) {
-        if self.said.len() < Self::SENTENCES_MAX || self.said.contains_key(&sentence) {
-            *self.said.entry(sentence).or_default() += 1;
-        } else {
-            self.more += 1;
-        }
-    }
-
-    fn sentences(self) -> impl Iterator<Item = String> {
-        let counted = |(sentence, times): (String, u64)| match times {
-            1 => sentence,
-            _ => format!("{sentence} ({times} times)"),
-        };
-        let more = (self.more > 0).then(|| format!("and {} requests more were refused", self.more));
-        self.said.into_iter().map(counted).chain(more)
-    }
-}
-
 impl Run<'_> {
     /// Admits, releases and watches, to the end.
     fn execute<R: Recorder>(
@@ -493,23 +465,5 @@ impl Run<'_> {
             fault,
             overheads,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_said_again_and_again_is_counted() {
-        let mut tally = Tally::default();
-        for sentence in 0..22 {
-            tally.add(format!("{sentence:02}"));
-        }
-        tally.add(String::from("03"));
-        let sentences: Vec<String> = tally.sentences().collect();
-        assert_eq!(sentences.len(), Tally::SENTENCES_MAX + 1);
-        assert_eq!(sentences[2..4], ["02", "03 (2 times)"]);
-        assert_eq!(sentences[20], "and 2 requests more were refused");
     }
 }

@@ -5,20 +5,21 @@
 
 mod job;
 mod quanta;
+mod reports;
+mod requests;
 mod resync;
 mod task_state;
 #[cfg(test)]
 mod tests;
 
 use shiftwork_machine::{ServerRule, Timeline};
-use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Priority, Span, Task, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Job, Span, Task, TaskId};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{AsLinux, Event as PolicyEvent, Policy, Switches};
 
 use super::enactor::Slot;
 use crate::Plan;
 use crate::event::{Event, Kind};
-use crate::machine::Parameters;
 use quanta::Quanta;
 use task_state::{Stage, TaskState};
 
@@ -239,26 +240,6 @@ impl Decider {
         self.timers.set(self.cpus.len() + id.index(), at);
     }
 
-    /// Something happened. It is told on, with what comes of it.
-    pub(super) fn report(&mut self, event: Event) {
-        if event.kind == Kind::Probe {
-            return;
-        }
-        self.events.push(event);
-        let now = self.instant(event.at);
-        self.cause = now;
-        if event.task == 0 {
-            self.cpu_reported(event);
-            return;
-        }
-        let index = event.task as usize - 1;
-        let is_news =
-            |state: &TaskState| state.is_present && now >= state.since && now > state.known_until;
-        if self.states.get(index).is_some_and(is_news) {
-            self.task_reported(now, event, TaskId::from_index(index));
-        }
-    }
-
     /// The slots that changed since the last call, and the earliest thing that made one change.
     ///
     /// All that was reported and due since then counts as one instant: nothing of it has been carried out,
@@ -304,90 +285,6 @@ impl Decider {
         let number = task.map_or(0, number);
         let cpu = u16::try_from(self.cpus[index].cpu.index()).ok();
         self.emit(cause, Kind::Assigned, number, cpu, 0);
-    }
-
-    /// The task takes part from now on; `comes_back` after having lost that.
-    ///
-    /// # Errors
-    /// If the policy does not take it, in its words.
-    pub(super) fn admit(
-        &mut self,
-        now_ns: u64,
-        id: TaskId,
-        of: &Parameters,
-        is_awake: bool,
-    ) -> Result<(), String> {
-        let now = self.instant(now_ns);
-        self.cause = now;
-        let state = &self.states[id.index()];
-        let comes_back = !state.in_policy && state.stage != Stage::Idle;
-        self.leave(id, false);
-        let state = &self.states[id.index()];
-        let task = &mut self.tasks[id.index()];
-        let platform = &self.cpus;
-        if let Some(affinity) = Affinity::new(in_platform(platform, &of.cpus)) {
-            task.affinity = affinity;
-        }
-        if !state.in_policy {
-            let enters = PolicyEvent::Enter(id, task);
-            self.policy
-                .accepts(&enters)
-                .map_err(|error| error.to_string())?;
-            self.switches.clear();
-            self.policy.on_event(enters, &mut self.switches);
-            self.note_switches();
-        }
-        let state = &mut self.states[id.index()];
-        state.in_policy = true;
-        state.enter(of, is_awake, comes_back);
-        state.since = now;
-        if !of.follows && is_awake {
-            self.begin(now, now, now, id);
-        }
-        Ok(())
-    }
-
-    /// The task's first job is released then.
-    pub(super) fn first_job(&mut self, now_ns: u64, id: TaskId, release_ns: u64) {
-        let now = self.instant(now_ns);
-        self.cause = now;
-        self.next_job(now, id, self.instant(release_ns));
-    }
-
-    /// The task takes no part any more.
-    pub(super) fn dismiss(&mut self, now_ns: u64, id: TaskId) {
-        self.cause = self.instant(now_ns);
-        self.leave(id, false);
-    }
-
-    /// The task has another priority.
-    pub(super) fn set_priority(&mut self, now_ns: u64, id: TaskId, priority: Priority) {
-        self.cause = self.instant(now_ns);
-        self.states[id.index()].priority = priority;
-        self.apply(PolicyEvent::SetPriority(id, priority));
-        let value = u64::from(priority.number());
-        self.emit(self.cause, Kind::Priority, number(id), None, value);
-    }
-
-    /// The jobs to come have other parameters.
-    pub(super) fn set_server(&mut self, id: TaskId, of: &Parameters) {
-        self.states[id.index()].set_parameters(of);
-        let task = &mut self.tasks[id.index()];
-        (task.cost, task.period, task.deadline) = (of.cost, of.period, of.deadline);
-        if self.states[id.index()].is_present {
-            self.switches.clear();
-            let attributes = PolicyEvent::SetAttributes(id, &self.tasks[id.index()]);
-            self.policy.on_event(attributes, &mut self.switches);
-            self.note_switches();
-        }
-    }
-
-    /// The task may use these CPUs of the machine from now on.
-    pub(super) fn set_affinity(&mut self, now_ns: u64, id: TaskId, cpus: &CpuSet) {
-        self.cause = self.instant(now_ns);
-        self.rebind(id, cpus);
-        let value = cpus.words()[0];
-        self.emit(self.cause, Kind::Affinity, number(id), None, value);
     }
 
     fn instant(&self, at_ns: u64) -> Instant {
@@ -436,124 +333,6 @@ impl Decider {
         for switch in &self.switches {
             let cpu = &mut self.cpus[switch.cpu.index()];
             cpu.cause = cpu.cause.or(Some(self.cause));
-        }
-    }
-
-    fn cpu_reported(&mut self, event: Event) {
-        let Some(index) = event.cpu.and_then(|cpu| self.cpu_index(usize::from(cpu))) else {
-            return;
-        };
-        if self.instant(event.at) < self.cpus[index].known_until {
-            return;
-        }
-        let before = self.cpus[index].gone;
-        let after = match event.kind {
-            Kind::CpuLost => before | event.value,
-            Kind::CpuBack => before & !event.value,
-            _ => return,
-        };
-        self.cpus[index].gone = after;
-        let cpu = CpuId::from_index(index);
-        if event.kind == Kind::CpuLost {
-            self.cpus[index].slot = None;
-        }
-        match (before == 0, after == 0) {
-            (true, false) => self.apply(PolicyEvent::CpuOffline(cpu)),
-            (false, true) => {
-                let state = &mut self.cpus[index];
-                state.cause = state.cause.or(Some(self.cause));
-                self.apply(PolicyEvent::CpuOnline(cpu));
-            }
-            _ => {}
-        }
-    }
-
-    fn task_reported(&mut self, now: Instant, event: Event, id: TaskId) {
-        match event.kind {
-            Kind::NextJob => {
-                self.states[id.index()].finished += 1;
-                self.count_stop(id);
-                self.next_job(now, id, self.instant(event.value));
-            }
-            Kind::Yielded => {
-                self.count_stop(id);
-                let next = self.states[id.index()].next_period();
-                self.next_job(now, id, next);
-            }
-            Kind::LastJob => self.complete(id),
-            Kind::Blocked => {
-                self.count_stop(id);
-                self.suspend(id);
-            }
-            Kind::Woken => self.wake(now, id),
-            Kind::Running => self.start_running(now, event, id),
-            Kind::Stopped => {
-                self.charge(now, event, id);
-                self.states[id.index()].running = None;
-            }
-            Kind::Ran => self.charge(now, event, id),
-            Kind::Left => self.leave(id, false),
-            Kind::Demoted => self.leave(id, true),
-            Kind::Affinity => self.rebind(id, &CpuSet::from_bits(event.value)),
-            _ => {}
-        }
-    }
-
-    /// It emptied its slot.
-    fn count_stop(&mut self, id: TaskId) {
-        self.states[id.index()].stops = self.states[id.index()].stops.wrapping_add(1);
-        self.vacate(id);
-    }
-
-    fn vacate(&mut self, id: TaskId) {
-        for cpu in &mut self.cpus {
-            if cpu.slot == Some(id) {
-                cpu.slot = None;
-                cpu.cause = cpu.cause.or(Some(self.cause));
-            }
-        }
-    }
-
-    /// It takes no part any more; `demoted`: until it is admitted again.
-    fn leave(&mut self, id: TaskId, demoted: bool) {
-        let state = &mut self.states[id.index()];
-        // Anything but idle says that it comes back.
-        let after = match demoted {
-            true => Stage::Suspended,
-            false => Stage::Idle,
-        };
-        if !std::mem::take(&mut state.is_present) {
-            state.stage = after;
-            return;
-        }
-        state.stage = after;
-        // What it runs from now on is its own affair, and the report of what it ran comes later.
-        state.charge_until(self.cause);
-        state.running = None;
-        state.in_policy = false;
-        self.vacate(id);
-        self.set_timer(id, Instant::NEVER);
-        self.states[id.index()].predicted_release = Instant::ZERO;
-        if self.policy.accepts(&PolicyEvent::Leave(id)).is_ok() {
-            self.apply(PolicyEvent::Leave(id));
-        }
-    }
-
-    fn rebind(&mut self, id: TaskId, cpus: &CpuSet) {
-        let Some(affinity) = Affinity::new(in_platform(&self.cpus, cpus)) else {
-            return;
-        };
-        let event = PolicyEvent::SetAffinity(id, &affinity);
-        if self.policy.accepts(&event).is_ok() {
-            self.tasks[id.index()].affinity = affinity;
-            let home = self.policy.queue_of(id);
-            if home.is_some_and(|home| !affinity.cpus().contains(home))
-                && let Some(deadline) = self.states[id.index()].renew_if_late(self.cause)
-            {
-                self.emit_replenished(id, deadline);
-                self.apply(PolicyEvent::SetDeadline(id, deadline));
-            }
-            self.apply(PolicyEvent::SetAffinity(id, &affinity));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! It tells what the programs in `bpf/` tell, in their order, and carries slots out as they do. Only the
 //! way of its reports to the decider can be spoilt, by [`Trouble`].
 
+mod agent;
 mod changes;
 mod threads;
 
@@ -447,97 +448,11 @@ impl<'a> World<'a> {
         self.in_flight.push_back((arrives_ns.max(last), event));
     }
 
-    fn deliver_reports(&mut self) {
-        while let Some(&(arrives_ns, event)) = self.in_flight.front()
-            && arrives_ns <= self.now_ns
-        {
-            self.in_flight.pop_front();
-            let decider = &mut self.decider;
-            let counted = allocation_counter::measure(|| decider.report(event));
-            // Whoever leaves may cost something.
-            if event.kind != Kind::Left {
-                self.allocated += counted.count_total;
-            }
-        }
-    }
-
-    /// What the agent does whenever it looks.
-    fn poll(&mut self) {
-        self.deliver_reports();
-        if self.lost != self.lost_before {
-            self.lost_before = self.lost;
-            self.resync();
-        }
-        let mut slots = std::mem::take(&mut self.slots);
-        slots.clear();
-        let (decider, now_ns) = (&mut self.decider, self.now_ns);
-        let counted = allocation_counter::measure(|| {
-            decider.advance(now_ns);
-            decider.take_slots(&mut slots);
-        });
-        self.allocated += counted.count_total;
-        if !slots.is_empty() {
-            self.assign(&slots);
-        }
-        self.slots = slots;
-    }
-
-    fn resync(&mut self) {
-        for (id, _) in self.set.iter() {
-            let Some(thread) = &self.threads[id.index()] else {
-                continue;
-            };
-            let runs_on = |cpu: &usize| self.cpus[*cpu].current == Some(id);
-            let snapshot = TaskSnapshot {
-                at_ns: self.now_ns,
-                cpu: thread.on.filter(runs_on).map(machine_cpu),
-                ..thread.snapshot
-            };
-            self.decider.resync_task(id, &snapshot);
-        }
-        self.synced = Some(self.now());
-        // What comes next is news.
-        self.advance_if_possible();
-    }
-
-    /// A nanosecond goes by, unless somebody is at the very end of what it does.
-    fn advance_if_possible(&mut self) {
-        let at_end = |cpu: &Cpu| {
-            let left = |id: TaskId| {
-                self.threads[id.index()]
-                    .as_ref()
-                    .map(|thread| thread.left_ns)
-            };
-            cpu.current.is_some_and(|id| left(id) == Some(0))
-        };
-        if !self.cpus.iter().any(at_end) {
-            self.advance(self.now_ns + 1);
-        }
-    }
-
     fn tell_story(&mut self) {
         for &event in &self.decider.events {
             self.story.take(event, &mut self.records);
         }
         self.decider.events.clear();
-    }
-
-    /// Once all is heard, the machine, the decider and the policy mean the same.
-    fn check_slots(&self) {
-        if !self.in_flight.is_empty() {
-            return;
-        }
-        for (index, cpu) in self.cpus.iter().enumerate() {
-            let assigned = self.decider.policy.assigned(CpuId::from_index(index));
-            let believed = self.decider.cpus[index].slot;
-            assert_eq!(
-                (cpu.slot, believed),
-                (assigned, assigned),
-                "{} at {}: slot of CPU {index}, and what the decider believes, against the policy",
-                self.name,
-                self.now()
-            );
-        }
     }
 }
 

@@ -1,0 +1,105 @@
+//! What reports change: the jobs of tasks, their affinities, and the CPUs.
+
+use shiftwork_model::{CpuId, CpuSet, Instant, TaskId};
+use shiftwork_policy::Event as PolicyEvent;
+
+use super::Decider;
+use super::task_state::TaskState;
+use crate::event::{Event, Kind};
+
+impl Decider {
+    /// Something happened. It is told on, with what comes of it.
+    pub(in crate::agent) fn report(&mut self, event: Event) {
+        if event.kind == Kind::Probe {
+            return;
+        }
+        self.events.push(event);
+        let now = self.instant(event.at);
+        self.cause = now;
+        if event.task == 0 {
+            self.cpu_reported(event);
+            return;
+        }
+        let index = event.task as usize - 1;
+        let is_news =
+            |state: &TaskState| state.is_present && now >= state.since && now > state.known_until;
+        if self.states.get(index).is_some_and(is_news) {
+            self.task_reported(now, event, TaskId::from_index(index));
+        }
+    }
+
+    fn cpu_reported(&mut self, event: Event) {
+        let Some(index) = event.cpu.and_then(|cpu| self.cpu_index(usize::from(cpu))) else {
+            return;
+        };
+        if self.instant(event.at) < self.cpus[index].known_until {
+            return;
+        }
+        let before = self.cpus[index].gone;
+        let after = match event.kind {
+            Kind::CpuLost => before | event.value,
+            Kind::CpuBack => before & !event.value,
+            _ => return,
+        };
+        self.cpus[index].gone = after;
+        let cpu = CpuId::from_index(index);
+        if event.kind == Kind::CpuLost {
+            self.cpus[index].slot = None;
+        }
+        match (before == 0, after == 0) {
+            (true, false) => self.apply(PolicyEvent::CpuOffline(cpu)),
+            (false, true) => {
+                let state = &mut self.cpus[index];
+                state.cause = state.cause.or(Some(self.cause));
+                self.apply(PolicyEvent::CpuOnline(cpu));
+            }
+            _ => {}
+        }
+    }
+
+    fn task_reported(&mut self, now: Instant, event: Event, id: TaskId) {
+        match event.kind {
+            Kind::NextJob => {
+                self.states[id.index()].finished += 1;
+                self.count_stop(id);
+                self.next_job(now, id, self.instant(event.value));
+            }
+            Kind::Yielded => {
+                self.count_stop(id);
+                let next = self.states[id.index()].next_period();
+                self.next_job(now, id, next);
+            }
+            Kind::LastJob => self.complete(id),
+            Kind::Blocked => {
+                self.count_stop(id);
+                self.suspend(id);
+            }
+            Kind::Woken => self.wake(now, id),
+            Kind::Running => self.start_running(now, event, id),
+            Kind::Stopped => {
+                self.charge(now, event, id);
+                self.states[id.index()].running = None;
+            }
+            Kind::Ran => self.charge(now, event, id),
+            Kind::Left => self.leave(id, false),
+            Kind::Demoted => self.leave(id, true),
+            Kind::Affinity => self.rebind(id, &CpuSet::from_bits(event.value)),
+            _ => {}
+        }
+    }
+
+    /// It emptied its slot.
+    pub(super) fn count_stop(&mut self, id: TaskId) {
+        self.states[id.index()].stops = self.states[id.index()].stops.wrapping_add(1);
+        self.vacate(id);
+    }
+
+    pub(super) fn vacate(&mut self, id: TaskId) {
+        for cpu in &mut self.cpus {
+            if cpu.slot == Some(id) {
+                cpu.slot = None;
+                cpu.cause = cpu.cause.or(Some(self.cause));
+            }
+        }
+    }
+}
