@@ -30,7 +30,7 @@ static __always_inline void check_heartbeat(u64 now)
 	u64 last = READ_ONCE(last_heartbeat);
 
 	if (agent_decides && last && now > last && now - last > SW_HEARTBEAT_TIMEOUT)
-		scx_bpf_error("the agent has said nothing for %llu ms", (now - last) / 1000000);
+		scx_bpf_error("the agent sent no heartbeat for %llu ms", (now - last) / 1000000);
 }
 
 /*

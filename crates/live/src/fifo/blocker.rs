@@ -1,7 +1,7 @@
-//! What keeps a job from running that was stopped in the middle: a thread above it that computes nothing.
+//! Threads that keep held jobs from running: one per CPU, above held jobs and below assigned ones.
 //!
-//! A job that is not told to run has the lowest level, and would still run on a CPU that has nothing
-//! better to do. There a blocker does, above it and below those that are told to run.
+//! A job that is not assigned has the lowest level, and would still run on a CPU that is otherwise idle. The
+//! blocker of that CPU then spins and computes nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::LiveError;
 use crate::sys::clock::{monotonic_ns, pause};
 use crate::sys::thread::{Class, set_affinity, set_class};
 
-/// How long a new thread may take to say that it is there; a machine that needs longer is stuck.
+/// How long a new thread may take to report that it is prepared; a slower machine is stuck.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often to look whether an agent that has fallen silent is there again.
+/// How often a blocker checks whether the heartbeats of the agent have resumed.
 const RECHECK_NS: u64 = 10_000_000;
 
-/// One thread for each CPU of the platform. Dropping them ends them.
+/// One thread per CPU of the platform. Dropping them ends them.
 #[derive(Debug)]
 pub(super) struct Blockers {
     shared: Arc<SharedState>,
@@ -31,7 +31,7 @@ pub(super) struct Blockers {
 }
 
 impl Blockers {
-    /// Makes them; all sleep.
+    /// Spawns the threads; all sleep.
     ///
     /// # Errors
     /// If the kernel refuses a thread, its CPU or its level.
@@ -66,7 +66,7 @@ impl Drop for Blockers {
     fn drop(&mut self) {
         self.shared.end_blockers();
         for thread in self.threads.drain(..) {
-            // Had it panicked, it would be as gone.
+            // A thread that panicked has ended as well.
             let _ = thread.join();
         }
     }
@@ -77,7 +77,7 @@ fn run(shared: &SharedState, blocker: &BlockerCpu, ready: &Sender<io::Result<()>
     let level = Class::Fifo(BLOCKER_LEVEL);
     let prepared = set_affinity(None, &cpu).and_then(|()| set_class(None, level));
     let failed = prepared.is_err();
-    // If nobody listens any more, the word says that this is to end.
+    // If the receiver is gone, the word says that this thread is to end.
     let _ = ready.send(prepared);
     if failed {
         return;
@@ -91,7 +91,7 @@ fn run(shared: &SharedState, blocker: &BlockerCpu, ready: &Sender<io::Result<()>
     }
 }
 
-/// Keeps the CPU busy as long as it has to, and no longer than the agent lives.
+/// Spins as long as the CPU is to be blocked, while the agent sends heartbeats.
 fn block(shared: &SharedState, blocker: &BlockerCpu) {
     while blocker.word.get() == BLOCKING {
         let now_ns = monotonic_ns();

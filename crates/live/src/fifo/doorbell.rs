@@ -1,18 +1,19 @@
-//! How threads tell the agent that they have something to say.
+//! Wakes the agent when threads of tasks have sent it events.
 
 use crate::sync::Word;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// Who has news for the agent, and whether it has to be woken for that.
+/// Which tasks have sent events to the agent, and whether the agent has to be woken.
 ///
-/// An agent that polls finds all news in one cache line, and nobody makes a system call for it. Before it
-/// sleeps it says so and looks once more; whoever has news leaves them first and then looks whether it
-/// sleeps. With a fence in between on both sides at least one of the two sees the other.
+/// A polling agent finds all pending tasks in one cache line, and no thread makes a system call to notify it.
+/// Before the agent sleeps, it announces that and checks once more. A thread first stores its notification and
+/// then checks whether the agent sleeps. With a full fence between the store and the check on both sides, at
+/// least one side observes the other.
 #[derive(Debug)]
 pub(super) struct Doorbell {
-    /// A bit for each task.
+    /// One bit per task.
     pending: Box<[AtomicU64]>,
-    /// Somebody rang who is not a task.
+    /// `ring` was called since the agent last checked.
     rung: AtomicBool,
     /// One of the constants below.
     agent: Word,
@@ -30,13 +31,13 @@ impl Doorbell {
         }
     }
 
-    /// This task, which exists, has put something into its channel.
+    /// Notifies the agent that this task has events in its channel. The task must exist.
     pub(super) fn notify(&self, task: usize) {
         self.pending[task / 64].fetch_or(1 << (task % 64), Ordering::Release);
         self.wake_agent();
     }
 
-    /// The agent returns from [`wait_until`](Self::wait_until), or will at once when it calls it next.
+    /// Makes the agent return from [`wait_until`](Self::wait_until): at once, or from its next call.
     pub(super) fn ring(&self) {
         self.rung.store(true, Ordering::Release);
         self.wake_agent();
@@ -49,10 +50,10 @@ impl Doorbell {
         }
     }
 
-    /// Calls `hear` for every task that has news. What it puts into its channel from now on is news again.
+    /// Calls `handle` for every task with pending events. Events sent from now on are pending again.
     pub(super) fn take(&self, mut handle: impl FnMut(usize)) {
         for (index, pending) in self.pending.iter().enumerate() {
-            // Looking leaves the cache line where it is, taking does not.
+            // A load leaves the cache line shared; the exchange would take it.
             if pending.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -64,7 +65,7 @@ impl Doorbell {
         }
     }
 
-    /// For the agent alone: returns at this instant of the monotonic clock, or when there is news.
+    /// For the agent alone: returns at this instant of the monotonic clock, or when a notification is pending.
     pub(super) fn wait_until(&self, at_ns: u64) {
         self.agent.change(AWAKE, ASLEEP);
         fence(Ordering::SeqCst);
@@ -89,7 +90,7 @@ mod tests {
     use crate::sys::clock::monotonic_ns;
 
     #[test]
-    fn news_are_heard_once_and_by_their_number() {
+    fn take_reports_each_notified_task_once() {
         let doorbell = Doorbell::new(130);
         for task in [129, 0, 64, 0] {
             doorbell.notify(task);
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_been_rung_for_does_not_sleep() {
+    fn wait_with_pending_notification_returns_at_once() {
         let doorbell = Doorbell::new(1);
         doorbell.ring();
         doorbell.wait_until(u64::MAX);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sleeps_is_woken() {
+    fn notification_wakes_sleeping_agent() {
         let doorbell = Arc::new(Doorbell::new(2));
         for task in [0, 1] {
             let waiter = Arc::clone(&doorbell);
@@ -136,9 +137,9 @@ mod models {
     use super::*;
 
     #[test]
-    fn no_news_is_slept_over() {
+    fn no_notification_is_missed_by_sleeping_agent() {
         let mut checker = loom::model::Builder::new();
-        // Without a bound the orders are too many; whatever goes wrong here takes two at most.
+        // The interleavings are too many without a bound; two preemptions suffice for a lost wake-up.
         checker.preemption_bound = Some(2);
         checker.check(|| {
             let doorbell = Arc::new(Doorbell::new(2));
@@ -147,7 +148,7 @@ mod models {
                 loom::thread::spawn(move || doorbell.notify(task))
             });
             let mut taken = 0;
-            // Every wake-up that is lost leaves this asleep for ever, which the checker reports.
+            // A lost wake-up leaves this thread asleep for ever, which the checker reports.
             while taken != 3 {
                 doorbell.take(|task| taken |= 1 << task);
                 if taken != 3 {

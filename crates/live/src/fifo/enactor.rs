@@ -1,4 +1,4 @@
-//! The hands and ears of an agent where `SCHED_FIFO` carries out.
+//! The enactor that uses `SCHED_FIFO`.
 
 use std::sync::Arc;
 
@@ -13,20 +13,19 @@ use crate::agent::{Enactor, Slot, TaskSnapshot};
 use crate::event::Event;
 use crate::machine::Parameters;
 
-/// The hands and ears of an agent where `SCHED_FIFO` carries out. Dropping it makes everybody ordinary
-/// again.
+/// The enactor that uses `SCHED_FIFO`. Dropping it makes all threads ordinary again.
 #[derive(Debug)]
 pub(crate) struct FifoEnactor<H = KernelThreadOps> {
     shared: Arc<SharedState>,
     controller: ThreadController<H>,
-    /// What the threads of the tasks tell.
+    /// Events from the threads of the tasks.
     receivers: Vec<Receiver>,
-    /// What one of them told; kept so that nothing is allocated.
+    /// Events from one of them; kept so that nothing is allocated.
     received: Vec<Event>,
 }
 
 impl<H: ThreadOps> FifoEnactor<H> {
-    /// For the tasks of these names, whose threads are heard by these ears.
+    /// For tasks with these names, whose threads send to these channels.
     pub(super) fn new(
         shared: Arc<SharedState>,
         ops: H,
@@ -41,7 +40,7 @@ impl<H: ThreadOps> FifoEnactor<H> {
         }
     }
 
-    /// Takes note of all that the threads have told.
+    /// Applies all events that the threads have sent.
     fn receive(&mut self) {
         self.shared.doorbell.take(|task| {
             self.receivers[task].take(&mut self.received);
@@ -52,7 +51,7 @@ impl<H: ThreadOps> FifoEnactor<H> {
         self.controller.block();
     }
 
-    /// Once the machine has been taken from the agent, it must not go on with it.
+    /// The failure of the run, if there is one: the agent must not change threads any more.
     fn check(&self) -> Result<(), LiveError> {
         self.shared.failed().map_or(Ok(()), |why| {
             Err(LiveError::Machine {
@@ -131,8 +130,8 @@ impl<H> Drop for FifoEnactor<H> {
     }
 }
 
-/// By time, and of the same instant in the order in which they were noted. They nearly are already:
-/// each thread's own are, and there are few. Allocates nothing, which a stable sort of `std` may.
+/// Sorts by time; events of one instant keep their order. The reports are few and nearly sorted, since those of each
+/// thread are. Allocates nothing, which a stable sort of `std` may.
 fn sort(reports: &mut [Event]) {
     for end in 1..reports.len() {
         let mut at = end;

@@ -1,4 +1,4 @@
-//! Where the threads of the crew wait between their jobs.
+//! Where threads wait between their jobs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::sys::thread::{Class, set_class};
 use crate::sys::word::Word;
 use crate::work::JobBarrier;
 
-/// The side of the threads: they say what they did, and wait at their seats.
+/// The side of the threads: they report what they did, and wait in their handshakes.
 #[derive(Debug)]
 pub(super) struct FifoJobBarrier(pub(super) Arc<SharedState>);
 
@@ -62,9 +62,9 @@ impl JobBarrier for FifoJobBarrier {
     }
 }
 
-/// What is left to do is nobody's job, and is not to keep anybody from the CPU.
+/// The calling thread has no more jobs, and must not delay the jobs of others.
 fn become_ordinary() {
-    // Every thread may, so it does not fail.
+    // Every thread may do this, so it does not fail.
     let _ = set_class(None, Class::Ordinary);
 }
 
@@ -86,7 +86,7 @@ mod tests {
         (FifoJobBarrier(Arc::new(shared)), receivers.remove(0))
     }
 
-    /// What the thread tells next, without what it tells besides.
+    /// The next event of this kind; others are dropped.
     fn receive(barrier: &FifoJobBarrier, receiver: &Receiver, kind: Kind) -> Event {
         let mut events = Vec::new();
         loop {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_on_when_the_agent_says_so() {
+    fn managed_thread_waits_until_agent_starts_its_job() {
         let (barrier, receiver) = gate();
         let handshake = &barrier.0.handshakes[0];
         assert_eq!(handshake.admit(), (1, false));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_takes_no_part_waits_by_itself_and_tells_nobody() {
+    fn unmanaged_thread_waits_by_its_own_timer_and_sends_no_events() {
         let (barrier, receiver) = gate();
         let handshake = &barrier.0.handshakes[0];
         handshake.dismiss();
@@ -135,7 +135,7 @@ mod tests {
         barrier.suspend(task(), begin + 4_000_000, &Word::new(0), 0);
         assert!(monotonic_ns() >= begin + 4_000_000);
         assert_eq!(handshake.state(), ThreadState::UnmanagedInJob);
-        // It is in a job, whose end it will tell, as part of its second stay.
+        // It is in a job; the event at the end of the job belongs to its second epoch.
         assert_eq!(handshake.admit(), (1, true));
         handshake.dismiss();
         assert_eq!(handshake.admit(), (2, true));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_sent_off_while_it_waits_goes_on_by_its_own_clock() {
+    fn thread_dismissed_while_waiting_continues_by_its_own_timer() {
         let (barrier, _ear) = gate();
         let handshake = &barrier.0.handshakes[0];
         handshake.admit();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_after_the_end() {
+    fn no_thread_waits_after_the_end_of_the_run() {
         let (barrier, receiver) = gate();
         barrier.0.handshakes[0].admit();
         std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ mod tests {
             waiting.join().unwrap();
         });
         assert!(receiver.is_empty());
-        // Nobody knows this one, and it is not held up for that.
+        // A task without a handshake does not wait.
         barrier.next_job(TaskId::from_index(7), u64::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a task that takes part.
+//! What the thread controller knows of an admitted task.
 
 use rustix::thread::Pid;
 use shiftwork_model::{CpuId, CpuSet};
@@ -7,57 +7,57 @@ use crate::agent::TaskSnapshot;
 use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 
-/// An instant that does not come.
+/// Later than any instant.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// An instant, and how long a thread had run then.
+/// An instant, and the CPU time that a thread had consumed by then.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
     pub(super) at_ns: u64,
     pub(super) ran_ns: u64,
 }
 
-/// A task that takes part.
+/// An admitted task and its thread.
 #[derive(Clone, Debug)]
 pub(super) struct ManagedThread {
     pub(super) thread: Pid,
-    /// Where it may run.
+    /// The CPUs that the task may use.
     pub(super) cpus: CpuSet,
-    /// Where it is bound: one CPU at a time.
+    /// The one CPU that the thread is bound to.
     pub(super) cpu: CpuId,
-    /// What its thread tells under another number is of an earlier stay.
+    /// Admission epoch: events of the thread with another number belong to an earlier admission.
     pub(super) epoch: u32,
-    /// Whether it is on the level of jobs that are told to run. Who waits may be.
+    /// Whether the thread has the level of assigned jobs. A waiting thread may have it.
     pub(super) is_raised: bool,
-    /// Whether its seat is open: it is in a job, or about to be.
+    /// Whether the thread is in a job, or is about to start one.
     pub(super) in_job: bool,
-    /// Whether it went on since it was let out, as far as it has told. Until then it will tell that
-    /// it runs, afterwards it does not know.
+    /// Whether the thread has reported that it runs, since its job was started. Until then it will report
+    /// that; afterwards it does not notice that it is preempted or resumed.
     pub(super) seen_running: bool,
-    /// Its CPU time when it began to run where it is; `None`: as far as is known, it does not run.
+    /// CPU time of the thread when its present run began; `None` if it is not known to run.
     pub(super) run_start_ns: Option<u64>,
-    /// Since when it is where it is, on the level that it has.
+    /// When the thread got its present CPU and level.
     pub(super) placed: Moment,
-    /// When it was first moved or held since it was let out, and where it was until then; `None` if it
-    /// was not, or has begun.
+    /// When the thread was first moved or held after its job was started, and its CPU until then; `None` if it was
+    /// not, or has reported that it runs.
     pub(super) displaced: Option<(Moment, CpuId)>,
-    /// When it wakes up; [`NEVER`] while it is awake.
+    /// When the thread wakes up; [`NEVER`] while it is awake.
     pub(super) wakeup_ns: u64,
     pub(super) stops: u32,
     pub(super) finished: u32,
     pub(super) release_ns: u64,
-    /// For how long it ran, by what was reported of it.
+    /// Execution time that was reported.
     pub(super) reported_ns: u64,
 }
 
 impl ManagedThread {
-    /// Whether it is in the middle of a job that is not told to run, and would run on an idle CPU.
+    /// Whether the thread is in an unassigned job, and would run on an idle CPU.
     pub(super) fn is_held(&self) -> bool {
         self.in_job && !self.is_raised
     }
 
-    /// A task that was just put on its first CPU, where it may not run yet. `stay` is the number of its
-    /// stay, `is_out` whether its thread is in a job.
+    /// A task that was just bound to its first CPU and is not assigned yet. `epoch` is its admission epoch, `in_job`
+    /// whether its thread is in a job.
     pub(super) fn new(of: &Parameters, cpu: CpuId, (epoch, in_job): (u32, bool)) -> Self {
         Self {
             thread: of.thread,
@@ -78,7 +78,7 @@ impl ManagedThread {
         }
     }
 
-    /// Its thread says that it waits again.
+    /// Applies the report of the thread that it waits again.
     pub(super) fn stop(&mut self, event: Event) {
         self.in_job = false;
         self.seen_running = false;
@@ -97,7 +97,7 @@ impl ManagedThread {
         }
     }
 
-    /// How things stand with it.
+    /// The state of the task for the agent.
     pub(super) fn snapshot(&self, at_ns: u64) -> TaskSnapshot {
         TaskSnapshot {
             at_ns,

@@ -1,23 +1,26 @@
-//! A machine for kernels without sched_ext: an agent decides, and `SCHED_FIFO` carries out.
+//! The machine for kernels without sched_ext: an agent decides, and `SCHED_FIFO` priorities enact its decisions.
 //!
-//! Every task is a thread of ours, always bound to exactly one CPU and on one of a few levels:
+//! Each task is a thread of this process, bound to exactly one CPU at any time and on one of a few
+//! priority levels:
 //!
 //! ```text
-//!   95  the watch       takes the machine away from an agent that has died
+//!   95  the watchdog    releases all threads if the agent fails
 //!   90  the agent       on a CPU of its own
-//!   50  jobs            that are told to run: one on each CPU; and threads that wait for their jobs
-//!   40  blockers        where only held jobs could run
-//!   30  held jobs       stopped in the middle, by a more urgent one or because their budget is used up
+//!   50  assigned jobs   one on each CPU; and threads that wait for their next job
+//!   40  blockers        on CPUs where only held jobs could run
+//!   30  held jobs       preempted by a more urgent job, or throttled
 //! ```
 //!
-//! Between jobs a thread waits at its seat (`thread_handshake.rs`), on the level of those that run: it cannot before it
-//! is let out, and so a release costs one wake-up. A shift is a change of affinity. Jobs are held only by a level because nothing else stops a thread that computes:
-//! a signal would have to be handled by it, and a control group stops it too late.
+//! Between jobs a thread waits in its handshake (`thread_handshake.rs`), on the level of assigned jobs: it
+//! cannot run before the agent starts its next job, so a release costs one wake-up. A shift is a change of
+//! affinity. Only the priority level holds a job, because nothing else stops a thread that computes: the
+//! thread itself would have to handle a signal, and a control group stops it too late.
 //!
-//! This module owns the threads' settings while a run is on, and puts all of them back. It must never
-//! decide who runs: the agent does. Start reading at `thread_controller.rs`, where orders become system calls; `thread_handshake.rs`
-//! and `job_barrier.rs` are the threads' side, `doorbell.rs` is how they reach the agent, `owner.rs` the side of
-//! whoever started it.
+//! This module owns the scheduling parameters of the threads during a run and restores all of them
+//! afterwards. It must never decide which task runs: the agent does. Start reading at
+//! `thread_controller.rs`, which turns slots into system calls. `thread_handshake.rs` and `job_barrier.rs`
+//! are the side of the threads, `doorbell.rs` wakes the agent, and `owner.rs` is the side of the thread
+//! that started the agent.
 
 mod blocker;
 mod doorbell;
@@ -52,11 +55,11 @@ const JOB_LEVEL: u8 = 50;
 const BLOCKER_LEVEL: u8 = 40;
 const WAITING_LEVEL: u8 = 30;
 
-/// Prepares a machine of these CPUs for the tasks of these names: what its user holds on to, and what
-/// its agent gets. Nobody is blocked and nobody takes part yet.
+/// Prepares a machine of these CPUs for tasks with these names: the owner's side, and the enactor for the
+/// agent. No CPU is blocked and no task is admitted yet.
 ///
 /// # Errors
-/// If this user may not have real-time threads, or the kernel refuses threads or CPUs.
+/// If this user may not have real-time threads, or the kernel refuses a thread or a CPU.
 pub(crate) fn set_up(
     cpus: &CpuSet,
     names: Vec<String>,
@@ -74,7 +77,7 @@ pub(crate) fn set_up(
     Ok((owner, FifoEnactor::new(shared, ops, receivers, names)))
 }
 
-/// What a reader of the results should know of this machine.
+/// Facts about this machine that affect the results, one sentence each.
 pub(crate) fn notes() -> Vec<String> {
     notes_on(&System::this())
 }
@@ -113,7 +116,7 @@ fn notes_on(system: &System) -> Vec<String> {
     note.into_iter().collect()
 }
 
-/// The kernel refused to do this with real-time threads.
+/// The error of a refused operation on real-time threads.
 fn refused(error: io::Error, doing: String) -> LiveError {
     if error.raw_os_error() == Some(libc::EPERM) {
         return LiveError::Machine {

@@ -1,4 +1,4 @@
-//! The machine as whoever started the agent sees it.
+//! The side of the thread that started the agent.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::LiveError;
 use crate::agent::EnactorOwner;
 use crate::work::JobBarrier;
 
-/// The machine as whoever started the agent sees it. Dropping it makes everybody ordinary again, even
-/// where the agent cannot any more.
+/// The `SCHED_FIFO` machine as the thread that started the agent uses it. Dropping it makes all threads ordinary
+/// again, also after the agent has failed.
 #[derive(Debug)]
 pub(crate) struct FifoOwner {
     pub(super) shared: Arc<SharedState>,
-    /// Held for its end.
+    /// Stopped when dropped.
     pub(super) watchdog: Option<Watchdog>,
 }
 
@@ -34,7 +34,7 @@ impl EnactorOwner for FifoOwner {
         self.shared.failed().map(str::to_owned)
     }
 
-    /// The kernel alone decides what ordinary work gets.
+    /// The kernel alone decides how much CPU time ordinary work gets.
     fn set_reserve(&mut self, _reserve: Share) {}
 
     fn reports_affinities(&self) -> bool {
@@ -43,7 +43,7 @@ impl EnactorOwner for FifoOwner {
 
     fn pin(&mut self, _folder: &Path) -> Result<(), LiveError> {
         Err(LiveError::Machine {
-            what: String::from("fixed priorities leave nothing behind that could be pinned"),
+            what: String::from("`--machine fifo` loads no scheduler that could be pinned"),
             remedy: String::from("use `--machine kernel` to pin a scheduler"),
         })
     }

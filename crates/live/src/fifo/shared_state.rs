@@ -1,4 +1,4 @@
-//! What all threads of this machine share.
+//! State that all threads of this machine share.
 
 use std::sync::OnceLock;
 
@@ -11,26 +11,26 @@ use crate::sync::Word;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sys::thread::{Class, is_ours, set_affinity, set_class};
 
-/// An agent that says nothing for so long is taken for dead. It should beat five times in it.
+/// The agent counts as failed after so long without a heartbeat. Five heartbeats fit into this span.
 pub(super) const HEARTBEAT_TIMEOUT_NS: u64 = 200_000_000;
 
-/// What a thread has on its way to the agent is never more than a few events.
+/// A task's channel never holds more than a few events.
 const EVENTS: usize = 16;
 
-/// What all threads of this machine share.
+/// State that all threads of this machine share.
 #[derive(Debug)]
 pub(super) struct SharedState {
-    /// By task.
+    /// One per task.
     pub(super) handshakes: Box<[ThreadHandshake]>,
     pub(super) doorbell: Doorbell,
-    /// One for each CPU of the platform.
+    /// One per CPU of the platform.
     pub(super) blocker_cpus: Box<[BlockerCpu]>,
-    /// When the agent was last heard of; 0 before the first time, and after it has gone home.
+    /// Instant of the agent's last heartbeat; 0 before the first one and after the agent has ended.
     heartbeat_ns: AtomicU64,
     failed: OnceLock<String>,
 }
 
-/// Where a blocker is.
+/// The CPU of a blocker, and what the blocker does.
 #[derive(Debug)]
 pub(super) struct BlockerCpu {
     pub(super) cpu: CpuId,
@@ -40,13 +40,13 @@ pub(super) struct BlockerCpu {
 
 /// The blocker sleeps.
 pub(super) const IDLE: u32 = 0;
-/// The blocker keeps everybody below itself from the CPU.
+/// The blocker keeps all threads of lower priority from the CPU.
 pub(super) const BLOCKING: u32 = 1;
 /// The blocker ends.
 pub(super) const ENDED: u32 = 2;
 
 impl SharedState {
-    /// For these CPUs and so many tasks; with the other ends of the tasks' channels.
+    /// For these CPUs and this many tasks; with the receiving ends of the tasks' channels.
     pub(super) fn new(cpus: &CpuSet, tasks: usize) -> (Self, Vec<Receiver>) {
         let (handshakes, receivers): (Vec<_>, Vec<_>) = (0..tasks)
             .map(|_| channel(EVENTS))
@@ -66,24 +66,24 @@ impl SharedState {
         (shared, receivers)
     }
 
-    /// The agent is alive.
+    /// Records a heartbeat of the agent.
     pub(super) fn heartbeat(&self, now_ns: u64) {
         self.heartbeat_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// The agent goes home; its silence means nothing any more.
+    /// The agent has ended: no heartbeats are expected any more.
     pub(super) fn end_heartbeats(&self) {
         self.heartbeat_ns.store(0, Ordering::Relaxed);
     }
 
-    /// For how long the agent has said nothing, in nanoseconds, if that is too long.
+    /// The time since the last heartbeat, in nanoseconds, if it exceeds [`HEARTBEAT_TIMEOUT_NS`].
     pub(super) fn overdue_ns(&self, now_ns: u64) -> Option<u64> {
         let heartbeat_ns = self.heartbeat_ns.load(Ordering::Relaxed);
         let overdue_ns = now_ns.saturating_sub(heartbeat_ns);
         (heartbeat_ns != 0 && overdue_ns > HEARTBEAT_TIMEOUT_NS).then_some(overdue_ns)
     }
 
-    /// Something went wrong that ends the run; the first reason counts.
+    /// Records a failure that ends the run; the first reason is kept.
     pub(super) fn fail(&self, why: String) {
         let _ = self.failed.set(why);
     }
@@ -92,7 +92,7 @@ impl SharedState {
         self.failed.get().map(String::as_str)
     }
 
-    /// Nobody waits any more, and no CPU is blocked.
+    /// Lets all waiting threads continue and ends the blockers.
     pub(super) fn end_run(&self) {
         self.end_blockers();
         for handshake in &self.handshakes {
@@ -106,16 +106,16 @@ impl SharedState {
         }
     }
 
-    /// Every thread that takes part is an ordinary one again, on all CPUs that it may use.
+    /// Makes every managed thread ordinary again, on all CPUs that its task may use.
     pub(super) fn restore(&self) {
         for handshake in &self.handshakes {
-            // Held meanwhile: a task that is dismissed may be admitted again.
+            // Locked meanwhile: a task that is dismissed may be admitted again.
             let to_restore = handshake.to_restore();
             let Some((thread, cpus)) = *to_restore else {
                 continue;
             };
             if is_ours(thread) {
-                // It may be gone by now, and then there is nothing to put back.
+                // The thread may have ended by now, and then there is nothing to restore.
                 let _ = set_class(Some(thread), Class::Ordinary);
                 let _ = set_affinity(Some(thread), &cpus);
             }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_agent_that_began_can_fall_silent() {
+    fn heartbeat_is_overdue_only_between_first_and_end() {
         let (shared, _) = SharedState::new(&CpuSet::first(1), 1);
         assert_eq!(shared.overdue_ns(u64::MAX), None);
         shared.heartbeat(7);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_is_the_one_that_counts() {
+    fn first_failure_reason_is_kept() {
         let (shared, _) = SharedState::new(&CpuSet::first(1), 1);
         assert_eq!(shared.failed(), None);
         shared.fail(String::from("one"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocker_that_has_ended_is_not_called_back() {
+    fn ended_blocker_cannot_block_again() {
         let (shared, _) = SharedState::new(&CpuSet::first(2), 1);
         shared.end_run();
         for blocker in &shared.blocker_cpus {

@@ -16,14 +16,14 @@ use crate::work::JobBarrier;
 
 const MS: u64 = 1_000_000;
 
-/// Only one test at a time puts threads above all others.
+/// Only one test at a time has threads of the highest priorities.
 static CPU: Mutex<()> = Mutex::new(());
 
 /// Nothing here takes nearly as long.
 const LONG_NS: u64 = 2_000 * MS;
 
-/// The CPU that these tests compute on; CPU 0 is everybody else's. `None`, and said so, where there is
-/// none or where this user may not have real-time threads.
+/// The CPU that these tests compute on; CPU 0 is left to other threads. `None`, with a message, if there is no such CPU
+/// or this user may not have real-time threads.
 fn test_cpu() -> Option<CpuId> {
     let cpu = CpuId::from_index(1);
     let all = affinity(None).unwrap();
@@ -31,7 +31,7 @@ fn test_cpu() -> Option<CpuId> {
         println!("SKIPPED: real-time threads on this machine: it has only one CPU for us");
         return None;
     }
-    // On a thread of its own, which takes its level with it.
+    // On a thread of its own: its priority ends with it.
     let allowed = std::thread::spawn(|| set_class(None, Class::Fifo(1)));
     if let Err(error) = allowed.join().unwrap() {
         println!("SKIPPED: real-time threads on this machine: SCHED_FIFO is not allowed: {error}");
@@ -40,7 +40,7 @@ fn test_cpu() -> Option<CpuId> {
     Some(cpu)
 }
 
-/// What the kernel says of a thread: its policy, 0 being the ordinary one, and where it may run.
+/// Scheduling policy (0: SCHED_OTHER) and affinity of a thread, as the kernel reports them.
 fn settings(thread: Pid) -> (u32, CpuSet) {
     let path = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
     let stat = fs::read_to_string(path).unwrap();
@@ -51,12 +51,12 @@ fn settings(thread: Pid) -> (u32, CpuSet) {
     (policy.parse().unwrap(), affinity(Some(thread)).unwrap())
 }
 
-/// The agent of a test, which does by hand what an agent does.
+/// The machine, and the calls that an agent would make.
 struct Rig {
     owner: FifoOwner,
     fifo: FifoEnactor,
     cpu: CpuId,
-    /// Where its threads may run once they are ordinary again.
+    /// The CPUs of its threads once they are ordinary again.
     all: CpuSet,
     reports: Vec<Event>,
     stops: [u32; 2],
@@ -76,7 +76,7 @@ impl Rig {
         }
     }
 
-    /// A thread that takes part, and its number.
+    /// Spawns the thread of a task and admits it; the number of the thread.
     fn add<'s>(
         &mut self,
         scope: &'s Scope<'s, '_>,
@@ -136,7 +136,7 @@ impl Rig {
         }
     }
 
-    /// Lets so much time pass, as an agent that lives.
+    /// Lets this span pass, with heartbeats.
     fn pass(&mut self, span_ns: u64) {
         let end_ns = monotonic_ns() + span_ns;
         while monotonic_ns() < end_ns {
@@ -146,7 +146,7 @@ impl Rig {
     }
 }
 
-/// Computes until it is told to stop, or until a test that failed cannot tell it any more.
+/// Computes until `stop` is set, or for a bounded time if the test has failed.
 fn compute(stop: &AtomicBool) {
     let late_ns = monotonic_ns() + LONG_NS;
     while !stop.load(Ordering::Relaxed) && monotonic_ns() < late_ns {
@@ -154,7 +154,7 @@ fn compute(stop: &AtomicBool) {
     }
 }
 
-/// The calling thread leaves the CPU to the test, as an agent does.
+/// Removes the CPU from the affinity of the calling thread, as for an agent. The previous affinity.
 fn step_aside(cpu: CpuId) -> CpuSet {
     let before = affinity(None).unwrap();
     let mut elsewhere = before;
@@ -164,13 +164,13 @@ fn step_aside(cpu: CpuId) -> CpuSet {
 }
 
 #[test]
-fn real_threads_are_held_resumed_and_restored() {
+fn threads_are_held_resumed_and_restored() {
     let Some(cpu) = test_cpu() else { return };
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let all = step_aside(cpu);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // In here, so that threads are let go before anybody waits for their end.
+        // Inside the scope: dropped before the scope joins the threads.
         let mut rig = Rig::new(cpu, all);
         let first = rig.add(scope, 0, |barrier, id| {
             compute(&stop);
@@ -185,7 +185,7 @@ fn real_threads_are_held_resumed_and_restored() {
         let stopped = rig.expect(0, Kind::Stopped);
         assert!(stopped.value <= stopped.at - running.at);
         rig.expect(1, Kind::NextJob);
-        // The CPU has nobody now, and still the first does not go on.
+        // No job is assigned to the CPU now, and the first one is still held.
         let before_ns = cpu_ns_of(first).unwrap();
         rig.pass(30 * MS);
         let held_ns = cpu_ns_of(first).unwrap() - before_ns;
@@ -210,13 +210,13 @@ fn real_threads_are_held_resumed_and_restored() {
 }
 
 #[test]
-fn an_agent_that_dies_leaves_ordinary_threads_behind() {
+fn threads_become_ordinary_after_agent_failure() {
     let Some(cpu) = test_cpu() else { return };
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let all = step_aside(cpu);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // In here, so that threads are let go before anybody waits for their end.
+        // Inside the scope: dropped before the scope joins the threads.
         let mut rig = Rig::new(cpu, all);
         let thread = rig.add(scope, 0, |_, _| compute(&stop));
         rig.assign(Some(0));
@@ -229,7 +229,7 @@ fn an_agent_that_dies_leaves_ordinary_threads_behind() {
         }
         assert_eq!(settings(thread).0, 0);
         let why = rig.owner.failed().unwrap();
-        assert!(why.starts_with("the agent has said nothing for "), "{why}");
+        assert!(why.starts_with("the agent sent no heartbeat for "), "{why}");
         assert!(rig.fifo.assign(&[]).is_err());
         stop.store(true, Ordering::Relaxed);
         drop(rig);
@@ -238,13 +238,13 @@ fn an_agent_that_dies_leaves_ordinary_threads_behind() {
 }
 
 #[test]
-fn the_end_of_the_run_frees_everybody() {
+fn end_of_run_releases_held_and_waiting_threads() {
     let Some(cpu) = test_cpu() else { return };
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let all = step_aside(cpu);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // In here, so that threads are let go before anybody waits for their end.
+        // Inside the scope: dropped before the scope joins the threads.
         let mut rig = Rig::new(cpu, all);
         let held = rig.add(scope, 0, |_, _| compute(&stop));
         rig.add(scope, 1, |barrier, id| {
@@ -265,7 +265,7 @@ fn the_end_of_the_run_frees_everybody() {
 }
 
 #[test]
-fn what_the_kernel_keeps_from_real_time_threads_is_said() {
+fn notes_state_time_kept_from_real_time_threads() {
     let limited = |runtime: &str| {
         System::of([
             ("/proc/sys/kernel/sched_rt_runtime_us", runtime),
@@ -280,7 +280,7 @@ fn what_the_kernel_keeps_from_real_time_threads_is_said() {
         ]
     );
     assert!(notes_on(&limited("-1\n")).is_empty());
-    // Such kernels have servers, whether or not they can be looked at.
+    // Such kernels have deadline servers, even if debugfs is not readable.
     let new = System::of([("/proc/sys/kernel/osrelease", "6.18.0\n")]);
     assert!(notes_on(&new)[0].contains("gives them some"));
     let folder = "/sys/kernel/debug/sched/fair_server/cpu1";
@@ -300,6 +300,6 @@ fn what_the_kernel_keeps_from_real_time_threads_is_said() {
         ]
     );
     assert!(notes_on(&served("0\n")).is_empty());
-    // Whatever this machine is, asking does no harm.
+    // Reading the notes of this machine must not fail.
     drop(notes());
 }

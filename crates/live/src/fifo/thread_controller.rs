@@ -1,4 +1,4 @@
-//! Which thread is where, on which level: what was told to run, and what the threads told.
+//! CPU and priority level of each managed thread, as follows from the agent's slots and the threads' events.
 
 use std::io;
 use std::sync::Arc;
@@ -16,45 +16,45 @@ use crate::event::{Event, Kind};
 use crate::machine::Parameters;
 use crate::sys::thread::Class;
 
-/// Room for what happens between two looks of the agent.
+/// Room for the reports between two polls of the agent.
 const REPORTS: usize = 4096;
 
 /// A CPU of the platform.
 #[derive(Clone, Copy, Debug)]
 struct CpuState {
     cpu: CpuId,
-    /// Whom it was told to run and, as far as is known, runs or will.
+    /// The task that it is assigned and, as far as is known, runs or will run.
     task: Option<usize>,
     is_blocked: bool,
 }
 
-/// Which thread is where, on which level. Only the agent's thread has it.
+/// CPU and priority level of each managed thread. Only the thread of the agent uses it.
 ///
-/// A task in a place is let out and raised, bound there, and in no other place; one that waits is raised
-/// already, unless it was held when its job ended. A CPU is blocked, once [`block`](Self::block) has been
-/// called, exactly if a task that is held is bound to it.
+/// A task that is assigned to a CPU is in a job, raised, bound to that CPU, and assigned to no other. A waiting
+/// thread is raised already, unless it was held when its job ended. Once [`block`](Self::block) has been called, a
+/// CPU is blocked exactly if a held task is bound to it.
 #[derive(Debug)]
 pub(super) struct ThreadController<H> {
     shared: Arc<SharedState>,
     pub(super) ops: H,
     names: Vec<String>,
     tasks: Vec<Option<ManagedThread>>,
-    /// In the order of the floor's posts.
+    /// In the order of [`SharedState::blocker_cpus`].
     cpus: Vec<CpuState>,
-    /// What the agent has not heard yet.
+    /// Reports that the agent has not taken yet.
     pub(super) reports: Vec<Event>,
-    /// What the agent is told of earlier is no news to it: it has looked how things stand.
+    /// Earliest instant of further reports: the agent ignores reports that are not later than its last snapshot.
     report_from_ns: u64,
-    /// When the first of those who sleep wakes up.
+    /// When the first sleeping thread wakes up.
     pub(super) wakeup_ns: u64,
-    /// Whether other tasks are held than when the blockers were last told.
+    /// Whether the set of held tasks may have changed since the blockers were last updated.
     held_changed: bool,
-    /// Whom each slot that is being filled really gets; kept so that nothing is allocated.
+    /// The task that each slot really gets, while slots are filled; kept so that nothing is allocated.
     filled: Vec<Option<usize>>,
 }
 
 impl<H: ThreadOps> ThreadController<H> {
-    /// For the tasks of these names, of which none takes part.
+    /// For tasks with these names; none is admitted.
     pub(super) fn new(shared: Arc<SharedState>, ops: H, names: Vec<String>) -> Self {
         let cpu_state = |cpu| CpuState {
             cpu,
@@ -83,7 +83,7 @@ impl<H: ThreadOps> ThreadController<H> {
         self.ops.now_ns()
     }
 
-    /// The thread of this task told this.
+    /// Applies an event from the thread of this task.
     pub(super) fn on_thread_event(&mut self, task: usize, event: Event) {
         let managed = self.tasks.get(task).and_then(Option::as_ref);
         if managed.is_none_or(|managed| managed.epoch != event.task) {
@@ -96,7 +96,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// Those who sleep until now or earlier are awake.
+    /// Reports the threads whose wake-up time has come as awake.
     pub(super) fn wake(&mut self, now_ns: u64) {
         self.wakeup_ns = NEVER;
         for task in 0..self.tasks.len() {
@@ -115,8 +115,8 @@ impl<H: ThreadOps> ThreadController<H> {
 
     /// Fills the slots.
     ///
-    /// Whoever loses its CPU is held before anybody takes it over. A slot whose task has stopped since
-    /// stays empty.
+    /// A task that loses its CPU is held before another task gets that CPU. A slot whose task has stopped since the
+    /// decision stays empty.
     pub(super) fn assign(&mut self, slots: &[Slot]) -> Result<(), LiveError> {
         let mut filled = std::mem::take(&mut self.filled);
         filled.clear();
@@ -139,7 +139,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(())
     }
 
-    /// Keeps held jobs from running where nobody else does.
+    /// Blocks each CPU that a held job is bound to, and unblocks the others.
     pub(super) fn block(&mut self) {
         if !std::mem::take(&mut self.held_changed) {
             return;
@@ -158,8 +158,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// The task takes part from now on; `None` if its thread is not there any more, otherwise whether
-    /// it is awake.
+    /// Admits the task. `None` if its thread has ended, otherwise whether the thread is awake.
     pub(super) fn admit(
         &mut self,
         task: usize,
@@ -174,7 +173,7 @@ impl<H: ThreadOps> ThreadController<H> {
         let handshake = &self.shared.handshakes[task];
         *handshake.to_restore() = Some((of.thread, of.cpus));
         let mut managed = ManagedThread::new(of, cpu, handshake.admit());
-        // A thread that takes no part sleeps by itself; somebody has to take over its alarm clock.
+        // The thread may have slept by its own timer until now; from here on the controller wakes it.
         let until_ns = handshake.until_ns();
         managed.placed = self.read_clocks(of.thread);
         let now_ns = managed.placed.at_ns;
@@ -187,7 +186,7 @@ impl<H: ThreadOps> ThreadController<H> {
         self.tasks[task] = Some(managed);
         self.held_changed = true;
         if !in_job {
-            // It waits until its word says otherwise, on whatever level; then it need only be woken.
+            // It waits for its word on any level; once raised, it only has to be woken.
             self.raise(task)?;
         }
         let affinity = of.cpus.words()[0];
@@ -196,7 +195,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(Some(is_awake))
     }
 
-    /// The task is ordinary work from now on. Changes nothing if it is that already.
+    /// Makes the thread ordinary again. Changes nothing if the task is not admitted.
     pub(super) fn dismiss(&mut self, task: usize) -> Result<(), LiveError> {
         let Some(managed) = self.tasks.get(task).cloned().flatten() else {
             return Ok(());
@@ -205,7 +204,7 @@ impl<H: ThreadOps> ThreadController<H> {
         self.end_run(task, now.at_ns, now.ran_ns);
         self.vacate(task);
         self.tasks[task] = None;
-        // First ordinary, then free: it must not do its own thing on a level of ours.
+        // The class first: an unmanaged thread must not run on a real-time level.
         let freed = self.ops.set_class(managed.thread, Class::Ordinary);
         let freed = freed.and_then(|()| self.ops.bind(managed.thread, &managed.cpus));
         let handshake = &self.shared.handshakes[task];
@@ -218,7 +217,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(())
     }
 
-    /// The task may use these CPUs; it stays where it is until it is told to run elsewhere.
+    /// The task may use these CPUs. Its thread stays where it is until it is assigned elsewhere.
     pub(super) fn approve(&mut self, task: usize, cpus: &CpuSet) {
         if let Some(Some(managed)) = self.tasks.get_mut(task) {
             managed.cpus = *cpus;
@@ -226,7 +225,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// How things stand with the task.
+    /// The state of the task for the agent.
     pub(super) fn snapshot(&mut self, task: usize) -> TaskSnapshot {
         let now_ns = self.ops.now_ns();
         self.report_from_ns = now_ns + 1;
@@ -238,20 +237,20 @@ impl<H: ThreadOps> ThreadController<H> {
         managed.map_or(absent, |managed| managed.snapshot(now_ns))
     }
 
-    /// Whom this slot gets: nobody if its task has stopped since that was decided.
+    /// The task that this slot gets: none if the task has stopped since the decision.
     fn task_for_slot(&self, slot: &Slot) -> Option<usize> {
         let task = slot.task?.index();
         let managed = self.tasks.get(task)?.as_ref()?;
         (managed.stops == slot.stops).then_some(task)
     }
 
-    /// The CPU has nobody now; whom it had.
+    /// Empties the slot of this CPU; the task that it had.
     fn clear_slot(&mut self, cpu: CpuId) -> Option<usize> {
         let mut cpus = self.cpus.iter_mut();
         cpus.find(|cpu_state| cpu_state.cpu == cpu)?.task.take()
     }
 
-    /// The task has no CPU now.
+    /// Empties the slot of this task.
     fn vacate(&mut self, task: usize) {
         for cpu_state in &mut self.cpus {
             if cpu_state.task == Some(task) {
@@ -260,7 +259,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// The task is not to run on, in the middle of its job. It stays where it is.
+    /// Holds the task in the middle of its job, on its present CPU.
     fn hold(&mut self, task: usize) -> Result<(), LiveError> {
         let Some(managed) = self.tasks[task].as_mut().filter(|managed| managed.in_job) else {
             return Ok(());
@@ -275,7 +274,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(())
     }
 
-    /// The CPU, which has nobody, runs the task from now on.
+    /// Assigns the task to this CPU, whose slot is empty.
     fn fill_slot(&mut self, cpu: CpuId, task: usize) -> Result<(), LiveError> {
         if !self.move_to(cpu, task)? || !self.raise(task)? {
             return Ok(());
@@ -290,7 +289,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(())
     }
 
-    /// Whether its thread is there and is bound to this CPU.
+    /// Binds the thread to this CPU. Whether the thread exists.
     fn move_to(&mut self, cpu: CpuId, task: usize) -> Result<bool, LiveError> {
         let Some(managed) = &mut self.tasks[task] else {
             return Ok(false);
@@ -312,7 +311,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(thread_exists)
     }
 
-    /// Whether its thread is there and on the level of those that run.
+    /// Gives the thread the level of assigned jobs. Whether the thread exists.
     fn raise(&mut self, task: usize) -> Result<bool, LiveError> {
         let Some(managed) = &mut self.tasks[task] else {
             return Ok(false);
@@ -333,8 +332,7 @@ impl<H: ThreadOps> ThreadController<H> {
         self.thread_exists(task, raised)
     }
 
-    /// Lets the thread out if it waits. If it is in the middle of a job, it runs there from now on and
-    /// does not know.
+    /// Starts the next job of a waiting thread. A thread in the middle of a job runs from now on without noticing.
     fn resume(&mut self, task: usize) {
         let Some(managed) = &mut self.tasks[task] else {
             return;
@@ -349,9 +347,8 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// The thread went on, and says when. It may not have come to saying so before it was moved or held,
-    /// and perhaps told to run again, of which it does not know: what it ran before and what it runs
-    /// since are two runs.
+    /// The thread reports when it started to run. It may have been moved or held before it could report that, and
+    /// perhaps assigned again, which it does not notice: its execution before and after that are two runs.
     fn on_running(&mut self, task: usize, event: Event) {
         let Some(managed) = &mut self.tasks[task] else {
             return;
@@ -367,7 +364,7 @@ impl<H: ThreadOps> ThreadController<H> {
             self.begin_run(task, began, there);
             self.end_run_on(task, until, there);
         }
-        // Held, it ran before the CPU was blocked: nobody told it to, so nobody is told.
+        // A held thread ran before its CPU was blocked: without an assignment, so nothing is reported.
         if is_raised {
             let since = if began.at_ns > placed.at_ns || displaced.is_none() {
                 began
@@ -398,14 +395,14 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// If it ran, it does not any more, having run for so long in its life.
+    /// Ends the present run of the thread, if there is one; `ran_ns` is its CPU time by then.
     fn end_run(&mut self, task: usize, at_ns: u64, ran_ns: u64) {
         if let Some(cpu) = self.tasks[task].as_ref().map(|managed| managed.cpu) {
             self.end_run_on(task, Moment { at_ns, ran_ns }, cpu);
         }
     }
 
-    /// The same, where it ran on this CPU.
+    /// The same, for a run on this CPU.
     fn end_run_on(&mut self, task: usize, until: Moment, cpu: CpuId) {
         let run_start_ns = self.tasks[task]
             .as_mut()
@@ -417,7 +414,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// It does not run where it was any more, since now.
+    /// The thread has been moved or held just now.
     fn note_displaced(&mut self, task: usize) {
         let Some(thread) = self.tasks[task].as_ref().map(|managed| managed.thread) else {
             return;
@@ -432,8 +429,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// Now, and how long the thread has run in its life. A thread that is gone runs no further, and
-    /// what it ran last does not matter to anybody.
+    /// Now, and the CPU time of the thread. That of a thread that has ended does not matter: it counts as 0.
     fn read_clocks(&mut self, thread: Pid) -> Moment {
         let ran_ns = self.ops.ran_ns(thread).unwrap_or(0);
         Moment {
@@ -442,13 +438,13 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// Where a task is bound first: where it is, or was, or else on its lowest CPU.
+    /// The first CPU of a task: its present or previous one, otherwise the lowest that it may use.
     fn initial_cpu(&self, task: usize, of: &Parameters) -> Result<CpuId, LiveError> {
         let name = self.names.get(task).map_or("?", String::as_str);
         if !of.follows || task >= self.tasks.len() {
             return Err(LiveError::TaskSet(format!(
-                "task {name} runs a program, of which nobody knows without sched_ext when it wants \
-                 to run; `--machine kernel` and `--machine agent` run programs"
+                "task {name} runs a program, and without sched_ext it is unknown when a program is runnable; \
+                 `--machine kernel` and `--machine agent` run programs"
             )));
         }
         let start = of.start.filter(|&cpu| of.cpus.contains(cpu));
@@ -457,16 +453,16 @@ impl<H: ThreadOps> ThreadController<H> {
         })
     }
 
-    /// Whether the thread of this task is still there, going by what the kernel said.
-    fn thread_exists(&self, task: usize, said: io::Result<()>) -> Result<bool, LiveError> {
-        match said {
+    /// Whether the thread of this task still exists, by the result of a system call.
+    fn thread_exists(&self, task: usize, result: io::Result<()>) -> Result<bool, LiveError> {
+        match result {
             Ok(()) => Ok(true),
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
             Err(error) => {
                 let name = &self.names[task];
                 Err(refused(
                     error,
-                    format!("put task {name} where it is to run"),
+                    format!("set CPU and priority of task {name}"),
                 ))
             }
         }
@@ -474,7 +470,7 @@ impl<H: ThreadOps> ThreadController<H> {
 
     fn report(&mut self, at: u64, kind: Kind, task: Option<usize>, cpu: Option<CpuId>, value: u64) {
         self.reports.push(Event {
-            // What a thread did before the agent looked, and is heard of only now, is news.
+            // The thread did this before the last snapshot, which does not show it.
             at: at.max(self.report_from_ns),
             value,
             task: task.map_or(0, number),

@@ -1,4 +1,4 @@
-//! Where the thread of a task waits, and how it and the agent agree on whether it does.
+//! How the thread of a task and the agent agree on whether the thread waits or is in a job.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,26 +12,26 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::sys::thread::own_cpu;
 
-/// How a seat stands. The thread alone goes from `Open` and `Out` to the states above, at the end of a
-/// job; the agent alone opens, lets the task take part and sends it off:
+/// What a thread does, and whether it is managed. At the end of a job the thread alone changes from a state in
+/// a job to the waiting state above; the agent alone starts jobs, admits and dismisses:
 ///
 /// ```text
-///              takes part        takes no part
-///   waits        Closed  <------->  Free     the thread sleeps by itself, and goes on when it is time
-///                 | ^                ^ |
-///            open | | end        end | | time
-///                 v |                | v
-///   does a job   Open   <------->   Out
+///                  managed               unmanaged
+///   waits        ManagedWaiting <---> UnmanagedWaiting   sleeps by its own timer, and continues when that expires
+///                    | ^                   ^ |
+///              start | | end           end | | timer
+///                    v |                   | v
+///   in a job     ManagedInJob   <---> UnmanagedInJob
 /// ```
 ///
-/// All changes are exchanges of the word below, so each side knows exactly how the other found it.
+/// Each change is a compare-and-exchange of one word, so each side knows exactly which state it replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadState {
     ManagedWaiting,
     ManagedInJob,
     UnmanagedWaiting,
     UnmanagedInJob,
-    /// The run is over: nobody waits any more, and nothing changes.
+    /// The run is over: no thread waits any more, and no further change happens.
     Ended,
 }
 
@@ -48,29 +48,28 @@ impl ThreadState {
         }
     }
 
-    /// Below the state the number of the stay, counted by every admission: what is still told of a stay
-    /// that is over must not be taken for news of the next. It may wrap, after half a billion.
+    /// The state is in the lowest bits, the admission epoch above them. Every admission increments the epoch, so that
+    /// events from an earlier admission are recognised. It wraps after 2^29 admissions.
     const fn word(self, epoch: u32) -> u32 {
         self as u32 | epoch << Self::BITS
     }
 }
 
-/// The number of a stay.
+/// The admission epoch in a word.
 pub(super) const fn epoch_of(word: u32) -> u32 {
     word >> ThreadState::BITS
 }
 
-/// The seat of one task.
+/// The handshake of one task.
 #[derive(Debug)]
 pub(super) struct ThreadHandshake {
     word: Word,
-    /// What the thread waits for when it waits: a release, or its own alarm clock. Of the monotonic
-    /// clock.
+    /// What a waiting thread waits for: a release, or the end of a suspension. An instant of the monotonic clock.
     until_ns: AtomicU64,
-    /// What the thread tells the agent. In the channel an event's task is the number of the stay, and
-    /// the value of `Running` and `Stopped` the thread's CPU time.
+    /// Events from the thread to the agent. In this channel the task of an event is the admission epoch, and the
+    /// value of `Running` and `Stopped` is the CPU time of the thread.
     sender: Sender,
-    /// Whose settings have to be put back, and to which CPUs.
+    /// The thread whose scheduling parameters have to be restored, and the CPUs that it may use.
     to_restore: Mutex<Option<(Pid, CpuSet)>>,
 }
 
@@ -88,21 +87,20 @@ impl ThreadHandshake {
         ThreadState::of(self.word.get())
     }
 
-    /// Whose settings have to be put back, and to which CPUs; `None` if nobody's.
+    /// The thread whose scheduling parameters have to be restored, and its CPUs; `None` if it is not managed.
     pub(super) fn to_restore(&self) -> MutexGuard<'_, Option<(Pid, CpuSet)>> {
-        // Whoever panicked while holding this left a value that is whole.
+        // The value is replaced as a whole, so it is valid even if a panic poisoned the mutex.
         self.to_restore
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread waits for, if it waits.
+    /// What a waiting thread waits for.
     pub(super) fn until_ns(&self) -> u64 {
         self.until_ns.load(Ordering::Relaxed)
     }
 
-    /// For the agent: the task takes part from now on. The number of its stay, and whether its thread
-    /// is in a job.
+    /// For the agent: admits the task. The epoch of this admission, and whether the thread is in a job.
     pub(super) fn admit(&self) -> (u32, bool) {
         let word = self.update(|state, epoch| match state {
             ThreadState::ManagedWaiting | ThreadState::UnmanagedWaiting => {
@@ -120,7 +118,7 @@ impl ThreadHandshake {
         )
     }
 
-    /// For the agent: the task takes no part any more.
+    /// For the agent: dismisses the task.
     pub(super) fn dismiss(&self) {
         self.update(|state, epoch| match state {
             ThreadState::ManagedWaiting => ThreadState::UnmanagedWaiting.word(epoch),
@@ -130,7 +128,7 @@ impl ThreadHandshake {
         self.word.wake();
     }
 
-    /// For the agent: the thread that waits, or is about to, goes on.
+    /// For the agent: starts the next job of the thread, which waits or is about to.
     pub(super) fn start_job(&self) {
         self.update(|state, epoch| match state {
             ThreadState::ManagedWaiting => ThreadState::ManagedInJob.word(epoch),
@@ -139,13 +137,14 @@ impl ThreadHandshake {
         self.word.wake();
     }
 
-    /// Nobody waits here any more.
+    /// Ends the run: the thread does not wait any more.
     pub(super) fn end_run(&self) {
         self.update(|_, epoch| ThreadState::Ended.word(epoch));
         self.word.wake();
     }
 
-    /// For the thread: what it did is over, and it will wait for this instant. Whether it told the agent.
+    /// For the thread: its job has ended or suspends, and the thread will wait for this instant. Whether events were
+    /// sent to the agent.
     pub(super) fn end_job(&self, kind: Kind, until_ns: u64) -> bool {
         self.until_ns.store(until_ns, Ordering::Relaxed);
         let (at, spent_ns) = (monotonic_ns(), thread_cpu_ns());
@@ -167,8 +166,8 @@ impl ThreadHandshake {
         self.until_ns.store(until_ns, Ordering::Relaxed);
     }
 
-    /// For the thread: waits as it has to. Whether it goes on because the agent says so, of which the
-    /// agent has been told.
+    /// For the thread: waits until its job may run. Whether the agent started it; a `Running` event has been sent
+    /// then.
     pub(super) fn wait(&self) -> bool {
         let until_ns = self.until_ns();
         loop {
@@ -189,7 +188,7 @@ impl ThreadHandshake {
         }
     }
 
-    /// There is room: at most three events are on their way for each time that the agent opens.
+    /// The channel has room: at most three events are pending for each job that the agent starts.
     fn send(&self, at: u64, kind: Kind, word: u32, value: u64) {
         let cpu = own_cpu().and_then(|cpu| u16::try_from(cpu.index()).ok());
         self.sender.send(Event {
@@ -201,8 +200,8 @@ impl ThreadHandshake {
         });
     }
 
-    /// Changes the word; what it is then. Others change it at most a few times in the life of a task, so
-    /// this tries again at most as often.
+    /// Changes the word; the new value. The other side changes it only a few times in the life of a task, which
+    /// bounds the retries.
     fn update(&self, to: impl Fn(ThreadState, u32) -> u32) -> u32 {
         loop {
             let word = self.word.get();
@@ -221,10 +220,10 @@ mod models {
     use super::*;
     use crate::agent::channel::channel;
 
-    /// Whoever is sent off and let in again while its job ends is in the middle of it, and will tell
-    /// that as part of the new stay; or it waits, and what it told is of the old one.
+    /// A thread that is dismissed and admitted again while its job ends is either still in that job, and its events
+    /// belong to the new epoch; or it waits, and its events belong to the old one.
     #[test]
-    fn both_sides_agree_on_who_waits() {
+    fn readmission_during_job_end_leaves_both_sides_with_same_state() {
         loom::model(|| {
             let (sender, receiver) = channel(8);
             let handshake = Arc::new(ThreadHandshake::new(sender));

@@ -1,4 +1,4 @@
-//! What an enactor does to threads, so that its decisions can be tested without any.
+//! Operations of an enactor on threads, behind a trait so that tests run without threads.
 
 use std::io;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use super::shared_state::{BLOCKING, IDLE, SharedState};
 use crate::sys::clock::{cpu_ns_of, monotonic_ns};
 use crate::sys::thread::{Class, set_affinity, set_class};
 
-/// What an enactor does to threads and learns of them.
+/// Operations of an enactor on threads.
 pub(crate) trait ThreadOps {
     /// The monotonic clock.
     fn now_ns(&mut self) -> u64;
 
-    /// How long the thread has run since it began.
+    /// The CPU time of the thread since it was created.
     fn ran_ns(&mut self, thread: Pid) -> io::Result<u64>;
 
-    /// The thread may use these CPUs from now on, and uses no other when this returns.
+    /// Binds the thread to these CPUs; when this returns, it runs on no other.
     fn bind(&mut self, thread: Pid, cpus: &CpuSet) -> io::Result<()>;
 
-    /// The thread is scheduled by this class from now on.
+    /// Sets the scheduling class of the thread.
     fn set_class(&mut self, thread: Pid, class: Class) -> io::Result<()>;
 
-    /// Whether the CPU of this post is kept from everybody below the blockers.
+    /// Whether the blocker of this CPU keeps all threads of lower priority from it.
     fn block(&mut self, blocker: usize, is_blocked: bool);
 }
 
-/// The hands that reach into the kernel.
+/// The operations of the kernel.
 #[derive(Debug)]
 pub(crate) struct KernelThreadOps {
     pub(super) shared: Arc<SharedState>,
-    /// Held for their end.
+    /// Ended when dropped.
     pub(super) _blockers: Blockers,
 }
 

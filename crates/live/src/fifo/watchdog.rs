@@ -1,4 +1,4 @@
-//! Who sees to it that a machine whose agent has died does not stay as the agent left it.
+//! Restores ordinary scheduling after the agent has failed.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::sync::Word;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::thread::{Class, affinity, set_affinity, set_class};
 
-/// How often the watch looks at the agent's beat.
+/// How often the watchdog checks the heartbeat of the agent.
 const POLL_NS: u64 = 50_000_000;
 
-/// A thread above the agent, outside the platform as long as there is such a CPU. Dropping it ends it.
+/// A thread of higher priority than the agent, outside the platform if there is such a CPU. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     state: Arc<Word>,
@@ -29,12 +29,12 @@ const ON: u32 = 0;
 const OFF: u32 = 1;
 
 impl Watchdog {
-    /// Begins to watch over the agent of this platform.
+    /// Starts to supervise the agent of this platform.
     ///
     /// # Errors
     /// If the kernel refuses a thread or its level.
     pub(super) fn start(shared: &Arc<SharedState>, platform: &CpuSet) -> Result<Self, LiveError> {
-        let doing = "put a thread above the agent";
+        let doing = "start the watchdog of the agent";
         let cpus = elsewhere(platform).map_err(LiveError::system(doing))?;
         let (shared, state) = (Arc::clone(shared), Arc::new(Word::new(ON)));
         let (sender, ready) = channel();
@@ -58,13 +58,13 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         self.state.set(OFF);
         if let Some(thread) = self.thread.take() {
-            // Had it panicked, it would be as gone.
+            // A thread that panicked has ended as well.
             let _ = thread.join();
         }
     }
 }
 
-/// The calling thread's CPUs outside the platform; all of its CPUs if there is none.
+/// The calling thread's CPUs outside the platform; all of its CPUs if there are none.
 fn elsewhere(platform: &CpuSet) -> io::Result<CpuSet> {
     let all = affinity(None)?;
     let outside: CpuSet = all.iter().filter(|&cpu| !platform.contains(cpu)).collect();
@@ -75,13 +75,14 @@ fn run(shared: &SharedState, state: &Word, cpus: &CpuSet, ready: &Sender<io::Res
     let level = Class::Fifo(WATCHDOG_LEVEL);
     let prepared = set_affinity(None, cpus).and_then(|()| set_class(None, level));
     let failed = prepared.is_err();
-    // If nobody listens any more, the word says that this is to end.
+    // If the receiver is gone, the word says that this thread is to end.
     let _ = ready.send(prepared);
     let mut due_ns = monotonic_ns() + POLL_NS;
     while !failed && state.get() == ON {
         state.wait_until(ON, due_ns);
         let now_ns = monotonic_ns();
-        // Who comes late itself was stopped with everybody else, as by a debugger: that is no silence.
+        // A watchdog that is late itself was stopped with the whole process, as by a debugger: the agent has not
+        // failed.
         if now_ns.saturating_sub(due_ns) < POLL_NS {
             check(shared, now_ns);
         }
@@ -89,14 +90,14 @@ fn run(shared: &SharedState, state: &Word, cpus: &CpuSet, ready: &Sender<io::Res
     }
 }
 
-/// Takes the machine away from an agent that has fallen silent, again with every look: it might still be
-/// in the middle of something.
+/// Ends the blockers and restores all threads once a heartbeat is overdue. Repeated at every check, since the
+/// agent may still be in the middle of an operation.
 fn check(shared: &SharedState, now_ns: u64) {
     if let Some(overdue_ns) = shared.overdue_ns(now_ns)
         && shared.failed().is_none()
     {
         let ms = overdue_ns / 1_000_000;
-        shared.fail(format!("the agent has said nothing for {ms} ms"));
+        shared.fail(format!("the agent sent no heartbeat for {ms} ms"));
     }
     if shared.failed().is_some() {
         shared.end_blockers();
@@ -110,7 +111,7 @@ mod tests {
     use crate::fifo::shared_state::{ENDED, HEARTBEAT_TIMEOUT_NS};
 
     #[test]
-    fn an_agent_that_falls_silent_loses_the_machine() {
+    fn overdue_heartbeat_ends_blockers_and_fails_run() {
         let (shared, _) = SharedState::new(&CpuSet::first(2), 1);
         check(&shared, 1);
         shared.heartbeat(1_000);
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(shared.failed(), None);
         check(&shared, 1_000 + HEARTBEAT_TIMEOUT_NS + 1_000_000);
         let why = shared.failed();
-        assert_eq!(why, Some("the agent has said nothing for 201 ms"));
+        assert_eq!(why, Some("the agent sent no heartbeat for 201 ms"));
         assert!(
             shared
                 .blocker_cpus
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watch_stays_off_the_platform_where_it_can() {
+    fn watchdog_avoids_platform_cpus_if_possible() {
         let all = affinity(None).unwrap();
         assert_eq!(elsewhere(&all).unwrap(), all);
         assert_eq!(elsewhere(&CpuSet::EMPTY).unwrap(), all);

@@ -130,7 +130,7 @@ pub fn stopped() -> Result<(), String> {
             return Err(format!("it ended by {}: {}", ended.code, ended.said));
         }
         println!("{}", ended.said.trim());
-        ended.says("the agent has said nothing for ")?;
+        ended.says("the agent sent no heartbeat for ")?;
         let (done, reached) = (
             ended.of_task("program", "completed")?,
             ended.number("/horizon_ns")?,

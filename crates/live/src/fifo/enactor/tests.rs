@@ -7,18 +7,18 @@ use crate::event::Kind;
 use crate::fifo::thread_handshake::ThreadState;
 
 #[test]
-fn a_job_is_let_out_and_tells_of_itself() {
+fn started_job_reports_start_and_end() {
     let mut bench = Bench::new();
     bench.admit(0, 1).unwrap();
     assert_eq!(bench.calls(), ["bind a 1", "level a 30", "level a 50"]);
     assert_eq!(bench.reports(), ["0 Entered a 1 3"]);
     bench.pass(10, &[]);
     bench.assign(&[(1, Some(0))]);
-    // It is where it has to be, and has only to be woken, as for every job that follows.
+    // The thread is bound and raised already: it only has to be woken, as for every job that follows.
     assert!(bench.calls().is_empty());
     assert_eq!(bench.reports(), ["10 Told a 1 0"]);
     bench.pass(2, &[]);
-    bench.goes_on(0, 1);
+    bench.report_running(0, 1);
     bench.pass(5, &[0]);
     bench.stops(0, 1, Kind::NextJob, 100);
     assert_eq!(
@@ -31,11 +31,11 @@ fn a_job_is_let_out_and_tells_of_itself() {
 }
 
 #[test]
-fn a_job_that_is_shifted_runs_on_elsewhere() {
+fn shifted_job_runs_on_its_new_cpu() {
     let mut bench = Bench::with(&[0, 0]);
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
-    bench.forget();
+    bench.report_running(0, 0);
+    bench.clear_log();
     bench.pass(7, &[0]);
     bench.assign(&[(0, Some(1)), (1, Some(0))]);
     assert_eq!(bench.calls(), ["bind a 1"]);
@@ -55,46 +55,46 @@ fn a_job_that_is_shifted_runs_on_elsewhere() {
 }
 
 #[test]
-fn a_preempted_job_is_held_until_it_is_resumed() {
+fn preempted_job_is_held_until_resumed() {
     let mut bench = Bench::with(&[0, 1]);
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
-    bench.forget();
+    bench.report_running(0, 0);
+    bench.clear_log();
     bench.pass(4, &[0]);
     bench.assign(&[(0, Some(1))]);
     assert_eq!(bench.calls(), ["level a 30", "bind b 0", "block 0 true"]);
     assert_eq!(bench.reports(), ["4 Stopped a 0 4", "4 Told b 0 0"]);
-    bench.goes_on(1, 0);
+    bench.report_running(1, 0);
     bench.stops(1, 0, Kind::NextJob, 50);
     bench.reports();
-    // Resumed elsewhere, so that nobody has to be kept from its first CPU.
+    // Resumed on another CPU, so its first CPU need not be blocked any more.
     bench.assign(&[(1, Some(0))]);
     assert_eq!(bench.calls(), ["bind a 1", "level a 50", "block 0 false"]);
     assert_eq!(bench.reports(), ["4 Running a 1 0", "4 Told a 1 0"]);
 }
 
 #[test]
-fn a_throttled_job_does_not_run_on_an_idle_cpu() {
+fn throttled_job_does_not_run_on_idle_cpu() {
     let mut bench = Bench::with(&[1]);
     bench.assign(&[(1, Some(0))]);
-    bench.goes_on(0, 1);
+    bench.report_running(0, 1);
     bench.calls();
     bench.assign(&[(1, None)]);
     assert_eq!(bench.calls(), ["level a 30", "block 1 true"]);
-    // It was just finishing when it was held: nobody is left who has to be kept from the CPU.
+    // The job ended while it was held: no job has to be kept from the CPU any more.
     bench.stops(0, 1, Kind::NextJob, 50);
     bench.reports();
     assert_eq!(bench.calls(), ["block 1 false"]);
 }
 
 #[test]
-fn a_slot_whose_task_has_stopped_since_stays_empty() {
+fn slot_of_stopped_task_stays_empty() {
     let mut bench = Bench::with(&[0]);
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
+    bench.report_running(0, 0);
     bench.stops(0, 0, Kind::NextJob, 50);
     bench.stops[0] -= 1;
-    bench.forget();
+    bench.clear_log();
     bench.assign(&[(0, Some(0))]);
     assert!(bench.calls().is_empty());
     assert_eq!(bench.reports(), ["0 Told - 0 0"]);
@@ -102,15 +102,15 @@ fn a_slot_whose_task_has_stopped_since_stays_empty() {
 }
 
 #[test]
-fn who_sleeps_within_a_job_is_woken_by_the_agents_side() {
+fn suspended_task_is_reported_awake_at_its_wakeup_time() {
     let mut bench = Bench::with(&[0]);
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
+    bench.report_running(0, 0);
     bench.stops(0, 0, Kind::Blocked, 40);
     bench.reports();
     let level = bench.fifo.snapshot(TaskId::from_index(0)).unwrap();
     assert_eq!((level.awake, level.stops, level.finished), (false, 1, 0));
-    // The agent does not sleep for longer, whatever it says.
+    // The agent sleeps no longer than that, whatever it asks for.
     bench.fifo.wait_until(u64::MAX);
     bench.pass(39, &[]);
     assert!(bench.reports().is_empty());
@@ -122,11 +122,11 @@ fn who_sleeps_within_a_job_is_woken_by_the_agents_side() {
 }
 
 #[test]
-fn a_run_counts_when_it_is_reported_and_not_before() {
+fn run_time_counts_once_it_is_reported() {
     let mut bench = Bench::with(&[0]);
     let ran_ns = |bench: &mut Bench| bench.fifo.snapshot(TaskId::from_index(0)).unwrap().ran_ns;
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
+    bench.report_running(0, 0);
     bench.pass(4, &[0]);
     assert_eq!(ran_ns(&mut bench), 0);
     bench.assign(&[(0, None)]);
@@ -139,24 +139,24 @@ fn a_run_counts_when_it_is_reported_and_not_before() {
 }
 
 #[test]
-fn what_is_heard_of_after_the_agent_looked_is_news() {
+fn report_received_after_snapshot_is_later_than_snapshot() {
     let mut bench = Bench::with(&[0]);
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
+    bench.report_running(0, 0);
     bench.pass(5, &[0]);
-    bench.forget();
+    bench.clear_log();
     let looked = bench.fifo.snapshot(TaskId::from_index(0)).unwrap();
     bench.stops(0, 0, Kind::NextJob, 50);
     assert_eq!((looked.at_ns, looked.stops), (5, 0));
     assert_eq!(bench.reports(), ["6 Stopped a 0 5", "6 NextJob a 0 50"]);
 }
 
-/// Slots, and what is reported then.
+/// Slots, and the reports that they lead to.
 type Case<'a> = (&'a [(usize, Option<usize>)], &'a [&'a str]);
 
 #[test]
-fn a_run_that_is_heard_of_late_is_told_as_it_was() {
-    // Held, moved, or neither, between going on and being heard of.
+fn run_reported_late_keeps_its_instants() {
+    // Held, or held and moved, between its start and the report of that.
     let cases: [Case<'_>; 2] = [
         (
             &[(0, None)],
@@ -180,9 +180,9 @@ fn a_run_that_is_heard_of_late_is_told_as_it_was() {
         bench.pass(5, &[]);
         bench.pass(3, &[0]);
         bench.assign(slots);
-        bench.fifo.controller.on_thread_event(0, went_on(5));
+        bench.fifo.controller.on_thread_event(0, running_event(5));
         let mut reports = bench.reports();
-        // What happened at one instant may be told in any order.
+        // Reports of one instant may be in any order.
         let mut expected: Vec<_> = expected.iter().map(|&text| text.to_owned()).collect();
         reports.sort();
         expected.sort();
@@ -191,25 +191,25 @@ fn a_run_that_is_heard_of_late_is_told_as_it_was() {
 }
 
 #[test]
-fn who_is_held_before_it_can_say_that_it_runs_has_two_runs() {
+fn thread_held_before_it_reports_running_has_two_runs() {
     let mut bench = Bench::with(&[0, 0]);
     bench.assign(&[(0, Some(0))]);
     bench.pass(5, &[]);
     bench.pass(3, &[0]);
     bench.assign(&[(0, Some(1))]);
-    bench.goes_on(1, 0);
+    bench.report_running(1, 0);
     bench.pass(20, &[1]);
     bench.stops(1, 0, Kind::NextJob, 100);
     bench.assign(&[(0, Some(0))]);
     bench.pass(1, &[0]);
-    bench.fifo.controller.on_thread_event(0, went_on(5));
+    bench.fifo.controller.on_thread_event(0, running_event(5));
     let reports = bench.reports();
-    let of_it: Vec<_> = reports
+    let runs_of_a: Vec<_> = reports
         .iter()
         .filter(|text| text.contains("ing a ") || text.contains("Stopped a "))
         .collect();
     assert_eq!(
-        of_it,
+        runs_of_a,
         ["5 Running a 0 0", "8 Stopped a 0 3", "28 Running a 0 0"]
     );
     bench.pass(4, &[0]);
@@ -219,13 +219,13 @@ fn who_is_held_before_it_can_say_that_it_runs_has_two_runs() {
 }
 
 #[test]
-fn a_held_job_that_runs_for_a_moment_is_not_told_of() {
+fn run_of_held_thread_is_not_reported() {
     let mut bench = Bench::with(&[0]);
     bench.assign(&[(0, Some(0))]);
     bench.assign(&[(0, None)]);
-    bench.forget();
+    bench.clear_log();
     bench.pass(2, &[]);
-    bench.goes_on(0, 0);
+    bench.report_running(0, 0);
     assert!(bench.reports().is_empty());
     bench.assign(&[(0, Some(0))]);
     assert_eq!(bench.calls(), ["level a 50", "block 0 false"]);
@@ -233,11 +233,11 @@ fn a_held_job_that_runs_for_a_moment_is_not_told_of() {
 }
 
 #[test]
-fn who_is_dismissed_is_ordinary_and_may_come_back_in_the_middle() {
+fn dismissed_thread_is_ordinary_and_can_be_readmitted_in_its_job() {
     let mut bench = Bench::with(&[0]);
     bench.assign(&[(0, Some(0))]);
-    bench.goes_on(0, 0);
-    bench.forget();
+    bench.report_running(0, 0);
+    bench.clear_log();
     bench.pass(6, &[0]);
     bench.dismiss(0);
     bench.dismiss(0);
@@ -246,7 +246,7 @@ fn who_is_dismissed_is_ordinary_and_may_come_back_in_the_middle() {
     assert_eq!(bench.state(0), ThreadState::UnmanagedInJob);
     assert_eq!(bench.admit(0, 1).unwrap(), Some(true));
     assert_eq!(bench.calls(), ["bind a 1", "level a 30", "block 1 true"]);
-    // Something of its first stay that was on the way.
+    // An event of its first admission that was still in the channel.
     bench.epochs[0] = 1;
     bench.send(0, Kind::NextJob, 0, 70);
     bench.epochs[0] = 2;
@@ -256,7 +256,7 @@ fn who_is_dismissed_is_ordinary_and_may_come_back_in_the_middle() {
 }
 
 #[test]
-fn who_comes_back_asleep_is_woken() {
+fn task_readmitted_asleep_is_woken() {
     let mut bench = Bench::with(&[0]);
     bench.dismiss(0);
     bench.fifo.shared.handshakes[0].set_first_release(30);
@@ -268,9 +268,9 @@ fn who_comes_back_asleep_is_woken() {
 }
 
 #[test]
-fn a_thread_that_is_gone_is_nobodys_fault() {
+fn ended_thread_is_no_error() {
     let mut bench = Bench::with(&[0, 0]);
-    bench.fifo.controller.ops.says = Some((0, libc::ESRCH));
+    bench.fifo.controller.ops.failure = Some((0, libc::ESRCH));
     bench.assign(&[(1, Some(0))]);
     assert_eq!(bench.reports(), ["0 Told a 1 0"]);
     assert_eq!(bench.state(0), ThreadState::ManagedWaiting);
@@ -281,7 +281,7 @@ fn a_thread_that_is_gone_is_nobodys_fault() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_with_its_remedy() {
+fn refusals_name_their_remedy() {
     let mut bench = Bench::new();
     let mut of = Bench::parameters(0, 0);
     of.follows = false;
@@ -291,11 +291,11 @@ fn what_cannot_be_done_is_said_with_its_remedy() {
     };
     assert_eq!(
         refusal(&mut bench, &of),
-        "task a runs a program, of which nobody knows without sched_ext when it wants to run; \
+        "task a runs a program, and without sched_ext it is unknown when a program is runnable; \
          `--machine kernel` and `--machine agent` run programs"
     );
     of.follows = true;
-    bench.fifo.controller.ops.says = Some((0, libc::EPERM));
+    bench.fifo.controller.ops.failure = Some((0, libc::EPERM));
     assert_eq!(
         refusal(&mut bench, &of),
         format!(
@@ -304,25 +304,25 @@ fn what_cannot_be_done_is_said_with_its_remedy() {
                 .for_caller(crate::host::privileges::RTPRIO_REMEDY.to_owned())
         )
     );
-    bench.fifo.controller.ops.says = Some((0, libc::EINVAL));
-    assert!(refusal(&mut bench, &of).starts_with("could not put task a where it is to run: "));
+    bench.fifo.controller.ops.failure = Some((0, libc::EINVAL));
+    assert!(refusal(&mut bench, &of).starts_with("could not set CPU and priority of task a: "));
     of.cpus = CpuSet::EMPTY;
     assert_eq!(
         refusal(&mut bench, &of),
         "task a may not use any CPU of the platform"
     );
-    // Once the watch has taken the machine, the agent is told why.
-    bench.fifo.shared.fail(String::from("it was silent"));
+    // Once the watchdog has failed the run, the agent gets the reason.
+    bench.fifo.shared.fail(String::from("heartbeat missing"));
     for refused in [bench.fifo.heartbeat(), bench.fifo.assign(&[])] {
         assert_eq!(
             refused.unwrap_err().to_string(),
-            "it was silent; keep other real-time threads off the agent's CPU"
+            "heartbeat missing; keep other real-time threads off the agent's CPU"
         );
     }
 }
 
 #[test]
-fn reports_are_sorted_by_time_and_otherwise_stay_in_order() {
+fn reports_are_sorted_by_time_and_otherwise_keep_their_order() {
     let event = |at, value| Event {
         at,
         value,
@@ -336,7 +336,7 @@ fn reports_are_sorted_by_time_and_otherwise_stay_in_order() {
     assert_eq!(order, [1, 3, 4, 0, 2]);
 }
 
-/// Numbers that are all different and always the same.
+/// Pseudo-random numbers from a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -348,8 +348,8 @@ impl Random {
     }
 }
 
-/// Whom a kernel runs on this CPU: of the threads there that are in a job, and of its blocker, the one
-/// on the highest level. `None` if that is the blocker, or nobody.
+/// The task that a kernel runs on this CPU: the one of the highest level among the threads there that are in a job.
+/// `None` if the blocker has a higher level, or there is no such thread.
 fn runs(bench: &Bench, blocked: &[bool; 2], cpu: usize) -> Option<usize> {
     let ops = &bench.fifo.controller.ops;
     let there = (0..4).filter(|&task| {
@@ -362,7 +362,7 @@ fn runs(bench: &Bench, blocked: &[bool; 2], cpu: usize) -> Option<usize> {
 }
 
 #[test]
-fn after_every_step_exactly_those_run_that_were_told_to() {
+fn after_every_step_exactly_the_assigned_tasks_run() {
     for seed in 1..=300 {
         let mut random = Random(seed);
         let mut bench = Bench::with(&[0, 1, 0, 1]);
@@ -370,7 +370,7 @@ fn after_every_step_exactly_those_run_that_were_told_to() {
         for step in 0..200 {
             let task = random.below(4);
             match random.below(4) {
-                // Everybody that is in a job may be held or moved, everybody else may begin one.
+                // A task in a job may be held or moved, another one may start a job.
                 0 | 1 => {
                     let mut order = [0, 1, 2, 3].map(Some);
                     order.swap(0, random.below(4));
@@ -381,7 +381,7 @@ fn after_every_step_exactly_those_run_that_were_told_to() {
                 }
                 2 => {
                     if let Some(cpu) = slots.iter().position(|&slot| slot == Some(task)) {
-                        bench.goes_on(task, cpu);
+                        bench.report_running(task, cpu);
                         bench.stops(task, cpu, Kind::NextJob, 0);
                         slots[cpu] = None;
                     }

@@ -1,4 +1,4 @@
-//! A machine without threads: a made-up kernel, and an agent that does by hand what agents do.
+//! A machine without threads: simulated kernel operations, and the calls of an agent.
 
 use std::io;
 
@@ -10,26 +10,26 @@ use crate::event::Kind;
 use crate::fifo::thread_handshake::ThreadState;
 use crate::sys::thread::Class;
 
-/// The numbers of the made-up threads begin here: no thread of this process has any like that.
+/// Numbers of the simulated threads begin here: no thread of this process has such a number.
 pub(super) const THREADS: i32 = 2_000_000_000;
 
-/// A kernel that is made up: it does what it is told and writes that down.
+/// Simulated kernel operations, which are recorded.
 #[derive(Debug, Default)]
 pub(super) struct Fake {
     pub(super) now_ns: u64,
-    /// By thread: what it has run, where it is bound, on which level; 0 is an ordinary thread.
+    /// By thread: its CPU time, its affinity, and its level; 0 is an ordinary thread.
     pub(super) ran_ns: [u64; 4],
     pub(super) cpu: [Option<CpuSet>; 4],
     pub(super) level: [u8; 4],
-    /// Instead of doing what it is told, about this thread.
-    pub(super) says: Option<(usize, i32)>,
+    /// The thread whose operations fail, and the error.
+    pub(super) failure: Option<(usize, i32)>,
     pub(super) calls: Vec<String>,
 }
 
 impl Fake {
-    pub(super) fn answer(&self, thread: Pid) -> io::Result<usize> {
+    pub(super) fn index_of(&self, thread: Pid) -> io::Result<usize> {
         let index = (thread.as_raw_nonzero().get() - THREADS) as usize;
-        match self.says {
+        match self.failure {
             Some((about, error)) if about == index => Err(io::Error::from_raw_os_error(error)),
             _ => Ok(index),
         }
@@ -42,18 +42,18 @@ impl ThreadOps for Fake {
     }
 
     fn ran_ns(&mut self, thread: Pid) -> io::Result<u64> {
-        Ok(self.ran_ns[self.answer(thread)?])
+        Ok(self.ran_ns[self.index_of(thread)?])
     }
 
     fn bind(&mut self, thread: Pid, cpus: &CpuSet) -> io::Result<()> {
-        let index = self.answer(thread)?;
+        let index = self.index_of(thread)?;
         self.cpu[index] = Some(*cpus);
         self.calls.push(format!("bind {} {cpus}", name(index)));
         Ok(())
     }
 
     fn set_class(&mut self, thread: Pid, class: Class) -> io::Result<()> {
-        let index = self.answer(thread)?;
+        let index = self.index_of(thread)?;
         self.level[index] = match class {
             Class::Ordinary | Class::Idle => 0,
             Class::Fifo(level) | Class::FifoAlone(level) => level,
@@ -94,18 +94,18 @@ impl Bench {
         }
     }
 
-    /// With a task for each of these CPUs, where it is, and nothing to tell of that.
+    /// With one admitted task per start CPU, and without pending reports.
     pub(super) fn with(starts: &[usize]) -> Self {
         let mut bench = Self::new();
         for (task, &start) in starts.iter().enumerate() {
             assert_eq!(bench.admit(task, start).unwrap(), Some(true));
         }
-        bench.forget();
+        bench.clear_log();
         bench
     }
 
-    /// What was until now is not asked for.
-    pub(super) fn forget(&mut self) {
+    /// Drops the calls and reports so far.
+    pub(super) fn clear_log(&mut self) {
         self.calls();
         self.reports();
     }
@@ -160,8 +160,8 @@ impl Bench {
         self.fifo.controller.on_thread_event(task, event);
     }
 
-    /// The thread goes on where it is.
-    pub(super) fn goes_on(&mut self, task: usize, cpu: usize) {
+    /// The thread reports that it runs, on this CPU.
+    pub(super) fn report_running(&mut self, task: usize, cpu: usize) {
         assert_eq!(self.state(task), ThreadState::ManagedInJob);
         let ran_ns = self.fifo.controller.ops.ran_ns[task];
         self.send(task, Kind::Running, cpu, ran_ns);
@@ -176,7 +176,7 @@ impl Bench {
         self.stops[task] += 1;
     }
 
-    /// So much time passes, in which these run.
+    /// Advances the time; these tasks run meanwhile.
     pub(super) fn pass(&mut self, ns: u64, running: &[usize]) {
         self.fifo.controller.ops.now_ns += ns;
         for &task in running {
@@ -188,12 +188,12 @@ impl Bench {
         self.fifo.shared.handshakes[task].state()
     }
 
-    /// What the kernel was told since the last call.
+    /// The operations since the last call.
     pub(super) fn calls(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fifo.controller.ops.calls)
     }
 
-    /// What was reported since the last call, as `INSTANT KIND TASK CPU VALUE`.
+    /// The reports since the last call, as `INSTANT KIND TASK CPU VALUE`.
     pub(super) fn reports(&mut self) -> Vec<String> {
         let mut reports = Vec::new();
         self.fifo.take_reports(&mut reports).unwrap();
@@ -207,9 +207,8 @@ impl Bench {
     }
 }
 
-/// What the thread of the first task tells in its first stay, which goes on then and there on CPU 0 for the
-/// first time.
-pub(super) fn went_on(at: u64) -> Event {
+/// The event by which the thread of the first task reports, in its first admission, that it runs on CPU 0.
+pub(super) fn running_event(at: u64) -> Event {
     Event {
         at,
         value: 0,
