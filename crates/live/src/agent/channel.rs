@@ -1,5 +1,5 @@
-//! Events from one thread to another: nobody waits, nothing is allocated, and what finds no room is
-//! counted.
+//! A channel for events between two threads: non-blocking and without allocation. Events that find no
+//! room are dropped and counted.
 
 use shiftwork_model::Span;
 
@@ -10,7 +10,7 @@ use crate::sys::clock::monotonic_ns;
 
 /// A ring of events between two threads.
 ///
-/// `head` is how many events have been taken, `tail` how many have been put in; both only grow, and
+/// `head` counts the events that have been taken, `tail` those that have been sent; both only grow, and
 /// `head <= tail <= head + capacity` always holds. Event number `n` is in entry `n % capacity`:
 ///
 /// ```text
@@ -29,15 +29,15 @@ struct Ring {
     lost: Padded<AtomicU64>,
 }
 
-/// An event, in words. They are atomic because that needs no `unsafe`, and cost the same.
+/// An event as words. They are atomic because that needs no `unsafe`, and costs the same.
 #[derive(Debug, Default)]
 struct Entry([AtomicU64; 3]);
 
-/// The end where events are put in.
+/// The sending end.
 #[derive(Debug)]
 pub(crate) struct Sender(Arc<Ring>);
 
-/// The end where they are taken out.
+/// The receiving end.
 #[derive(Debug)]
 pub(crate) struct Receiver(Arc<Ring>);
 
@@ -53,7 +53,7 @@ pub(crate) fn channel(capacity: usize) -> (Sender, Receiver) {
     (Sender(Arc::clone(&ring)), Receiver(ring))
 }
 
-/// What it takes here to put an event in, with the clock that it is dated by.
+/// The measured cost of sending an event, with the reading of the clock that dates it.
 pub(crate) fn sending_cost() -> Span {
     const PROBES: u64 = 64;
     let (sender, _receiver) = channel(PROBES as usize);
@@ -71,29 +71,29 @@ pub(crate) fn sending_cost() -> Span {
 }
 
 impl Sender {
-    /// Puts the event in. `false` if there was no room: the event is lost, and counted.
+    /// Sends the event. `false` if there was no room: the event is dropped, and counted.
     ///
-    /// Only one thread may send at a time. If two do, events get lost that nobody counts.
+    /// Only one thread may send at a time. Concurrent senders would lose events that are not counted.
     pub(crate) fn send(&self, event: Event) -> bool {
         let ring = &*self.0;
         let tail = ring.tail.0.load(Ordering::Relaxed);
-        // The entry is free once the receiver, who read it, has said so.
+        // Pairs with the release in `take`: the receiver has read the entry by then.
         let head = ring.head.0.load(Ordering::Acquire);
         if tail - head == ring.entries.len() as u64 {
-            // Nobody else writes this; whoever reads it wants no more than the number.
+            // Only the sender writes this, and the receiver needs no order with other memory.
             let lost = ring.lost.0.load(Ordering::Relaxed);
             ring.lost.0.store(lost + 1, Ordering::Relaxed);
             return false;
         }
         ring.entry(tail).write(event);
-        // Whoever sees the new number sees the event, too.
+        // Pairs with the acquire in `take`: a receiver that sees the new tail sees the event.
         ring.tail.0.store(tail + 1, Ordering::Release);
         true
     }
 }
 
 impl Receiver {
-    /// Appends what was there at the call, in the order of sending; at most the channel's capacity.
+    /// Appends the events that were there at the call, in the order of sending; at most the channel's capacity.
     ///
     /// Allocates only if `events` has too little room.
     pub(crate) fn take(&self, events: &mut Vec<Event>) {
@@ -104,14 +104,14 @@ impl Receiver {
         ring.head.0.store(tail, Ordering::Release);
     }
 
-    /// Whether there is nothing to take.
+    /// Whether there is no event to take.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         let ring = &*self.0;
         ring.head.0.load(Ordering::Relaxed) == ring.tail.0.load(Ordering::Acquire)
     }
 
-    /// How many events found no room so far.
+    /// Number of events that found no room so far.
     pub(crate) fn lost(&self) -> u64 {
         self.0.lost.0.load(Ordering::Relaxed)
     }
@@ -134,7 +134,7 @@ impl Entry {
         }
     }
 
-    /// `None` for what nobody wrote, which would be a bug of ours.
+    /// `None` if the words are no event, which would be a bug.
     fn read(&self) -> Option<Event> {
         let [at, value, rest] = [0, 1, 2].map(|word| self.0[word].load(Ordering::Relaxed));
         let cpu = (rest >> 32) as u16;
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_arrives_as_it_was_sent() {
+    fn channel_delivers_events_unchanged() {
         let (sender, receiver) = channel(ALL.len());
         let all = ALL.iter().zip([0, 1, 7, u64::MAX].into_iter().cycle());
         let all: Vec<_> = all
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn full_channel_drops_and_counts_events() {
         let (sender, receiver) = channel(3);
         for round in 0..5 {
             let all = [0, 1, 2, 3].map(|step| event(10 * round + step));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_into_enough_room_allocates_nothing() {
+    fn take_into_sufficient_capacity_does_not_allocate() {
         let (sender, receiver) = channel(4);
         let mut events = Vec::with_capacity(8);
         let room = events.as_ptr();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_see_one_sequence() {
+    fn receiver_sees_events_of_other_thread_in_order() {
         const COUNT: u64 = 200_000;
         let (sender, receiver) = channel(64);
         let sending = std::thread::spawn(move || {
@@ -240,13 +240,13 @@ mod tests {
     }
 }
 
-/// Every order of what the two threads do, as far as the C11 memory model lets them see each other.
+/// All interleavings of the two threads under the C11 memory model.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_what_was_sent_in_its_order() {
+    fn received_events_are_those_sent_in_order() {
         loom::model(|| {
             let (sender, receiver) = channel(2);
             let sending =

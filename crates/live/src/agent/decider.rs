@@ -1,7 +1,8 @@
-//! What an agent decides: reports and instants go in, slots come out.
+//! The decisions of an agent: reports and instants are the input, slots the output.
 //!
-//! It joins a policy to a real machine as the simulator joins it to a simulated one, by the same servers
-//! and the same order of things; that both do the same is tested. It reads no clock and calls nobody.
+//! It connects a policy to a real machine as the simulator connects it to a simulated one, with the same servers
+//! and the same order of events at one instant; tests compare both. It reads no clock and makes no calls to the
+//! machine.
 
 mod job;
 mod quanta;
@@ -28,13 +29,13 @@ use task_state::{Stage, TaskState};
 struct CpuState {
     /// The machine's number.
     cpu: CpuId,
-    /// What it was told to run and, as far as is known, runs or will.
+    /// The task that it is assigned and, as far as is known, runs or will run.
     slot: Option<TaskId>,
-    /// What made another slot necessary; `None`: nothing has.
+    /// Instant of the earliest event since the last decision that may change the slot; `None` if there is none.
     cause: Option<Instant>,
-    /// Why it is gone, a bit for each reason.
+    /// The reasons for which the CPU is gone, one bit each.
     gone: u64,
-    /// What was reported of that until then is known.
+    /// Reports until this instant are contained in the state.
     known_until: Instant,
 }
 
@@ -46,32 +47,32 @@ pub(super) struct Decider {
     tasks: Vec<Task>,
     states: Vec<TaskState>,
     cpus: Vec<CpuState>,
-    /// By what the policy ranks jobs.
+    /// How the policy ranks jobs.
     order: OrderName,
-    /// By what servers keep time.
+    /// The rule of the servers.
     rule: ServerRule,
-    /// Of the CPUs: budgets to be looked at; after them of the tasks: releases and replenishments; after
-    /// them again: releases that may come before the present job is finished.
+    /// First one timer per CPU: the end of a budget; then one per task: a release or replenishment; then one per task
+    /// again: a release that may come before the present job is finished.
     timers: Timeline,
     /// `None` if the policy decides at events alone.
     quanta: Option<Quanta>,
-    /// What becomes ready at one instant, while it is gathered.
+    /// Jobs that become ready at one instant, while they are gathered.
     arrivals: Vec<Job>,
     gathering: bool,
     switches: Switches,
-    /// What is to be told, in its order.
+    /// Events to forward, in their order.
     pub(super) events: Vec<Event>,
     base_ns: u64,
-    /// When what is being handled happened.
+    /// Instant of the event in progress.
     cause: Instant,
-    /// How often slots were taken.
+    /// Number of calls of `take_slots`.
     rounds: u64,
-    /// How many jobs were moved in the middle.
+    /// Number of migrations of running jobs.
     pub(super) shifts: u64,
 }
 
 impl Decider {
-    /// The decisions of this policy about the plan. Nothing after `span` matters.
+    /// Decisions of this policy for the plan. Nothing after `span` matters.
     pub(super) fn new(plan: &Plan<'_>, policy: Box<dyn Policy>, base_ns: u64, span: Span) -> Self {
         let (set, cpus) = (plan.set, &plan.cpus);
         let priorities = set.priorities();
@@ -92,7 +93,7 @@ impl Decider {
         let states: Vec<TaskState> = states.collect();
         let end = Instant::ZERO + span;
         let quanta = Quanta::new(policy.as_ref(), &set.tasks, end);
-        // Where runs begin, too: see `run.rs`.
+        // Runs begin at a multiple of the quantum, too: see `run.rs`.
         let length = policy.quanta().map(|quanta| quanta.length);
         let base_ns = length.map_or(base_ns, |length| base_ns - base_ns % length.as_ns());
         Self {
@@ -106,7 +107,7 @@ impl Decider {
             gathering: false,
             states,
             cpus: cpus.iter().map(cpu_state).collect(),
-            // A job that gets another deadline may leave and arrive: a CPU may then switch more than once.
+            // A job that gets another deadline may leave and arrive again: a CPU may then switch more than once.
             switches: Switches::with_capacity(4 * cpus.len()),
             events: Vec::with_capacity(4096),
             base_ns,
@@ -116,8 +117,7 @@ impl Decider {
         }
     }
 
-    /// Holds everybody to the budget to the nanosecond, where Linux's servers keep it: on a perfect machine
-    /// nobody needs more.
+    /// Enforces budgets to the nanosecond where Linux's servers keep them: an ideal machine needs no grace.
     #[cfg(test)]
     fn without_grace(mut self) -> Self {
         for state in &mut self.states {
@@ -126,12 +126,12 @@ impl Decider {
         self
     }
 
-    /// How many tasks there are, whether or not they take part.
+    /// Number of tasks, admitted or not.
     pub(super) fn task_count(&self) -> usize {
         self.states.len()
     }
 
-    /// Whether no CPU has anything to run, and nothing that is known of will happen before `until_ns`.
+    /// Whether all slots are empty and no known event is due before `until_ns`.
     pub(super) fn is_idle(&self, until_ns: u64) -> bool {
         let sleeps = |state: &TaskState| match state.stage {
             Stage::Unreleased(release) => release > self.instant(until_ns),
@@ -141,7 +141,7 @@ impl Decider {
         self.next_ns() > until_ns && self.cpus.iter().all(empty) && self.states.iter().all(sleeps)
     }
 
-    /// When [`pass`](Self::pass) is due, on the monotonic clock; `u64::MAX` if never.
+    /// When [`advance`](Self::advance) is due, on the monotonic clock; `u64::MAX` if never.
     pub(super) fn next_ns(&self) -> u64 {
         match self.next_instant() {
             Instant::NEVER => u64::MAX,
@@ -154,8 +154,8 @@ impl Decider {
         self.timers.first().min(begins)
     }
 
-    /// Lets the policy know of all that is due by now: what is due at one instant in the order of the
-    /// simulator, budgets first, then arrivals, the most urgent first.
+    /// Passes everything that is due by now to the policy. Of one instant in the simulator's order: ends of budgets
+    /// first, then arrivals, the most urgent first.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let now = self.instant(now_ns);
         if let Some(quanta) = &mut self.quanta {
@@ -164,7 +164,7 @@ impl Decider {
         let mut is_first = true;
         while self.next_instant() <= now {
             if !std::mem::replace(&mut is_first, false) && self.quanta.is_some() {
-                // Whoever decides about a quantum knows what there was when it began.
+                // A decision about a quantum knows the jobs at the beginning of that quantum.
                 self.end_instant();
             }
             let due = self.next_instant();
@@ -190,8 +190,8 @@ impl Decider {
         }
     }
 
-    /// The policy has heard of all that happened at this instant. A CPU to which nothing happened gets a job
-    /// because that became ready, or because a quantum began.
+    /// Ends an instant: the policy may assign CPUs now. A CPU that no event concerned gets a job because the job became
+    /// ready, or because a quantum began.
     fn end_instant(&mut self) {
         self.switches.clear();
         self.policy.end_instant(&mut self.switches);
@@ -207,7 +207,7 @@ impl Decider {
         }
     }
 
-    /// What was gathered becomes ready.
+    /// Passes the gathered jobs to the policy.
     fn apply_arrivals(&mut self) {
         match self.order {
             OrderName::Edf => self
@@ -235,16 +235,16 @@ impl Decider {
         self.emit(self.cause, Kind::Ready, number(job.task), None, value);
     }
 
-    /// The timer of the task ends then, and at no other instant.
+    /// Sets the only timer of the task.
     fn set_timer(&mut self, id: TaskId, at: Instant) {
         self.timers.set(self.cpus.len() + id.index(), at);
     }
 
-    /// The slots that changed since the last call, and the earliest thing that made one change.
+    /// Appends the slots that changed since the last call; the earliest cause of these changes.
     ///
-    /// All that was reported and due since then counts as one instant: nothing of it has been carried out,
-    /// so a policy that does not preempt gives a free CPU to the most urgent job that waits by now, even if
-    /// the CPU was free a moment before the job was released.
+    /// Everything that was reported and due since then counts as one instant, because nothing of it has been enacted:
+    /// a policy that does not preempt gives a free CPU to the most urgent job that waits by now, even if the CPU became
+    /// free before that job was released.
     pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Option<u64> {
         self.end_instant();
         self.rounds += 1;
@@ -273,7 +273,7 @@ impl Decider {
             let running = self.states[task.index()].running;
             self.shifts += u64::from(running.is_some_and(|running| running.cpu_index != index));
             if let Some(left) = self.states[task.index()].left() {
-                // It may never have noticed that it was to leave: then it has run all the time.
+                // The task may not have left the CPU since it was assigned elsewhere: then its run goes on.
                 let since = match running {
                     Some(running) if running.cpu_index == index => running.since + running.charged,
                     _ => cause,
@@ -311,14 +311,14 @@ impl Decider {
         cpus.position(|cpu| cpu.cpu.index() == machine_cpu)
     }
 
-    /// Lets the policy know, if it takes that.
+    /// Passes the event to the policy.
     fn apply(&mut self, event: PolicyEvent<'_>) {
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
         self.note_switches();
     }
 
-    /// A job follows one of its task at once. Whether the policy decides about both together.
+    /// A job follows the previous one of its task at once. Whether the policy decides about both together.
     fn offer(&mut self, next: Job) -> bool {
         self.switches.clear();
         let taken = self.policy.succeed(next, &mut self.switches);
@@ -337,7 +337,7 @@ impl Decider {
     }
 }
 
-/// The CPUs of the platform among these of the machine, in the platform's numbers.
+/// The platform's CPUs among these CPUs of the machine, in the platform's numbers.
 fn in_platform(platform: &[CpuState], cpus: &CpuSet) -> CpuSet {
     let among = |state: &CpuState| cpus.contains(state.cpu);
     (0..platform.len())

@@ -1,4 +1,4 @@
-//! What carries out an agent's decisions, and tells it what happens.
+//! The interface between an agent and what enacts its decisions.
 
 use shiftwork_model::{CpuId, CpuSet, Span, TaskId};
 
@@ -6,88 +6,87 @@ use crate::LiveError;
 use crate::event::Event;
 use crate::machine::Parameters;
 
-/// What a CPU of the machine is to run from now on.
+/// The assignment of a CPU of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// In the machine's numbers.
     pub(crate) cpu: CpuId,
-    /// `None`: whatever is not managed.
+    /// `None`: threads that are not managed.
     pub(crate) task: Option<TaskId>,
-    /// How often the task had stopped when this was decided. A task that has stopped since is not run: its
-    /// stopping was not known, and is being reported.
+    /// The task's number of stops when this was decided. A task that has stopped since is not run: the agent did
+    /// not know of that stop, and its report is on the way.
     pub(crate) stops: u32,
 }
 
-/// How things stand with a task, whatever was reported: what an agent looks at after reports were lost.
+/// State of a task, independent of reports: an agent reads it after reports were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskSnapshot {
-    /// When that was so, on the monotonic clock: reports until then are no news.
+    /// When the state was read, on the monotonic clock. Reports of earlier instants are contained in it.
     pub(crate) at_ns: u64,
-    /// How often it has stopped: finished a job, or gone to sleep within one.
+    /// Number of stops: of finished jobs, and of suspensions within a job.
     pub(crate) stops: u32,
-    /// How many jobs it has finished, of those that are told.
+    /// Number of finished jobs, for tasks that report these.
     pub(crate) finished: u32,
-    /// Whether it wants to run.
+    /// Whether its thread is runnable.
     pub(crate) awake: bool,
-    /// Whether it still takes part.
+    /// Whether the task is still admitted.
     pub(crate) present: bool,
-    /// When its next job is released, if it has finished one; of the monotonic clock.
+    /// Release of its next job if it has finished one, of the monotonic clock.
     pub(crate) release_ns: u64,
-    /// For how long it has run since it takes part, by all that was ever reported of it: of a run that goes
-    /// on only what was told of that already.
+    /// Execution time since its admission, as far as it was reported: a run in progress counts only with what was
+    /// reported of it.
     pub(crate) ran_ns: u64,
-    /// Where it runs now.
+    /// The CPU that it runs on now.
     pub(crate) cpu: Option<CpuId>,
-    /// The CPUs of the machine that it may use; if it takes no part, those that it asks for. `None` where
-    /// nothing of that is reported, or if it asks for nothing.
+    /// The CPUs of the machine that it may use; if it is not admitted, those that it asks for. `None` if it asks
+    /// for none, or the enactor does not know affinities.
     pub(crate) cpus: Option<CpuSet>,
 }
 
-/// The hands and the ears of an agent. It decides nothing; only the agent's thread, which makes it, calls it.
+/// Reports to an agent and enacts its decisions. It decides nothing. Only the agent's thread creates and calls it.
 ///
-/// What the reports are stands in [`crate::event::Kind`]; an enactor tells `NextJob`, `LastJob`, `Yielded`,
-/// `Blocked` and `Woken` of tasks, `Running` and `Stopped` of CPUs that do what they were told, `Told` for
-/// each slot when it takes effect, and what happens to tasks and CPUs from outside. `NextJob`, `Yielded`
-/// and `Blocked` are stops: by them the CPU's slot becomes empty, and nobody but the agent fills it again.
+/// [`crate::event::Kind`] lists the reports. An enactor reports `NextJob`, `LastJob`, `Yielded`, `Blocked` and
+/// `Woken` of tasks, `Running` and `Stopped` of CPUs that switch to and from assigned tasks, `Told` of each slot
+/// when it is filled, and changes of tasks and CPUs from outside. `NextJob`, `Yielded` and `Blocked` are stops:
+/// they empty the slot of the CPU, which only the agent fills again.
 pub(crate) trait Enactor {
     /// Appends the reports since the last call, in their order.
     fn take_reports(&mut self, reports: &mut Vec<Event>) -> Result<(), LiveError>;
 
-    /// What it takes to report something, on this machine.
+    /// The cost of a report on this machine.
     fn report_cost(&mut self) -> Result<Span, LiveError>;
 
-    /// How many reports found no room so far.
+    /// Number of reports that found no room so far.
     fn reports_lost(&self) -> u64;
 
-    /// How things stand with the task.
+    /// The state of the task.
     fn snapshot(&mut self, task: TaskId) -> Result<TaskSnapshot, LiveError>;
 
-    /// Why the CPU is gone now, a bit for each reason, and when that was so. `None` where that is not
-    /// reported either.
+    /// The reasons for which the CPU is gone now, one bit each, and the instant of that. `None` if the enactor does
+    /// not know.
     fn gone_reasons(&mut self, _cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
         Ok(None)
     }
 
-    /// These CPUs run these tasks from now on. A task that moves is in two slots.
+    /// Fills the slots. A task that moves is in two of them.
     fn assign(&mut self, slots: &[Slot]) -> Result<(), LiveError>;
 
-    /// The task takes part from now on, not running. `None` if its thread is not there any more or does not
-    /// ask for that any more, otherwise whether it wants to run.
+    /// Admits the task, not running. `None` if its thread has ended or asks for other CPUs by now, otherwise whether
+    /// the thread is runnable.
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<Option<bool>, LiveError>;
 
-    /// The task is ordinary work from now on.
+    /// Makes the task's thread ordinary again.
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError>;
 
     /// The task may ask for these CPUs.
     fn approve(&mut self, task: TaskId, cpus: &CpuSet) -> Result<(), LiveError>;
 
-    /// The agent is alive; called at least every [`HEARTBEAT_NS`].
+    /// Sends a heartbeat; called at least every [`HEARTBEAT_NS`].
     fn heartbeat(&mut self) -> Result<(), LiveError>;
 
-    /// Returns at this instant of the monotonic clock, or when there is something to do. May return
-    /// earlier.
+    /// Returns at this instant of the monotonic clock, or when there is something to do; possibly earlier.
     fn wait_until(&mut self, at_ns: u64);
 }
 
-/// How often an agent says that it is alive.
+/// Interval of the agent's heartbeats.
 pub(crate) const HEARTBEAT_NS: u64 = 40_000_000;

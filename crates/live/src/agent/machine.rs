@@ -1,4 +1,4 @@
-//! The side of whoever started an agent: asks it, hears the story, notices when it is gone.
+//! The side of the thread that started an agent: sends requests, receives events, notices the agent's end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -25,41 +25,41 @@ use crate::sys::thread::set_affinity;
 use crate::work::JobBarrier;
 use crate::{LiveError, Options, Plan};
 
-/// An agent that has not answered for so long does not answer at all.
+/// An agent that has not answered within this time has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// After the last job, for deadlines and budgets that end later.
+/// Time after the horizon, for deadlines and budgets that end later.
 const AFTER: Span = Span::from_s(100);
 
-/// The part of a machine that carries out, as its user sees it.
+/// What the thread that started the agent needs of its enactor.
 pub(crate) trait EnactorOwner {
     /// Where threads wait between jobs.
     fn job_barrier(&self) -> Arc<dyn JobBarrier>;
 
-    /// Makes the agent look for something to do.
+    /// Wakes the agent.
     fn wake_agent(&self);
 
-    /// Why nothing is carried out any more; `None` as long as it is.
+    /// Why decisions are not enacted any more; `None` as long as they are.
     fn failed(&self) -> Option<String>;
 
-    /// What is wrong with how decisions were carried out; `None` is as it should be.
+    /// What is wrong with how decisions were enacted; `None` if nothing is.
     fn fault(&self) -> Option<&'static str> {
         None
     }
 
-    /// What waiting background work gets of each CPU.
+    /// Sets the share of each CPU that waiting background work gets.
     fn set_reserve(&mut self, reserve: Share);
 
-    /// Whether the kernel tells of changed affinities, and of nothing else about them.
+    /// Whether the kernel reports changed affinities; otherwise they reach the agent as requests.
     fn reports_affinities(&self) -> bool;
 
     /// Pins the scheduler, so that it outlives this program.
     fn pin(&mut self, folder: &Path) -> Result<(), LiveError>;
 
-    /// Nobody waits for jobs any more.
+    /// Lets all threads that wait for jobs continue.
     fn open_job_barrier(&self);
 
-    /// Makes everybody the kernel's own again.
+    /// Returns all threads to the kernel's own scheduler.
     fn unload(&mut self);
 }
 
@@ -71,24 +71,24 @@ pub(crate) struct AgentMachine<O: EnactorOwner> {
     events: channel::Receiver,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), LiveError>>>,
-    /// How the agent ended before it was told to.
+    /// Why the agent ended before it was stopped.
     ended: Option<String>,
     meter: Meter,
 }
 
-/// What an agent is started with.
+/// Configuration of an agent.
 pub(crate) struct AgentConfig<'a> {
     pub(crate) plan: &'a Plan<'a>,
     pub(crate) options: &'a Options,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) attention: Attention,
     pub(crate) cpu_yield: CpuYield,
-    /// Where it lives, in the machine's numbers; outside the platform.
+    /// CPU of the agent, in the machine's numbers; outside the platform.
     pub(crate) cpu: CpuId,
 }
 
 impl<O: EnactorOwner> AgentMachine<O> {
-    /// Starts an agent with the hands that `begin` makes; it is called by the agent's thread.
+    /// Starts an agent. Its thread calls `build_enactor`.
     pub(crate) fn start<E: Enactor>(
         owner: O,
         config: AgentConfig<'_>,
@@ -105,7 +105,7 @@ impl<O: EnactorOwner> AgentMachine<O> {
         let span = options.horizon + AFTER;
         let decider = Decider::new(plan, policy, monotonic_ns(), span);
         let (requests, incoming) = mpsc::channel();
-        // One request is on the way at a time.
+        // One request is in flight at a time.
         let (answers, replies) = mpsc::sync_channel(1);
         let (sender, events) = channel(options.trace_bytes as usize / size_of::<Event>());
         let shared = Arc::new(Shared::default());
@@ -116,7 +116,7 @@ impl<O: EnactorOwner> AgentMachine<O> {
             let enactor = match enactor {
                 Ok(enactor) => enactor,
                 Err(error) => {
-                    // Whoever started it waits for this.
+                    // `start` waits for this.
                     let _ = ready.send(Err(error));
                     return Ok(());
                 }
@@ -153,10 +153,10 @@ impl<O: EnactorOwner> AgentMachine<O> {
         Ok(machine)
     }
 
-    /// Asks the agent, and waits for its answer.
+    /// Sends a request to the agent, and waits for the answer.
     fn ask(&mut self, request: Request) -> Reply {
         if self.requests.send(request).is_err() {
-            return Err(self.gone());
+            return Err(self.ended_error());
         }
         self.owner.wake_agent();
         self.reply()
@@ -167,14 +167,14 @@ impl<O: EnactorOwner> AgentMachine<O> {
             Ok(reply) => reply,
             Err(RecvTimeoutError::Disconnected) => {
                 self.join();
-                Err(self.gone())
+                Err(self.ended_error())
             }
-            Err(RecvTimeoutError::Timeout) => Err(self.gone()),
+            Err(RecvTimeoutError::Timeout) => Err(self.ended_error()),
         }
     }
 
-    fn gone(&mut self) -> LiveError {
-        let what = self.why_over();
+    fn ended_error(&mut self) -> LiveError {
+        let what = self.end_reason();
         let what = what.unwrap_or_else(|| String::from("the agent does not answer"));
         LiveError::Machine {
             what,
@@ -182,15 +182,15 @@ impl<O: EnactorOwner> AgentMachine<O> {
         }
     }
 
-    /// Why nobody decides any more.
-    fn why_over(&mut self) -> Option<String> {
+    /// Why the agent has ended; `None` as long as it has not.
+    fn end_reason(&mut self) -> Option<String> {
         if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             self.join();
         }
         self.ended.clone()
     }
 
-    /// Waits for the end of an agent that is at it.
+    /// Waits for the end of an agent that ends by itself.
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             let why = match thread.join() {
@@ -202,12 +202,12 @@ impl<O: EnactorOwner> AgentMachine<O> {
         }
     }
 
-    /// The agent is told to stop, and has.
+    /// Stops the agent, and waits for its end.
     fn stop(&mut self) {
         self.shared.should_stop.store(true, Ordering::Release);
         self.owner.wake_agent();
         if let Some(thread) = self.thread.take() {
-            // How it ended does not matter any more.
+            // The result of a stopped agent does not matter any more.
             let _ = thread.join();
         }
     }
@@ -273,7 +273,7 @@ impl<O: EnactorOwner> Machine for AgentMachine<O> {
 
     fn wait_until(&self, at_ns: u64) {
         self.shared.decision_wanted.wait_until(0, at_ns);
-        // What is asked from now on is asked anew; what was is read after this.
+        // Reset before the events are read: a request that comes later sets it again.
         self.shared.decision_wanted.change(1, 0);
     }
 
@@ -282,8 +282,8 @@ impl<O: EnactorOwner> Machine for AgentMachine<O> {
     }
 
     fn unloaded(&mut self) -> Option<String> {
-        // Where the agent failed, all that the kernel knows is that it is gone.
-        self.why_over().or_else(|| self.owner.failed())
+        // After a failure of the agent, the kernel only knows that its thread has ended.
+        self.end_reason().or_else(|| self.owner.failed())
     }
 
     fn state(&mut self) -> (u64, Option<&'static str>) {

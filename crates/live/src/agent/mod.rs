@@ -1,11 +1,10 @@
-//! A machine where an agent decides: a thread of ours that owns a policy, on a CPU of its own.
+//! A machine where an agent decides: a thread of this process that runs a policy, on a CPU of its own.
 //!
-//! What happens on the other CPUs is reported to it, and what it decides is carried out there by an
-//! [`Enactor`]: through sched_ext, or by the fixed priorities of `SCHED_FIFO`. So every policy runs live,
-//! exactly as the simulator runs it.
+//! An [`Enactor`] reports to it what happens on the other CPUs, and enacts its decisions there: through
+//! sched_ext, or by `SCHED_FIFO` priorities. So every policy runs live, exactly as the simulator runs it.
 //!
-//! `decider.rs` is what is decided, without a clock and without threads; `thread.rs` the life of the
-//! agent; `machine.rs` the side of whoever started it. Start reading at `decider.rs`.
+//! `decider.rs` holds the decisions, without clock and threads; `thread.rs` is the loop of the agent's
+//! thread; `machine.rs` is the side of the thread that started the agent. Start reading at `decider.rs`.
 //!
 //! # Source
 //! The message-passing design of V. Bonifaci et al., ECRTS 2016, and of F. Cerqueira, M. Vanga,

@@ -1,4 +1,4 @@
-//! The life of an agent: a thread that hears, decides and has it carried out, until it is told to stop.
+//! The thread of an agent: takes reports, decides and enacts, until it is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,26 +22,26 @@ use crate::sys::word::Word;
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
 const PRIORITY: u8 = 90;
 
-/// How a dedicated agent lets its CPU's kernel threads, and whoever started it, have a little.
+/// How a dedicated agent yields its CPU to kernel threads, and to the thread that started it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuYield {
-    /// So much at a time.
+    /// Duration of a yield.
     span_ns: u64,
-    /// So long after the last time if nobody runs and nothing is due, when nobody has to wait for that.
+    /// Least time since the last yield, when no CPU has a job and none is due soon, so that no job is delayed.
     idle_interval_ns: u64,
-    /// So long in any case.
+    /// Greatest time since the last yield.
     max_interval_ns: u64,
 }
 
 impl CpuYield {
-    /// Where only they may want the CPU.
+    /// Where only those threads may need the CPU.
     pub(crate) const SHORT: Self = Self {
         span_ns: 1_000_000,
         idle_interval_ns: 20_000_000,
         max_interval_ns: 500_000_000,
     };
-    /// More than the 50 ms of each second that kernels keep from real-time threads on a CPU where others
-    /// wait, or they would take them all at once.
+    /// More than the 50 ms of each second that kernels keep from real-time threads on a CPU where other threads
+    /// wait: otherwise the kernel would take these 50 ms at once.
     pub(crate) const LONG: Self = Self {
         span_ns: 3_000_000,
         idle_interval_ns: 20_000_000,
@@ -49,7 +49,7 @@ impl CpuYield {
     };
 }
 
-/// What the agent is asked by whoever started it.
+/// A request from the thread that started the agent.
 pub(super) enum Request {
     Admit(TaskId, Parameters),
     FirstJob(TaskId, u64),
@@ -60,26 +60,26 @@ pub(super) enum Request {
     SetServer(TaskId, Parameters),
 }
 
-/// What it answers: whether the task is there.
+/// The answer to a request: whether the task's thread is there.
 pub(super) type Reply = Result<bool, LiveError>;
 
-/// What both sides look at.
+/// State that both threads use.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) should_stop: AtomicBool,
-    /// Whether jobs are released: before and after that the agent has time.
+    /// Whether jobs are released: before and after that the agent may sleep.
     pub(super) is_active: AtomicBool,
-    /// How many running jobs were moved.
+    /// How many running jobs were migrated.
     pub(super) shifts: AtomicU64,
-    /// What a report costs, in ns.
+    /// Cost of a report, in ns.
     pub(super) report_ns: AtomicU64,
-    /// Reports that found no room on their way to the agent.
+    /// Number of reports that found no room on their way to the agent.
     pub(super) lost: AtomicU64,
-    /// 1 when a task waits for an answer from whoever started the agent.
+    /// 1 when a task waits for a decision of the thread that started the agent.
     pub(super) decision_wanted: Word,
 }
 
-/// An agent at work.
+/// An agent, used by its thread.
 pub(super) struct Agent<E> {
     pub(super) enactor: E,
     pub(super) decider: Decider,
@@ -92,7 +92,7 @@ pub(super) struct Agent<E> {
     pub(super) scratch: Scratch,
 }
 
-/// What is filled and emptied again at each look; kept so that nothing is allocated there.
+/// Buffers and instants of the loop; kept so that it allocates nothing.
 pub(super) struct Scratch {
     reports: Vec<Event>,
     slots: Vec<Slot>,
@@ -113,10 +113,10 @@ impl Scratch {
     }
 }
 
-/// Makes the calling thread an agent's: above everybody else, on its own CPU.
+/// Binds the calling thread to its CPU and gives it the agent's priority.
 ///
 /// # Errors
-/// If the kernel does not allow that.
+/// If the kernel refuses.
 pub(super) fn become_agent_thread(cpu: CpuId) -> Result<(), LiveError> {
     set_affinity(None, &CpuSet::single(cpu))
         .map_err(LiveError::system(format!("bind the agent to CPU {cpu}")))?;
@@ -127,7 +127,7 @@ pub(super) fn become_agent_thread(cpu: CpuId) -> Result<(), LiveError> {
 }
 
 impl<E: Enactor> Agent<E> {
-    /// Works until it is told to stop.
+    /// Runs until it is stopped.
     pub(super) fn run(&mut self) -> Result<(), LiveError> {
         let cost = self.enactor.report_cost()?;
         self.shared.report_ns.store(cost.as_ns(), Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl<E: Enactor> Agent<E> {
         Ok(())
     }
 
-    /// Hears what there is, decides, and has it carried out. Returns when it heard.
+    /// Takes the reports, decides and enacts. The instant at which the reports were taken.
     fn poll(&mut self) -> Result<u64, LiveError> {
         self.scratch.reports.clear();
         self.enactor.take_reports(&mut self.scratch.reports)?;
@@ -172,7 +172,7 @@ impl<E: Enactor> Agent<E> {
         let parts = half(polled_ns.saturating_sub(cause_ns)) | half(decided_ns - polled_ns) << 32;
         self.push_event(decided_ns, Kind::Decided, parts);
         self.enactor.assign(&self.scratch.slots)?;
-        // Those who were told go first.
+        // The CPUs that have new slots go first.
         pause();
         self.push_event(monotonic_ns(), Kind::Concluded, 0);
         Ok(())
@@ -188,7 +188,7 @@ impl<E: Enactor> Agent<E> {
         });
     }
 
-    /// Looks how things stand with everybody, since not all was reported.
+    /// Makes up for lost reports from the present state of all tasks and CPUs.
     fn resync(&mut self) -> Result<(), LiveError> {
         for index in 0..self.decider.task_count() {
             let task = TaskId::from_index(index);
@@ -208,7 +208,7 @@ impl<E: Enactor> Agent<E> {
     fn forward_events(&mut self) {
         let mut asks = false;
         for &event in &self.decider.events {
-            // What finds no room is counted there.
+            // Events that find no room are counted there.
             self.events.send(event);
             asks |= event.kind == Kind::Demoted;
         }
@@ -222,7 +222,7 @@ impl<E: Enactor> Agent<E> {
         self.shared.shifts.store(shifts, Ordering::Relaxed);
     }
 
-    /// Until there is something to do, or for a moment only.
+    /// Waits until there is something to do; a dedicated agent yields only for a moment.
     fn wait(&mut self, now_ns: u64) {
         let due_ns = self
             .decider
@@ -256,7 +256,7 @@ impl<E: Enactor> Agent<E> {
     fn serve_requests(&mut self) -> Result<(), LiveError> {
         while let Ok(request) = self.requests.try_recv() {
             let reply = self.serve(request);
-            // Nobody waits any more if the run is called off.
+            // The receiver is gone if the run was cancelled.
             let _ = self.replies.send(reply);
         }
         Ok(())
@@ -287,7 +287,7 @@ impl<E: Enactor> Agent<E> {
     }
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Reply {
-        // What was reported of it until now was of another stay.
+        // Reports until now belong to an earlier admission.
         self.poll()?;
         let now_ns = monotonic_ns();
         let Some(is_awake) = self.enactor.admit(task, of)? else {
@@ -297,7 +297,7 @@ impl<E: Enactor> Agent<E> {
             self.enactor.dismiss(task)?;
             return Err(LiveError::TaskSet(refusal));
         }
-        // That it takes part is told before anything of its jobs.
+        // The admission is recorded before any event of the task's jobs.
         self.poll()?;
         Ok(true)
     }

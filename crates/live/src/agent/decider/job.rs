@@ -1,5 +1,4 @@
-//! The life of a job, as an agent follows it: it is released, begins, may run or has to wait for its budget,
-//! sleeps, wakes up, is finished.
+//! The life of a job as the agent follows it: release, start, throttling, suspension, wake-up, completion.
 
 use shiftwork_machine::{Admission, ServerRule, Spent};
 use shiftwork_model::{Instant, Job, Span, TaskId};
@@ -16,7 +15,7 @@ impl Decider {
         }
     }
 
-    /// Tells the policy that the job which was ready is finished.
+    /// Passes the completion of a ready job to the policy.
     fn notify_completion(&mut self, id: TaskId) {
         let event = match self.states[id.index()].ends_throttled(self.cause) {
             true => PolicyEvent::BudgetSpent(id),
@@ -25,7 +24,7 @@ impl Decider {
         self.apply(event);
     }
 
-    /// The job is finished, if there is one; whether the policy has still to hear of that.
+    /// Ends the present job, if there is one. Whether the policy has yet to be notified.
     fn finish(&mut self, id: TaskId) -> bool {
         let state = &mut self.states[id.index()];
         let stage = std::mem::replace(&mut state.stage, Stage::Idle);
@@ -33,8 +32,8 @@ impl Decider {
         stage == Stage::Ready
     }
 
-    /// The job is finished, if there is one, and the next, which has been released, is ready at once if
-    /// its budget allows.
+    /// Ends the present job, if there is one. The next one, already released, becomes ready at once if its budget
+    /// allows.
     fn succeed(&mut self, now: Instant, id: TaskId, release: Instant) {
         let was_ready = self.finish(id);
         let (others, gathering) = (self.arrivals.len(), self.gathering);
@@ -57,7 +56,7 @@ impl Decider {
         }
     }
 
-    /// The job is finished, if there is one, and the next is released then.
+    /// Ends the present job, if there is one, and releases the next one at that instant.
     pub(super) fn next_job(&mut self, now: Instant, id: TaskId, release: Instant) {
         if release <= now {
             self.succeed(now, id, release);
@@ -68,9 +67,9 @@ impl Decider {
         }
     }
 
-    /// The job that was released then begins, and has been ready since.
+    /// Begins a job that was released at `release` and has been ready since `ready`.
     pub(super) fn begin(&mut self, now: Instant, release: Instant, ready: Instant, id: TaskId) {
-        // To Linux a task wakes when it is released, however late that is heard.
+        // Linux's server sees the wake-up at the release, however late that is reported.
         let now = match self.rule {
             ServerRule::Linux(_) => ready,
             ServerRule::Releases => now,
@@ -100,7 +99,7 @@ impl Decider {
         self.emit(self.cause, Kind::Replenished, number(id), None, value);
     }
 
-    /// Its budget allows it to run, and it does if it wants to.
+    /// Makes the job ready, which has budget; suspended if its thread sleeps.
     pub(super) fn make_ready(&mut self, deadline: Instant, ready: Instant, id: TaskId) {
         let state = &mut self.states[id.index()];
         state.deadline = deadline;
@@ -153,12 +152,12 @@ impl Decider {
                 self.apply_admission(admission, now, id);
             }
             Stage::Unreleased(release) if release <= now => {
-                // Nobody has released a program's job before it woke up.
+                // A program's job is released by its wake-up.
                 let release = if state.follows { release } else { now };
                 self.set_timer(id, Instant::NEVER);
                 self.begin(now, release, release, id);
             }
-            // It woke early, and is heard of when its release is over: that counts now.
+            // The thread woke before its release, and this is reported after it: the release counts now.
             Stage::Unreleased(release) => self.set_timer(id, release),
             Stage::Idle if !state.follows => self.begin(now, now, now, id),
             _ => {}
@@ -168,7 +167,7 @@ impl Decider {
     pub(super) fn timer_expired(&mut self, now: Instant, due: Instant, id: TaskId) {
         let state = &mut self.states[id.index()];
         match state.stage {
-            // A thread that sleeps until its release wakes up by itself, and is ready only then.
+            // A thread that sleeps until its release wakes up by itself: the job is ready only then.
             Stage::Unreleased(release) if state.is_awake => self.begin(now, release, release, id),
             // A program's next job begins when it wakes up.
             Stage::Throttled(_) if !state.follows && !state.is_awake => state.stage = Stage::Idle,
@@ -198,15 +197,15 @@ impl Decider {
         }
     }
 
-    /// The machine says for how long it ran. Whoever has nothing left and would go on is found out where
-    /// it does: most stop because their job is finished.
+    /// Charges execution time that the machine measured. A job that continues without budget is found when the timer of
+    /// its CPU expires: most runs end because their job is finished.
     pub(super) fn charge(&mut self, now: Instant, event: Event, id: TaskId) {
         if self.states[id.index()].charge(Span::from_ns(event.value), now) {
             self.emit(now, Kind::Overrun, number(id), None, 0);
         }
     }
 
-    /// Whoever this CPU was told to run may have used up its budget.
+    /// Charges the task of this CPU, whose budget may be used up.
     pub(super) fn check_budget(&mut self, now: Instant, cpu_index: usize) {
         let Some(id) = self.cpus[cpu_index].slot else {
             return;
@@ -226,7 +225,7 @@ impl Decider {
         }
     }
 
-    /// Whether its budget lets the job go on.
+    /// Throttles or replenishes the job if its budget is used up.
     pub(super) fn enforce_budget(&mut self, now: Instant, id: TaskId) {
         if self.states[id.index()].stage != Stage::Ready {
             return;

@@ -1,4 +1,4 @@
-//! What policies have to know that decide in quanta: when these begin, and jobs that have to wait.
+//! Quantum-driven policies: when quanta begin, and jobs that wait for the previous one of their task.
 
 use shiftwork_machine::Ticks;
 use shiftwork_model::{Arrival, Instant, Job, TaskId};
@@ -7,8 +7,8 @@ use shiftwork_policy::Event as PolicyEvent;
 use super::Decider;
 use super::task_state::Stage;
 
-/// The quanta of the policy, and the releases to come as far as they are known: those of periodic tasks
-/// that follow the run. What else is released before a job is finished is heard of when that is.
+/// The quanta of the policy, and future releases as far as they are known: those of periodic tasks that follow the
+/// run. Any other release before the end of the present job is known only when that job ends.
 pub(super) struct Quanta {
     ticks: Ticks,
     /// Nothing after this instant matters.
@@ -18,7 +18,7 @@ pub(super) struct Quanta {
 }
 
 impl Quanta {
-    /// Those of the policy; `None` if it decides at events alone.
+    /// The quanta of the policy; `None` if it decides at events alone.
     pub(super) fn new(
         policy: &dyn shiftwork_policy::Policy,
         tasks: &[shiftwork_model::Task],
@@ -42,14 +42,14 @@ impl Quanta {
             .unwrap_or(Instant::NEVER)
     }
 
-    /// Leaves out what is over already.
+    /// Skips the quanta that are over.
     pub(super) fn skip_to(&mut self, now: Instant) {
         self.ticks.skip_to(now);
     }
 }
 
 impl Decider {
-    /// Lets the policy know of all quanta that begin then.
+    /// Passes all quanta that begin at this instant to the policy.
     pub(super) fn tick(&mut self, due: Instant) {
         while let Some((cpu, quantum)) = self
             .quanta
@@ -60,7 +60,7 @@ impl Decider {
         }
     }
 
-    /// A job of the task was released then; the next one may come before it is finished.
+    /// Sets the timer of the next release after this one: it may come before the present job is finished.
     pub(super) fn predict_release(&mut self, id: TaskId, release: Instant) {
         let Some(quanta) = &self.quanta else { return };
         let state = &mut self.states[id.index()];
@@ -77,7 +77,7 @@ impl Decider {
             .set(at, self.states[id.index()].predicted_release);
     }
 
-    /// The release that was foreseen for then: the policy hears of a job that has to wait.
+    /// The timer of a predicted release: passes a job that waits for the previous one to the policy.
     pub(super) fn on_predicted_release(&mut self, due: Instant, id: TaskId) {
         let state = &self.states[id.index()];
         let waits = match state.stage {

@@ -1,4 +1,4 @@
-//! What reports change: the jobs of tasks, their affinities, and the CPUs.
+//! Reports and what they change: jobs, affinities, CPUs.
 
 use shiftwork_model::{CpuId, CpuSet, Instant, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
@@ -8,7 +8,7 @@ use super::task_state::TaskState;
 use crate::event::{Event, Kind};
 
 impl Decider {
-    /// Something happened. It is told on, with what comes of it.
+    /// Applies a report and forwards it.
     pub(in crate::agent) fn report(&mut self, event: Event) {
         if event.kind == Kind::Probe {
             return;
@@ -88,7 +88,7 @@ impl Decider {
         }
     }
 
-    /// It emptied its slot.
+    /// Counts a stop of the task, which empties its slot.
     pub(super) fn count_stop(&mut self, id: TaskId) {
         self.states[id.index()].stops = self.states[id.index()].stops.wrapping_add(1);
         self.vacate(id);

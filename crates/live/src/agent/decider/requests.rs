@@ -1,4 +1,4 @@
-//! What the thread that started the agent asks for: admission, and changes of what was admitted.
+//! Requests of the thread that started the agent: admission, and changes of admitted tasks.
 
 use shiftwork_model::{Affinity, CpuSet, Instant, Priority, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
@@ -9,10 +9,10 @@ use crate::event::Kind;
 use crate::machine::Parameters;
 
 impl Decider {
-    /// The task takes part from now on; `comes_back` after having lost that.
+    /// Admits the task. A task that was demoted keeps its server.
     ///
     /// # Errors
-    /// If the policy does not take it, in its words.
+    /// The refusal of the policy.
     pub(in crate::agent) fn admit(
         &mut self,
         now_ns: u64,
@@ -50,20 +50,20 @@ impl Decider {
         Ok(())
     }
 
-    /// The task's first job is released then.
+    /// Releases the task's first job at this instant.
     pub(in crate::agent) fn first_job(&mut self, now_ns: u64, id: TaskId, release_ns: u64) {
         let now = self.instant(now_ns);
         self.cause = now;
         self.next_job(now, id, self.instant(release_ns));
     }
 
-    /// The task takes no part any more.
+    /// Dismisses the task.
     pub(in crate::agent) fn dismiss(&mut self, now_ns: u64, id: TaskId) {
         self.cause = self.instant(now_ns);
         self.leave(id, false);
     }
 
-    /// The task has another priority.
+    /// Changes the task's priority.
     pub(in crate::agent) fn set_priority(&mut self, now_ns: u64, id: TaskId, priority: Priority) {
         self.cause = self.instant(now_ns);
         self.states[id.index()].priority = priority;
@@ -72,7 +72,7 @@ impl Decider {
         self.emit(self.cause, Kind::Priority, number(id), None, value);
     }
 
-    /// The jobs to come have other parameters.
+    /// Changes the parameters of future jobs.
     pub(in crate::agent) fn set_server(&mut self, id: TaskId, of: &Parameters) {
         self.states[id.index()].set_parameters(of);
         let task = &mut self.tasks[id.index()];
@@ -85,7 +85,7 @@ impl Decider {
         }
     }
 
-    /// The task may use these CPUs of the machine from now on.
+    /// Changes the CPUs of the machine that the task may use.
     pub(in crate::agent) fn set_affinity(&mut self, now_ns: u64, id: TaskId, cpus: &CpuSet) {
         self.cause = self.instant(now_ns);
         self.rebind(id, cpus);
@@ -93,10 +93,10 @@ impl Decider {
         self.emit(self.cause, Kind::Affinity, number(id), None, value);
     }
 
-    /// It takes no part any more; `demoted`: until it is admitted again.
+    /// Removes the task from the policy. A `demoted` one keeps its server until it is admitted again.
     pub(super) fn leave(&mut self, id: TaskId, demoted: bool) {
         let state = &mut self.states[id.index()];
-        // Anything but idle says that it comes back.
+        // Any stage but idle marks a task that comes back.
         let after = match demoted {
             true => Stage::Suspended,
             false => Stage::Idle,
@@ -106,7 +106,7 @@ impl Decider {
             return;
         }
         state.stage = after;
-        // What it runs from now on is its own affair, and the report of what it ran comes later.
+        // Execution from now on is not charged, and the report of the execution so far comes later.
         state.charge_until(self.cause);
         state.running = None;
         state.in_policy = false;

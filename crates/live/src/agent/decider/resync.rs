@@ -1,5 +1,5 @@
-//! What reports that were lost would have said: how far a task's jobs are, and about affinities, CPUs and
-//! slots. It is told on as if it had been reported.
+//! Makes up for lost reports: jobs, affinities, CPUs and slots are set to the state of the machine, and the
+//! differences are forwarded as if they had been reported.
 
 use shiftwork_model::{CpuId, Instant, Span, TaskId};
 
@@ -9,7 +9,7 @@ use crate::agent::TaskSnapshot;
 use crate::event::{Event, Kind};
 
 impl Decider {
-    /// How things stand with a task, after reports were lost.
+    /// Sets the task to the state in a snapshot, after reports were lost.
     pub(in crate::agent) fn resync_task(&mut self, id: TaskId, snapshot: &TaskSnapshot) {
         let now = self.instant(snapshot.at_ns);
         self.cause = now;
@@ -42,7 +42,7 @@ impl Decider {
             charged: Span::ZERO,
         });
         let state = &mut self.states[id.index()];
-        // What has been charged of a run that goes on is not charged again at its end.
+        // What was charged of a run in progress is not charged again at its end.
         state.running = state.running.filter(|_| is_same_run).or(begun);
         match (self.states[id.index()].is_awake, snapshot.awake) {
             (false, true) => self.wake(now, id),
@@ -51,7 +51,7 @@ impl Decider {
         }
     }
 
-    /// Charges what it ran by reports that were lost. Whether there was any.
+    /// Charges execution time whose reports were lost. Whether there was any.
     fn charge_unreported(&mut self, now: Instant, id: TaskId, snapshot: &TaskSnapshot) -> bool {
         let state = &mut self.states[id.index()];
         let unreported = Span::from_ns(snapshot.ran_ns).saturating_sub(state.ran);
@@ -64,17 +64,17 @@ impl Decider {
         true
     }
 
-    /// How many CPUs the platform has.
+    /// Number of CPUs of the platform.
     pub(in crate::agent) fn cpu_count(&self) -> usize {
         self.cpus.len()
     }
 
-    /// The machine's number of this CPU of the platform.
+    /// Number in the machine of this CPU of the platform.
     pub(in crate::agent) fn cpu(&self, index: usize) -> CpuId {
         self.cpus[index].cpu
     }
 
-    /// For these reasons, a bit for each, this CPU of the platform was gone then.
+    /// Sets the reasons, one bit each, for which this CPU of the platform was gone at that instant.
     pub(in crate::agent) fn resync_cpu(&mut self, index: usize, at_ns: u64, gone: u64) {
         let before = self.cpus[index].gone;
         for (kind, value) in [
@@ -95,7 +95,7 @@ impl Decider {
         self.cpus[index].known_until = self.instant(at_ns);
     }
 
-    /// All slots have to be filled again: a CPU that went and came back since has an empty one.
+    /// Decides all slots again: that of a CPU that went and came back since is empty.
     pub(in crate::agent) fn refill_slots(&mut self) {
         for cpu in &mut self.cpus {
             cpu.slot = None;
@@ -103,7 +103,7 @@ impl Decider {
         }
     }
 
-    /// It takes no part any more, perhaps because of what it asks for.
+    /// The task is not admitted any more, possibly because of the CPUs that it asked for.
     pub(super) fn resync_absent(&mut self, id: TaskId, snapshot: &TaskSnapshot) {
         match snapshot.cpus {
             Some(_) => self.report_of(Kind::Demoted, id, snapshot),
@@ -111,7 +111,7 @@ impl Decider {
         }
     }
 
-    /// It may use other CPUs than is known.
+    /// Updates the CPUs that the task may use.
     pub(super) fn resync_affinity(&mut self, id: TaskId, snapshot: &TaskSnapshot) {
         let known = self.tasks[id.index()].affinity.cpus();
         let differs = |cpus| in_platform(&self.cpus, cpus) != *known;

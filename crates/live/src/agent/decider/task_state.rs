@@ -1,82 +1,82 @@
-//! What an agent knows of a task.
+//! State of a task as the agent knows it.
 
 use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
 use shiftwork_model::{Instant, OnOverrun, Priority, Span};
 
 use crate::machine::{Parameters, grace};
 
-/// Where the first unfinished job of a task stands.
+/// Stage of a task's first unfinished job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is none.
+    /// There is no job.
     Idle,
-    /// It is the next, and will be released then.
+    /// The next job will be released at that instant.
     Unreleased(Instant),
-    /// It may run.
+    /// The job is ready.
     Ready,
-    /// It could run, and its thread sleeps.
+    /// The job has budget, and its thread sleeps.
     Suspended,
-    /// Its budget is used up until then.
+    /// The budget is used up; it is replenished at that instant.
     Throttled(Instant),
 }
 
-/// What is done about jobs that run for longer than they should.
+/// What happens to a job that exceeds its budget.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Budget {
-    /// Nothing.
+    /// It continues.
     None,
-    /// They wait.
+    /// It is throttled, or gets a later deadline.
     Enforced(Server),
-    /// They go on, and somebody is told: what is left of the job's budget.
+    /// It continues, and an event reports the overrun. The budget that is left of the job.
     Warned(Span),
 }
 
-/// What an agent knows of a task. Times are those of the decider.
+/// State of a task as the agent knows it. Instants are those of the decider.
 #[derive(Clone, Debug)]
 pub(super) struct TaskState {
-    /// Whether the policy knows it.
+    /// Whether the policy knows the task.
     pub(super) in_policy: bool,
-    /// Whether it takes part.
+    /// Whether the task is admitted.
     pub(super) is_present: bool,
-    /// Whether its thread wants to run.
+    /// Whether its thread is runnable.
     pub(super) is_awake: bool,
-    /// Whether its releases are told.
+    /// Whether its releases are reported; otherwise its jobs begin with wake-ups.
     pub(super) follows: bool,
     pub(super) stage: Stage,
     pub(super) release: Instant,
-    /// When the job after the latest that the policy knows of is released, if that is known.
+    /// Release of the job after the latest one that the policy knows of, if that is known.
     pub(super) predicted_release: Instant,
     pub(super) deadline: Instant,
     pub(super) priority: Priority,
-    /// Of jobs to come; the cost is what may be used.
+    /// Parameters of future jobs; the cost includes the grace.
     pub(super) parameters: ServerParameters,
     pub(super) budget: Budget,
-    /// By what its server keeps time.
+    /// The rule of its server.
     rule: ServerRule,
-    /// Under Linux's rule, by how much it may overdraw a budget before anything is done; `None` if nothing
-    /// ever is. What other servers have as a part of the budget would change the bandwidth of a task that wakes.
+    /// Under Linux's rules, how far the budget may be overdrawn before the task is throttled; `None`: it never is. Other
+    /// servers grant it as part of the budget, which here would change the bandwidth of a task that wakes up.
     grace: Option<Span>,
-    /// What grace goes with a cost.
+    /// The grace for a cost.
     pub(super) tolerance: fn(Span) -> Span,
-    /// Where it runs, since when, and how much of that has been charged already.
+    /// Its present run.
     pub(super) running: Option<Running>,
-    /// For how long it ran since it takes part, by what was told.
+    /// Execution time since its admission, as reported.
     pub(super) ran: Span,
-    /// How often it has stopped, and finished a job.
+    /// Number of stops, and of finished jobs.
     pub(super) stops: u32,
     pub(super) finished: u32,
-    /// In which round of decisions its job became ready last, and what made it so.
+    /// The round of decisions in which its job became ready last, and the cause of that.
     pub(super) arrival: (u64, Instant),
-    /// What was reported until then is known.
+    /// Reports until this instant are contained in the state.
     pub(super) known_until: Instant,
-    /// Since when it takes part; earlier reports are of another stay.
+    /// When it was admitted; earlier reports belong to an earlier admission.
     pub(super) since: Instant,
 }
 
-/// A task that runs.
+/// A run of a task on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Running {
-    /// The CPU, by its place in the platform.
+    /// Index of the CPU in the platform.
     pub(super) cpu_index: usize,
     pub(super) since: Instant,
     pub(super) charged: Span,
@@ -114,7 +114,7 @@ impl TaskState {
         }
     }
 
-    /// Takes part from now on. Who `comes_back` after having lost that keeps its server: nobody gains by it.
+    /// Admits the task. One that `comes_back` after it was demoted keeps its server, and so gains no budget.
     pub(super) fn enter(&mut self, of: &Parameters, is_awake: bool, comes_back: bool) {
         if !comes_back {
             self.budget = Budget::None;
@@ -130,7 +130,7 @@ impl TaskState {
         self.known_until = Instant::ZERO;
     }
 
-    /// What holds for the jobs to come.
+    /// Sets the parameters of future jobs.
     pub(super) fn set_parameters(&mut self, of: &Parameters) {
         if let ServerRule::Linux(_) = self.rule {
             return self.set_parameters_as_linux(of);
@@ -144,14 +144,14 @@ impl TaskState {
         self.budget = match (of.on_overrun, self.budget) {
             _ if cost.is_zero() => Budget::None,
             (OnOverrun::Signal, _) => Budget::Warned(cost),
-            // A period that goes on ends when it would have ended.
+            // A period in progress ends when it would have ended.
             (_, Budget::Enforced(server)) => Budget::Enforced(server),
             _ => Budget::Enforced(Server::new(self.parameters, ServerRule::Releases)),
         };
     }
 
-    /// Linux lets changes count from the next budget on. Whoever is not to be throttled has a server too,
-    /// for its deadlines.
+    /// Linux applies changes from the next budget on. A task that is never throttled has a server too, for its
+    /// deadlines.
     fn set_parameters_as_linux(&mut self, of: &Parameters) {
         self.parameters = ServerParameters {
             cost: of.cost,
@@ -170,7 +170,7 @@ impl TaskState {
         }
     }
 
-    /// A job that was released then begins now; it `follows` if the one before it has just ended.
+    /// Begins a job that was released at `release`; it `follows` if the previous one has just ended.
     pub(super) fn begin(&mut self, release: Instant, now: Instant, follows: bool) -> Admission {
         self.release = release;
         let parameters = self.parameters;
@@ -188,7 +188,7 @@ impl TaskState {
         }
     }
 
-    /// The job that began wants to go on.
+    /// Continues a suspended job.
     pub(super) fn resume(&mut self, now: Instant) -> Admission {
         match &mut self.budget {
             Budget::Enforced(server) => server.resume(now),
@@ -196,7 +196,7 @@ impl TaskState {
         }
     }
 
-    /// How long it may run before something has to be done; `None`: for ever.
+    /// Budget that is left before the task is throttled or an overrun is reported; `None` if it is unlimited.
     pub(super) fn left(&self) -> Option<Span> {
         match &self.budget {
             Budget::Enforced(server) if self.rule == ServerRule::Releases => Some(server.left()),
@@ -208,7 +208,7 @@ impl TaskState {
         }
     }
 
-    /// It has run for so long more. Whether a job that is only warned has used up its budget by that.
+    /// Consumes budget. Whether a job that is only warned has used up its budget by that.
     pub(super) fn consume(&mut self, ran: Span) -> bool {
         match &mut self.budget {
             Budget::Enforced(server) => {
@@ -224,7 +224,7 @@ impl TaskState {
         }
     }
 
-    /// Charges what it has run until now and has not been charged for.
+    /// Charges the execution until now that was not charged yet.
     pub(super) fn charge_until(&mut self, now: Instant) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -235,7 +235,7 @@ impl TaskState {
         self.consume(more)
     }
 
-    /// The machine says that it ran for so long since it was put there, or since it said so last.
+    /// Charges the execution time that the machine measured since the run began or was last measured.
     pub(super) fn charge(&mut self, ran: Span, now: Instant) -> bool {
         self.ran += ran;
         let charged = match &mut self.running {
@@ -248,7 +248,8 @@ impl TaskState {
         self.consume(ran.saturating_sub(charged))
     }
 
-    /// The budget is used up and the job is not finished; `None` where nobody is held back.
+    /// Throttles or replenishes the server of an unfinished job if its budget is used up; `None` if it is not, or not
+    /// enforced.
     pub(super) fn spent(&mut self, now: Instant) -> Option<Spent> {
         let is_spent = self.left().is_some_and(Span::is_zero);
         match &mut self.budget {
@@ -257,7 +258,7 @@ impl TaskState {
         }
     }
 
-    /// Whether a job that ends now has used up its budget, so that Linux throttles its task.
+    /// Whether Linux throttles the task of a job that ends now, because its budget is used up.
     pub(super) fn ends_throttled(&mut self, now: Instant) -> bool {
         if self.rule == ServerRule::Releases {
             return false;
@@ -266,8 +267,8 @@ impl TaskState {
         matches!(&self.budget, Budget::Enforced(server) if server.left().is_zero())
     }
 
-    /// A job that has to leave its run queue after its deadline gets a new period from Linux, which starts
-    /// now; its deadline. `None` under other rules, or if it is not late.
+    /// Starts a new period, as Linux does for a job that leaves its run queue after its deadline; the new deadline.
+    /// `None` under other rules, or if the job is not late.
     pub(super) fn renew_if_late(&mut self, now: Instant) -> Option<Instant> {
         let is_late = self.stage == Stage::Ready && self.deadline <= now;
         if self.rule == ServerRule::Releases || !is_late {
@@ -283,7 +284,7 @@ impl TaskState {
         }
     }
 
-    /// When its next period begins, for a job that gives up what is left of this one.
+    /// Start of the next period, for a job that yields the rest of this one.
     pub(super) fn next_period(&self) -> Instant {
         let end = match &self.budget {
             Budget::Enforced(server) => server.end(),

@@ -1,4 +1,4 @@
-//! The decider on a perfect machine: it must do what the simulator does, and survive a machine that is not.
+//! The decider on an ideal machine does what the simulator does, and copes with late and lost reports.
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod programs;
@@ -9,13 +9,13 @@ mod world;
 
 use shiftwork_policy::registry::{self, Entry};
 
-/// All policies there are.
+/// All policies of the registry and of the kernel core.
 fn policies() -> impl Iterator<Item = &'static Entry> {
     let own = registry::POLICIES.iter();
     own.chain(shiftwork_kernel_core::POLICIES)
 }
 
-/// How many seeds to try: many more when `SHIFTWORK_LONG` is set.
+/// The seeds to try: many more if `SHIFTWORK_LONG` is set.
 fn seeds(few: u64) -> std::ops::RangeInclusive<u64> {
     match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 1..=50 * few,

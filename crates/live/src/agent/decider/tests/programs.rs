@@ -1,4 +1,4 @@
-//! Programs, of whose jobs nothing is known, and tasks that lose their right and get it back.
+//! Programs, whose jobs are not known, and tasks that lose their reservation and get it back.
 
 use rustix::thread::Pid;
 use shiftwork_model::{Affinity, CpuId, CpuSet, OnOverrun, Priority, Span, Task, TaskId, TaskSet};
@@ -57,7 +57,7 @@ impl Bench {
         admitted.unwrap();
     }
 
-    /// The decider hears that and looks at its clock.
+    /// The decider takes this report, and its clock advances to it.
     fn report(&mut self, at: u64, kind: Kind, value: u64) {
         self.decider.report(Event {
             at: at * 1000,
@@ -75,21 +75,21 @@ impl Bench {
         self.report(at, Kind::Running, 0);
     }
 
-    /// It runs for so long and goes to sleep.
+    /// It runs for this time and goes to sleep.
     fn sleeps(&mut self, at: u64, ran: u64) {
         self.report(at, Kind::Stopped, ran);
         self.report(at, Kind::Blocked, 0);
         self.decided();
     }
 
-    /// What was decided about the CPU since the last call: whether the task runs there.
+    /// The decisions about the CPU since the last call: whether the task runs there.
     fn decided(&mut self) -> Vec<bool> {
         let mut slots: Vec<Slot> = Vec::new();
         self.decider.take_slots(&mut slots);
         slots.iter().map(|slot| slot.task.is_some()).collect()
     }
 
-    /// Nothing is due before that, when it loses the CPU.
+    /// No decision before that instant; then it loses the CPU.
     fn is_throttled_at(&mut self, at: u64) {
         self.decider.advance(at * 1000 - 1);
         assert_eq!(self.decided(), [false; 0], "before {at}");
@@ -97,7 +97,7 @@ impl Bench {
         assert_eq!(self.decided(), [false], "at {at}");
     }
 
-    /// Nothing is due before that, when it gets the CPU, to be used by this deadline.
+    /// No decision before that instant; then it gets the CPU, with this deadline.
     fn goes_on_at(&mut self, at: u64, deadline: u64) {
         self.decider.advance(at * 1000 - 1);
         assert_eq!(self.decided(), [false; 0], "before {at}");
@@ -119,7 +119,7 @@ impl Bench {
 }
 
 #[test]
-fn a_program_gets_its_budget_once_a_period() {
+fn program_gets_its_budget_once_a_period() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, false);
     bench.report(2_000, Kind::Woken, 0);
@@ -131,7 +131,7 @@ fn a_program_gets_its_budget_once_a_period() {
 }
 
 #[test]
-fn a_program_that_is_awake_when_it_is_admitted_begins_at_once() {
+fn program_admitted_awake_begins_at_once() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, true);
     bench.runs(1_000);
@@ -140,7 +140,7 @@ fn a_program_that_is_awake_when_it_is_admitted_begins_at_once() {
 }
 
 #[test]
-fn a_program_gains_nothing_by_sleeping_within_its_period() {
+fn program_that_sleeps_within_its_period_gains_no_budget() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, false);
     bench.report(2_000, Kind::Woken, 0);
@@ -153,7 +153,7 @@ fn a_program_gains_nothing_by_sleeping_within_its_period() {
 }
 
 #[test]
-fn a_program_that_yields_waits_for_its_next_period() {
+fn program_that_yields_waits_for_its_next_period() {
     let mut bench = bench(false, OnOverrun::Throttle);
     bench.admit(1_000, false);
     bench.report(2_000, Kind::Woken, 0);
@@ -167,7 +167,7 @@ fn a_program_that_yields_waits_for_its_next_period() {
 }
 
 #[test]
-fn a_program_that_sleeps_for_long_begins_anew_when_it_wakes_up() {
+fn program_that_sleeps_long_starts_new_period_at_wakeup() {
     for yields in [false, true] {
         let mut bench = bench(false, OnOverrun::Throttle);
         bench.admit(1_000, false);
@@ -189,7 +189,7 @@ fn a_program_that_sleeps_for_long_begins_anew_when_it_wakes_up() {
 }
 
 #[test]
-fn who_is_demoted_and_admitted_again_gains_no_budget() {
+fn demoted_task_gains_no_budget_by_readmission() {
     let mut bench = bench(true, OnOverrun::Throttle);
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
@@ -201,14 +201,14 @@ fn who_is_demoted_and_admitted_again_gains_no_budget() {
     bench.decider.first_job(3_000_000, task(), 3_000_000);
     bench.is_due(12_000);
     bench.runs(3_000);
-    // For how long it ran was told when it took no part any more.
+    // Its execution time was reported while it was not admitted.
     bench.is_throttled_at(3_420);
     bench.report(3_420, Kind::Stopped, 420);
     bench.goes_on_at(12_000, 22_000);
 }
 
 #[test]
-fn who_leaves_for_good_and_comes_back_begins_anew() {
+fn dismissed_task_starts_with_full_budget() {
     let mut bench = bench(true, OnOverrun::Throttle);
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
@@ -224,7 +224,7 @@ fn who_leaves_for_good_and_comes_back_begins_anew() {
 }
 
 #[test]
-fn who_is_only_warned_is_warned_once_a_job() {
+fn overrun_is_reported_once_per_job() {
     let mut bench = bench(true, OnOverrun::Signal);
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
@@ -242,9 +242,9 @@ fn who_is_only_warned_is_warned_once_a_job() {
     assert_eq!(bench.count(Kind::Overrun), 2);
 }
 
-/// It gave up its CPU although nobody took it away, so nobody else gives it back either.
+/// It gave up its CPU without a decision, so only a new decision gives the CPU back.
 #[test]
-fn what_was_decided_before_a_stop_was_known_is_decided_again() {
+fn slot_decided_before_a_reported_stop_is_decided_again() {
     let mut bench = bench(true, OnOverrun::Continue);
     bench.admit(1_000, true);
     bench.decider.first_job(1_000_000, task(), 2_000_000);
@@ -261,7 +261,7 @@ fn what_was_decided_before_a_stop_was_known_is_decided_again() {
 }
 
 #[test]
-fn what_it_ran_by_lost_reports_is_charged_once() {
+fn execution_of_lost_reports_is_charged_once() {
     let snapshot = |ran_us: u64| TaskSnapshot {
         at_ns: 2_500_000,
         awake: true,
@@ -270,7 +270,7 @@ fn what_it_ran_by_lost_reports_is_charged_once() {
         ran_ns: ran_us * 1000,
         ..TaskSnapshot::default()
     };
-    // It runs on since 2 ms; or it stopped and runs again since 2.5 ms, of which nothing was heard.
+    // It has run since 2 ms; or, unreported, it stopped and runs again since 2.5 ms.
     for (reported_us, throttled_at) in [(0, 3_020), (400, 3_120)] {
         let mut bench = bench(true, OnOverrun::Throttle);
         bench.admit(1_000, true);

@@ -1,4 +1,4 @@
-//! On a perfect machine the decider does what the simulator does.
+//! On an ideal machine the decider does what the simulator does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn simulate(entry: &Entry, set: &TaskSet, seed: u64) -> Vec<Record> {
     records
 }
 
-/// Which actions the policy does not take.
+/// The actions that the policy refuses.
 fn refused(records: &[Record]) -> BTreeSet<usize> {
     let refused = |record: &Record| match record.what {
         Happening::Refused { action, .. } => Some(action),
@@ -36,12 +36,12 @@ fn refused(records: &[Record]) -> BTreeSet<usize> {
     records.iter().filter_map(refused).collect()
 }
 
-/// Whether the policy does not take all of the set's actions.
+/// Whether the policy refuses an action of the set.
 pub(super) fn is_any_refused(entry: &Entry, set: &TaskSet, seed: u64) -> bool {
     !refused(&simulate(entry, set, seed)).is_empty()
 }
 
-/// A row for each job: when it was released and due, when it began and was finished.
+/// One row per job: its release and deadline, its start and its finish.
 fn jobs(set: &TaskSet, records: &[Record], until: Instant) -> Vec<String> {
     let mut table = JobTable::new(set, Vec::new());
     for record in records {
@@ -56,7 +56,7 @@ fn jobs(set: &TaskSet, records: &[Record], until: Instant) -> Vec<String> {
     rows
 }
 
-/// Which jobs run after each instant that changes that.
+/// The running jobs after each instant at which they change.
 fn scheduled(records: &[Record], until: Instant) -> Vec<(Instant, Vec<JobId>)> {
     let mut on = BTreeMap::new();
     let mut sets: Vec<(Instant, Vec<JobId>)> = Vec::new();
@@ -75,9 +75,9 @@ fn scheduled(records: &[Record], until: Instant) -> Vec<(Instant, Vec<JobId>)> {
     sets
 }
 
-/// What happened to jobs and budgets, instant by instant, whatever the order within one. That a budget is
-/// spent counts if the job has to wait: nobody simulates warnings, and no live machine tells of a budget
-/// that is full again at once.
+/// Events of jobs and budgets, in the order of their instants, and sorted within an instant. A spent budget counts if
+/// its job has to wait: the simulator has no warnings, and a live machine does not report a budget that is replenished
+/// at once.
 fn happened(records: &[Record], until: Instant) -> Vec<String> {
     let waits = |spent: &Record, of: JobId| {
         let same = records.iter().filter(|record| record.at == spent.at);
@@ -107,7 +107,7 @@ fn happened(records: &[Record], until: Instant) -> Vec<String> {
     let line = |record: &Record| {
         let at = record.at.as_ns();
         match record.what {
-            // How much it is full with, a live machine knows of the latest jobs only.
+            // A live machine knows the amount only of the latest jobs.
             Happening::Replenished { task, deadline, .. } => {
                 format!("{at:>10} {task:?} replenished by {deadline:?}")
             }
@@ -143,7 +143,7 @@ fn assert_same<T: PartialEq + std::fmt::Debug>(
     );
 }
 
-/// Runs the set both ways. `None` if the policy does not take it; else whether it was compared to the end.
+/// Runs the set on both. `None` if the policy refuses it; otherwise whether it was compared to the end.
 fn compare(entry: &Entry, seed: u64, flavour: Flavour) -> Option<bool> {
     let set = random_set(entry, seed, flavour);
     compare_set(entry, &set, flavour, (seed, Habits::of(seed)))
@@ -162,7 +162,7 @@ fn compare_set(
         matches!(change, Change::SetAttributes { .. })
     };
     if refused(&simulated).iter().any(no_attributes) {
-        // Here threads take their parameters from the file.
+        // The threads of this machine take their parameters from the file.
         return None;
     }
     let mut world = World::new(entry, set, seed, habits, refused(&simulated));
@@ -226,10 +226,10 @@ fn timed_changes_take_effect_as_simulated_under_every_policy() {
     compare_all(flavour, 40, |_| true);
 }
 
-/// Where the scheduled set depends on which jobs are ready after an instant, and on what ran before it, the order
-/// of the things of one instant changes nothing.
+/// The order of the events of one instant changes nothing if the scheduled set depends only on the jobs that are ready
+/// after the instant, and on those that ran before it.
 #[test]
-fn what_happens_at_one_instant_counts_together() {
+fn order_within_an_instant_does_not_matter() {
     let flavour = Flavour {
         grid_ns: 100_000,
         ..PLAIN
@@ -241,7 +241,7 @@ fn what_happens_at_one_instant_counts_together() {
 
 /// At 4 ms the CPU becomes free and `urgent` is released: it is finished at 14 ms, before `long` begins.
 #[test]
-fn a_freed_cpu_chooses_after_the_arrivals_of_the_instant() {
+fn free_cpu_chooses_after_arrivals_of_the_instant() {
     let entry = shiftwork_policy::registry::find("np-g-edf").unwrap();
     let all = Affinity::pinned(CpuId::from_index(0));
     let ms = Span::from_ms;
@@ -273,9 +273,9 @@ fn a_freed_cpu_chooses_after_the_arrivals_of_the_instant() {
     }
 }
 
-/// Where it matters who comes first: of those that are released at one instant that is the most urgent.
+/// Where the order matters: of jobs that are released at one instant the most urgent comes first.
 #[test]
-fn of_simultaneous_releases_the_most_urgent_comes_first() {
+fn most_urgent_of_simultaneous_releases_comes_first() {
     let flavour = Flavour {
         grid_ns: 100_000,
         load: 20,
@@ -299,7 +299,7 @@ fn of_simultaneous_releases_the_most_urgent_comes_first() {
 }
 
 #[test]
-fn nothing_is_allocated_where_decisions_are_made() {
+fn decisions_do_not_allocate() {
     let flavour = Flavour {
         has_budgets: true,
         ..PLAIN

@@ -1,4 +1,4 @@
-//! Random task sets, with as much as possible of what a file may say.
+//! Random task sets that use most of what a task-set file can express.
 
 use shiftwork_model::{
     Action, Affinity, Arrival, Change, CpuId, CpuSet, Instant, OnOverrun, Phase, Priority,
@@ -7,22 +7,22 @@ use shiftwork_model::{
 
 use shiftwork_policy::registry::{Entry, Invariant};
 
-/// How long the runs are.
+/// Length of the runs.
 pub(super) const HORIZON: Instant = Instant::from_ns(40_000_000);
 
-/// What a live machine adds to each budget here: costs are short enough for the least grace.
+/// The grace that a live machine adds to each budget here: costs are short enough for the least one.
 pub(super) const GRACE: Span = Span::from_us(20);
 
-/// What a set may have.
+/// Properties of a set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flavour {
-    /// Times are multiples of this, in ns. With 1 hardly anything happens at the same instant.
+    /// Times are multiples of this, in ns. With 1, two events hardly ever have the same instant.
     pub(super) grid_ns: u64,
     /// Whether work may exceed budgets that are enforced.
     pub(super) has_budgets: bool,
     /// Whether there are timed changes.
     pub(super) has_changes: bool,
-    /// What the utilization of the CPUs is at most, in percent; jobs may take twice their cost.
+    /// Greatest utilization of the CPUs, in percent; jobs may take twice their cost.
     pub(super) load: u64,
 }
 
@@ -33,19 +33,19 @@ struct Maker {
     affinities: Vec<Affinity>,
 }
 
-/// The set of this seed, as the policy takes it if it is one of those with Linux's servers: deadlines up to
-/// the period, and affinities that are one CPU or all.
+/// The set of this seed. For policies with Linux's servers it has deadlines up to the period, and affinities of one or
+/// all CPUs.
 pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet {
     let mut set = any_set(seed, flavour);
     if ["s-pd2", "cs-pd2"].contains(&entry.name) {
-        // Staggered quanta make it matter that a job waits for the one before it, of which an agent
-        // knows where the task is periodic.
+        // With staggered quanta a job that waits for the previous one matters, and an agent knows of such a job
+        // only if its task is periodic.
         for task in &mut set.tasks {
             task.arrival = Arrival::Periodic;
         }
     }
     if entry.invariant == Invariant::PushPull {
-        // Nobody keeps cpusets on a live machine: affinities are not cut.
+        // A live machine has no cpusets of its own: affinities are not cut.
         set.platform.clusters.clear();
         let all = Affinity::new(set.platform.all());
         for task in &mut set.tasks {
@@ -57,7 +57,7 @@ pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet 
     set
 }
 
-/// Its affinities are, by turns, global, nested, single CPUs, clusters and arbitrary.
+/// Its affinities are, in turns, global, nested, single CPUs, clusters and arbitrary.
 fn any_set(seed: u64, flavour: Flavour) -> TaskSet {
     let mut random = RandomStream::new(seed, 11, flavour.grid_ns);
     let cpus = 1 + random.below(4) as usize;
@@ -207,7 +207,7 @@ impl Maker {
     }
 }
 
-/// Whoever enters begins with a job at once, which is what a live run takes for granted.
+/// A task that enters begins with a job at once, as a live run assumes.
 fn tidy_entries(set: &mut TaskSet) {
     for action in &set.actions {
         if let Change::Enter(task) = action.change {

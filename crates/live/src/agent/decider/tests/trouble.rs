@@ -1,4 +1,4 @@
-//! Reports that come late, or not at all: nobody runs twice, no job is lost, and all goes on right.
+//! Late and lost reports: no task runs twice, no job is lost, and decisions become right again.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::sets::{Flavour, HORIZON, random_set};
 use super::world::{Habits, Trouble, World};
 use super::{policies, seeds};
 
-/// Little enough that everything is done at last.
+/// A load so low that all jobs are finished in the end.
 const LIGHT: Flavour = Flavour {
     grid_ns: 1,
     has_budgets: false,
@@ -18,7 +18,7 @@ const LIGHT: Flavour = Flavour {
     load: 40,
 };
 
-/// How many jobs each task has to do. If the task leaves and comes back nobody knows before.
+/// Number of jobs of each task; not known in advance for a task that leaves and comes back.
 fn jobs_to_do(set: &TaskSet, seed: u64) -> Vec<u64> {
     let count = |id| {
         let mut jobs = crate::work::Jobs::new(set, id, seed, HORIZON);
@@ -31,7 +31,7 @@ fn jobs_to_do(set: &TaskSet, seed: u64) -> Vec<u64> {
     set.iter().map(|(id, _)| count(id)).collect()
 }
 
-/// Runs to the end of the last job, and sees that all were done.
+/// Runs to the end of the last job, and checks that all jobs were done.
 fn run_out<'a>(entry: &Entry, set: &'a TaskSet, seed: u64, trouble: Trouble) -> World<'a> {
     let world = World::new(entry, set, seed, Habits::of(seed), BTreeSet::new());
     let mut world = world.with_trouble(trouble);
@@ -40,7 +40,7 @@ fn run_out<'a>(entry: &Entry, set: &'a TaskSet, seed: u64, trouble: Trouble) -> 
     world
 }
 
-/// Late by up to this many ns, different for each seed: from hardly at all to longer than jobs are.
+/// Maximum delay in ns, different for each seed: from almost none to longer than jobs.
 fn delay(seed: u64) -> u64 {
     [1_000, 20_000, 300_000][seed as usize % 3]
 }
@@ -55,7 +55,7 @@ fn late(seed: u64) -> Trouble {
 }
 
 #[test]
-fn decisions_on_old_knowledge_do_no_harm() {
+fn late_reports_lose_no_jobs() {
     for flavour in [
         LIGHT,
         Flavour {
@@ -74,9 +74,9 @@ fn decisions_on_old_knowledge_do_no_harm() {
     }
 }
 
-/// Changes come from outside at their own time, whatever the agent knows by then.
+/// Changes come from outside at their own instants, independent of the state of the agent.
 #[test]
-fn changes_in_the_midst_of_old_knowledge_do_no_harm() {
+fn changes_with_late_reports_keep_the_machine_consistent() {
     let flavour = Flavour {
         has_budgets: true,
         has_changes: true,
@@ -144,7 +144,7 @@ fn facts(entry: &Entry, set: &TaskSet) -> PolicyContract {
 
 /// The story hears of everything, so what the checkers find is what the decider made of its part.
 #[test]
-fn after_lost_reports_the_right_jobs_run_again() {
+fn invariant_holds_again_after_lost_reports() {
     for entry in policies() {
         let (mut taken, mut synced) = (0, 0);
         for seed in seeds(20) {

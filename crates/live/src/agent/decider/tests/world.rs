@@ -1,7 +1,7 @@
-//! A perfect machine: time is a number, threads do exactly what [`Jobs`] says, and nothing takes any time.
+//! An ideal machine: time is a number, threads do exactly what [`Jobs`] gives, and nothing takes any time.
 //!
-//! It tells what the programs in `bpf/` tell, in their order, and carries slots out as they do. Only the
-//! way of its reports to the decider can be spoilt, by [`Trouble`].
+//! It reports what the programs in `bpf/` report, in their order, and enacts slots as they do. Only its reports may be
+//! late or lost on their way to the decider, by [`Trouble`].
 
 mod agent;
 mod changes;
@@ -26,22 +26,22 @@ use crate::machine::Parameters;
 use crate::story::Story;
 use crate::work::Jobs;
 
-/// When the decider is made, and when the run begins, of the monotonic clock.
+/// When the decider is created, and when the run begins, on the monotonic clock.
 const BASE_NS: u64 = 5_000_000;
 const ORIGIN_NS: u64 = 72_000_000;
 
-/// How often things may happen at one instant before that counts as for ever.
+/// Limit of the rounds at one instant; more would be an endless loop.
 const ROUNDS_MAX: usize = 10_000;
 
-/// What machines differ in.
+/// Properties in which machines differ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habits {
     /// Threads sleep until their release and wake up by themselves, as under sched_ext; otherwise they
-    /// wait to be let go on.
+    /// wait until they are started.
     pub(super) sleeps: bool,
-    /// A thread leaves its CPU after each job, whatever comes next.
+    /// A thread leaves its CPU after each job, even if its next job is ready.
     pub(super) always_stops: bool,
-    /// Changed affinities are reported by the kernel, instead of told by whoever made them.
+    /// Changed affinities are reported by the kernel, instead of requested from the agent.
     pub(super) reports_affinities: bool,
 }
 
@@ -57,31 +57,31 @@ impl Habits {
     }
 }
 
-/// What happens to reports on their way.
+/// Delay and loss of reports.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
     pub(super) random: RandomStream,
     pub(super) delay_ns_max: u64,
-    /// Of a thousand, from the first instant to the second of the run.
+    /// How many of a thousand reports are lost, from the first instant of the run to the second.
     pub(super) lost: u64,
     pub(super) between: (Instant, Instant),
 }
 
-/// A job that is to be done.
+/// A job to do.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     release: Instant,
     run: Span,
-    /// What is left of it then is dropped.
+    /// The rest of the job is dropped at this instant.
     until: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Doing {
-    /// It has not begun its job.
+    /// It has not started its job.
     Waits,
     Computes,
-    /// Within a job, until then.
+    /// Suspended within a job, until then.
     Sleeps(u64),
     Ended,
 }
@@ -89,11 +89,11 @@ enum Doing {
 struct Thread {
     jobs: Jobs,
     doing: Doing,
-    /// The job that it waits for or is in.
+    /// The job that it waits for or does.
     job: Job,
     left_ns: u64,
     rests: VecDeque<(Span, Span)>,
-    /// The CPU that has it in its slot.
+    /// The CPU whose slot it is in.
     on: Option<usize>,
     snapshot: TaskSnapshot,
     jobs_done: u64,
@@ -123,16 +123,16 @@ pub(super) struct World<'a> {
     refused: BTreeSet<usize>,
     done_actions: usize,
     now_ns: u64,
-    /// Reports on their way, and when they arrive.
+    /// Reports in flight, and when they arrive.
     in_flight: VecDeque<(u64, Event)>,
     lost: u64,
     lost_before: u64,
     slots: Vec<Slot>,
-    /// How often reports and looks at the clock allocated.
+    /// Number of allocations in reports and decisions.
     pub(super) allocated: u64,
-    /// From then on the simulator means something else by the set's changes.
+    /// From this instant on the simulator gives changes of the set another meaning.
     pub(super) differs_from: Instant,
-    /// When the decider last looked at everything because reports were lost.
+    /// When the decider was last set to the state of the machine because reports were lost.
     pub(super) synced: Option<Instant>,
 }
 
@@ -160,7 +160,7 @@ fn number(id: TaskId) -> u32 {
 }
 
 impl<'a> World<'a> {
-    /// `refused`: which of the set's actions are not made.
+    /// `refused`: the actions of the set that are not made.
     pub(super) fn new(
         entry: &Entry,
         set: &'a TaskSet,
@@ -231,7 +231,7 @@ impl<'a> World<'a> {
         self
     }
 
-    /// In the run's time.
+    /// The time of the run.
     fn now(&self) -> Instant {
         self.instant(self.now_ns)
     }
@@ -244,7 +244,7 @@ impl<'a> World<'a> {
         self.threads[id.index()].as_mut().unwrap()
     }
 
-    /// Everybody is admitted and the run is on, to its horizon.
+    /// Admits all tasks and runs to the horizon.
     pub(super) fn run(&mut self) {
         self.admit_all();
         loop {
@@ -263,7 +263,7 @@ impl<'a> World<'a> {
         self.story.advance(end_ns, &mut self.records);
     }
 
-    /// The same, and on until nobody has anything left to do.
+    /// Admits all tasks and runs until all jobs are done.
     pub(super) fn run_out(&mut self) {
         self.admit_all();
         for _ in 0..1_000_000 {
@@ -283,7 +283,7 @@ impl<'a> World<'a> {
         self.in_flight.is_empty() && self.threads.iter().flatten().all(ended)
     }
 
-    /// How many jobs each task has done.
+    /// Number of finished jobs of each task.
     pub(super) fn jobs_done(&self) -> Vec<u64> {
         let of = |thread: &Option<Thread>| thread.as_ref().map_or(0, |thread| thread.jobs_done);
         self.threads.iter().map(of).collect()
@@ -330,7 +330,7 @@ impl<'a> World<'a> {
             period,
             deadline,
             on_overrun: match task.on_overrun {
-                // Linux's servers hold everybody to the budget.
+                // Linux's servers enforce every budget.
                 _ if is_linux => OnOverrun::Throttle,
                 OnOverrun::Throttle if !may_be_throttled(self.set, id) => OnOverrun::Continue,
                 other => other,
@@ -344,7 +344,7 @@ impl<'a> World<'a> {
     fn admit(&mut self, id: TaskId) {
         let (of, sleeps) = (self.parameters(id), self.habits.sleeps);
         let thread = self.thread(id);
-        // Before its release a thread sleeps, or waits where it can be let go on.
+        // Before its release a thread sleeps, or waits where it can be started.
         let awake = !sleeps;
         thread.snapshot = TaskSnapshot {
             awake,
@@ -386,7 +386,7 @@ impl<'a> World<'a> {
         next.max(self.now_ns)
     }
 
-    /// The actions that are made, by time.
+    /// The actions that are made, in the order of time.
     fn actions(&self) -> Vec<usize> {
         (0..self.set.actions.len())
             .filter(|action| !self.refused.contains(action))
@@ -404,7 +404,7 @@ impl<'a> World<'a> {
         self.now_ns = to_ns;
     }
 
-    /// Everything of one instant, in the simulator's order.
+    /// Everything that happens at one instant, in the simulator's order.
     fn live_through(&mut self) {
         self.finish_stretches();
         self.deliver_reports();
@@ -457,7 +457,7 @@ impl<'a> World<'a> {
 }
 
 impl Thread {
-    /// Whether the job after the one that it is in has been released, before that moment or then.
+    /// Whether the job after the present one has been released before `now`, or is released at `now`.
     fn is_late(&self, now: Instant) -> bool {
         match &self.doing {
             Doing::Waits => self.job.release < now,

@@ -10,14 +10,14 @@ impl World<'_> {
             self.in_flight.pop_front();
             let decider = &mut self.decider;
             let counted = allocation_counter::measure(|| decider.report(event));
-            // Whoever leaves may cost something.
+            // The departure of a task may allocate.
             if event.kind != Kind::Left {
                 self.allocated += counted.count_total;
             }
         }
     }
 
-    /// What the agent does whenever it looks.
+    /// One iteration of the agent.
     pub(super) fn poll(&mut self) {
         self.deliver_reports();
         if self.lost != self.lost_before {
@@ -52,11 +52,11 @@ impl World<'_> {
             self.decider.resync_task(id, &snapshot);
         }
         self.synced = Some(self.now());
-        // What comes next is news.
+        // Reports from now on are later than the snapshot.
         self.advance_if_possible();
     }
 
-    /// A nanosecond goes by, unless somebody is at the very end of what it does.
+    /// Advances by a nanosecond, unless a thread is at the end of a run phase.
     pub(super) fn advance_if_possible(&mut self) {
         let at_end = |cpu: &Cpu| {
             let left = |id: TaskId| {
@@ -71,7 +71,7 @@ impl World<'_> {
         }
     }
 
-    /// Once all is heard, the machine, the decider and the policy mean the same.
+    /// Once all reports have arrived, the machine, the decider and the policy have the same slots.
     pub(super) fn check_slots(&self) {
         if !self.in_flight.is_empty() {
             return;
@@ -82,7 +82,7 @@ impl World<'_> {
             assert_eq!(
                 (cpu.slot, believed),
                 (assigned, assigned),
-                "{} at {}: slot of CPU {index}, and what the decider believes, against the policy",
+                "{} at {}: slot of CPU {index}, and that of the decider, against the policy",
                 self.name,
                 self.now()
             );

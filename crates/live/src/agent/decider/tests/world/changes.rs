@@ -1,4 +1,4 @@
-//! The set's timed changes, as a live run makes them.
+//! The timed changes of the set, as a live run makes them.
 
 use super::*;
 
@@ -54,7 +54,7 @@ impl World<'_> {
         }
     }
 
-    /// The thread drops what it does.
+    /// The thread drops its job.
     pub(super) fn leave(&mut self, id: TaskId) {
         self.decider.dismiss(self.now_ns, id);
         self.forget(id);
@@ -63,7 +63,7 @@ impl World<'_> {
         }
         let now = self.now();
         let thread = self.thread(id);
-        // It may wait for its next stay already.
+        // It may wait for its next admission already.
         if thread.job.until <= now {
             let next = next(&mut thread.jobs, now);
             thread.doing = next.map_or(Doing::Ended, |_| Doing::Waits);
@@ -76,8 +76,8 @@ impl World<'_> {
         let old = self.attributes[id.index()];
         self.attributes[id.index()] = std::array::from_fn(|at| changed[at].unwrap_or(old[at]));
         let now = self.now();
-        // Jobs that are released and have not begun keep the old attributes in a simulation. A live
-        // machine knows only one set of them.
+        // In a simulation, released jobs that have not started keep the old attributes. A live machine has only one set of
+        // attributes.
         let thread = &self.threads[id.index()];
         if thread.as_ref().is_some_and(|thread| thread.is_late(now)) {
             self.differs_from = self.differs_from.min(now);

@@ -32,7 +32,7 @@ impl World<'_> {
         }
     }
 
-    /// The task runs no further without a new decision.
+    /// Counts a stop: the task runs again only after a new decision.
     pub(super) fn stop_task(&mut self, id: TaskId) {
         self.thread(id).snapshot.stops += 1;
         if let Some(cpu) = self.thread(id).on {
@@ -40,7 +40,7 @@ impl World<'_> {
         }
     }
 
-    /// The CPUs switch to what is in their slots. Whether any did.
+    /// The CPUs switch to the tasks in their slots. Whether any CPU did.
     pub(super) fn switch(&mut self) -> bool {
         let wanted: Vec<Option<TaskId>> =
             (0..self.cpus.len()).map(|cpu| self.wanted(cpu)).collect();
@@ -102,7 +102,7 @@ impl World<'_> {
         thread.rests = thread.jobs.rests().collect();
     }
 
-    /// For how long the CPU's task has run since it was last asked.
+    /// Execution time of the CPU's task since it was last measured.
     pub(super) fn measure(&mut self, cpu: usize, id: TaskId) -> u64 {
         let ran = self.now_ns - self.cpus[cpu].since_ns;
         self.cpus[cpu].since_ns = self.now_ns;
