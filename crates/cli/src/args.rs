@@ -86,11 +86,11 @@ pub enum Verb {
     Daemon(DaemonArgs),
     /// Run a program with a reservation from the daemon
     Exec(ExecArgs),
-    /// Show who has which reservation, and how they fare
+    /// Show the reservations and their statistics
     Status,
-    /// Show the same again and again
+    /// Show the status repeatedly
     Top(TopArgs),
-    /// Show what happened in the last seconds, or why deadlines were missed
+    /// Show the recorded scheduling events, or why deadlines were missed
     Record(RecordArgs),
     /// Drive a policy through a table of events and check which task runs where after each
     Scenario(ScenarioArgs),

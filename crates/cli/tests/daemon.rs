@@ -1,4 +1,4 @@
-//! The verbs that ask the agent, with one that answers what it was told to: what they say, and how they end.
+//! The output and exit status of the verbs that call the daemon, with a daemon that gives prepared answers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -19,15 +19,15 @@ use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_model::{Instant, Span};
 use tempfile::TempDir;
 
-/// Admits what costs at most a millisecond.
-struct Modest {
-    /// Where records are kept.
+/// Admits costs of at most a millisecond.
+struct PreparedService {
+    /// The folder of the recordings.
     records: PathBuf,
-    /// The thread that was admitted last, and the name it was admitted by.
+    /// The thread that was admitted last, and its task's name.
     last: Option<(u32, String)>,
 }
 
-impl Service for Modest {
+impl Service for PreparedService {
     fn call(&mut self, _: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         match call {
             Call::Admit(admit) if admit.reservation.cost > Span::from_ms(1) => {
@@ -37,7 +37,7 @@ impl Service for Modest {
             }
             Call::Admit(admit) => {
                 let guarantee = match admit.name.as_str() {
-                    "unpromised" => "none".into(),
+                    "unguaranteed" => "none".into(),
                     _ => "hard".into(),
                 };
                 self.last = admit.thread.map(|thread| (thread, admit.name));
@@ -67,7 +67,7 @@ impl Service for Modest {
                 explanations: vec!["job 1 of control missed its deadline\n".to_owned()],
             })),
             _ => Err(Error::Broken {
-                reason: "nobody asks this here".into(),
+                reason: "not implemented by this test".into(),
             }),
         }
     }
@@ -133,14 +133,14 @@ fn observation() -> Observation {
     }
 }
 
-/// An agent at its socket, until it is dropped.
-struct Agent {
+/// A daemon that serves until it is dropped.
+struct TestDaemon {
     folder: TempDir,
-    is_over: Arc<AtomicBool>,
+    should_stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Agent {
+impl TestDaemon {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let access = Access {
@@ -151,21 +151,21 @@ impl Agent {
         let records = folder.path().join("records");
         fs::create_dir(&records).unwrap();
         let mut server = Server::bind(&path, access, SocketLimits::default()).unwrap();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
+        let should_stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&should_stop);
         let thread = spawn(move || {
-            let mut modest = Modest {
+            let mut service = PreparedService {
                 records,
                 last: None,
             };
-            while !over.load(Ordering::Relaxed) {
-                server.serve(now(), &mut modest).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                server.serve(now(), &mut service).unwrap();
                 sleep(Duration::from_millis(1));
             }
         });
         Self {
             folder,
-            is_over,
+            should_stop,
             thread: Some(thread),
         }
     }
@@ -174,14 +174,14 @@ impl Agent {
         self.folder.path().join("socket")
     }
 
-    fn ask(&self, args: &[&str]) -> Output {
+    fn run(&self, args: &[&str]) -> Output {
         shiftwork(&self.socket(), args)
     }
 }
 
-impl Drop for Agent {
+impl Drop for TestDaemon {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.should_stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -202,7 +202,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The JSON lines that were printed have the keys that the verb's schema demands.
+/// The printed JSON lines, checked for the keys of the verb's schema.
 fn lines(verb: &str, output: &Output) -> Vec<Value> {
     let schema = shiftwork(Path::new("/"), &["schema", verb]);
     let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
@@ -216,7 +216,7 @@ fn lines(verb: &str, output: &Output) -> Vec<Value> {
     lines
 }
 
-/// What is printed and not in the schema, or the other way round, at the top of it.
+/// The keys of the line if they are not those of the schema, at the top level.
 fn missing_or_extra(schema: &Value, line: &Value) -> Vec<String> {
     let keys = |value: &Value| -> Vec<String> {
         let keys = value["properties"].as_object().unwrap().keys();
@@ -224,7 +224,7 @@ fn missing_or_extra(schema: &Value, line: &Value) -> Vec<String> {
         keys.sort();
         keys
     };
-    // One of several shapes, or the only one.
+    // One of several shapes, or a single one.
     let shapes: Vec<Vec<String>> = match schema["anyOf"].as_array() {
         Some(shapes) => {
             let of = |shape: &Value| {
@@ -244,59 +244,59 @@ fn missing_or_extra(schema: &Value, line: &Value) -> Vec<String> {
 }
 
 #[test]
-fn status_shows_cpus_room_and_tasks() {
-    let agent = Agent::start();
-    let shown = agent.ask(&["status"]);
+fn status_shows_cpus_capacity_and_tasks() {
+    let daemon = TestDaemon::start();
+    let shown = daemon.run(&["status"]);
     let expected = "\
 strong-edf for 61s, guarantee hard; 1 task, 1 deadline missed !
 
-CPU  runs     load   may have
+CPU  running  load   available
 1    control  25.0%  50.0%
 2    offline  25.0%  50.0%
 
-CPUs  reserved  room for a task of
+CPUs  reserved  free for one task
 1-2   0.100     0.850
 
-task  name     thread  cost  period  deadline  CPUs  on  jobs  missed  overran  response  late by
-7     control  101     1ms   10ms    10ms      1-2   1   40    1 !     2        10.02 ms  20 us
+task  name     thread  cost  period  deadline  CPUs  on  jobs  missed  overruns  response  tardiness
+7     control  101     1ms   10ms    10ms      1-2   1   40    1 !     2         10.02 ms  20 us
 ";
     assert_eq!(stdout(&shown), expected);
-    let json = &lines("status", &agent.ask(&["status", "--json"]))[0];
+    let json = &lines("status", &daemon.run(&["status", "--json"]))[0];
     assert_eq!(json["tasks"][0]["deadline_ns"], 10_000_000);
     assert_eq!(json["up_ns"], 61_500_000_000_u64);
 }
 
 #[test]
-fn top_shows_it_as_often_as_asked() {
-    let agent = Agent::start();
-    let shown = agent.ask(&["top", "--count", "3", "--interval", "1ms", "--json"]);
+fn top_shows_status_count_times() {
+    let daemon = TestDaemon::start();
+    let shown = daemon.run(&["top", "--count", "3", "--interval", "1ms", "--json"]);
     assert_eq!(lines("top", &shown).len(), 3);
 }
 
 #[test]
-fn a_program_that_is_admitted_runs_in_the_same_process() {
-    let agent = Agent::start();
+fn admitted_program_runs_in_same_process() {
+    let daemon = TestDaemon::start();
     let run = ["exec", "--cost", "1ms", "--period", "10ms", "--"];
-    let ran = agent.ask(&[&run[..], &["sh", "-c", "echo here; exit 42"]].concat());
+    let ran = daemon.run(&[&run[..], &["sh", "-c", "echo here; exit 42"]].concat());
     assert_eq!(
         (stdout(&ran).as_str(), ran.status.code()),
         ("here\n", Some(42))
     );
-    let none = agent.ask(&[&run[..], &["/no/such/program"]].concat());
+    let none = daemon.run(&[&run[..], &["/no/such/program"]].concat());
     assert_eq!(none.status.code(), Some(127));
-    let folder = agent.ask(&[&run[..], &["/"]].concat());
+    let folder = daemon.run(&[&run[..], &["/"]].concat());
     assert_eq!(folder.status.code(), Some(126));
 }
 
 #[test]
-fn under_strict_a_missed_deadline_is_a_no_unless_the_program_has_a_status_of_its_own() {
-    let agent = Agent::start();
+fn strict_returns_1_for_missed_deadline_unless_program_fails() {
+    let daemon = TestDaemon::start();
     let status = |name: &str, code: &str| {
         let program = format!("sleep 0.3; exit {code}");
         let exec = [
             "exec", "--strict", "-C", "1ms", "-T", "10ms", "--name", name, "--",
         ];
-        let ran = agent.ask(&[&exec[..], &["sh", "-c", &program]].concat());
+        let ran = daemon.run(&[&exec[..], &["sh", "-c", &program]].concat());
         (ran.status.code(), stderr(&ran))
     };
     assert_eq!(status("punctual", "0"), (Some(0), String::new()));
@@ -307,71 +307,71 @@ fn under_strict_a_missed_deadline_is_a_no_unless_the_program_has_a_status_of_its
 }
 
 #[test]
-fn a_program_that_is_refused_does_not_run() {
-    let agent = Agent::start();
-    let refused = agent.ask(&["exec", "-C", "2ms", "-T", "10ms", "--", "echo", "here"]);
+fn refused_program_does_not_run() {
+    let daemon = TestDaemon::start();
+    let refused = daemon.run(&["exec", "-C", "2ms", "-T", "10ms", "--", "echo", "here"]);
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(stdout(&refused), "");
     assert!(stderr(&refused).contains("room for 1ms only"));
 }
 
 #[test]
-fn each_thread_of_a_process_gets_an_answer() {
-    let agent = Agent::start();
+fn all_threads_prints_result_for_each_thread() {
+    let daemon = TestDaemon::start();
     let own = std::process::id().to_string();
     let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
     let all = ["exec", "--pid", &own, "--all-threads", "--period", "10ms"];
-    let admitted = agent.ask(&[&all[..], &["--cost", "1ms", "--json"]].concat());
+    let admitted = daemon.run(&[&all[..], &["--cost", "1ms", "--json"]].concat());
     let lines_of = lines("exec", &admitted);
-    // Other tests start and end theirs meanwhile.
+    // Other tests create and end threads meanwhile.
     assert!(!lines_of.is_empty() && threads > 0);
     assert!(
         lines_of
             .iter()
             .all(|line| line["task"] == 7 && line["refused"].is_null())
     );
-    let refused = agent.ask(&[&all[..], &["--cost", "2ms", "--json"]].concat());
+    let refused = daemon.run(&[&all[..], &["--cost", "2ms", "--json"]].concat());
     assert_eq!(refused.status.code(), Some(1));
     let line = &lines("exec", &refused)[0];
     assert!(line["task"].is_null() && line["refused"].as_str().unwrap().contains("1ms"));
 }
 
-/// The words and keys of `analyze` and `run`; an agent whose configuration asks for best effort admits nothing.
+/// The verdicts of `analyze` and `run`; a daemon that is configured for best effort gives no verdict.
 #[test]
 fn exec_says_admitted_only_with_a_guarantee() {
-    let agent = Agent::start();
+    let daemon = TestDaemon::start();
     let own = std::process::id().to_string();
-    let asked = ["exec", "--pid", &own, "--period", "10ms", "--cost"];
-    let admitted = agent.ask(&[&asked[..], &["1ms"]].concat());
+    let options = ["exec", "--pid", &own, "--period", "10ms", "--cost"];
+    let admitted = daemon.run(&[&options[..], &["1ms"]].concat());
     assert_eq!(
         stdout(&admitted),
         format!("thread {own} is task 7: admitted, guarantee hard\n")
     );
-    let refused = agent.ask(&[&asked[..], &["2ms"]].concat());
+    let refused = daemon.run(&[&options[..], &["2ms"]].concat());
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains(": refused: there is room for 1ms only"));
-    let unpromised = [&asked[..], &["1ms", "--name", "unpromised"]].concat();
-    let taken_in = agent.ask(&unpromised);
-    assert_eq!(taken_in.status.code(), Some(0));
+    let unguaranteed = [&options[..], &["1ms", "--name", "unguaranteed"]].concat();
+    let accepted = daemon.run(&unguaranteed);
+    assert_eq!(accepted.status.code(), Some(0));
     assert_eq!(
-        stdout(&taken_in),
+        stdout(&accepted),
         format!(
-            "thread {own} is task 7: best effort: the agent guarantees nothing (`guarantee = \"none\"` in its \
+            "thread {own} is task 7: best effort: the daemon guarantees nothing (`guarantee = \"none\"` in its \
              configuration)\n"
         )
     );
     let verdict = |options: &[&str]| {
-        let output = agent.ask(&[options, &["--json"]].concat());
+        let output = daemon.run(&[options, &["--json"]].concat());
         lines("exec", &output)[0]["verdict"].clone()
     };
-    assert_eq!(verdict(&[&asked[..], &["1ms"]].concat()), "admitted");
-    assert_eq!(verdict(&[&asked[..], &["2ms"]].concat()), "refused");
-    assert!(verdict(&unpromised).is_null());
+    assert_eq!(verdict(&[&options[..], &["1ms"]].concat()), "admitted");
+    assert_eq!(verdict(&[&options[..], &["2ms"]].concat()), "refused");
+    assert!(verdict(&unguaranteed).is_null());
 
     let program = [
         "exec",
         "--name",
-        "unpromised",
+        "unguaranteed",
         "-C",
         "1ms",
         "-T",
@@ -379,66 +379,63 @@ fn exec_says_admitted_only_with_a_guarantee() {
         "--",
         "true",
     ];
-    let ran = agent.ask(&program);
+    let ran = daemon.run(&program);
     assert_eq!(ran.status.code(), Some(0));
     assert!(stderr(&ran).contains("best effort: "), "{}", stderr(&ran));
 }
 
 #[test]
-fn what_was_measured_is_proposed() {
-    let agent = Agent::start();
-    let seen = agent.ask(&["exec", "--measure", "--", "true"]);
+fn measure_proposes_reservation() {
+    let daemon = TestDaemon::start();
+    let seen = daemon.run(&["exec", "--measure", "--", "true"]);
     let expected = "\
-200 jobs in 2 s: each took 900 us (half of them at most), 980 us (99%), 1 ms (all)
-they came every 10 ms (half of them at least as often), 9.95 ms at the shortest
-proposed: --cost 1200us --period 10ms; the cost is 20% more than the longest seen, which proves nothing of those not seen
+200 jobs in 2 s: CPU time 900 us (median), 980 us (99%), 1 ms (max)
+period 10 ms (median), 9.95 ms (min)
+proposed: --cost 1200us --period 10ms; the cost is the observed maximum plus 20%, which is no bound on the worst case
 ";
     assert_eq!(stdout(&seen), expected);
     let json = &lines(
         "exec",
-        &agent.ask(&["exec", "--measure", "--json", "--", "true"]),
+        &daemon.run(&["exec", "--measure", "--json", "--", "true"]),
     )[0];
     assert_eq!(json["proposed"]["cost_ns"], 1_200_000);
 }
 
 #[test]
-fn records_that_were_kept_are_listed() {
-    let agent = Agent::start();
-    let records = agent.folder.path().join("records");
-    let nobody = stdout(&agent.ask(&["record", "--list"]));
-    assert_eq!(
-        nobody,
-        format!("no record is kept in {}\n", records.display())
-    );
+fn saved_recordings_are_listed() {
+    let daemon = TestDaemon::start();
+    let records = daemon.folder.path().join("records");
+    let none = stdout(&daemon.run(&["record", "--list"]));
+    assert_eq!(none, format!("no recordings in {}\n", records.display()));
     let kept = records.join("2026-11-18T11-06-40.123Z-calm.ndjson");
     let miss = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/files/miss.ndjson");
     fs::copy(miss, &kept).unwrap();
-    let shown = stdout(&agent.ask(&["record", "--list"]));
+    let shown = stdout(&daemon.run(&["record", "--list"]));
     for part in ["2026-11-18T11:06:40.123Z", "CPU went offline"] {
         assert!(shown.contains(part), "{shown}");
     }
-    let json = &lines("record", &agent.ask(&["record", "--list", "--json"]))[0];
+    let json = &lines("record", &daemon.run(&["record", "--list", "--json"]))[0];
     assert_eq!(json["files"][0]["path"], kept.display().to_string());
     assert_eq!(json["files"][0]["span_ns"], 30_000_000);
     assert_eq!(json["files"][0]["task"], "calm");
 }
 
 #[test]
-fn the_last_misses_are_explained() {
-    let agent = Agent::start();
-    let shown = stdout(&agent.ask(&["record", "--explain"]));
+fn last_misses_are_explained() {
+    let daemon = TestDaemon::start();
+    let shown = stdout(&daemon.run(&["record", "--explain"]));
     assert!(
         shown.starts_with("job 1 of control missed its deadline\n"),
         "{shown}"
     );
-    let json = &lines("record", &agent.ask(&["record", "--explain", "--json"]))[0];
+    let json = &lines("record", &daemon.run(&["record", "--explain", "--json"]))[0];
     assert_eq!(json["explanations"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
-fn without_an_agent_everybody_says_how_to_start_it() {
+fn verbs_without_daemon_name_command_to_start_it() {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("nobody");
+    let socket = folder.path().join("missing.sock");
     for verb in [
         &["status"][..],
         &["top"],

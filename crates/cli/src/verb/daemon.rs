@@ -1,4 +1,4 @@
-//! `shiftwork agent`: schedules this machine for programs that come and go.
+//! `shiftwork daemon`: schedules this machine for programs that come and go.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::args::DaemonArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::{Console, tell};
 
-/// The state, within its folder.
+/// Name of the state file.
 const STATE: &str = "agent.json";
 
-/// Its folder without systemd.
+/// Folder of the state file without systemd.
 const STATE_FOLDER: &str = "/var/lib/shiftwork";
 
-/// Runs until it is ended.
+/// Runs until it is stopped.
 pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> {
     let config = read(args)?;
     let machine = |error: &dyn std::fmt::Display| Failure::Machine(error.to_string());
     let online = System::this().online().unwrap_or(CpuSet::EMPTY);
     allow_descriptors();
-    // Whoever is there already is found before anything is loaded.
+    // Fails if another daemon is running, before anything is loaded.
     let mut server = match Server::inherited(limits(&config)).map_err(|error| machine(&error))? {
         Some(server) => server,
         None => bind(args, &config)?,
@@ -41,11 +41,11 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
     let state = StateFile::at(path).map_err(|error| machine(&error))?;
     catch_termination();
     let hung_up = Arc::new(AtomicBool::new(false));
-    // Without a handler SIGHUP ends the agent, which is no worse than to refuse.
+    // Without a handler SIGHUP terminates the daemon, which is no worse than refusing to start.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hung_up));
     let started = Daemon::start(config, state, online, now());
     let (mut daemon, outcome) = started.map_err(|error| machine(&error))?;
-    // By a thread, which begins with what the agent has kept of its privileges.
+    // Creates a thread, which inherits only the capabilities that the daemon has kept.
     catch_interrupts();
     let mut control = CommandControl {
         args,
@@ -65,16 +65,16 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
         daemon.policy(),
         daemon.rules().guarantee
     ));
-    // Nobody listens if no systemd started us.
+    // Has no effect if the daemon was not started by systemd.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     let ended = serve(&mut daemon, &mut server, &mut control);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     match ended.map_err(|error| machine(&error))? {
         Exit::Stopped => Ok(Answer::Yes),
-        // This machine can: whoever starts it again has everybody's reservations back.
+        // Status 1, not 3: after a restart all reservations are restored.
         Exit::Unloaded(reason) => {
             tell(&format!(
-                "the kernel took the scheduler away: {reason}; all threads went on under the kernel's own"
+                "the kernel unloaded the scheduler: {reason}; all threads continue under the kernel's own scheduler"
             ));
             Ok(Answer::No)
         }
@@ -95,14 +95,14 @@ fn bind(args: &DaemonArgs, config: &Config) -> Result<Server, Failure> {
     make_folder(&path)?;
     let group = config.group.as_deref().map(group).transpose()?;
     let access = Access {
-        // Members of the group may ask, others may not even connect.
+        // Only root and members of the group may connect.
         mode: 0o660,
         group,
     };
     Server::bind(&path, access, limits(config)).map_err(|error| Failure::Machine(error.to_string()))
 }
 
-/// What anybody may take of the socket.
+/// The limits of the socket.
 fn limits(config: &Config) -> SocketLimits {
     SocketLimits {
         user_rate: config.user_rate,
@@ -118,12 +118,12 @@ fn group(name: &str) -> Result<u32, Failure> {
     fields
         .find_map(|mut fields| {
             let is_it = fields.next() == Some(name);
-            // Behind the password, of which there is none.
+            // The field after the password.
             is_it.then(|| fields.nth(1)?.parse().ok()).flatten()
         })
         .ok_or_else(|| {
             Failure::input(format_args!(
-                "group = \"{name}\": there is no such group in /etc/group; make it by `groupadd --system {name}`"
+                "group = \"{name}\": not found in /etc/group; create it with `groupadd --system {name}`"
             ))
         })
 }
@@ -138,13 +138,13 @@ fn make_folder(of: &Path) -> Result<(), Failure> {
     let folder = of.parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(folder).map_err(|error| {
         Failure::Machine(format!(
-            "{} cannot be made: {error}; the agent has to be run by root, as by `systemctl start shiftwork`",
+            "{} cannot be created: {error}; the daemon must run as root, as by `systemctl start shiftwork`",
             folder.display()
         ))
     })
 }
 
-/// Whoever started the daemon.
+/// The console, signals and service manager, as the main loop uses them.
 struct CommandControl<'a> {
     args: &'a DaemonArgs,
     console: &'a mut Console,
@@ -163,7 +163,7 @@ impl ServiceControl for CommandControl<'_> {
         match Config::read(self.args.config.as_deref()) {
             Ok(config) => Some(config),
             Err(error) => {
-                self.log(&format!("the configuration stays as it was: {error}"));
+                self.log(&format!("configuration unchanged: {error}"));
                 None
             }
         }

@@ -1,15 +1,15 @@
-//! How verbs reach the agent, and what its answers mean for their exit status.
+//! The connection of verbs to the daemon, and the exit status for its errors.
 
 use shiftwork_client::{Client, Error, Failure as Unanswered, socket_path};
 
 use crate::failure::Failure;
 
-/// Connects to the agent.
+/// Connects to the daemon.
 pub fn connect() -> Result<Client, Failure> {
     Client::connect(socket_path()).map_err(|failure| of(&failure))
 }
 
-/// Whether the agent's answer is a plain no, which is no failure of ours.
+/// The reason if the daemon refused the request, which is an answer and not a failure.
 pub fn refusal(failure: &Unanswered) -> Option<String> {
     match failure {
         Unanswered::Agent(error @ (Error::Refused { .. } | Error::Exhausted { .. })) => {
@@ -19,7 +19,7 @@ pub fn refusal(failure: &Unanswered) -> Option<String> {
     }
 }
 
-/// A call that brought no answer.
+/// The failure of a call.
 pub fn of(failure: &Unanswered) -> Failure {
     match failure {
         Unanswered::Agent(

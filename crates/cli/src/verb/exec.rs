@@ -1,4 +1,4 @@
-//! `shiftwork exec`: a program, or threads that run already, with a reservation.
+//! `shiftwork exec`: runs a program with a reservation, or reserves for running threads.
 
 mod strict;
 
@@ -20,37 +20,37 @@ use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, tell};
 
-/// There is such a file, and it cannot be run.
+/// The file exists and cannot be executed.
 const CANNOT_BE_RUN: u8 = 126;
-/// There is no such program.
+/// The program is not found.
 const NOT_FOUND: u8 = 127;
 
 /// A line that `exec --json` prints; a program that was run prints its own.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ExecOutput {
-    /// A thread that there was already.
+    /// For a running thread.
     Asked(AskedOutput),
     /// With `--measure`.
     Measured(MeasuredOutput),
 }
 
-/// What became of the reservation of a thread.
+/// Result of the request for a running thread.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AskedOutput {
     schema_version: u64,
     thread: u32,
-    /// Its number; null if it was refused.
+    /// The number of the task; null if it was refused.
     task: Option<u32>,
-    /// `admitted` or `refused`; null if the agent takes in whatever fits, and guarantees nothing.
+    /// `admitted` or `refused`; null if the daemon is configured to guarantee nothing.
     verdict: Option<&'static str>,
-    /// What it is promised; null if it was refused.
+    /// The guarantee; null if it was refused.
     guarantee: Option<String>,
-    /// Why it was; null if it was not.
+    /// Why it was refused; null if it was not.
     refused: Option<String>,
 }
 
-/// Asks for the reservation, and becomes the program.
+/// Requests the reservation, and executes the program.
 pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     let mut client = daemon_client::connect()?;
     if args.measure {
@@ -61,7 +61,7 @@ pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     }
     let wanted = reservation(&args.reservation);
     if let Some((program, rest)) = args.command.split_first() {
-        return become_it(args, &mut client, &wanted, (program, rest));
+        return exec_program(args, &mut client, &wanted, (program, rest));
     }
     let threads = threads(args)?;
     let mut answer = Answer::Yes;
@@ -76,7 +76,7 @@ pub fn run(args: &ExecArgs, console: &mut Console) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// What the command line asks for, in the words of the interface.
+/// The reservation of the command line, as a type of the interface.
 pub fn reservation(args: &ReservationArgs) -> Reservation {
     Reservation {
         deadline: args.deadline,
@@ -87,7 +87,7 @@ pub fn reservation(args: &ReservationArgs) -> Reservation {
             OnOverrunName::Signal => OnOverrun::Signal,
             OnOverrunName::Continue => OnOverrun::Continue,
         }),
-        // The command line is not taken without both.
+        // The command line requires both.
         ..Reservation::new(
             args.cost.unwrap_or_default(),
             args.period.unwrap_or_default(),
@@ -95,7 +95,7 @@ pub fn reservation(args: &ReservationArgs) -> Reservation {
     }
 }
 
-/// The answer, or in words why it is no.
+/// Requests a reservation; the inner error is the reason of a refusal.
 fn ask(
     client: &mut Client,
     name: &str,
@@ -111,7 +111,7 @@ fn ask(
     }
 }
 
-fn become_it(
+fn exec_program(
     args: &ExecArgs,
     client: &mut Client,
     wanted: &Reservation,
@@ -121,7 +121,7 @@ fn become_it(
         Some(name) => name.clone(),
         None => short(program),
     };
-    // The reservation is this thread's, which becomes the program's first.
+    // The reservation is for this thread, which becomes the program's main thread.
     match ask(client, &name, Some(std::process::id()), wanted)? {
         Ok(admitted) if is_best_effort(&admitted) => tell(BEST_EFFORT),
         Ok(_) => {}
@@ -130,7 +130,7 @@ fn become_it(
             return Ok(Answer::No);
         }
     }
-    // It comes back only if it fails; the reservation ends with this process then.
+    // Returns only on an error; then the reservation ends with this process.
     let error = Command::new(program).args(rest).exec();
     let status = match error.kind() {
         std::io::ErrorKind::NotFound => NOT_FOUND,
@@ -190,26 +190,26 @@ fn show(
     }
 }
 
-/// What `run` says with `--best-effort` of what it would refuse; here the configuration of the agent asks for it.
+/// As `run --best-effort` prints for a refused set; here the daemon's configuration requests it.
 const BEST_EFFORT: &str =
-    "best effort: the agent guarantees nothing (`guarantee = \"none\"` in its configuration)";
+    "best effort: the daemon guarantees nothing (`guarantee = \"none\"` in its configuration)";
 
-/// Whether the agent guarantees nothing to the task that it took in.
+/// Whether the task was accepted without a guarantee.
 fn is_best_effort(admitted: &Admitted) -> bool {
     admitted.guarantee == Guarantee::None.name()
 }
 
-/// What became of a request that was granted.
+/// The verdict on an accepted request.
 fn words(admitted: &Admitted) -> String {
     match Guarantee::named(&admitted.guarantee) {
         Some(Guarantee::None) => BEST_EFFORT.to_owned(),
         Some(guarantee) => Verdict::of(guarantee).to_string(),
-        // The agent is newer than this command.
+        // The daemon is newer than this command.
         None => format!("guarantee {}", admitted.guarantee),
     }
 }
 
-/// The last part of the path, as far as a name may be long.
+/// The last part of the path, shortened to 16 characters.
 fn short(program: &OsStr) -> String {
     let name = Path::new(program).file_name().unwrap_or(program);
     let printable = name.to_string_lossy();
@@ -224,7 +224,7 @@ fn short(program: &OsStr) -> String {
     }
 }
 
-/// What the kernel calls the thread.
+/// The thread's name (`comm`).
 fn name_of(thread: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
     match name.trim() {
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_on_one_line() {
+    fn name_is_shortened_and_on_one_line() {
         assert_eq!(short(OsStr::new("/usr/bin/control")), "control");
         assert_eq!(short(OsStr::new("a\nb")), "ab");
         assert_eq!(short(OsStr::new("/")), "/");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_has_a_name() {
+    fn current_thread_has_name() {
         assert!(!name_of(std::process::id()).is_empty());
         assert_eq!(name_of(4_194_304), "thread 4194304");
     }

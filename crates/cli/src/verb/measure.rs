@@ -1,4 +1,4 @@
-//! `shiftwork exec --measure`: watches a thread without reserving anything, and proposes what to reserve.
+//! `shiftwork exec --measure`: observes a thread without a reservation, and proposes one.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,29 +17,29 @@ use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
 
-/// More than the longest job that was seen, in percent: a later one may be longer.
+/// Margin above the observed maximum, in percent: a later job may take longer.
 const MARGIN_PERCENT: u64 = 20;
 
-/// Costs and periods are proposed in steps of so much.
+/// Proposed costs and periods are multiples of this.
 const STEP: Span = Span::from_us(10);
 
-/// What was seen of a thread.
+/// Result of an observation, and the proposal.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MeasuredOutput {
     schema_version: u64,
-    /// For how long it was watched.
+    /// Length of the observation.
     observed_ns: u64,
-    /// How often it blocked after having run.
+    /// Number of completed jobs.
     jobs: u64,
     cost_ns: CostOutput,
     period_ns: PeriodOutput,
-    /// Over all jobs.
+    /// CPU time of all jobs.
     ran_ns: u64,
-    /// What to reserve; null if too little was seen, or it would not fit.
+    /// The proposed reservation; null if too few jobs were observed, or their cost exceeds their period.
     proposed: Option<ProposalOutput>,
 }
 
-/// Processor time of a job.
+/// CPU time of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CostOutput {
     p50: u64,
@@ -47,21 +47,21 @@ struct CostOutput {
     max: u64,
 }
 
-/// From one job to the next.
+/// Times from one wake-up to the next.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PeriodOutput {
     min: u64,
     p50: u64,
 }
 
-/// What to reserve.
+/// A proposed reservation.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProposalOutput {
     cost_ns: u64,
     period_ns: u64,
 }
 
-/// Runs the program, or watches the thread until Ctrl-C.
+/// Observes the program until its end, or the thread until Ctrl-C.
 pub fn measure(
     args: &ExecArgs,
     client: &mut Client,
@@ -73,42 +73,42 @@ pub fn measure(
             let mut child = Command::new(program).args(rest).spawn().map_err(|error| {
                 Failure::input(format_args!("{}: {error}", Path::new(program).display()))
             })?;
-            watch(client, child.id(), || {
-                // A process that cannot be waited for is no child any more.
+            observe(client, child.id(), || {
+                // `try_wait` fails only if the process is no longer a child.
                 child.try_wait().is_ok_and(|status| status.is_none())
             })?
         }
         None => {
             let thread = args.tid.or(args.pid).unwrap_or(0);
             let folder = format!("/proc/{thread}");
-            watch(client, thread, || Path::new(&folder).exists())?
+            observe(client, thread, || Path::new(&folder).exists())?
         }
     };
     let answer = show(&seen, console)?;
-    // Of a thread that goes on anyway Ctrl-C is the way to end the observation.
+    // The observation of a running thread regularly ends by Ctrl-C.
     Ok(match is_interrupted() && !args.command.is_empty() {
         true => Answer::Interrupted,
         false => answer,
     })
 }
 
-fn watch(
+fn observe(
     client: &mut Client,
     thread: u32,
     mut goes_on: impl FnMut() -> bool,
 ) -> Result<Observation, Failure> {
-    const NAP: Duration = Duration::from_millis(50);
+    const INTERVAL: Duration = Duration::from_millis(50);
     let number = client.observe(Some(thread));
     let number = number.map_err(|failure| daemon_client::of(&failure))?;
     while goes_on() && !is_interrupted() {
-        std::thread::sleep(NAP);
+        std::thread::sleep(INTERVAL);
     }
     let ended = client.end_observation(number);
     ended.map_err(|failure| daemon_client::of(&failure))
 }
 
-/// What to reserve: a little more than the longest job took, as often as half of the jobs came at least. `None` if too
-/// little was seen, or it does not fit.
+/// The proposed cost and period: the maximum CPU time of a job with a margin, and the median period. `None` if too few jobs
+/// were observed, or the cost exceeds the period.
 fn proposal(seen: &Observation) -> Option<(Span, Span)> {
     let up = |ns: u64| ns.checked_next_multiple_of(STEP.as_ns()).map(Span::from_ns);
     let down = |ns: u64| Span::from_ns(ns - ns % STEP.as_ns());
@@ -143,7 +143,7 @@ fn show(seen: &Observation, console: &mut Console) -> Result<Answer, Failure> {
     }
     let span = |span: Span| shiftwork_report::span(span.as_ns());
     console.line(format!(
-        "{} jobs in {}: each took {} (half of them at most), {} (99%), {} (all)",
+        "{} jobs in {}: CPU time {} (median), {} (99%), {} (max)",
         seen.jobs,
         span(seen.observed),
         span(seen.cost_p50),
@@ -151,17 +151,17 @@ fn show(seen: &Observation, console: &mut Console) -> Result<Answer, Failure> {
         span(seen.cost_max),
     ))?;
     console.line(format!(
-        "they came every {} (half of them at least as often), {} at the shortest",
+        "period {} (median), {} (min)",
         span(seen.period_p50),
         span(seen.period_min),
     ))?;
     match proposal {
         Some((cost, period)) => console.line(format!(
-            "proposed: --cost {cost} --period {period}; the cost is {MARGIN_PERCENT}% more than the longest seen, which \
-             proves nothing of those not seen"
+            "proposed: --cost {cost} --period {period}; the cost is the observed maximum plus {MARGIN_PERCENT}%, which is \
+             no bound on the worst case"
         ))?,
         None => console.line(
-            "nothing is proposed: too few jobs were seen, or they take longer than it is from one to the next",
+            "no proposal: too few jobs were observed, or their cost exceeds their period",
         )?,
     }
     Ok(Answer::from_truth(proposal.is_some()))
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_more_than_the_longest_is_proposed() {
+    fn proposal_is_maximum_cost_with_margin_and_median_period() {
         let us = Span::from_us;
         assert_eq!(
             proposal(&seen(9, 1_000, 5_007)),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_proposed_of_what_does_not_fit() {
+    fn no_proposal_if_cost_exceeds_period() {
         assert_eq!(proposal(&seen(1, 100, 5_000)), None);
         assert_eq!(proposal(&seen(9, 4_500, 5_000)), None);
         assert_eq!(proposal(&seen(9, 0, 5_000)), None);

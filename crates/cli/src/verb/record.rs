@@ -1,4 +1,4 @@
-//! `shiftwork record`: what the agent remembers, and what led to a miss.
+//! `shiftwork record`: the recording of the daemon, and explanations of missed deadlines.
 
 mod file;
 mod list;
@@ -18,19 +18,19 @@ pub use list::KeptOutput;
 pub struct ExplainedOutput {
     /// Always the same for one release of the format.
     schema_version: u64,
-    /// What led to each of the last misses, for people; the newest last.
+    /// Explanation of each of the last misses, as text; the newest last.
     explanations: Vec<String>,
 }
 
-/// Asks for the facts of the last seconds, one a line, or for the explanations of the last misses; or tells what a
-/// record says.
+/// Prints the scheduling events of the last seconds, one per line, or the explanations of the last misses, or shows a saved
+/// recording.
 pub fn run(args: &RecordArgs, console: &mut Console) -> Result<Answer, Failure> {
     if let Some(path) = &args.file {
         return file::show(path, args.trace.as_deref(), console);
     }
     let mut client = daemon_client::connect()?;
     if args.list {
-        // The first line says where they are.
+        // The first line names their folder.
         let record = client.record(Some(0.0));
         return list::show(
             &record.map_err(|failure| daemon_client::of(&failure))?,
@@ -53,7 +53,7 @@ pub fn run(args: &RecordArgs, console: &mut Console) -> Result<Answer, Failure> 
         return Ok(Answer::Yes);
     }
     if explained.is_empty() {
-        console.line("no deadline was missed that is remembered")?;
+        console.line("no missed deadline is recorded")?;
     }
     for text in explained {
         console.line(text)?;

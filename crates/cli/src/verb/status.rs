@@ -1,4 +1,4 @@
-//! `shiftwork status`: who has which reservation, and how they fare.
+//! `shiftwork status`: the reservations and their statistics.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,43 +14,43 @@ use crate::output::{Console, columns, plural};
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StatusOutput {
     schema_version: u64,
-    /// Of the agent.
+    /// Version of the daemon.
     version: String,
     policy: String,
-    /// What everybody is promised.
+    /// The guarantee of every task.
     guarantee: String,
-    /// Since the agent began.
+    /// Time since the daemon started.
     up_ns: u64,
-    /// Missed deadlines of all tasks that there ever were.
+    /// Missed deadlines of all tasks since the daemon started, including tasks that have ended.
     deadline_misses: u64,
-    /// How many facts the kernel could not tell, so that counts may be too small.
+    /// Number of scheduling events lost because the ring buffer was full; the statistics lack them.
     lost: u64,
     cpus: Vec<CpuOutput>,
     rooms: Vec<RoomOutput>,
     tasks: Vec<TaskOutput>,
 }
 
-/// A CPU of the agent's.
+/// A CPU that the daemon schedules.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CpuOutput {
     cpu: u32,
     online: bool,
-    /// The task that it runs.
+    /// The reserved task that it runs now.
     running: Option<u32>,
-    /// What tasks ran since the status before, of one.
+    /// Fraction used by reserved tasks since the previous status.
     load: f64,
-    /// What tasks may run, of one.
+    /// Fraction available to reserved tasks.
     share: f64,
     reserve: f64,
 }
 
-/// What is reserved within a set of CPUs.
+/// Capacity of a set of CPUs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RoomOutput {
     cpus: String,
-    /// In CPUs.
+    /// Sum of the utilizations reserved within the set, in CPUs.
     reserved: f64,
-    /// The largest share of one CPU that would still be admitted.
+    /// Largest utilization of a further task that would be admitted.
     free: f64,
 }
 
@@ -68,7 +68,7 @@ struct TaskOutput {
     deadline_ns: u64,
     cpus: String,
     priority: Option<u32>,
-    /// `admitted`, or `demoted`: in the background until there is room again.
+    /// `admitted`, or `demoted`: runs as ordinary work until it can be admitted again.
     state: String,
     guarantee: String,
     cpu: Option<u32>,
@@ -80,7 +80,7 @@ struct TaskOutput {
     ran_ns: u64,
 }
 
-/// Asks the agent once.
+/// Requests and shows the status once.
 pub fn run(console: &mut Console) -> Result<Answer, Failure> {
     let status = daemon_client::connect()?.status();
     let status = status.map_err(|failure| daemon_client::of(&failure))?;
@@ -109,8 +109,8 @@ fn text(status: &Status, color: bool) -> String {
     );
     if status.lost > 0 {
         text.push_str(&format!(
-            "{} lost, so that counts may be too small\n\n",
-            plural(status.lost as usize, "fact")
+            "{} lost: the statistics are incomplete\n\n",
+            plural(status.lost as usize, "scheduling event")
         ));
     }
     text.push_str(&columns(&cpus(status)));
@@ -149,7 +149,7 @@ fn cpus(status: &Status) -> Vec<Vec<String>> {
             percent(cpu.share),
         ]
     };
-    let heading = headings(&["CPU", "runs", "load", "may have"]);
+    let heading = headings(&["CPU", "running", "load", "available"]);
     std::iter::once(heading)
         .chain(status.cpus.iter().map(row))
         .collect()
@@ -163,7 +163,7 @@ fn rooms(status: &Status) -> Vec<Vec<String>> {
             format!("{:.3}", room.free),
         ]
     };
-    let heading = headings(&["CPUs", "reserved", "room for a task of"]);
+    let heading = headings(&["CPUs", "reserved", "free for one task"]);
     std::iter::once(heading)
         .chain(status.rooms.iter().map(row))
         .collect()
@@ -171,8 +171,20 @@ fn rooms(status: &Status) -> Vec<Vec<String>> {
 
 fn tasks(status: &Status, color: bool) -> Vec<Vec<String>> {
     let heading = headings(&[
-        "task", "name", "thread", "cost", "period", "deadline", "CPUs", "on", "jobs", "missed",
-        "overran", "response", "late by", "",
+        "task",
+        "name",
+        "thread",
+        "cost",
+        "period",
+        "deadline",
+        "CPUs",
+        "on",
+        "jobs",
+        "missed",
+        "overruns",
+        "response",
+        "tardiness",
+        "",
     ]);
     let row = |task: &Task| {
         let Reservation {

@@ -1,4 +1,4 @@
-//! `shiftwork top`: the status, again and again.
+//! `shiftwork top`: shows the status repeatedly.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::args::TopArgs;
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
 
-/// How long Ctrl-C may have to wait.
+/// Maximum delay of the reaction to Ctrl-C.
 const NAP: Span = Span::from_ms(100);
 
-/// Asks the agent until Ctrl-C, or as often as was asked for.
+/// Shows the status until Ctrl-C, or as often as requested.
 pub fn run(args: &TopArgs, console: &mut Console) -> Result<Answer, Failure> {
-    /// To the upper left corner, and nothing below it.
+    /// Moves the cursor to the upper left corner and clears the screen.
     const CLEARED: &str = "\x1b[H\x1b[J";
     let clears = io::stdout().is_terminal() && !console.json;
     let mut client = daemon_client::connect()?;
@@ -46,7 +46,7 @@ pub fn run(args: &TopArgs, console: &mut Console) -> Result<Answer, Failure> {
             left -= nap;
         }
     }
-    // Without a count Ctrl-C is the way to end it.
+    // Without a count Ctrl-C is the regular end.
     Ok(match args.count {
         Some(count) if shown < count => Answer::Interrupted,
         _ => Answer::Yes,

@@ -1,4 +1,4 @@
-//! `shiftwork exec --strict`: stays beside the program, and says at its end whether it missed a deadline.
+//! `shiftwork exec --strict`: waits for the program, and reports at its end whether it missed a deadline.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,10 +15,10 @@ use crate::failure::{Answer, Failure};
 use crate::output::tell;
 use crate::verb::watch::{catch_interrupts, is_terminated};
 
-/// How often the agent is asked. What is missed after the last answer is in its record.
-const NAP: Duration = Duration::from_millis(50);
+/// Interval between two requests of the status. Misses after the last one are taken from the recording.
+const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the agent said last of the program's first thread.
+/// The last known statistics of the program's main thread.
 #[derive(Default)]
 struct Seen {
     task: Option<u32>,
@@ -26,13 +26,13 @@ struct Seen {
     until: Instant,
 }
 
-/// Runs this command without `--strict` as a child, which becomes the program. Its status is the program's own unless
-/// that is 0 and a deadline was missed: then it is 1.
+/// Runs this command without `--strict` as a child, which executes the program. The status is the program's own, unless that
+/// is 0 and a deadline was missed: then it is 1.
 ///
 /// # Errors
-/// If the child cannot be started, or the agent does not answer.
+/// If the child cannot be started, or the daemon does not answer.
 pub fn run(client: &mut Client) -> Result<Answer, Failure> {
-    // Ctrl-C reaches the program by itself, since it is of the same process group.
+    // Ctrl-C also reaches the program, which is in the same process group.
     catch_interrupts();
     let machine =
         |error: std::io::Error| Failure::Machine(format!("the program cannot be started: {error}"));
@@ -50,13 +50,13 @@ pub fn run(client: &mut Client) -> Result<Answer, Failure> {
     if misses > 0 {
         let deadlines = if misses == 1 { "deadline" } else { "deadlines" };
         tell(&format!(
-            "{misses} {deadlines} missed; `shiftwork record --explain` says why"
+            "{misses} {deadlines} missed; `shiftwork record --explain` shows why"
         ));
     }
     Ok(answer(status, misses))
 }
 
-/// The arguments of the child: `--strict` stands before `--`, as what follows is the program's.
+/// The arguments of the child: removes `--strict` before `--`; what follows belongs to the program.
 fn without_strict(
     arguments: impl Iterator<Item = std::ffi::OsString>,
 ) -> impl Iterator<Item = std::ffi::OsString> {
@@ -67,12 +67,12 @@ fn without_strict(
     })
 }
 
-/// Asks until the program has ended. SIGTERM is passed on to it.
+/// Polls the status until the program has ended. Forwards SIGTERM to it.
 fn watch(client: &mut Client, child: &mut Child) -> Result<Seen, Failure> {
-    let (mut seen, mut is_passed_on) = (Seen::default(), false);
+    let (mut seen, mut is_forwarded) = (Seen::default(), false);
     while child.try_wait().is_ok_and(|status| status.is_none()) {
-        if is_terminated() && !std::mem::replace(&mut is_passed_on, true) {
-            // A program that has ended meanwhile is seen at once.
+        if is_terminated() && !std::mem::replace(&mut is_forwarded, true) {
+            // Fails only if the program has ended meanwhile.
             let _ = kill_process(Pid::from_child(child), Signal::TERM);
         }
         let status = client
@@ -85,12 +85,12 @@ fn watch(client: &mut Client, child: &mut Child) -> Result<Seen, Failure> {
                 until: status.now,
             };
         }
-        std::thread::sleep(NAP);
+        std::thread::sleep(INTERVAL);
     }
     Ok(seen)
 }
 
-/// What the record says was missed after that. Only root may read it; others go without the last moment.
+/// Misses after the last status, from the recording. Only root may read it; for other users they are not counted.
 fn missed_since(client: &mut Client, seen: &Seen) -> u64 {
     let Some(task) = seen.task else {
         return 0;
@@ -110,7 +110,7 @@ fn missed_since(client: &mut Client, seen: &Seen) -> u64 {
 }
 
 fn answer(status: ExitStatus, misses: u64) -> Answer {
-    // As shells say it of a program that a signal ended.
+    // The convention of shells for a program that a signal terminated.
     let of_signal = || 128 + status.signal().unwrap_or_default();
     let own = status.code().unwrap_or_else(of_signal);
     match (u8::try_from(own).unwrap_or(1), misses) {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_own_status_wins_unless_it_is_0() {
+    fn status_of_program_takes_precedence_unless_0() {
         let ended = |code: i32| ExitStatus::from_raw(code << 8);
         assert_eq!(answer(ended(0), 0).status(), 0);
         assert_eq!(answer(ended(0), 2).status(), 1);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_option_is_left_out() {
+    fn only_option_before_double_dash_is_removed() {
         let words = ["exec", "--strict", "--", "x", "--strict"];
         let left: Vec<_> = without_strict(words.map(Into::into).into_iter()).collect();
         assert_eq!(left, ["exec", "--", "x", "--strict"]);

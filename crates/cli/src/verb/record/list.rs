@@ -1,4 +1,4 @@
-//! The records that the agent has kept.
+//! `shiftwork record --list`: the saved recordings.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -17,31 +17,31 @@ use crate::output::{Console, columns};
 pub struct KeptOutput {
     /// Always the same for one release of the format.
     schema_version: u64,
-    /// Where the agent keeps records.
+    /// The folder of the recordings.
     folder: String,
     /// The oldest first.
     files: Vec<FileOutput>,
 }
 
-/// A record that was kept. What is null could not be read.
+/// A saved recording. Fields that could not be read are null.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FileOutput {
     path: String,
-    /// When it ends, by the world's clock, since 1970.
+    /// Its end on the real-time clock, in ns since 1970.
     unix_ns: Option<u64>,
-    /// From when to when everything is in it.
+    /// Length of the time that it covers.
     span_ns: Option<u64>,
-    /// Who missed a deadline.
+    /// The task that missed its deadline.
     task: Option<String>,
-    /// Why, in a few words.
+    /// The cause.
     cause: Option<String>,
 }
 
-/// A line for each, the oldest first; `record` is one of the agent's, which says where they are.
+/// Shows one line for each, the oldest first; `record` is a recording from the daemon, whose first line names the folder.
 pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
     let head = record.lines().next().and_then(Head::read);
     let folder = head.and_then(|head| head.folder).ok_or_else(|| {
-        Failure::Machine("the agent does not say where it keeps records".to_owned())
+        Failure::Machine("the daemon does not name the folder of its recordings".to_owned())
     })?;
     let paths = list(Path::new(&folder))
         .map_err(|error| Failure::Machine(format!("{folder} cannot be read: {error}")))?;
@@ -58,7 +58,7 @@ pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
         return Ok(Answer::Yes);
     }
     if heads.is_empty() {
-        console.line(format!("no record is kept in {folder}"))?;
+        console.line(format!("no recordings in {folder}"))?;
         return Ok(Answer::Yes);
     }
     let mut rows = vec![
@@ -96,7 +96,7 @@ impl From<(String, Option<Head>)> for FileOutput {
     }
 }
 
-/// `None` if it is no record; that it cannot be read is seen when it is asked for.
+/// The header; `None` if the file is not a recording or cannot be read.
 fn first_line(path: &Path) -> Option<Head> {
     let mut line = String::new();
     let file = File::open(path).ok()?;
