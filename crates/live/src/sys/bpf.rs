@@ -1,6 +1,5 @@
-//! The programs in the kernel: loading them, calling them, and reading the memory that is shared with
-//! them. What the words mean is for `kernel/` to know. `ears.rs` is how threads hear the programs, `log.rs`
-//! what is said while they are loaded.
+//! The BPF programs: loading them, calling them, and reading the memory that is shared with them. `kernel/` knows
+//! the meaning of the words. `ring.rs` reads their events in other threads, `log.rs` captures messages of the loading.
 
 mod log;
 mod ring;
@@ -47,32 +46,31 @@ mod skeleton {
 
 use skeleton::{BpfSkel, BpfSkelBuilder, types};
 
-/// What must be known when the programs are loaded.
+/// Parameters of the loading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub(crate) cpu_count: u32,
     /// Whether the kernel lets BPF have timers.
     pub(crate) has_timers: bool,
-    /// After how long the kernel unloads a scheduler that lets somebody wait.
+    /// Timeout of the sched_ext watchdog.
     pub(crate) timeout: Duration,
-    /// Room of the trace.
+    /// Size of the trace's ring.
     pub(crate) trace_bytes: u32,
-    /// Who decides.
+    /// Where decisions are made.
     pub(crate) decision_site: DecisionSite,
 }
 
-/// Who decides, as far as the programs have to know.
+/// Where decisions are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecisionSite {
-    /// The core, in the kernel.
+    /// In the kernel, by the core.
     Core,
-    /// An agent, on this CPU.
+    /// In an agent, on this CPU.
     Agent(u32),
 }
 
-/// A program that is called with a few words and answers in the same place. Can be called from any
-/// thread.
+/// A BPF program that is called with a few words and answers in them. Any thread may call it.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     program: Arc<OwnedFd>,
@@ -82,7 +80,7 @@ impl Command {
     /// Runs the program on `words`, which it may change.
     ///
     /// # Errors
-    /// What the kernel said, or the program.
+    /// The error of the kernel, or of the program.
     pub(crate) fn call<const N: usize>(&self, words: &mut [u64; N]) -> io::Result<()> {
         let size = size_of_val(words);
         let mut options = libbpf_sys::bpf_test_run_opts {
@@ -92,7 +90,7 @@ impl Command {
             ..Default::default()
         };
         let program = self.program.as_raw_fd();
-        #[expect(unsafe_code, reason = "a call of libbpf")]
+        #[expect(unsafe_code, reason = "calls libbpf")]
         // SAFETY: the context is `words`, as long as it says, borrowed exclusively for the call; the
         // descriptor is open as long as `self` is.
         let error = unsafe { libbpf_sys::bpf_prog_test_run_opts(program, &raw mut options) };
@@ -129,7 +127,7 @@ pub(crate) struct Commands {
     pub(crate) stop_observing: Command,
 }
 
-/// The programs, loaded, and attached as the machine's scheduler while this exists.
+/// The programs, loaded and attached as the machine's scheduler. Dropping this unloads them.
 pub(crate) struct Loaded {
     skel: BpfSkel<'static>,
     scheduler: Option<Link>,
@@ -137,7 +135,7 @@ pub(crate) struct Loaded {
     tracepoints: Vec<(String, Link)>,
     ring: RingBuffer<'static>,
     events: Rc<RefCell<Vec<u8>>>,
-    /// The files that keep it all alive, in a folder of their own.
+    /// The pinned files, and their folder.
     pins: Vec<PathBuf>,
 }
 
@@ -146,16 +144,16 @@ pub(crate) struct Loaded {
 pub(crate) struct Unloaded {
     /// The kernel's `enum scx_exit_kind`.
     pub(crate) kind: u64,
-    /// In the kernel's words.
+    /// Message of the kernel.
     pub(crate) reason: String,
 }
 
 impl Loaded {
-    /// Loads the programs and makes them this machine's scheduler, at first without managed tasks.
+    /// Loads the programs and attaches them as the machine's scheduler, without managed tasks.
     ///
     /// # Errors
-    /// What libbpf said, with the telling line of the verifier's log if there is one, and on request all
-    /// of its end.
+    /// The error of libbpf, with the line of the verifier's log that gives the reason if there is one, and on request
+    /// the end of the log.
     pub(crate) fn load(settings: Settings) -> Result<Self, String> {
         let log = capture_log();
         let explain = |what: &str, error: libbpf_rs::Error| {
@@ -166,11 +164,11 @@ impl Loaded {
                     format!("{what}: {error:#}\n{log}")
                 }
                 Some(line) => {
-                    format!("{what}: {error:#} ({line}; with {LOG_VARIABLE}=1 all that it says)")
+                    format!("{what}: {error:#} ({line}; with {LOG_VARIABLE}=1 the whole log)")
                 }
             }
         };
-        // The skeleton borrows this for as long as it lives; there is one per run of the program.
+        // The skeleton borrows this for its whole life; there is one per process.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let builder = BpfSkelBuilder::default();
         let mut open = builder
@@ -214,7 +212,7 @@ impl Loaded {
             let link = program.attach().map_err(|error| explain(what, error))?;
             Ok::<_, String>((program.name().to_string_lossy().into_owned(), link))
         };
-        // Before the scheduler: the kernel takes it between two changes of CPUs, and all that follow are seen.
+        // Before the scheduler: the kernel attaches that between two CPU hotplug operations, and all later ones are seen.
         let mut tracepoints = Vec::new();
         for program in [
             &skel.progs.shiftwork_cpuhp_enter,
@@ -276,13 +274,13 @@ impl Loaded {
     /// The events since the last call, one after the other, as bytes.
     ///
     /// # Errors
-    /// What libbpf said.
+    /// The error of libbpf.
     pub(crate) fn take_events(&mut self) -> io::Result<Vec<u8>> {
         self.ring.consume().map_err(io::Error::other)?;
         Ok(self.events.take())
     }
 
-    /// Where the kernel says that `tick` is due earlier than it answered.
+    /// Notifies a thread when `tick` is due earlier than it answered.
     ///
     /// # Errors
     /// If there are no file descriptors left.
@@ -294,8 +292,8 @@ impl Loaded {
         })
     }
 
-    /// The ring, for another thread than the one that loaded. It has one reader: then nobody may call
-    /// [`take_events`](Self::take_events).
+    /// The ring, for another thread than the one that loaded the programs. It has one reader: after this,
+    /// [`take_events`](Self::take_events) must not be called.
     ///
     /// # Errors
     /// If there are no file descriptors left.
@@ -307,33 +305,33 @@ impl Loaded {
         })
     }
 
-    /// Returns at this instant of the monotonic clock, or when somebody in the kernel waits for an answer.
-    /// What was told before that without a question does not count, or only once.
+    /// Returns at this instant of the monotonic clock, or when a program waits for an answer. Events before the call
+    /// that need no answer do not end it, or only once.
     pub(crate) fn wait_until(&self, at_ns: u64) {
         wait_for(&[&self.ring], &[], at_ns);
     }
 
-    /// Can be read from when [`wait_until`](Self::wait_until) would return early.
+    /// Readable when [`wait_until`](Self::wait_until) would return early.
     pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
         poll_fd(&self.ring)
     }
 
-    /// How many events found no room in the ring.
+    /// Number of events that found no room in the ring.
     pub(crate) fn events_lost(&self) -> u64 {
         read(&raw const self.shared().events_lost)
     }
 
-    /// How often a CPU was found not to run its assignment although that waited in its queue, from one check of every
-    /// 100 ms to the next.
+    /// How often a check, every 100 ms, found a CPU that had not run its assignment since the previous check although
+    /// the assigned task waited in its queue.
     pub(crate) fn assignments_neglected(&self) -> u64 {
         read(&raw const self.shared().assignments_neglected)
     }
 
-    /// Sets what waiting background work gets of each second, in ns.
+    /// Sets the time of each second that waiting background work gets, in ns.
     pub(crate) fn set_reserve(&mut self, reserve_ns: u64) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             let place = &raw mut bss.reserve_ns;
-            #[expect(unsafe_code, reason = "writes shared memory")]
+            #[expect(unsafe_code, reason = "writes to shared memory")]
             // SAFETY: `place` is a word of the mapped memory, which the kernel only reads.
             unsafe {
                 ptr::write_volatile(place, reserve_ns);
@@ -348,7 +346,7 @@ impl Loaded {
         if kind == 0 {
             return None;
         }
-        // The kind is written last, so nobody writes these any more.
+        // The kind is written last, so the kernel does not write these any more.
         let reason = read(&raw const shared.exit_reason);
         let message = read(&raw const shared.exit_message);
         let (reason, message) = (text(&reason), text(&message));
@@ -361,8 +359,7 @@ impl Loaded {
         })
     }
 
-    /// A copy of the core between two decisions; `None` if none of several copies was whole, because
-    /// decisions were made all the time.
+    /// A copy of the core between two decisions; `None` if every attempt was interrupted by a decision.
     pub(crate) fn snapshot(&self) -> Option<Core> {
         const TRIES: usize = 1000;
         let shared = self.shared();
@@ -377,7 +374,7 @@ impl Loaded {
             let core = (&raw const shared.core).cast::<u8>();
             #[expect(unsafe_code, reason = "reads shared memory")]
             // SAFETY: the core is as long as a snapshot (an assertion below); a copy that the kernel
-            // changed meanwhile is thrown away.
+            // changed meanwhile is dropped.
             unsafe {
                 ptr::copy_nonoverlapping(core, bytes.as_mut_ptr(), bytes.len());
             }
@@ -391,11 +388,11 @@ impl Loaded {
         None
     }
 
-    /// Pins the scheduler and all that it needs in a new folder: should this program die, it lives on
-    /// until somebody removes the folder.
+    /// Pins the scheduler and all that it needs in a new folder: if this program ends unexpectedly, the scheduler
+    /// stays loaded until the folder is removed.
     ///
     /// # Errors
-    /// If there is such a folder already, or what libbpf said.
+    /// If the folder exists already, or the error of libbpf.
     pub(crate) fn pin(&mut self, folder: &Path) -> Result<(), String> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             format!("could not pin {what} in {}: {error}", folder.display())
@@ -403,7 +400,7 @@ impl Loaded {
         fs::create_dir(folder)
             .map_err(|error| format!("could not make {}: {error}", folder.display()))?;
         self.pins.push(folder.to_owned());
-        // Timers end with the last user of their map, so maps are pinned too. Names take no dots.
+        // Timers end with the last user of their map, so maps are pinned too. Names of pins contain no dots.
         for mut map in self.skel.object_mut().maps_mut() {
             let name = map.name().to_string_lossy().replace('.', "_");
             if map.map_type() == libbpf_rs::MapType::StructOps {
@@ -427,10 +424,10 @@ impl Loaded {
         Ok(())
     }
 
-    /// Unloads the scheduler: everybody is the kernel's own again.
+    /// Unloads the scheduler: all threads are scheduled by the kernel's own again.
     pub(crate) fn unload(&mut self) {
         for pin in self.pins.drain(..).rev() {
-            // Whoever has removed it already wanted the same.
+            // A pin that has been removed already is no error.
             let _ = fs::remove_file(&pin).or_else(|_| fs::remove_dir(&pin));
         }
         self.scheduler = None;
@@ -451,11 +448,11 @@ impl Drop for Loaded {
     }
 }
 
-/// What is in a place of the memory that is shared with the kernel, which changes it at any time.
+/// Reads a value from the memory that is shared with the kernel, which may change it at any time.
 fn read<T: Copy>(place: *const T) -> T {
     #[expect(unsafe_code, reason = "reads shared memory")]
     // SAFETY: callers name a place of the mapped memory, whose types are numbers and arrays of them:
-    // any bits are a value.
+    // every bit pattern is a value.
     unsafe {
         place.read_volatile()
     }
@@ -463,8 +460,7 @@ fn read<T: Copy>(place: *const T) -> T {
 
 const _: () = assert!(size_of::<types::sw_core>() == Core::STATE_BYTES);
 
-/// Tells the kernel that the other programs belong to the scheduler. Kernels that do not know of that
-/// need not be told.
+/// Associates the other programs with the scheduler, for kernels that know such an association.
 fn associate(skel: &BpfSkel<'_>) {
     let scheduler = skel.maps.shiftwork.as_libbpf_object().as_ptr();
     for program in skel.object().progs() {
@@ -473,7 +469,7 @@ fn associate(skel: &BpfSkel<'_>) {
             continue;
         }
         let program = program.as_libbpf_object().as_ptr();
-        #[expect(unsafe_code, reason = "a call of libbpf")]
+        #[expect(unsafe_code, reason = "calls libbpf")]
         // SAFETY: both belong to the loaded object, which outlives the call.
         unsafe {
             libbpf_sys::bpf_program__assoc_struct_ops(program, scheduler, ptr::null_mut());
@@ -481,7 +477,7 @@ fn associate(skel: &BpfSkel<'_>) {
     }
 }
 
-/// The text up to the first zero.
+/// The text up to the first zero byte.
 fn text(bytes: &[i8]) -> String {
     let bytes: Vec<u8> = bytes
         .iter()

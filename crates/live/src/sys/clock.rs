@@ -10,13 +10,12 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// How long the calling thread has run since it began, in nanoseconds.
+/// CPU time of the calling thread, in nanoseconds.
 pub(crate) fn thread_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// How long another thread of this process has run since it began, in nanoseconds; exact also while it
-/// runs.
+/// CPU time of another thread of this process, in nanoseconds; exact also while it runs.
 ///
 /// # Errors
 /// If this process has no such thread.
@@ -38,7 +37,7 @@ pub(crate) fn cpu_ns_of(thread: Pid) -> io::Result<u64> {
     }
 }
 
-/// The number of the clock that stands still while this thread does not run: `man 2 clock_getres`,
+/// Number of the thread's CPU-time clock: `man 2 clock_getres`,
 /// and `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` of the kernel's `posix-timers_types.h`.
 fn clock_of(thread: Pid) -> libc::clockid_t {
     const PER_THREAD: i32 = 4;
@@ -46,9 +45,9 @@ fn clock_of(thread: Pid) -> libc::clockid_t {
     (!thread.as_raw_nonzero().get() << 3) | PER_THREAD | SCHED
 }
 
-/// Lets other CPUs go first. Whoever reads a long trace says so now and then: an emulator that has one CPU
-/// for all of its machine's lets none of them compute before this one pauses, and what is measured would
-/// be the watcher. Elsewhere it takes nanoseconds.
+/// Lets other CPUs continue. Loops that read a long trace call it now and then: an emulator that runs all CPUs of its
+/// machine on one thread switches to the next CPU only when this one pauses, and the measured times would be those of
+/// the reader. On hardware it takes nanoseconds.
 pub(crate) fn pause() {
     std::hint::spin_loop();
 }
@@ -67,7 +66,7 @@ pub fn sleep_until(at_ns: u64) -> io::Result<()> {
     }
 }
 
-/// This many nanoseconds as the kernel takes them.
+/// This many nanoseconds as the kernel's type.
 pub(crate) fn timespec(ns: u64) -> Timespec {
     const BILLION: u64 = 1_000_000_000;
     Timespec {
@@ -77,7 +76,7 @@ pub(crate) fn timespec(ns: u64) -> Timespec {
     }
 }
 
-/// These clocks count from zero upwards: they are never negative, and 64 bits last 584 years.
+/// These clocks start at zero and count up: they are never negative, and 64 bits last 584 years.
 fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_wakes_before_the_instant() {
+    fn sleep_until_does_not_return_early() {
         let at = monotonic_ns() + 3_000_000;
         sleep_until(at).unwrap();
         assert!(monotonic_ns() >= at);
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_a_thread_is_the_same_for_everybody() {
+    fn cpu_clock_of_a_thread_is_readable_from_others() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let (thread, own) = std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -108,14 +107,14 @@ mod tests {
             (receiver.recv().unwrap(), crate::sys::thread::own_id())
         });
         assert_ne!(thread, own);
-        // The thread is gone, or at least on its way.
+        // The thread has ended, or is about to.
         while cpu_ns_of(thread).is_ok() {
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn sleeping_takes_no_cpu_time_worth_the_name() {
+    fn sleep_consumes_no_cpu_time() {
         let (cpu, wall) = (thread_cpu_ns(), monotonic_ns());
         sleep_until(wall + 20_000_000).unwrap();
         assert!(thread_cpu_ns() - cpu < monotonic_ns() - wall);

@@ -1,21 +1,21 @@
-//! Memory that is there when it is needed.
+//! Memory that is present when it is needed.
 
 use std::io;
 
 use rustix::mm::{MlockAllFlags, mlockall};
 
-/// Keeps all memory of this process, present and to come, from being paged out.
+/// Locks all memory of this process, present and future.
 ///
 /// # Errors
-/// Without the privilege, where `ulimit -l` is less than the process takes.
+/// Without the privilege, if the process needs more than `ulimit -l` allows.
 pub(crate) fn lock_all() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }
 
-/// Touches this thread's stack below the caller, so that the first job does not fault it in.
+/// Touches this thread's stack below the caller, so that the first job causes no page faults.
 pub(crate) fn touch_stack() {
     const BYTES: usize = 32 << 10;
     let mut below = [0_u8; BYTES];
-    // Nobody may see that nobody reads it.
+    // Keeps the compiler from removing the unread array.
     std::hint::black_box(&mut below);
 }

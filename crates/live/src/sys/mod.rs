@@ -1,7 +1,7 @@
 //! System calls: safe functions around them, and all `unsafe` of this crate.
 //!
-//! What rustix makes safe is taken from there. No function here decides anything, and each returns
-//! what the kernel said.
+//! Calls that rustix makes safe are used from there. No function here decides anything, and each returns
+//! the result of the kernel.
 
 pub(crate) mod bpf;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! Who is at the other end of a Unix socket, as the kernel saw them connect.
+//! The peer of a Unix socket, as the kernel recorded it at the connection.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// Who connected, and when: what they are since then does not count.
+/// Credentials of the process that connected, at the time of the connection; later changes do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
-    /// The process; `None` if it lives where this process cannot see it (another PID namespace).
+    /// The process; `None` if it is not visible to this process (another PID namespace).
     pub process: Option<u32>,
     /// Its effective user.
     pub user: u32,
@@ -17,12 +17,12 @@ pub struct PeerCredentials {
     pub group: u32,
 }
 
-/// Who connected to this socket.
+/// Credentials of the process that connected to this socket.
 ///
 /// # Errors
-/// If it is no connected Unix socket.
+/// If it is not a connected Unix socket.
 pub fn peer_credentials(socket: impl AsFd) -> io::Result<PeerCredentials> {
-    // rustix has this, too, but takes it for granted that the process is visible.
+    // rustix has this, too, but assumes that the process is visible.
     let found: libc::ucred = option(socket, libc::SO_PEERCRED)?;
     Ok(PeerCredentials {
         process: u32::try_from(found.pid).ok().filter(|&process| process > 0),
@@ -31,23 +31,22 @@ pub fn peer_credentials(socket: impl AsFd) -> io::Result<PeerCredentials> {
     })
 }
 
-/// A descriptor of the process that connected to this socket: it stands for that process even if
-/// another one gets its number. It can be read (as poll(2) has it) once the process has ended.
+/// A pidfd of the process that connected to this socket: it refers to that process even if another one gets its
+/// number. It is readable, as poll(2) defines it, once the process has ended.
 ///
 /// # Errors
-/// If it is no connected Unix socket, if the process is gone and forgotten, or if the kernel is older
-/// than 6.5.
+/// If it is not a connected Unix socket, if the process has been reaped, or if the kernel is older than 6.5.
 pub fn peer_process(socket: impl AsFd) -> io::Result<OwnedFd> {
     let raw: RawFd = option(socket, libc::SO_PEERPIDFD)?;
-    #[expect(unsafe_code, reason = "the kernel says by number what it gives")]
-    // SAFETY: SO_PEERPIDFD has just made this descriptor for the caller; nobody else knows of it.
+    #[expect(unsafe_code, reason = "the kernel returns a raw descriptor")]
+    // SAFETY: SO_PEERPIDFD has just created this descriptor for the caller; nothing else owns it.
     let process = unsafe { OwnedFd::from_raw_fd(raw) };
-    // Kernels do this by themselves; it costs little not to rely on it.
+    // The kernel sets this itself; not to rely on that costs little.
     fcntl_setfd(&process, FdFlags::CLOEXEC)?;
     Ok(process)
 }
 
-/// Values of socket options that are plain numbers, any bits of which are a value.
+/// Values of socket options that are plain numbers: every bit pattern is valid.
 trait Plain: Copy {}
 impl Plain for libc::ucred {}
 impl Plain for RawFd {}
@@ -57,8 +56,8 @@ fn option<T: Plain>(socket: impl AsFd, name: libc::c_int) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let size = size_of::<T>() as libc::socklen_t;
     let mut length = size;
-    // SAFETY: the kernel writes at most `length` bytes to `value`, which has as many, and how many these
-    // were to `length`; the descriptor is open as long as `socket` is borrowed.
+    // SAFETY: the kernel writes at most `length` bytes to `value`, which has as many, and their number to
+    // `length`; the descriptor is open as long as `socket` is borrowed.
     let status = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -74,7 +73,7 @@ fn option<T: Plain>(socket: impl AsFd, name: libc::c_int) -> io::Result<T> {
     if length != size {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    // SAFETY: all bytes were zeroed, and `Plain` types take any bits.
+    // SAFETY: all bytes were zeroed, and every bit pattern of a `Plain` type is valid.
     Ok(unsafe { value.assume_init() })
 }
 
@@ -85,7 +84,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn the_kernel_knows_who_connected() {
+    fn peer_credentials_are_those_of_the_connecting_process() {
         let (one, _other) = UnixStream::pair().unwrap();
         let found = peer_credentials(&one).unwrap();
         assert_eq!(found.process, Some(std::process::id()));
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_descriptor_stands_for_a_living_process() {
+    fn peer_descriptor_refers_to_a_living_process() {
         let (one, _other) = UnixStream::pair().unwrap();
         let process = match peer_process(&one) {
             // Kernels before 6.5.

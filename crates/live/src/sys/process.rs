@@ -1,4 +1,4 @@
-//! Processes: holding them before they begin, signals, and dying together.
+//! Processes: holding them between fork and exec, signals, and parent-death signals.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -12,27 +12,27 @@ use shiftwork_model::CpuSet;
 use super::clock::sleep_until;
 use super::thread::{Class, set_affinity, set_class};
 
-/// How a process waits between its birth and its program.
+/// How a process waits between fork and exec.
 pub(crate) struct Hold {
-    /// Its number goes here, as four bytes, once it waits.
+    /// The process writes its number here, as four bytes, once it waits.
     pub(crate) born: PipeWriter,
-    /// The instant of the monotonic clock at which the program begins comes from here, as eight bytes.
+    /// The process reads the start instant of its program here, of the monotonic clock, as eight bytes.
     pub(crate) start: PipeReader,
-    /// Where it may run from its birth on.
+    /// Its affinity from the beginning.
     pub(crate) cpus: CpuSet,
-    /// Whether it dies with the thread that made it even once the program runs.
+    /// Whether it is killed with the thread that spawned it, also after the program has started.
     pub(crate) dies_with_parent: bool,
 }
 
-/// The process of this command waits before its program begins. It does not outlive the thread that
-/// spawns it while it waits.
-#[expect(unsafe_code, reason = "the child runs this between fork and exec")]
+/// Makes the process of this command wait before its program starts. While it waits, it does not outlive the thread
+/// that spawned it.
+#[expect(unsafe_code, reason = "the child calls this between fork and exec")]
 pub(crate) fn hold(command: &mut Command, mut hold: Hold) {
     let parent = rustix::process::getpid();
     let wait = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() != Some(parent) {
-            // It died before it could be asked to take us along.
+            // The parent ended before the death signal was requested.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         set_class(None, Class::Ordinary)?;
@@ -47,25 +47,25 @@ pub(crate) fn hold(command: &mut Command, mut hold: Hold) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only what a signal handler may do is allowed. The closure makes
+    // SAFETY: between fork and exec only async-signal-safe operations are allowed. The closure makes
     // system calls (prctl, getppid, sched_*, write, read, clock_nanosleep) on values that it owns; it
     // allocates nothing, takes no lock, and its errors carry only a number or a static text.
     let _ = unsafe { command.pre_exec(wait) };
 }
 
-/// Tells a process that it has used up its processor time, as `SCHED_FLAG_DL_OVERRUN` does. Unless it
-/// takes the signal, that ends it.
+/// Sends SIGXCPU: the process has used up its budget, as with `SCHED_FLAG_DL_OVERRUN`. Without a handler, that ends
+/// the process.
 ///
 /// # Errors
-/// If there is no such process any more.
+/// If the process has ended.
 pub(crate) fn warn(process: Pid) -> io::Result<()> {
     Ok(kill_process(process, Signal::XCPU)?)
 }
 
-/// Asks the process group that this process leads to end, or makes it.
+/// Sends SIGTERM to the process group of this leader if `kindly`, otherwise SIGKILL.
 ///
 /// # Errors
-/// If there is no such group any more.
+/// If the group has ended.
 pub(crate) fn end_group(leader: Pid, kindly: bool) -> io::Result<()> {
     let signal = if kindly { Signal::TERM } else { Signal::KILL };
     Ok(kill_process_group(leader, signal)?)

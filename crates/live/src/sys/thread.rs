@@ -1,4 +1,4 @@
-//! What the kernel knows of a thread: its number, where it may run, who schedules it.
+//! Scheduling parameters of threads: affinity, class, reservation.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -16,23 +16,22 @@ pub(crate) fn own_id() -> Pid {
     gettid()
 }
 
-/// Where the calling thread is. `None` beyond what a [`CpuSet`] can hold. Takes no system call.
+/// The present CPU of the calling thread. `None` beyond what a [`CpuSet`] can hold. Takes no system call.
 pub(crate) fn own_cpu() -> Option<CpuId> {
     CpuId::new(sched_getcpu())
 }
 
-/// Whether this process has such a thread. A number that a thread leaves behind may be somebody else's
-/// later.
+/// Whether this process has such a thread. The number of a thread that has ended may be reused by another process.
 pub(crate) fn is_ours(thread: Pid) -> bool {
     let path = format!("/proc/self/task/{}", thread.as_raw_nonzero());
     std::fs::exists(path).unwrap_or(false)
 }
 
-/// The thread may use these CPUs of the machine; `None`: the calling one. At least one of them has to
+/// Binds the thread to these CPUs of the machine; `None`: the calling one. At least one of them has to
 /// be online.
 ///
 /// # Errors
-/// If there is no such thread, if it is somebody else's, or if none of the CPUs is online.
+/// If there is no such thread, if this user may not change it, or if none of the CPUs is online.
 pub fn set_affinity(thread: Option<Pid>, cpus: &CpuSet) -> io::Result<()> {
     Ok(sched_setaffinity(thread, &raw(cpus))?)
 }
@@ -57,21 +56,21 @@ fn raw(cpus: &CpuSet) -> RawCpuSet {
     raw
 }
 
-/// By whom a thread is scheduled.
+/// The scheduling class of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// As everybody is, unless told otherwise.
+    /// `SCHED_OTHER`, the default.
     Ordinary,
-    /// When nobody else wants the CPU, and not at once then if somebody just has.
+    /// `SCHED_IDLE`: runs when no other thread wants the CPU, and then not at once if another one has just run.
     Idle,
-    /// By a fixed priority, 1 to 99 the most urgent, above all ordinary threads.
+    /// `SCHED_FIFO`, with a priority from 1 to 99, the most urgent: above all ordinary threads.
     Fifo(u8),
-    /// The same, and what the thread starts is ordinary.
+    /// The same; threads that it creates are ordinary.
     FifoAlone(u8),
 }
 
 impl Class {
-    /// Number and priority, as `sched_setscheduler` takes them.
+    /// Policy number and priority, as `sched_setscheduler` takes them.
     const fn raw(self) -> (i32, i32) {
         match self {
             Self::Ordinary => (libc::SCHED_OTHER, 0),
@@ -85,7 +84,7 @@ impl Class {
     }
 }
 
-/// The thread is scheduled by this class from now on; `None`: the calling one.
+/// Sets the scheduling class of the thread; `None`: the calling one.
 ///
 /// # Errors
 /// If there is no such thread, or without the privilege.
@@ -105,7 +104,7 @@ pub fn set_class(thread: Option<Pid>, class: Class) -> io::Result<()> {
     }
 }
 
-/// What the thread has reserved under SCHED_DEADLINE; all zero if it is scheduled by another class.
+/// Reservation of the thread under SCHED_DEADLINE; all zero if it has another class.
 ///
 /// # Errors
 /// If there is no such thread, or without the privilege.
@@ -123,7 +122,7 @@ pub(crate) fn reservation(thread: Pid) -> io::Result<Reservation> {
     };
     // 48 bytes: the first version of the structure, which every kernel can fill.
     let size = size_of::<libc::sched_attr>();
-    // SAFETY: the pointer is to a live local, the call is told its size and writes no more than that, and
+    // SAFETY: the pointer is to a live local whose size is passed; the call writes no more than that, and
     // keeps nothing of it.
     let failed = unsafe {
         libc::syscall(
@@ -140,7 +139,7 @@ pub(crate) fn reservation(thread: Pid) -> io::Result<Reservation> {
             deadline: Span::from_ns(found.sched_deadline),
             period: Span::from_ns(found.sched_period),
         }),
-        // Others have no such parameters: newer kernels tell the length of a slice in their place.
+        // Other classes have no such parameters: newer kernels return the length of a slice there.
         0 => Ok(Reservation {
             runtime: Span::ZERO,
             deadline: Span::ZERO,
@@ -153,18 +152,17 @@ pub(crate) fn reservation(thread: Pid) -> io::Result<Reservation> {
 /// `SCHED_DEADLINE` as the kernel numbers it.
 const DEADLINE: u32 = 6;
 
-/// The timers of the calling thread go off when they are due, not up to 50 us later, as the kernel
-/// allows itself otherwise.
+/// Sets the timer slack of the calling thread to its minimum; the default delays timers by up to 50 us.
 ///
 /// # Errors
-/// On a kernel that has no such thing.
+/// On a kernel without timer slack.
 pub fn set_exact_timers() -> io::Result<()> {
     Ok(set_current_timer_slack(NonZeroU64::new(1))?)
 }
 
-/// Returns when the kernel is through with whatever it was doing with this thread on the queue of a CPU: waking
-/// it up, putting it to sleep, letting it run or run no more. What it does later sees all that was written
-/// before this call. A thread that is gone is on no queue.
+/// Returns when the kernel has finished its present operation with this thread on a run queue: waking it up,
+/// blocking it, switching to it or from it. Later operations see all that was written before this call. A thread that
+/// has ended is on no run queue.
 #[expect(unsafe_code, reason = "rustix does not have it")]
 pub(crate) fn pass_run_queue(thread: Pid) {
     let mut slice = libc::timespec {
@@ -172,13 +170,13 @@ pub(crate) fn pass_run_queue(thread: Pid) {
         tv_nsec: 0,
     };
     let number = thread.as_raw_nonzero().get();
-    // Its answer does not matter: to find it, the call takes the lock of the queue that the thread is on.
+    // The result does not matter: to compute it, the call takes the lock of the thread's run queue.
     // SAFETY: the pointer is to a live local of the type that the call writes, and of which it keeps
     // nothing.
     let _ = unsafe { libc::sched_rr_get_interval(number, &raw mut slice) };
 }
 
-/// Gives the CPU away, if anybody wants it.
+/// Yields the CPU to other threads that are ready.
 pub(crate) fn yield_now() {
     sched_yield();
 }
@@ -188,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_affinity_that_is_set_is_the_one_that_is_read() {
+    fn affinity_that_is_set_is_read_back() {
         let before = affinity(None).unwrap();
         let one = CpuSet::single(before.lowest().unwrap());
         set_affinity(None, &one).unwrap();
@@ -201,26 +199,26 @@ mod tests {
     }
 
     #[test]
-    fn a_process_knows_its_own_threads() {
+    fn process_has_only_its_own_threads() {
         assert!(is_ours(own_id()));
         assert!(!is_ours(Pid::from_raw(i32::MAX).unwrap()));
     }
 
     #[test]
-    fn a_thread_that_was_given_no_reservation_has_none_and_nobody_has_none_at_all() {
+    fn reservation_of_ordinary_thread_is_zero_and_of_missing_thread_an_error() {
         let own = reservation(own_id()).unwrap();
         assert!(own.runtime.is_zero() && own.period.is_zero(), "{own:?}");
         assert!(reservation(Pid::from_raw(i32::MAX).unwrap()).is_err());
     }
 
     #[test]
-    fn who_passes_a_run_queue_comes_back() {
+    fn pass_run_queue_returns() {
         pass_run_queue(own_id());
         pass_run_queue(Pid::from_raw(i32::MAX).unwrap());
     }
 
     #[test]
-    fn every_thread_may_become_an_ordinary_one() {
+    fn thread_may_always_become_ordinary() {
         set_class(None, Class::Ordinary).unwrap();
         set_class(Some(own_id()), Class::Ordinary).unwrap();
         set_exact_timers().unwrap();

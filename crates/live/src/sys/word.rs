@@ -1,5 +1,5 @@
-//! A word of memory that threads wait for without a lock: nobody who wakes up has to wait for
-//! another who was woken, too.
+//! A futex word: threads wait for changes of it without a lock, so threads that are woken together do not wait for
+//! each other.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use rustix::thread::futex::{self, Flags};
 
 use super::clock::{monotonic_ns, timespec};
 
-/// A number that only its owner changes and that others wait for.
+/// A futex word: its owner changes it, and other threads wait for that.
 #[derive(Debug, Default)]
 pub struct Word(AtomicU32);
 
@@ -18,18 +18,18 @@ impl Word {
         Self(AtomicU32::new(value))
     }
 
-    /// What was written before the value is seen with it.
+    /// The value. Writes before the change to that value are visible to the caller.
     pub fn get(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Changes the value and wakes all who wait.
+    /// Changes the value and wakes all waiting threads.
     pub fn set(&self, value: u32) {
         self.0.store(value, Ordering::Release);
         self.wake();
     }
 
-    /// Changes the value if it is `from`, and says whether it was. Wakes nobody.
+    /// Changes the value if it is `from`. Whether it was. Wakes no thread.
     ///
     /// A word may have several owners if all of them change it only in this way.
     pub fn change(&self, from: u32, to: u32) -> bool {
@@ -39,16 +39,16 @@ impl Word {
         exchanged.is_ok()
     }
 
-    /// Wakes all who wait, so that they see a change.
+    /// Wakes all waiting threads, which check the value again.
     pub fn wake(&self) {
-        // It fails only for a word at an odd address or of memory that is gone; this one is ours.
+        // It fails only for an unaligned or unmapped address; this one is valid.
         let _ = futex::wake(&self.0, Flags::PRIVATE, i32::MAX as u32);
     }
 
     /// Returns once the value is not `value`.
     pub fn wait_while(&self, value: u32) {
         while self.get() == value {
-            // A signal, or a change in between: the loop looks again.
+            // After a signal or a change in between the loop checks again.
             let _ = futex::wait(&self.0, Flags::PRIVATE, value, None);
         }
     }
@@ -57,7 +57,7 @@ impl Word {
     pub fn wait_until(&self, value: u32, at_ns: u64) {
         let at = timespec(at_ns);
         while self.get() == value && monotonic_ns() < at_ns {
-            // A timeout is what is waited for; a signal, or a change in between: the loop looks again.
+            // After a timeout, a signal or a change in between the loop checks again.
             let _ = futex::wait_bitset(&self.0, Flags::PRIVATE, value, Some(&at), NonZeroU32::MAX);
         }
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_who_waits_sees_the_change() {
+    fn set_wakes_all_waiting_threads() {
         let word = Word::new(0);
         std::thread::scope(|scope| {
             let waiters: Vec<_> = (0..4)
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_only_changed_from_what_it_is() {
+    fn change_requires_the_expected_value() {
         let word = Word::new(3);
         assert!(!word.change(4, 5));
         assert!(word.change(3, 5));
@@ -96,12 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_at_its_instant_or_with_a_change() {
+    fn wait_ends_at_its_instant_or_with_a_change() {
         let word = Word::new(1);
         let at = monotonic_ns() + 2_000_000;
         word.wait_until(1, at);
         assert!(monotonic_ns() >= at);
-        // The instant is as good as never: only the value ends it.
+        // The instant never comes: only the value ends the wait.
         word.wait_until(0, u64::MAX);
     }
 }

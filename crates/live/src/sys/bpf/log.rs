@@ -1,29 +1,29 @@
-//! What libbpf and the verifier say while programs are loaded, and which line of it says why.
+//! Messages of libbpf and the verifier while programs are loaded, and the line that gives the reason of a failure.
 
 use libbpf_rs::PrintLevel;
 
-/// Set, it makes an error show what libbpf and the verifier wrote, line by line.
+/// If this variable is set, errors contain the messages of libbpf and the verifier.
 pub(super) const LOG_VARIABLE: &str = "SHIFTWORK_VERIFIER_LOG";
 
-/// The line of a log that says why: what the verifier said last before it counted, or else what libbpf
-/// said first. `None` if the log is empty.
+/// The line of a log that gives the reason: the verifier's last message before its statistics, otherwise libbpf's
+/// first message. `None` if the log is empty.
 pub(super) fn reason_line(log: &str) -> Option<&str> {
     let lines: Vec<&str> = log.lines().map(str::trim).collect();
-    let is_said = |line: &&str| !line.is_empty() && !line.starts_with("--");
+    let is_message = |line: &&str| !line.is_empty() && !line.starts_with("--");
     let count = lines
         .iter()
         .rposition(|line| line.starts_with("processed "));
-    let verdict = count.and_then(|count| lines[..count].iter().copied().rfind(is_said));
-    let line = verdict.or_else(|| lines.iter().copied().find(is_said))?;
+    let verdict = count.and_then(|count| lines[..count].iter().copied().rfind(is_message));
+    let line = verdict.or_else(|| lines.iter().copied().find(is_message))?;
     Some(line.strip_prefix("libbpf: ").unwrap_or(line))
 }
 
-/// What libbpf prints while it exists.
+/// Captures the messages of libbpf while it exists.
 pub(super) struct Log;
 
 static LOG: std::sync::Mutex<String> = std::sync::Mutex::new(String::new());
 
-/// So much of the end of the log is kept.
+/// How many bytes of the end of the log are kept.
 const LOG_MAX: usize = 4000;
 
 pub(super) fn capture_log() -> Log {
@@ -57,7 +57,7 @@ mod tests {
     use super::reason_line;
 
     #[test]
-    fn of_a_long_log_the_verdict_is_told() {
+    fn reason_of_verifier_log_is_its_verdict() {
         let log = "libbpf: prog 'tick': BPF program load failed: -EINVAL\n\
                    libbpf: prog 'tick': -- BEGIN PROG LOAD LOG --\n\
                    0: R1=ctx() R10=fp0\n12: (85) call bpf_nothing#77\n\
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_verdict_what_was_said_first_is_told() {
+    fn reason_without_verdict_is_the_first_message() {
         let log = "libbpf: kernel does not know struct sched_ext_ops\nlibbpf: failed to load\n";
         let first = "kernel does not know struct sched_ext_ops";
         assert_eq!(reason_line(log), Some(first));

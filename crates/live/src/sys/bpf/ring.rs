@@ -1,4 +1,4 @@
-//! How threads hear what the programs in the kernel say, and are woken by each other meanwhile.
+//! Waiting for events of the BPF programs in threads, which can also be woken by other threads.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::sys::clock::{monotonic_ns, pause, timespec};
 
-/// What wakes the thread that calls `tick`.
+/// Notifies the thread that calls `tick`.
 #[derive(Clone, Debug)]
 pub(crate) struct TickNotifier {
     pub(super) map: Arc<MapHandle>,
@@ -19,16 +19,16 @@ pub(crate) struct TickNotifier {
 }
 
 impl TickNotifier {
-    /// Makes whoever listens return at once.
+    /// Makes the waiting thread return at once.
     pub(crate) fn notify(&self) {
-        // It fails only where the bell has been rung 2^64 times already.
+        // It fails only if the counter of the eventfd overflows.
         let _ = rustix::io::write(&*self.wakeup, &1_u64.to_ne_bytes());
     }
 
-    /// The ear, for one thread.
+    /// The waiting side, for one thread.
     ///
     /// # Errors
-    /// What libbpf said.
+    /// The error of libbpf.
     pub(crate) fn waiter(&self) -> io::Result<TickWaiter> {
         let mut builder = RingBufferBuilder::new();
         builder.add(&*self.map, |_| 0).map_err(io::Error::other)?;
@@ -39,7 +39,7 @@ impl TickNotifier {
     }
 }
 
-/// The ring of events, before some thread makes it its own.
+/// The ring of events, before a thread becomes its reader.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRing {
     pub(super) map: Arc<MapHandle>,
@@ -47,16 +47,16 @@ pub(crate) struct EventRing {
 }
 
 impl EventRing {
-    /// Makes whoever hears return from waiting at once.
+    /// Makes the reader return from waiting at once.
     pub(crate) fn wake_reader(&self) {
-        // It fails only where the bell has been rung 2^64 times already.
+        // It fails only if the counter of the eventfd overflows.
         let _ = rustix::io::write(&*self.wakeup, &1_u64.to_ne_bytes());
     }
 
-    /// The ear, for one thread.
+    /// The reader, for one thread.
     ///
     /// # Errors
-    /// What libbpf said.
+    /// The error of libbpf.
     pub(crate) fn reader(&self) -> io::Result<EventReader> {
         let events = Rc::new(RefCell::new(Vec::with_capacity(READ_BYTES)));
         let ring = open_ring(&*self.map, Rc::clone(&events)).map_err(io::Error::other)?;
@@ -68,10 +68,10 @@ impl EventRing {
     }
 }
 
-/// Room for a thousand events between two looks: no more is allocated unless there are more.
+/// Room for a thousand events between two reads: only more events make it allocate.
 const READ_BYTES: usize = 24 << 10;
 
-/// Hears [`EventRing`]. Looking takes no system call.
+/// The reader of an [`EventRing`]. Reading takes no system call.
 pub(crate) struct EventReader {
     ring: RingBuffer<'static>,
     events: Rc<RefCell<Vec<u8>>>,
@@ -82,7 +82,7 @@ impl EventReader {
     /// Calls `take` with the events since the last call, one after the other, as bytes.
     ///
     /// # Errors
-    /// What libbpf said.
+    /// The error of libbpf.
     pub(crate) fn take(&mut self, take: impl FnOnce(&[u8])) -> io::Result<()> {
         self.ring.consume().map_err(io::Error::other)?;
         let mut events = self.events.borrow_mut();
@@ -91,38 +91,38 @@ impl EventReader {
         Ok(())
     }
 
-    /// Whether there is nothing to take. It fetches what there is.
+    /// Whether there is no event to take. Fetches the events that there are.
     pub(crate) fn is_empty(&self) -> bool {
-        // What libbpf says of a failure, it says again to whoever takes.
+        // `take` returns the error of libbpf.
         let _ = self.ring.consume();
         self.events.borrow().is_empty()
     }
 
-    /// Returns at this instant of the monotonic clock, with a report, or when the bell rings.
+    /// Returns at this instant of the monotonic clock, with an event, or when another thread wakes the reader.
     pub(crate) fn wait_until(&self, at_ns: u64) {
         wait_for(&[&self.ring], &[&self.wakeup], at_ns);
         let mut count = [0; 8];
-        // Nobody may have rung.
+        // The counter is unreadable if no thread woke the reader.
         let _ = rustix::io::read(&*self.wakeup, &mut count);
     }
 }
 
-/// Hears an [`TickNotifier`].
+/// The waiting side of a [`TickNotifier`].
 pub(crate) struct TickWaiter {
     ring: RingBuffer<'static>,
     wakeup: Arc<OwnedFd>,
 }
 
 impl TickWaiter {
-    /// Returns at this instant of the monotonic clock, or when the alarm goes off.
+    /// Returns at this instant of the monotonic clock, or with a notification.
     pub(crate) fn wait_until(&self, at_ns: u64) {
         wait_for(&[&self.ring], &[&self.wakeup], at_ns);
-        // What was said does not matter, only that something was.
+        // Only that a notification came matters.
         let _ = self.ring.consume();
     }
 }
 
-/// Returns at this instant of the monotonic clock, or when one of these has something to say.
+/// Returns at this instant of the monotonic clock, or when one of these is readable.
 pub(super) fn wait_for(rings: &[&RingBuffer<'static>], wakeups: &[&OwnedFd], at_ns: u64) {
     let timeout = timespec(at_ns.saturating_sub(monotonic_ns()));
     let rings = rings
@@ -136,17 +136,17 @@ pub(super) fn wait_for(rings: &[&RingBuffer<'static>], wakeups: &[&OwnedFd], at_
     let _ = poll(&mut polled, Some(&timeout));
 }
 
-/// What can be read from when the ring has something to say.
+/// The descriptor that is readable when the ring has events.
 pub(super) fn poll_fd<'a>(ring: &'a RingBuffer<'static>) -> BorrowedFd<'a> {
     let number = ring.epoll_fd();
-    #[expect(unsafe_code, reason = "libbpf gives a number")]
+    #[expect(unsafe_code, reason = "libbpf returns a raw descriptor")]
     // SAFETY: the ring keeps its descriptor open for as long as it is borrowed here.
     unsafe {
         BorrowedFd::borrow_raw(number)
     }
 }
 
-/// The trace's ring, emptied into `events`.
+/// Opens the ring of events; consuming it appends to `events`.
 pub(super) fn open_ring(
     map: &dyn MapCore,
     events: Rc<RefCell<Vec<u8>>>,
