@@ -1,4 +1,4 @@
-//! Carries out an agent's decisions through the programs in the kernel.
+//! The enactor that uses the programs in the kernel.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::work::JobBarrier;
 /// Slots in one call: `SW_SLOTS` of `bpf/shared.h`.
 const SLOTS: usize = 4;
 
-/// What an agent's thread needs to make its hands in the kernel.
+/// What the agent's thread needs to build its enactor.
 pub(crate) struct EnactorBuilder {
     commands: Commands,
     ring: EventRing,
@@ -32,12 +32,12 @@ impl EnactorBuilder {
         })
     }
 
-    /// What makes the agent's thread look for something to do.
+    /// The ring whose reader is the agent: another thread can wake it there.
     pub(crate) fn event_ring(&self) -> EventRing {
         self.ring.clone()
     }
 
-    /// The hands; to be called by the agent's thread.
+    /// Builds the enactor; to be called by the agent's thread.
     pub(crate) fn build(self) -> Result<SchedExtEnactor, LiveError> {
         let reader = self.ring.reader();
         Ok(SchedExtEnactor {
@@ -49,14 +49,14 @@ impl EnactorBuilder {
     }
 }
 
-/// The programs in the kernel, as the user of a machine sees them that carry out what an agent decides.
+/// The programs in the kernel, as the thread that started the agent uses them.
 pub(crate) struct SchedExtOwner {
     scheduler: Scheduler,
     ring: EventRing,
 }
 
 impl SchedExtOwner {
-    /// Those of this scheduler; the bell wakes the agent.
+    /// For the programs of this scheduler; the ring wakes the agent.
     pub(crate) fn new(scheduler: Scheduler, ring: EventRing) -> Self {
         Self { scheduler, ring }
     }
@@ -100,7 +100,7 @@ impl EnactorOwner for SchedExtOwner {
     }
 }
 
-/// The hands of an agent in the kernel.
+/// The enactor that uses the programs in the kernel.
 pub(crate) struct SchedExtEnactor {
     commands: Commands,
     members: Members,
@@ -109,10 +109,10 @@ pub(crate) struct SchedExtEnactor {
 }
 
 impl SchedExtEnactor {
-    /// Tells the programs that the agent is alive, or that it ends.
+    /// Sends a heartbeat to the programs, or reports that the agent ends.
     fn send_heartbeat(&mut self, ends: bool) -> Result<(), LiveError> {
         let mut words = [u64::from(ends)];
-        run_command(&self.commands.heartbeat, &mut words, "say alive to")?;
+        run_command(&self.commands.heartbeat, &mut words, "send a heartbeat to")?;
         self.lost = words[0];
         Ok(())
     }
@@ -120,9 +120,9 @@ impl SchedExtEnactor {
 
 impl Drop for SchedExtEnactor {
     fn drop(&mut self) {
-        // An agent that fails is missed at once, one that ends as it should is not.
+        // The programs notice a failed agent at once; an agent that ends in order signs off.
         if !std::thread::panicking() {
-            // It fails only where the programs are gone.
+            // It fails only if the programs are unloaded.
             let _ = self.send_heartbeat(true);
         }
     }
@@ -150,7 +150,7 @@ impl Enactor for SchedExtEnactor {
 
     fn snapshot(&mut self, task: TaskId) -> Result<TaskSnapshot, LiveError> {
         let mut words = [0, 0, 0, 0, number(task)?, 0];
-        run_command(&self.commands.task_snapshot, &mut words, "ask about a task")?;
+        run_command(&self.commands.task_snapshot, &mut words, "read a task from")?;
         let [at_ns, release_ns, ran_ns, affinity, _, _] = words;
         let byte = |at: u32| (words[5] >> (32 + 8 * at)) & 0xff;
         Ok(TaskSnapshot {
@@ -168,7 +168,7 @@ impl Enactor for SchedExtEnactor {
 
     fn gone_reasons(&mut self, cpu: CpuId) -> Result<Option<(u64, u64)>, LiveError> {
         let mut words = [0, 0, 0, 0, 0, halves(0, (cpu.index() as u64) << 16)];
-        run_command(&self.commands.task_snapshot, &mut words, "ask about a CPU")?;
+        run_command(&self.commands.task_snapshot, &mut words, "read a CPU from")?;
         Ok(Some((words[0], words[3])))
     }
 
@@ -188,7 +188,7 @@ impl Enactor for SchedExtEnactor {
     }
 
     fn admit(&mut self, task: TaskId, of: &Parameters) -> Result<Option<bool>, LiveError> {
-        // Budgets are the agent's.
+        // The agent enforces budgets.
         let admission = self.members.admit(&self.commands, task, of, Span::ZERO)?;
         Ok(match admission {
             Admission::Done { is_awake } => Some(is_awake),
@@ -211,11 +211,11 @@ impl Enactor for SchedExtEnactor {
 
     fn wait_until(&mut self, at_ns: u64) {
         let sleeping = |sleeps: u64| {
-            // It fails only where the programs are gone, which the next command says.
+            // It fails only if the programs are unloaded, which the next command reports.
             let _ = self.commands.set_sleeping.call(&mut [sleeps]);
         };
         sleeping(1);
-        // What was told before that woke nobody.
+        // Reports before that woke no thread.
         if self.reader.is_empty() {
             self.reader.wait_until(at_ns);
         }

@@ -16,14 +16,14 @@ use crate::overheads::Overheads;
 use crate::sys::thread::set_affinity;
 use crate::work::JobBarrier;
 
-/// The loaded scheduler with its core at work.
+/// The loaded scheduler, whose core decides.
 pub(crate) struct KernelMachine {
     scheduler: Scheduler,
     members: Members,
 }
 
 impl KernelMachine {
-    /// Lets the core of this scheduler decide.
+    /// Wraps a scheduler that was loaded for decisions by its core.
     pub(crate) fn new(scheduler: Scheduler) -> Self {
         Self {
             scheduler,
@@ -31,14 +31,14 @@ impl KernelMachine {
         }
     }
 
-    /// The thread is observed by this number. `false` as for [`admit`](Machine::admit).
+    /// Observes the thread under this number. `false` as for [`admit`](Machine::admit).
     pub(crate) fn observe(&mut self, task: TaskId, thread: Pid) -> Result<bool, LiveError> {
         let raw = thread.as_raw_nonzero().get() as u64;
         let mut words = [0, 0, 0, 0, halves(raw, number(task)?), 0];
         is_there(thread, self.scheduler.commands.observe.call(&mut words))
     }
 
-    /// It is observed no more.
+    /// Ends the observation.
     pub(crate) fn stop_observing(&mut self, task: TaskId) -> Result<(), LiveError> {
         let mut words = [0, number(task)?];
         let commands = &self.scheduler.commands;
@@ -49,7 +49,7 @@ impl KernelMachine {
         )
     }
 
-    /// Can be read from when [`wait_until`](Machine::wait_until) would return early.
+    /// Readable when [`wait_until`](Machine::wait_until) would return early.
     pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
         self.scheduler.poll_fd()
     }
@@ -69,7 +69,7 @@ impl Machine for KernelMachine {
     fn first_job(&mut self, task: TaskId, release_ns: u64) -> Result<(), LiveError> {
         let mut words = [release_ns, number(task)?, 0];
         let commands = &self.scheduler.commands;
-        run_command(&commands.first_job, &mut words, "release a job to")
+        run_command(&commands.first_job, &mut words, "report a release to")
     }
 
     fn dismiss(&mut self, task: TaskId) -> Result<(), LiveError> {

@@ -1,7 +1,7 @@
-//! What runs in the kernel, through sched_ext: it decides itself, or carries out what an agent decides.
+//! sched_ext: the programs in the kernel decide themselves, or enact the decisions of an agent.
 //!
-//! `scheduler.rs` is the loaded scheduler and what it can be told, `machine.rs` the machine whose core
-//! decides inside the kernel, `enactor.rs` the hands of an agent. Nothing here decides who runs.
+//! `scheduler.rs` is the loaded scheduler with its commands, `machine.rs` the machine whose core decides inside the
+//! kernel, `enactor.rs` the enactor of an agent. Nothing here decides which task runs.
 
 mod enactor;
 mod machine;

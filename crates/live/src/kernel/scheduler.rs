@@ -1,4 +1,4 @@
-//! The loaded scheduler, and what it can be told by whoever decides.
+//! The loaded scheduler and its commands.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -19,8 +19,8 @@ use crate::sys::word::Word;
 use crate::ticker::Ticker;
 use crate::work::JobBarrier;
 
-/// The kernel unloads a scheduler that lets somebody who is runnable wait for longer; more it does not
-/// allow.
+/// Timeout of the sched_ext watchdog: the kernel unloads a scheduler that lets a runnable thread wait for longer. This
+/// is the greatest value that the kernel accepts.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// `struct sw_admit` of `bpf/shared.h`; `budget` is what the kernel is to enforce, or to warn of.
@@ -39,30 +39,30 @@ pub(super) fn words(task: TaskId, of: &Parameters, budget: Span) -> Result<[u64;
     ])
 }
 
-/// What must be known when they are loaded.
+/// Parameters of the loading.
 #[derive(Clone, Debug)]
 pub(crate) struct SchedulerConfig {
     pub(crate) decision_site: DecisionSite,
-    /// For the core; where an agent decides it ranks nobody.
+    /// For the core; unused where an agent decides.
     pub(crate) order: OrderName,
-    /// Of the machine. Those that are offline count as gone.
+    /// CPUs of the machine. Those that are offline are gone at first.
     pub(crate) cpus: CpuSet,
     pub(crate) has_timers: bool,
     pub(crate) reserve: Share,
     pub(crate) trace_bytes: u32,
 }
 
-/// The programs in the kernel, loaded while this exists, and the commands that they take.
+/// The programs in the kernel and their commands. Dropping this unloads them.
 pub(crate) struct Scheduler {
     loaded: Loaded,
     pub(super) commands: Commands,
     job_barrier: Arc<SchedExtJobBarrier>,
-    /// Where BPF has no timers.
+    /// For kernels where BPF has no timers.
     _ticker: Option<Ticker>,
 }
 
 impl Scheduler {
-    /// Loads them.
+    /// Loads the programs.
     pub(crate) fn load(config: &SchedulerConfig) -> Result<Self, LiveError> {
         let refused = |what: String| LiveError::Machine {
             what,
@@ -80,7 +80,7 @@ impl Scheduler {
         let mut loaded = Loaded::load(settings).map_err(refused)?;
         let commands = loaded
             .commands()
-            .map_err(LiveError::system("hold on to the programs in the kernel"))?;
+            .map_err(LiveError::system("open the programs in the kernel"))?;
         loaded.set_reserve(config.reserve.of(Span::from_s(1)).as_ns());
         let order = match config.order {
             OrderName::Edf => 0,
@@ -104,7 +104,7 @@ impl Scheduler {
     /// These CPUs share a cache with `cpu`.
     pub(crate) fn set_cache_mates(&self, cpu: CpuId, mates: &CpuSet) -> Result<(), LiveError> {
         let mut words = [bits(mates), cpu.index() as u64];
-        run_command(&self.commands.set_cache, &mut words, "name caches to")
+        run_command(&self.commands.set_cache, &mut words, "set the caches of")
     }
 
     /// Where threads wait between jobs.
@@ -112,7 +112,7 @@ impl Scheduler {
         Arc::clone(&self.job_barrier) as Arc<dyn JobBarrier>
     }
 
-    /// What waiting background work gets of each CPU.
+    /// Sets the share of each CPU that waiting background work gets.
     pub(crate) fn set_reserve(&mut self, reserve: Share) {
         self.loaded.set_reserve(reserve.of(Span::from_s(1)).as_ns());
     }
@@ -120,7 +120,7 @@ impl Scheduler {
     /// The ring of events, for an agent's thread.
     pub(crate) fn event_ring(&self) -> Result<EventRing, LiveError> {
         let ring = self.loaded.event_ring();
-        ring.map_err(LiveError::system("hold on to the ring of reports"))
+        ring.map_err(LiveError::system("open the ring of reports"))
     }
 
     /// The events since the last call.
@@ -137,36 +137,36 @@ impl Scheduler {
         self.loaded.wait_until(at_ns);
     }
 
-    /// Whoever waits until something is told is woken from now on by what an agent would be: by whoever leaves or
-    /// overruns, and by CPUs that go offline or come back.
+    /// From now on [`wait_until`](Self::wait_until) also returns for the events that would wake an agent: a task leaves or
+    /// overruns its budget, a CPU goes offline or comes back.
     pub(crate) fn wake_for_events(&self) -> Result<(), LiveError> {
-        run_command(&self.commands.set_sleeping, &mut [1], "listen to")
+        run_command(&self.commands.set_sleeping, &mut [1], "set the wake-ups of")
     }
 
-    /// Can be read from when [`wait_until`](Self::wait_until) would return early.
+    /// Readable when [`wait_until`](Self::wait_until) would return early.
     pub(crate) fn poll_fd(&self) -> BorrowedFd<'_> {
         self.loaded.poll_fd()
     }
 
-    /// How many events found no room in the ring.
+    /// Number of events that found no room in the ring.
     pub(crate) fn events_lost(&self) -> u64 {
         self.loaded.events_lost()
     }
 
-    /// What is wrong with how decisions were carried out; `None` is as it should be.
+    /// What is wrong with how decisions were enacted; `None` if nothing is.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         (self.loaded.assignments_neglected() > 0)
             .then_some("a CPU did not run its assignment for 100 ms although that waited")
     }
 
-    /// Why the scheduler is not the machine's any more; `None` as long as it is.
+    /// Why the scheduler is not loaded any more; `None` as long as it is.
     pub(crate) fn unloaded(&self) -> Option<String> {
         self.loaded
             .unloaded()
             .map(|unloaded| explained(unloaded.reason))
     }
 
-    /// The core as it is; `None` if it would not hold still.
+    /// A copy of the core; `None` if decisions changed it during every attempt.
     pub(crate) fn snapshot(&self) -> Option<Core> {
         self.loaded.snapshot()
     }
@@ -181,12 +181,12 @@ impl Scheduler {
         })
     }
 
-    /// Nobody waits for jobs any more: threads that do go on at once.
+    /// Lets all threads that wait for jobs continue.
     pub(crate) fn open_job_barrier(&self) {
         self.job_barrier.open.set(OPEN);
     }
 
-    /// Makes everybody the kernel's own again.
+    /// Returns all threads to the kernel's own scheduler.
     pub(crate) fn unload(&mut self) {
         self.loaded.unload();
     }
@@ -195,7 +195,7 @@ impl Scheduler {
 const CLOSED: u32 = 0;
 const OPEN: u32 = 1;
 
-/// Where threads wait: runnable, in a queue that nobody takes them from before their job may run.
+/// Threads wait runnable, in a queue that no CPU takes them from before their job may run.
 struct SchedExtJobBarrier {
     next_job: Command,
     open: Word,
@@ -207,8 +207,8 @@ impl JobBarrier for SchedExtJobBarrier {
             return;
         }
         let Ok(number) = number(task) else { return };
-        // Before its release a thread sleeps by a timer of its own, on the CPU where it was. It is also
-        // held back while its budget is used up: then nobody but the scheduler knows for how long.
+        // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread whose budget is used up is
+        // held back too; only the scheduler knows for how long.
         const SLEEPS: u64 = 1;
         let mut words = [release_ns, halves(number, SLEEPS), 0];
         let reported = self.next_job.call(&mut words).is_ok();
@@ -220,7 +220,7 @@ impl JobBarrier for SchedExtJobBarrier {
 
     fn last_job(&self, task: TaskId) {
         let Ok(number) = number(task) else { return };
-        // A task that takes no part any more need not say so.
+        // A task that is not admitted any more need not report that.
         let _ = self.next_job.call(&mut [u64::MAX, number, 0]);
     }
 }
@@ -230,7 +230,7 @@ pub(super) fn run_command<const N: usize>(
     words: &mut [u64; N],
     doing: &str,
 ) -> Result<(), LiveError> {
-    // Put together only where it is needed: agents do this for every decision.
+    // The text is built only on failure: an agent does this for every decision.
     let failed = |error| LiveError::system(format!("{doing} the scheduler in the kernel"))(error);
     command.call(words).map_err(failed)
 }
@@ -252,10 +252,10 @@ pub(super) const fn halves(first: u64, second: u64) -> u64 {
 
 const _: () = assert!(
     cfg!(target_endian = "little"),
-    "the words of commands are put together for little-endian machines"
+    "the words of commands are assembled for little-endian machines"
 );
 
-/// The CPUs as the core knows them. Those beyond 64 have been refused before.
+/// The CPUs as bits. CPUs beyond 64 have been refused before.
 pub(super) fn bits(cpus: &CpuSet) -> u64 {
     cpus.words()[0]
 }
@@ -267,9 +267,9 @@ fn possible_cpus() -> Result<u32, LiveError> {
     Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// The kernel's words, with what they mean where nobody could guess it.
+/// The kernel's message, with an explanation where it has none.
 fn explained(mut reason: String) -> String {
-    // EBUSY: the kernel's own server of sched_ext found no room beside the threads of SCHED_DEADLINE.
+    // EBUSY: the kernel's own server of sched_ext was not admitted beside the threads of SCHED_DEADLINE.
     if reason.ends_with("enable() failed (-16)") {
         reason.push_str(
             " (threads of SCHED_DEADLINE have been admitted to so much of the CPUs that nothing is left for \
