@@ -1,21 +1,21 @@
-//! Computing for an exact time.
+//! Computing for an exact CPU time.
 
 use crate::sys::clock::{monotonic_ns, pause, thread_cpu_ns};
 use crate::sys::word::Word;
 
-/// No spin without a look at the thread's own clock is longer, so that it soon sees that it is to stop.
+/// Longest spin without reading the thread's CPU clock, so that the thread notices soon that it is to stop.
 const SPIN_NS_MAX: u64 = 20_000;
 
-/// So much of what was spent between two spans counts as the beginning of the second, at most: a system
-/// call and a switch on a slow machine. More than that is somebody else's doing, such as waiting for a
-/// lock, and leaving it out would make the job visibly shorter than it should be.
+/// How much CPU time between two spans counts as part of the second one, at most: a system call and a context switch on
+/// a slow machine. More than that has another cause, such as waiting for a lock; counting it would make the job visibly
+/// shorter than it should be.
 const BETWEEN_NS_MAX: u64 = 10_000;
 
-/// Computes by the clock of the calling thread, which stands still while others run.
+/// Computes by the CPU clock of the calling thread, which stands still while other threads run.
 ///
-/// A span begins where the one before it ended, not where it is asked for: what the thread spends in
-/// between, in system calls and on the way there, is part of its work up to [`BETWEEN_NS_MAX`]. A job
-/// that is to run for its whole budget would otherwise always need a little more than that.
+/// A span begins where the previous one ended, not where it is requested: CPU time between them, in system calls and
+/// on the way there, is part of the work up to [`BETWEEN_NS_MAX`]. Otherwise a job that is to run for its whole budget
+/// would always need a little more than that.
 #[derive(Debug)]
 pub(super) struct Burner {
     /// The thread's CPU time at the end of the last span.
@@ -27,7 +27,7 @@ pub(super) struct Burner {
 pub(super) enum Burnt {
     /// The span is over.
     All,
-    /// The run or the task's part in it is over.
+    /// The run is over, or the task has left.
     Stopped,
 }
 
@@ -43,7 +43,7 @@ impl Burner {
     /// while `going` holds `value` and, if it is not `u64::MAX`, before the instant `until_ns` of the
     /// monotonic clock.
     ///
-    /// It ends no more than a look at the clock too late. Allocates nothing.
+    /// It ends at most one reading of the clock too late. Allocates nothing.
     pub(super) fn burn(&mut self, span_ns: u64, going: &Word, value: u32, until_ns: u64) -> Burnt {
         let mut now_ns = thread_cpu_ns();
         let begin_ns = self.spent_ns.max(now_ns.saturating_sub(BETWEEN_NS_MAX));
@@ -62,11 +62,11 @@ impl Burner {
     }
 }
 
-/// Lets so much time pass. A thread's own clock is never faster than this one, and looking at it takes a
+/// Spins for this time. A thread's CPU clock is never faster than the monotonic one, and reading it takes a
 /// system call, which this does not.
 ///
-/// There is a look after every pause: a hypervisor or an emulator may let another CPU go first at any of
-/// them, and how long that takes changes with what runs there.
+/// The clock is read after every pause: a hypervisor or an emulator may run another CPU during any of
+/// them, for a time that depends on the load there.
 fn spin(span_ns: u64) {
     let end_ns = monotonic_ns().saturating_add(span_ns);
     while monotonic_ns() < end_ns {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_time_between_two_spans_is_not_taken_off_the_second() {
+    fn long_time_between_spans_does_not_shorten_the_second() {
         let (going, mut burner) = (Word::new(1), Burner::new());
         let begin = thread_cpu_ns();
         while thread_cpu_ns() < begin + 3_000_000 {
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_to_stop_does_not_compute() {
+    fn stopped_thread_does_not_compute() {
         let mut burner = Burner::new();
-        // For ever, as far as the span is concerned.
+        // The span alone would never end.
         assert_eq!(
             burner.burn(u64::MAX, &Word::new(2), 1, u64::MAX),
             Burnt::Stopped
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spin_takes_as_long_as_it_is_to() {
+    fn spin_takes_at_least_its_time() {
         for span_ns in [0, 1, 700, 50_000] {
             let begin_ns = monotonic_ns();
             spin(span_ns);

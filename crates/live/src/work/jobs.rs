@@ -1,17 +1,17 @@
-//! The jobs of one task, one after the other: when each is released and what it does, exactly as in
-//! the simulation of the same file and seed.
+//! The jobs of one task, one after the other: releases and execution times, exactly as in the simulation of the same
+//! file and seed.
 
 use shiftwork_machine::{ReleasePattern, WorkSource};
 use shiftwork_model::{Change, Instant, Span, Task, TaskId, TaskSet};
 
-/// A job that is to be done.
+/// A job to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedJob {
     /// When it is released.
     pub(crate) release: Instant,
-    /// How long it runs before it suspends itself or is finished.
+    /// How long it executes before it suspends or is finished.
     pub(crate) run: Span,
-    /// When the task leaves, and whatever is left of the job is dropped; [`Instant::NEVER`] if it
+    /// When the task leaves and the rest of the job is dropped; [`Instant::NEVER`] if it
     /// stays.
     pub(crate) until: Instant,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Jobs {
     pattern: ReleasePattern,
     work: WorkSource,
     horizon: Instant,
-    /// When the task enters and leaves, in turns, beginning with the present stay.
+    /// When the task enters and leaves, in turns, beginning with the present interval.
     intervals: Vec<(Instant, Instant)>,
     interval: usize,
     /// Changes of cost and period, by time.
@@ -56,8 +56,8 @@ impl Jobs {
         jobs
     }
 
-    /// The next job, if it is `now`, or will be when the job may run. What was not begun when the
-    /// task left is never done. `None` after the last.
+    /// The next job, for a thread that is ready at `now`, or will be when the job may run. Jobs that have not started when
+    /// the task leaves are never done. `None` after the last.
     ///
     /// Allocates nothing.
     pub(crate) fn next(&mut self, now: Instant) -> Option<PlannedJob> {
@@ -84,11 +84,11 @@ impl Jobs {
         }
     }
 
-    /// What every job does after its first run: how long it sleeps, then runs, and so forth.
+    /// Every job after its first run: how long it sleeps, then runs, and so forth.
     pub(crate) fn rests(&self) -> impl Iterator<Item = (Span, Span)> + '_ {
         let stretches = self.work.stretches();
         let resumed = stretches.iter().skip(1).map(|stretch| stretch.run);
-        // A job that ends asleep still ends.
+        // A job may end with a sleep.
         let resumed = resumed.chain(std::iter::once(Span::ZERO));
         stretches
             .iter()
@@ -97,7 +97,7 @@ impl Jobs {
             .filter(|(sleep, run)| !sleep.is_zero() || !run.is_zero())
     }
 
-    /// Jobs that are released before the task leaves and never begun count as released: random gaps go on
+    /// Jobs that are released before the task leaves and never started count as released: random gaps continue
     /// after them.
     fn skip_until(&mut self, leaves: Instant) {
         while self.pattern.next() < leaves.min(self.horizon) {
@@ -111,7 +111,7 @@ impl Jobs {
         self.pattern.restart(&self.task, at);
     }
 
-    /// Changes come before releases of the same instant.
+    /// Changes precede releases of the same instant.
     fn apply_changes(&mut self, release: Instant) {
         while let Some(&(at, cost, period)) = self.changes.get(self.changed)
             && at <= release
@@ -123,7 +123,7 @@ impl Jobs {
     }
 }
 
-/// When the task takes part. To enter twice or to leave twice changes nothing.
+/// The intervals in which the task is in the system. Entering twice or leaving twice changes nothing.
 fn intervals(set: &TaskSet, id: TaskId) -> Vec<(Instant, Instant)> {
     let mut intervals = Vec::new();
     let mut since = (!set.enters_later(id)).then_some(Instant::ZERO);
@@ -175,7 +175,7 @@ mod tests {
         TaskId::from_index(0)
     }
 
-    /// Releases and runs when every job is done at once.
+    /// Releases and execution times if every job is done at once.
     fn all(set: &TaskSet, horizon: u64) -> Vec<(u64, u64)> {
         let mut jobs = Jobs::new(set, id(), 1, AT(horizon));
         let mut now = Instant::ZERO;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_hold_for_jobs_released_from_then_on() {
+    fn changes_apply_to_jobs_released_from_then_on() {
         let change = |at, cost, period| {
             let (task, deadline) = (id(), None);
             (
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_leaves_and_comes_back_starts_over() {
+    fn task_that_leaves_and_enters_again_starts_over() {
         let set = set(
             |task| task.arrival = Arrival::Periodic,
             vec![
@@ -231,14 +231,14 @@ mod tests {
             ],
         );
         assert_eq!(all(&set, 50), [(5, 2), (15, 2), (33, 2), (43, 2)]);
-        // The first job takes so long that the second is never begun.
+        // The first job takes so long that the second is never started.
         let mut jobs = Jobs::new(&set, id(), 1, AT(50));
         assert_eq!(jobs.next(AT(0)).map(|job| job.until), Some(AT(20)));
         assert_eq!(jobs.next(AT(20)).map(|job| job.release), Some(AT(33)));
     }
 
     #[test]
-    fn a_second_stay_does_not_depend_on_what_the_first_left_undone() {
+    fn second_interval_does_not_depend_on_unfinished_jobs_of_the_first() {
         let actions = vec![(95, Change::Leave(id())), (100, Change::Enter(id()))];
         let set = set(|task| task.arrival = Arrival::Sporadic, actions);
         let expected = all(&set, 200);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_never_enters_has_no_jobs() {
+    fn task_that_never_enters_has_no_jobs() {
         let gone = vec![(0, Change::Leave(id()))];
         assert_eq!(all(&set(|_| {}, gone), 50), []);
     }

@@ -1,7 +1,7 @@
-//! Who does the tasks' work: threads that compute for as long as their jobs should, and programs.
+//! The work of the tasks: threads that compute for the execution times of their jobs, and programs.
 //!
-//! This module owns [`Workers`], which is all of them. It must never decide when a job may run: the
-//! machine behind [`JobBarrier`] does. Start reading at [`Workers`], then `thread.rs`, the life of a thread.
+//! This module owns [`Workers`], all of these threads and processes. It must never decide when a job may run: the
+//! machine behind [`JobBarrier`] does. Start reading at [`Workers`], then `thread.rs`, the loop of a thread.
 
 mod burn;
 mod jobs;
@@ -18,11 +18,11 @@ use crate::sys::word::Word;
 
 /// Where a thread waits between its jobs.
 ///
-/// The machine behind it decides when a job may run; nobody polls a clock.
+/// The machine behind it decides when a job may run; no thread polls a clock.
 pub trait JobBarrier: Send + Sync {
-    /// The calling thread has done nothing yet, and the task's first job is released at `release_ns` of
+    /// The calling thread has had no job yet, and the task's first job is released at `release_ns` of
     /// the monotonic clock. Returns when that job runs, or when the run is over; at once where the
-    /// machine holds threads back without being asked.
+    /// machine holds the thread back by other means.
     fn first_job(&self, _task: TaskId, _release_ns: u64) {}
 
     /// The calling thread's job is finished, and the task's next is released at `release_ns` of the
@@ -33,9 +33,9 @@ pub trait JobBarrier: Send + Sync {
     /// thread ends.
     fn last_job(&self, task: TaskId);
 
-    /// The calling thread sleeps within its job until this instant of the monotonic clock. Returns then
-    /// or later, when the job runs again, or when the run is over; `state` tells that by not being
-    /// `going`. Without a machine that wants to know the thread just sleeps.
+    /// The calling thread suspends its job until this instant of the monotonic clock. Returns then or later, when the job
+    /// runs again, or when the run is over: `state` is not `going` then. A machine that does not implement this lets the
+    /// thread sleep.
     fn suspend(&self, _task: TaskId, until_ns: u64, state: &Word, going: u32) {
         state.wait_until(going, until_ns);
     }

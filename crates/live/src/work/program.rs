@@ -1,7 +1,7 @@
 //! The programs of tasks that have a `command`.
 //!
-//! Each has a thread that starts it, and then waits for it. The program dies with that thread, and
-//! so with this process, unless the run is meant to outlive it.
+//! Each has a thread that starts it, and then waits for it. The program is killed with that thread, and
+//! so with this process, unless the run is to outlive it.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,9 +23,9 @@ const STACK_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub(super) struct Program {
     pid: Pid,
-    /// Whoever writes the instant here lets the program begin.
+    /// The program starts at the instant that is written here.
     start: Option<PipeWriter>,
-    /// Says how the program ended, or why it could not be started.
+    /// Returns how the program ended, or why it could not be started.
     waiter: JoinHandle<io::Result<ExitStatus>>,
 }
 
@@ -49,17 +49,17 @@ impl Program {
         self.pid
     }
 
-    /// The program begins at this instant of the monotonic clock, at once if it is past.
+    /// Starts the program at this instant of the monotonic clock, at once if it is past.
     pub(super) fn start(&mut self, at_ns: u64) {
         if let Some(mut start) = self.start.take() {
-            // Fails only if the process is dead, which its waiter tells.
+            // It fails only if the process has ended, which `waiter` reports.
             let _ = start.write_all(&at_ns.to_ne_bytes());
         }
     }
 
-    /// Asks the program and all that it started to end, or makes them.
+    /// Asks the program and all its descendants to end, or kills them.
     pub(super) fn end(&self, kindly: bool) {
-        // Fails only if nobody is left.
+        // It fails only if all of them have ended.
         let _ = end_group(self.pid, kindly);
     }
 
@@ -76,7 +76,7 @@ impl Program {
     }
 }
 
-/// The process is made by a thread of its own, since making one takes until its program begins.
+/// A thread of its own creates the process, since that call returns only when the program starts.
 fn spawn(task: &Task, cpus: &CpuSet, dies_with_us: bool) -> io::Result<Program> {
     let (mut births, born) = io::pipe()?;
     let (start, starter) = io::pipe()?;
@@ -100,7 +100,7 @@ fn spawn(task: &Task, cpus: &CpuSet, dies_with_us: bool) -> io::Result<Program> 
                 child.wait()
             }
             Err(error) => {
-                // The pipe alone would not tell: other processes that wait have it open, too.
+                // The end of the pipe alone would not show this: other waiting processes have it open, too.
                 let _ = stillborn.write_all(&[0; 4]);
                 Err(error)
             }
@@ -113,7 +113,7 @@ fn spawn(task: &Task, cpus: &CpuSet, dies_with_us: bool) -> io::Result<Program> 
         }),
         None => Err(match waiter.join() {
             Ok(Err(error)) => error,
-            _ => io::Error::other("the process died before its program began"),
+            _ => io::Error::other("the process ended before its program started"),
         }),
     }
 }
@@ -125,8 +125,8 @@ fn birth(births: &mut PipeReader) -> io::Result<Option<Pid>> {
     Ok(Pid::from_raw(i32::from_ne_bytes(number)))
 }
 
-/// The program reads nothing, and what it prints goes to stderr: stdout is for results. A group of its
-/// own lets all that it starts be ended with it, and spares it the Ctrl-C that is meant for the run.
+/// The program reads no input, and its output goes to stderr: stdout is for results. With a process group of its own it
+/// can be ended together with its descendants, and gets no Ctrl-C that is meant for the run.
 fn command(task: &Task) -> io::Result<Command> {
     let stderr = io::stderr();
     let mut command = Command::new(&task.command[0]);
@@ -138,7 +138,7 @@ fn command(task: &Task) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Fails if there is no such program: better now than in the middle of the run.
+/// Fails if there is no such program, before the run starts.
 fn find(program: &str) -> io::Result<()> {
     if program.contains('/') {
         return is_executable(Path::new(program));

@@ -1,4 +1,4 @@
-//! The life of a thread that does the jobs of a task.
+//! The loop of a thread that does the jobs of a task.
 
 use std::io;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::sys::word::Word;
 /// Enough for the loop, the kernel's signal frames and a panic message.
 pub(super) const STACK_BYTES: usize = 128 << 10;
 
-/// What all threads of a run look at.
+/// State of the run that all its threads read.
 #[derive(Debug)]
 pub(super) struct RunState {
     /// One of the constants below.
     pub(super) phase: Word,
-    /// The first instant of the run, of the monotonic clock; written before the state says `RUNNING`.
+    /// The first instant of the run, of the monotonic clock; written before the phase becomes `RUNNING`.
     pub(super) origin_ns: AtomicU64,
 }
 
 /// The run has not begun.
 pub(super) const WAITING: u32 = 0;
-/// The run is on.
+/// Jobs are released.
 pub(super) const RUNNING: u32 = 1;
-/// Everybody is to stop.
+/// All threads are to stop.
 pub(super) const STOPPED: u32 = 2;
 
 impl RunState {
@@ -51,24 +51,23 @@ impl RunState {
 /// A thread that does a task's jobs.
 pub(super) struct TaskThread {
     pub(super) id: TaskId,
-    /// Where it may run, in the machine's numbers.
+    /// Its affinity, in the machine's numbers.
     pub(super) cpus: CpuSet,
     /// From the second job on.
     pub(super) jobs: Jobs,
     pub(super) first: PlannedJob,
-    /// Whether the task does not take part from the beginning.
+    /// Whether the task enters after the beginning.
     pub(super) enters_later: bool,
     pub(super) job_barrier: Arc<dyn JobBarrier>,
     pub(super) run_state: Arc<RunState>,
 }
 
 impl TaskThread {
-    /// Everything from the first instruction of the thread to its last. `ready` is told the thread's
-    /// number, or what could not be prepared.
+    /// The whole loop of the thread. `ready` receives the thread's number, or the error of its preparation.
     pub(super) fn run(mut self, ready: &Sender<(TaskId, io::Result<Pid>)>) {
         let prepared = prepare(&self.cpus);
         let failed = prepared.is_err();
-        // If nobody listens any more, the run is called off and the state says so.
+        // If the receiver is gone, the run is cancelled and the phase says so.
         let _ = ready.send((self.id, prepared));
         if failed {
             return;
@@ -79,7 +78,7 @@ impl TaskThread {
         let mut job = self.first;
         let first_ns = origin_ns.saturating_add(job.release.as_ns());
         if self.enters_later {
-            // Until then it is ordinary work, and nobody holds it back.
+            // Until then the thread is ordinary, and no machine holds it back.
             self.run_state.phase.wait_until(RUNNING, first_ns);
         }
         self.job_barrier.first_job(self.id, first_ns);
@@ -99,7 +98,7 @@ impl TaskThread {
         }
     }
 
-    /// Runs, sleeps, runs; ends early if the run is over or the task leaves.
+    /// Executes and sleeps as the job asks for; returns early if the run is over or the task leaves.
     fn do_job(&self, job: PlannedJob, origin_ns: u64, burner: &mut Burner) {
         let until_ns = origin_ns.saturating_add(job.until.as_ns());
         let phase = &self.run_state.phase;
@@ -124,9 +123,9 @@ impl TaskThread {
     }
 }
 
-/// Makes the calling thread fit for jobs; its number.
+/// Prepares the calling thread for jobs; its number.
 fn prepare(cpus: &CpuSet) -> io::Result<Pid> {
-    // Whoever made it may be more than an ordinary thread.
+    // The creating thread may have a real-time class.
     set_class(None, Class::Ordinary)?;
     set_exact_timers()?;
     set_affinity(None, cpus)?;

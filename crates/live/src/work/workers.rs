@@ -1,4 +1,4 @@
-//! All who do the work of a run, from mustering to the last of them.
+//! The threads and processes of a run, from their creation to their end.
 
 use std::io;
 use std::process::ExitStatus;
@@ -18,35 +18,35 @@ use super::thread::{RUNNING, RunState, STACK_BYTES, STOPPED, TaskThread};
 use crate::sys::clock::{monotonic_ns, sleep_until};
 use crate::{LiveError, Options, Plan};
 
-/// How long a new thread may take to say that it is there; a machine that needs longer is stuck.
+/// How long a new thread may take to report that it is prepared; a slower machine is stuck.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long everybody has to end after having been asked, and again after having been made to.
+/// How long threads and programs may take to end after they were asked, and again after SIGKILL.
 const STOP_NS_MAX: u64 = 1_000_000_000;
 
-/// How often to look whether they have.
+/// How often `stop` checks whether they have ended.
 const POLL_NS: u64 = 1_000_000;
 
-/// Who does the work of a task.
+/// The thread or process that does the work of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Worker {
     /// The task.
     pub(crate) task: TaskId,
-    /// The number of its thread, or of its program's first.
+    /// The number of its thread, or of the first thread of its program.
     pub(crate) thread: Pid,
     /// When its first job is released, from the start of the run.
     pub(crate) first: Instant,
-    /// Whether it is a program, of whose jobs nothing is known, and not a thread that tells
+    /// Whether it is a program, whose jobs are not known, and not a thread that calls
     /// [`JobBarrier`].
     pub(crate) is_program: bool,
 }
 
-/// How somebody ended without having been stopped.
+/// How a thread or program ended without having been stopped.
 #[derive(Debug)]
 pub(crate) enum Ending {
     /// The thread did all jobs to the horizon.
     Done,
-    /// The thread failed, which is a bug of ours.
+    /// The thread panicked, which is a bug.
     Panicked,
     /// The program ended.
     Exited(ExitStatus),
@@ -64,8 +64,8 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Makes a thread or a process for every task that releases anything before the horizon, bound as
-    /// the plan says. All wait for [`start`](Self::start).
+    /// Creates a thread or a process for every task that releases a job before the horizon, bound to the CPUs of
+    /// the plan. All wait for [`start`](Self::start).
     ///
     /// # Errors
     /// If a program cannot be found, or the kernel refuses a thread, a process or its CPUs.
@@ -106,13 +106,13 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Who is there, in the order of the tasks. A task that releases nothing has nobody.
+    /// The workers, in the order of the tasks. A task that releases no job has none.
     pub(crate) fn as_slice(&self) -> &[Worker] {
         &self.workers
     }
 
-    /// The run begins at this instant of the monotonic clock. Threads go into their first job, whose
-    /// release the machine knows already; programs begin at their first release.
+    /// Starts the run at this instant of the monotonic clock. Threads go to their first job, whose
+    /// release the machine knows already; programs start at their first release.
     pub(crate) fn start(&mut self, origin_ns: u64) {
         self.run_state.origin_ns.store(origin_ns, Ordering::Relaxed);
         self.run_state.phase.set(RUNNING);
@@ -123,7 +123,7 @@ impl Workers {
         }
     }
 
-    /// Who has ended since the last call, and how.
+    /// The workers that have ended since the last call, and how.
     pub(crate) fn ended(&mut self) -> Vec<(TaskId, Ending)> {
         let over = self
             .threads
@@ -143,10 +143,10 @@ impl Workers {
         ended
     }
 
-    /// Stops everybody: threads by a word, programs by a signal, and those that do not care by one
-    /// that they cannot ignore. Takes two seconds at most; the tasks of those that are still there.
+    /// Stops all workers: threads by the phase of the run, programs by SIGTERM, and those that ignore it by SIGKILL. Takes
+    /// two seconds at most; the tasks of workers that have not ended by then.
     ///
-    /// The machine has to open its gate before, or threads that wait there will not be back.
+    /// The machine has to open its job barrier before, or threads that wait there do not end.
     pub(crate) fn stop(&mut self) -> Vec<TaskId> {
         self.run_state.phase.set(STOPPED);
         for kindly in [true, false] {
@@ -156,7 +156,7 @@ impl Workers {
             let late_ns = monotonic_ns().saturating_add(STOP_NS_MAX);
             while monotonic_ns() < late_ns && !self.is_empty() {
                 drop(self.ended());
-                // Sleeping fails for no instant of this century.
+                // It fails only for instants that the kernel cannot represent.
                 let _ = sleep_until(monotonic_ns() + POLL_NS);
             }
         }

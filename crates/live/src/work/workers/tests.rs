@@ -13,10 +13,10 @@ use crate::sys::word::Word;
 
 const MS: fn(u64) -> Span = Span::from_ms;
 
-/// What a thread told the gate: its task, the next release (`None`: no more) and its CPU time.
+/// A call of the barrier: the task, the next release (`None`: no more jobs) and the CPU time of the thread.
 type BarrierCall = (TaskId, Option<u64>, u64);
 
-/// Lets a job run at its release, and remembers what it is told.
+/// Lets a job run at its release, and logs the calls.
 struct TimedBarrier {
     calls: Mutex<Vec<BarrierCall>>,
 }
@@ -51,7 +51,7 @@ impl JobBarrier for TimedBarrier {
     }
 }
 
-/// A CPU that this test may use, as CPU 0 of every file.
+/// A CPU that this test may use; CPU 0 of every file.
 fn some_cpu() -> CpuId {
     affinity(None).unwrap().lowest().unwrap()
 }
@@ -83,7 +83,7 @@ fn spawn(set: &TaskSet, horizon: Span, barrier: Arc<dyn JobBarrier>) -> Result<W
     Workers::spawn(&plan, &options, &barrier)
 }
 
-/// Waits until everybody has ended.
+/// Waits until all workers have ended.
 fn all_ended(workers: &mut Workers) -> Vec<(TaskId, Ending)> {
     let mut ended = Vec::new();
     while !workers.is_empty() {
@@ -101,7 +101,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
+fn threads_do_every_job_for_its_execution_time() {
     let mut varied = task("varied", MS(1), MS(5));
     let runs = [300, 900, 10, 500].map(Span::from_us);
     varied.work = Work::Trace(runs.to_vec());
@@ -126,11 +126,11 @@ fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
         expected.push(None);
         assert_eq!(releases, expected, "task {index}");
     }
-    // What lies between two calls of the gate is the whole job, way there and back included.
+    // The CPU time between two calls of the barrier is that of the whole job, with the calls themselves.
     let times: Vec<u64> = barrier.calls_of(1).iter().map(|&(_, cpu)| cpu).collect();
     for (job, (pair, run)) in times.windows(2).zip(&runs[1..]).enumerate() {
         let measured_ns = pair[1] - pair[0];
-        // The gate reads the clock a little later than the job does, one time more than the other.
+        // The barrier reads the clock a little later than the job, by a different amount each time.
         assert!(
             measured_ns + 50_000 >= run.as_ns(),
             "job {}: {measured_ns} ns",
@@ -142,7 +142,7 @@ fn every_job_is_done_in_turn_for_as_long_as_it_should_run() {
 }
 
 #[test]
-fn threads_bear_their_tasks_name_and_stay_on_its_cpus() {
+fn threads_have_the_name_and_the_cpus_of_their_task() {
     let set = TaskSet::new("s", 1, vec![task("motor\0-control-loop", MS(1), MS(10))]);
     let workers = spawn(&set, MS(10), TimedBarrier::new()).unwrap();
     let [worker] = workers.as_slice() else {
@@ -158,7 +158,7 @@ fn threads_bear_their_tasks_name_and_stay_on_its_cpus() {
 }
 
 #[test]
-fn a_task_that_releases_nothing_has_nobody() {
+fn task_without_releases_has_no_worker() {
     let mut late = task("late", MS(1), MS(10));
     late.offset = MS(50);
     let set = TaskSet::new("s", 1, vec![late, task("on-time", MS(1), MS(10))]);
@@ -172,7 +172,7 @@ fn a_task_that_releases_nothing_has_nobody() {
 }
 
 #[test]
-fn a_job_is_dropped_when_its_task_leaves() {
+fn job_is_dropped_when_its_task_leaves() {
     let id = TaskId::from_index(0);
     let mut set = TaskSet::new("s", 1, vec![task("t", Span::from_s(100), MS(2))]);
     let action = |at, change| Action {
@@ -204,7 +204,7 @@ fn a_job_is_dropped_when_its_task_leaves() {
 }
 
 #[test]
-fn everybody_stops_wherever_they_are() {
+fn stop_ends_all_workers_in_any_state() {
     let mut asleep = task("asleep", MS(1), MS(10));
     asleep.work = Work::Phases(vec![
         Phase::Run(Span::from_us(1)),
@@ -236,7 +236,7 @@ fn everybody_stops_wherever_they_are() {
     }
 }
 
-/// Lets nobody out before it is opened.
+/// Lets no thread continue before it is opened.
 struct ClosedBarrier {
     state: Word,
     entered: AtomicBool,
@@ -252,7 +252,7 @@ impl JobBarrier for ClosedBarrier {
 }
 
 #[test]
-fn a_thread_that_is_not_let_out_is_named_and_left_behind() {
+fn thread_that_cannot_be_stopped_is_named_and_left() {
     let set = TaskSet::new("s", 1, vec![task("t", Span::from_us(1), MS(1))]);
     let barrier = Arc::new(ClosedBarrier {
         state: Word::new(0),
@@ -268,7 +268,7 @@ fn a_thread_that_is_not_let_out_is_named_and_left_behind() {
 }
 
 #[test]
-fn programs_begin_at_their_first_release_and_say_how_they_end() {
+fn programs_start_at_first_release_and_report_their_end() {
     let file = scratch("begun");
     let path = file.to_str().unwrap();
     let mut late = program("late", &["touch", path]);
@@ -296,7 +296,7 @@ fn programs_begin_at_their_first_release_and_say_how_they_end() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_found_out_before_the_run() {
+fn missing_program_is_found_before_the_run() {
     let file = scratch("plain");
     fs::write(&file, "no program").unwrap();
     let path = file.to_str().unwrap();
@@ -318,7 +318,7 @@ fn a_program_that_is_not_there_is_found_out_before_the_run() {
 }
 
 #[test]
-fn a_program_that_cannot_be_run_after_all_says_so_when_it_should_begin() {
+fn program_that_cannot_be_executed_is_reported_at_its_start() {
     use std::os::unix::fs::PermissionsExt as _;
     let file = scratch("unreadable");
     fs::write(&file, "#!/nonexistent/interpreter\n").unwrap();
