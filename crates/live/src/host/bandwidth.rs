@@ -1,26 +1,26 @@
-//! What the kernel's own classes may take from each CPU, and what it keeps back for the others.
+//! CPU time of the kernel's own real-time classes, and what the kernel reserves for the other classes.
 //!
-//! SCHED_DEADLINE and SCHED_FIFO rank above sched_ext: what they use is lost to our tasks. Two things
-//! hold them back. Before 6.12 they were throttled to a share of each period ([`real_time_limit`]).
-//! Since then that share only limits what SCHED_DEADLINE may reserve, and *deadline servers* run the
+//! SCHED_DEADLINE and SCHED_FIFO rank above sched_ext: the CPU time that they use is not available to our tasks. Two
+//! mechanisms limit them. Before 6.12 they were throttled to a share of each period ([`real_time_limit`]).
+//! Since then that share only limits the reservations of SCHED_DEADLINE, and *deadline servers* run the
 //! lower classes when SCHED_FIFO starves them: one for ordinary threads, since 7.0 another for
-//! sched_ext ([`deadline_servers`]). They leave little, 50 ms of each second, which keeps the machine
-//! usable and the watchdog quiet but is no guarantee to a real-time task.
+//! sched_ext ([`deadline_servers`]). They give 50 ms of each second, which keeps the machine
+//! usable and does not trigger the watchdog, but is no guarantee to a real-time task.
 
 use shiftwork_model::{CpuId, Span};
 
 use super::System;
 
-/// How much of each CPU the kernel's own real-time classes may have.
+/// The limit of the kernel's own real-time classes on each CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealTimeLimit {
-    /// So much of every period; `None`: without limit.
+    /// CPU time in every period; `None`: without limit.
     pub runtime: Option<Span>,
     /// The period.
     pub period: Span,
 }
 
-/// How much of each CPU the kernel's own real-time classes may have; `None` if it does not say.
+/// The limit of the kernel's own real-time classes on each CPU; `None` if the kernel does not report it.
 pub fn real_time_limit(system: &System) -> Option<RealTimeLimit> {
     let runtime_us = system.number("/proc/sys/kernel/sched_rt_runtime_us")?;
     let period_us = system.number("/proc/sys/kernel/sched_rt_period_us")?;
@@ -38,12 +38,12 @@ fn span_of_us(us: i64) -> Option<Span> {
     Some(Span::from_ns(ns))
 }
 
-/// Whom a deadline server runs.
+/// The class that a deadline server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Served {
     /// Ordinary threads.
     Fair,
-    /// Threads under sched_ext: our tasks, and while a scheduler is loaded all ordinary ones.
+    /// Threads under sched_ext: our tasks, and while a scheduler is loaded all ordinary threads.
     Ext,
 }
 
@@ -57,21 +57,21 @@ impl Served {
     }
 }
 
-/// What the kernel gives a class that is starved, on one CPU.
+/// The deadline server of a class on one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadlineServer {
-    /// Whom it runs.
+    /// The class.
     pub served: Served,
-    /// Where.
+    /// The CPU.
     pub cpu: CpuId,
-    /// So much of every period; zero: it is switched off.
+    /// CPU time in every period; zero: the server is disabled.
     pub runtime: Span,
     /// The period.
     pub period: Span,
 }
 
-/// The deadline servers of all CPUs, by class and CPU. Empty: this kernel has none; `None`: it does not
-/// say, because debugfs is not mounted or this process may not look there.
+/// The deadline servers of all CPUs, by class and CPU. Empty: this kernel has none; `None`: unknown, because debugfs is
+/// not mounted or this process may not read it.
 pub fn deadline_servers(system: &System) -> Option<Vec<DeadlineServer>> {
     if !system.has("/sys/kernel/debug/sched") {
         return None;
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_a_share_of_a_period_or_none() {
+    fn real_time_limit_is_a_share_of_a_period_or_none() {
         let with = |runtime| {
             real_time_limit(&System::of([
                 ("/proc/sys/kernel/sched_rt_runtime_us", runtime),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_come_by_class_and_cpu() {
+    fn deadline_servers_are_sorted_by_class_and_cpu() {
         let folder = "/sys/kernel/debug/sched";
         let files: Vec<(String, &str)> = [
             ("fair", 10, "0\n"),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_servers_is_not_one_that_says_nothing() {
+    fn kernel_without_servers_differs_from_unreadable_debugfs() {
         assert_eq!(deadline_servers(&System::of([("", ""); 0])), None);
         let old = System::of([("/sys/kernel/debug/sched/features", "")]);
         assert_eq!(deadline_servers(&old), Some(vec![]));

@@ -1,7 +1,7 @@
-//! Who runs under SCHED_DEADLINE now, where, and what they have reserved.
+//! Threads under SCHED_DEADLINE, with their CPUs and reservations.
 //!
-//! The kernel's own frequency threads (`sugov:0`) are not among them: they have the class in order to preempt
-//! everybody, and reserve nothing.
+//! The kernel's own frequency threads (`sugov:0`) are left out: they have the class only in order to preempt all others,
+//! and reserve nothing.
 
 use shiftwork_model::{CpuSet, Span};
 
@@ -13,12 +13,12 @@ const SCHED_DEADLINE: &[u8] = b"6";
 /// The parent of all threads of the kernel.
 const KTHREADD: &[u8] = b"2";
 
-/// What a thread has reserved: so much of every period, due by a deadline.
+/// The reservation of a thread: CPU time in every period, by a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// So much time.
+    /// CPU time in every period.
     pub runtime: Span,
-    /// Within so long from the start of a period.
+    /// Relative deadline, from the start of a period.
     pub deadline: Span,
     /// The period.
     pub period: Span,
@@ -31,26 +31,26 @@ pub struct DeadlineThread {
     pub id: i32,
     /// Its name, up to 15 bytes.
     pub name: String,
-    /// Where it may run; `None`: the machine does not say.
+    /// Its affinity; `None` if it is not readable.
     pub cpus: Option<CpuSet>,
-    /// The CPUs of its cpuset; `None`: the machine does not say, or it has none.
+    /// The CPUs of its cpuset; `None` if it has none, or it is not readable.
     pub cpuset: Option<CpuSet>,
-    /// What it has reserved; `None` if this process may not ask, or the thread has just ended.
+    /// Its reservation; `None` if this process may not read it, or the thread has just ended.
     pub reservation: Option<Reservation>,
 }
 
-/// All that could be found out about threads under SCHED_DEADLINE.
+/// The threads under SCHED_DEADLINE, as far as this process may see them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct DeadlineThreads {
     /// In the order of their processes and of their numbers, both as text.
     pub threads: Vec<DeadlineThread>,
-    /// How many threads were looked at, of whatever class.
+    /// Number of threads that were read, of all classes.
     pub looked_at: usize,
-    /// How many threads, and processes without visible threads, could not be looked at.
+    /// Number of threads, and of processes without visible threads, that are not readable.
     pub unreadable: usize,
 }
 
-/// Looks at every thread of the machine; one file is read of each, more only of those that are found.
+/// Reads every thread of the machine: one file each, more only of those under SCHED_DEADLINE.
 /// Threads that end meanwhile are left out.
 pub fn deadline_threads(system: &System) -> DeadlineThreads {
     let mut found = DeadlineThreads::default();
@@ -81,7 +81,7 @@ fn look_at(system: &System, folder: &str, found: &mut DeadlineThreads) {
     let Some((name, fields)) = name_and_rest(&stat) else {
         return;
     };
-    // Fields count from 1 in proc(5), and the third is the first behind the name.
+    // proc(5) counts fields from 1; the third is the first after the name.
     let mut fields = fields.split(|byte| *byte == b' ').skip(1);
     let parent = fields.next();
     if fields.nth(36) != Some(SCHED_DEADLINE) {
@@ -103,7 +103,7 @@ fn look_at(system: &System, folder: &str, found: &mut DeadlineThreads) {
     });
 }
 
-/// The name, which may hold spaces and parentheses itself, and the fields behind it.
+/// The name, which may contain spaces and parentheses itself, and the fields after it.
 fn name_and_rest(stat: &[u8]) -> Option<(&[u8], &[u8])> {
     let begin = stat.iter().position(|byte| *byte == b'(')? + 1;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -137,9 +137,9 @@ fn cpuset(system: &System, folder: &str) -> Option<CpuSet> {
     cpuset_of(system, "/sys/fs/cgroup", unified?, "cpus.effective")
 }
 
-/// Goes up from the group to the first that says which CPUs it has.
+/// The CPUs of the group or of its nearest ancestor with a cpuset.
 fn cpuset_of(system: &System, root: &str, group: &str, file: &str) -> Option<CpuSet> {
-    // A group outside this process's view of them.
+    // A group outside this process's cgroup namespace.
     if group.split('/').any(|name| name == "..") {
         return None;
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_found_by_its_class_whatever_its_name() {
+    fn deadline_thread_is_found_by_its_class_whatever_its_name() {
         let files = [
             ("/proc/1/task/1/stat", stat("init", 0, 0)),
             ("/proc/7/task/7/stat", stat("a) R 1 6 (6", 1, 6)),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_counted() {
+    fn unreadable_threads_are_counted() {
         let files = [
             ("/proc/1/status", String::new()),
             ("/proc/2/task/2/status", String::new()),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpuset_is_that_of_the_nearest_group_that_has_one() {
+    fn cpuset_is_that_of_the_nearest_group_with_one() {
         let with = |groups: &str, files: &[(&str, &str)]| {
             let stat = stat("a", 1, 6);
             let own = [
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_asked_of_the_kernel() {
+    fn reservation_is_read_from_the_kernel() {
         let reservation = Reservation {
             runtime: Span::from_ms(1),
             deadline: Span::from_ms(5),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_threads_and_this_one_has_nothing_reserved() {
+    fn this_machine_has_threads_and_this_thread_has_no_reservation() {
         let this = System::this();
         assert!(deadline_threads(&this).looked_at >= 1);
         let own = crate::sys::thread::own_id().as_raw_nonzero().get();

@@ -1,27 +1,27 @@
-//! The kernel: its release, how it preempts, and what it says about its types.
+//! The kernel: its release, its preemption model, and its type information.
 
 use shiftwork_btf::{BtfError, Kfuncs, kfuncs};
 
 use super::{Obstacle, System};
 
 /// The first kernel on which our schedulers load: they set `SCX_OPS_ALLOW_QUEUED_WAKEUP`, and a kernel refuses
-/// flags that it does not know. sched_ext itself is older (6.12), as are the newest functions that
-/// they cannot do without (`bpf_local_irq_save`, 6.14).
+/// unknown flags. sched_ext itself is older (6.12), as are the newest functions that
+/// the programs need (`bpf_local_irq_save`, 6.14).
 pub const WORKS_SINCE: (u32, u32) = (6, 15);
 
-/// The first kernel that holds back real-time threads by deadline servers.
+/// The first kernel with deadline servers, which limit real-time threads.
 pub const DEADLINE_SERVERS_SINCE: (u32, u32) = (6, 12);
 
-/// What to boot where sched_ext is not there, or too old.
+/// The remedy where sched_ext is missing or too old.
 pub(super) fn another_kernel() -> String {
     let (major, minor) = WORKS_SINCE;
     format!("boot a kernel of {major}.{minor} or newer with CONFIG_SCHED_CLASS_EXT=y")
 }
 
-/// Where the kernel describes its types.
+/// The kernel's type information.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The kernel's release, as `uname -r` says it; `None` if there is no `/proc`.
+/// The kernel's release, as `uname -r` prints it; `None` if there is no `/proc`.
 pub fn release(system: &System) -> Option<String> {
     system.read("/proc/sys/kernel/osrelease")
 }
@@ -34,8 +34,8 @@ pub fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// A kernel on which our schedulers do not load, however it was built. A release that cannot be understood is
-/// not in the way.
+/// A kernel on which our schedulers do not load, however it was built. A release that cannot be parsed is
+/// no obstacle.
 pub fn too_old(system: &System) -> Option<Obstacle> {
     let release = release(system)?;
     let (major, minor) = WORKS_SINCE;
@@ -49,8 +49,8 @@ pub fn too_old(system: &System) -> Option<Obstacle> {
     })
 }
 
-/// How the kernel can be preempted, in its own words: `PREEMPT_RT`, `PREEMPT_DYNAMIC`, `PREEMPT`;
-/// `None` if it cannot be or does not say.
+/// The kernel's preemption model in its own terms: `PREEMPT_RT`, `PREEMPT_DYNAMIC`, `PREEMPT`;
+/// `None` if it has none or does not report it.
 pub fn preemption(system: &System) -> Option<String> {
     let build = system.read("/proc/sys/kernel/version")?;
     let mut words = build.split_whitespace();
@@ -62,7 +62,7 @@ pub fn preemption(system: &System) -> Option<String> {
     word.map(str::to_owned)
 }
 
-/// Whether the kernel is a real-time one (PREEMPT_RT), on which BPF programs of schedulers may have no
+/// Whether the kernel is a real-time one (PREEMPT_RT), on which BPF schedulers have no
 /// timers.
 pub fn is_real_time(system: &System) -> bool {
     // The file came with the patch set and is not in every kernel that has the option.
@@ -70,18 +70,18 @@ pub fn is_real_time(system: &System) -> bool {
         || preemption(system).as_deref() == Some("PREEMPT_RT")
 }
 
-/// What the kernel says about its types.
+/// The kernel's type information (BTF).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Types {
-    /// Nothing: BPF programs cannot be fitted to it.
+    /// Missing: BPF programs cannot be relocated to this kernel.
     Absent,
-    /// Something that cannot be read.
+    /// Not readable.
     Unreadable(BtfError),
-    /// This about the functions that schedulers may call.
+    /// Readable, with these functions that schedulers may call.
     Known(Kfuncs),
 }
 
-/// What the kernel says about its types. Takes milliseconds.
+/// Reads the kernel's type information. Takes milliseconds.
 pub fn types(system: &System) -> Types {
     match system.read_bytes(TYPES).as_deref().map(kfuncs) {
         None => Types::Absent,
@@ -91,14 +91,14 @@ pub fn types(system: &System) -> Types {
 }
 
 impl Types {
-    /// What is in the way if BPF programs are to be fitted to these types.
+    /// The obstacle, if BPF programs cannot be relocated to these types.
     pub fn obstacle(&self) -> Option<Obstacle> {
         match self {
             Self::Absent => Some(Obstacle::new(
                 format!("this kernel does not describe its types (BTF): no {TYPES}"),
                 "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
             )),
-            // Newer than this program, perhaps; loading will tell.
+            // Possibly newer than this program; loading will show.
             Self::Unreadable(BtfError::UnknownKind { .. }) => None,
             Self::Unreadable(error) => Some(Obstacle::new(
                 format!("{TYPES}: {error}"),
@@ -135,26 +135,26 @@ mod tests {
     }
 
     #[test]
-    fn only_a_release_that_is_understood_is_too_old() {
-        let told = |release| {
+    fn only_a_release_that_is_parsed_is_too_old() {
+        let message = |release| {
             let system = System::of([("/proc/sys/kernel/osrelease", release)]);
             too_old(&system).map(|obstacle| obstacle.to_string())
         };
         assert_eq!(
-            told("6.1.0-40-amd64\n").as_deref(),
+            message("6.1.0-40-amd64\n").as_deref(),
             Some(
                 "kernel 6.1.0-40-amd64 is older than 6.15, the first with all of sched_ext that is needed; boot \
                  a kernel of 6.15 or newer with CONFIG_SCHED_CLASS_EXT=y"
             )
         );
-        // These have sched_ext, but do not know one of our flags.
-        assert!(told("6.12.57+deb13-amd64\n").is_some());
-        assert!(told("6.14.11\n").is_some());
-        assert_eq!(told("6.15.0\n"), None);
-        assert_eq!(told("mine\n"), None);
+        // These have sched_ext, but do not know one of the scheduler's flags.
+        assert!(message("6.12.57+deb13-amd64\n").is_some());
+        assert!(message("6.14.11\n").is_some());
+        assert_eq!(message("6.15.0\n"), None);
+        assert_eq!(message("mine\n"), None);
     }
 
-    /// The BPF program sets the flag that makes a newer kernel necessary, and the pages name the same kernel.
+    /// The BPF program sets the flag that requires a newer kernel, and the documents name the same kernel.
     #[test]
     fn first_kernel_is_the_same_in_code_and_documents() {
         let (major, minor) = WORKS_SINCE;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_time_kernel_is_known_by_its_file_or_its_name() {
+    fn real_time_kernel_is_recognised_by_file_or_version() {
         let build = |text| System::of([("/proc/sys/kernel/version", text)]);
         let real_time = build("#1 SMP PREEMPT_RT Debian 7.2.13-1 (2026-10-28)\n");
         assert!(is_real_time(&real_time));
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn malformed_types_are_in_the_way_and_counted() {
-        let told = |content: Vec<u8>| {
+    fn malformed_types_are_an_obstacle_and_counted() {
+        let message = |content: Vec<u8>| {
             let obstacle = types(&System::of([(TYPES, content)])).obstacle();
             obstacle.map(|obstacle| obstacle.to_string())
         };
-        assert_eq!(told(Sample::of(SOUND)), None);
+        assert_eq!(message(Sample::of(SOUND)), None);
         assert_eq!(
-            told(Sample::of(MALFORMED)).as_deref(),
+            message(Sample::of(MALFORMED)).as_deref(),
             Some(
                 "this kernel's type information (BTF) is malformed, as pahole 1.30 makes it: 2 of 4 \
                  sched_ext functions cannot be called, such as bpf_iter_scx_dsq_new; no program can \
@@ -195,7 +195,7 @@ mod tests {
             )
         );
         assert_eq!(
-            told(b"\x7fELF".to_vec()).as_deref(),
+            message(b"\x7fELF".to_vec()).as_deref(),
             Some(
                 "/sys/kernel/btf/vmlinux: no type information: it begins with 7f 45 instead of 9f eb; \
                  boot another build of the kernel"
@@ -204,7 +204,7 @@ mod tests {
         // A kind that only later kernels have.
         let mut newer = Sample::of(SOUND);
         newer[24 + 7] = 30;
-        assert_eq!(told(newer), None);
+        assert_eq!(message(newer), None);
         let nothing = types(&System::of([("", ""); 0])).obstacle().unwrap();
         assert_eq!(nothing.remedy, "boot a kernel with CONFIG_DEBUG_INFO_BTF=y");
     }

@@ -1,8 +1,8 @@
-//! What there is to know about the machine underneath, as far as a live run depends on it.
+//! Facts about the machine that a live run depends on.
 //!
-//! All of it is read through [`System`]; nothing is changed here, and nothing is loaded. Each module
-//! owns one kind of fact and what can be in the way there; [`obstacles`] asks them all, which `run`
-//! does before it loads anything. `shiftwork doctor` shows the same facts and says the same words.
+//! All of them are read through [`System`]; nothing is changed here, and nothing is loaded. Each module
+//! owns one kind of fact and the obstacles of that kind. [`obstacles`] collects them all, before `run` loads
+//! anything. `shiftwork doctor` shows the same facts in the same words.
 
 pub mod bandwidth;
 pub mod deadline;

@@ -1,4 +1,4 @@
-//! What keeps this machine from running a task set live, in one list.
+//! The obstacles to running a task set live on this machine.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::LiveError;
 /// The highest real-time priority that a run gives a thread.
 const RTPRIO_MAX: u8 = 95;
 
-/// Something that keeps this machine from running a task set live.
+/// An obstacle to running a task set live on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// What is in the way.
+    /// The obstacle.
     pub what: String,
-    /// What mends it: one command, or one sentence where no command can.
+    /// The remedy: one command, or one sentence where no command helps.
     pub remedy: String,
 }
 
@@ -25,7 +25,7 @@ impl Obstacle {
         }
     }
 
-    /// The same, with a remedy that the caller can enter.
+    /// The same, with a remedy that this user can enter.
     fn for_caller(self, system: &System) -> Self {
         Self {
             remedy: system.for_caller(self.remedy),
@@ -49,13 +49,13 @@ impl From<Obstacle> for LiveError {
     }
 }
 
-/// Everything that keeps the kernel of this machine from taking our scheduler, the most fundamental
-/// first; empty if nothing is known to. What cannot be found out is not in the way.
+/// The known obstacles to loading our scheduler on this machine, the most fundamental first. A fact that cannot be read
+/// is no obstacle.
 ///
 /// Reads the kernel's type information, which takes milliseconds.
 pub fn obstacles(system: &System) -> Vec<Obstacle> {
     let kernel = kernel::too_old(system).or_else(|| sched_ext::absent(system));
-    // Without sched_ext it does not matter what its functions look like.
+    // Without sched_ext the types of its functions do not matter.
     let types = match kernel {
         Some(_) => None,
         None => kernel::types(system).obstacle(),
@@ -73,14 +73,14 @@ pub fn obstacles(system: &System) -> Vec<Obstacle> {
     .collect()
 }
 
-/// Why threads cannot be ranked by fixed priorities here; `None` if nothing is known to be in the way.
+/// Why threads cannot have fixed priorities here; `None` if no obstacle is known.
 pub fn obstacle_to_fifo(system: &System) -> Option<Obstacle> {
     let obstacle = privileges::insufficient_rtprio(system, RTPRIO_MAX);
     obstacle.map(|obstacle| obstacle.for_caller(system))
 }
 
-/// Why a scheduler cannot be pinned in this folder; `None` if nothing is known to be in the way.
-/// The folder itself may still be missing, but its path must begin at `/`.
+/// Why a scheduler cannot be pinned in this folder; `None` if no obstacle is known.
+/// The folder itself need not exist yet, but its path must begin with `/`.
 pub fn obstacle_to_pinning(system: &System, folder: &str) -> Option<Obstacle> {
     const EXAMPLE: &str = "/sys/fs/bpf/shiftwork";
     if !folder.starts_with('/') || folder.split('/').any(|name| name.contains('.')) {
@@ -97,7 +97,7 @@ pub fn obstacle_to_pinning(system: &System, folder: &str) -> Option<Obstacle> {
             Some((words.next()?, words.next()?))
         })
         .filter(|(point, _)| is_below(folder, point))
-        // Of two on the same place the later one is seen.
+        // Of two mounts on one point the later one is visible.
         .max_by_key(|(point, _)| point.len());
     match kind {
         Some((_, "bpf")) => None,
@@ -145,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_in_the_way_of_root_on_a_sound_kernel() {
+    fn root_on_a_sound_kernel_has_no_obstacles() {
         assert_eq!(obstacles(&machine(&[])), []);
     }
 
     #[test]
-    fn the_most_fundamental_obstacle_comes_first() {
+    fn most_fundamental_obstacle_comes_first() {
         let all = [
             ("/proc/self/status", b"CapEff:\t0\n".to_vec()),
             ("/sys/kernel/sched_ext/state", b"enabled\n".to_vec()),
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_says_nothing_is_told_to_say_something() {
+    fn missing_sysfs_is_an_obstacle_with_its_remedy() {
         let found = obstacles(&System::of([("", ""); 0]));
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].remedy, "sudo mount -t sysfs sysfs /sys");
     }
 
     #[test]
-    fn an_obstacle_says_the_same_as_the_error_that_it_becomes() {
+    fn obstacle_has_the_same_text_as_its_error() {
         let obstacle = Obstacle::new("it rains", "take an umbrella");
         assert_eq!(obstacle.to_string(), "it rains; take an umbrella");
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_go_into_a_bpf_file_system_and_nowhere_else() {
+    fn pins_require_a_bpf_file_system() {
         let mounts = "proc /proc proc rw 0 0\nsysfs /sys sysfs rw 0 0\n";
         let with = format!("{mounts}none /sys/fs/bpf bpf rw,mode=700 0 0\n");
         let remedy = |mounts: &str, folder: &str| {

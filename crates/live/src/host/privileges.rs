@@ -1,10 +1,10 @@
-//! What this process may do.
+//! Capabilities and limits of this process.
 
 use super::{Obstacle, System};
 
-/// What loading a scheduler and ranking the threads of others takes, by bit number: `BPF` and `PERFMON`
-/// to load programs that see the kernel's types, `SYS_ADMIN` to find what is already loaded,
-/// `SYS_NICE` to change how threads are scheduled.
+/// The capabilities that are needed to load a scheduler and to set priorities of other threads, by bit number: `BPF`
+/// and `PERFMON` to load programs that use the kernel's types, `SYS_ADMIN` to find a loaded scheduler,
+/// `SYS_NICE` to set scheduling parameters.
 const NEEDED: &[(u32, &str)] = &[
     (23, "CAP_SYS_NICE"),
     (39, "CAP_BPF"),
@@ -12,7 +12,7 @@ const NEEDED: &[(u32, &str)] = &[
     (21, "CAP_SYS_ADMIN"),
 ];
 
-/// Allows real-time priorities to the user who enters it. `ulimit -r` does not do: it cannot exceed the hard
+/// Allows real-time priorities to the user who enters it. `ulimit -r` does not help: it cannot exceed the hard
 /// limit, which is 0 on most machines.
 pub const RTPRIO_REMEDY: &str = "echo \"$USER - rtprio 99\" | sudo tee /etc/security/limits.d/99-realtime.conf # then log \
                                in again";
@@ -21,7 +21,7 @@ pub const RTPRIO_REMEDY: &str = "echo \"$USER - rtprio 99\" | sudo tee /etc/secu
 const MEMORY_REMEDY: &str = "echo \"$USER - memlock unlimited\" | sudo tee /etc/security/limits.d/99-memlock.conf # \
                              then log in again";
 
-/// To lock memory beyond the limit.
+/// Allows locking memory beyond the limit.
 const IPC_LOCK: u32 = 14;
 
 /// The capabilities that a live run needs and this process does not have, by name; `None` if there is
@@ -32,7 +32,7 @@ pub fn lacking_capabilities(system: &System) -> Option<Vec<&'static str>> {
     Some(lacking.map(|&(_, name)| name).collect())
 }
 
-/// The capabilities in effect, as bits.
+/// The effective capabilities, as bits.
 fn effective(system: &System) -> Option<u64> {
     let status = system.read("/proc/self/status")?;
     let digits = status
@@ -41,7 +41,7 @@ fn effective(system: &System) -> Option<u64> {
     u64::from_str_radix(digits.trim(), 16).ok()
 }
 
-/// Whether this process is inside a user namespace, whose root can do nothing to the kernel.
+/// Whether this process is inside a user namespace, where root has no privileges over the kernel.
 fn is_in_user_namespace(system: &System) -> bool {
     system.read("/proc/self/uid_map").is_some_and(|map| {
         let words: Vec<&str> = map.split_whitespace().collect();
@@ -49,7 +49,7 @@ fn is_in_user_namespace(system: &System) -> bool {
     })
 }
 
-/// A process that may not load a scheduler.
+/// The obstacle of a process that may not load a scheduler.
 pub fn lacking(system: &System) -> Option<Obstacle> {
     let lacking = lacking_capabilities(system)?;
     if !lacking.is_empty() {
@@ -69,7 +69,7 @@ pub fn lacking(system: &System) -> Option<Obstacle> {
     })
 }
 
-/// A process whose threads may not have the real-time priority that is asked for.
+/// The obstacle of a process whose threads may not have this real-time priority.
 pub fn insufficient_rtprio(system: &System, wanted: u8) -> Option<Obstacle> {
     const SYS_NICE: u32 = 23;
     if effective(system)? >> SYS_NICE & 1 == 1 {
@@ -89,14 +89,14 @@ pub fn insufficient_rtprio(system: &System, wanted: u8) -> Option<Obstacle> {
     })
 }
 
-/// One of the limits in `/proc/self/limits`: the soft one, as it is written there.
+/// A soft limit in `/proc/self/limits`, as it is written there.
 pub fn limit(system: &System, name: &str) -> Option<String> {
     let limits = system.read("/proc/self/limits")?;
     let values = limits.lines().find_map(|line| line.strip_prefix(name))?;
     values.split_whitespace().next().map(str::to_owned)
 }
 
-/// How many bytes of memory this process may lock; `None` if there is no limit, or nobody says.
+/// How many bytes of memory this process may lock; `None` if there is no limit, or it is not readable.
 pub fn lockable_bytes(system: &System) -> Option<u64> {
     let has_capability = effective(system).is_some_and(|bits| bits >> IPC_LOCK & 1 == 1);
     if has_capability {
@@ -105,7 +105,7 @@ pub fn lockable_bytes(system: &System) -> Option<u64> {
     limit(system, "Max locked memory")?.parse().ok()
 }
 
-/// A process that may not keep all its memory present.
+/// The obstacle of a process that may not lock all its memory.
 pub fn too_little_locked_memory(system: &System) -> Option<Obstacle> {
     let bytes = lockable_bytes(system)?;
     Some(Obstacle::new(
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_time_priorities_take_a_capability_or_a_limit() {
+    fn real_time_priority_requires_capability_or_limit() {
         let machine = |bits: &str, limit: &str| {
             let status = format!("Name:\tx\nCapEff:\t{bits}\n");
             let limits = format!("Max realtime priority     {limit}        {limit}\n");
@@ -144,7 +144,7 @@ mod tests {
          Max realtime priority     0                    0\n";
 
     #[test]
-    fn what_is_lacking_is_named() {
+    fn missing_capabilities_are_named() {
         // All but BPF (39) and NICE (23).
         let status = "Name:\tshiftwork\nCapEff:\t0000017fff7fffff\n";
         let obstacle = lacking(&System::of([("/proc/self/status", status)])).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn root_without_capabilities_is_not_sent_to_sudo() {
+    fn root_without_capabilities_is_not_advised_to_use_sudo() {
         let status = "Uid:\t0\t0\t0\t0\nCapEff:\t0\n";
         let obstacle = lacking(&System::of([("/proc/self/status", status)])).unwrap();
         assert!(
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn root_of_a_container_is_not_root_of_the_machine() {
+    fn root_of_a_user_namespace_is_an_obstacle() {
         let with = |map| {
             lacking(&System::of([
                 ("/proc/self/status", "CapEff:\t000001ffffffffff\n"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capability_stands_in_for_the_limit_of_locked_memory() {
+    fn capability_replaces_the_limit_of_locked_memory() {
         let with = |status| {
             too_little_locked_memory(&System::of([
                 ("/proc/self/status", status),

@@ -1,4 +1,4 @@
-//! sched_ext: whether BPF programs may schedule, and whether one does already.
+//! sched_ext: whether the kernel has it, and whether a scheduler is loaded.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use shiftwork_model::Span;
 
 use super::{Obstacle, System, kernel};
 
-/// The longest that a scheduler may let a runnable thread wait before the kernel ends it
+/// The greatest timeout of the sched_ext watchdog
 /// (`SCX_WATCHDOG_MAX_TIMEOUT` in the kernel).
 pub const WATCHDOG_MAX: Span = Span::from_s(30);
 
-/// What the kernel says about sched_ext.
+/// The state of sched_ext.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It has none.
+    /// The kernel has no sched_ext.
     Absent,
     /// No scheduler is loaded.
     Free,
-    /// One is, and there can be only one.
+    /// A scheduler is loaded, and there can be only one.
     Taken {
-        /// `enabled`, or on the way there or back: `enabling`, `disabling`.
+        /// `enabled`, or a transition: `enabling`, `disabling`.
         state: String,
-        /// The scheduler's name; `None` if the kernel does not say.
+        /// The scheduler's name; `None` if the kernel does not report it.
         scheduler: Option<String>,
     },
 }
 
-/// What the kernel says about sched_ext.
+/// Reads the state of sched_ext.
 pub fn state(system: &System) -> State {
     match system.read("/sys/kernel/sched_ext/state") {
         None => State::Absent,
@@ -40,7 +40,7 @@ pub fn state(system: &System) -> State {
     }
 }
 
-/// A kernel without sched_ext.
+/// The obstacle of a kernel without sched_ext.
 pub fn absent(system: &System) -> Option<Obstacle> {
     if state(system) != State::Absent {
         return None;
@@ -63,9 +63,9 @@ pub fn absent(system: &System) -> Option<Obstacle> {
 pub struct Holder {
     /// Its number.
     pub pid: u32,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The systemd service that it belongs to, if it does.
+    /// Its systemd service; `None` if it belongs to none.
     pub service: Option<String>,
 }
 
@@ -75,10 +75,10 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The first process that keeps a kernel interface implemented by BPF programs open, as schedulers are.
-/// `None` if there is none, because the scheduler is pinned, or if others' files may not be seen.
+/// The first process that has a struct_ops link open, as the owner of a scheduler does.
+/// `None` if there is none, because the scheduler is pinned, or if files of other processes are not readable.
 ///
-/// Looks at all open files of all processes: some hundredths of a second.
+/// Reads all open files of all processes: some hundredths of a second.
 pub fn holder(system: &System) -> Option<Holder> {
     let processes = system.names("/proc").into_iter();
     processes
@@ -113,7 +113,7 @@ fn service(system: &System, pid: u32) -> Option<String> {
     service.map(str::to_owned)
 }
 
-/// Another scheduler that is loaded already.
+/// The obstacle of a scheduler that is loaded already.
 pub fn taken(system: &System) -> Option<Obstacle> {
     let State::Taken { state, scheduler } = state(system) else {
         return None;
@@ -127,7 +127,7 @@ pub fn taken(system: &System) -> Option<Obstacle> {
             };
             (format!(", held by {holder}"), remedy)
         }
-        // The kernel's own way to be rid of any of them.
+        // The kernel's own command that unloads any scheduler.
         None => (
             String::new(),
             "echo S | sudo tee /proc/sysrq-trigger".into(),
@@ -150,13 +150,13 @@ mod tests {
     const LINK: &str = "pos:\t0\nflags:\t02000000\nlink_type:\tstruct_ops\nlink_id:\t3\n";
 
     #[test]
-    fn who_holds_the_scheduler_is_named_with_the_way_to_stop_it() {
-        let told = |files: &[(&str, &str)]| {
+    fn loaded_scheduler_is_named_with_the_command_to_stop_it() {
+        let message = |files: &[(&str, &str)]| {
             let all = [&[ENABLED, OPS], files].concat();
             taken(&System::of(all)).unwrap().to_string()
         };
         assert_eq!(
-            told(&[]),
+            message(&[]),
             "a sched_ext scheduler is loaded already, and there can be only one: rusty_1.0.4 (enabled); \
              echo S | sudo tee /proc/sysrq-trigger"
         );
@@ -167,20 +167,20 @@ mod tests {
             ("/proc/self/fdinfo/9", LINK),
         ];
         assert_eq!(
-            told(&process),
+            message(&process),
             "a sched_ext scheduler is loaded already, and there can be only one: rusty_1.0.4 (enabled), \
              held by process 417 (scx_rusty); sudo kill 417"
         );
         let service = ("/proc/417/cgroup", "0::/system.slice/scx.service\n");
-        let told = told(&[&process[..], &[service]].concat());
+        let message = message(&[&process[..], &[service]].concat());
         assert!(
-            told.ends_with("; sudo systemctl stop scx.service"),
-            "{told}"
+            message.ends_with("; sudo systemctl stop scx.service"),
+            "{message}"
         );
     }
 
     #[test]
-    fn no_scheduler_is_in_nobodys_way() {
+    fn free_sched_ext_is_no_obstacle() {
         let free = System::of([("/sys/kernel/sched_ext/state", "disabled\n")]);
         assert_eq!(state(&free), State::Free);
         assert_eq!(taken(&free), None);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_sched_ext_is_named() {
+    fn kernel_without_sched_ext_is_named() {
         let system = System::of([
             ("/proc/sys/kernel/osrelease", "6.18.44\n"),
             ("/sys/kernel/btf/vmlinux", ""),

@@ -1,4 +1,4 @@
-//! Reading what Linux says about itself under `/proc` and `/sys`.
+//! Reading facts about Linux under `/proc` and `/sys`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +12,12 @@ use crate::sys;
 /// More caches than any CPU has.
 const CACHES_MAX: usize = 16;
 
-/// A Linux machine as its `/proc` and `/sys` describe it: this one, or one that consists of files
-/// that somebody made up.
+/// A Linux machine as its `/proc` and `/sys` describe it: this one, or a simulated one that consists of given files.
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The files of a machine that is made up, by path; `None`: this machine's.
-    made_up: Option<BTreeMap<String, Vec<u8>>>,
-    /// What the threads of a machine that is made up have reserved, by their numbers.
+    /// The files of a simulated machine, by path; `None`: this machine's.
+    simulated: Option<BTreeMap<String, Vec<u8>>>,
+    /// The reservations of the threads of a simulated machine, by their numbers.
     reservations: BTreeMap<i32, Reservation>,
 }
 
@@ -31,7 +30,7 @@ impl System {
         ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
     }
 
-    /// A remedy as the caller has to enter it: `sudo` is for users, and where there is only root it often is not
+    /// A remedy as the caller has to enter it: without `sudo` for root, since it may not be
     /// installed.
     pub fn for_caller(&self, remedy: String) -> String {
         match self.is_root() {
@@ -43,68 +42,68 @@ impl System {
     /// The machine this program runs on.
     pub const fn this() -> Self {
         Self {
-            made_up: None,
+            simulated: None,
             reservations: BTreeMap::new(),
         }
     }
 
-    /// A machine of which nothing is known but these files, each with its path from `/` on.
+    /// A simulated machine with only these files, each with its absolute path.
     pub fn of<'a>(files: impl IntoIterator<Item = (&'a str, impl Into<Vec<u8>>)>) -> Self {
         let files = files.into_iter();
         let files = files.map(|(path, content)| (path.to_owned(), content.into()));
         Self {
-            made_up: Some(files.collect()),
+            simulated: Some(files.collect()),
             reservations: BTreeMap::new(),
         }
     }
 
-    /// The same machine, if it is made up, with a thread that has reserved so much.
+    /// The same machine, if it is simulated, with a thread that has this reservation.
     #[must_use]
     pub fn with_reservation(mut self, thread: i32, reservation: Reservation) -> Self {
         self.reservations.insert(thread, reservation);
         self
     }
 
-    /// What a thread has reserved, all zero where it is not under SCHED_DEADLINE; `None` if there is no such
-    /// thread or the kernel does not let this process ask.
+    /// The reservation of a thread, all zero if it is not under SCHED_DEADLINE; `None` if there is no such
+    /// thread or this process may not read it.
     pub fn reservation(&self, thread: i32) -> Option<Reservation> {
-        match &self.made_up {
+        match &self.simulated {
             Some(_) => self.reservations.get(&thread).copied(),
             None => sys::thread::reservation(Pid::from_raw(thread)?).ok(),
         }
     }
 
-    /// The content of a file; `None` if it cannot be read.
+    /// The content of a file; `None` if it is not readable.
     pub fn read_bytes(&self, path: &str) -> Option<Vec<u8>> {
-        match &self.made_up {
+        match &self.simulated {
             Some(files) => files.get(path).cloned(),
             None => fs::read(path).ok(),
         }
     }
 
-    /// The text of a file, without white space around it; `None` if it cannot be read.
+    /// The text of a file, without white space around it; `None` if it is not readable.
     pub fn read(&self, path: &str) -> Option<String> {
         let text = String::from_utf8(self.read_bytes(path)?).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// The number in a file; `None` if it cannot be read or holds something else.
+    /// The number in a file; `None` if it is not readable or no number.
     pub fn number(&self, path: &str) -> Option<i64> {
         self.read(path)?.parse().ok()
     }
 
     /// Whether there is such a file or folder.
     pub fn has(&self, path: &str) -> bool {
-        match &self.made_up {
+        match &self.simulated {
             Some(files) => files.contains_key(path) || !names_below(files, path).is_empty(),
             None => fs::exists(path).unwrap_or(false),
         }
     }
 
-    /// The names of the files and folders in a folder, in alphabetical order; none if it cannot be
-    /// read.
+    /// The names of the files and folders in a folder, in alphabetical order; none if it is not
+    /// readable.
     pub fn names(&self, folder: &str) -> Vec<String> {
-        if let Some(files) = &self.made_up {
+        if let Some(files) = &self.simulated {
             return names_below(files, folder);
         }
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -115,13 +114,13 @@ impl System {
         names
     }
 
-    /// The CPUs that are online; `None` if the machine does not say.
+    /// The CPUs that are online; `None` if the machine does not report them.
     pub fn online(&self) -> Option<CpuSet> {
         self.cpus("/sys/devices/system/cpu/online")
     }
 
-    /// The CPUs that were isolated at boot, so that only what is sent there runs there: none if the
-    /// machine does not say.
+    /// The CPUs that were isolated at boot, which run only threads that are bound to them: none if the
+    /// machine does not report them.
     pub fn isolated(&self) -> CpuSet {
         self.cpus("/sys/devices/system/cpu/isolated")
             .unwrap_or(CpuSet::EMPTY)
@@ -162,7 +161,7 @@ fn names_below(files: &BTreeMap<String, Vec<u8>>, folder: &str) -> Vec<String> {
         let rest = path.strip_prefix(folder)?.strip_prefix('/')?;
         rest.split('/').next().map(str::to_owned)
     });
-    // Paths are sorted, so those of one folder are neighbours.
+    // Paths are sorted, so those of one folder are adjacent.
     let mut names: Vec<String> = inside.collect();
     names.dedup();
     names
@@ -173,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn caches_are_named_once_and_instruction_caches_not_at_all() {
+    fn data_and_unified_caches_are_listed_once() {
         let system = System::of([
             ("/sys/devices/system/cpu/online", "0-1\n"),
             ("/sys/devices/system/cpu/cpu0/cache/index0/type", "Data\n"),
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_says_nothing_has_no_cpus_and_no_caches() {
+    fn machine_without_files_has_no_cpus_and_no_caches() {
         let system = System::of([("", ""); 0]);
         assert_eq!(system.online(), None);
         assert_eq!(system.isolated(), CpuSet::EMPTY);
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_exists_by_what_is_in_it() {
+    fn folder_exists_if_it_has_files() {
         let system = System::of([("/a/b/c", "1"), ("/a/b/d", "x"), ("/a/bc", "2")]);
         assert_eq!(system.names("/a"), ["b", "bc"]);
         assert_eq!(system.names("/a/b"), ["c", "d"]);
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_read_where_it_is() {
+    fn files_of_this_machine_are_read() {
         let folder = std::env::temp_dir().join(format!("shiftwork-host-{}", std::process::id()));
         let path = folder.to_str().unwrap();
         fs::create_dir_all(&folder).unwrap();
