@@ -1,4 +1,4 @@
-//! Changes while a run is on: those that the file times, and those that tasks ask for.
+//! Changes during a run: timed changes of the file, and requests of tasks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,28 +18,28 @@ use crate::{LiveError, Plan};
 
 /// The changes of a run.
 pub(crate) struct Changes<'a> {
-    /// What the plan says, as changed so far.
+    /// The plan, with the changes so far.
     plan: Plan<'a>,
-    /// C, T, D of each task, as changed so far.
+    /// C, T, D of each task, with the changes so far.
     attributes: Vec<[Span; 3]>,
     priorities: Vec<Priority>,
-    /// Who decides on requests; `None`: everything is let in.
+    /// Decides on requests; `None`: everything is admitted.
     admitted: Option<Admitted>,
     /// Indices of the file's actions, by time.
     order: Vec<usize>,
     done: usize,
     /// CPUs of the machine that were taken offline, to be brought back.
     offline: CpuSet,
-    /// Who runs in the background until its reservation is back.
+    /// Tasks that run in the background until they have their reservation again.
     demoted: BTreeSet<TaskId>,
-    /// When the run began, by the monotonic clock.
+    /// Start of the run, on the monotonic clock.
     origin_ns: u64,
-    /// What a reader of the results should know.
+    /// Facts that affect the results.
     pub(crate) notes: Vec<String>,
 }
 
-/// Everything that a change may reach.
-struct Reach<'r, R> {
+/// What a change may affect.
+struct ChangeContext<'r, R> {
     at: Instant,
     workers: &'r [Worker],
     machine: &'r mut dyn Machine,
@@ -47,14 +47,14 @@ struct Reach<'r, R> {
     recorder: &'r mut R,
 }
 
-impl<R> Reach<'_, R> {
-    /// Who does the work of the task, if anybody does.
+impl<R> ChangeContext<'_, R> {
+    /// The worker of the task, if it has one.
     fn worker(&self, task: TaskId) -> Option<&Worker> {
         self.workers.iter().find(|worker| worker.task == task)
     }
 }
 
-/// Why a change is refused, or what failed in earnest.
+/// Why a change is refused, or the error that ends the run.
 enum Failure {
     Refused(String),
     Fatal(LiveError),
@@ -67,7 +67,7 @@ impl From<LiveError> for Failure {
 }
 
 impl<'a> Changes<'a> {
-    /// Those of this plan, before the first.
+    /// The changes of this plan, before the first.
     pub(crate) fn new(plan: &Plan<'a>, admitted: Option<Admitted>) -> Self {
         let mut order: Vec<usize> = (0..plan.set.actions.len()).collect();
         order.sort_by_key(|&index| plan.set.actions[index].at);
@@ -88,7 +88,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The run begins at this instant of the monotonic clock.
+    /// The run starts at this instant of the monotonic clock.
     pub(crate) fn begin(&mut self, origin_ns: u64) {
         self.origin_ns = origin_ns;
     }
@@ -97,10 +97,9 @@ impl<'a> Changes<'a> {
         Instant::from_ns(monotonic_ns().saturating_sub(self.origin_ns))
     }
 
-    /// Until when what the task had counts in admission, now that the machine has carried out a change.
-    /// What is left of its budget is known only to whoever decides, so this is when a period that began
-    /// just now would end: never too early. The clock is read after the change, as a period may have
-    /// begun while it was made.
+    /// Until when the previous claim of a task counts in admission, after the machine has made a change. Only the place of
+    /// decision knows what is left of the task's budget, so this is the end of a period that begins now: never too early.
+    /// The clock is read after the change, as a period may have begun during it.
     fn lingers_until(&self, period: Span) -> Instant {
         self.now() + period
     }
@@ -112,7 +111,7 @@ impl<'a> Changes<'a> {
             .map_or(Instant::NEVER, |&index| self.plan.set.actions[index].at)
     }
 
-    /// Makes all changes that are due, and lets in who waits for what is free by now. A change that is
+    /// Makes all changes that are due, and admits tasks that wait for capacity that has become free. A change that is
     /// refused changes nothing and is a record.
     pub(crate) fn act<R: Recorder>(
         &mut self,
@@ -127,14 +126,14 @@ impl<'a> Changes<'a> {
             let action = self.order[self.done];
             self.done += 1;
             let change = self.plan.set.actions[action].change.clone();
-            let mut reach = Reach {
+            let mut context = ChangeContext {
                 at: now,
                 workers,
                 machine: &mut *machine,
                 story: &mut *story,
                 recorder: &mut *recorder,
             };
-            match self.change(&change, &mut reach) {
+            match self.change(&change, &mut context) {
                 Ok(()) => {}
                 Err(Failure::Refused(reason)) => {
                     let reason = reason.into_boxed_str();
@@ -157,11 +156,11 @@ impl<'a> Changes<'a> {
         };
         let regained = admitted.advance(now);
         let regained: Vec<TaskId> = regained.into_iter().map(|(task, _)| task).collect();
-        self.let_back_in(&regained, workers, machine)
+        self.readmit(&regained, workers, machine)
     }
 
-    /// Whoever of these ran in the background since it asked for too much takes part again.
-    fn let_back_in(
+    /// Admits those of these tasks again that ran in the background after a request that was too large.
+    fn readmit(
         &mut self,
         regained: &[TaskId],
         workers: &[Worker],
@@ -175,7 +174,7 @@ impl<'a> Changes<'a> {
                 && self.demoted.remove(&task)
             {
                 self.plan.bound[task.index()] = bound;
-                self.let_in(worker, machine)?;
+                self.admit(worker, machine)?;
                 let name = &self.plan.set.tasks[task.index()].name;
                 self.notes
                     .push(format!("task {name} has its reservation again"));
@@ -187,12 +186,12 @@ impl<'a> Changes<'a> {
     fn change<R: Recorder>(
         &mut self,
         change: &Change,
-        reach: &mut Reach<'_, R>,
+        context: &mut ChangeContext<'_, R>,
     ) -> Result<(), Failure> {
         match change {
-            Change::Enter(task) => self.enter(*task, reach),
+            Change::Enter(task) => self.enter(*task, context),
             Change::Leave(task) => {
-                reach.machine.dismiss(*task)?;
+                context.machine.dismiss(*task)?;
                 self.demoted.remove(task);
                 let until = self.lingers_until(self.attributes[task.index()][1]);
                 if let Some(admitted) = &mut self.admitted {
@@ -205,25 +204,25 @@ impl<'a> Changes<'a> {
                 cost,
                 period,
                 deadline,
-            } => self.set_attributes(*task, [*cost, *period, *deadline], reach),
-            Change::SetAffinity(task, affinity) => self.set_affinity(*task, affinity, reach),
+            } => self.set_attributes(*task, [*cost, *period, *deadline], context),
+            Change::SetAffinity(task, affinity) => self.set_affinity(*task, affinity, context),
             Change::SetPriority(task, priority) => {
                 self.consider(*task, |claim| claim.priority = *priority)?;
                 self.priorities[task.index()] = *priority;
-                reach.machine.set_priority(*task, *priority)?;
+                context.machine.set_priority(*task, *priority)?;
                 let until = self.lingers_until(self.attributes[task.index()][1]);
                 if let Some(admitted) = &mut self.admitted {
                     refused(admitted.set_priority(*task, *priority, until))?;
                 }
-                Ok(self.let_back_in(&[*task], reach.workers, reach.machine)?)
+                Ok(self.readmit(&[*task], context.workers, context.machine)?)
             }
-            Change::CpuOffline(cpu) => self.set_online(*cpu, false, reach),
-            Change::CpuOnline(cpu) => self.set_online(*cpu, true, reach),
+            Change::CpuOffline(cpu) => self.set_online(*cpu, false, context),
+            Change::CpuOnline(cpu) => self.set_online(*cpu, true, context),
             Change::SetReserve(share) => {
                 if let Some(admitted) = &mut self.admitted {
                     refused(admitted.set_reserve(*share))?;
                 }
-                reach.machine.set_reserve(*share);
+                context.machine.set_reserve(*share);
                 Ok(())
             }
             Change::Move(..) | Change::SetClusters(_) => Err(Failure::Refused(String::from(
@@ -235,20 +234,20 @@ impl<'a> Changes<'a> {
     fn enter<R: Recorder>(
         &mut self,
         task: TaskId,
-        reach: &mut Reach<'_, R>,
+        context: &mut ChangeContext<'_, R>,
     ) -> Result<(), Failure> {
-        let Some(worker) = reach.worker(task).copied() else {
+        let Some(worker) = context.worker(task).copied() else {
             return Ok(());
         };
         let claim = self.claim(task);
         if let Some(admitted) = &mut self.admitted {
             refused(admitted.enter(claim))?;
         }
-        self.let_in(&worker, reach.machine)?;
+        self.admit(&worker, context.machine)?;
         Ok(())
     }
 
-    /// Whether the task may change its claim so, before the machine is told.
+    /// Whether the task may change its claim so, before the machine is changed.
     fn consider(&mut self, task: TaskId, change: impl Fn(&mut Claim)) -> Result<(), Failure> {
         let Some(admitted) = &mut self.admitted else {
             return Ok(());
@@ -256,7 +255,7 @@ impl<'a> Changes<'a> {
         let Some(mut claim) = admitted.claim(task).cloned() else {
             let name = &self.plan.set.tasks[task.index()].name;
             return Err(Failure::Refused(format!(
-                "task {name} takes no part; it has to enter first"
+                "task {name} is not admitted; it has to enter first"
             )));
         };
         change(&mut claim);
@@ -275,8 +274,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The core takes the task in as it is now. A thread's job begins at once, if it is in one.
-    fn let_in(&self, worker: &Worker, machine: &mut dyn Machine) -> Result<(), LiveError> {
+    /// Admits the task with its present parameters. A job of a thread is released at once.
+    fn admit(&self, worker: &Worker, machine: &mut dyn Machine) -> Result<(), LiveError> {
         let [cost, period, deadline] = self.attributes[worker.task.index()];
         let mut of = parameters(&self.plan, worker, None);
         (of.cost, of.period, of.deadline) = (cost, period, deadline);
@@ -291,7 +290,7 @@ impl<'a> Changes<'a> {
         &mut self,
         task: TaskId,
         [cost, period, deadline]: [Option<Span>; 3],
-        reach: &mut Reach<'_, R>,
+        context: &mut ChangeContext<'_, R>,
     ) -> Result<(), Failure> {
         let old = self.attributes[task.index()];
         let new = [
@@ -303,23 +302,23 @@ impl<'a> Changes<'a> {
             [claim.cost, claim.period, claim.deadline] = new;
         })?;
         self.attributes[task.index()] = new;
-        if let Some(worker) = reach.worker(task) {
+        if let Some(worker) = context.worker(task) {
             let mut of = parameters(&self.plan, worker, None);
             (of.cost, of.period, of.deadline) = (new[0], new[1], new[2]);
-            reach.machine.set_server(task, &of)?;
+            context.machine.set_server(task, &of)?;
         }
         let until = self.lingers_until(old[1]);
         if let Some(admitted) = &mut self.admitted {
             refused(admitted.set_parameters(task, new, until))?;
         }
-        self.let_back_in(&[task], reach.workers, reach.machine)?;
-        reach
+        self.readmit(&[task], context.workers, context.machine)?;
+        context
             .story
-            .set_attributes(reach.at, task, new, reach.recorder);
+            .set_attributes(context.at, task, new, context.recorder);
         Ok(())
     }
 
-    /// Under policies that bind tasks themselves, and those that know no affinities, they stay.
+    /// Whether the policy lets affinities change: policies that bind tasks themselves, or ignore affinities, do not.
     fn may_bind(&self, task: TaskId, affinity: &Affinity) -> Result<(), String> {
         let placement = self.admitted.as_ref().map(|all| all.terms().placement);
         match placement {
@@ -346,15 +345,15 @@ impl<'a> Changes<'a> {
         &mut self,
         task: TaskId,
         affinity: &Affinity,
-        reach: &mut Reach<'_, R>,
+        context: &mut ChangeContext<'_, R>,
     ) -> Result<(), Failure> {
         self.may_bind(task, affinity).map_err(Failure::Refused)?;
-        // A refused request would cost the reservation; a refused action is to change nothing.
+        // A request that is refused would cost the reservation; an action that is refused must change nothing.
         self.consider(task, |claim| claim.cpus = *affinity.cpus())?;
-        if let Some(worker) = reach.worker(task).copied() {
+        if let Some(worker) = context.worker(task).copied() {
             let cpus = on_machine(&self.plan, affinity.cpus());
-            reach.machine.approve(task, &cpus)?;
-            let bound = reach.machine.bind(task, worker.thread, &cpus);
+            context.machine.approve(task, &cpus)?;
+            let bound = context.machine.bind(task, worker.thread, &cpus);
             bound.map_err(|error| {
                 Failure::Refused(format!("the kernel refuses the affinity: {error}"))
             })?;
@@ -364,12 +363,12 @@ impl<'a> Changes<'a> {
         if let Some(admitted) = &mut self.admitted {
             refused(admitted.request_affinity(task, *affinity.cpus(), until))?;
         }
-        Ok(self.let_back_in(&[task], reach.workers, reach.machine)?)
+        Ok(self.readmit(&[task], context.workers, context.machine)?)
     }
 
-    /// A task has asked the kernel for CPUs of the machine that it was not admitted for, and runs in
-    /// the background since. Lets it in again if it may have them. What a reader should know of it.
-    pub(crate) fn ask(
+    /// Decides on a task that has asked the kernel for CPUs of the machine that it was not admitted for, and has run in the
+    /// background since. Admits it again if it may have them; otherwise a note.
+    pub(crate) fn decide_request(
         &mut self,
         task: TaskId,
         worker: &Worker,
@@ -401,7 +400,7 @@ impl<'a> Changes<'a> {
         }
         self.demoted.remove(&task);
         self.plan.bound[task.index()] = affinity;
-        self.let_in(worker, machine)?;
+        self.admit(worker, machine)?;
         Ok(None)
     }
 
@@ -409,11 +408,11 @@ impl<'a> Changes<'a> {
         &mut self,
         cpu: CpuId,
         online: bool,
-        reach: &mut Reach<'_, R>,
+        context: &mut ChangeContext<'_, R>,
     ) -> Result<(), Failure> {
         let machine_cpu = self.plan.cpus[cpu.index()];
         write_online(machine_cpu, online).map_err(|error| {
-            let what = if online { "back" } else { "off" };
+            let what = if online { "online" } else { "offline" };
             Failure::Refused(format!(
                 "the kernel does not take CPU {machine_cpu} {what}: {error}"
             ))
@@ -423,7 +422,7 @@ impl<'a> Changes<'a> {
             if let Some(admitted) = &mut self.admitted {
                 let regained = admitted.cpu_online(cpu).regained;
                 let regained: Vec<TaskId> = regained.into_iter().map(|(task, _)| task).collect();
-                self.let_back_in(&regained, reach.workers, reach.machine)?;
+                self.readmit(&regained, context.workers, context.machine)?;
             }
         } else {
             self.offline.insert(machine_cpu);
@@ -440,13 +439,13 @@ impl<'a> Changes<'a> {
 impl Drop for Changes<'_> {
     fn drop(&mut self) {
         for cpu in self.offline.iter() {
-            // Nothing more can be done about a CPU that the kernel does not bring back.
+            // If the kernel does not bring a CPU back, nothing more can be done.
             let _ = write_online(cpu, true);
         }
     }
 }
 
-/// The refusal of a request, as that of a change.
+/// The refusal of a request as the failure of a change.
 fn refused<T>(answer: Result<T, Box<Refusal>>) -> Result<(), Failure> {
     match answer {
         Ok(_) => Ok(()),

@@ -6,16 +6,16 @@ use std::{fmt, io};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// The machine cannot run anything live as it is.
+    /// This machine cannot run anything live.
     Machine {
-        /// What is in the way.
+        /// The obstacle.
         what: String,
-        /// What mends it: one command, or one sentence where no command can.
+        /// The remedy: one command, or one sentence where no command helps.
         remedy: String,
     },
-    /// The task set, as it is, cannot be run live: which part, and what would be accepted.
+    /// This task set cannot be run live: which part, and what would be accepted.
     TaskSet(String),
-    /// Nobody can have this reservation: why, and what would be accepted.
+    /// This reservation is impossible: why, and what would be accepted.
     Reservation(String),
     /// A task's program could not be started.
     Program {
@@ -23,20 +23,20 @@ pub enum LiveError {
         task: String,
         /// The program.
         program: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::Error,
     },
-    /// Something that ought to work failed.
+    /// An operation failed that should succeed.
     System {
-        /// What was being done, as in "could not ...".
+        /// The operation, as in "could not ...".
         doing: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::Error,
     },
 }
 
 impl LiveError {
-    /// For `map_err`: the kernel refused while doing this.
+    /// For `map_err`: the kernel refused this operation.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |error| Self::System { doing, error }

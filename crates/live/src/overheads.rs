@@ -1,4 +1,4 @@
-//! What scheduling itself takes where an agent decides: on its own CPU, and on those that carry out.
+//! The cost of scheduling where an agent decides: on its own CPU, and on those that enact its decisions.
 //!
 //! # Source
 //! The quantities of V. Bonifaci, B. Brandenburg, G. D'Angelo, A. Marchetti-Spaccamela, "Multiprocessor
@@ -9,38 +9,38 @@ use shiftwork_model::Span;
 
 use crate::event::{Event, Kind};
 
-/// The way of decisions, a sample for each, in the order of the run.
+/// The latencies of decisions, a sample each, in the order of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
-    /// From what happened to the agent's hearing of it.
+    /// From the event to the agent's receipt of its report.
     pub report: Vec<Span>,
-    /// From there to its having decided.
+    /// From there to the decision.
     pub decide: Vec<Span>,
-    /// From there to the CPU's having been told.
+    /// From there to the filling of the CPU's slot.
     pub kick: Vec<Span>,
-    /// From there to the CPU's running the job.
+    /// From there to the start of the job on the CPU.
     pub switch: Vec<Span>,
-    /// How long the scheduling CPU worked for a decision, from hearing to having told all CPUs.
+    /// From the agent's receipt of a report to the filling of the last slot: the work of the scheduling CPU.
     pub scheduling: Vec<Span>,
-    /// How long a CPU's dispatcher worked to find what to run.
+    /// How long the dispatcher of a CPU took to find the task to run.
     pub dispatch: Vec<Span>,
-    /// What each of the records costs by which all this is known: part of what is measured.
+    /// The cost of each record of these measurements, which is part of what is measured.
     pub record: Span,
 }
 
-/// Puts the parts together from the events of an agent.
+/// Computes the samples from the events of an agent.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     pub(crate) overheads: Overheads,
-    /// When the last decision was made, and when the agent heard of what made it necessary.
+    /// Instant of the last decision, and instant of the agent's receipt of its cause.
     decided_ns: u64,
     polled_ns: u64,
-    /// For each CPU of the machine what it was told, and when.
+    /// For each CPU of the machine the task in its slot, and when it was filled.
     filled: Vec<Option<(u32, u64)>>,
 }
 
 impl Meter {
-    /// Takes note of an event; those that are none of its business change nothing.
+    /// Applies an event; events that it does not measure change nothing.
     pub(crate) fn take(&mut self, event: &Event) {
         match event.kind {
             Kind::Decided => {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_of_a_decision_has_four_parts() {
+    fn latency_of_a_decision_has_four_parts() {
         let mut meter = Meter::default();
         for event in [
             event(130, Kind::Decided, 0, None, 20 | 10 << 32),

@@ -1,4 +1,4 @@
-//! What is to be run, and how.
+//! What to run, and how.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use shiftwork_model::{Affinity, CpuId, Share, Span, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::OrderName;
 
-/// What is to be run: who takes part, and what the core is told about them.
+/// What to run: the tasks, and what the core has to know of them.
 ///
 /// Partitioned, clustered, global and laminar scheduling are strong scheduling with special
 /// affinities, so a policy amounts to an order and the CPUs that it binds each task to.
@@ -14,49 +14,48 @@ use shiftwork_policy::registry::OrderName;
 pub struct Plan<'a> {
     /// The tasks, the platform and the timed changes.
     pub set: &'a TaskSet,
-    /// By what jobs are ranked.
+    /// How jobs are ranked.
     pub order: OrderName,
-    /// For each task the CPUs of the file that the policy binds it to: its affinity, or where it was
-    /// packed.
+    /// For each task the CPUs of the file that the policy binds it to: its affinity, or those of its packing.
     pub bound: Vec<Affinity>,
-    /// The machine's CPU for each CPU of the file; as many as the platform has, each once.
+    /// The machine's CPU for each CPU of the file; as many as the platform has, all different.
     pub cpus: Vec<CpuId>,
 }
 
 /// How to run it.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long, from the first release.
+    /// Length of the run, from the first release.
     pub horizon: Span,
-    /// Of all random numbers: sporadic gaps and random execution times.
+    /// Seed of all random numbers: sporadic gaps and random execution times.
     pub seed: u64,
     /// The share of each CPU that pinned background work gets after it has waited for a second.
     pub reserve: Share,
-    /// How much of the trace may wait to be read, in bytes; rounded up to a power of two of pages. What
-    /// finds no room is lost, and counted.
+    /// Size of the trace buffer in bytes; rounded up to a power of two of pages. Events that find no room are lost, and
+    /// counted.
     pub trace_bytes: u32,
     /// A folder of a BPF file system in which the scheduler is pinned, so that it outlives this
-    /// program; `None`: it ends with it.
+    /// program; `None`: it ends with this program.
     pub pin: Option<PathBuf>,
 }
 
 impl Options {
-    /// Room for about a hundred thousand jobs between two looks at the trace.
+    /// Room for about a hundred thousand jobs between two reads of the trace.
     pub const TRACE_BYTES: u32 = 16 << 20;
 }
 
-/// Who decides who runs, and what carries it out.
+/// Where decisions are made, and what enacts them.
 pub enum Backend {
-    /// The core, inside the kernel.
+    /// The core decides, inside the kernel.
     Kernel,
-    /// This policy, in an agent; the kernel carries out.
+    /// An agent decides by this policy; sched_ext enacts.
     Agent(Box<dyn Policy>, Attention),
-    /// This policy, in an agent; fixed priorities carry out, on any kernel.
+    /// An agent decides by this policy; `SCHED_FIFO` priorities enact, on any kernel.
     Fifo(Box<dyn Policy>, Attention),
 }
 
 impl Backend {
-    /// How long the quanta are in which the policy decides, if it does.
+    /// Length of the policy's quanta; `None` if it is event-driven.
     pub(crate) fn quantum(&self) -> Option<Span> {
         match self {
             Self::Kernel => None,
@@ -70,9 +69,9 @@ impl Backend {
 /// How an agent waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attention {
-    /// It looks all the time: a CPU for itself, as published.
+    /// It polls: it has a CPU for itself, as published.
     #[default]
     Dedicated,
-    /// It sleeps until there is something to do, and leaves its CPU to others meanwhile.
+    /// It sleeps until there is something to do, and leaves its CPU to other threads meanwhile.
     Shared,
 }

@@ -1,4 +1,4 @@
-//! What must be so before anything is loaded.
+//! Checks before anything is loaded.
 
 use shiftwork_kernel_core::{CPUS_MAX, TASKS_MAX};
 use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
@@ -7,26 +7,26 @@ use crate::fifo;
 use crate::host::{self, System, kernel};
 use crate::{Attention, Backend, LiveError, Options, Plan};
 
-/// A throttled task may not wait for its next period for so long that it looks forgotten to the kernel's
-/// watchdog, neither for its own period nor for those that make good what it has overdrawn.
+/// Longest period of a throttled task: a task that waits longer would trigger the sched_ext watchdog, be it for its own
+/// period or for those in which it makes good what it has overdrawn.
 pub(crate) const THROTTLED_MAX: Span = Span::from_s(25);
 
-/// What a run needs to know of the machine.
+/// Facts about the machine that a run needs.
 pub(crate) struct Host {
-    /// The CPUs that are online and not of the platform.
+    /// The CPUs that are online and outside the platform.
     pub(crate) elsewhere: CpuSet,
-    /// Where an agent would live; one of the platform if there is no other.
+    /// The CPU of an agent; one of the platform if there is no other.
     pub(crate) agent_cpu: CpuId,
-    /// Whether BPF may have timers.
+    /// Whether BPF has timers.
     pub(crate) has_timers: bool,
-    /// What a reader of the results should know, a sentence each.
+    /// Facts that affect the results, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 
-/// Refuses what cannot work, with what would be accepted.
+/// Refuses what cannot run, and says what would be accepted.
 ///
 /// # Errors
-/// The first thing that is in the way.
+/// The first obstacle.
 pub(crate) fn check(
     plan: &Plan<'_>,
     options: &Options,
@@ -52,8 +52,8 @@ pub(crate) fn check(
     let has_timers = !kernel::is_real_time(&system);
     if let (Backend::Agent(_, Attention::Dedicated), false) = (backend, has_timers) {
         notes.push(String::from(
-            "a PREEMPT_RT kernel interrupts other CPUs by a thread of its own, which an agent that looks all \
-             the time would keep from running: it sleeps between decisions, as with --agent shared",
+            "a PREEMPT_RT kernel interrupts other CPUs by a thread, which a polling agent would keep from running: \
+             the agent sleeps between decisions, as with --agent shared",
         ));
     }
     let agent_cpu = elsewhere.lowest().or(online.lowest());
@@ -65,17 +65,16 @@ pub(crate) fn check(
     })
 }
 
-/// For a machine that stands, without a plan: refuses what cannot work on these CPUs. Whether BPF may have
-/// timers.
+/// The checks for a machine without a plan and without an end, on these CPUs. Whether BPF has timers.
 ///
 /// # Errors
-/// The first thing that is in the way.
+/// The first obstacle.
 pub(crate) fn check_standing(cpus: &CpuSet, system: &System) -> Result<bool, LiveError> {
     let there = system.cpus("/sys/devices/system/cpu/present");
     let missing = *cpus - there.unwrap_or(*cpus);
     if let Some(cpu) = missing.lowest().or_else(|| beyond_the_core(cpus.iter())) {
         return Err(LiveError::Machine {
-            what: format!("there is no CPU {cpu} here that the scheduler in the kernel could use"),
+            what: format!("the scheduler in the kernel cannot use CPU {cpu}"),
             remedy: format!(
                 "choose CPUs among {}",
                 there.unwrap_or(*cpus) & CpuSet::first(CPUS_MAX)
@@ -92,7 +91,7 @@ pub(crate) fn check_standing(cpus: &CpuSet, system: &System) -> Result<bool, Liv
     Ok(!kernel::is_real_time(system))
 }
 
-/// The first of these CPUs that the core does not know.
+/// The first of these CPUs that is beyond the core's limit.
 fn beyond_the_core(mut cpus: impl Iterator<Item = CpuId>) -> Option<CpuId> {
     cpus.find(|cpu| cpu.index() >= CPUS_MAX)
 }
@@ -118,7 +117,7 @@ fn check_agent(options: &Options, elsewhere: &CpuSet, online: &CpuSet) -> Result
     if options.pin.is_some() {
         return Err(LiveError::Machine {
             what: String::from(
-                "an agent decides in this program, and nobody would once it is gone",
+                "cannot pin: the scheduling agent runs in this process and ends with it",
             ),
             remedy: String::from("only `--machine kernel` can be pinned"),
         });
@@ -169,8 +168,8 @@ fn check_tasks(plan: &Plan<'_>) -> Result<(), LiveError> {
         let name = &task.name;
         if task.on_overrun == OnOverrun::Throttle && task.period > THROTTLED_MAX {
             return refused(format!(
-                "task `{name}`: a task that is throttled for its period of {} would look forgotten to \
-                 the kernel's watchdog; a live run takes at most {THROTTLED_MAX}, or on-overrun = \"continue\"",
+                "task `{name}`: a task that is throttled for its period of {} would trigger the sched_ext watchdog; \
+                 a live run takes at most {THROTTLED_MAX}, or on-overrun = \"continue\"",
                 task.period
             ));
         }

@@ -1,7 +1,6 @@
-//! What it takes to measure this machine: threads on a CPU of their own, its clocks, words to wait for, and
-//! rings for what is measured.
+//! Tools for measurements on this machine: threads on a CPU of their own, clocks, futex words, and rings for samples.
 //!
-//! The same system calls as those of live runs, and the same channels as between their threads. A ring has
+//! The system calls and channels are those of live runs. A ring has
 //! one sender: a thread that is bound to a CPU, as in the tracing of B. Brandenburg, J. Anderson,
 //! "Feather-Trace: A Light-Weight Event Tracing Toolkit", OSPERT 2007.
 
@@ -15,37 +14,37 @@ pub use crate::sys::clock::{monotonic_ns, sleep_until};
 pub use crate::sys::thread::{Class, set_affinity, set_class, set_exact_timers};
 pub use crate::sys::word::Word;
 
-/// Something that was measured.
+/// A measured sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When, of the monotonic clock, in ns.
+    /// When it was measured, on the monotonic clock, in ns.
     pub at_ns: u64,
-    /// How long it took, in ns. Negative where it is a difference that noise has turned round.
+    /// The measured time in ns. Negative if it is a difference smaller than the noise.
     pub ns: i64,
 }
 
-/// The end of a ring at which one thread puts in what it measures.
+/// The sending end of a ring, for the thread that measures.
 #[derive(Debug)]
 pub struct Probe(Sender);
 
-/// The other end.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Collector(Receiver);
 
-/// A ring for `capacity` samples, rounded up to a power of two. What finds no room is lost, and counted.
+/// A ring for `capacity` samples, rounded up to a power of two. Samples that find no room are dropped and counted.
 pub fn ring(capacity: usize) -> (Probe, Collector) {
     let (sender, receiver) = channel(capacity);
     (Probe(sender), Collector(receiver))
 }
 
-/// What it takes here to record a sample, with the clock that it is dated by.
+/// The measured cost of recording a sample, with the reading of the clock that dates it.
 pub fn sample_cost() -> Span {
     sending_cost()
 }
 
 impl Probe {
-    /// Records a sample, if there is room. No lock, no system call, no allocation. Only one thread may do
-    /// so at a time.
+    /// Records a sample, if there is room. No lock, no system call, no allocation. Only one thread at a time may call
+    /// this.
     pub fn record(&self, sample: Sample) {
         self.0.send(Event {
             at: sample.at_ns,
@@ -58,7 +57,7 @@ impl Probe {
 }
 
 impl Collector {
-    /// What was recorded until now and not collected yet, in its order.
+    /// The samples since the last call, in their order.
     pub fn collect(&self) -> Vec<Sample> {
         let mut events = Vec::new();
         self.0.take(&mut events);
@@ -69,7 +68,7 @@ impl Collector {
         events.into_iter().map(sample).collect()
     }
 
-    /// How many samples found no room so far.
+    /// Number of samples that found no room so far.
     pub fn lost(&self) -> u64 {
         self.0.lost()
     }
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_arrive_as_they_were_recorded_and_those_without_room_are_counted() {
+    fn collector_returns_recorded_samples_and_counts_dropped_ones() {
         let (probe, collector) = ring(4);
         let all = [0, 1, -1, i64::MIN, 7].map(|ns| Sample { at_ns: 3, ns });
         all.iter().for_each(|&sample| probe.record(sample));
@@ -97,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_cpu_to_measure_on() {
+    fn usable_cpus_are_those_of_the_calling_thread() {
         let cpus = usable_cpus();
-        let first = cpus.lowest().expect("this thread runs somewhere");
+        let first = cpus.lowest().expect("this thread runs on a CPU");
         std::thread::spawn(move || {
             set_affinity(None, &CpuSet::single(first)).unwrap();
             assert_eq!(usable_cpus(), CpuSet::single(first));

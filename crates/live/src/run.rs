@@ -1,4 +1,4 @@
-//! The way of a run from beginning to end: load, muster, admit, release, watch, stop, tell.
+//! A run from beginning to end: load, spawn, admit, release, monitor, stop, report.
 
 mod tally;
 
@@ -24,24 +24,24 @@ use crate::work::{Ending, Jobs, Worker, Workers};
 use crate::{LiveError, Options, Plan, preflight};
 use tally::Tally;
 
-/// From the last preparation to the first release: nobody has to hurry. Not a multiple of [`POLL_NS`], or
-/// every look would come with the releases of all whose periods are round numbers.
+/// From the last preparation to the first release. Not a multiple of [`POLL_NS`], or every poll would coincide with
+/// the releases of all tasks with round periods.
 const LEAD_NS: u64 = 67_000_000;
 
-/// How often the trace is emptied and the caller asked. The ring has room for many times as much.
+/// How often the trace is read and the caller asked. The trace buffer has room for many times as much.
 const POLL_NS: u64 = 50_000_000;
 
-/// Between two looks at least, however many ask.
+/// Least time between two polls, however many requests there are.
 const POLL_GAP_NS: u64 = 1_000_000;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Since the first release; zero before it.
+    /// Time since the first release; zero before it.
     pub now: Instant,
-    /// What each CPU of the file ran when the trace was last read.
+    /// The job on each CPU of the file when the trace was last read.
     pub running: &'a [Option<JobId>],
-    /// How many events the core was told.
+    /// Number of events that the policy has processed.
     pub events: u64,
 }
 
@@ -50,47 +50,47 @@ pub struct Progress<'a> {
 pub enum Ended {
     /// At its horizon.
     Horizon,
-    /// Earlier, because the caller said so.
+    /// Earlier, because the caller stopped it.
     Stopped,
-    /// Earlier, because the kernel unloaded the scheduler. All tasks went on under the kernel's own.
+    /// Earlier, because the kernel unloaded the scheduler. All tasks continued under the kernel's own.
     Unloaded {
-        /// In the kernel's words.
+        /// Message of the kernel.
         reason: String,
     },
 }
 
-/// What came of a run beyond its records.
+/// The results of a run beside its records.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What the records cover, at most the horizon.
+    /// End of the interval that the records cover, at most the horizon.
     pub reached: Instant,
-    /// How many events the core was told.
+    /// Number of events that the policy has processed.
     pub events: u64,
-    /// How many running jobs it moved to make room.
+    /// Number of running jobs that were migrated to make room.
     pub shifts: u64,
-    /// From each decision that gives a CPU another job to that CPU's running it.
+    /// From each decision that gives a CPU another job to the start of that job there.
     pub reaction: Vec<Span>,
-    /// From each release to the kernel's knowing of it.
+    /// From each release to the kernel's notice of it.
     pub lateness: Vec<Span>,
-    /// How many events of the trace found no room and are not in the records.
+    /// Number of events that found no room in the trace buffer and are not in the records.
     pub lost: u64,
-    /// How it ended.
+    /// The end of the run.
     pub ended: Ended,
-    /// What a reader of the results should know, a sentence each.
+    /// Facts that affect the results, one sentence each.
     pub notes: Vec<String>,
-    /// What was wrong with the core's state at the end; `None` is as it should be.
+    /// What was wrong with the core's state at the end; `None` if nothing was.
     pub fault: Option<&'static str>,
-    /// What scheduling itself took; `None` where the kernel decides.
+    /// The cost of scheduling; `None` where the kernel decides.
     pub overheads: Option<Overheads>,
 }
 
-/// Runs the plan on this machine and tells the recorder everything that happens, a little later than
-/// it does, until the horizon or until `go_on`, which is asked about 20 times a second, says no.
+/// Runs the plan on this machine and records everything that happens, with a short delay, until the horizon or until
+/// `go_on`, which is called about 20 times a second, returns false.
 ///
-/// `admitted` decides on requests of the tasks while they run; without it everything is let in.
+/// `admitted` decides on requests of the tasks while they run; without it everything is admitted.
 ///
 /// # Errors
-/// If the machine or the plan cannot be run. What was recorded until then stays valid.
+/// If the machine cannot run the plan. The records until then are valid.
 pub fn run_while<R: Recorder>(
     plan: &Plan<'_>,
     options: &Options,
@@ -106,7 +106,7 @@ pub fn run_while<R: Recorder>(
             "memory is not locked ({error}): a page fault may make a job late"
         ));
     }
-    // Whoever watches keeps out of the way if there is room elsewhere.
+    // This thread keeps off the CPUs of the tasks and of the agent, if there are others.
     let mut room = host.elsewhere;
     if !matches!(backend, Backend::Kernel) && room.len() > 1 {
         room.remove(host.agent_cpu);
@@ -139,7 +139,7 @@ pub fn run_while<R: Recorder>(
     Ok(run.report(ended, reached))
 }
 
-/// The machine that runs it so.
+/// The machine of this backend.
 fn machine(
     plan: &Plan<'_>,
     options: &Options,
@@ -165,7 +165,7 @@ fn machine(
             let builder = EnactorBuilder::new(&scheduler)?;
             let owner = SchedExtOwner::new(scheduler, builder.event_ring());
             let build = move || builder.build();
-            // `preflight` says why.
+            // Without timers the agent cannot poll: see `preflight`.
             let attention = match host.has_timers {
                 true => attention,
                 false => Attention::Shared,
@@ -186,7 +186,7 @@ fn machine(
     })
 }
 
-/// The programs in the kernel, loaded for the CPUs of the plan.
+/// Loads the programs in the kernel for the CPUs of the plan.
 fn scheduler(
     plan: &Plan<'_>,
     options: &Options,
@@ -209,7 +209,7 @@ fn scheduler(
     Ok(scheduler)
 }
 
-/// The jobs of the tasks that threads do; a program's are not known.
+/// The jobs of the tasks whose workers are threads; those of programs are not known.
 fn jobs(
     plan: &Plan<'_>,
     options: &Options,
@@ -224,23 +224,23 @@ fn jobs(
     plan.set.iter().map(|(id, _)| of(id)).collect()
 }
 
-/// The machine's CPUs for these of the file.
+/// The machine's CPUs for these CPUs of the file.
 pub(crate) fn on_machine(plan: &Plan<'_>, cpus: &CpuSet) -> CpuSet {
     cpus.iter()
         .filter_map(|cpu| plan.cpus.get(cpu.index()).copied())
         .collect()
 }
 
-/// Where each task is taken to be before it first runs, in the file's numbers: where its file says, or
-/// else the CPU with the least to do so far. A job that finds its CPU idle is not moved, so a good
-/// beginning lasts.
+/// The CPU that each task is assumed to be on before it first runs, in the file's numbers: the one that its file names,
+/// otherwise the one with the least load so far. A job that finds its CPU idle is not moved, so a balanced start
+/// lasts.
 pub(crate) fn starts(plan: &Plan<'_>) -> Vec<Option<CpuId>> {
     let mut loads = vec![0_u64; plan.cpus.len()];
     let start = |(id, task): (TaskId, &Task)| {
         let cpus = plan.bound[id.index()].cpus();
         let least = cpus.iter().min_by_key(|cpu| loads[cpu.index()]);
         let start = task.start_cpu.or(least)?;
-        // In parts per million, rounded up so that every task counts; only good places depend on it.
+        // In parts per million, rounded up so that every task counts; only the balance depends on it.
         let cost = task.cost.as_ns().saturating_mul(1_000_000);
         loads[start.index()] += cost.div_ceil(task.period.as_ns());
         Some(start)
@@ -248,7 +248,7 @@ pub(crate) fn starts(plan: &Plan<'_>) -> Vec<Option<CpuId>> {
     plan.set.iter().map(start).collect()
 }
 
-/// What the core is told of a member of the crew.
+/// The parameters of a worker's task for its admission.
 pub(crate) fn parameters(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>) -> Parameters {
     let task = &plan.set.tasks[worker.task.index()];
     Parameters {
@@ -258,7 +258,7 @@ pub(crate) fn parameters(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>)
         period: task.period,
         deadline: task.deadline,
         on_overrun: match task.on_overrun {
-            // A thread of ours does what the file says: if that is never too much, it needs no watching.
+            // A thread of this process executes as the file says: if that never exceeds the cost, it needs no budget.
             OnOverrun::Throttle
                 if !worker.is_program && !may_be_throttled(plan.set, worker.task) =>
             {
@@ -272,7 +272,7 @@ pub(crate) fn parameters(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>)
     }
 }
 
-/// A run that is on.
+/// A run in progress.
 struct Run<'a> {
     plan: &'a Plan<'a>,
     machine: Box<dyn Machine>,
@@ -280,15 +280,15 @@ struct Run<'a> {
     story: Story,
     changes: Changes<'a>,
     horizon: Instant,
-    /// Of a policy that decides in quanta.
+    /// Of a quantum-driven policy.
     quantum: Option<Span>,
     notes: Vec<String>,
-    /// What became of requests.
+    /// Notes on requests of tasks.
     request_notes: Tally,
 }
 
 impl Run<'_> {
-    /// Admits, releases and watches, to the end.
+    /// Admits, releases and monitors, to the end of the run.
     fn execute<R: Recorder>(
         &mut self,
         recorder: &mut R,
@@ -304,7 +304,7 @@ impl Run<'_> {
             self.machine.admit(worker.task, &of)?;
         }
         let soon_ns = monotonic_ns() + LEAD_NS;
-        // Where quanta begin, if there are any; otherwise not, since kernels tick there.
+        // Where quanta begin, if there are any; otherwise not at a round instant, where kernels have their ticks.
         let begins = self
             .quantum
             .and_then(|quantum| soon_ns.checked_next_multiple_of(quantum.as_ns()));
@@ -332,7 +332,7 @@ impl Run<'_> {
         loop {
             let now_ns = monotonic_ns();
             let now = Instant::from_ns(now_ns.saturating_sub(origin_ns));
-            // What the kernel told before this moment is all there when the clock has been read.
+            // Events of the kernel until this instant are in the trace when the clock has been read.
             self.read(recorder)?;
             self.changes.act(
                 now,
@@ -341,7 +341,7 @@ impl Run<'_> {
                 &mut self.story,
                 recorder,
             )?;
-            self.answer()?;
+            self.decide_requests()?;
             self.note_endings();
             if let Some(reason) = self.machine.unloaded() {
                 return Ok((Ended::Unloaded { reason }, now.min(self.horizon)));
@@ -375,8 +375,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Answers who asked for other CPUs, and warns who has overrun.
-    fn answer(&mut self) -> Result<(), LiveError> {
+    /// Decides on requests for other CPUs, and warns programs that have overrun.
+    fn decide_requests(&mut self) -> Result<(), LiveError> {
         for (task, cpus) in std::mem::take(&mut self.story.asking) {
             let Some(worker) = self
                 .workers
@@ -388,7 +388,7 @@ impl Run<'_> {
             };
             let note = self
                 .changes
-                .ask(task, worker, &cpus, self.machine.as_mut())?;
+                .decide_request(task, worker, &cpus, self.machine.as_mut())?;
             if let Some(note) = note {
                 self.request_notes.add(note);
             }
@@ -399,7 +399,7 @@ impl Run<'_> {
             if let Some(worker) =
                 workers.find(|worker| worker.task == task && worker.is_program && is_warned)
             {
-                // A program that has just ended need not be warned any more.
+                // A program that has just ended needs no warning.
                 let _ = warn(worker.thread);
             }
         }
@@ -422,8 +422,8 @@ impl Run<'_> {
         }
     }
 
-    /// Everybody goes. What was told until then is read; the scheduler stays until [`report`](Self::report)
-    /// has looked at it.
+    /// Stops all workers and reads the events until then. The scheduler stays loaded until [`report`](Self::report)
+    /// has read its state.
     fn stop<R: Recorder>(&mut self, recorder: &mut R) -> Result<(), LiveError> {
         self.machine.open_job_barrier();
         let read = self.read(recorder);

@@ -1,5 +1,5 @@
-//! What threads share without a lock: the atomics of `std` and our futex, or those of the model checker
-//! when it looks at the same code (`RUSTFLAGS="--cfg loom"`).
+//! Primitives of lock-free code: the atomics of `std` and the futex of this crate, or those of the model checker
+//! (`RUSTFLAGS="--cfg loom"`).
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::{Arc, atomic};
@@ -13,8 +13,8 @@ pub(crate) use crate::sys::word::Word;
 #[cfg(all(loom, test))]
 pub(crate) use model::Word;
 
-/// On a cache line of its own, so that one side's writing does not slow down the other's reading. Two
-/// lines, in fact: processors fetch the neighbour as well.
+/// Padded to cache lines of its own, so that writes of one side do not slow down reads of the other. Two
+/// lines, because processors prefetch the neighbour.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Padded<T>(pub(crate) T);
@@ -24,8 +24,8 @@ mod model {
     use loom::sync::atomic::{AtomicU32, Ordering};
     use loom::sync::{Condvar, Mutex};
 
-    /// The futex word as the model checker sees it: the kernel compares and goes to sleep under a lock.
-    /// Time does not pass, so nobody wakes up by it.
+    /// A model of the futex word: the comparison and the sleep happen under a lock, as in the kernel.
+    /// Time does not pass, so no wait ends by a timeout.
     #[derive(Debug)]
     pub(crate) struct Word {
         value: AtomicU32,

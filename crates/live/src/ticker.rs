@@ -1,5 +1,5 @@
-//! Time for kernels where BPF has no timers (PREEMPT_RT): a thread that sleeps until something is due
-//! and then lets the scheduler do it.
+//! Timers for kernels where BPF has none (PREEMPT_RT): a thread that sleeps until an event is due
+//! and then calls the scheduler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::sys::thread::{Class, set_class};
 /// Above ordinary real-time threads, below the kernel's own watchdogs.
 const PRIORITY: u8 = 90;
 
-/// The thread, while this exists.
+/// The thread. Dropping this ends it.
 pub(crate) struct Ticker {
     should_stop: Arc<AtomicBool>,
     notifier: TickNotifier,
@@ -20,21 +20,21 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts it.
+    /// Starts the thread.
     pub(crate) fn start(loaded: &Loaded, tick: Command) -> Result<Self, LiveError> {
         let should_stop = Arc::new(AtomicBool::new(false));
-        let notifier = loaded
-            .tick_notifier()
-            .map_err(LiveError::system("listen to the scheduler in the kernel"))?;
+        let notifier = loaded.tick_notifier().map_err(LiveError::system(
+            "open the tick ring of the scheduler in the kernel",
+        ))?;
         let (handle, stop) = (notifier.clone(), Arc::clone(&should_stop));
         let thread = std::thread::Builder::new()
             .name(String::from("ticker"))
             .spawn(move || {
-                // Without the class it is late more often, and still right.
+                // Without the class it is late more often, which affects only precision.
                 let _ = set_class(None, Class::Fifo(PRIORITY));
                 let Ok(waiter) = handle.waiter() else { return };
                 while !stop.load(Ordering::Acquire) {
-                    // It answers when it is due again.
+                    // The answer is when the next call is due.
                     let mut words = [0];
                     if tick.call(&mut words).is_err() {
                         return;
@@ -42,7 +42,7 @@ impl Ticker {
                     waiter.wait_until(words[0]);
                 }
             })
-            .map_err(LiveError::system("make a thread that ticks"))?;
+            .map_err(LiveError::system("make the timer thread"))?;
         Ok(Self {
             should_stop,
             notifier,
@@ -56,7 +56,7 @@ impl Drop for Ticker {
         self.should_stop.store(true, Ordering::Release);
         self.notifier.notify();
         if let Some(thread) = self.thread.take() {
-            // It does nothing that could fail.
+            // It cannot panic.
             let _ = thread.join();
         }
     }

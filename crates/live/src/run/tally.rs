@@ -1,12 +1,12 @@
-//! Notes of a run, each once, with the number of times that it was said.
+//! Notes of a run, each with the number of times that it occurred.
 
 use std::collections::BTreeMap;
 
-/// Sentences and how often each was said: a restless task says the same again and again.
+/// Notes and how often each occurred: a task may make the same request again and again.
 #[derive(Default)]
 pub(super) struct Tally {
-    said: BTreeMap<String, u64>,
-    /// What was said beyond the most different sentences that are kept.
+    counts: BTreeMap<String, u64>,
+    /// How often other notes occurred, beyond the number of different ones that are kept.
     more: u64,
 }
 
@@ -14,8 +14,8 @@ impl Tally {
     const SENTENCES_MAX: usize = 20;
 
     pub(super) fn add(&mut self, sentence: String) {
-        if self.said.len() < Self::SENTENCES_MAX || self.said.contains_key(&sentence) {
-            *self.said.entry(sentence).or_default() += 1;
+        if self.counts.len() < Self::SENTENCES_MAX || self.counts.contains_key(&sentence) {
+            *self.counts.entry(sentence).or_default() += 1;
         } else {
             self.more += 1;
         }
@@ -27,7 +27,7 @@ impl Tally {
             _ => format!("{sentence} ({times} times)"),
         };
         let more = (self.more > 0).then(|| format!("and {} requests more were refused", self.more));
-        self.said.into_iter().map(counted).chain(more)
+        self.counts.into_iter().map(counted).chain(more)
     }
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_again_and_again_is_counted() {
+    fn repeated_notes_are_counted() {
         let mut tally = Tally::default();
         for sentence in 0..22 {
             tally.add(format!("{sentence:02}"));
