@@ -97,9 +97,9 @@ impl<'a> Changes<'a> {
         Instant::from_ns(monotonic_ns().saturating_sub(self.origin_ns))
     }
 
-    /// Until when the previous claim of a task counts in admission, after the machine has made a change. Only the place of
-    /// decision knows what is left of the task's budget, so this is the end of a period that begins now: never too early.
-    /// The clock is read after the change, as a period may have begun during it.
+    /// Until when the previous claim of a task counts in admission, after the machine has made a change. Only
+    /// the place of decision knows what is left of the task's budget, so this is the end of a period that begins
+    /// now: never too early. The clock is read after the change, as a period may have begun during it.
     fn lingers_until(&self, period: Span) -> Instant {
         self.now() + period
     }
@@ -366,8 +366,8 @@ impl<'a> Changes<'a> {
         Ok(self.readmit(&[task], context.workers, context.machine)?)
     }
 
-    /// Decides on a task that has asked the kernel for CPUs of the machine that it was not admitted for, and has run in the
-    /// background since. Admits it again if it may have them; otherwise a note.
+    /// Decides on a task that has asked the kernel for CPUs of the machine that it was not admitted for, and has
+    /// run in the background since. Admits it again if it may have them; otherwise a note.
     pub(crate) fn decide_request(
         &mut self,
         task: TaskId,

@@ -6,8 +6,8 @@
 //! programs that do the work of the tasks, and the facts about the machine that it runs on. It must never decide
 //! which task runs: the core and the policies do. All system calls that need `unsafe` are in `sys/`.
 //!
-//! Start reading at [`Plan`], then `run.rs`, a run from beginning to end. [`standing`] is the in-kernel machine without
-//! an end, for existing threads.
+//! Start reading at [`Plan`], then `run.rs`, a run from beginning to end. [`standing`] is the in-kernel machine
+//! without an end, for existing threads.
 
 mod agent;
 mod changes;

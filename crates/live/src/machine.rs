@@ -106,8 +106,8 @@ impl Parameters {
     }
 }
 
-/// What is granted beyond the cost before a budget counts as used up: a job that is exactly as long as its budget also
-/// has to be switched to and to report its completion.
+/// What is granted beyond the cost before a budget counts as used up: a job that is exactly as long as its
+/// budget also has to be switched to and to report its completion.
 pub(crate) const fn grace(cost: Span) -> Span {
     const LEAST: Span = Span::from_us(20);
     let hundredth = Span::from_ns(cost.as_ns() / 100);

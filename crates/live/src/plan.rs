@@ -31,8 +31,8 @@ pub struct Options {
     pub seed: u64,
     /// The share of each CPU that pinned background work gets after it has waited for a second.
     pub reserve: Share,
-    /// Size of the trace buffer in bytes; rounded up to a power of two of pages. Events that find no room are lost, and
-    /// counted.
+    /// Size of the trace buffer in bytes; rounded up to a power of two of pages. Events that find no room are
+    /// lost, and counted.
     pub trace_bytes: u32,
     /// A folder of a BPF file system in which the scheduler is pinned, so that it outlives this
     /// program; `None`: it ends with this program.

@@ -7,8 +7,8 @@ use crate::fifo;
 use crate::host::{self, System, kernel};
 use crate::{Attention, Backend, LiveError, Options, Plan};
 
-/// Longest period of a throttled task: a task that waits longer would trigger the sched_ext watchdog, be it for its own
-/// period or for those in which it makes good what it has overdrawn.
+/// Longest period of a throttled task: a task that waits longer would trigger the sched_ext watchdog, be it for
+/// its own period or for those in which it makes good what it has overdrawn.
 pub(crate) const THROTTLED_MAX: Span = Span::from_s(25);
 
 /// Facts about the machine that a run needs.

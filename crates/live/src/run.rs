@@ -231,9 +231,9 @@ pub(crate) fn on_machine(plan: &Plan<'_>, cpus: &CpuSet) -> CpuSet {
         .collect()
 }
 
-/// The CPU that each task is assumed to be on before it first runs, in the file's numbers: the one that its file names,
-/// otherwise the one with the least load so far. A job that finds its CPU idle is not moved, so a balanced start
-/// lasts.
+/// The CPU that each task is assumed to be on before it first runs, in the file's numbers: the one that its file
+/// names, otherwise the one with the least load so far. A job that finds its CPU idle is not moved, so a
+/// balanced start lasts.
 pub(crate) fn starts(plan: &Plan<'_>) -> Vec<Option<CpuId>> {
     let mut loads = vec![0_u64; plan.cpus.len()];
     let start = |(id, task): (TaskId, &Task)| {

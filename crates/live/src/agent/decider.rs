@@ -190,8 +190,8 @@ impl Decider {
         }
     }
 
-    /// Ends an instant: the policy may assign CPUs now. A CPU that no event concerned gets a job because the job became
-    /// ready, or because a quantum began.
+    /// Ends an instant: the policy may assign CPUs now. A CPU that no event concerned gets a job because the job
+    /// became ready, or because a quantum began.
     fn end_instant(&mut self) {
         self.switches.clear();
         self.policy.end_instant(&mut self.switches);
@@ -242,9 +242,9 @@ impl Decider {
 
     /// Appends the slots that changed since the last call; the earliest cause of these changes.
     ///
-    /// Everything that was reported and due since then counts as one instant, because nothing of it has been enacted:
-    /// a policy that does not preempt gives a free CPU to the most urgent job that waits by now, even if the CPU became
-    /// free before that job was released.
+    /// Everything that was reported and due since then counts as one instant, because nothing of it has been
+    /// enacted: a policy that does not preempt gives a free CPU to the most urgent job that waits by now, even
+    /// if the CPU became free before that job was released.
     pub(super) fn take_slots(&mut self, slots: &mut Vec<Slot>) -> Option<u64> {
         self.end_instant();
         self.rounds += 1;

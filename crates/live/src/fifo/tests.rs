@@ -22,8 +22,8 @@ static CPU: Mutex<()> = Mutex::new(());
 /// Nothing here takes nearly as long.
 const LONG_NS: u64 = 2_000 * MS;
 
-/// The CPU that these tests compute on; CPU 0 is left to other threads. `None`, with a message, if there is no such CPU
-/// or this user may not have real-time threads.
+/// The CPU that these tests compute on; CPU 0 is left to other threads. `None`, with a message, if there is no
+/// such CPU or this user may not have real-time threads.
 fn test_cpu() -> Option<CpuId> {
     let cpu = CpuId::from_index(1);
     let all = affinity(None).unwrap();

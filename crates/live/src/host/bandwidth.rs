@@ -70,8 +70,8 @@ pub struct DeadlineServer {
     pub period: Span,
 }
 
-/// The deadline servers of all CPUs, by class and CPU. Empty: this kernel has none; `None`: unknown, because debugfs is
-/// not mounted or this process may not read it.
+/// The deadline servers of all CPUs, by class and CPU. Empty: this kernel has none; `None`: unknown, because
+/// debugfs is not mounted or this process may not read it.
 pub fn deadline_servers(system: &System) -> Option<Vec<DeadlineServer>> {
     if !system.has("/sys/kernel/debug/sched") {
         return None;

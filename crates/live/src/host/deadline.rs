@@ -1,7 +1,7 @@
 //! Threads under SCHED_DEADLINE, with their CPUs and reservations.
 //!
-//! The kernel's own frequency threads (`sugov:0`) are left out: they have the class only in order to preempt all others,
-//! and reserve nothing.
+//! The kernel's own frequency threads (`sugov:0`) are left out: they have the class only in order to preempt all
+//! others, and reserve nothing.
 
 use shiftwork_model::{CpuSet, Span};
 

@@ -49,8 +49,8 @@ impl From<Obstacle> for LiveError {
     }
 }
 
-/// The known obstacles to loading our scheduler on this machine, the most fundamental first. A fact that cannot be read
-/// is no obstacle.
+/// The known obstacles to loading our scheduler on this machine, the most fundamental first. A fact that cannot
+/// be read is no obstacle.
 ///
 /// Reads the kernel's type information, which takes milliseconds.
 pub fn obstacles(system: &System) -> Vec<Obstacle> {

@@ -19,8 +19,8 @@ use crate::sys::word::Word;
 use crate::ticker::Ticker;
 use crate::work::JobBarrier;
 
-/// Timeout of the sched_ext watchdog: the kernel unloads a scheduler that lets a runnable thread wait for longer. This
-/// is the greatest value that the kernel accepts.
+/// Timeout of the sched_ext watchdog: the kernel unloads a scheduler that lets a runnable thread wait for
+/// longer. This is the greatest value that the kernel accepts.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// `struct sw_admit` of `bpf/shared.h`; `budget` is what the kernel is to enforce, or to warn of.
@@ -137,8 +137,8 @@ impl Scheduler {
         self.loaded.wait_until(at_ns);
     }
 
-    /// From now on [`wait_until`](Self::wait_until) also returns for the events that would wake an agent: a task leaves or
-    /// overruns its budget, a CPU goes offline or comes back.
+    /// From now on [`wait_until`](Self::wait_until) also returns for the events that would wake an agent: a task
+    /// leaves or overruns its budget, a CPU goes offline or comes back.
     pub(crate) fn wake_for_events(&self) -> Result<(), LiveError> {
         run_command(&self.commands.set_sleeping, &mut [1], "set the wake-ups of")
     }
@@ -207,8 +207,8 @@ impl JobBarrier for SchedExtJobBarrier {
             return;
         }
         let Ok(number) = number(task) else { return };
-        // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread whose budget is used up is
-        // held back too; only the scheduler knows for how long.
+        // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread whose budget is
+        // used up is held back too; only the scheduler knows for how long.
         const SLEEPS: u64 = 1;
         let mut words = [release_ns, halves(number, SLEEPS), 0];
         let reported = self.next_job.call(&mut words).is_ok();

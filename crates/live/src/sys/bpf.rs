@@ -1,5 +1,6 @@
-//! The BPF programs: loading them, calling them, and reading the memory that is shared with them. `kernel/` knows
-//! the meaning of the words. `ring.rs` reads their events in other threads, `log.rs` captures messages of the loading.
+//! The BPF programs: loading them, calling them, and reading the memory that is shared with them. `kernel/`
+//! knows the meaning of the words. `ring.rs` reads their events in other threads, `log.rs` captures messages of
+//! the loading.
 
 mod log;
 mod ring;
@@ -212,7 +213,8 @@ impl Loaded {
             let link = program.attach().map_err(|error| explain(what, error))?;
             Ok::<_, String>((program.name().to_string_lossy().into_owned(), link))
         };
-        // Before the scheduler: the kernel attaches that between two CPU hotplug operations, and all later ones are seen.
+        // Before the scheduler: the kernel attaches that between two CPU hotplug operations, and all later ones
+        // are seen.
         let mut tracepoints = Vec::new();
         for program in [
             &skel.progs.shiftwork_cpuhp_enter,

@@ -6,16 +6,16 @@ use crate::sys::word::Word;
 /// Longest spin without reading the thread's CPU clock, so that the thread notices soon that it is to stop.
 const SPIN_NS_MAX: u64 = 20_000;
 
-/// How much CPU time between two spans counts as part of the second one, at most: a system call and a context switch on
-/// a slow machine. More than that has another cause, such as waiting for a lock; counting it would make the job visibly
-/// shorter than it should be.
+/// How much CPU time between two spans counts as part of the second one, at most: a system call and a context
+/// switch on a slow machine. More than that has another cause, such as waiting for a lock; counting it would
+/// make the job visibly shorter than it should be.
 const BETWEEN_NS_MAX: u64 = 10_000;
 
 /// Computes by the CPU clock of the calling thread, which stands still while other threads run.
 ///
-/// A span begins where the previous one ended, not where it is requested: CPU time between them, in system calls and
-/// on the way there, is part of the work up to [`BETWEEN_NS_MAX`]. Otherwise a job that is to run for its whole budget
-/// would always need a little more than that.
+/// A span begins where the previous one ended, not where it is requested: CPU time between them, in system calls
+/// and on the way there, is part of the work up to [`BETWEEN_NS_MAX`]. Otherwise a job that is to run for its
+/// whole budget would always need a little more than that.
 #[derive(Debug)]
 pub(super) struct Burner {
     /// The thread's CPU time at the end of the last span.

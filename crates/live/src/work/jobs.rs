@@ -56,8 +56,8 @@ impl Jobs {
         jobs
     }
 
-    /// The next job, for a thread that is ready at `now`, or will be when the job may run. Jobs that have not started when
-    /// the task leaves are never done. `None` after the last.
+    /// The next job, for a thread that is ready at `now`, or will be when the job may run. Jobs that have not
+    /// started when the task leaves are never done. `None` after the last.
     ///
     /// Allocates nothing.
     pub(crate) fn next(&mut self, now: Instant) -> Option<PlannedJob> {

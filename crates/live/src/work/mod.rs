@@ -33,9 +33,9 @@ pub trait JobBarrier: Send + Sync {
     /// thread ends.
     fn last_job(&self, task: TaskId);
 
-    /// The calling thread suspends its job until this instant of the monotonic clock. Returns then or later, when the job
-    /// runs again, or when the run is over: `state` is not `going` then. A machine that does not implement this lets the
-    /// thread sleep.
+    /// The calling thread suspends its job until this instant of the monotonic clock. Returns then or later,
+    /// when the job runs again, or when the run is over: `state` is not `going` then. A machine that does not
+    /// implement this lets the thread sleep.
     fn suspend(&self, _task: TaskId, until_ns: u64, state: &Word, going: u32) {
         state.wait_until(going, until_ns);
     }

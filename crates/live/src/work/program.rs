@@ -125,8 +125,8 @@ fn birth(births: &mut PipeReader) -> io::Result<Option<Pid>> {
     Ok(Pid::from_raw(i32::from_ne_bytes(number)))
 }
 
-/// The program reads no input, and its output goes to stderr: stdout is for results. With a process group of its own it
-/// can be ended together with its descendants, and gets no Ctrl-C that is meant for the run.
+/// The program reads no input, and its output goes to stderr: stdout is for results. With a process group of its
+/// own it can be ended together with its descendants, and gets no Ctrl-C that is meant for the run.
 fn command(task: &Task) -> io::Result<Command> {
     let stderr = io::stderr();
     let mut command = Command::new(&task.command[0]);

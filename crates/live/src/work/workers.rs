@@ -143,8 +143,8 @@ impl Workers {
         ended
     }
 
-    /// Stops all workers: threads by the phase of the run, programs by SIGTERM, and those that ignore it by SIGKILL. Takes
-    /// two seconds at most; the tasks of workers that have not ended by then.
+    /// Stops all workers: threads by the phase of the run, programs by SIGTERM, and those that ignore it by
+    /// SIGKILL. Takes two seconds at most; the tasks of workers that have not ended by then.
     ///
     /// The machine has to open its job barrier before, or threads that wait there do not end.
     pub(crate) fn stop(&mut self) -> Vec<TaskId> {

@@ -197,8 +197,8 @@ impl Decider {
         }
     }
 
-    /// Charges execution time that the machine measured. A job that continues without budget is found when the timer of
-    /// its CPU expires: most runs end because their job is finished.
+    /// Charges execution time that the machine measured. A job that continues without budget is found when the
+    /// timer of its CPU expires: most runs end because their job is finished.
     pub(super) fn charge(&mut self, now: Instant, event: Event, id: TaskId) {
         if self.states[id.index()].charge(Span::from_ns(event.value), now) {
             self.emit(now, Kind::Overrun, number(id), None, 0);

@@ -53,8 +53,9 @@ pub(super) struct TaskState {
     pub(super) budget: Budget,
     /// The rule of its server.
     rule: ServerRule,
-    /// Under Linux's rules, how far the budget may be overdrawn before the task is throttled; `None`: it never is. Other
-    /// servers grant it as part of the budget, which here would change the bandwidth of a task that wakes up.
+    /// Under Linux's rules, how far the budget may be overdrawn before the task is throttled; `None`: it never
+    /// is. Other servers grant it as part of the budget, which here would change the bandwidth of a task that
+    /// wakes up.
     grace: Option<Span>,
     /// The grace for a cost.
     pub(super) tolerance: fn(Span) -> Span,

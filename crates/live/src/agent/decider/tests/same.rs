@@ -75,9 +75,9 @@ fn scheduled(records: &[Record], until: Instant) -> Vec<(Instant, Vec<JobId>)> {
     sets
 }
 
-/// Events of jobs and budgets, in the order of their instants, and sorted within an instant. A spent budget counts if
-/// its job has to wait: the simulator has no warnings, and a live machine does not report a budget that is replenished
-/// at once.
+/// Events of jobs and budgets, in the order of their instants, and sorted within an instant. A spent budget
+/// counts if its job has to wait: the simulator has no warnings, and a live machine does not report a budget
+/// that is replenished at once.
 fn happened(records: &[Record], until: Instant) -> Vec<String> {
     let waits = |spent: &Record, of: JobId| {
         let same = records.iter().filter(|record| record.at == spent.at);
@@ -226,8 +226,8 @@ fn timed_changes_take_effect_as_simulated_under_every_policy() {
     compare_all(flavour, 40, |_| true);
 }
 
-/// The order of the events of one instant changes nothing if the scheduled set depends only on the jobs that are ready
-/// after the instant, and on those that ran before it.
+/// The order of the events of one instant changes nothing if the scheduled set depends only on the jobs that are
+/// ready after the instant, and on those that ran before it.
 #[test]
 fn order_within_an_instant_does_not_matter() {
     let flavour = Flavour {

@@ -33,8 +33,8 @@ struct Maker {
     affinities: Vec<Affinity>,
 }
 
-/// The set of this seed. For policies with Linux's servers it has deadlines up to the period, and affinities of one or
-/// all CPUs.
+/// The set of this seed. For policies with Linux's servers it has deadlines up to the period, and affinities of
+/// one or all CPUs.
 pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet {
     let mut set = any_set(seed, flavour);
     if ["s-pd2", "cs-pd2"].contains(&entry.name) {

@@ -1,7 +1,7 @@
 //! An ideal machine: time is a number, threads do exactly what [`Jobs`] gives, and nothing takes any time.
 //!
-//! It reports what the programs in `bpf/` report, in their order, and enacts slots as they do. Only its reports may be
-//! late or lost on their way to the decider, by [`Trouble`].
+//! It reports what the programs in `bpf/` report, in their order, and enacts slots as they do. Only its reports
+//! may be late or lost on their way to the decider, by [`Trouble`].
 
 mod agent;
 mod changes;

@@ -76,8 +76,8 @@ impl World<'_> {
         let old = self.attributes[id.index()];
         self.attributes[id.index()] = std::array::from_fn(|at| changed[at].unwrap_or(old[at]));
         let now = self.now();
-        // In a simulation, released jobs that have not started keep the old attributes. A live machine has only one set of
-        // attributes.
+        // In a simulation, released jobs that have not started keep the old attributes. A live machine has only
+        // one set of attributes.
         let thread = &self.threads[id.index()];
         if thread.as_ref().is_some_and(|thread| thread.is_late(now)) {
             self.differs_from = self.differs_from.min(now);
