@@ -484,9 +484,9 @@ const TESTS: &[Test] = &[
         privileges::fifo_stands_in_for_sched_ext,
     ),
     Test::new(
-        "a_user_is_told_what_is_missing_for_fifo",
+        "user_without_privileges_sees_what_fifo_needs",
         Group::Fifo,
-        privileges::a_user_is_told_what_is_missing_for_fifo,
+        privileges::user_without_privileges_sees_what_fifo_needs,
     ),
     Test::new(
         "a_policy_of_each_kind_keeps_what_it_promises_under_fifo",
@@ -637,7 +637,7 @@ pub enum Group {
     Function,
     /// A clock that counts instructions: only here may a test assert times.
     Latency,
-    /// A kernel without sched_ext, with a clock that counts instructions; with `SHIFTWORK_LONG` an older one
+    /// A kernel that is too old for sched_ext, with a clock that counts instructions; with `SHIFTWORK_LONG` an older one
     /// as well.
     Fifo,
     /// As `Latency`, and with `SHIFTWORK_LONG` on older kernels as well, with or without sched_ext.

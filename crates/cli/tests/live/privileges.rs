@@ -96,8 +96,8 @@ pub fn fifo_stands_in_for_sched_ext() -> Result<(), String> {
     }
 }
 
-/// Nobody in particular is told what is in the way of either.
-pub fn a_user_is_told_what_is_missing_for_fifo() -> Result<(), String> {
+/// On a kernel that is too old for sched_ext, a user without privileges sees what fixed priorities and sched_ext need.
+pub fn user_without_privileges_sees_what_fifo_needs() -> Result<(), String> {
     let output = run(NOBODY, "auto")?;
     let said = said(&output);
     for what in [
@@ -110,8 +110,8 @@ pub fn a_user_is_told_what_is_missing_for_fifo() -> Result<(), String> {
         }
     }
     let (what, remedy) = (
-        "was built without sched_ext",
-        "with CONFIG_SCHED_CLASS_EXT=y",
+        "is older than 6.15, the first with all of sched_ext that is needed",
+        "boot a kernel of 6.15 or newer with CONFIG_SCHED_CLASS_EXT=y",
     );
     refused(&output, NOBODY, what, remedy)
 }
