@@ -125,6 +125,12 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
 	} else {
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
+		/*
+		 * A task that is preempted is queued when the CPU has its next task, and looks again after that. Only where
+		 * it has none, and would idle, the kernel says SCX_ENQ_LAST. A kick would only interrupt the next task.
+		 */
+		if (queue == SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)) && !(flags & SCX_ENQ_LAST) && scx_bpf_task_running(p))
+			return;
 	}
 	kick_cpu_for(p, i, queue);
 }
