@@ -1,4 +1,4 @@
-//! What each recorder costs per job, on the records of a busy machine: 240 tasks on 24 CPUs, one job
+//! The cost of each recorder per job, on the records of a busy machine: 240 tasks on 24 CPUs, one job
 //! in four preempted once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -24,7 +24,7 @@ fn task_set() -> TaskSet {
     TaskSet::new("busy", CPUS, (0..TASKS).map(task).collect())
 }
 
-/// Every CPU runs job after job; tasks take their turns.
+/// Every CPU runs job after job, with the tasks in turn.
 fn records() -> Vec<Record> {
     let mut records = Vec::new();
     for index in 0..JOBS {
@@ -36,7 +36,7 @@ fn records() -> Vec<Record> {
         };
         let begin_ns = round as u64 * 60_000 + (index % CPUS) as u64 * 101;
         let due = Instant::from_ns(begin_ns + 1_000_000);
-        let mut tell = |after_ns, what| {
+        let mut record = |after_ns, what| {
             records.push(Record {
                 at: Instant::from_ns(begin_ns + after_ns),
                 what,
@@ -52,8 +52,8 @@ fn records() -> Vec<Record> {
             from: Some(job),
             to: None,
         };
-        tell(0, Happening::Released { job, deadline: due });
-        tell(
+        record(0, Happening::Released { job, deadline: due });
+        record(
             0,
             Happening::Ready {
                 job,
@@ -61,13 +61,13 @@ fn records() -> Vec<Record> {
                 priority: Priority::MOST_URGENT,
             },
         );
-        tell(0, on.clone());
+        record(0, on.clone());
         if index % 4 == 0 {
-            tell(20_000, off.clone());
-            tell(30_000, on);
+            record(20_000, off.clone());
+            record(30_000, on);
         }
-        tell(50_000, Happening::Completed { job });
-        tell(50_000, off);
+        record(50_000, Happening::Completed { job });
+        record(50_000, off);
     }
     records.sort_by_key(|record| record.at);
     records

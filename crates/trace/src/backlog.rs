@@ -1,10 +1,10 @@
-//! The released and unfinished jobs of one task, in little memory.
+//! The pending jobs of one task, in little memory.
 
 use std::collections::VecDeque;
 
 use shiftwork_model::Instant;
 
-/// A released job that is not finished.
+/// A pending job: released and not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub number: u64,
@@ -14,8 +14,7 @@ pub(crate) struct Pending {
 
 /// Consecutive jobs that were released at equal distances and have equal relative deadlines.
 ///
-/// Arithmetic wraps, so that even deadlines before their releases (a broken record) come out as
-/// they went in.
+/// Arithmetic wraps, so that even deadlines before their releases (in a broken record) are preserved.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
     number: u64,
@@ -47,7 +46,7 @@ impl Run {
         }
     }
 
-    /// Takes the job in if it continues the run.
+    /// Adds the job if it continues the run. Returns whether it does.
     fn extend(&mut self, job: Pending) -> bool {
         let mut longer = *self;
         if self.count == 1 {
@@ -61,7 +60,7 @@ impl Run {
         continues
     }
 
-    /// How many jobs there are.
+    /// Number of jobs.
     pub const fn len(self) -> u64 {
         self.count
     }
@@ -71,7 +70,7 @@ impl Run {
         (0..self.count).map(move |index| self.job(index))
     }
 
-    /// How many jobs of the run fulfil `condition`, which is true for all jobs up to some job and
+    /// Number of jobs of the run that fulfil `condition`, which is true for all jobs up to some job and
     /// false after it. Logarithmic in the length of the run.
     pub fn count_while(self, condition: impl Fn(Pending) -> bool) -> u64 {
         let (mut low, mut high) = (0, self.count);
@@ -87,7 +86,7 @@ impl Run {
     }
 }
 
-/// The released and unfinished jobs of one task, the oldest first.
+/// The pending jobs of one task, the oldest first.
 ///
 /// Invariant: `first` is the oldest run, empty only if there is no pending job; `rest` holds the
 /// younger runs, none of them empty. A task that releases periodically needs one run however far
@@ -122,7 +121,7 @@ impl Backlog {
         (self.first.count > 0).then(|| self.first.job(0))
     }
 
-    /// Takes out the oldest job if it has this number; otherwise changes nothing.
+    /// Removes the oldest job if it has this number; otherwise changes nothing.
     #[inline]
     pub fn pop(&mut self, number: u64) -> Option<Pending> {
         let job = self.front().filter(|job| job.number == number)?;
@@ -137,7 +136,7 @@ impl Backlog {
         Some(job)
     }
 
-    /// Takes out all jobs, as runs.
+    /// Removes all jobs, as runs.
     pub fn drain(&mut self) -> impl Iterator<Item = Run> + use<> {
         let first = std::mem::take(&mut self.first);
         let rest = std::mem::take(&mut self.rest);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_backlog_of_any_length_is_one_run() {
+    fn periodic_backlog_of_any_length_is_one_run() {
         let mut backlog = Backlog::default();
         for k in 0..10_000 {
             backlog.push(pending(k + 1, 10 * k, 10 * k + 7));
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_come_out_as_they_went_in_whatever_their_distances() {
+    fn backlog_preserves_jobs_at_any_distances() {
         for seed in 1..=200 {
             let mut random = RandomStream::new(seed, 0, 0);
             let (mut backlog, mut plain) = (Backlog::default(), VecDeque::new());

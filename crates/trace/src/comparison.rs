@@ -1,39 +1,39 @@
-//! When jobs finished in two runs of one task set: information, and no verdict.
+//! Completions of jobs in two runs of one task set: information, not a verdict.
 //!
-//! A job that lacks a microsecond when a more urgent one arrives finishes only when that one is done, so a
-//! small lateness may become a long one where nothing is wrong. Whether a machine did as its policy decides is
-//! for the [replay](crate::replay) to say.
+//! A job that lacks a microsecond when a more urgent one arrives completes only after it, so a small delay may
+//! become a long one although the machine is correct. The [replay](crate::replay) decides whether a machine
+//! followed its policy.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use shiftwork_model::{Happening, Instant, JobId, Record, Span, TaskSet};
 
-/// When a job finished in both runs.
+/// The completions of a job in both runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finishes {
     /// The job.
     pub job: JobId,
-    /// In the reference; `None` if it did not.
+    /// In the reference; `None` if it did not complete.
     pub expected: Option<Instant>,
-    /// In the measured run; `None` if it did not.
+    /// In the measured run; `None` if it did not complete.
     pub found: Option<Instant>,
-    /// How far apart that is; up to the horizon if it finished in one run only.
+    /// The difference; from the completion to the horizon if it completed in one run only.
     pub difference: Span,
 }
 
-/// How far apart the finishes of two runs are.
+/// The differences between the completions of two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// The names of the tasks, in the order of the task set.
     pub tasks: Vec<String>,
-    /// The jobs that were released in both runs and finished in one at least, by task and number.
+    /// The jobs that were released in both runs and completed in at least one, by task and number.
     pub jobs: Vec<Finishes>,
-    /// How many jobs were released in one run only.
+    /// Number of jobs that were released in one run only.
     pub unmatched: u64,
 }
 
-/// Compares the finishes of a measured run with those of the reference, up to the horizon.
+/// Compares the completions of a measured run with those of the reference, up to the horizon.
 ///
 /// # Cost
 /// Logarithmic steps per record.
@@ -66,7 +66,7 @@ pub fn compare(
     }
 }
 
-/// Every job that was released before the horizon, and when it finished.
+/// All jobs released before the horizon, with their completions.
 fn finishes(records: &[Record], horizon: Instant) -> BTreeMap<JobId, Option<Instant>> {
     let mut jobs = BTreeMap::new();
     for record in records {
@@ -90,7 +90,7 @@ impl Comparison {
         self.jobs.iter().max_by_key(|job| job.difference)
     }
 
-    /// The keys of `agreement` in `run --json` that are about finishes.
+    /// The keys of `agreement` in `run --json` that concern completions.
     pub fn to_json(&self) -> Value {
         let mut value = json!({"jobs": self.jobs.len(), "unmatched": self.unmatched});
         if let Some(it) = self.worst() {
@@ -110,7 +110,7 @@ mod tests {
     use crate::testing::{Script, at, job, set};
 
     #[test]
-    fn finishes_are_compared_job_by_job_up_to_the_horizon() {
+    fn completions_are_compared_job_by_job_up_to_the_horizon() {
         let set = set(1, &[("a", "0"), ("b", "0")]);
         let one = Script::default().at(0).release(0, 1, 9).release(1, 1, 9);
         let one = one.at(3).complete(0, 1).at(4).release(0, 2, 19);

@@ -1,4 +1,4 @@
-//! Counts what happens in a run, from its records alone.
+//! Counters and statistics of a run, from its records alone.
 
 use shiftwork_model::{Happening, Instant, JobId, Recorder, TaskId, TaskSet};
 
@@ -10,7 +10,7 @@ use crate::summary::{RunSummary, TaskSummary};
 /// Counts jobs, misses, preemptions, migrations and shifts, and keeps statistics of response times
 /// and tardiness.
 ///
-/// What counts as what:
+/// Definitions:
 ///
 /// - A job counts once released; it is *missed* if it finished late, or is unfinished (dropped when
 ///   its task left, for instance) and was due at the horizon or before.
@@ -19,9 +19,9 @@ use crate::summary::{RunSummary, TaskSummary};
 /// - *Migration*: a job executes on another CPU than it last executed on. Shifts are included, the
 ///   step from one job of a task to the next is not.
 ///
-/// States are compared between whole instants: of several switches at one instant only the outcome
-/// counts. Records that contradict each other (a job that finishes twice) are not counted; judging
-/// them is up to the [checkers](crate::check).
+/// States are compared between whole instants: of several switches at one instant only the result
+/// counts. Records that contradict each other (a job that finishes twice) are not counted; the
+/// [checkers](crate::check) report them.
 ///
 /// # Cost
 /// A few nanoseconds per record and no allocation but for the first jobs of a task, and for
@@ -33,7 +33,7 @@ pub struct Counters {
     running: Running,
     tasks: Vec<TaskCounters>,
     names: Vec<String>,
-    /// The jobs of tasks that left; whether they are missed is known at the horizon.
+    /// The jobs of tasks that left; whether they count as missed is known at the horizon.
     dropped: Vec<(TaskId, Run)>,
 }
 
@@ -42,7 +42,7 @@ struct TaskCounters {
     backlog: Backlog,
     /// Number of the ready job, 0 if none is.
     ready: u64,
-    /// Number of the job that executed last, 0 if none has; where; and whether it still does.
+    /// Number of the job that executed last, 0 if none has; its CPU; and whether it still executes.
     executed: u64,
     cpu: usize,
     executes: bool,
@@ -57,8 +57,8 @@ struct TaskCounters {
 }
 
 impl Recorder for Counters {
-    // Always inline, so that the kind of a record, which the caller knows, is not looked up again:
-    // simulations spend a good part of their time here.
+    // Always inline, so that the kind of the record, which the caller knows, need not be matched again:
+    // simulations spend much of their time here.
     #[inline(always)]
     fn record(&mut self, at: Instant, what: &Happening) {
         if at != self.now {
@@ -88,7 +88,7 @@ impl Recorder for Counters {
 }
 
 impl Counters {
-    /// Nothing counted yet, for a run of this task set on this many CPUs.
+    /// New counters for a run of this task set on `cpus` CPUs.
     pub fn new(set: &TaskSet, cpus: usize) -> Self {
         Self {
             now: Instant::ZERO,
@@ -99,7 +99,7 @@ impl Counters {
         }
     }
 
-    /// The run ends at `horizon`, and no record is later. A finish exactly at the horizon counts; a
+    /// Ends the run at `horizon`, after which there is no record. A completion exactly at the horizon counts; a
     /// release or a switch exactly at it does not.
     pub fn finish(mut self, horizon: Instant) -> RunSummary {
         if self.now < horizon {
@@ -138,8 +138,8 @@ impl Counters {
         }
     }
 
-    /// Compares the state after the instant with the one before. First who executes somewhere
-    /// now: whoever is then still recorded where it was has stopped.
+    /// Compares the state after the instant with the one before. First the jobs that execute now are updated:
+    /// a job that is then still recorded on its old CPU has stopped.
     #[inline(never)]
     fn settle(&mut self) {
         if let Some(Change { cpu, before, after }) = self.running.settle_single() {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_finishes_exactly_at_the_horizon_is_finished() {
+    fn completion_at_the_horizon_counts() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 10)
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_at_the_horizon_does_not_count() {
+    fn release_at_the_horizon_does_not_count() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 10)
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_job_is_missed_only_if_it_was_due_by_the_horizon() {
+    fn incomplete_job_counts_as_missed_only_if_due_by_the_horizon() {
         let script = Script::default().at(0).release(0, 1, 10).release(1, 1, 11);
         let summary = count(&one_task(), &script, 10);
         assert_eq!(summary.tasks[0].misses, 1);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_outcome_of_an_instant_counts() {
+    fn only_the_result_of_an_instant_counts() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 50)
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_is_a_migration_and_no_preemption() {
+    fn shift_counts_as_migration_and_not_as_preemption() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 50)
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_resumes_elsewhere_migrates_without_a_shift() {
+    fn job_that_resumes_on_another_cpu_migrates_without_a_shift() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 50)
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_job_of_a_task_may_run_elsewhere_without_a_migration() {
+    fn next_job_of_a_task_on_another_cpu_is_no_migration() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 50)
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_suspends_itself_is_not_preempted() {
+    fn suspension_does_not_count_as_preemption() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 50)
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn without_completed_jobs_statistics_are_null() {
+    fn statistics_without_completed_jobs_are_null() {
         let script = Script::default().at(0).release(0, 1, 50);
         let json = count(&one_task(), &script, 20).to_json("g-edf", 4);
         assert!(json["tasks"][0]["response_ns"].is_null());
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn every_count_is_that_of_the_definition() {
+    fn every_count_equals_the_definition() {
         for seed in 1..=1_000 {
             let mut random = RandomStream::new(seed, 0, 0);
             let (tasks, cpus) = (1 + random.below(4), 1 + random.below(3));
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_contradict_each_other_never_panic() {
+    fn contradictory_records_never_panic() {
         for seed in 1..=500 {
             let mut random = RandomStream::new(seed, 0, 0);
             let records = crate::testing::noise(&mut random, 5, 9, 300);

@@ -13,11 +13,11 @@ pub const JOB_TABLE_HEADER: &str =
 /// The column that [`JobTable::with_server_deadlines`] adds, at the end.
 pub const SERVER_DEADLINE_COLUMN: &str = "server_deadline_ns";
 
-/// Rows are handed to the writer in pieces of about this many bytes.
+/// Approximate size in bytes of the pieces in which rows are written.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Writes one row per job, under the columns of [`JOB_TABLE_HEADER`], in the order of [`Jobs`]. What is
-/// not known of a job is left empty.
+/// Writes one row per job, with the columns of [`JOB_TABLE_HEADER`], in the order of [`Jobs`]. Unknown values are
+/// left empty.
 #[derive(Debug)]
 pub struct JobTable<W: Write>(Jobs<Lines<W>>);
 
@@ -28,7 +28,7 @@ struct Lines<W: Write> {
     lines: Vec<u8>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
-    /// The name of each task, quoted as CSV asks for.
+    /// The name of each task, quoted for CSV.
     names: Vec<String>,
     /// Whether lines end with the deadline of the server.
     server_deadlines: bool,
@@ -46,8 +46,8 @@ impl<W: Write> JobTable<W> {
         Self::with(set, out, false)
     }
 
-    /// With [`SERVER_DEADLINE_COLUMN`]: the deadline by which the job was scheduled when it finished, that
-    /// of its server, where servers do not follow the releases. Empty for unfinished jobs.
+    /// With [`SERVER_DEADLINE_COLUMN`]: the scheduling deadline of the job when it finished, that of its server,
+    /// for servers that do not follow releases. Empty for unfinished jobs.
     pub fn with_server_deadlines(set: &TaskSet, out: W) -> Self {
         Self::with(set, out, true)
     }
@@ -67,10 +67,10 @@ impl<W: Write> JobTable<W> {
         Self(Jobs::new(set, lines))
     }
 
-    /// The run ends at `horizon`: writes the jobs that are not finished, and everything held back.
+    /// Ends the run at `horizon`: writes the unfinished jobs, and flushes.
     ///
     /// # Errors
-    /// The first error that `out` gave, now or earlier.
+    /// The first error of `out`, now or earlier.
     pub fn finish(self, horizon: Instant) -> io::Result<W> {
         let mut lines = self.0.finish(horizon);
         lines.flush();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_jobs_come_in_order_of_completion_and_the_others_last() {
+    fn rows_are_in_order_of_completion_with_unfinished_jobs_last() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 10)
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_starts_where_an_instant_leaves_it_running() {
+    fn job_starts_at_the_first_instant_after_which_it_runs() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 50)
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_of_the_server_comes_last_where_it_is_asked_for() {
+    fn server_deadline_is_an_optional_last_column() {
         let replenished = |deadline| Happening::Replenished {
             task: TaskId::from_index(0),
             budget: shiftwork_model::Span::from_ns(1),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_many_rows_is_written_in_pieces() {
+    fn large_table_is_written_in_pieces() {
         let mut script = Script::default();
         for number in 1..=5_000 {
             script = script

@@ -1,34 +1,34 @@
-//! What becomes of every job, as one row each.
+//! The jobs of a run, one row each.
 
 use shiftwork_model::{Happening, Instant, JobId, Recorder, Span, TaskId, TaskSet};
 
 use crate::backlog::{Backlog, Pending, Run};
 
-/// One job of a run, with what is known of it at the end.
+/// One job of a run, as known at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobRow {
     /// Its task and its number, from 1.
     pub job: JobId,
-    /// When it was released.
+    /// Its release.
     pub release: Instant,
     /// Its own absolute deadline.
     pub deadline: Instant,
     /// The first instant after which it ran; `None` if it never did.
     pub start: Option<Instant>,
-    /// When it finished; `None` if it did not by the horizon, or its task left.
+    /// Its completion; `None` if it did not complete by the horizon, or its task left.
     pub finish: Option<Instant>,
-    /// The deadline by which it was scheduled when it finished, that of its server, where servers do not
-    /// follow the releases. `None` of unfinished jobs.
+    /// Its scheduling deadline when it finished, that of its server, for servers that do not follow releases.
+    /// `None` for unfinished jobs.
     pub server_deadline: Option<Instant>,
 }
 
 impl JobRow {
-    /// From the release to the finish; `None` if it is not finished.
+    /// Time from the release to the completion; `None` if it did not complete.
     pub fn response(&self) -> Option<Span> {
         self.finish.map(|at| at.late_since(self.release))
     }
 
-    /// From the deadline to the finish, zero if that is earlier; `None` if it is not finished.
+    /// Time from the deadline to the completion, zero if it completed earlier; `None` if it did not complete.
     pub fn tardiness(&self) -> Option<Span> {
         self.finish.map(|at| at.late_since(self.deadline))
     }
@@ -40,17 +40,17 @@ pub trait JobSink {
     fn take(&mut self, row: &JobRow);
 }
 
-/// Keeps them all.
+/// Collects all rows.
 impl JobSink for Vec<JobRow> {
     fn take(&mut self, row: &JobRow) {
         self.push(*row);
     }
 }
 
-/// Follows every job through the records of a run, and hands one row for each to a [`JobSink`].
+/// Follows every job through the records of a run, and passes one row for each to a [`JobSink`].
 ///
-/// Completed jobs come in the order of their completion. Jobs that are not finished at the horizon
-/// come last, by task and number; those that were dropped because their task left are among them.
+/// Completed jobs come in the order of their completion. Jobs that are incomplete at the horizon
+/// come last, by task and number; jobs that were dropped because their task left are among them.
 ///
 /// Memory is that of [`Counters`](crate::Counters): it does not grow with the number of rows.
 #[derive(Clone, Debug)]
@@ -63,15 +63,15 @@ pub struct Jobs<S> {
 #[derive(Clone, Debug, Default)]
 struct TaskJobs {
     backlog: Backlog,
-    /// When the oldest pending job first ran.
+    /// First execution of the oldest pending job.
     start: Option<Instant>,
-    /// The deadline by which the task was last scheduled.
+    /// The last scheduling deadline of the task.
     server_deadline: Option<Instant>,
-    /// On how many CPUs the oldest pending job is, in the midst of an instant perhaps on two.
+    /// Number of CPUs that the oldest pending job is on; within an instant there may be two.
     cpus: usize,
 }
 
-/// Jobs of one task that will not finish, and when the first of them started.
+/// Jobs of one task that will not finish, and the start of the first of them.
 #[derive(Clone, Debug)]
 struct Unfinished {
     task: TaskId,
@@ -109,7 +109,7 @@ impl<S: JobSink> Recorder for Jobs<S> {
 }
 
 impl<S: JobSink> Jobs<S> {
-    /// Nothing happened yet, in a run of this task set.
+    /// For a run of this task set.
     pub fn new(set: &TaskSet, sink: S) -> Self {
         Self {
             sink,
@@ -118,7 +118,7 @@ impl<S: JobSink> Jobs<S> {
         }
     }
 
-    /// The run ends at `horizon`: hands over the jobs that are not finished, and returns the sink.
+    /// Ends the run at `horizon`: passes the unfinished jobs to the sink, and returns it.
     pub fn finish(mut self, horizon: Instant) -> S {
         for index in 0..self.tasks.len() {
             self.drop_jobs(TaskId::from_index(index));
@@ -135,7 +135,7 @@ impl<S: JobSink> Jobs<S> {
         self.sink
     }
 
-    /// The task whose oldest pending job this is.
+    /// The task of this job, if it is the oldest pending one.
     fn current(&mut self, job: JobId) -> Option<&mut TaskJobs> {
         let task = self.tasks.get_mut(job.task.index())?;
         let oldest = task.backlog.front()?;
@@ -184,7 +184,7 @@ impl TaskJobs {
         self.start = self.start.or(Some(at));
     }
 
-    /// A job that is taken off again at the very instant it was put on a CPU has not started.
+    /// A job that leaves its CPU at the instant at which it came there has not started.
     fn leave_cpu(&mut self, at: Instant) {
         self.cpus = self.cpus.saturating_sub(1);
         if self.cpus == 0 && self.start == Some(at) {
@@ -193,7 +193,7 @@ impl TaskJobs {
     }
 }
 
-/// A job that is not finished.
+/// The row of an unfinished job.
 const fn row(task: TaskId, job: Pending, start: Option<Instant>) -> JobRow {
     JobRow {
         job: JobId {

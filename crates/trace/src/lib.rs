@@ -1,11 +1,10 @@
-//! What a run leaves behind, and who judges it.
+//! The records of a run, and everything that is computed from them.
 //!
-//! This crate owns everything that is computed from the records of a run: counters and statistics,
-//! the table of jobs, the checkers, the replay of measured runs, what led to a miss, and the Perfetto trace with its reader.
-//! It knows only the `model`, so that every machine is judged alike, and must never contain
-//! anything that influences a run.
+//! This crate owns counters and statistics, the table of jobs, the checkers, the replay of measured runs, the
+//! explanation of misses, and the Perfetto trace with its reader. It depends only on the `model`, so that all
+//! machines are checked alike, and must never contain code that influences a run.
 //!
-//! Start reading at [`Counters`], which shows how records are taken; then [`RunSummary`].
+//! Start reading at [`Counters`], an example of a recorder; then [`RunSummary`].
 
 mod backlog;
 pub mod check;

@@ -1,23 +1,23 @@
-//! How long a machine needs from an event to the job that runs because of it.
+//! Reaction times of a machine: from an event to the start of the job that runs because of it.
 
 use serde_json::{Value, json};
 use shiftwork_model::{Happening, Instant, JobId, Record, Recorder, Span, TaskSet};
 
 use crate::statistics::Distribution;
 
-/// Statistics of reactions. Percentiles are the shortest span that at least so many do not exceed,
-/// to three digits; the rest is exact.
+/// Statistics of reactions. A percentile is the shortest span that at least that share of the samples does not
+/// exceed, to three digits; the rest is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReactionStatistics {
-    /// How many reactions were measured.
+    /// Number of measured reactions.
     pub samples: u64,
     /// The shortest.
     pub min_ns: u64,
-    /// Half of them do not exceed it.
+    /// The median.
     pub p50_ns: u64,
-    /// 99% do not exceed it.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// 99.9% do not exceed it.
+    /// The 99.9th percentile.
     pub p99_9_ns: u64,
     /// The longest.
     pub max_ns: u64,
@@ -38,7 +38,7 @@ impl ReactionStatistics {
 }
 
 /// Collects reactions in constant memory: samples that a machine measured itself
-/// ([`Reactions::add`]), or what its records show ([`Reactions::of`]).
+/// ([`Reactions::add`]), or those computed from its records ([`Reactions::of`]).
 #[derive(Clone, Debug, Default)]
 pub struct Reactions {
     samples: u64,
@@ -52,13 +52,12 @@ impl Reactions {
         self.distribution.add(reaction);
     }
 
-    /// What the records of a run of this task set show: for each time that a CPU got a job, how long
-    /// before that the event happened that gave it the CPU.
+    /// The reactions in the records of a run of this task set: each time that a CPU starts a job, the time since
+    /// the event that caused it.
     ///
-    /// For a job that comes to run for the first time since it became ready, that is its becoming
-    /// ready, or the last event after it that set a CPU free, whichever was later; for one that was
-    /// running before (it resumes, or is shifted), the last event of any kind. An event in between
-    /// that has nothing to do with it makes the reaction look shorter, never longer.
+    /// For a job that runs for the first time since it became ready, that event is its becoming ready, or the
+    /// last later event that freed a CPU; for a job that ran before (it resumes, or is shifted), the last event
+    /// of any kind. An unrelated event in between makes the reaction appear shorter, never longer.
     pub fn of(set: &TaskSet, records: &[Record]) -> Self {
         let mut observer = Observer {
             reactions: Self::default(),
@@ -72,7 +71,7 @@ impl Reactions {
         observer.reactions
     }
 
-    /// The statistics so far; `None` without any sample.
+    /// The statistics so far; `None` without samples.
     pub fn statistics(&self) -> Option<ReactionStatistics> {
         let samples = self.samples;
         // At least `share` thousandths of the samples do not exceed the span of this rank.
@@ -104,7 +103,7 @@ struct Observer {
     reactions: Reactions,
     /// Per task.
     tasks: Vec<Option<Awaited>>,
-    /// The last event that may have set a CPU free.
+    /// The last event that may have freed a CPU.
     freed: Instant,
     /// The last event of any kind.
     any: Instant,
@@ -127,8 +126,7 @@ impl Recorder for Observer {
                     });
                 }
             }
-            // Nobody runs because of these: a release is followed by `Ready`, and a budget that is
-            // spent by `NotReady`.
+            // No job runs because of these: a release is followed by `Ready`, and a spent budget by `NotReady`.
             Happening::Released { .. }
             | Happening::BudgetSpent { .. }
             | Happening::Entered { .. }
@@ -162,7 +160,7 @@ mod tests {
     use shiftwork_model::RandomStream;
 
     #[test]
-    fn percentiles_are_those_of_the_sorted_samples_to_three_digits() {
+    fn percentiles_equal_those_of_sorted_samples_to_three_digits() {
         for seed in 1..=200 {
             let mut random = RandomStream::new(seed, 4, 0);
             let mut samples: Vec<u64> = (0..1 + random.below(3_000))
@@ -189,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_statistics_without_samples() {
+    fn statistics_without_samples_are_none() {
         assert_eq!(Reactions::default().statistics(), None);
     }
 
     #[test]
-    fn the_json_has_the_documented_keys() {
+    fn json_has_the_documented_keys() {
         let mut reactions = Reactions::default();
         (1..=4).for_each(|ns| reactions.add(Span::from_ns(ns)));
         let expected = json!({
@@ -203,7 +201,7 @@ mod tests {
         assert_eq!(reactions.statistics().unwrap().to_json(), expected);
     }
 
-    /// The reactions that a script shows, one by one.
+    /// The reactions of a script, one by one.
     fn shown(script: &Script) -> Vec<u64> {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0")]);
         let prefix = |count| Reactions::of(&set, &script.records[..count]);
@@ -221,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_was_just_released_runs_since_then() {
+    fn reaction_of_a_released_job_begins_with_its_release() {
         let script = Script::default()
             .at(10)
             .release(0, 1, 99)
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_waited_runs_since_a_cpu_was_set_free() {
+    fn reaction_of_a_waiting_job_begins_when_a_cpu_is_freed() {
         let script = Script::default()
             .at(10)
             .release(0, 1, 99)
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_shifted_runs_elsewhere_since_the_event_that_shifted_it() {
+    fn reaction_of_a_shift_begins_with_the_last_event() {
         let script = Script::default()
             .at(10)
             .release(0, 1, 99)
@@ -259,7 +257,7 @@ mod tests {
             .switch(0, Some((2, 1)))
             .at(42)
             .switch(1, Some((0, 1)));
-        // The mean that the test looks at is whole in each step.
+        // The mean is a whole number in each step.
         assert_eq!(shown(&script), [6, 6, 12]);
     }
 }

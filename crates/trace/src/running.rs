@@ -1,8 +1,8 @@
-//! Who runs where, compared between whole instants.
+//! The running job of each CPU, compared between whole instants.
 
 use shiftwork_model::{CpuId, JobId};
 
-/// One CPU whose job after an instant is not the one before it.
+/// A CPU that runs another job after an instant than before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub cpu: CpuId,
@@ -12,22 +12,22 @@ pub(crate) struct Change {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
-    /// What ran before the current instant.
+    /// The job before the current instant.
     before: Option<JobId>,
-    /// What runs as of the last switch.
+    /// The job as of the last switch.
     after: Option<JobId>,
     touched: bool,
 }
 
-/// What every CPU runs, before the current instant and as of the last switch in it.
+/// The job of every CPU, before the current instant and as of the last switch in it.
 ///
-/// Several switches may happen at one instant; only what is left of them when time advances
-/// counts. Invariant: a CPU is `first` or in `others` exactly if its flag is set, and every other
-/// CPU has `before == after`; `others` is empty if there is no `first`.
+/// Several switches may occur at one instant; only their result when time advances counts. Invariant: a CPU is
+/// `first` or in `others` exactly if its flag is set, and every other CPU has `before == after`; `others` is
+/// empty if there is no `first`.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     cpus: Vec<Cpu>,
-    /// The first CPU that was switched at this instant, by far most often the only one.
+    /// The first CPU that was switched at this instant, usually the only one.
     first: Option<CpuId>,
     others: Vec<CpuId>,
 }
@@ -41,12 +41,12 @@ impl Running {
         }
     }
 
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub const fn cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// The CPU runs `to` from now on. A CPU that the machine does not have changes nothing.
+    /// Switches the CPU to `to`. Ignores a CPU that the machine does not have.
     #[inline]
     pub fn switch(&mut self, cpu: CpuId, to: Option<JobId>) {
         let Some(state) = self.cpus.get_mut(cpu.index()) else {
@@ -63,13 +63,13 @@ impl Running {
         }
     }
 
-    /// What the CPU runs as of the last switch.
+    /// The job of the CPU as of the last switch.
     #[inline]
     pub fn on(&self, cpu: CpuId) -> Option<JobId> {
         self.cpus.get(cpu.index())?.after
     }
 
-    /// What the CPU ran when the last settled instant was over.
+    /// The job of the CPU after the last settled instant.
     pub fn before(&self, cpu: CpuId) -> Option<JobId> {
         self.cpus.get(cpu.index())?.before
     }
@@ -80,7 +80,7 @@ impl Running {
         self.first.is_none()
     }
 
-    /// What changed since the last call of [`Running::settle`].
+    /// The changes since the last call of [`Running::settle`].
     #[inline]
     pub fn changes(&self) -> impl Iterator<Item = Change> + '_ {
         self.first.iter().chain(&self.others).filter_map(|&cpu| {
@@ -93,9 +93,8 @@ impl Running {
         })
     }
 
-    /// Settles if only one CPU was switched, which is by far the most frequent case: cheaper than
-    /// [`Running::changes`] and [`Running::settle`]. Gives what it ran before and after; `None` if
-    /// there were several or none.
+    /// Settles if exactly one CPU was switched, the most frequent case: cheaper than [`Running::changes`] and
+    /// [`Running::settle`]. Returns its change; `None` if there were several or none.
     #[inline]
     pub fn settle_single(&mut self) -> Option<Change> {
         if !self.others.is_empty() {
@@ -112,7 +111,7 @@ impl Running {
         })
     }
 
-    /// The instant is over: what runs now is what ran before the next one.
+    /// Ends the instant: the current jobs become those before the next instant.
     #[inline]
     pub fn settle(&mut self) {
         for cpu in self.first.take().into_iter().chain(self.others.drain(..)) {

@@ -1,19 +1,19 @@
-//! Who ran where, from when to when.
+//! The schedule of a run as segments.
 
 use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder};
 
 use crate::running::Running;
 
-/// A stretch of time in which a CPU ran a job. Never of length zero.
+/// An interval in which a CPU ran a job. Never of length zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The job.
     pub job: JobId,
     /// The CPU.
     pub cpu: CpuId,
-    /// When it came to the CPU.
+    /// Start of the interval.
     pub from: Instant,
-    /// When it left it, or the horizon.
+    /// End of the interval; at most the horizon.
     pub to: Instant,
 }
 
@@ -25,7 +25,7 @@ pub struct Segment {
 pub struct Segments {
     now: Instant,
     running: Running,
-    /// Since when each CPU runs what it runs.
+    /// Start of each CPU's current job.
     since: Vec<Instant>,
     done: Vec<Segment>,
 }
@@ -43,7 +43,7 @@ impl Recorder for Segments {
 }
 
 impl Segments {
-    /// Nothing has run yet on these many CPUs.
+    /// For a run on `cpus` CPUs.
     pub fn new(cpus: usize) -> Self {
         Self {
             now: Instant::ZERO,
@@ -53,8 +53,7 @@ impl Segments {
         }
     }
 
-    /// The run ends at `horizon`, and no record is later. Gives the segments by their starts, those that
-    /// start together by CPU.
+    /// Ends the run at `horizon`, after which there is no record. Returns the segments by start, then by CPU.
     pub fn finish(mut self, horizon: Instant) -> Vec<Segment> {
         if self.now < horizon {
             self.settle();
@@ -69,7 +68,7 @@ impl Segments {
         self.done
     }
 
-    /// The instant is over: what its switches came to ends some segments and begins others.
+    /// Ends the instant: its changes end some segments and begin others.
     fn settle(&mut self) {
         if self.running.is_settled() {
             return;
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_lasts_from_the_last_switch_of_one_instant_to_that_of_another() {
+    fn segments_are_bounded_by_the_last_switches_of_instants() {
         let script = Script::default()
             .at(0)
             .switch(0, Some((0, 1)))
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_switched_at_the_horizon_belongs_to_no_run() {
+    fn switches_at_the_horizon_begin_no_segment() {
         let script = Script::default()
             .at(3)
             .switch(0, Some((0, 1)))

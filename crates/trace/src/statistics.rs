@@ -29,7 +29,7 @@ impl Total {
         self.max_ns = self.max_ns.max(span.as_ns());
     }
 
-    /// The sum; as much as fits.
+    /// The sum, saturating.
     pub fn sum_ns(&self) -> u64 {
         u64::try_from(self.sum_ns).unwrap_or(u64::MAX)
     }
@@ -46,7 +46,7 @@ impl Total {
     }
 }
 
-/// Spans of which percentiles to three digits will be asked for, in constant memory.
+/// The distribution of spans, for percentiles to three digits, in constant memory.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     total: Total,
@@ -183,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_statistics_of_nothing() {
+    fn statistics_without_spans_are_none() {
         assert_eq!(Distribution::default().statistics(0), None);
     }
 
     #[test]
-    fn the_mean_is_rounded_to_the_nearest() {
+    fn mean_is_rounded_to_the_nearest() {
         assert_eq!(statistics(&[1, 2, 2]).mean_ns, 2);
         assert_eq!(statistics(&[1, 1, 2]).mean_ns, 1);
         assert_eq!(statistics(&[u64::MAX, u64::MAX]).mean_ns, u64::MAX);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_depends_on_the_spread_of_the_values_only() {
+    fn size_depends_only_on_the_spread_of_the_values() {
         let mut distribution = Distribution::default();
         for ns in 1_000_000_000..1_000_100_000 {
             distribution.add(Span::from_ns(ns));

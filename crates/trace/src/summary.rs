@@ -1,4 +1,4 @@
-//! What a run comes down to in numbers.
+//! The summary of a run in numbers.
 
 use serde_json::{Value, json};
 use shiftwork_model::Instant;
@@ -6,11 +6,10 @@ use shiftwork_model::Instant;
 use crate::inversions::{InversionCounts, InversionSummary};
 use crate::statistics::SpanStatistics;
 
-/// Version of the JSON that [`RunSummary::to_json`] gives; it changes when a key changes its
-/// meaning.
+/// Version of the JSON of [`RunSummary::to_json`]; it changes when a key changes its meaning.
 pub const SCHEMA_VERSION: u64 = 1;
 
-/// What one task did in a run.
+/// The summary of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSummary {
     /// The task's name.
@@ -27,17 +26,17 @@ pub struct TaskSummary {
     pub tardiness_max_ns: Option<u64>,
     /// Mean tardiness of the completed jobs, to the nearest nanosecond; `None` if there are none.
     pub tardiness_mean_ns: Option<u64>,
-    /// How often a running unfinished job was ready but not running after an instant.
+    /// Number of times that a running unfinished job was ready but not running after an instant.
     pub preemptions: u64,
-    /// How often a job executed on another CPU than it last executed on.
+    /// Number of times that a job executed on another CPU than before.
     pub migrations: u64,
-    /// How often a job ran before and after an instant, on different CPUs.
+    /// Number of times that a job ran before and after an instant, on different CPUs.
     pub shifts: u64,
-    /// When its jobs waited and should not have; `None` if nobody looked for that.
+    /// Priority inversions of its jobs; `None` if they were not determined.
     pub inversions: Option<InversionCounts>,
 }
 
-/// What a run comes down to. The counts are the sums over the tasks.
+/// The summary of a run. The counts are sums over the tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
     /// CPUs of the machine.
@@ -56,7 +55,7 @@ pub struct RunSummary {
     pub migrations: u64,
     /// Shifts.
     pub shifts: u64,
-    /// When jobs waited that should not have; `None` if nobody looked for that.
+    /// Priority inversions; `None` if they were not determined.
     pub inversions: Option<InversionCounts>,
     /// Each task, in the order of the task set.
     pub tasks: Vec<TaskSummary>,
@@ -88,8 +87,8 @@ impl RunSummary {
         self
     }
 
-    /// The summary under the keys of `simulate --json` and `run --json`. `events` is the number of
-    /// events that the policy took.
+    /// The summary under the keys of `simulate --json` and `run --json`. `events` is the number of events that were
+    /// passed to the policy.
     pub fn to_json(&self, policy: &str, events: u64) -> Value {
         let mut value = json!({
             "schema_version": SCHEMA_VERSION,
@@ -136,7 +135,7 @@ impl TaskSummary {
     }
 }
 
-/// The key is absent if nobody looked for inversions.
+/// Adds the key, unless inversions were not determined.
 fn add(value: &mut Value, inversions: Option<InversionCounts>) {
     if let Some(inversions) = inversions {
         value["inversions"] = inversions.to_json();

@@ -1,4 +1,4 @@
-//! Records for tests: told by hand, or at random.
+//! Records for tests: scripted or random.
 
 use shiftwork_model::{
     Affinity, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, RandomStream,
@@ -31,7 +31,7 @@ pub(crate) fn at(ns: u64) -> Instant {
     Instant::from_ns(ns)
 }
 
-/// Records, told in the order of time.
+/// A builder of records, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
     pub records: Vec<Record>,
@@ -39,7 +39,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// What follows happens at this instant.
+    /// Sets the instant of the following records.
     pub fn at(mut self, ns: u64) -> Self {
         self.now = at(ns);
         self
@@ -50,7 +50,7 @@ impl Script {
         self
     }
 
-    /// A job is released and ready; its priority is its task's place.
+    /// A job is released and ready; its priority is given by the index of its task.
     pub fn release(self, task: usize, number: u64, deadline: u64) -> Self {
         self.record(Happening::Released {
             job: job(task, number),
@@ -80,7 +80,7 @@ impl Script {
         })
     }
 
-    /// The CPU runs the job `to` (task, number); what it ran before follows from the script.
+    /// The CPU switches to the job `to` (task, number); the previous job follows from the script.
     pub fn switch(self, on: usize, to: Option<(usize, u64)>) -> Self {
         let before = self
             .records
@@ -104,7 +104,7 @@ impl Script {
     }
 }
 
-/// Records of every kind and of no sense at all.
+/// Random records of every kind, without any consistency.
 pub(crate) fn noise(random: &mut RandomStream, tasks: u64, cpus: u64, count: u64) -> Vec<Record> {
     let mut now = 0;
     (0..count)
@@ -198,8 +198,8 @@ fn some_affinity(random: &mut RandomStream) -> Affinity {
     Affinity::new(cpus).unwrap()
 }
 
-/// A random run that makes sense, and that no policy would produce: jobs wait, run and move for no
-/// reason, several times at one instant too. Tasks have indices below `tasks`.
+/// A consistent random run that no policy would produce: jobs wait, run and migrate without reason, also several
+/// times at one instant. Tasks have indices below `tasks`.
 pub(crate) fn random_run(
     random: &mut RandomStream,
     tasks: usize,

@@ -1,6 +1,6 @@
-"""Decodes a trace with Perfetto's own protobufs and asserts what it shows.
+"""Decodes a trace with Perfetto's own protobufs and asserts its events.
 
-Usage: official_protobufs.py TRACE, where TRACE is what official_protobufs.rs wrote. Exits 77 if the
+Usage: official_protobufs.py TRACE, where TRACE is the trace of official_protobufs.rs. Exits 77 if the
 package is missing.
 """
 
@@ -63,7 +63,7 @@ def main(path):
             if name == track
         ]
 
-    # Who runs where; job 1 of gps is shifted from CPU 1 to CPU 0.
+    # The running jobs; job 1 of gps is shifted from CPU 1 to CPU 0.
     assert shown("CPU 0") == [
         (0, "SLICE_BEGIN", "imu", {"job": 1}, [], []),
         (4000000, "SLICE_END", "", {}, [], []),
@@ -81,7 +81,7 @@ def main(path):
         (28000000, "SLICE_END", "", {}, [], []),
     ], shown("CPU 1 away")
 
-    # Each job from release to finish, with what kept it from running, and the miss.
+    # Each job from release to completion, with its throttled time, and the miss.
     assert shown("gps") == [
         (0, "INSTANT", "release", {"job": 1}, [], []),
         (20000000, "INSTANT", "deadline", {"job": 1}, [], []),
@@ -94,7 +94,7 @@ def main(path):
         (25000000, "SLICE_END", "", {"response_ns": 25000000}, [], []),
     ], shown("gps")
 
-    # Every slice that begins on a track ends, and none ends that did not begin.
+    # The begins and ends of slices on each track match.
     for track in tracks.values():
         depth = 0
         for _, kind in shown_sorted(events, track.name):
@@ -102,7 +102,7 @@ def main(path):
             assert depth >= 0, track.name
         assert depth == 0, track.name
 
-    # Where the run comes from, for people.
+    # The provenance of the run.
     run = next(event for _, name, event in events if name == "example under g-edf")
     origin = {note.name: note.string_value for note in run.debug_annotations}
     assert origin == {
@@ -114,7 +114,7 @@ def main(path):
         "task_set": 'name = "example"\n',
     }, origin
 
-    # The same switches as the kernel would tell them.
+    # The same switches as sched_switch events.
     switches = [
         (event.timestamp, bundle.cpu, event.sched_switch.prev_comm, event.sched_switch.next_comm)
         for bundle in (p.ftrace_events for p in trace.packet if p.HasField("ftrace_events"))

@@ -1,8 +1,8 @@
-//! Perfetto's own protobufs, as its Python package ships them, decode our traces and find in them
-//! what happened. The assertions are in `official_protobufs.py`.
+//! Traces can be decoded by Perfetto's own protobufs of its Python package, and contain the recorded events. The
+//! assertions are in `official_protobufs.py`.
 //!
 //! The interpreter is `$SHIFTWORK_PYTHON`, or `python3`; without it or the package (see
-//! `requirements.txt`) the test says so and passes.
+//! `requirements.txt`) the test prints SKIPPED and passes.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use shiftwork_model::{
 };
 use shiftwork_trace::perfetto::{Provenance, Writer};
 
-/// What the script exits with if the package is missing.
+/// Exit status of the script if the package is missing.
 const MISSING: i32 = 77;
 
 /// Two tasks on two CPUs: a shift, a spent budget, a missed deadline, and a CPU that goes away.
@@ -113,7 +113,7 @@ fn trace() -> Vec<u8> {
 }
 
 #[test]
-fn the_official_protobufs_find_in_a_trace_what_happened() {
+fn official_protobufs_decode_the_recorded_events() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("official_protobufs.pftrace");
     std::fs::write(&file, trace()).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/official_protobufs.py");

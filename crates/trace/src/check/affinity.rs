@@ -1,11 +1,11 @@
-//! A job runs on CPUs of its affinity only.
+//! A job runs only on CPUs of its affinity.
 
 use shiftwork_model::TaskId;
 
 use super::Findings;
 use super::state::State;
 
-/// Judges whoever started somewhere, and whoever may have got another affinity while running.
+/// Checks the jobs that started on a CPU, and those whose affinity may have changed while they ran.
 pub(super) fn check(state: &State, found: &mut Findings) {
     let started = state
         .changes()
@@ -42,7 +42,7 @@ mod tests {
     use shiftwork_model::{Affinity, Happening, TaskId};
 
     #[test]
-    fn a_job_outside_its_affinity_is_found() {
+    fn job_outside_its_affinity_is_a_violation() {
         let script = Script::default()
             .at(3)
             .release(0, 1, 20)
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_stays_where_it_may_no_longer_run_is_found() {
+    fn job_that_stays_outside_its_changed_affinity_is_a_violation() {
         let affinity = Box::new(Affinity::pinned(cpu(1)));
         let script = Script::default()
             .at(0)

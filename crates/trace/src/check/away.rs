@@ -1,9 +1,9 @@
-//! A CPU that is offline, taken by others, or that background work has, runs no real-time job.
+//! A CPU that is offline, taken by a higher scheduling class, or given to background work, runs no real-time job.
 
 use super::Findings;
 use super::state::State;
 
-/// Judges every CPU that is away after the instant.
+/// Checks every CPU that is away after the instant.
 pub(super) fn check(state: &State, found: &mut Findings) {
     if (state.offline | state.taken | state.background).is_empty() {
         return;
@@ -31,7 +31,7 @@ mod tests {
     use shiftwork_model::Happening;
 
     #[test]
-    fn a_job_on_a_cpu_that_is_away_is_found_until_it_leaves() {
+    fn job_on_a_cpu_that_is_away_is_a_violation() {
         let set = set(1, &[("a", "0")]);
         for (goes, returns, why) in [
             (

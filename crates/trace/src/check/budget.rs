@@ -1,15 +1,15 @@
 //! A job never executes for longer than its budget between replenishments.
 //!
 //! A job begins with at most the cost that its task had when the job was released; under a server
-//! it may begin with less, which the records do not say. Tasks whose overruns are not throttled
-//! have no budget. Nor is anything said of the servers of SCHED_DEADLINE.
+//! it may begin with less, which is not in the records. Tasks whose overruns are not throttled
+//! have no budget. The servers of SCHED_DEADLINE are not checked.
 
 use shiftwork_model::{Happening, Instant, OnOverrun, Span, TaskSet};
 
 use super::state::State;
 use super::{Findings, Invariant, PolicyContract};
 
-/// What every task may still execute.
+/// The remaining budgets of all tasks.
 #[derive(Clone, Debug)]
 pub(super) struct Budgets(Vec<Budget>);
 
@@ -18,20 +18,20 @@ struct Budget {
     enforced: bool,
     /// Number of the last job released.
     released: u64,
-    /// From which job on which cost is in force, ascending. Never empty; entries that no unfinished
-    /// job needs are dropped, so there are never more than changes of attributes pending.
+    /// Costs, each with the first job to which it applies, ascending. Never empty; entries that no incomplete
+    /// job needs are dropped, so there are never more than pending changes of attributes.
     costs: Vec<(u64, Span)>,
-    /// The job that the budget is for.
+    /// The job to which the budget belongs.
     job: u64,
     limit: Span,
     executed: Span,
-    /// Since when the job runs, `None` if it does not.
+    /// Start of the job's current execution; `None` if it does not run.
     since: Option<Instant>,
 }
 
 impl Budgets {
     pub fn new(set: &TaskSet, contract: &PolicyContract) -> Self {
-        // Servers that know nothing of jobs have other budgets than those, and the records do not say all.
+        // The budgets of SCHED_DEADLINE's servers do not follow jobs, and are not fully in the records.
         let follow_jobs = contract.invariant != Invariant::PushPull;
         let budgets = set.tasks.iter().map(|task| Budget {
             enforced: follow_jobs && task.on_overrun == OnOverrun::Throttle,
@@ -45,7 +45,7 @@ impl Budgets {
         Self(budgets.collect())
     }
 
-    /// Takes a fact of the present instant.
+    /// Takes a record of the current instant.
     pub fn take(&mut self, state: &State, what: &Happening, found: &mut Findings) {
         match *what {
             Happening::Released { job, .. } => {
@@ -81,7 +81,7 @@ impl Budgets {
         }
     }
 
-    /// The instant is over: charges whoever stopped, and notes who started.
+    /// Ends the instant: charges the jobs that stopped, and notes those that started.
     pub fn check(&mut self, state: &State, found: &mut Findings) {
         for job in state.changes().filter_map(|change| change.before) {
             if let Some(budget) = self.0.get_mut(job.task.index()) {
@@ -96,7 +96,7 @@ impl Budgets {
         }
     }
 
-    /// The run is over: charges whoever still runs.
+    /// Ends the run: charges the jobs that still run.
     pub fn close(&mut self, state: &State, found: &mut Findings) {
         for (task, budget) in self.0.iter_mut().enumerate() {
             budget.charge(state, task, found);
@@ -113,7 +113,7 @@ impl Budget {
         self.job = number;
     }
 
-    /// Counts what the job executed up to now.
+    /// Charges the execution of the job up to now.
     fn charge(&mut self, state: &State, task: usize, found: &mut Findings) {
         let Some(since) = self.since.replace(state.now()) else {
             self.since = None;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_executes_beyond_its_budget_is_found_in_whatever_pieces() {
+    fn execution_beyond_the_budget_is_a_violation_also_in_pieces() {
         let pieces = running()
             .at(6)
             .switch(0, None)
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_still_runs_at_the_horizon_is_charged_up_to_there() {
+    fn job_that_runs_at_the_horizon_is_charged_up_to_it() {
         assert_eq!(judged(&running(), 10), [""; 0]);
         assert_eq!(
             judged(&running(), 12),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replenishment_gives_a_new_budget_even_to_a_running_job() {
+    fn replenishment_gives_a_running_job_a_new_budget() {
         let replenished = |budget| Happening::Replenished {
             task: TaskId::from_index(0),
             budget: Span::from_ns(budget),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_cost_holds_for_jobs_released_from_then_on() {
+    fn changed_cost_applies_to_later_releases() {
         let attributes = Happening::AttributesSet {
             task: TaskId::from_index(0),
             cost: Span::from_ns(3),

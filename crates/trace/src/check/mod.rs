@@ -1,11 +1,10 @@
-//! Judges a run by its records alone, whatever machine they come from.
+//! Checkers: verify a run from its records alone, for any machine.
 //!
-//! One file per thing that must hold: affinities, the order of a policy, budgets, work conservation,
-//! CPUs that are away, and that a job runs on one CPU and only while it is ready. They see what the
-//! records say after each whole instant; what a machine does in the midst of one is its own
-//! business.
+//! One file per property: affinities, the order of a policy, budgets, work conservation, CPUs that are away, and
+//! that a job runs on one CPU and only while it is ready. Properties are checked after each whole instant;
+//! intermediate states within an instant are not.
 //!
-//! What a policy promises comes as plain values ([`PolicyContract`]): this crate knows no policies.
+//! The promises of a policy are plain values ([`PolicyContract`]): this crate does not depend on policies.
 
 mod affinity;
 mod away;
@@ -29,16 +28,16 @@ pub use quanta::{PfairShare, QuantumChoice, QuantumRule};
 use reach::Survey;
 use state::State;
 
-/// At most this many violations are reported; the first one matters most, and a broken machine may
-/// violate everything at every instant.
+/// Maximum number of reported violations; the first one matters most, and a broken machine may
+/// violate every property at every instant.
 pub const VIOLATIONS_MAX: usize = 100;
 
-/// Something that must not happen, and when it did.
+/// A violated property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The instant after which it was so.
+    /// The instant after which it was violated.
     pub at: Instant,
-    /// What was wrong, for people: which jobs, which CPUs, and against what.
+    /// Description: the jobs, the CPUs and the property.
     pub what: String,
 }
 
@@ -48,7 +47,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Which invariant a policy promises to keep.
+/// The invariant that a policy promises to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invariant {
     /// No ready job waits while one of its CPUs is idle or runs a less urgent job (Bonifaci et al.
@@ -56,21 +55,20 @@ pub enum Invariant {
     Weak,
     /// The same over every chain of shifts (Def. II.2).
     Strong,
-    /// Within each partition or cluster, as packed.
+    /// The weak invariant within each partition or cluster of the packing.
     Packed,
     /// No ready job waits while one of its CPUs is idle. A started job keeps its CPU as long as it is ready,
     /// and a CPU that is free after all events of an instant takes the most urgent job that waits by then.
     NonPreemptive,
-    /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). Who runs among the ready ones
-    /// depends on what was pushed and pulled; so nothing is said of that.
+    /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). The choice among ready jobs
+    /// depends on earlier pushes and pulls, and is not checked.
     PushPull,
-    /// What runs is decided at quantum boundaries only. CPUs may be idle while jobs wait, for the next
-    /// boundary or for their windows; so nothing is said of that here, but by a [`QuantumRule`], if one is
-    /// given.
+    /// Decisions are made at quantum boundaries only. CPUs may be idle while jobs wait for the next boundary or
+    /// for their windows; only a [`QuantumRule`], if one is given, checks that.
     Quanta,
 }
 
-/// By what a policy ranks jobs.
+/// The order by which a policy ranks jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Earliest deadline first.
@@ -79,28 +77,28 @@ pub enum Order {
     FixedPriority,
 }
 
-/// What the records are judged by, beside the task set.
+/// The promises of a policy, by which the records are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyContract {
     /// The invariant that the policy keeps.
     pub invariant: Invariant,
-    /// By what it ranks jobs.
+    /// The order by which it ranks jobs.
     pub order: Order,
-    /// For each task the CPUs to which the policy has bound it; needed under
-    /// [`Invariant::Packed`] only. `None`: the affinities.
+    /// By task, the CPUs to which the policy has bound it; needed only under
+    /// [`Invariant::Packed`]. `None`: the affinities.
     pub packing: Option<Vec<Affinity>>,
-    /// Whether decisions are carried out at the very instant of the event and cost nothing. Where
-    /// they take time (overheads, live machines), order, work conservation and budgets hold outside
-    /// reaction windows only, and are not judged.
+    /// Whether decisions are carried out at the instant of the event at no cost. If they take time (overheads,
+    /// live machines), order, work conservation and budgets hold only outside of reaction windows, and are not
+    /// checked.
     pub immediate: bool,
 }
 
-/// Takes the records of a run and finds what is wrong with them.
+/// A recorder that checks the records of a run.
 ///
 /// # Cost
 /// Per instant at which something changed, a step per ready job and CPU, whatever the affinities:
-/// each CPU is looked at for the most urgent waiting job that could get it, and for no other. Memory
-/// grows with tasks and CPUs, not with records.
+/// each CPU is examined only for the most urgent waiting job that could get it. Memory grows with tasks and
+/// CPUs, not with records.
 #[derive(Debug)]
 pub struct Checker {
     contract: PolicyContract,
@@ -116,7 +114,7 @@ pub struct Checker {
 struct Findings(Vec<Violation>);
 
 impl Findings {
-    /// Notes a violation; its text is only made if there is room for it.
+    /// Adds a violation; its text is built only if there is room for it.
     fn add(&mut self, at: Instant, what: impl FnOnce() -> String) {
         if self.0.len() < VIOLATIONS_MAX {
             self.0.push(Violation { at, what: what() });
@@ -158,8 +156,7 @@ impl Checker {
         }
     }
 
-    /// The same, which also judges what gets the quanta of the policy, where decisions are carried out at
-    /// once.
+    /// Also checks the allocation of quanta, for runs in which decisions are carried out at once.
     #[must_use]
     pub fn with_quanta(mut self, rule: QuantumRule) -> Self {
         let quanta = Quanta::new(rule, self.contract.order, self.state.cpus());
@@ -167,8 +164,8 @@ impl Checker {
         self
     }
 
-    /// The run ends at `horizon`; what is recorded exactly there is the end of what was before, and
-    /// the state after it is not judged. The violations come in the order of time.
+    /// Ends the run at `horizon` and returns the violations in the order of time. Records exactly at the horizon
+    /// end earlier activity; the state after them is not checked.
     pub fn finish(mut self, horizon: Instant) -> Vec<Violation> {
         if self.state.now() < horizon {
             self.advance(horizon);
@@ -179,7 +176,7 @@ impl Checker {
         self.found.0
     }
 
-    /// Nothing more happens before that instant.
+    /// Advances to an instant before which there are no more records.
     fn advance(&mut self, to: Instant) {
         self.check();
         if let Some(quanta) = &mut self.quanta {
@@ -188,7 +185,7 @@ impl Checker {
         self.state.advance(to);
     }
 
-    /// Judges the instant that is over, if anything relevant happened at it.
+    /// Checks the current instant, if a relevant record belongs to it.
     fn check(&mut self) {
         if !self.state.is_changed() {
             return;
@@ -233,7 +230,7 @@ mod tests {
     use shiftwork_model::RandomStream;
 
     #[test]
-    fn a_violation_says_when_and_what() {
+    fn violation_text_has_instant_and_description() {
         let violation = Violation {
             at: at(1_500),
             what: "it rains".into(),
@@ -242,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_as_it_should_be_violates_nothing() {
+    fn correct_run_has_no_violations() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "1")]);
         let script = Script::default()
             .at(0)
@@ -267,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_at_the_horizon_is_not_judged() {
+    fn records_at_the_horizon_are_not_checked() {
         let script = Script::default()
             .at(0)
             .release(0, 1, 20)
@@ -283,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn records_whose_time_runs_backwards_are_a_violation() {
+    fn decreasing_instants_are_a_violation() {
         let script = Script::default()
             .at(5)
             .release(0, 1, 20)
@@ -295,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_bounded_and_nonsense_never_panics() {
+    fn violations_are_bounded_and_random_records_never_panic() {
         for seed in 1..=300 {
             let mut random = RandomStream::new(seed, 0, 0);
             let records = noise(&mut random, 5, 9, 400);

@@ -5,7 +5,7 @@ use shiftwork_model::{CpuId, Happening, JobId, TaskId};
 use super::Findings;
 use super::state::State;
 
-/// Judges what is wrong with a record whatever follows at its instant.
+/// Checks a record by itself, independent of later records of its instant.
 pub(super) fn check_record(state: &State, what: &Happening, found: &mut Findings) {
     let (task, cpu) = names_in(what);
     if let Some(task) = task.filter(|task| task.index() >= state.tasks.len()) {
@@ -36,14 +36,14 @@ pub(super) fn check_record(state: &State, what: &Happening, found: &mut Findings
     }
 }
 
-/// Judges who runs after the instant.
+/// Checks the running jobs after the instant.
 pub(super) fn check(state: &State, found: &mut Findings) {
     for cpu in (0..state.cpus()).map(CpuId::from_index) {
         let Some(job) = state.on(cpu) else { continue };
         let Some(task) = state.tasks.get(job.task.index()) else {
             continue;
         };
-        // A task is noted to run on one CPU only: the one that was switched to it last.
+        // The state has only one CPU for each running task: the one that was switched to it last.
         let elsewhere = task
             .runs
             .filter(|&(number, other)| number == job.number && other != cpu);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_on_two_cpus_is_found() {
+    fn job_on_two_cpus_is_a_violation() {
         let script = Script::default()
             .at(1)
             .release(0, 1, 9)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_did_not_stop_where_it_was_is_found() {
+    fn job_started_without_stopping_on_its_old_cpu_is_a_violation() {
         let script = Script::default()
             .at(1)
             .release(0, 1, 9)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn being_on_two_cpus_in_the_midst_of_an_instant_is_no_violation() {
+    fn job_on_two_cpus_within_an_instant_is_no_violation() {
         let script = Script::default()
             .at(1)
             .release(0, 1, 9)
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_from_a_job_that_was_not_there_is_found() {
+    fn switch_from_a_job_that_does_not_run_is_a_violation() {
         let script = Script::default().at(1).release(0, 1, 9);
         let switched = Happening::Switched {
             cpu: cpu(0),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_runs_though_it_is_suspended_finished_or_never_released_is_found() {
+    fn running_job_that_is_not_ready_is_a_violation() {
         let running = Script::default()
             .at(1)
             .release(0, 1, 9)
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_tasks_and_cpus_are_found() {
+    fn unknown_tasks_and_cpus_are_violations() {
         let script = Script::default().at(2).release(3, 1, 9);
         assert_eq!(
             first(&script),

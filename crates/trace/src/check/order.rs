@@ -1,4 +1,4 @@
-//! No job waits for a less urgent one, as far as the policy's invariant promises it.
+//! No job waits while a less urgent one runs, as far as the policy's invariant promises it.
 
 use shiftwork_model::{CpuId, JobId, TaskId};
 
@@ -6,7 +6,7 @@ use super::reach::{Survey, key};
 use super::state::State;
 use super::{Findings, Invariant, Order, PolicyContract};
 
-/// Judges the instant that is over.
+/// Checks the state after the instant.
 pub(super) fn check(
     contract: &PolicyContract,
     state: &State,
@@ -48,7 +48,7 @@ pub(super) fn check(
     }
 }
 
-/// A started job keeps its CPU as long as it is ready, unless the CPU or the right to it was taken away.
+/// A started job keeps its CPU as long as it is ready, unless the CPU was taken away or left its affinity.
 fn check_preemptions(state: &State, found: &mut Findings) {
     let available = state.available() - state.lost;
     for change in state.changes() {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_job_that_is_strictly_more_urgent_is_found() {
+    fn waiting_more_urgent_job_is_a_violation() {
         for invariant in [Invariant::Weak, Invariant::Strong] {
             let report = found(&two_tasks(), edf(invariant), &b_waits(19), 9);
             let expected = "at 5ns: job 1 of b (deadline 19) waits, and could get CPU 0 from job 1 of \
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_may_be_by_priority_as_it_is_at_the_time() {
+    fn order_may_be_by_the_current_priority() {
         let contract = || PolicyContract {
             order: Order::FixedPriority,
             ..edf(Invariant::Strong)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replenished_job_is_ranked_by_its_new_deadline() {
+    fn replenished_job_is_ranked_by_its_new_deadline() {
         let postponed = Happening::Replenished {
             task: TaskId::from_index(0),
             budget: Span::from_ns(10),
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shift_would_allow_is_demanded_by_the_strong_invariant_only() {
-        // a could run on CPU 1 instead of the less urgent c, which would make room for b.
+    fn only_the_strong_invariant_requires_shifts() {
+        // a could shift to CPU 1, preempting the less urgent c, which would make room for b.
         let set = set(2, &[("a", "0-1"), ("b", "0"), ("c", "1")]);
         let script = Script::default()
             .at(0)
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_tasks_compete_only_where_they_are_packed() {
+    fn packed_tasks_compete_only_within_their_packing() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
         let packing = |cpus: [usize; 3]| PolicyContract {
             packing: Some(cpus.map(|index| Affinity::pinned(cpu(index))).to_vec()),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_task_with_a_new_affinity_belongs_where_it_runs_next() {
+    fn packed_task_with_a_new_affinity_is_bound_where_it_runs_next() {
         let set = set(2, &[("a", "0"), ("b", "0")]);
         let contract = PolicyContract {
             packing: Some(vec![Affinity::pinned(cpu(0)); 2]),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preemption_is_found_where_there_must_be_none() {
+    fn preemption_under_a_non_preemptive_policy_is_a_violation() {
         let script = b_waits(5).switch(0, Some((1, 1)));
         assert_eq!(
             found(&two_tasks(), edf(Invariant::NonPreemptive), &script, 9),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn without_preemption_the_most_urgent_waiting_job_comes_next() {
+    fn free_cpu_takes_the_most_urgent_waiting_job_under_a_non_preemptive_policy() {
         let set = set(1, &[("a", "0"), ("b", "0"), ("c", "0")]);
         let waiting = b_waits(15).release(2, 1, 10).at(7).complete(0, 1);
         let right = waiting.clone().switch(0, Some((2, 1)));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_freed_cpu_takes_the_most_urgent_of_those_that_arrive_at_the_instant_too() {
+    fn free_cpu_considers_arrivals_of_the_same_instant() {
         let set = set(1, &[("a", "0"), ("b", "0"), ("c", "0")]);
         let both = b_waits(15).at(7).complete(0, 1).release(2, 1, 10);
         let right = both.clone().switch(0, Some((2, 1)));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_cpu_is_gone_competes_for_those_that_are_free() {
+    fn job_that_lost_its_cpu_competes_for_free_cpus() {
         let set = set(2, &[("a", "0-1"), ("b", "0-1"), ("c", "0-1")]);
         let displaced = Script::default()
             .at(0)
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_taken_away_and_given_back_at_one_instant_has_lost_its_job() {
+    fn cpu_offline_and_online_at_one_instant_loses_its_job() {
         let set = set(1, &[("a", "0"), ("b", "0")]);
         let script = b_waits(15)
             .at(7)
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_moves_while_it_runs_is_found_where_there_must_be_no_preemption() {
+    fn shift_under_a_non_preemptive_policy_is_a_violation() {
         let set = set(2, &[("a", "0-1")]);
         let script = Script::default()
             .at(0)
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn where_reactions_take_time_order_is_not_judged() {
+    fn order_is_not_checked_if_reactions_take_time() {
         let contract = PolicyContract {
             immediate: false,
             ..edf(Invariant::Strong)
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(found(&two_tasks(), contract, &b_waits(10), 9), [""; 0]);
     }
 
-    /// Most urgent first, a job is kept if the kept ones still fit on the CPUs.
+    /// The greedy set: most urgent first, a job is kept if the kept ones still fit on the CPUs.
     fn greedy(affinities: &[u64]) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
         for job in 0..affinities.len() {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strong_invariant_holds_exactly_for_the_greedy_set_and_the_weak_one_by_its_definition() {
+    fn strong_invariant_holds_exactly_for_the_greedy_set_and_weak_invariant_by_its_definition() {
         let names = ["a", "b", "c", "d", "e", "f"];
         let mut kept = [0; 4];
         for seed in 1..=20_000 {

@@ -1,4 +1,4 @@
-//! Which CPUs a waiting job could get, in one step or over a chain of shifts.
+//! The CPUs that a waiting job could get, directly or over a chain of shifts.
 
 use shiftwork_model::{Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, TaskId};
 
@@ -7,8 +7,8 @@ use super::{Findings, Invariant, Order, PolicyContract};
 
 const WORDS: usize = CPUS_MAX / 64;
 
-/// How urgent a job is; the smaller key is the more urgent one. Ties are left open: only a strictly
-/// more urgent waiting job is wronged.
+/// The urgency of a job; the smaller key is the more urgent one. Only a strictly more urgent waiting job is a
+/// violation, not a tie.
 pub(crate) type Key = u64;
 
 /// The key of the ready job of a task.
@@ -19,44 +19,44 @@ pub(crate) fn key(order: Order, task: &TaskState) -> Key {
     }
 }
 
-/// The most urgent job that waits for some mask, and what it could get.
+/// The most urgent waiting job of a mask, and the CPUs that it could get.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
     pub waiting: TaskId,
     pub key: Key,
-    /// What it could get: an idle CPU, or one whose job would have to stop for it.
+    /// An idle CPU, or one with a job that would have to stop for it.
     pub reach: Reach,
 }
 
-/// Looks, after each instant, at the most urgent waiting job of each mask.
+/// Examines, after each instant, the most urgent waiting job of each mask.
 ///
 /// Under the strong invariant a job reaches the CPUs of its affinity, and from a CPU that it
 /// reaches all CPUs of the job running there: that job could shift. A waiting job that is more
-/// urgent than one on a CPU it reaches, or that reaches an idle CPU, is wronged (Bonifaci et al.
+/// urgent than one on a CPU it reaches, or that reaches an idle CPU, violates the invariant (Bonifaci et al.
 /// 2016, Def. II.2; the definition's alternating path is such a chain).
 ///
-/// CPUs that a more urgent waiting job reached before are left out for the others, and what lies beyond
-/// them: whoever runs there is either no less urgent than that job, hence than the others, or makes a
-/// violation that is told of that job.
+/// CPUs that a more urgent waiting job has reached are skipped for the others, with everything beyond
+/// them: a job that runs there is either at least as urgent as that job, hence as the others, or causes a
+/// violation that is reported for that job.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
     order: Order,
     shifts: bool,
-    /// Under [`Invariant::Packed`], where tasks are bound, as far as known.
+    /// Under [`Invariant::Packed`], the known bindings of tasks.
     packing: Option<Packing>,
-    /// Per mask the most urgent waiting job, meaningful for the masks in `waiting` only.
+    /// Per mask the most urgent waiting job, valid only for the masks in `waiting`.
     best: Vec<Option<(Key, TaskId)>>,
     waiting: Vec<usize>,
-    /// The waiting jobs that may be wronged, with their masks; empty between instants.
+    /// The waiting jobs that may violate the invariant, with their masks; empty between instants.
     urgent: Vec<(Key, TaskId, usize)>,
     fronts: Vec<Front>,
 }
 
-/// Where a partitioned or clustered policy has bound the tasks.
+/// The binding of tasks by a partitioned or clustered policy.
 #[derive(Clone, Debug)]
 struct Packing {
     blocks: Vec<CpuSet>,
-    /// Per task its mask; `None` where the records have made it unknown until the task runs.
+    /// Per task its mask; `None` after records that make it unknown, until the task runs.
     bound: Vec<Option<usize>>,
 }
 
@@ -75,16 +75,16 @@ impl Survey {
         }
     }
 
-    /// Takes a fact of the present instant.
+    /// Takes a record of the current instant.
     pub fn take(&mut self, state: &State, what: &Happening) {
         let Some(packing) = &mut self.packing else {
             return;
         };
         match *what {
             Happening::AffinitySet { task, .. } => packing.forget(task),
-            // What a policy knows from the start it has packed already.
+            // Tasks that are known from the start are packed already.
             Happening::Entered { task } if state.now() > Instant::ZERO => packing.forget(task),
-            // To a policy a CPU is offline whoever has it.
+            // For a policy a CPU is offline, whatever uses it.
             Happening::CpuOffline { .. }
             | Happening::CpuOnline { .. }
             | Happening::CpuTaken { .. }
@@ -93,13 +93,13 @@ impl Survey {
         }
     }
 
-    /// What was found by the last [`Survey::look`]: the waiting jobs that are wronged, at most one
+    /// The result of the last [`Survey::look`]: the waiting jobs that violate the invariant, at most one
     /// per mask, the most urgent first.
     pub fn fronts(&self) -> &[Front] {
         &self.fronts
     }
 
-    /// Looks at the state after the instant.
+    /// Examines the state after the instant.
     pub fn look(&mut self, state: &mut State, found: &mut Findings) {
         if let Some(packing) = &mut self.packing {
             packing.learn(state, found);
@@ -111,7 +111,7 @@ impl Survey {
         }
         let available = state.available();
         let (idle, threshold) = extremes(self.order, state, &available);
-        // Most instants end here: nobody is idle, and nobody who runs is less urgent.
+        // Most instants end here: no CPU is idle, and no running job is less urgent.
         let Self {
             best,
             waiting,
@@ -188,8 +188,8 @@ impl Packing {
         }
     }
 
-    /// A task whose binding is unknown is bound to the block in which it starts to run; one whose
-    /// binding is known must start inside it.
+    /// A task with an unknown binding is bound to the block in which it starts to run; a task with a known
+    /// binding must start inside it.
     fn learn(&mut self, state: &mut State, found: &mut Findings) {
         let started: Vec<_> = state
             .changes()
@@ -220,7 +220,7 @@ impl Packing {
     }
 }
 
-/// Whether some of these CPUs is idle, and the key of the least urgent job that runs on them.
+/// Whether one of these CPUs is idle, and the key of the least urgent job that runs on them.
 pub(crate) fn extremes(order: Order, state: &State, available: &CpuSet) -> (bool, Key) {
     let mut threshold = 0;
     for cpu in available.iter() {
@@ -235,18 +235,17 @@ pub(crate) fn extremes(order: Order, state: &State, available: &CpuSet) -> (bool
     (false, threshold)
 }
 
-/// What is to be had on CPUs that were reached.
+/// The best of the reached CPUs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reach {
-    /// The first that is idle.
+    /// The first idle CPU.
     pub idle: Option<CpuId>,
-    /// The least urgent job that runs on one of them, and where.
+    /// The least urgent job that runs on one of them, and its CPU.
     pub least_urgent: Option<(Key, TaskId, CpuId)>,
 }
 
 impl Reach {
-    /// Looks at the CPUs just reached; if jobs may `shift`, at those too to which they lead over any
-    /// chain of shifts.
+    /// Examines the reached CPUs; if jobs may shift (`shifts`), also those reachable over any chain of shifts.
     pub fn explore(order: Order, shifts: bool, state: &State, reached: &mut Reached) -> Self {
         let mut reach = Self::default();
         while let Some(cpu) = reached.next() {
@@ -266,15 +265,14 @@ impl Reach {
         reach
     }
 
-    /// Whether a waiting job of this key could get one of the CPUs: one that is idle or runs a less
-    /// urgent job.
+    /// Whether a waiting job of this key could get one of the CPUs: one that is idle or runs a less urgent job.
     pub fn is_open_to(&self, key: Key) -> bool {
         self.idle.is_some() || self.least_urgent.is_some_and(|(least, ..)| key < least)
     }
 }
 
-/// A set of CPUs that grows while it is walked, each CPU once. Works on as many words as the
-/// machine has, which is what makes small machines fast.
+/// A set of CPUs that grows while it is traversed, each CPU once. Uses only as many words as the machine has
+/// CPUs, which makes small machines fast.
 pub(crate) struct Reached {
     words: usize,
     /// CPUs that may still be added.

@@ -1,28 +1,28 @@
-//! What the records say about now.
+//! The state of the run at the current instant, from its records.
 
 use shiftwork_model::{CpuId, CpuSet, Happening, Instant, JobId, Priority, TaskId, TaskSet};
 
 use crate::running::{Change, Running};
 
-/// What is known of a task.
+/// The state of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskState {
     pub name: String,
     pub affinity: CpuSet,
-    /// The affinity's place among the distinct masks.
+    /// Index of the affinity among the distinct masks.
     pub mask: usize,
     pub priority: Priority,
-    /// The deadline that the ready job is scheduled by.
+    /// The scheduling deadline of the ready job.
     pub deadline: Instant,
     /// Number of the ready job, `None` if there is none.
     pub ready: Option<u64>,
-    /// The job that runs and where, as of the last settled instant.
+    /// The running job and its CPU, as of the last settled instant.
     pub runs: Option<(u64, CpuId)>,
-    /// Since when that job has been ready.
+    /// The instant at which the ready job became ready.
     pub since: Instant,
-    /// When anything that ranks or restricts the task last changed.
+    /// The last change of the rank or the affinity of the task.
     pub changed: Option<Instant>,
-    /// Place in the list of ready tasks, meaningful while a job is ready.
+    /// Index in the list of ready tasks, valid while a job is ready.
     position: usize,
 }
 
@@ -33,8 +33,7 @@ impl TaskState {
     }
 }
 
-/// Everything that the checkers check by: who is ready and how urgent, who runs where, which CPUs
-/// are there.
+/// The state that the checkers use: ready jobs and their ranks, running jobs, available CPUs.
 ///
 /// Invariant: `ready` lists exactly the tasks that have a ready job, each at its `position`.
 #[derive(Clone, Debug)]
@@ -47,10 +46,10 @@ pub(crate) struct State {
     /// The distinct affinities seen so far.
     pub masks: Vec<CpuSet>,
     pub offline: CpuSet,
-    /// Those that work has over which the scheduler does not rule.
+    /// CPUs used by a higher scheduling class.
     pub taken: CpuSet,
     pub background: CpuSet,
-    /// Those that were taken away at this instant, though they may be back.
+    /// CPUs that became unavailable at this instant, also if they are available again.
     pub lost: CpuSet,
 }
 
@@ -87,7 +86,7 @@ impl State {
         state
     }
 
-    /// The instant that is judged, or whose records are being taken.
+    /// The current instant: the one that is checked, or of which records are being taken.
     pub const fn now(&self) -> Instant {
         self.now
     }
@@ -96,12 +95,12 @@ impl State {
         self.running.cpus()
     }
 
-    /// Whether anything happened at this instant that may change a judgement.
+    /// Whether a record of this instant may affect a check.
     pub const fn is_changed(&self) -> bool {
         self.changed
     }
 
-    /// The place of a mask among the distinct ones.
+    /// Index of a mask among the distinct ones.
     pub fn intern(&mut self, mask: CpuSet) -> usize {
         let known = self.masks.iter().position(|&other| other == mask);
         known.unwrap_or_else(|| {
@@ -110,12 +109,12 @@ impl State {
         })
     }
 
-    /// What the CPU runs as of the last record.
+    /// The job on the CPU as of the last record.
     pub fn on(&self, cpu: CpuId) -> Option<JobId> {
         self.running.on(cpu)
     }
 
-    /// What runs now and did not before the instant, or the other way round.
+    /// The changes of running jobs at this instant.
     pub fn changes(&self) -> impl Iterator<Item = Change> + '_ {
         self.running.changes()
     }
@@ -125,7 +124,7 @@ impl State {
         CpuSet::first(self.cpus()) - (self.offline | self.taken | self.background)
     }
 
-    /// A job as people are told of it.
+    /// A job in messages.
     pub fn name(&self, job: JobId) -> String {
         match self.tasks.get(job.task.index()) {
             Some(task) => format!("job {} of {}", job.number, task.name),
@@ -133,18 +132,18 @@ impl State {
         }
     }
 
-    /// The ready job of a task as people are told of it.
+    /// The ready job of a task in messages.
     pub fn ready_name(&self, task: TaskId) -> String {
         let number = self.tasks[task.index()].ready.unwrap_or(0);
         self.name(JobId { task, number })
     }
 
-    /// Time goes on.
+    /// Advances to an instant.
     pub fn advance(&mut self, to: Instant) {
         self.now = to;
     }
 
-    /// Takes a fact of this instant. Unknown tasks and CPUs change nothing.
+    /// Takes a record of this instant. Unknown tasks and CPUs change nothing.
     pub fn take(&mut self, what: &Happening) {
         match *what {
             Happening::Ready {
@@ -242,7 +241,7 @@ impl State {
         }
     }
 
-    /// The instant is over: notes who runs where.
+    /// Ends the instant: updates the running jobs.
     pub fn settle(&mut self) {
         let Self { running, tasks, .. } = self;
         for change in running.changes() {
@@ -261,7 +260,7 @@ impl State {
         }
     }
 
-    /// The instant is judged.
+    /// Ends the checks of the instant.
     pub fn close(&mut self) {
         self.running.settle();
         self.changed = false;

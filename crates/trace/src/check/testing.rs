@@ -1,4 +1,4 @@
-//! What the tests of all checkers need.
+//! Helpers shared by the tests of all checkers.
 
 use shiftwork_model::TaskSet;
 
@@ -14,7 +14,7 @@ pub(crate) fn edf(invariant: Invariant) -> PolicyContract {
     }
 }
 
-/// The violations of a script as people read them.
+/// The texts of the violations of a script.
 pub(super) fn found(
     set: &TaskSet,
     contract: PolicyContract,

@@ -1,12 +1,12 @@
 //! No CPU is idle while a ready job waits that could get it: directly, or under the strong
-//! invariant over a chain of shifts. SCHED_DEADLINE promises it only where all tasks that may use several
-//! CPUs may use the same ones: of the waiting jobs of a CPU it pushes the earliest or none.
+//! invariant over a chain of shifts. SCHED_DEADLINE promises it only if all tasks that may use several CPUs
+//! have the same affinity: of the waiting jobs of a CPU it pushes the earliest or none.
 
 use super::reach::Survey;
 use super::state::State;
 use super::{Findings, Invariant, PolicyContract};
 
-/// Judges the instant that is over.
+/// Checks the state after the instant.
 pub(super) fn check(
     contract: &PolicyContract,
     state: &State,

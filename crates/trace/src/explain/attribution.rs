@@ -1,4 +1,5 @@
-//! Who is to attribution: what would have been without each culprit, and the rule that names the cause.
+//! Attribution: whether the deadline would have been met without each culprit, and the rule that selects the
+//! cause.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,7 +9,7 @@ use shiftwork_model::{CpuSet, Instant, JobId, Span};
 use super::walk::{Piece, WalkResult};
 use super::{Cause, Culprit, End, Explanation, Level, Part, Share};
 
-/// Draws the conclusions from what the walk found; the job is late.
+/// The explanation of a late job, from the result of the walk.
 pub(super) fn explained(found: WalkResult) -> Explanation {
     let release = found.release();
     let shares = shares(&found);
@@ -30,7 +31,7 @@ pub(super) fn explained(found: WalkResult) -> Explanation {
     }
 }
 
-/// What each part sums up to, from the release on.
+/// The total of each part, from the release on.
 fn parts(found: &WalkResult, release: Instant) -> Vec<(Part, Span)> {
     let mut parts: BTreeMap<Part, Span> = BTreeMap::new();
     for piece in &found.pieces {
@@ -67,7 +68,7 @@ fn shares(found: &WalkResult) -> Vec<Share> {
         time,
         cpus,
         suffices: match left_early {
-            // Nobody made it late: it was given up.
+            // The job was dropped before its deadline: no other culprit made it late.
             true => culprit == Culprit::TaskLeft,
             false => found.is_on_time_without(&[culprit]),
         },
@@ -101,7 +102,7 @@ fn cause(found: &WalkResult, shares: &[Share]) -> Cause {
         .unwrap_or(Cause::OwnDemand)
 }
 
-/// Without whoever is not needed for the others to be enough, the last ones tried first.
+/// Removes culprits that are not needed for the others to suffice, the last ones first.
 fn needed(found: &WalkResult, mut together: Vec<Culprit>) -> Vec<Culprit> {
     for index in (0..together.len()).rev() {
         let mut fewer = together.clone();
@@ -119,9 +120,9 @@ impl WalkResult {
         own.map_or(self.until, |&(_, release, _)| release)
     }
 
-    /// How much of the piece kept the job from meeting its deadline: what was before that, and after it
-    /// what was still to be done by then, by the job, by those before it, or by more urgent jobs. Others
-    /// who got in its way when it was late already would not have met it in time.
+    /// The part of the piece that counts for the miss: the time before the deadline, and of the time after it
+    /// the execution that was already pending at the deadline, of the job, of earlier jobs of its task, or of
+    /// more urgent jobs. Jobs released when the job was already late did not cause the miss.
     fn counted(&self, piece: &Piece) -> Span {
         let was_due = match piece.part {
             Part::Executing | Part::OwnOverrun | Part::Suspended | Part::Throttled => true,
@@ -136,10 +137,9 @@ impl WalkResult {
         to.late_since(piece.from)
     }
 
-    /// Whether the job would have met its deadline if these had not been, all else being equal: the time
-    /// that its task had a CPU, or would have had one, is given anew to the jobs of the row, the oldest
-    /// first, and to each not before its release. What others still had to do by the deadline goes before
-    /// the job.
+    /// Whether the job would have met its deadline without these culprits, all else being equal: the time in which
+    /// its task had a CPU, or would have had one, is reassigned to the jobs of the row, the oldest first, and to
+    /// each not before its release. Pending execution of other jobs at the deadline precedes the job.
     fn is_on_time_without(&self, culprits: &[Culprit]) -> bool {
         let is_gone = |piece: &Piece| {
             let goes = |(culprit, _): &(Culprit, CpuSet)| culprits.contains(culprit);
@@ -154,7 +154,7 @@ impl WalkResult {
         queue.is_done()
     }
 
-    /// What the jobs of the row need.
+    /// The execution that the jobs of the row need.
     fn demands(&self, is_gone: impl Fn(&Piece) -> bool) -> Queue {
         let mut needs: BTreeMap<u64, Span> = BTreeMap::new();
         for piece in self.pieces.iter().filter(|piece| !is_gone(piece)) {
@@ -182,11 +182,11 @@ const fn has_cpu(piece: &Piece) -> bool {
     )
 }
 
-/// The jobs that are not done: when each was released, and what it needs.
+/// The incomplete jobs: the release of each, and the execution that it needs.
 struct Queue(VecDeque<(Instant, Span)>);
 
 impl Queue {
-    /// The task has a CPU in this stretch.
+    /// Gives the jobs a CPU from `from` to `to`.
     fn serve(&mut self, from: Instant, to: Instant) {
         let mut at = from;
         while let Some((release, needs)) = self.0.front_mut() {
@@ -206,7 +206,7 @@ impl Queue {
     }
 }
 
-/// A job as it is told of.
+/// A job in texts.
 pub(super) fn named(names: &[&str], job: JobId) -> String {
     match names.get(job.task.index()) {
         Some(name) => format!("job {} of {name}", job.number),

@@ -1,4 +1,4 @@
-//! How much of their time on CPUs jobs did not have for themselves.
+//! The time on CPUs that overheads took from jobs.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
 
 use crate::running::Running;
 
-/// For each stretch on a CPU, by that and its begin, the time that was not the job's own. Told at its
-/// end, it has to be looked up at its begin; so it is collected first.
+/// For each stretch on a CPU, by the CPU and the begin, the time that overheads took from the job. It is recorded
+/// at the end of the stretch and needed at its begin; so it is collected first.
 #[derive(Debug, Default)]
 pub(super) struct Losses(BTreeMap<(CpuId, Instant), Span>);
 
@@ -41,7 +41,7 @@ impl Losses {
         losses
     }
 
-    /// What was lost of the stretch on this CPU that began at this instant.
+    /// The time lost in the stretch on this CPU that began at this instant.
     pub fn at(&self, cpu: CpuId, from: Instant) -> Span {
         self.0.get(&(cpu, from)).copied().unwrap_or(Span::ZERO)
     }

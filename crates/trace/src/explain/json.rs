@@ -1,4 +1,4 @@
-//! An explanation for programs.
+//! JSON of an explanation.
 
 use serde_json::{Map, Value, json};
 use shiftwork_model::{CpuSet, TaskId};
@@ -6,7 +6,7 @@ use shiftwork_model::{CpuSet, TaskId};
 use super::timeline::{Occupant, Slice};
 use super::{Cause, Culprit, End, Explanation, Part};
 
-/// A name, and the task that it is about, if it is about another.
+/// A name, and the other task that it concerns, if any.
 type Named = (&'static str, Option<TaskId>);
 
 pub(super) const fn part(part: Part) -> Named {
@@ -49,8 +49,8 @@ pub(super) const fn culprit(culprit: Culprit) -> Named {
 impl Explanation {
     /// As one JSON object; `names` are those of the tasks, by their index. Times are whole nanoseconds.
     ///
-    /// the times of `parts` add up to `until_ns` - `release_ns`. `cause` is a list: one entry where one culprit is
-    /// enough, several where only all of them are, none where the job's own demand is too much.
+    /// The times of `parts` add up to `until_ns` - `release_ns`. `cause` is a list: one entry if one culprit
+    /// suffices, several if only all of them do, none if the job's own demand is too high.
     pub fn to_json(&self, names: &[&str]) -> Value {
         let to_value = |(kind, task): Named| {
             let mut value = Map::new();

@@ -1,13 +1,13 @@
-//! What led to a deadline miss: where the time of the job went, and what is to attribution.
+//! Explanation of a deadline miss: the time of the job by activity, and the cause.
 //!
-//! [`explain`] sees the records of a window, as a flight recorder keeps them, and what the policy
-//! promises ([`PolicyContract`]), nothing else. It charges every nanosecond from the release of the job to its
-//! end to exactly one [`Part`]. Then it asks of each [`Culprit`] whether the job would have met its
-//! deadline without it, and names the cause by a fixed rule, see [`Cause`]. `docs/explain.md` says the
-//! same for users.
+//! [`explain`] uses only the records of a window, as a flight recorder keeps them, and the promises of the
+//! policy ([`PolicyContract`]). It attributes every nanosecond from the release of the job to its
+//! end to exactly one [`Part`]. Then it determines for each [`Culprit`] whether the job would have met its
+//! deadline without it, and selects the cause by a fixed rule, see [`Cause`]. `docs/explain.md` is the
+//! description for users.
 //!
-//! `walk.rs` follows the records, `waiting.rs` says why a job that is ready does not run, `attribution.rs` holds
-//! the rule, `text.rs` and `json.rs` what people and programs read.
+//! `walk.rs` follows the records, `waiting.rs` finds why a ready job does not run, `attribution.rs` holds
+//! the rule, `text.rs` and `json.rs` the output.
 
 mod attribution;
 mod interrupted;
@@ -30,40 +30,40 @@ use crate::jobs::{JobRow, Jobs};
 pub use text::{readable, readable_at};
 pub use timeline::{Occupant, Slice};
 
-/// What a part of the time between a job's release and its end went into.
+/// The activity to which a part of the time between a job's release and its end is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The job before it, of its own task, was not finished.
+    /// The previous job of its task was not finished.
     CarryIn,
     /// It executed, within its declared cost.
     Executing,
     /// It executed beyond its declared cost.
     OwnOverrun,
-    /// It was on a CPU, and interrupts or scheduling itself had that CPU.
+    /// It was on a CPU that handled interrupts or scheduling.
     Interrupted,
     /// Its budget was spent.
     Throttled,
     /// It suspended itself.
     Suspended,
-    /// One of its CPUs was idle or ran somebody less urgent, against the policy's promise: nothing was
-    /// decided for it, or not yet carried out.
+    /// One of its CPUs was idle or ran a less urgent job, against the policy's promise: a decision was missing,
+    /// or not yet carried out.
     Stalled,
-    /// One of its CPUs was idle or ran somebody less urgent, and the policy lets that be: no preemption,
-    /// decisions at quantum boundaries only, no pull.
+    /// One of its CPUs was idle or ran a less urgent job, as the policy allows: no preemption, decisions at
+    /// quantum boundaries only, no pull.
     HeldBack,
-    /// A CPU that it could have got was taken by a higher scheduling class, all others rightly busy.
+    /// A CPU that it could have got was taken by a higher scheduling class; all others ran more urgent jobs.
     Taken,
     /// The same with a CPU that was offline.
     Offline,
-    /// The same with a CPU that background work had.
+    /// The same with a CPU that ran background work.
     Background,
-    /// Its CPUs were with more urgent jobs, one of this task beyond its declared cost.
+    /// Its CPUs ran more urgent jobs, one of them, of this task, beyond its declared cost.
     Overrun(TaskId),
-    /// Its CPUs were with more urgent jobs within their declared costs; the least urgent was of this task.
+    /// Its CPUs ran more urgent jobs within their declared costs; the least urgent was of this task.
     MoreUrgent(TaskId),
 }
 
-/// What may be to attribution for a miss, in the order in which ties are broken.
+/// A possible cause of a miss, in the order in which ties are broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Culprit {
     /// The task left, and its job was dropped.
@@ -72,9 +72,9 @@ pub enum Culprit {
     CpuOffline,
     /// CPUs were taken by a higher scheduling class.
     CpuTaken,
-    /// Nothing was decided for a job that could have run, or it was not carried out.
+    /// There was no decision for a job that could have run, or it was not carried out.
     Stall,
-    /// Interrupts, or scheduling itself, had the CPU.
+    /// The CPU handled interrupts or scheduling.
     Interrupts,
     /// The task itself needed more than its cost.
     OwnOverrun,
@@ -82,14 +82,14 @@ pub enum Culprit {
     Overrun(TaskId),
     /// CPUs were given to background work.
     Reserve,
-    /// Other CPUs were idle or ran somebody less urgent, and moving jobs would have made room. The policy does
-    /// not do that.
+    /// Other CPUs were idle or ran less urgent jobs, and shifts, which the policy does not make, would have
+    /// made room.
     NoShift,
-    /// Other CPUs were idle or ran somebody less urgent, outside of the affinity.
+    /// Other CPUs were idle or ran less urgent jobs, outside of the affinity.
     NarrowAffinity,
-    /// The same, inside the affinity and outside of where the policy has packed the task.
+    /// The same, inside the affinity and outside of the packing.
     NarrowPacking,
-    /// The policy's rule let less urgent jobs go on, or CPUs be idle.
+    /// The policy's rule let less urgent jobs continue, or CPUs idle.
     Rule,
     /// More urgent jobs, all within their costs.
     Overload,
@@ -97,14 +97,14 @@ pub enum Culprit {
     Suspension,
 }
 
-/// How far a culprit is from how things should be; the first level that holds a sufficient one wins.
+/// The level of a culprit; the first level with a sufficient culprit has the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
-    /// Something happened that was not declared.
+    /// A deviation from the declarations.
     Fault,
-    /// It was set up like this.
+    /// A property of the configuration.
     Setting,
-    /// Everything was as declared, and is too much.
+    /// The declared demand is too high.
     Demand,
 }
 
@@ -128,34 +128,33 @@ impl Culprit {
     }
 }
 
-/// How much later a culprit made the job.
+/// The delay that a culprit caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The culprit.
     pub culprit: Culprit,
-    /// The time that it took from the job, and from those of its task that it had to wait for. After the
-    /// deadline only what they or more urgent jobs still had to do by then is counted: nobody who came
-    /// later made it late.
+    /// The time that it took from the job, and from earlier jobs of its task. After the deadline only execution
+    /// that was pending at the deadline counts, of these jobs or of more urgent ones: later releases did not
+    /// cause the miss.
     pub time: Span,
-    /// On which CPUs that was; empty where no CPU is meant.
+    /// The CPUs concerned; empty if the culprit concerns none.
     pub cpus: CpuSet,
     /// Whether the deadline would have been met without it, all else being equal.
     pub suffices: bool,
 }
 
-/// Why the deadline was missed.
+/// The cause of a miss.
 ///
-/// The rule: what was not as declared (a fault) goes before how things are set up, and that before what
-/// is demanded. On the first of these levels on which some culprit alone would have been enough, the one
-/// with the least time is the cause; equal times are decided by the order of [`Culprit`]. Before demand
-/// comes the question whether faults and settings are enough together; so demand is to attribution only
-/// where the job would have been late without any of them.
+/// The rule: deviations from the declarations (faults) come before the configuration, and that before the
+/// demand. On the first of these levels with a culprit that suffices alone, the one with the least time is the
+/// cause; ties are broken by the order of [`Culprit`]. Before the demand, faults and settings together are
+/// considered; so the demand is the cause only if the job would have been late without any of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Without this one the deadline would have been met.
+    /// Without this culprit the deadline would have been met.
     One(Culprit),
-    /// None alone is enough; these together are, by level and then with most time first, and none of them
-    /// can be left out.
+    /// No culprit suffices alone; these suffice together, by level and then with most time first, and none of
+    /// them is dispensable.
     Several(Vec<Culprit>),
     /// The job's own execution, within its declared cost, does not fit before its deadline.
     OwnDemand,
@@ -172,37 +171,37 @@ pub enum End {
     Unfinished,
 }
 
-/// Where the time of a late job went, and why.
+/// The explanation of a late job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The job.
     pub job: JobId,
-    /// When it was released.
+    /// Its release.
     pub release: Instant,
-    /// When it was due.
+    /// Its absolute deadline.
     pub deadline: Instant,
-    /// Its finish, or the end of what is known of it.
+    /// Its completion, or the end of its records.
     pub until: Instant,
-    /// Which of them that is.
+    /// How it ended at `until`.
     pub end: End,
-    /// The release of the first of the row of late jobs of its task that ends in this one: what
-    /// culprits did is counted from here.
+    /// The release of the first job in the row of late jobs of its task that ends with this one: the times of
+    /// culprits count from here.
     pub since: Instant,
-    /// What its task still had to execute for it to be finished; zero if it is.
+    /// Execution of its task that was left until its completion; zero if it completed.
     pub remaining: Span,
-    /// From the release to the end, in the order of [`Part`]; the times add up to exactly that span, and
+    /// The time from the release to the end, in the order of [`Part`]; the times add up to exactly that span, and
     /// none is zero.
     pub parts: Vec<(Part, Span)>,
-    /// Who may be to attribution, the longest time first.
+    /// The culprits, the longest time first.
     pub shares: Vec<Share>,
     /// The cause.
     pub cause: Cause,
-    /// Who had which CPU of its affinity from the release to the end, by CPU and then by time.
+    /// The occupants of the CPUs of its affinity from the release to the end, by CPU and then by time.
     pub timeline: Vec<Slice>,
 }
 
 impl Explanation {
-    /// How late it is, or at least is if it did not finish.
+    /// Its tardiness; a lower bound if it did not finish.
     pub const fn tardiness(&self) -> Span {
         self.until.late_since(self.deadline)
     }
@@ -213,7 +212,7 @@ impl Explanation {
         found.map_or(Span::ZERO, |&(_, time)| time)
     }
 
-    /// What it has of this culprit.
+    /// The delay by this culprit.
     pub fn share(&self, culprit: Culprit) -> Option<&Share> {
         self.shares.iter().find(|share| share.culprit == culprit)
     }
@@ -259,9 +258,9 @@ impl std::error::Error for ExplainError {}
 
 /// Explains why `job` missed its deadline, from the records of a window that ends at `until`.
 ///
-/// `contract` say what the policy promises. Records after `until` are not looked at. What was before
-/// the window is unknown: the state at its beginning is taken to be that of the task-set file, all CPUs
-/// there and nobody ready.
+/// `contract` has the promises of the policy. Records after `until` are ignored. The time before the window is
+/// unknown: the initial state is assumed to be that of the task-set file, with all CPUs available and no ready
+/// job.
 ///
 /// # Errors
 /// If the job is not released within the window, or is not late.
@@ -294,8 +293,7 @@ pub fn explain(
     Ok(attribution::explained(found))
 }
 
-/// The first jobs that missed their deadlines, by deadline and then by task, at most `most`. The records
-/// end at `until`.
+/// The first `most` jobs that missed their deadlines, by deadline and then by task. The records end at `until`.
 pub fn first_misses(set: &TaskSet, records: &[Record], until: Instant, most: usize) -> Vec<JobId> {
     let mut jobs: Jobs<Vec<JobRow>> = Jobs::new(set, Vec::new());
     for record in records {

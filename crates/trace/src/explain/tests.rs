@@ -54,7 +54,7 @@ fn away_from_4_to_9(begins: Happening, ends: Happening) -> Script {
 }
 
 #[test]
-fn a_cpu_that_is_away_is_blamed_by_who_has_it() {
+fn cpu_that_is_away_is_the_cause_by_its_use() {
     let set = set(1, &[("a", "0")]);
     let cpu = cpu(0);
     for (begins, ends, part, culprit, occupant) in [
@@ -90,7 +90,7 @@ fn a_cpu_that_is_away_is_blamed_by_who_has_it() {
 }
 
 #[test]
-fn a_scheduler_that_decides_nothing_stalls() {
+fn missing_decision_is_a_stall() {
     let set = set(2, &[("a", "0-1"), ("b", "0")]);
     // CPU 1 is idle all the time.
     let script = Script::default()
@@ -112,7 +112,7 @@ fn a_scheduler_that_decides_nothing_stalls() {
 }
 
 #[test]
-fn a_release_that_nobody_hears_of_is_a_stall() {
+fn unnoticed_release_is_a_stall() {
     let set = set(1, &[("a", "0")]);
     let script = Script::default()
         .at(0)
@@ -133,7 +133,7 @@ fn a_release_that_nobody_hears_of_is_a_stall() {
 }
 
 #[test]
-fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
+fn missing_shift_is_a_stall_only_under_the_strong_invariant() {
     // b could have moved to the idle CPU 1 to make room for a.
     let set = set(2, &[("a", "0"), ("b", "0-1")]);
     let script = Script::default()
@@ -155,7 +155,7 @@ fn a_missing_shift_is_a_stall_only_where_shifts_are_promised() {
 }
 
 #[test]
-fn interrupts_are_counted_at_the_begin_of_the_stretch_that_they_shortened() {
+fn interrupts_count_at_the_begin_of_their_stretch() {
     let set = set(1, &[("a", "0")]);
     let script = Script::default()
         .at(0)
@@ -196,7 +196,7 @@ fn two_culprits(deadline: u64) -> Explanation {
 }
 
 #[test]
-fn the_smallest_fault_that_is_enough_is_the_cause_or_all_that_are_needed_together() {
+fn cause_is_the_smallest_sufficient_fault_or_all_needed_together() {
     let overrun = Culprit::Overrun(TaskId::from_index(1));
     let cause = |deadline| two_culprits(deadline).cause;
     // It lacks 27 - deadline; the overrun took 3, the CPU was away for 4, and b had its cost of 10.
@@ -220,7 +220,7 @@ fn the_smallest_fault_that_is_enough_is_the_cause_or_all_that_are_needed_togethe
 }
 
 #[test]
-fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
+fn text_has_the_cause_the_paragraph_and_the_shifts() {
     let set = set(2, &[("a", "0"), ("b", "0-1"), ("c", "1")]);
     let script = Script::default()
         .at(0)
@@ -265,7 +265,7 @@ fn the_text_says_it_in_words_and_numbers_and_shows_the_shifts() {
 }
 
 #[test]
-fn times_are_told_to_the_microsecond() {
+fn long_spans_are_rounded_to_microseconds() {
     for (ns, text) in [
         (0, "0ns"),
         (9_999, "9999ns"),
@@ -282,7 +282,7 @@ fn times_are_told_to_the_microsecond() {
 }
 
 #[test]
-fn who_is_not_late_or_not_known_is_refused() {
+fn job_that_is_unknown_or_in_time_is_refused() {
     let set = set(1, &[("a", "0")]);
     let script = Script::default().at(0).release(0, 1, 10);
     let refused = |number, until| {
@@ -295,7 +295,7 @@ fn who_is_not_late_or_not_known_is_refused() {
 }
 
 #[test]
-fn first_misses_come_by_their_deadlines() {
+fn first_misses_are_ordered_by_deadline() {
     let set = set(1, &[("a", "0"), ("b", "0")]);
     let script = Script::default()
         .at(0)
@@ -310,7 +310,7 @@ fn first_misses_come_by_their_deadlines() {
 }
 
 #[test]
-fn a_suspended_job_is_told_from_a_throttled_one() {
+fn suspended_and_throttled_jobs_are_distinguished() {
     let set = set(1, &[("a", "0")]);
     for (reason, part) in [
         (NotReadyReason::Suspended, Part::Suspended),
@@ -332,7 +332,7 @@ fn a_suspended_job_is_told_from_a_throttled_one() {
 /// However a machine may misbehave, and whatever the records say: the account adds up, and nothing
 /// panics.
 #[test]
-fn every_account_adds_up_in_runs_that_no_policy_would_make_and_in_noise() {
+fn parts_add_up_in_random_runs_and_random_records() {
     let set = set(3, &[("a", "0"), ("b", "0-1"), ("c", "1-2")]);
     let mut explanations = 0;
     for seed in 1..=60 {

@@ -1,4 +1,4 @@
-//! An explanation for people: a paragraph, and who had which CPU.
+//! Text of an explanation: a paragraph, and the occupants of CPUs.
 
 use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
@@ -6,10 +6,10 @@ use super::attribution::named;
 use super::timeline::{Occupant, Slice};
 use super::{Cause, Culprit, End, Explanation, Part};
 
-/// So many stretches of each CPU are shown, the last ones; the JSON has all.
+/// Maximum number of stretches of each CPU in the text, the last ones; the JSON has all.
 const SLICES_MAX: usize = 12;
 
-/// A length of time for people: to the microsecond where it is long. The JSON has nanoseconds.
+/// A span as text, rounded to microseconds if it is long. The JSON has nanoseconds.
 pub fn readable(time: Span) -> String {
     let ns = time.as_ns();
     if ns < 10_000 || ns.is_multiple_of(1_000_000) {
@@ -20,13 +20,13 @@ pub fn readable(time: Span) -> String {
     format!("{}ms", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The same of an instant, which is counted from where the records begin.
+/// The same for an instant, relative to the begin of the records.
 pub fn readable_at(at: Instant) -> String {
     readable(at.late_since(Instant::ZERO))
 }
 
 impl Explanation {
-    /// What happened, in plain words with numbers; `names` are those of the tasks, by their index.
+    /// The events as a paragraph; `names` are those of the tasks, by their index.
     pub fn paragraph(&self, names: &[&str]) -> String {
         let job = named(names, self.job);
         let late = readable(self.tardiness());
@@ -70,7 +70,7 @@ impl Explanation {
         }
     }
 
-    /// The job as the texts call it: `job 3 of imu`.
+    /// The name of the job in texts: `job 3 of imu`.
     pub fn job_name(&self, names: &[&str]) -> String {
         named(names, self.job)
     }
@@ -86,7 +86,7 @@ impl Explanation {
         )
     }
 
-    /// Who had which CPU, the last stretches of each; a line for each, with a line feed at its end.
+    /// The occupants of CPUs, the last stretches of each; a line for each, with a line feed at its end.
     pub fn timeline_text(&self, names: &[&str]) -> String {
         let mut text = String::new();
         for of_cpu in self.timeline.chunk_by(|a, b| a.cpu == b.cpu) {
@@ -102,9 +102,9 @@ impl Explanation {
         text
     }
 
-    /// The cause in a sentence, with lengths of time as `time` tells them.
+    /// The cause in a sentence, with spans formatted by `time`.
     pub fn verdict(&self, names: &[&str], time: &dyn Fn(Span) -> String) -> String {
-        let tell = |culprit: &Culprit| {
+        let describe = |culprit: &Culprit| {
             let share = self.share(*culprit);
             share.map_or_else(String::new, |share| {
                 let at = match share.cpus.len() {
@@ -129,12 +129,12 @@ impl Explanation {
             Cause::One(culprit) => {
                 format!(
                     "Without {} it would have met its deadline{since}.",
-                    tell(culprit)
+                    describe(culprit)
                 )
             }
             Cause::Several(all) => format!(
                 "Nothing alone is enough: only without {} it would have met its deadline{since}.",
-                all.iter().map(tell).collect::<Vec<_>>().join(" and ")
+                all.iter().map(describe).collect::<Vec<_>>().join(" and ")
             ),
             Cause::OwnDemand => "Its own execution, within its cost, is longer than its deadline \
                                  allows."
@@ -165,7 +165,7 @@ fn part_text(names: &[&str], part: Part) -> String {
     }
 }
 
-/// The cause in a word or two.
+/// The short name of the cause.
 fn culprit_name(names: &[&str], culprit: Culprit) -> String {
     match culprit {
         Culprit::TaskLeft => "its task left".into(),
@@ -185,7 +185,7 @@ fn culprit_name(names: &[&str], culprit: Culprit) -> String {
     }
 }
 
-/// What took the time, to go after `without 3ms`.
+/// The phrase for the culprit that follows `without 3ms`.
 fn culprit_text(names: &[&str], culprit: Culprit) -> String {
     match culprit {
         Culprit::TaskLeft => "of absence".into(),
@@ -214,7 +214,7 @@ fn culprit_text(names: &[&str], culprit: Culprit) -> String {
 }
 
 fn slice_text(names: &[&str], slice: &Slice) -> String {
-    let who = match slice.occupant {
+    let occupant = match slice.occupant {
         Occupant::Idle => "idle".into(),
         Occupant::Job(job) => named(names, job),
         Occupant::Offline => "offline".into(),
@@ -225,5 +225,5 @@ fn slice_text(names: &[&str], slice: &Slice) -> String {
         format!(" (shifted from CPU {})", CpuSet::single(cpu))
     });
     let (from, to) = (readable_at(slice.from), readable_at(slice.to));
-    format!("{from} - {to}: {who}{shift}")
+    format!("{from} - {to}: {occupant}{shift}")
 }

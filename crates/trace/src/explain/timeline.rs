@@ -1,15 +1,15 @@
-//! Who had which CPU while the job was under way.
+//! The occupants of CPUs from the release of the job to its end.
 
 use shiftwork_model::{CpuId, Instant, JobId};
 
-/// Who has a CPU.
+/// The use of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant {
-    /// Nobody.
+    /// The CPU is idle.
     Idle,
     /// This job.
     Job(JobId),
-    /// It is offline.
+    /// The CPU is offline.
     Offline,
     /// A higher scheduling class.
     Taken,
@@ -17,27 +17,27 @@ pub enum Occupant {
     Background,
 }
 
-/// A stretch of time in which a CPU had the same occupant.
+/// An interval in which a CPU had the same occupant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The CPU.
     pub cpu: CpuId,
-    /// From when on.
+    /// Start of the interval.
     pub from: Instant,
-    /// Until when.
+    /// End of the interval.
     pub to: Instant,
-    /// Who had it.
+    /// The occupant.
     pub occupant: Occupant,
-    /// If the job was shifted to here: from where.
+    /// The CPU from which the job was shifted to this one, if it was.
     pub shifted_from: Option<CpuId>,
 }
 
-/// Puts slices together from stretches.
+/// Merges stretches into slices.
 #[derive(Debug, Default)]
 pub(super) struct TimelineBuilder(Vec<Slice>);
 
 impl TimelineBuilder {
-    /// The next stretch of this CPU. It goes on with the one before it if nothing has changed.
+    /// Adds the next stretch of this CPU. It extends the previous slice if nothing has changed.
     pub fn add(&mut self, next: Slice) {
         let last = self.0.iter_mut().rev().find(|slice| slice.cpu == next.cpu);
         match last {

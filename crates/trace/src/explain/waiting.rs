@@ -1,4 +1,4 @@
-//! Why a job that is ready does not run.
+//! The reasons why a ready job does not run.
 
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId};
 
@@ -8,7 +8,7 @@ use super::{Culprit, Part};
 use crate::check::Invariant;
 use crate::check::reach::{Key, key};
 
-/// The pieces of a stretch without any event, during which the task's job was ready and did not run.
+/// The pieces of an interval without events in which the task's job was ready and did not run.
 pub(super) fn pieces(walk: &Walk<'_>, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
     let contention = Contention::of(walk);
     let piece = |from, to, part, without| Piece {
@@ -39,15 +39,15 @@ struct Competitor {
     cpu: CpuId,
     job: JobId,
     key: Key,
-    /// When it executes, and when it has executed its cost.
+    /// Start of its execution, and the instant at which it has executed its cost.
     crossings: [Instant; 2],
 }
 
-/// Where the job could have run, and who is there.
+/// The CPUs on which the job could have run, and the jobs there.
 struct Contention<'a> {
     walk: &'a Walk<'a>,
     key: Key,
-    /// The CPUs that it could have got, over shifts where the policy makes them.
+    /// The CPUs that it could have got, also over shifts if the policy makes them.
     reached: CpuSet,
     competitors: Vec<Competitor>,
     is_one_idle: bool,
@@ -76,7 +76,7 @@ impl<'a> Contention<'a> {
         }
     }
 
-    /// Whether a CPU was open to the job, and whether that is against the policy's promise.
+    /// Whether a CPU was available to the job, and whether that violates the policy's promise.
     fn open(&self) -> Option<(Part, Culprit)> {
         let invariant = self.walk.contract.invariant;
         let is_wronged = match invariant {
@@ -106,7 +106,7 @@ impl<'a> Contention<'a> {
             .any(|competitor| self.key < competitor.key)
     }
 
-    /// When within the stretch competitors begin to execute, or begin to overrun; ascending.
+    /// The instants within the interval at which competitors begin to execute or to overrun; ascending.
     fn cuts(&self, from: Instant, to: Instant) -> Vec<Instant> {
         let crossings = self
             .competitors
@@ -118,8 +118,8 @@ impl<'a> Contention<'a> {
         cuts
     }
 
-    /// What to charge from this instant on, all CPUs being rightly busy or away; and everything without
-    /// which the job would have run.
+    /// The part to charge from this instant on, if all CPUs run more urgent jobs or are away; and all culprits
+    /// without which the job would have run.
     fn blocked(&self, at: Instant) -> (Part, Vec<(Culprit, CpuSet)>) {
         let mut without: Vec<(Culprit, CpuSet)> = Vec::new();
         let mut add = |culprit, cpu| match without.iter_mut().find(|(it, _)| *it == culprit) {
@@ -152,7 +152,7 @@ impl<'a> Contention<'a> {
         (part, without)
     }
 
-    /// What is out of the ordinary goes first, and of several jobs the least urgent one.
+    /// Unavailable CPUs and overruns come first; of several jobs the least urgent one.
     fn part(&self, at: Instant, without: &[(Culprit, CpuSet)]) -> Part {
         let has = |culprit| without.iter().any(|(other, _)| *other == culprit);
         let least = |competitors: &mut dyn Iterator<Item = &Competitor>| {
@@ -180,7 +180,7 @@ impl<'a> Contention<'a> {
         }
     }
 
-    /// The CPUs that it could not get, and that nobody more urgent had.
+    /// The CPUs that it could not get, and that did not run a more urgent job.
     fn narrow(&self) -> Vec<(Culprit, CpuSet)> {
         let state = &self.walk.state;
         let others = state.available() - self.reached;
@@ -197,7 +197,7 @@ impl<'a> Contention<'a> {
         let (inside, outside) = (free & affinity, free - affinity);
         let shifted = match self.walk.contract.invariant {
             Invariant::Weak | Invariant::PushPull => free & over_shifts(self.walk, self.reached),
-            // It makes shifts, or its rule is another.
+            // The policy makes shifts, or has another rule.
             _ => CpuSet::EMPTY,
         };
         [
@@ -218,13 +218,13 @@ fn own(walk: &Walk<'_>) -> CpuSet {
     let packing = walk.contract.packing.as_ref();
     let packed = packing.and_then(|packing| packing.get(task));
     match packed.map(|packed| *packed.cpus() & affinity) {
-        // A change of affinity may have moved the task out of where it was packed first.
+        // A change of affinity may have moved the task out of its original packing.
         Some(cpus) if !cpus.is_empty() && walk.contract.invariant == Invariant::Packed => cpus,
         _ => affinity,
     }
 }
 
-/// These CPUs, and those to which the jobs there could move, and so on.
+/// These CPUs, and those to which the jobs there could shift, transitively.
 fn over_shifts(walk: &Walk<'_>, from: CpuSet) -> CpuSet {
     let all = CpuSet::first(walk.state.cpus());
     let (mut reached, mut fresh) = (from, from);

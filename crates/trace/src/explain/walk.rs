@@ -1,4 +1,4 @@
-//! Follows the records up to the end of one job, and cuts the time of its task into pieces.
+//! Walks over the records up to the end of one job, and divides the time of its task into pieces.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::{Culprit, End, Part, waiting};
 use crate::check::PolicyContract;
 use crate::check::state::State;
 
-/// A stretch of the time of the task, in which its oldest pending job had one reason.
+/// An interval in which the state of the task's oldest pending job had one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub from: Instant,
@@ -21,9 +21,9 @@ pub(super) struct Piece {
     /// The job.
     pub number: u64,
     pub part: Part,
-    /// Without any of these the stretch would not have been.
+    /// Culprits; without any one of them the job would have run in this interval.
     pub without: Vec<(Culprit, CpuSet)>,
-    /// Whether one of those in the way was released when the job was late already.
+    /// Whether one of the blocking jobs was released when the job was late already.
     pub is_by_newcomer: bool,
 }
 
@@ -36,17 +36,17 @@ struct Pending {
     cost: Span,
 }
 
-/// A stretch on a CPU that goes on.
+/// The current stretch of a job on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     number: u64,
     from: Instant,
-    /// Counted from its begin, since nobody says when it was.
+    /// Time lost to overheads; assumed at the begin of the stretch, since the records do not have the instants.
     lost: Span,
 }
 
 impl Run {
-    /// When the job begins to execute.
+    /// Start of the job's execution.
     pub fn begins(self) -> Instant {
         self.from + self.lost
     }
@@ -56,18 +56,18 @@ impl Run {
     }
 }
 
-/// What is known of a task besides who is ready and runs.
+/// The history of a task, beyond its ready and running jobs.
 #[derive(Clone, Debug)]
 pub(super) struct TaskHistory {
     cost: Span,
     pending: VecDeque<Pending>,
     run: Option<Run>,
-    /// What a job executed before the stretch that goes on.
+    /// Execution of a job before the current stretch.
     executed: (u64, Span),
-    /// Since the budget was full.
+    /// Execution since the last replenishment.
     consumed: Span,
     is_spent: bool,
-    /// Why its job is not ready.
+    /// The reason why its job is not ready.
     reason: Option<NotReadyReason>,
 }
 
@@ -87,7 +87,8 @@ impl TaskHistory {
         pending.map_or(self.cost, |job| job.cost)
     }
 
-    /// When the running job executes, and when it has executed its cost, if it runs on from `at`.
+    /// Start of the running job's execution, and the instant at which it has executed its cost, if it continues
+    /// from `at`.
     pub fn crossings(&self, at: Instant) -> Option<[Instant; 2]> {
         let run = self.run?;
         let begins = run.begins();
@@ -110,17 +111,17 @@ impl TaskHistory {
     }
 }
 
-/// What the walk came to.
+/// The result of the walk.
 #[derive(Debug)]
 pub(super) struct WalkResult {
     pub job: JobId,
     pub deadline: Instant,
     pub until: Instant,
     pub end: End,
-    /// The row of jobs that ends in the job, each pending at the release of the next: number and release,
-    /// and what is left to execute of it.
+    /// The row of jobs that ends with the job, each pending at the release of the next: number, release and
+    /// remaining execution.
     pub row: Vec<(u64, Instant, Span)>,
-    /// Without a gap from the release of the first of them on.
+    /// Without gaps from the release of the first of them on.
     pub pieces: Vec<Piece>,
     pub timeline: Vec<Slice>,
 }
@@ -131,10 +132,10 @@ pub(super) struct Walk<'a> {
     pub state: State,
     pub histories: Vec<TaskHistory>,
     pub job: JobId,
-    /// Whether time on a CPU tells how much of a cost is executed.
+    /// Whether all CPUs have the same speed, so that time on a CPU equals executed cost.
     pub are_cpus_alike: bool,
     losses: &'a Losses,
-    /// Where the job on a CPU came from, if by a shift.
+    /// By CPU, the CPU from which its job was shifted.
     shifted: Vec<Option<CpuId>>,
     row: Vec<Pending>,
     pieces: Vec<Piece>,
@@ -177,7 +178,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the next record; the answer is no if the job has ended.
+    /// Takes the next record. Returns false if the job has ended.
     pub fn take(&mut self, record: &Record) -> bool {
         if record.at != self.state.now() {
             self.settle();
@@ -189,7 +190,7 @@ impl<'a> Walk<'a> {
         self.end.is_none()
     }
 
-    /// The window ends at `until`. `None` if the job is not known.
+    /// Ends the window at `until`. `None` if the job is not known.
     pub fn finish(mut self, until: Instant) -> Option<WalkResult> {
         if self.end.is_none() && self.state.now() < until {
             self.settle();
@@ -198,7 +199,7 @@ impl<'a> Walk<'a> {
         let (end, until) = self.end.unwrap_or((End::Unfinished, until));
         let history = self.histories.get(self.job.task.index())?;
         let left = |job: &Pending| match end {
-            // An unfinished job has something left, whatever its cost.
+            // An unfinished job has at least a nanosecond left, also beyond its cost.
             End::Unfinished | End::Dropped
                 if history.pending.iter().any(|it| it.number == job.number) =>
             {
@@ -222,7 +223,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The instant is over: who runs since then, and who does not any more.
+    /// Ends the instant: updates the jobs that started and stopped.
     fn settle(&mut self) {
         let now = self.state.now();
         self.state.settle();
@@ -250,7 +251,7 @@ impl<'a> Walk<'a> {
         self.state.close();
     }
 
-    /// Nothing happens until `to`.
+    /// Advances to `to`, before which there are no records.
     fn pass(&mut self, to: Instant) {
         let from = self.state.now();
         if self.deadline.is_some() {
@@ -288,7 +289,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the job was released when the one that is explained was late already.
+    /// Whether the job was released when the explained job was late already.
     pub fn is_newcomer(&self, job: JobId) -> bool {
         let pending = self.histories.get(job.task.index()).map(|it| &it.pending);
         let mut found = pending.into_iter().flatten();
@@ -298,7 +299,7 @@ impl<'a> Walk<'a> {
             .is_some_and(|(pending, deadline)| pending.release >= deadline)
     }
 
-    /// Who has the CPU since the instant that is over.
+    /// The occupant of the CPU after the instant.
     pub fn occupant(&self, cpu: CpuId) -> Occupant {
         let state = &self.state;
         if state.taken.contains(cpu) {
@@ -312,7 +313,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The job of the task is on a CPU.
+    /// The pieces of an interval in which the job of the task is on a CPU.
     fn executing(&self, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
         let history = &self.histories[self.job.task.index()];
         let [begins, crosses] = history.crossings(from).unwrap_or([from, Instant::NEVER]);
@@ -351,7 +352,7 @@ impl<'a> Walk<'a> {
         .collect()
     }
 
-    /// The job of the task is not ready.
+    /// The piece of an interval in which the job of the task is not ready.
     fn held(&self, number: u64, from: Instant, to: Instant) -> Piece {
         let history = &self.histories[self.job.task.index()];
         let is_out_of_budget =
@@ -360,7 +361,7 @@ impl<'a> Walk<'a> {
             Some(NotReadyReason::Suspended) => (Part::Suspended, Culprit::Suspension),
             Some(NotReadyReason::Throttled) => (Part::Throttled, Culprit::OwnOverrun),
             None if is_out_of_budget => (Part::Throttled, Culprit::OwnOverrun),
-            // Released, and nobody knows: the machine was late to hear of it.
+            // Released but not ready: the machine was late to notice the release.
             None => (Part::Stalled, Culprit::Stall),
         };
         Piece {
@@ -373,7 +374,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes note of a fact before the state does.
+    /// Takes a record before the state does.
     fn note(&mut self, at: Instant, what: &Happening) {
         match *what {
             Happening::Released { job, deadline } => self.release(at, job, deadline),

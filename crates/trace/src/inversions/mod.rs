@@ -1,4 +1,4 @@
-//! Priority inversions: who waits while a less urgent job runs, or a CPU is idle, that could make room.
+//! Priority inversions: jobs that wait although a CPU is idle or runs a less urgent job, possibly after shifts.
 
 mod tally;
 #[cfg(test)]
@@ -13,10 +13,10 @@ use crate::check::reach::{Key, Reach, Reached, extremes, key};
 use crate::check::state::State;
 use tally::Tally;
 
-/// What would have to happen for the waiting job to run.
+/// The kind of an inversion: what would let the waiting job run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InversionKind {
-    /// Nobody has to move: a CPU of its own affinity is idle or runs a less urgent job. The weak
+    /// No shift is needed: a CPU of its own affinity is idle or runs a less urgent job. The weak
     /// invariant is violated (Bonifaci et al. 2016, Def. II.1).
     Direct,
     /// Running jobs would have to shift, until a CPU is reached that is idle or runs a less urgent job.
@@ -25,28 +25,27 @@ pub enum InversionKind {
     AffinityRelated,
 }
 
-/// A stretch of time in which a ready job waits although the strong invariant would let it run.
+/// An interval in which a ready job waits although the strong invariant would let it run.
 ///
-/// It ends when the job runs, is finished or not ready any more, when the CPUs that it could get are
-/// taken by others as urgent, and when it becomes one of the other [`InversionKind`].
+/// It ends when the job runs, finishes or is no longer ready, when all CPUs that it could get run jobs that are at
+/// least as urgent, and when the [`InversionKind`] changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inversion {
-    /// The job that waits.
+    /// The waiting job.
     pub job: JobId,
-    /// Since when.
+    /// Start of the interval.
     pub from: Instant,
-    /// Until when; later than `from`.
+    /// End of the interval; later than `from`.
     pub to: Instant,
-    /// What would have helped.
+    /// The kind.
     pub kind: InversionKind,
-    /// At the beginning, the job on a CPU of the waiting one's affinity that stood in the way: a less
-    /// urgent one, otherwise one that could have shifted; on the lowest CPU for which that is so. `None`
-    /// if a CPU was idle.
+    /// At the beginning, the blocking job on a CPU of the waiting job's affinity: a less urgent one, otherwise
+    /// one that could have shifted; on the lowest such CPU. `None` if a CPU was idle.
     pub in_the_way: Option<JobId>,
 }
 
 impl Inversion {
-    /// How long it lasted; never zero.
+    /// Its length; never zero.
     pub fn length(&self) -> Span {
         self.to.late_since(self.from)
     }
@@ -54,43 +53,43 @@ impl Inversion {
 
 /// Finds the inversions of a run, from its records alone.
 ///
-/// Who is more urgent goes by what jobs are *scheduled* by: under `dl-*` the deadlines of servers. Ties
-/// are no inversions. Jobs wait and run as of whole instants, so what is put right at the instant at
-/// which it arises is none either. CPUs that are offline, or that background work has, could not be got.
+/// Urgency goes by scheduling deadlines: under `dl-*` the deadlines of servers. Ties are no inversions. States are
+/// compared after whole instants, so that an inversion resolved at its own instant does not count. CPUs that are
+/// offline or run background work are not available.
 ///
 /// # Cost
-/// Per instant at which something changed, a step per ready job if any job waits; where one may be wronged,
-/// also a step per CPU for each distinct affinity of waiting jobs. Memory grows with tasks and CPUs, not
-/// with the length of the run.
+/// Per instant with a change, a step per ready job if any job waits; if there may be an inversion, also a step per
+/// CPU for each distinct affinity of waiting jobs. Memory grows with tasks and CPUs, not with the length of the
+/// run.
 #[derive(Clone, Debug)]
 pub struct Inversions<F = fn(&Inversion)> {
     order: Order,
     state: State,
-    /// How many CPUs run something.
+    /// Number of busy CPUs.
     busy: usize,
-    /// Per mask what was reached at which instant.
+    /// By mask, the CPUs that jobs could get, and the instant of that result.
     reached: Vec<Option<(Instant, Attainable)>>,
-    /// By task the inversion that goes on.
+    /// By task, the current inversion.
     open: Vec<Option<Open>>,
-    /// The tasks for which one does.
+    /// The tasks with a current inversion.
     listed: Vec<TaskId>,
     run: Tally,
     tasks: Vec<Tally>,
     on_end: F,
 }
 
-/// An inversion that goes on.
+/// A current inversion.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     job: JobId,
     from: Instant,
     kind: InversionKind,
     in_the_way: Option<JobId>,
-    /// When it was last found.
+    /// The last instant at which it was found.
     seen: Instant,
 }
 
-/// What jobs that wait for some mask could get.
+/// The CPUs that waiting jobs of a mask could get.
 #[derive(Clone, Copy, Debug)]
 struct Attainable {
     directly: Reach,
@@ -127,14 +126,14 @@ impl Attainable {
 }
 
 impl Inversions {
-    /// None found yet, for a run of this task set under a policy that ranks jobs by `order`.
+    /// For a run of this task set under a policy that ranks jobs by `order`.
     pub fn new(set: &TaskSet, order: Order) -> Self {
         Self::with_callback(set, order, |_| {})
     }
 }
 
 impl<F: FnMut(&Inversion)> Inversions<F> {
-    /// The same, and each inversion is told to `on_end` when it ends.
+    /// The same; calls `on_end` with each inversion when it ends.
     pub fn with_callback(set: &TaskSet, order: Order, on_end: F) -> Self {
         Self {
             order,
@@ -149,7 +148,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         }
     }
 
-    /// The run ends at `horizon`, and so do the inversions that go on.
+    /// Ends the run and all current inversions at `horizon`.
     pub fn finish(mut self, horizon: Instant) -> InversionSummary {
         if self.state.now() < horizon {
             self.update();
@@ -163,7 +162,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         }
     }
 
-    /// Looks at the state after the instant that is over.
+    /// Examines the state after the instant.
     fn update(&mut self) {
         if !self.state.is_changed() {
             return;
@@ -174,14 +173,14 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         }
         self.state.settle();
         self.state.close();
-        // Whoever runs is ready; if no more are ready than run, nobody waits.
+        // Every running job is ready; if no more jobs are ready than run, none waits.
         if self.state.ready.len() > self.busy {
             self.find();
         }
         self.close_others();
     }
 
-    /// Finds everybody who waits and should not.
+    /// Finds all jobs that wait and should not.
     fn find(&mut self) {
         let available = self.state.available();
         let (idle, threshold) = extremes(self.order, &self.state, &available);
@@ -200,7 +199,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         }
     }
 
-    /// What jobs that wait for this mask could get now.
+    /// The CPUs that waiting jobs of this mask could get now.
     fn room(&mut self, mask: usize, available: &CpuSet) -> Attainable {
         let now = self.state.now();
         if let Some((at, room)) = self.reached[mask]
@@ -213,7 +212,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         room
     }
 
-    /// The task's ready job waits now, and should not.
+    /// Notes that the task's ready job waits now, and should not.
     fn note(&mut self, id: TaskId, kind: InversionKind, available: &CpuSet) {
         let seen = self.state.now();
         let Some(number) = self.state.tasks[id.index()].ready else {
@@ -271,7 +270,7 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
         }
     }
 
-    /// The task's inversion, if one goes on, ended at `to`.
+    /// Ends the task's current inversion, if any, at `to`.
     fn close(&mut self, id: TaskId, to: Instant) {
         let Some(open) = self.open[id.index()].take() else {
             return;

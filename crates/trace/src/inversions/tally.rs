@@ -1,4 +1,4 @@
-//! How many inversions there were, and how long they lasted.
+//! Numbers and lengths of inversions.
 
 use serde_json::{Value, json};
 use shiftwork_model::Span;
@@ -9,9 +9,9 @@ use crate::statistics::Distribution;
 /// Inversions of one kind, or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InversionStatistics {
-    /// How many.
+    /// Number of inversions.
     pub count: u64,
-    /// The sum of their lengths; as much as fits.
+    /// The sum of their lengths, saturating.
     pub total_ns: u64,
     /// The length that at least 99% do not exceed, to three digits; `None` if there are none.
     pub p99_ns: Option<u64>,
@@ -24,18 +24,18 @@ pub struct InversionStatistics {
 pub struct InversionCounts {
     /// Both kinds.
     pub all: InversionStatistics,
-    /// Those that violate the weak invariant too.
+    /// Inversions that also violate the weak invariant.
     pub direct: InversionStatistics,
-    /// Those that only a shift would end.
+    /// Inversions that only shifts would end.
     pub affinity_related: InversionStatistics,
 }
 
-/// Everything that [`Inversions`](super::Inversions) counts.
+/// The result of [`Inversions`](super::Inversions).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InversionSummary {
     /// The whole run.
     pub run: InversionCounts,
-    /// By the task that waited, in the order of the task set.
+    /// By the task of the waiting job, in the order of the task set.
     pub tasks: Vec<InversionCounts>,
 }
 

@@ -2,13 +2,13 @@ use super::*;
 use crate::testing::{Script, at, cpu, job, noise, random_run, set};
 use shiftwork_model::{NotReadyReason, RandomStream};
 
-/// Everything that was told, and the summary.
+/// All inversions, and the summary.
 fn found(set: &TaskSet, script: &Script, horizon: u64) -> (Vec<Inversion>, InversionSummary) {
-    let mut told = Vec::new();
-    let mut inversions = Inversions::with_callback(set, Order::Edf, |one| told.push(*one));
-    script.play(&mut inversions);
-    let summary = inversions.finish(at(horizon));
-    (told, summary)
+    let mut inversions = Vec::new();
+    let mut finder = Inversions::with_callback(set, Order::Edf, |one| inversions.push(*one));
+    script.play(&mut finder);
+    let summary = finder.finish(at(horizon));
+    (inversions, summary)
 }
 
 fn inversion(
@@ -31,7 +31,7 @@ fn bound_and_free() -> TaskSet {
     set(2, &[("bound", "0"), ("free", "0-1"), ("later", "1")])
 }
 
-/// The free task runs where the bound one waits, beside a later job.
+/// The free task runs on the CPU for which the bound one waits; the other CPU runs a job with a later deadline.
 fn shift_would_help() -> Script {
     Script::default()
         .at(0)
@@ -44,19 +44,19 @@ fn shift_would_help() -> Script {
 }
 
 #[test]
-fn whoever_waits_for_a_job_that_could_shift_suffers_an_affinity_related_inversion() {
+fn waiting_for_a_job_that_could_shift_is_an_affinity_related_inversion() {
     let script = shift_would_help()
         .at(10)
         .complete(1, 1)
         .switch(0, Some((0, 1)));
-    let (told, summary) = found(&bound_and_free(), &script, 50);
+    let (inversions, summary) = found(&bound_and_free(), &script, 50);
     let expected = inversion(
         (0, 1),
         (3, 10),
         InversionKind::AffinityRelated,
         Some((1, 1)),
     );
-    assert_eq!(told, [expected]);
+    assert_eq!(inversions, [expected]);
     let counts = InversionStatistics {
         count: 1,
         total_ns: 7,
@@ -70,7 +70,7 @@ fn whoever_waits_for_a_job_that_could_shift_suffers_an_affinity_related_inversio
 }
 
 #[test]
-fn a_shift_to_a_more_urgent_job_would_not_help() {
+fn chain_that_ends_at_a_more_urgent_job_is_no_inversion() {
     let script = Script::default()
         .at(0)
         .release(1, 1, 20)
@@ -83,7 +83,7 @@ fn a_shift_to_a_more_urgent_job_would_not_help() {
 }
 
 #[test]
-fn a_less_urgent_job_on_an_own_cpu_is_a_direct_inversion() {
+fn less_urgent_job_on_a_cpu_of_the_affinity_is_a_direct_inversion() {
     let script = Script::default()
         .at(0)
         .release(1, 1, 40)
@@ -92,16 +92,16 @@ fn a_less_urgent_job_on_an_own_cpu_is_a_direct_inversion() {
         .release(0, 1, 30)
         .at(5)
         .switch(0, Some((0, 1)));
-    let (told, summary) = found(&bound_and_free(), &script, 50);
+    let (inversions, summary) = found(&bound_and_free(), &script, 50);
     let late = inversion((0, 1), (3, 5), InversionKind::Direct, Some((1, 1)));
     let idle = inversion((1, 1), (5, 50), InversionKind::Direct, None);
-    assert_eq!(told, [late, idle]);
+    assert_eq!(inversions, [late, idle]);
     assert_eq!((summary.run.all.count, summary.run.direct.count), (2, 2));
     assert_eq!(summary.run.all.total_ns, 47);
 }
 
 #[test]
-fn an_idle_cpu_at_the_end_of_a_chain_is_as_good_as_a_later_job() {
+fn chain_that_ends_at_an_idle_cpu_is_an_inversion() {
     let set = set(3, &[("a", "0-1"), ("b", "1-2"), ("c", "0")]);
     let script = Script::default()
         .at(1)
@@ -118,7 +118,7 @@ fn an_idle_cpu_at_the_end_of_a_chain_is_as_good_as_a_later_job() {
 }
 
 #[test]
-fn deadlines_are_those_that_jobs_are_scheduled_by() {
+fn urgency_goes_by_scheduling_deadlines() {
     let script = shift_would_help()
         .at(6)
         .record(Happening::Replenished {
@@ -149,7 +149,7 @@ fn deadlines_are_those_that_jobs_are_scheduled_by() {
 }
 
 #[test]
-fn an_inversion_that_changes_its_kind_ends_and_another_begins() {
+fn change_of_kind_ends_an_inversion_and_begins_another() {
     let script = shift_would_help()
         .at(5)
         .complete(1, 1)
@@ -162,17 +162,17 @@ fn an_inversion_that_changes_its_kind_ends_and_another_begins() {
 }
 
 #[test]
-fn what_is_put_right_within_an_instant_does_not_count() {
+fn inversion_resolved_within_an_instant_does_not_count() {
     let script = shift_would_help()
         .switch(1, Some((1, 1)))
         .switch(0, Some((0, 1)));
-    let (told, summary) = found(&bound_and_free(), &script, 20);
-    assert_eq!((told.len(), summary.run.all.count), (0, 0));
+    let (inversions, summary) = found(&bound_and_free(), &script, 20);
+    assert_eq!((inversions.len(), summary.run.all.count), (0, 0));
     assert_eq!(summary.run.all.longest_ns, None);
 }
 
 #[test]
-fn an_inversion_lasts_to_the_horizon_at_most() {
+fn inversion_ends_at_the_horizon() {
     let arpi = |to| {
         inversion(
             (0, 1),
@@ -189,7 +189,7 @@ fn an_inversion_lasts_to_the_horizon_at_most() {
 }
 
 #[test]
-fn a_cpu_that_is_away_cannot_be_got() {
+fn cpu_that_is_away_causes_no_inversion() {
     for gone in [
         Happening::CpuOffline { cpu: cpu(1) },
         Happening::BackgroundStarted { cpu: cpu(1) },
@@ -205,7 +205,7 @@ fn a_cpu_that_is_away_cannot_be_got() {
 }
 
 #[test]
-fn inversions_are_where_the_definitions_say_in_any_run() {
+fn inversions_of_random_runs_equal_the_definitions() {
     for seed in 1..=400 {
         let mut random = RandomStream::new(seed, 7, 0);
         let masks = ["0", "1", "2", "0-1", "1-2", "0,2", "0-2"];
@@ -219,11 +219,11 @@ fn inversions_are_where_the_definitions_say_in_any_run() {
             }
         }
         let horizon = script.records.last().map_or(1, |last| last.at.as_ns() + 1);
-        let (told, summary) = found(&set, &script, horizon);
-        let sum: u64 = told.iter().map(|one| one.length().as_ns()).sum();
+        let (inversions, summary) = found(&set, &script, horizon);
+        let sum: u64 = inversions.iter().map(|one| one.length().as_ns()).sum();
         assert_eq!(summary.run.all.total_ns, sum, "seed {seed}");
         for now in 0..horizon {
-            let mut inverted: Vec<_> = told
+            let mut inverted: Vec<_> = inversions
                 .iter()
                 .filter(|one| one.from <= at(now) && at(now) < one.to)
                 .map(|one| (one.job, one.kind))
@@ -236,22 +236,26 @@ fn inversions_are_where_the_definitions_say_in_any_run() {
 }
 
 #[test]
-fn nonsense_never_panics() {
+fn random_records_never_panic() {
     for seed in 1..=300 {
         let mut random = RandomStream::new(seed, 0, 0);
         let set = set(4, &[("a", "0"), ("b", "0-1"), ("c", "2-3")]);
         let mut script = Script::default();
         script.records = noise(&mut random, 5, 9, 400);
-        let (told, summary) = found(&set, &script, u64::MAX);
-        assert_eq!(told.len() as u64, summary.run.all.count, "seed {seed}");
+        let (inversions, summary) = found(&set, &script, u64::MAX);
+        assert_eq!(
+            inversions.len() as u64,
+            summary.run.all.count,
+            "seed {seed}"
+        );
     }
 }
 
-/// The definitions executed word by word.
+/// The definitions, executed directly.
 mod plain {
     use super::*;
 
-    /// Who waits after this instant and should not, by task.
+    /// The jobs that wait after this instant and should not, by task.
     pub fn inverted(set: &TaskSet, script: &Script, now: Instant) -> Vec<(JobId, InversionKind)> {
         let cpus = set.platform.cpus;
         let mut ready = vec![None; set.tasks.len()];
@@ -299,14 +303,14 @@ mod plain {
         judged.collect()
     }
 
-    /// By which deadline the task of this job was last scheduled.
+    /// The last scheduling deadline of this job's task.
     fn deadlines(script: &Script, now: Instant, of: JobId) -> Instant {
-        let told = script
+        let earlier = script
             .records
             .iter()
             .rev()
             .filter(|record| record.at <= now);
-        let mut ready = told.filter_map(|record| match record.what {
+        let mut ready = earlier.filter_map(|record| match record.what {
             Happening::Ready { job, deadline, .. } if job.task == of.task => Some(deadline),
             _ => None,
         });

@@ -1,4 +1,4 @@
-//! Why a file is no trace of ours.
+//! Errors of the trace reader.
 
 use std::fmt;
 
@@ -8,40 +8,40 @@ use shiftwork_model::CPUS_MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The bytes are no Perfetto trace.
+    /// The bytes are not a Perfetto trace.
     NotATrace {
-        /// Where they stop being one.
+        /// Offset of the first invalid byte.
         offset: usize,
     },
-    /// The file ends in the midst of a packet.
+    /// The file ends within a packet.
     CutOff {
-        /// Where the packet begins.
+        /// Offset of the packet.
         offset: usize,
     },
-    /// The trace has no header of ours before its records: another tool wrote it.
+    /// The trace has no shiftwork header before its records: another tool wrote it.
     NoHeader,
-    /// The trace has two headers: two traces were joined.
+    /// The trace has two headers: two traces were concatenated.
     TwoHeaders {
-        /// Where the second one is.
+        /// Offset of the second one.
         offset: usize,
     },
-    /// A newer version wrote the records.
+    /// The version of the records is newer than supported.
     Version {
         /// The version of the records.
         found: u32,
-        /// The newest that is understood.
+        /// The newest supported version.
         known: u32,
     },
-    /// The header names more CPUs than there can be.
+    /// The header has more CPUs than supported.
     TooManyCpus {
-        /// What it names.
+        /// Number of CPUs in the header.
         found: u32,
     },
-    /// The records are broken.
+    /// A record is invalid.
     Record {
-        /// Which one, from 0.
+        /// Index of the record, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
 }

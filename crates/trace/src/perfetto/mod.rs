@@ -1,14 +1,14 @@
-//! Traces that Perfetto shows, and that this crate reads back.
+//! Traces for Perfetto, which this crate can also read back.
 //!
 //! A trace is a file in Perfetto's own format, for ui.perfetto.dev and its trace processor: one
-//! track per CPU that shows which job runs, one per task that shows each job from release to
-//! finish. Beside what Perfetto shows, and skipped by it as unknown fields, the file carries the
-//! records themselves in compact form, so that [`read()`] gives exactly what was recorded:
+//! track per CPU with the running jobs, one per task with each job from release to completion. In unknown
+//! fields, which Perfetto skips, the file also has the records themselves in compact form, so that [`read()`]
+//! returns exactly the recorded run:
 //!
 //! | field of `TracePacket` | holds |
 //! |---|---|
 //! | 21335 | a stretch of records, see `records.rs` |
-//! | 21336 | the header: where the run comes from, names, number of CPUs |
+//! | 21336 | the header: provenance of the run, names, number of CPUs |
 //! | 21337 | the end: the horizon that was reached |
 //!
 //! Start reading at [`Writer`].
@@ -31,17 +31,17 @@ pub use writer::Writer;
 
 use shiftwork_model::Instant;
 
-/// Where a run comes from: enough to repeat it.
+/// The provenance of a run: enough to repeat it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The program and its version.
     pub tool: String,
     /// The policy's name.
     pub policy: String,
-    /// The seed of everything random; `None` where nothing is.
+    /// The seed of random numbers; `None` if the run has none.
     pub seed: Option<u64>,
-    /// How long the run was meant to be.
+    /// The requested horizon of the run.
     pub horizon: Instant,
-    /// The task-set file, whole.
+    /// The complete task-set file.
     pub task_set: String,
 }

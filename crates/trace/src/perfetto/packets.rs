@@ -1,4 +1,4 @@
-//! The packets of which a trace has millions, encoded by hand.
+//! The frequent packets, encoded without prost.
 
 use prost::Message;
 
@@ -8,7 +8,7 @@ use super::schema::{RECORDS_KEY, STATE_NEEDED, TracePacket};
 /// The one sequence of packets that a trace consists of.
 pub(super) const SEQUENCE: u32 = 1;
 
-/// Names that every trace has, by the number under which packets refer to them. Tasks follow.
+/// Names in every trace, by the number by which packets refer to them. The names of tasks follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Name {
@@ -27,7 +27,7 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// All of them, with what people read.
+    /// All of them, with their texts.
     pub const ALL: [(Self, &'static str); 12] = [
         (Self::Release, "release"),
         (Self::Deadline, "deadline"),
@@ -46,7 +46,7 @@ impl Name {
     pub const TASKS: u64 = 16;
 }
 
-/// What a packet may say beside its name.
+/// The annotations of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Note {
@@ -57,7 +57,7 @@ pub(super) enum Note {
 }
 
 impl Note {
-    /// All of them, with what people read.
+    /// All of them, with their texts.
     pub const ALL: [(Self, &'static str); 4] = [
         (Self::Job, "job"),
         (Self::Deadline, "deadline_ns"),
@@ -72,17 +72,17 @@ pub(super) struct Event {
     pub at_ns: u64,
     pub kind: i32,
     pub track: u64,
-    /// 0 for none: a slice that ends needs no name.
+    /// 0 for none: the end of a slice needs no name.
     pub name: u64,
     pub job: Option<u64>,
     pub note: Option<(Note, u64)>,
-    /// The flow that leaves the slice here.
+    /// The flow that starts at this event.
     pub flow_out: Option<u64>,
-    /// The flow that arrives with the slice.
+    /// The flow that ends at this event.
     pub flow_in: Option<u64>,
 }
 
-/// No event packet takes more.
+/// Maximum size of an event packet.
 const EVENT_BYTES_MAX: usize = 120;
 
 impl Event {

@@ -1,4 +1,4 @@
-//! How a trace begins: header, tracks and names; and the packets that are rare enough to spell out.
+//! The beginning of a trace: header, tracks and names; and the rare packets.
 
 use shiftwork_model::{Happening, TaskSet};
 
@@ -12,7 +12,7 @@ use super::schema::{
 };
 
 /// The numbers of the tracks: the run, the group of the CPUs, the group of the tasks, then one per
-/// CPU, one per CPU for when it is away, one per task.
+/// CPU, one per CPU for the times when it is away, one per task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tracks {
     cpus: u64,
@@ -43,7 +43,7 @@ impl Tracks {
     }
 }
 
-/// Writes everything that comes before the first record.
+/// Writes all packets before the first record.
 pub(super) fn write(
     buffer: &mut ProtoBuffer,
     set: &TaskSet,
@@ -136,7 +136,7 @@ fn write_track(buffer: &mut ProtoBuffer, uuid: u64, parent: Option<u64>, rank: u
     write_packet(buffer, &packet);
 }
 
-/// The header for people: an instant at the start of the run.
+/// The provenance for users of Perfetto: an instant at the start of the run.
 fn origin(set: &TaskSet, provenance: &Provenance) -> TracePacket {
     let seed = provenance
         .seed

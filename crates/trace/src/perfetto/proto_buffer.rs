@@ -1,19 +1,19 @@
-//! Bytes that are written fast: protobuf primitives without a check per byte.
+//! A buffer for protobuf primitives, without a bounds check per byte.
 
-/// A buffer of bytes. [`ProtoBuffer::ensure`] makes room; after it, as many bytes may be written.
+/// A byte buffer. [`ProtoBuffer::ensure`] reserves space; afterwards as many bytes may be written.
 ///
-/// Invariant: the first `at` bytes of `bytes` are written, the rest is room.
+/// Invariant: the first `at` bytes of `bytes` are written, the rest is reserved space.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProtoBuffer {
     bytes: Vec<u8>,
     at: usize,
 }
 
-/// A varint is stored in whole words, so it may touch this much more than it takes.
+/// A varint is stored in whole words, which may write this many bytes beyond its end.
 const SLACK: usize = 16;
 
 impl ProtoBuffer {
-    /// Makes room for `count` bytes.
+    /// Reserves space for `count` bytes.
     #[inline]
     pub fn ensure(&mut self, count: usize) {
         if self.at + count + SLACK > self.bytes.len() {
@@ -27,7 +27,7 @@ impl ProtoBuffer {
         self.bytes.resize(needed.next_power_of_two().max(4096), 0);
     }
 
-    /// How much is written.
+    /// Number of written bytes.
     #[inline]
     pub const fn len(&self) -> usize {
         self.at
@@ -37,7 +37,7 @@ impl ProtoBuffer {
         &self.bytes[..self.at]
     }
 
-    /// Forgets what is written and keeps the room.
+    /// Removes the written bytes and keeps the allocation.
     pub const fn clear(&mut self) {
         self.at = 0;
     }
@@ -54,7 +54,7 @@ impl ProtoBuffer {
         self.at += N;
     }
 
-    /// Bytes of any number; makes its own room.
+    /// Appends any number of bytes; reserves space itself.
     pub fn slice(&mut self, bytes: &[u8]) {
         self.ensure(bytes.len());
         self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
@@ -95,20 +95,20 @@ impl ProtoBuffer {
         self.byte(value as u8);
     }
 
-    /// A signed number, small in either direction.
+    /// A signed varint with zigzag encoding.
     #[inline]
     pub fn zigzag(&mut self, value: i64) {
         self.varint((value << 1 ^ value >> 63) as u64);
     }
 
-    /// Leaves a byte for the length of what follows, at most 127 bytes; [`ProtoBuffer::close`] fills it in.
+    /// Reserves a byte for the length of the following bytes, at most 127; [`ProtoBuffer::close`] fills it in.
     #[inline]
     pub fn open(&mut self) -> usize {
         self.at += 1;
         self.at
     }
 
-    /// Fills in the length of what was written since [`ProtoBuffer::open`] gave `start`.
+    /// Fills in the length of the bytes written since [`ProtoBuffer::open`] returned `start`.
     #[inline]
     pub fn close(&mut self, start: usize) {
         let length = self.at - start;
@@ -123,7 +123,7 @@ mod tests {
     use shiftwork_model::RandomStream;
 
     #[test]
-    fn varints_are_those_of_protobuf() {
+    fn varints_equal_those_of_prost() {
         let mut random = RandomStream::new(1, 0, 0);
         let random = (0..10_000).map(|_| random.bits() >> random.below(64));
         let edges = (0..64)

@@ -1,4 +1,4 @@
-//! Reads a trace back.
+//! The reader of traces.
 
 use prost::Message;
 use prost::encoding::decode_varint;
@@ -9,10 +9,10 @@ use super::records::{RecordReader, VERSION};
 use super::schema::{Header, OwnPacket};
 use super::{Provenance, TraceError};
 
-/// A trace as it was recorded.
+/// The contents of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Where the run comes from.
+    /// Provenance of the run.
     pub provenance: Provenance,
     /// The task set's name.
     pub name: String,
@@ -20,16 +20,16 @@ pub struct TraceFile {
     pub cpus: usize,
     /// The names of the tasks, by their index.
     pub tasks: Vec<String>,
-    /// How far the run came; `None` if whoever wrote the trace never came to its end.
+    /// The horizon that the run reached; `None` if the writer was not finished.
     pub ended: Option<Instant>,
     /// The records, in their order.
     pub records: Vec<Record>,
 }
 
-/// Reads a trace that [`Writer`](super::Writer) wrote. What Perfetto shows is skipped.
+/// Reads a trace of [`Writer`](super::Writer). Skips the packets for Perfetto.
 ///
 /// # Errors
-/// If the bytes are no such trace, say where and why; nothing panics.
+/// If the bytes are not such a trace, with offset and reason. Never panics.
 pub fn read(bytes: &[u8]) -> Result<TraceFile, TraceError> {
     let mut file = None;
     let mut last = Instant::ZERO;
@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<TraceFile, TraceError> {
     file.ok_or(TraceError::NoHeader)
 }
 
-/// The body of the packet at `offset`, and where the next one is.
+/// The body of the packet at `offset`, and the offset of the next one.
 fn packet_at(bytes: &[u8], offset: usize) -> Result<(&[u8], usize), TraceError> {
     /// Field 1 of `Trace`, with a length.
     const PACKET_KEY: u8 = 0x0a;

@@ -4,7 +4,7 @@
 //! the record before it (from 0 for the first), then its fields in their order: numbers as varints,
 //! a task as its index, a job as task and number, an optional job with its task plus 1 and 0 for
 //! none, a deadline as the signed distance from the record's instant, CPU sets and texts after their
-//! length. Time differences wrap, so whatever was recorded is read back.
+//! length. Time differences wrap, so that all records are read back exactly.
 
 use shiftwork_model::{
     Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Record,
@@ -13,14 +13,14 @@ use shiftwork_model::{
 
 use super::proto_buffer::ProtoBuffer;
 
-/// The version of this form; it changes with any of it.
-/// Version 1 is read too: it has the kinds up to 16.
+/// The version of this encoding; it changes with every change of the encoding.
+/// Version 1, which has the kinds up to 16, can also be read.
 pub(super) const VERSION: u32 = 2;
 
-/// No record takes more, but for texts and CPU sets.
+/// Maximum size of a record without texts and CPU sets.
 const RECORD_BYTES_MAX: usize = 64;
 
-/// Appends a record; `last` is the instant of the one before it.
+/// Appends a record; `last` is the instant of the previous one.
 #[inline]
 pub(super) fn write(buffer: &mut ProtoBuffer, last: &mut Instant, at: Instant, what: &Happening) {
     buffer.ensure(RECORD_BYTES_MAX);
@@ -182,7 +182,7 @@ fn write_cpus(buffer: &mut ProtoBuffer, cpus: &CpuSet) {
     buffer.ensure(RECORD_BYTES_MAX);
 }
 
-/// Reads records out of a stretch of them.
+/// Reads the records of a stretch.
 pub(super) struct RecordReader<'a> {
     rest: &'a [u8],
     last: Instant,
@@ -190,12 +190,12 @@ pub(super) struct RecordReader<'a> {
     cpus: usize,
 }
 
-/// What is wrong with a record.
+/// The defect of a record.
 type Wrong = &'static str;
 
 impl<'a> RecordReader<'a> {
-    /// The records of `stretch`, of a run of `tasks` tasks on `cpus` CPUs; the record before them
-    /// was of instant `last`. Records do not cross the borders of stretches.
+    /// The records of `stretch`, of a run of `tasks` tasks on `cpus` CPUs; `last` is the instant of the record
+    /// before them. Records do not cross the boundaries of stretches.
     pub const fn new(tasks: usize, cpus: usize, last: Instant, stretch: &'a [u8]) -> Self {
         Self {
             rest: stretch,

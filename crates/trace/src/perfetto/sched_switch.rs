@@ -1,4 +1,4 @@
-//! Switches as the Linux kernel would trace them.
+//! Switches in the form of the Linux kernel's `sched_switch` events.
 
 use shiftwork_model::{Instant, JobId};
 
@@ -7,15 +7,15 @@ use super::proto_buffer::ProtoBuffer;
 use super::schema::{FtraceEvent, FtraceEventBundle, SchedSwitch, TracePacket};
 use crate::running::Change;
 
-/// The kernel's name for tasks that could run on, and for those that sleep.
+/// The kernel's states of preempted and of sleeping threads.
 const RUNNABLE: i64 = 0;
 const SLEEPING: i64 = 1;
 
-/// The kernel shows real-time priorities below 100 and the idle task at 120.
+/// In the kernel's events real-time priorities are below 100, and the idle task has 120.
 const REAL_TIME: i32 = 50;
 const IDLE: i32 = 120;
 
-/// The kernel keeps this many bytes of a thread's name.
+/// Maximum length of a thread's name in the kernel, in bytes.
 const COMM_BYTES_MAX: usize = 15;
 
 /// Appends a packet with one event.
@@ -55,7 +55,7 @@ pub(super) fn write(
     write_packet(buffer, &packet);
 }
 
-/// Name, number and priority of the thread that stands for a job's task, or for an idle CPU.
+/// Name, number and priority of the thread that represents a job's task, or an idle CPU.
 fn thread(names: &[String], cpu: usize, job: Option<JobId>) -> (String, i32, i32) {
     let Some(index) = job.map(|job| job.task.index()) else {
         return (format!("swapper/{cpu}"), 0, IDLE);

@@ -1,7 +1,7 @@
-//! The part of Perfetto's schema that is used, and our own fields in it.
+//! The used part of Perfetto's schema, and shiftwork's own fields in it.
 //!
-//! Tags are those of `perfetto_trace.proto`. The hot packets are written by `packets.rs` without
-//! these types; the others, the reader and the tests use them.
+//! Tags are those of `perfetto_trace.proto`. `packets.rs` writes the frequent packets without these types; the
+//! other packets, the reader and the tests use them.
 
 use prost::Message;
 
@@ -9,15 +9,15 @@ use prost::Message;
 pub(super) const SLICE_BEGIN: i32 = 1;
 /// The slice that began last on the track ends.
 pub(super) const SLICE_END: i32 = 2;
-/// Something without duration.
+/// An event without duration.
 pub(super) const INSTANT: i32 = 3;
 
-/// Everything known about names so far is forgotten, and the names in this packet hold.
+/// Names defined so far are discarded; the names in this packet replace them.
 pub(super) const STATE_CLEARED: u32 = 1;
-/// The packet needs the names.
+/// The packet uses the names.
 pub(super) const STATE_NEEDED: u32 = 2;
 
-/// Children are shown by their rank.
+/// Child tracks are ordered by their rank.
 pub(super) const ORDER_EXPLICIT: i32 = 3;
 
 /// Perfetto's `TracePacket`.
@@ -43,7 +43,7 @@ pub(super) struct TracePacket {
     pub end: Option<End>,
 }
 
-/// Of a packet only what the reader wants.
+/// The fields of a packet that the reader uses.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct OwnPacket {
     #[prost(bytes = "vec", optional, tag = "21335")]
@@ -57,7 +57,7 @@ pub(super) struct OwnPacket {
 /// Tag and wire type of [`OwnPacket::records`], as a varint.
 pub(super) const RECORDS_KEY: u64 = 21335 << 3 | 2;
 
-/// Ours: where the run comes from.
+/// A field of shiftwork: the provenance of the run.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Header {
     #[prost(uint32, tag = "1")]
@@ -80,7 +80,7 @@ pub(super) struct Header {
     pub tasks: Vec<String>,
 }
 
-/// Ours: how far the run came.
+/// A field of shiftwork: the horizon that the run reached.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct End {
     #[prost(uint64, tag = "1")]
@@ -143,7 +143,7 @@ pub(super) struct InternedData {
     pub debug_annotation_names: Vec<InternedName>,
 }
 
-/// Perfetto's `EventName` and `DebugAnnotationName`, which are alike.
+/// Perfetto's `EventName` and `DebugAnnotationName`, which have the same fields.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct InternedName {
     #[prost(uint64, optional, tag = "1")]

@@ -1,4 +1,4 @@
-//! What a trace shows, and that it is read back.
+//! Tests of the events in traces, and of reading traces back.
 
 use prost::Message;
 
@@ -31,7 +31,7 @@ fn write(set: &TaskSet, script: &Script, horizon: u64) -> Vec<u8> {
     writer.finish(at(horizon)).unwrap()
 }
 
-/// Every event as a line: time, track, what, and what is noted with it.
+/// Every event as a line: time, track, event and annotations.
 fn shown(bytes: &[u8]) -> Vec<String> {
     let trace = Trace::decode(bytes).unwrap();
     let names = trace
@@ -72,7 +72,7 @@ fn shown(bytes: &[u8]) -> Vec<String> {
             SLICE_BEGIN => "[",
             SLICE_END => "]",
             INSTANT => "!",
-            other => panic!("{other} is no kind of event"),
+            other => panic!("unknown kind of event: {other}"),
         };
         let name = match (event.name_iid, &event.name) {
             (Some(_), _) => interned(event.name_iid).name.clone().unwrap(),
@@ -129,7 +129,7 @@ fn shift_script() -> (TaskSet, Script) {
 }
 
 #[test]
-fn a_cpu_shows_who_runs_and_a_shift_is_a_flow_from_the_old_slice_to_the_new() {
+fn cpu_track_has_running_jobs_and_flows_for_shifts() {
     let (set, script) = shift_script();
     let bytes = write(&set, &script, 30);
     assert_eq!(
@@ -151,7 +151,7 @@ fn a_cpu_shows_who_runs_and_a_shift_is_a_flow_from_the_old_slice_to_the_new() {
 }
 
 #[test]
-fn a_task_shows_its_jobs_from_release_to_finish_and_flags_misses() {
+fn task_track_has_jobs_from_release_to_completion_and_misses() {
     let (set, script) = shift_script();
     assert_eq!(
         shown_on("gps", &write(&set, &script, 30)),
@@ -166,7 +166,7 @@ fn a_task_shows_its_jobs_from_release_to_finish_and_flags_misses() {
 }
 
 #[test]
-fn a_job_released_early_begins_when_the_one_before_it_ends() {
+fn slice_of_a_pending_job_begins_when_its_predecessor_ends() {
     let script = Script::default()
         .at(0)
         .release(0, 1, 10)
@@ -196,7 +196,7 @@ fn a_job_released_early_begins_when_the_one_before_it_ends() {
 }
 
 #[test]
-fn throttled_and_suspended_times_are_slices_inside_the_job() {
+fn throttled_and_suspended_times_are_slices_within_the_job() {
     let script = Script::default()
         .at(0)
         .release(0, 1, 90)
@@ -225,7 +225,7 @@ fn throttled_and_suspended_times_are_slices_inside_the_job() {
 }
 
 #[test]
-fn a_cpu_that_others_have_taken_is_shown_so() {
+fn cpu_taken_by_a_higher_class_is_a_slice() {
     let script = Script::default()
         .at(1)
         .record(Happening::CpuTaken { cpu: cpu(1) })
@@ -236,7 +236,7 @@ fn a_cpu_that_others_have_taken_is_shown_so() {
 }
 
 #[test]
-fn a_cpu_that_is_away_and_changes_of_parameters_are_shown() {
+fn unavailable_cpus_and_changes_of_parameters_are_events() {
     let task = TaskId::from_index(0);
     let affinity = Box::new(shiftwork_model::Affinity::pinned(cpu(1)));
     let spans = [1, 2, 3].map(Span::from_us);
@@ -272,7 +272,7 @@ fn a_cpu_that_is_away_and_changes_of_parameters_are_shown() {
 }
 
 #[test]
-fn what_happens_and_ends_within_one_instant_is_not_shown() {
+fn activity_within_one_instant_is_no_event() {
     let script = Script::default()
         .at(0)
         .release(0, 1, 50)
@@ -285,7 +285,7 @@ fn what_happens_and_ends_within_one_instant_is_not_shown() {
 }
 
 #[test]
-fn a_slice_that_is_open_at_the_horizon_ends_there() {
+fn open_slice_ends_at_the_horizon() {
     let script = Script::default()
         .at(0)
         .release(0, 1, 50)
@@ -338,14 +338,14 @@ fn sched_switches_are_added_on_request() {
 }
 
 #[test]
-fn a_trace_gives_the_same_header_and_records_back() {
+fn header_and_records_are_read_back() {
     for seed in 1..=60 {
         let mut random = RandomStream::new(seed, 0, 0);
         let (tasks, cpus) = (1 + random.below(40), 1 + random.below(200));
         let names: Vec<String> = (0..tasks).map(|index| format!("task {index}")).collect();
         let tasks_of: Vec<_> = names.iter().map(|name| (name.as_str(), "0")).collect();
         let set = set(cpus as usize, &tasks_of);
-        // Long enough for several stretches now and then.
+        // Some are long enough for several stretches.
         let count = if seed % 20 == 0 {
             10_000
         } else {
@@ -371,7 +371,7 @@ fn a_trace_gives_the_same_header_and_records_back() {
 }
 
 #[test]
-fn whatever_is_changed_in_a_trace_reading_it_gives_an_error_or_records() {
+fn corrupted_trace_never_panics_the_reader() {
     let set = set(3, &[("a", "0"), ("b", "0-2")]);
     let mut outcomes = [0; 2];
     for seed in 1..=400 {
@@ -396,12 +396,12 @@ fn whatever_is_changed_in_a_trace_reading_it_gives_an_error_or_records() {
             outcomes[usize::from(read(&broken).is_ok())] += 1;
         }
     }
-    // Both happen: much of a trace is for Perfetto only, and is skipped.
+    // Both results occur: much of a trace is for Perfetto only, and is skipped.
     assert!(outcomes.iter().all(|&count| count > 100), "{outcomes:?}");
 }
 
 #[test]
-fn noise_of_bytes_is_no_trace() {
+fn random_bytes_are_refused() {
     for seed in 1..=2_000 {
         let mut random = RandomStream::new(seed, 0, 0);
         let length = random.below(200);
@@ -411,7 +411,7 @@ fn noise_of_bytes_is_no_trace() {
 }
 
 #[test]
-fn each_way_of_being_broken_has_its_message() {
+fn every_defect_has_its_message() {
     let (set, script) = shift_script();
     let bytes = write(&set, &script, 30);
     let header = |change: fn(&mut schema::Header)| {
@@ -475,7 +475,7 @@ fn each_way_of_being_broken_has_its_message() {
 }
 
 #[test]
-fn a_patient_writer_that_is_never_finished_has_written_what_was_before() {
+fn writer_that_is_never_finished_has_flushed_earlier_records() {
     let (set, script) = shift_script();
     let mut bytes = Vec::new();
     let writer = Writer::new(&set, &provenance(99), &mut bytes);
@@ -491,7 +491,7 @@ fn a_patient_writer_that_is_never_finished_has_written_what_was_before() {
 }
 
 #[test]
-fn a_failing_file_is_reported_at_the_end() {
+fn write_error_is_reported_by_finish() {
     struct Full;
     impl std::io::Write for Full {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {

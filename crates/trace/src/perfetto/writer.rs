@@ -1,4 +1,4 @@
-//! Writes a trace while the run goes on.
+//! The writer of traces, a recorder.
 
 use std::io::{self, Write};
 
@@ -15,28 +15,27 @@ use super::{Provenance, sched_switch};
 use crate::backlog::{Backlog, Pending, Run};
 use crate::running::Running;
 
-/// Packets are handed to the writer in pieces of about this many bytes.
+/// Approximate size in bytes of the pieces in which packets are written.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// Records are held back until there are about this many bytes of them.
+/// Records are buffered until there are about this many bytes of them.
 const STRETCH_BYTES: usize = 1 << 15;
 
 /// Writes a Perfetto trace of a run.
 ///
-/// What one sees:
+/// Its events:
 ///
-/// - Each CPU has a track with a slice for every stretch of time that it runs a job, as of whole
-///   instants. A shift is a flow from the slice on the old CPU to the one on the new. Being offline
-///   or with background work is a slice on a track beside it.
-/// - Each task has a track with a slice per job. It begins with the release and ends with the
-///   finish; the slice of a job that is released before the one before it is finished begins when
-///   that one ends, as jobs of a task run one after the other. Inside, the times when a job is
-///   throttled or suspended are slices, and a missed deadline is an instant where the job finishes
-///   late (or, if it never does, at the deadline). Releases and deadlines are instants.
+/// - Each CPU has a track with a slice for every interval in which it runs a job, as of whole
+///   instants. A shift is a flow from the slice on the old CPU to the one on the new. The times when it is
+///   offline or runs background work are slices on a second track.
+/// - Each task has a track with a slice per job. It begins with the release and ends with the completion; the
+///   slice of a job that is released before its predecessor completes begins with that completion. Within it,
+///   the times when the job is throttled or suspended are slices, and a missed deadline is an instant at the late
+///   completion (or, if the job never completes, at the deadline). Releases and deadlines are instants.
 ///
 /// # Cost
-/// About 200 bytes and 250 ns per job, without allocation. What is written
-/// reaches `out` in large pieces, so it needs no buffer. Memory does not grow with the run.
+/// About 200 bytes and 250 ns per job, without allocation. The trace is written to `out` in large pieces, so that
+/// `out` needs no buffer. Memory does not grow with the run.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -50,16 +49,16 @@ pub struct Writer<W: Write> {
     running: Running,
     tasks: Vec<TaskTrack>,
     tracks: Tracks,
-    /// Deadlines after this instant are not shown.
+    /// Deadlines after this instant have no event.
     horizon: Instant,
-    /// How many shifts there were; each is a flow of that number.
+    /// Number of shifts so far; each is a flow with that number.
     flows: u64,
     /// Jobs of tasks that left.
     dropped: Vec<(TaskId, Run)>,
-    /// The names, if `sched_switch` events are wanted.
+    /// The names, if `sched_switch` events are requested.
     names: Option<Vec<String>>,
-    /// For how long of the run records may be held back, and until when they are; `None`: until there
-    /// are enough.
+    /// Maximum time of the run for which records may be buffered, and the next flush; `None`: records are flushed
+    /// only when there are enough.
     patience: Option<(Span, Instant)>,
 }
 
@@ -68,9 +67,9 @@ struct TaskTrack {
     track: u64,
     name: u64,
     backlog: Backlog,
-    /// Whether a slice inside the job's slice says why it is not ready.
+    /// Whether a slice within the job's slice is open, for the reason why it is not ready.
     waits: bool,
-    /// The job that executed last and where, number 0 before the first, and whether it still does.
+    /// The job that executed last and its CPU, number 0 before the first, and whether it still executes.
     executed: u64,
     cpu: usize,
     executes: bool,
@@ -127,8 +126,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Hands over what there is whenever so much of the run has passed, so that a run that is ended by
-    /// force leaves a trace until shortly before.
+    /// Flushes the records each time this span of the run has passed, so that a run that is killed leaves a
+    /// trace until shortly before.
     #[must_use]
     pub fn with_patience(mut self, span: Span) -> Self {
         self.patience = Some((span, Instant::ZERO));
@@ -143,10 +142,10 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// The run ends at `horizon`: writes everything held back and marks the trace as complete.
+    /// Ends the run at `horizon`: flushes, and marks the trace as complete.
     ///
     /// # Errors
-    /// The first error that `out` gave, now or earlier.
+    /// The first error of `out`, now or earlier.
     pub fn finish(mut self, horizon: Instant) -> io::Result<W> {
         if self.now < horizon {
             self.settle();
@@ -173,8 +172,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Appends to the tracks what a record means for them. What it means for who runs where is
-    /// shown when the instant is over.
+    /// Appends the events of a record to the tracks. Changes of running jobs are appended at the end of the
+    /// instant.
     #[inline]
     fn show(&mut self, what: &Happening) {
         let (at_ns, buffer) = (self.now.as_ns(), &mut self.buffer);
@@ -250,7 +249,7 @@ impl<W: Write> Writer<W> {
             .extend(task.backlog.drain().map(|run| (id, run)));
     }
 
-    /// A CPU goes away, or with no name comes back.
+    /// Begins the slice of a CPU that becomes unavailable, or without a name ends it.
     fn show_away(&mut self, cpu: CpuId, name: Option<Name>) {
         if cpu.index() < self.running.cpus() {
             let kind = if name.is_some() {
@@ -264,8 +263,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// The instant is over: shows who runs where. All slices end before any begins, so that a flow
-    /// starts before it arrives.
+    /// Ends the instant: appends the changes of running jobs. All slices end before any begins, so that the start
+    /// of a flow precedes its end.
     fn settle(&mut self) {
         let Self {
             running,
@@ -318,7 +317,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Marks the deadlines that passed without a finish.
+    /// Marks the deadlines that passed without a completion.
     fn show_unfinished(&mut self, horizon: Instant) {
         let mut unfinished = std::mem::take(&mut self.dropped);
         for (index, task) in self.tasks.iter_mut().enumerate() {

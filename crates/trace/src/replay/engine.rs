@@ -1,4 +1,4 @@
-//! Plays the records of a run instant by instant, and judges the time between.
+//! Processes the records of a run instant by instant, and checks the time between.
 
 use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId, TaskSet};
 
@@ -6,16 +6,16 @@ use super::state::{MachineError, State, is_event};
 use super::{Basis, Disagreement, DisagreementKind, Judge, PATIENCE, Rule, Verdict};
 use crate::check::VIOLATIONS_MAX;
 
-/// A job that ran and should not have, or should have and did not.
+/// A job that runs and should not, or should run and does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wrong {
     job: JobId,
     runs: bool,
-    /// Whether no decision that comes later is an excuse.
+    /// Whether later decisions do not restart the window.
     at_once: bool,
 }
 
-/// A CPU that began with a job at a moment or instead of a job for which that was wrong.
+/// A CPU that started a job at a wrong instant, or instead of another job.
 #[derive(Clone, Copy, Debug)]
 struct Misstart {
     cpu: CpuId,
@@ -32,12 +32,12 @@ pub(super) struct Engine<'a> {
     /// The last decision.
     decided: Instant,
     misstarts: Vec<Misstart>,
-    /// For each CPU the task that left it last, and when.
+    /// By CPU, the task that left it last, and the instant.
     left: Vec<Option<(TaskId, Instant)>>,
-    /// The tasks whose jobs run wrongly (`true`) or wait wrongly, and since when. Few at any time.
+    /// The tasks with jobs that run wrongly (`true`) or wait wrongly, and the start of that. Few at any time.
     since: Vec<(TaskId, bool, Instant)>,
     open: Option<Disagreement>,
-    /// For how long a CPU was idle in it that could have run one of its jobs.
+    /// Time in it in which a CPU was idle that could have run one of its jobs.
     idled: Span,
     found: Verdict,
 }
@@ -146,7 +146,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What CPUs begin with, where it matters when or instead of what.
+    /// Notes wrong starts of jobs, for rules that restrict starts.
     fn note_starts(&mut self, at: Instant, instant: &[&Record]) {
         let state = &self.state;
         let still = |it: &Misstart| state.cpus.get(it.cpu.index()) == Some(&Some(it.job));
@@ -188,13 +188,13 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether the task was on the CPU just before: its next job has what is left of the quantum.
+    /// Whether the task was on the CPU just before: its next job has the rest of the quantum.
     fn follows(&self, cpu: CpuId, task: TaskId, at: Instant) -> bool {
         let left = self.left.get(cpu.index()).copied().flatten();
         left.is_some_and(|(last, when)| last == task && at.late_since(when) <= self.window)
     }
 
-    /// A job that waits for the CPU, and should have had it instead of this task's.
+    /// A job that waits for the CPU, and should have got it instead of this task's job.
     fn passed_by(&self, cpu: CpuId, task: TaskId, at: Instant) -> Option<JobId> {
         let state = &self.state;
         let mut passed = state.waiting().filter(|&waits| {
@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
         state.ready_job(passed.next()?)
     }
 
-    /// Judges the time until then, in which nothing happens.
+    /// Checks the time until `to`, in which there are no records.
     fn pass(&mut self, to: Instant) {
         let begun = std::mem::replace(&mut self.now, to);
         if begun >= to {
@@ -257,7 +257,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// When it began to be wrong, or was decided if that was later.
+    /// Start of the wrong state, or the last decision if that was later.
     fn begin(&self, it: &Wrong) -> Instant {
         let since = since_when(&self.since, it).unwrap_or(self.now);
         let patience = self.window.checked_mul(PATIENCE).unwrap_or(Span::MAX);
@@ -267,7 +267,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Notes since when what is wrong is wrong.
+    /// Notes the starts of all wrong states.
     fn note_since(&mut self, from: Instant, wrong: &[Wrong]) {
         let before = std::mem::take(&mut self.since);
         let since = wrong.iter().map(|it| {
@@ -277,7 +277,7 @@ impl<'a> Engine<'a> {
         self.since = since.collect();
     }
 
-    /// A CPU that runs nothing and could run a job that waits wrongly.
+    /// An idle CPU that could run a job that waits wrongly.
     fn idle_cpu(&self, wrong: &[(Instant, Wrong)]) -> Option<CpuId> {
         let mut waits = wrong.iter().filter(|(_, it)| !it.runs);
         waits.find_map(|(_, it)| {
@@ -287,7 +287,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// What is wrong now.
+    /// The current deviations from the rule.
     fn wrong(&self) -> Vec<Wrong> {
         let mut wrong = Vec::new();
         let mut add = |job, runs, at_once| wrong.push(Wrong { job, runs, at_once });
@@ -335,7 +335,7 @@ impl<'a> Engine<'a> {
         cpus.filter_map(move |(cpu, job)| Some((job.filter(known)?, CpuId::from_index(cpu))))
     }
 
-    /// The jobs that run and are not selected, and the other way round, without those of equal rank.
+    /// The jobs that run and are not selected, and vice versa, without pairs of equal rank.
     fn difference(&self, selected: &[TaskId]) -> (Vec<JobId>, Vec<JobId>) {
         let rightly =
             |job: JobId, cpu| self.state.may_run(job, cpu) && selected.contains(&job.task);
@@ -363,7 +363,7 @@ impl<'a> Engine<'a> {
         (runs, waits)
     }
 
-    /// The waiting jobs for which a CPU is idle, or, if `ranks` count, runs a less urgent one.
+    /// The waiting jobs for which a CPU is idle, or, if `ranks` count, runs a less urgent job.
     fn passed_over(&self, ranks: bool, add: &mut dyn FnMut(JobId, bool)) {
         let available = self.state.available();
         for task in self.state.waiting() {
@@ -414,14 +414,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Since when a job of the task is wrong in this way; `None` if none was.
+/// Start of this deviation of the task's job; `None` if there was none.
 fn since_when(known: &[(TaskId, bool, Instant)], it: &Wrong) -> Option<Instant> {
     let same =
         |(task, runs, _): &&(TaskId, bool, Instant)| (*task, *runs) == (it.job.task, it.runs);
     known.iter().find(same).map(|(_, _, since)| *since)
 }
 
-/// A budget that is full again at the instant at which it is used up does not end a job's being ready.
+/// Whether a spent budget is replenished at the same instant: then the job stays ready.
 fn is_replenished_at_once(what: &Happening, rest: &[&Record]) -> bool {
     let Happening::BudgetSpent { job } = *what else {
         return false;
@@ -432,7 +432,7 @@ fn is_replenished_at_once(what: &Happening, rest: &[&Record]) -> bool {
     )
 }
 
-/// A disagreement of no jobs that ends then.
+/// A disagreement without jobs that ends at `to`.
 const fn nothing(kind: DisagreementKind, to: Instant) -> Disagreement {
     Disagreement {
         kind,

@@ -1,4 +1,4 @@
-//! The measured state of a run: which jobs are ready, how urgent they are, what each CPU runs.
+//! The measured state of a run: the ready jobs, their ranks, and the job on each CPU.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use shiftwork_model::{
 use super::Basis;
 use crate::check::Order;
 
-/// A job that is released and not finished.
+/// A pending job.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     number: u64,
     deadline: Instant,
 }
 
-/// What is known of a task.
+/// The state of a task.
 #[derive(Clone, Debug)]
 pub(super) struct TaskState {
     pub cpus: CpuSet,
@@ -24,26 +24,26 @@ pub(super) struct TaskState {
     affinity: CpuSet,
     priority: Priority,
     pending: VecDeque<Pending>,
-    /// The number of the job that may run.
+    /// The number of the ready job.
     pub ready: Option<u64>,
-    /// Since when.
+    /// The instant at which it became ready.
     since: Instant,
-    /// The deadline or priority that it is ranked by.
+    /// The deadline or priority by which it is ranked.
     rank: u64,
-    /// A server has moved the deadline to there.
+    /// The deadline that a server has set.
     server_deadline: Option<Instant>,
     enforced: bool,
     pub prompt: bool,
-    /// When the first pending job should have been noticed; `None`: it was, or there is none.
+    /// The instant at which the first pending job should have become ready; `None` if it is, or there is none.
     pub due: Option<Instant>,
-    /// The CPUs that it was preempted on without being finished.
+    /// Whether its job was preempted.
     pub preempted: bool,
 }
 
-/// What a record says that the machine got wrong by itself.
+/// An error of the machine that a single record shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MachineError {
-    /// The job was released then, and is noticed only now.
+    /// The job was released at this instant, and became ready only now.
     Unnoticed(JobId, Instant),
     /// The job has another rank than its own.
     Rank(JobId),
@@ -129,18 +129,18 @@ impl State {
             || one.rank == other.rank && other.since.late_since(one.since) > self.window
     }
 
-    /// Whether either may run in place of the other.
+    /// Whether the jobs are of equal rank, so that either may run.
     pub fn equals(&self, one: TaskId, other: TaskId) -> bool {
         let ready = |task: TaskId| self.tasks[task.index()].ready.is_some();
         ready(one) && ready(other) && !self.precedes(one, other) && !self.precedes(other, one)
     }
 
-    /// When the ready job of the task became ready.
+    /// The instant at which the ready job of the task became ready.
     pub fn since(&self, task: TaskId) -> Instant {
         self.tasks[task.index()].since
     }
 
-    /// Takes a record. Returns what the machine got wrong, and corrects the record if that can be.
+    /// Takes a record. Returns the machine's error that it shows, and corrects the record if possible.
     pub fn take(&mut self, at: Instant, what: &mut Happening) -> Option<MachineError> {
         match *what {
             Happening::Switched { cpu, to, .. } => self.switch(cpu, to),
@@ -181,7 +181,7 @@ impl State {
         self.forget_packing();
     }
 
-    /// Policies that pack may pack again where CPUs or affinities change.
+    /// Policies that pack tasks may pack them again after CPUs or affinities change.
     fn forget_packing(&mut self) {
         for task in &mut self.tasks {
             task.cpus = task.affinity;
@@ -202,7 +202,7 @@ impl State {
         else {
             return None;
         };
-        // Jobs that were released while the task took no part are dropped without a word.
+        // Jobs that were released while the task was absent are dropped without a record.
         task.pending.retain(|pending| pending.number >= job.number);
         let own = task.pending.iter().find(|own| own.number == job.number);
         let own = own.map(|own| own.deadline).filter(|_| task.prompt);
@@ -273,7 +273,7 @@ impl State {
         }
     }
 
-    /// The first pending jobs that no record calls ready, and when they should have been.
+    /// The first pending jobs without a record that they are ready, and the instants at which they should be.
     pub fn unnoticed(&self) -> impl Iterator<Item = (JobId, Instant)> + '_ {
         let tasks = self.tasks.iter().enumerate();
         tasks.filter_map(|(index, task)| {
@@ -302,7 +302,7 @@ fn task_of(what: &Happening) -> Option<TaskId> {
     }
 }
 
-/// Whether a record is an event of a policy, rather than what a CPU did.
+/// Whether a record is an event for a policy, and not an action of a CPU.
 pub(super) const fn is_event(what: &Happening) -> bool {
     !matches!(
         what,

@@ -21,7 +21,7 @@ fn found(verdict: &Verdict) -> Vec<String> {
     all.map(|it| verdict.describe(it)).collect()
 }
 
-/// Selects always the same tasks, and says that of each event whether it decides.
+/// A reference that always selects the same tasks, and returns the given answer for every event.
 struct Fixed(Vec<usize>, bool);
 
 impl Reference for Fixed {
@@ -39,7 +39,7 @@ fn one_cpu() -> TaskSet {
 }
 
 #[test]
-fn a_job_that_does_not_run_within_the_window_is_a_stall() {
+fn selected_job_that_does_not_run_within_the_window_is_a_stall() {
     let script = |begins: u64| {
         let script = Script::default().at(1_000).release(0, 1, 9_000);
         script.at(begins).switch(0, Some((0, 1)))
@@ -62,7 +62,7 @@ fn a_job_that_does_not_run_within_the_window_is_a_stall() {
 }
 
 #[test]
-fn another_job_than_the_selected_one_is_a_disagreement() {
+fn unselected_running_job_is_a_disagreement() {
     let script = Script::default()
         .at(1_000)
         .release(0, 1, 9_000)
@@ -97,7 +97,7 @@ fn jobs_of_one_deadline_that_became_ready_within_a_window_may_be_exchanged() {
 }
 
 #[test]
-fn decisions_that_never_end_hide_nothing_for_longer_than_ten_windows() {
+fn deviation_during_continual_decisions_is_reported_after_ten_windows() {
     let judged = |last: u64| {
         let mut script = Script::default().at(1_000).release(0, 1, 90_000);
         for event in (1_100..last).step_by(100) {
@@ -117,7 +117,7 @@ fn decisions_that_never_end_hide_nothing_for_longer_than_ten_windows() {
 }
 
 #[test]
-fn a_release_that_is_not_noticed_is_a_stall() {
+fn unnoticed_release_is_a_stall() {
     let released = |deadline| Happening::Released {
         job: crate::testing::job(0, 1),
         deadline: at(deadline),
@@ -143,7 +143,7 @@ fn a_release_that_is_not_noticed_is_a_stall() {
 }
 
 #[test]
-fn a_job_of_another_deadline_than_its_own_is_found() {
+fn job_scheduled_by_a_wrong_deadline_is_a_disagreement() {
     let script = Script::default().at(1_000).record(Happening::Released {
         job: crate::testing::job(0, 1),
         deadline: at(9_000),
@@ -156,7 +156,7 @@ fn a_job_of_another_deadline_than_its_own_is_found() {
 }
 
 #[test]
-fn a_cpu_that_is_away_may_be_idle_and_what_is_throttled_may_wait() {
+fn offline_cpu_may_idle_and_throttled_job_may_wait() {
     let script = Script::default()
         .at(1_000)
         .record(Happening::CpuTaken { cpu: cpu(0) });
@@ -172,7 +172,7 @@ fn a_cpu_that_is_away_may_be_idle_and_what_is_throttled_may_wait() {
 }
 
 #[test]
-fn a_freed_cpu_takes_the_most_urgent_and_a_running_job_goes_on() {
+fn non_preemptive_rule_requires_most_urgent_start_and_no_preemption() {
     let start = Script::default()
         .at(1_000)
         .release(0, 1, 9_000)
@@ -199,7 +199,7 @@ fn a_freed_cpu_takes_the_most_urgent_and_a_running_job_goes_on() {
 }
 
 #[test]
-fn a_cpu_begins_with_a_task_where_its_quanta_begin() {
+fn task_must_start_at_a_quantum_boundary() {
     let judged = |begins: u64, phase: u64| {
         let script = Script::default().at(500).release(0, 1, 9_000);
         let script = script
@@ -217,7 +217,7 @@ fn a_cpu_begins_with_a_task_where_its_quanta_begin() {
 }
 
 #[test]
-fn a_job_that_follows_one_of_its_task_goes_on_in_the_same_quantum() {
+fn next_job_of_a_task_may_use_the_rest_of_the_quantum() {
     let judged = |task: usize| {
         let script = Script::default().at(1_000).release(0, 1, 9_000);
         let script = script
@@ -234,7 +234,7 @@ fn a_job_that_follows_one_of_its_task_goes_on_in_the_same_quantum() {
 }
 
 #[test]
-fn nonsense_never_panics_and_reports_are_bounded() {
+fn random_records_never_panic_and_reports_are_bounded() {
     for seed in 1..=200 {
         let mut random = RandomStream::new(seed, 3, 0);
         let mut script = Script::default();

@@ -1,21 +1,21 @@
-//! What a replay finds.
+//! The result of a replay.
 
 use std::fmt;
 
 use shiftwork_model::{CpuId, Instant, JobId, Span};
 
-/// By what runs of a policy are judged; see [the module](super).
+/// The rule by which runs of a policy are checked; see [the module](super).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The running jobs are those that the policy selects.
     SameSet,
     /// No ready job waits while a CPU that it may use is idle or runs a less urgent one.
     WeakInvariant,
-    /// No CPU idles while a job waits for it, no job is preempted, the most urgent comes next.
+    /// No CPU idles while a job waits for it, no job is preempted, the most urgent job starts next.
     NonPreemptive,
     /// No CPU idles while a job waits for it.
     WorkConserving,
-    /// CPUs begin with a task only where quanta begin.
+    /// CPUs start a task only at quantum boundaries.
     AtBoundaries,
 }
 
@@ -31,7 +31,7 @@ impl Rule {
         }
     }
 
-    /// What was judged, to follow "judged by:".
+    /// The checked property, to follow "judged by:".
     pub const fn summary(self) -> &'static str {
         match self {
             Self::SameSet => "the set of running jobs is the policy's own",
@@ -51,14 +51,14 @@ impl Rule {
     }
 }
 
-/// In what the machine was not as the policy decides.
+/// The kind of a disagreement between the machine and the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisagreementKind {
     /// Other jobs ran than should have.
     Set,
     /// A job that should have run did not, while a CPU that it may use was idle.
     Stall,
-    /// A job was released, and the machine did not notice.
+    /// A job was released, and the machine did not notice it.
     Unnoticed,
     /// A job was scheduled by another deadline or priority than its own.
     Rank,
@@ -76,64 +76,64 @@ impl DisagreementKind {
     }
 }
 
-/// An interval in which the machine was not as the policy decides.
+/// An interval in which the machine deviated from the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
-    /// What was wrong.
+    /// The kind of the deviation.
     pub kind: DisagreementKind,
-    /// When that began, or the decision that the machine did not follow if that was later.
+    /// Its start, or the decision that the machine did not follow if that was later.
     pub from: Instant,
-    /// When it was over.
+    /// Its end.
     pub to: Instant,
     /// The jobs that ran and should not have.
     pub runs: Vec<JobId>,
     /// The jobs that should have run and did not.
     pub waits: Vec<JobId>,
-    /// A CPU that idled meanwhile and could have run one of them.
+    /// A CPU that was idle meanwhile and could have run one of them.
     pub idle: Option<CpuId>,
 }
 
 impl Disagreement {
-    /// How long it lasted.
+    /// Its length.
     pub const fn length(&self) -> Span {
         self.to.late_since(self.from)
     }
 }
 
-/// What a replay finds of a run.
+/// The result of the replay of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// By what the run was judged.
+    /// The rule by which the run was checked.
     pub rule: Rule,
-    /// How long the machine may take to carry out a decision.
+    /// The time that the machine may take to carry out a decision.
     pub window: Span,
     /// The names of the tasks, in the order of the task set.
     pub tasks: Vec<String>,
-    /// How many decisions there were.
+    /// Number of decisions.
     pub decisions: u64,
-    /// For how long the machine was judged: the run without the windows after decisions.
+    /// The checked time: the run without the windows after decisions.
     pub judged: Span,
-    /// The first [`VIOLATIONS_MAX`](crate::check::VIOLATIONS_MAX), in the order of time.
+    /// The first [`VIOLATIONS_MAX`](crate::check::VIOLATIONS_MAX) disagreements, in the order of time.
     pub disagreements: Vec<Disagreement>,
-    /// How many there are, also beyond those listed.
+    /// Number of disagreements, including those that are not listed.
     pub count: u64,
-    /// How long they lasted in all.
+    /// Their total length.
     pub total: Span,
-    /// How long the longest of them lasted.
+    /// Length of the longest of them.
     pub longest: Span,
-    /// How many of them were stalls, or releases that were not noticed.
+    /// Number of stalls and unnoticed releases among them.
     pub stalls: u64,
-    /// How long the longest of these lasted.
+    /// Length of the longest of these.
     pub longest_stall: Span,
 }
 
 impl Verdict {
-    /// Whether the machine did as the policy decides.
+    /// Whether the machine followed the policy.
     pub const fn holds(&self) -> bool {
         self.count == 0
     }
 
-    /// What a disagreement is about, for people.
+    /// The text of a disagreement.
     pub fn describe(&self, it: &Disagreement) -> String {
         let jobs = |jobs: &[JobId]| {
             let named = jobs.iter().map(|job| self.name(*job));
@@ -164,7 +164,7 @@ impl Verdict {
     }
 }
 
-/// Says all that is listed, a line each.
+/// Writes the listed disagreements, one per line.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for it in &self.disagreements {

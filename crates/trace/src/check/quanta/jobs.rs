@@ -1,4 +1,4 @@
-//! Jobs by their order, in quanta.
+//! Quanta allocated to jobs by their order.
 
 use shiftwork_model::{CpuSet, Instant, TaskId};
 
@@ -6,18 +6,18 @@ use crate::check::reach::key;
 use crate::check::state::State;
 use crate::check::{Findings, Order};
 
-/// What all that is said of an instant is about.
+/// The state at a boundary.
 struct Boundary<'a> {
     now: Instant,
     state: &'a State,
     due: &'a CpuSet,
     /// The CPUs that run jobs.
     served: CpuSet,
-    /// The most urgent ready jobs, as many as those are; the most urgent first.
+    /// The most urgent ready jobs, as many as there are such CPUs; the most urgent first.
     selected: Vec<TaskId>,
 }
 
-/// Judges the instant. `due`: the CPUs whose quanta begin.
+/// Checks the instant. `due`: the CPUs whose quanta begin.
 pub(super) fn check(
     order: Order,
     served: &CpuSet,
@@ -56,7 +56,7 @@ impl Boundary<'_> {
         self.selected.contains(&task)
     }
 
-    /// Jobs start at boundaries, and lose their CPUs there, and only to those that are selected instead.
+    /// Jobs start only at boundaries, and lose their CPUs only there and only to selected jobs.
     fn check_changes(&self, found: &mut Findings) {
         let (now, state, room) = (self.now, self.state, self.served.len());
         for change in state.changes() {
@@ -90,7 +90,7 @@ impl Boundary<'_> {
         }
     }
 
-    /// The quanta that begin go to selected jobs, the most urgent first, as long as one waits.
+    /// Quanta that begin are allocated to selected jobs, the most urgent first, as long as one waits.
     fn check_quanta(&self, found: &mut Findings) {
         let (now, state, room) = (self.now, self.state, self.served.len());
         let mut waiting = self.selected.iter();

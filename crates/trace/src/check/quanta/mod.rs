@@ -1,5 +1,5 @@
-//! What runs under policies that decide at quantum boundaries: judged at each instant with records, and at
-//! each boundary, whether or not anything is recorded there.
+//! The allocation of quanta under policies that decide at quantum boundaries: checked at each instant with
+//! records, and at each boundary, with or without records.
 
 mod jobs;
 mod subtasks;
@@ -10,25 +10,25 @@ use super::state::State;
 use super::{Findings, Order};
 use subtasks::Subtasks;
 
-/// How a policy decides that does so at quantum boundaries only.
+/// The rule of a policy that decides only at quantum boundaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantumRule {
-    /// How long each quantum is. Nothing is judged if it is zero.
+    /// Length of each quantum. Nothing is checked if it is zero.
     pub length: Span,
-    /// By CPU how late its quanta begin, less than a length; CPUs beyond the end have none.
+    /// By CPU the phase of its quanta, less than a length; CPUs beyond the end have no quanta.
     pub phases: Vec<Span>,
-    /// What gets the quanta.
+    /// The allocation of the quanta.
     pub choice: QuantumChoice,
 }
 
-/// What gets the quanta.
+/// The allocation of the quanta.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuantumChoice {
     /// The most urgent ready jobs, as many as there are of these CPUs; other CPUs run no jobs. A job that is
     /// among them keeps its CPU; any other loses it at the CPU's boundary. Ties are broken by when jobs
     /// became ready, then by task.
     Jobs(CpuSet),
-    /// Subtasks, by PD2. Judged as long as each job takes its whole cost, nothing sleeps or is throttled,
+    /// Subtasks, by PD2. Checked as long as each job executes its whole cost, no job is suspended or throttled,
     /// and neither tasks nor CPUs change.
     Subtasks {
         /// By task.
@@ -38,18 +38,18 @@ pub enum QuantumChoice {
     },
 }
 
-/// What a task has declared to PD2: so many quanta in so many slots. Zero counts as one.
+/// The weight of a task under PD2: `quanta` in `slots`. Zero counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PfairShare {
     /// The CPUs on which it is scheduled. Those of different tasks are the same or disjoint.
     pub group: CpuSet,
     /// The quanta of a job.
     pub quanta: u64,
-    /// The slots of its windows together.
+    /// The slots of all its windows together.
     pub slots: u64,
 }
 
-/// The boundaries of a run, and what is judged there.
+/// The boundaries of a run, and the checks there.
 #[derive(Clone, Debug)]
 pub(super) struct Quanta {
     length: u64,
@@ -86,14 +86,14 @@ impl Quanta {
         }
     }
 
-    /// Takes a fact of the instant.
+    /// Takes a record of the instant.
     pub fn take(&mut self, at: Instant, what: &Happening) {
         if let Rule::Subtasks(subtasks) = &mut self.rule {
             subtasks.take(at, what);
         }
     }
 
-    /// Judges the boundaries before `until`, at which nothing was recorded.
+    /// Checks the boundaries before `until`, at which there are no records.
     pub fn pass(&mut self, until: Instant, state: &State, found: &mut Findings) {
         while let Some(&next) = self.next.iter().min()
             && next < until.as_ns()
@@ -102,7 +102,7 @@ impl Quanta {
         }
     }
 
-    /// Judges the instant, after everything that was recorded at it.
+    /// Checks the instant, after all of its records.
     pub fn check(&mut self, now: Instant, state: &State, found: &mut Findings) {
         let due = self.take_due(now);
         match &mut self.rule {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_starts_or_stops_between_boundaries_is_found() {
+    fn job_that_starts_or_stops_within_a_quantum_is_a_violation() {
         let script = Script::default().at(3).release(0, 1, 90);
         let starts = script.clone().switch(0, Some((0, 1)));
         assert_eq!(
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_without_records_is_judged_too() {
+    fn boundary_without_records_is_checked() {
         let script = Script::default().at(3).release(0, 1, 90);
         assert_eq!(
             found(&three(), &jobs(&[0, 5]), &script, 6),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_gives_quanta_to_the_most_urgent_jobs() {
+    fn quanta_are_allocated_to_the_most_urgent_jobs() {
         let script = |last: usize| {
             Script::default()
                 .at(0)
@@ -224,7 +224,7 @@ mod tests {
     /// In slot 1 the second subtask of a, and of b, and the first of c are due before slot 3, and their windows
     /// do not overlap the next: that of c began first, then the lower task comes.
     #[test]
-    fn slots_go_to_the_subtasks_that_pd2_says() {
+    fn slots_are_allocated_to_the_subtasks_that_pd2_selects() {
         let begin = Script::default().at(0).release(0, 1, 30).release(1, 1, 30);
         let begin = begin.release(2, 1, 30).switch(0, Some((0, 1)));
         let first = begin.clone().switch(1, Some((1, 1))).at(6);

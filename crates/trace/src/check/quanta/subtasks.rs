@@ -1,4 +1,4 @@
-//! Subtasks by PD2, in quanta.
+//! Quanta allocated to subtasks by PD2.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -9,12 +9,12 @@ use super::PfairShare;
 use crate::check::Findings;
 use crate::check::state::State;
 
-/// What PD2 compares: the deadline; that the window does not overlap the next; among those that overlap it the
-/// later group deadline. The rest breaks ties: the beginning of the window, then the task.
+/// The key of PD2: the deadline; the b-bit; among subtasks with b-bit 1 the later group deadline. The rest breaks
+/// ties: the beginning of the window, then the task.
 type Key = (u128, bool, Reverse<u128>, u128, usize);
 
-/// The slots of a run, by the definition: in each the subtasks whose windows have begun, the first by
-/// PD2's order, as many as there are CPUs.
+/// The slots of a run, by the definition: in each slot the first subtasks in PD2's order of those whose windows
+/// have begun, as many as there are CPUs.
 ///
 /// # Source
 /// J. Anderson, A. Srinivasan, "Mixed Pfair/ERfair Scheduling of Asynchronous Periodic Tasks", Journal of
@@ -32,9 +32,9 @@ struct Task {
     /// e and p, the weight.
     quanta: u128,
     slots: u128,
-    /// The jobs that have not had all their quanta: the slot in which the windows of each begin.
+    /// The jobs that have not received all their quanta: the slot in which the windows of each begin.
     jobs: VecDeque<u128>,
-    /// How many quanta the first of them had.
+    /// Number of quanta that the first of them has received.
     had: u128,
     /// The slot before which no window of the next job begins.
     not_before: u128,
@@ -44,13 +44,13 @@ struct Task {
 struct Group {
     cpus: CpuSet,
     members: Vec<usize>,
-    /// What PD2 chooses for the present slot.
+    /// The tasks that PD2 selects for the current slot.
     chosen: Vec<usize>,
-    /// What has a quantum of it, and on which CPUs it has begun.
+    /// The tasks with a quantum of it, and the CPUs on which it has begun.
     began: Vec<usize>,
     begun: CpuSet,
     slot: u64,
-    /// Whether anything is known of what is to come.
+    /// Whether the windows are known.
     is_checked: bool,
 }
 
@@ -107,7 +107,7 @@ impl Subtasks {
         }
     }
 
-    /// Takes a fact of the instant.
+    /// Takes a record of the instant.
     pub fn take(&mut self, at: Instant, what: &Happening) {
         match *what {
             Happening::Released { job, .. } => {
@@ -124,7 +124,7 @@ impl Subtasks {
             | Happening::Switched { .. }
             | Happening::Interrupted { .. }
             | Happening::Refused { .. } => {}
-            // Windows depend on more than what is known here.
+            // Windows then depend on more than this checker knows.
             _ => self
                 .groups
                 .iter_mut()
@@ -132,7 +132,7 @@ impl Subtasks {
         }
     }
 
-    /// Judges the slots that have begun on the last CPU of their group. `due`: where slots begin.
+    /// Checks the slots that have begun on the last CPU of their group. `due`: the CPUs on which slots begin.
     pub fn check(&mut self, due: &CpuSet, (now, state): (Instant, &State), found: &mut Findings) {
         let slot = now.as_ns() / self.length.max(1);
         for group in &mut self.groups {
@@ -154,7 +154,7 @@ impl Subtasks {
 }
 
 impl Group {
-    /// What runs in the slot, by the definition.
+    /// Selects the tasks for the slot, by the definition.
     fn choose(&mut self, tasks: &mut [Task], slot: u64, early_release: bool) {
         self.slot = slot;
         let members = self.members.iter();
@@ -175,7 +175,7 @@ impl Group {
         }
     }
 
-    /// The slot has begun everywhere. After a difference nothing more can be said.
+    /// Compares a slot that has begun on all CPUs. After a difference nothing more is checked.
     fn compare(&mut self, (now, state): (Instant, &State), found: &mut Findings) {
         self.chosen.sort_unstable();
         self.began.sort_unstable();
