@@ -38,5 +38,5 @@ pub use terminal::{
 };
 
 #[cfg(test)]
-#[path = "../tests/story/mod.rs"]
-mod story;
+#[path = "../tests/run_script/mod.rs"]
+mod run_script;

@@ -30,7 +30,7 @@ pub(crate) enum State {
     Throttled,
 }
 
-/// How a job's life ended.
+/// How a job's history ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It finished.
@@ -43,7 +43,7 @@ pub(crate) enum End {
 
 /// By what a job was ranked from an instant on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct Rank {
     pub since: Instant,
     pub ready: Instant,
     pub deadline: Instant,
@@ -52,14 +52,14 @@ pub(crate) struct Standing {
 
 /// Everything about one job.
 #[derive(Clone, Debug)]
-pub(crate) struct Life {
+pub(crate) struct JobHistory {
     pub job: JobId,
     pub release: Instant,
     pub deadline: Instant,
     pub end: End,
     /// From when on the job was in which state; ascending, the first at the release.
     pub states: Vec<(Instant, State)>,
-    pub standings: Vec<Standing>,
+    pub ranks: Vec<Rank>,
     /// Where it ran: CPU and index into that CPU's slices, ascending in time.
     pub slices: Vec<(usize, usize)>,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Timeline {
     pub away: Vec<[Vec<Away>; 3]>,
     pub shifts: Vec<Shift>,
     /// The jobs of each task, by number.
-    pub tasks: Vec<Vec<Life>>,
+    pub tasks: Vec<Vec<JobHistory>>,
     /// From when on each task had which affinity; the first at the start of the run.
     pub affinities: Vec<Vec<(Instant, Affinity)>>,
     /// From when on jobs of each task were released with which declared cost.
@@ -126,10 +126,10 @@ impl Timeline {
     }
 
     /// The job, if it was released in this run.
-    pub fn life(&self, job: JobId) -> Option<&Life> {
-        let lives = self.tasks.get(job.task.index())?;
-        let index = lives.binary_search_by_key(&job.number, |life| life.job.number);
-        lives.get(index.ok()?)
+    pub fn history(&self, job: JobId) -> Option<&JobHistory> {
+        let histories = self.tasks.get(job.task.index())?;
+        let index = histories.binary_search_by_key(&job.number, |history| history.job.number);
+        histories.get(index.ok()?)
     }
 
     /// What the CPU ran just after this instant.
@@ -166,8 +166,9 @@ impl Timeline {
     }
 
     /// How long the job ran in all.
-    pub fn executed(&self, life: &Life) -> Span {
-        life.slices
+    pub fn executed(&self, history: &JobHistory) -> Span {
+        history
+            .slices
             .iter()
             .map(|&(cpu, index)| {
                 let slice = &self.cpus[cpu][index];
@@ -177,8 +178,8 @@ impl Timeline {
     }
 }
 
-impl Life {
-    /// When the job's life ended, the horizon if it did not.
+impl JobHistory {
+    /// When the job's history ended, the horizon if it did not.
     pub fn end(&self, horizon: Instant) -> Instant {
         match self.end {
             End::Finished(at) | End::Dropped(at) => at,
@@ -196,11 +197,9 @@ impl Life {
     }
 
     /// By what the job was ranked just after this instant; `None` before it was first ready.
-    pub fn standing(&self, at: Instant) -> Option<&Standing> {
-        let next = self
-            .standings
-            .partition_point(|standing| standing.since <= at);
-        next.checked_sub(1).map(|index| &self.standings[index])
+    pub fn rank(&self, at: Instant) -> Option<&Rank> {
+        let next = self.ranks.partition_point(|rank| rank.since <= at);
+        next.checked_sub(1).map(|index| &self.ranks[index])
     }
 
     /// The states with their ends.
@@ -221,10 +220,10 @@ impl Life {
         }
     }
 
-    fn stand(&mut self, standing: Standing) {
-        match self.standings.last_mut() {
-            Some(last) if last.since == standing.since => *last = standing,
-            _ => self.standings.push(standing),
+    fn set_rank(&mut self, rank: Rank) {
+        match self.ranks.last_mut() {
+            Some(last) if last.since == rank.since => *last = rank,
+            _ => self.ranks.push(rank),
         }
     }
 }
@@ -282,9 +281,9 @@ impl Builder {
                 deadline,
                 priority,
             } => {
-                let life = self.life(job)?;
-                life.enter(now, State::Ready);
-                life.stand(Standing {
+                let history = self.history(job)?;
+                history.enter(now, State::Ready);
+                history.set_rank(Rank {
                     since: now,
                     ready: now,
                     deadline,
@@ -296,15 +295,15 @@ impl Builder {
                     NotReadyReason::Suspended => State::Suspended,
                     NotReadyReason::Throttled => State::Throttled,
                 };
-                self.life(job)?.enter(now, state);
+                self.history(job)?.enter(now, state);
             }
-            Happening::Completed { job } => self.life(job)?.end = End::Finished(now),
+            Happening::Completed { job } => self.history(job)?.end = End::Finished(now),
             Happening::Switched { cpu, to, .. } => self.switch(cpu, to)?,
             Happening::Replenished { task, deadline, .. } => {
-                self.restand(task, |standing| standing.deadline = deadline)?;
+                self.change_rank(task, |rank| rank.deadline = deadline)?;
             }
             Happening::PrioritySet { task, priority } => {
-                self.restand(task, |standing| standing.priority = priority)?;
+                self.change_rank(task, |rank| rank.priority = priority)?;
             }
             Happening::Left { task } => self.drop_jobs(task)?,
             Happening::AffinitySet { task, ref affinity } => {
@@ -331,10 +330,10 @@ impl Builder {
         Some(())
     }
 
-    fn life(&mut self, job: JobId) -> Option<&mut Life> {
-        let lives = self.line.tasks.get_mut(job.task.index())?;
-        let index = lives.binary_search_by_key(&job.number, |life| life.job.number);
-        lives.get_mut(index.ok()?)
+    fn history(&mut self, job: JobId) -> Option<&mut JobHistory> {
+        let histories = self.line.tasks.get_mut(job.task.index())?;
+        let index = histories.binary_search_by_key(&job.number, |history| history.job.number);
+        histories.get_mut(index.ok()?)
     }
 
     fn release(&mut self, job: JobId, deadline: Instant) -> Option<()> {
@@ -342,37 +341,37 @@ impl Builder {
         if self.now >= self.line.horizon {
             return self.line.tasks.get(job.task.index()).map(|_| ());
         }
-        let lives = self.line.tasks.get_mut(job.task.index())?;
+        let histories = self.line.tasks.get_mut(job.task.index())?;
         // A number that does not grow would break the search by number.
-        if lives
+        if histories
             .last()
             .is_some_and(|last| last.job.number >= job.number)
         {
             return None;
         }
-        lives.push(Life {
+        histories.push(JobHistory {
             job,
             release: self.now,
             deadline,
             end: End::Unfinished,
             states: vec![(self.now, State::Queued)],
-            standings: Vec::new(),
+            ranks: Vec::new(),
             slices: Vec::new(),
         });
         Some(())
     }
 
     /// Changes what the task's ready job is ranked by. At most one job of a task is ready.
-    fn restand(&mut self, task: TaskId, change: impl Fn(&mut Standing)) -> Option<()> {
+    fn change_rank(&mut self, task: TaskId, change: impl Fn(&mut Rank)) -> Option<()> {
         let now = self.now;
-        let lives = self.line.tasks.get_mut(task.index())?;
-        let pending = lives.iter_mut().rev();
-        let pending = pending.take_while(|life| life.end == End::Unfinished);
-        for life in pending {
-            if let Some(&last) = life.standings.last() {
-                let mut standing = Standing { since: now, ..last };
-                change(&mut standing);
-                life.stand(standing);
+        let histories = self.line.tasks.get_mut(task.index())?;
+        let pending = histories.iter_mut().rev();
+        let pending = pending.take_while(|history| history.end == End::Unfinished);
+        for history in pending {
+            if let Some(&last) = history.ranks.last() {
+                let mut rank = Rank { since: now, ..last };
+                change(&mut rank);
+                history.set_rank(rank);
             }
         }
         Some(())
@@ -380,19 +379,19 @@ impl Builder {
 
     fn drop_jobs(&mut self, task: TaskId) -> Option<()> {
         let now = self.now;
-        let lives = self.line.tasks.get_mut(task.index())?;
-        for life in lives.iter_mut().rev() {
-            if life.end != End::Unfinished {
+        let histories = self.line.tasks.get_mut(task.index())?;
+        for history in histories.iter_mut().rev() {
+            if history.end != End::Unfinished {
                 break;
             }
-            life.end = End::Dropped(now);
+            history.end = End::Dropped(now);
         }
         Some(())
     }
 
     fn switch(&mut self, cpu: CpuId, to: Option<JobId>) -> Option<()> {
         if let Some(job) = to {
-            self.life(job)?;
+            self.history(job)?;
         }
         *self.running.get_mut(cpu.index())? = to;
         if !self.touched.contains(&cpu.index()) {
@@ -453,8 +452,8 @@ impl Builder {
         }
         let index = self.line.cpus[cpu].len();
         self.line.cpus[cpu].push(Slice { job, from, to });
-        if let Some(life) = self.life(job) {
-            life.slices.push((cpu, index));
+        if let Some(history) = self.history(job) {
+            history.slices.push((cpu, index));
         }
     }
 

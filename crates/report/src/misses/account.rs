@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Phase, Span, Task, TaskId, Work};
 
-use super::room;
-use super::{Blocker, Bound, Context, Kind, Loss, Miss, Remedy};
-use crate::timeline::{End, Life, State};
+use super::shift_chain;
+use super::{Blocker, Bound, Context, Loss, LossKind, Miss, Remedy};
+use crate::timeline::{End, JobHistory, State};
 
 /// Explains one missed job. `steps` grows by the number of states of CPUs looked at.
 pub(super) fn miss(
     context: Context<'_>,
-    life: &Life,
+    history: &JobHistory,
     late_since: Option<JobId>,
     steps: &mut u64,
 ) -> Miss {
-    let mut account = Account::new(context, life);
-    for (from, to, state) in life.stretches(context.line.horizon) {
+    let mut account = Account::new(context, history);
+    for (from, to, state) in history.stretches(context.line.horizon) {
         match state {
             State::Queued => account.queued(from, to),
-            State::Suspended => account.add(Kind::Suspended, to.late_since(from)),
-            State::Throttled => account.add(Kind::Throttled, to.late_since(from)),
+            State::Suspended => account.add(LossKind::Suspended, to.late_since(from)),
+            State::Throttled => account.add(LossKind::Throttled, to.late_since(from)),
             State::Ready => account.ready(from, to, steps),
         }
     }
@@ -30,30 +30,30 @@ pub(super) fn miss(
 
 struct Account<'a> {
     context: Context<'a>,
-    life: &'a Life,
-    losses: BTreeMap<Kind, Span>,
+    history: &'a JobHistory,
+    losses: BTreeMap<LossKind, Span>,
     waited: Span,
     executed: Span,
     blockers: BTreeMap<TaskId, (CpuSet, Span)>,
     outside: (CpuSet, Span, Bound),
-    room: Option<(room::Room, Span)>,
+    chain: Option<(shift_chain::ShiftChain, Span)>,
 }
 
 impl<'a> Account<'a> {
-    fn new(context: Context<'a>, life: &'a Life) -> Self {
+    fn new(context: Context<'a>, history: &'a JobHistory) -> Self {
         Self {
             context,
-            life,
+            history,
             losses: BTreeMap::new(),
             waited: Span::ZERO,
-            executed: context.line.executed(life),
+            executed: context.line.executed(history),
             blockers: BTreeMap::new(),
             outside: (CpuSet::EMPTY, Span::ZERO, Bound::Affinity),
-            room: None,
+            chain: None,
         }
     }
 
-    fn add(&mut self, kind: Kind, time: Span) {
+    fn add(&mut self, kind: LossKind, time: Span) {
         if !time.is_zero() {
             *self.losses.entry(kind).or_default() += time;
         }
@@ -62,24 +62,24 @@ impl<'a> Account<'a> {
     /// Released and not ready: behind the job before it as long as that one was pending, and after
     /// that only a spent budget holds a job back.
     fn queued(&mut self, from: Instant, to: Instant) {
-        let task = self.life.job.task;
+        let task = self.history.job.task;
         let before = JobId {
             task,
-            number: self.life.job.number.saturating_sub(1),
+            number: self.history.job.number.saturating_sub(1),
         };
         let line = self.context.line;
         let free = line
-            .life(before)
-            .map_or(from, |life| life.end(line.horizon))
+            .history(before)
+            .map_or(from, |history| history.end(line.horizon))
             .clamp(from, to);
-        self.add(Kind::LatePredecessor, free.late_since(from));
-        self.add(Kind::Throttled, to.late_since(free));
+        self.add(LossKind::LatePredecessor, free.late_since(from));
+        self.add(LossKind::Throttled, to.late_since(free));
     }
 
     /// Ready: looks at every state of the machine while the job did not run.
     fn ready(&mut self, from: Instant, to: Instant, steps: &mut u64) {
         let mut at = from;
-        for &(cpu, index) in &self.life.slices {
+        for &(cpu, index) in &self.history.slices {
             let slice = self.context.line.cpus[cpu][index];
             if slice.to <= at || slice.from >= to {
                 continue;
@@ -106,7 +106,7 @@ impl<'a> Account<'a> {
         }
         self.waited += time;
         let Context { line, .. } = self.context;
-        let job = self.life.job;
+        let job = self.history.job;
         let cpus = self.context.cpus(job.task, at);
         let in_range = |cpu: &CpuId| cpu.index() < line.cpus.len();
         let (mut idle, mut away, mut lesser, mut unranked) = (false, false, false, false);
@@ -126,11 +126,11 @@ impl<'a> Account<'a> {
             }
         }
         let kind = match (idle, lesser, away, unranked) {
-            (true, ..) => Kind::IdleCpu,
-            (_, true, ..) => Kind::LessUrgent,
-            (_, _, true, _) => Kind::CpuAway,
-            (.., true) => Kind::OtherWork,
-            _ => Kind::MoreUrgent,
+            (true, ..) => LossKind::IdleCpu,
+            (_, true, ..) => LossKind::LessUrgent,
+            (_, _, true, _) => LossKind::CpuAway,
+            (.., true) => LossKind::OtherWork,
+            _ => LossKind::MoreUrgent,
         };
         self.add(kind, time);
         if !idle && !lesser {
@@ -148,7 +148,7 @@ impl<'a> Account<'a> {
         let all = CpuSet::first(line.cpus.len());
         let idle: CpuSet = (all - cpus).iter().filter(vacant).collect();
         if !idle.is_empty() {
-            let affinity = line.affinity(self.life.job.task, at);
+            let affinity = line.affinity(self.history.job.task, at);
             let (seen, sum, bound) = &mut self.outside;
             *seen = *seen | idle;
             *sum += time;
@@ -156,9 +156,12 @@ impl<'a> Account<'a> {
                 *bound = Bound::Packing;
             }
         }
-        match (&mut self.room, room::find(self.context, self.life.job, at)) {
+        match (
+            &mut self.chain,
+            shift_chain::find(self.context, self.history.job, at),
+        ) {
             (Some((_, sum)), Some(_)) => *sum += time,
-            (none @ None, Some(room)) => *none = Some((room, time)),
+            (none @ None, Some(chain)) => *none = Some((chain, time)),
             (_, None) => {}
         }
     }
@@ -166,21 +169,21 @@ impl<'a> Account<'a> {
     /// What is wrong with the job itself: more time on a CPU than its declared cost or its deadline,
     /// or that its task left early.
     fn own_doing(&mut self) {
-        let task = &self.context.set.tasks[self.life.job.task.index()];
+        let task = &self.context.set.tasks[self.history.job.task.index()];
         let cost = self
             .context
             .line
-            .cost(self.life.job.task, self.life.release);
+            .cost(self.history.job.task, self.history.release);
         let most = most_work(task, cost).unwrap_or(self.executed);
         let overheads = self.executed.saturating_sub(most);
-        self.add(Kind::Overheads, overheads);
+        self.add(LossKind::Overheads, overheads);
         let overrun = (self.executed - overheads).saturating_sub(cost);
-        self.add(Kind::Overrun, overrun);
-        let window = self.life.deadline.late_since(self.life.release);
+        self.add(LossKind::Overrun, overrun);
+        let window = self.history.deadline.late_since(self.history.release);
         let within_cost = self.executed.saturating_sub(overrun + overheads);
-        self.add(Kind::TooLong, within_cost.saturating_sub(window));
-        if let End::Dropped(at) = self.life.end {
-            self.add(Kind::TaskLeft, self.life.deadline.late_since(at));
+        self.add(LossKind::TooLong, within_cost.saturating_sub(window));
+        if let End::Dropped(at) = self.history.end {
+            self.add(LossKind::TaskLeft, self.history.deadline.late_since(at));
         }
     }
 
@@ -198,17 +201,17 @@ impl<'a> Account<'a> {
             .collect();
         blockers.sort_by_key(|blocker| (core::cmp::Reverse(blocker.time), blocker.task));
         let mut remedies = Vec::new();
-        if let Some((room, time)) = self.room {
-            let room::Room { moves, displaced } = room;
+        if let Some((chain, time)) = self.chain {
+            let shift_chain::ShiftChain { moves, displaced } = chain;
             remedies.push(Remedy::Shift {
                 moves,
                 displaced,
                 time,
             });
         }
-        let Life { job, release, .. } = *self.life;
+        let JobHistory { job, release, .. } = *self.history;
         let cost = self.context.line.cost(job.task, release);
-        let remaining = match self.life.end {
+        let remaining = match self.history.end {
             End::Finished(_) => Span::ZERO,
             End::Dropped(_) | End::Unfinished => cost.saturating_sub(self.executed),
         };
@@ -217,11 +220,11 @@ impl<'a> Account<'a> {
             remedies.push(Remedy::Wider { idle, time, bound });
         }
         Miss {
-            job: self.life.job,
-            release: self.life.release,
-            deadline: self.life.deadline,
-            end: self.life.end,
-            until: self.life.end(self.context.line.horizon),
+            job: self.history.job,
+            release: self.history.release,
+            deadline: self.history.deadline,
+            end: self.history.end,
+            until: self.history.end(self.context.line.horizon),
             executed: self.executed,
             waited: self.waited,
             remaining,

@@ -1,7 +1,7 @@
 //! What was missed and why: every deadline miss, where the time of the job went, and what would have
 //! helped.
 //!
-//! The life of a missed job, from its release to its end, is split without remainder: queued behind
+//! The history of a missed job, from its release to its end, is split without remainder: queued behind
 //! the job before it, suspended, throttled, executing, and ready without running. The last part is
 //! split once more by what the job's CPUs did meanwhile. A part without which the job would have
 //! been on time is *alone* enough to miss; that is said, and nothing is said that the records do not
@@ -9,7 +9,7 @@
 //! everywhere.
 
 mod account;
-mod room;
+mod shift_chain;
 mod tally;
 mod text;
 
@@ -20,7 +20,7 @@ use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Record, Span, TaskId, TaskS
 use shiftwork_trace::check::{Order, PolicyContract};
 use shiftwork_trace::explain::{self, Explanation};
 
-use crate::timeline::{End, Life, Timeline};
+use crate::timeline::{End, JobHistory, Timeline};
 
 pub(crate) use tally::Tally;
 pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence, verdict};
@@ -28,13 +28,13 @@ pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence, ver
 /// Time that a job lost, and to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
-    pub kind: Kind,
+    pub kind: LossKind,
     pub time: Span,
 }
 
 /// What time can be lost to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum LossKind {
     /// The job before it was not finished at its release.
     LatePredecessor,
     /// It ran longer than the declared cost.
@@ -180,14 +180,10 @@ impl Context<'_> {
     /// Whether `job` ranked before `other` just after this instant; `None` if that is unknown.
     fn before(&self, job: JobId, other: JobId, at: Instant) -> Option<bool> {
         let key = |job: JobId| {
-            let standing = self.line.life(job)?.standing(at)?;
+            let rank = self.line.history(job)?.rank(at)?;
             Some(match self.contract?.order {
-                Order::Edf => (standing.deadline.as_ns(), standing.ready, job.task),
-                Order::FixedPriority => (
-                    u64::from(standing.priority.number()),
-                    standing.ready,
-                    job.task,
-                ),
+                Order::Edf => (rank.deadline.as_ns(), rank.ready, job.task),
+                Order::FixedPriority => (u64::from(rank.priority.number()), rank.ready, job.task),
             })
         };
         Some(key(job)? < key(other)?)
@@ -213,19 +209,19 @@ pub(crate) const STEPS_MAX: u64 = 10_000_000;
 /// explaining after `steps_max` steps.
 pub(crate) fn find(context: Context<'_>, keep: usize, steps_max: u64) -> Misses {
     let horizon = context.line.horizon;
-    let mut missed: Vec<(&Life, Option<JobId>)> = Vec::new();
-    for lives in &context.line.tasks {
+    let mut missed: Vec<(&JobHistory, Option<JobId>)> = Vec::new();
+    for histories in &context.line.tasks {
         let mut late_since = None;
-        for life in lives {
-            if !life.missed(horizon) {
+        for history in histories {
+            if !history.missed(horizon) {
                 late_since = None;
                 continue;
             }
-            missed.push((life, late_since));
-            late_since = late_since.or(Some(life.job));
+            missed.push((history, late_since));
+            late_since = late_since.or(Some(history.job));
         }
     }
-    missed.sort_by_key(|(life, _)| (life.deadline, life.job));
+    missed.sort_by_key(|(history, _)| (history.deadline, history.job));
     let mut misses = Misses {
         total: missed.len() as u64,
         first: Vec::new(),
@@ -233,11 +229,11 @@ pub(crate) fn find(context: Context<'_>, keep: usize, steps_max: u64) -> Misses 
         explained: 0,
     };
     let mut steps = 0;
-    for (life, late_since) in missed {
+    for (history, late_since) in missed {
         if steps >= steps_max {
             break;
         }
-        let mut miss = account::miss(context, life, late_since, &mut steps);
+        let mut miss = account::miss(context, history, late_since, &mut steps);
         misses.tally.add(&miss);
         misses.explained += 1;
         if misses.first.len() < keep {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{JobId, Span, TaskId};
 
-use super::{Kind, Miss, Remedy};
+use super::{LossKind, Miss, Remedy};
 
 /// Misses with the same task that lost most time to the same.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Group {
 /// Groups of alike misses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    groups: BTreeMap<(TaskId, Option<Kind>), Group>,
+    groups: BTreeMap<(TaskId, Option<LossKind>), Group>,
     /// Misses of jobs whose predecessor was on time: each begins a row of late jobs.
     pub rows: u64,
 }
@@ -69,7 +69,7 @@ impl Tally {
     }
 
     /// The groups, most misses first.
-    pub fn groups(&self) -> Vec<(TaskId, Option<Kind>, &Group)> {
+    pub fn groups(&self) -> Vec<(TaskId, Option<LossKind>, &Group)> {
         let mut groups: Vec<_> = self
             .groups
             .iter()

@@ -3,17 +3,22 @@ use shiftwork_model::{Affinity, CpuId, Happening, NotReadyReason, Span, Work};
 use shiftwork_trace::check::Invariant;
 
 use super::*;
-use crate::story::{self, Story};
+use crate::run_script::{self, RunScript};
 use crate::timeline::Timeline;
 
-fn explained(story: &Story, horizon_ms: u64, order: Order) -> Misses {
-    packed(story, horizon_ms, order, None)
+fn explained(script: &RunScript, horizon_ms: u64, order: Order) -> Misses {
+    packed(script, horizon_ms, order, None)
 }
 
-fn packed(story: &Story, horizon_ms: u64, order: Order, packing: Option<Vec<Affinity>>) -> Misses {
+fn packed(
+    script: &RunScript,
+    horizon_ms: u64,
+    order: Order,
+    packing: Option<Vec<Affinity>>,
+) -> Misses {
     let horizon = Instant::from_ns(horizon_ms * 1_000_000);
-    let line = Timeline::of(&story.set, &story.records, horizon);
-    assert_eq!(line.foreign, 0, "the story names only what it has");
+    let line = Timeline::of(&script.set, &script.records, horizon);
+    assert_eq!(line.foreign, 0, "the script names only what it has");
     let contract = PolicyContract {
         invariant: Invariant::Weak,
         order,
@@ -21,15 +26,15 @@ fn packed(story: &Story, horizon_ms: u64, order: Order, packing: Option<Vec<Affi
         immediate: true,
     };
     let context = Context {
-        set: &story.set,
-        records: &story.records,
+        set: &script.set,
+        records: &script.records,
         line: &line,
         contract: Some(&contract),
     };
     let misses = find(context, 100, STEPS_MAX);
     assert_eq!(
         misses.total,
-        story.summary(horizon_ms).deadline_misses,
+        script.summary(horizon_ms).deadline_misses,
         "counted alike"
     );
     assert_eq!(misses.explained, misses.total);
@@ -37,11 +42,11 @@ fn packed(story: &Story, horizon_ms: u64, order: Order, packing: Option<Vec<Affi
 }
 
 /// All sentences of the only miss.
-fn sentences(story: &Story, misses: &Misses) -> Vec<String> {
+fn sentences(script: &RunScript, misses: &Misses) -> Vec<String> {
     let [miss] = &misses.first[..] else {
         panic!("one miss, not {}", misses.total)
     };
-    let names = Names(&story.set);
+    let names = Names(&script.set);
     let losses = miss.losses.iter().map(|&loss| sentence(miss, loss, names));
     let remedies = miss
         .remedies
@@ -50,7 +55,7 @@ fn sentences(story: &Story, misses: &Misses) -> Vec<String> {
     losses.chain(remedies).collect()
 }
 
-fn kinds(miss: &Miss) -> Vec<(Kind, u64)> {
+fn kinds(miss: &Miss) -> Vec<(LossKind, u64)> {
     let ms = |span: Span| span.as_ns() / 1_000_000;
     miss.losses
         .iter()
@@ -60,10 +65,10 @@ fn kinds(miss: &Miss) -> Vec<(Kind, u64)> {
 
 #[test]
 fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
-    let story = story::fig_1_weak();
-    let misses = explained(&story, 100, Order::FixedPriority);
+    let script = run_script::fig_1_weak();
+    let misses = explained(&script, 100, Order::FixedPriority);
     assert_eq!(
-        sentences(&story, &misses),
+        sentences(&script, &misses),
         [
             "It waited 30 ms while more urgent jobs had every CPU it may use.",
             "For 30 ms of its wait, a shift would have made room: moving T1 #1 from CPU 0 to CPU 2 \
@@ -74,7 +79,7 @@ fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
     assert_eq!(miss.tardiness(), Span::from_ms(11));
     assert!(miss.explained_by(miss.losses[0].time));
     let blocker = Blocker {
-        task: story.id("T1"),
+        task: script.id("T1"),
         cpus: CpuSet::single(CpuId::from_index(0)),
         time: Span::from_ms(30),
     };
@@ -84,7 +89,7 @@ fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
 #[test]
 fn the_strong_schedule_of_the_same_tasks_misses_nothing() {
     assert_eq!(
-        explained(&story::fig_1_strong(), 100, Order::FixedPriority).total,
+        explained(&run_script::fig_1_strong(), 100, Order::FixedPriority).total,
         0
     );
 }
@@ -96,27 +101,27 @@ fn a_chain_of_shifts_ends_on_an_idle_cpu() {
         ("b", 6, 100, "1-2"),
         ("c", 6, 10, "0"),
     ];
-    let mut story = Story::new(3, &entries);
-    story
+    let mut script = RunScript::new(3, &entries);
+    script
         .at(0)
         .release("a")
         .release("b")
         .run(0, "a")
         .run(1, "b");
-    story.at(1).release("c");
-    story
+    script.at(1).release("c");
+    script
         .at(7)
         .complete("a")
         .complete("b")
         .run(0, "c")
         .run(1, "");
-    story.at(13).complete("c").run(0, "");
+    script.at(13).complete("c").run(0, "");
     // Ranked by priority, a and b are less urgent than c by their longer deadlines; so that only
     // the idle CPU can help, they are made more urgent.
     for (index, priority) in [1, 2, 3].into_iter().enumerate() {
-        story.set.tasks[index].priority = shiftwork_model::Priority::new(priority);
+        script.set.tasks[index].priority = shiftwork_model::Priority::new(priority);
     }
-    let retold = retell(&story);
+    let retold = with_current_priorities(&script);
     let misses = explained(&retold, 20, Order::FixedPriority);
     assert_eq!(
         sentences(&retold, &misses),
@@ -129,33 +134,33 @@ fn a_chain_of_shifts_ends_on_an_idle_cpu() {
     );
 }
 
-/// The same story with the priorities that its task set has now.
-fn retell(story: &Story) -> Story {
-    let mut retold = Story::of(story.set.clone());
-    let priorities = story.set.priorities();
-    for record in &story.records {
+/// The same script with the priorities that its task set has now.
+fn with_current_priorities(script: &RunScript) -> RunScript {
+    let mut retold = RunScript::of(script.set.clone());
+    let priorities = script.set.priorities();
+    for record in &script.records {
         let mut what = record.what.clone();
         if let Happening::Ready { job, priority, .. } = &mut what {
             *priority = priorities[job.task.index()];
         }
-        retold.at_ns(record.at.as_ns()).tell(what);
+        retold.at_ns(record.at.as_ns()).record(what);
     }
     retold
 }
 
 #[test]
 fn an_idle_cpu_outside_the_affinity_is_named() {
-    let mut story = Story::new(2, &[("a", 8, 10, "0"), ("b", 5, 11, "0")]);
-    story.at(0).release("a").release("b").run(0, "a");
-    story.at(8).complete("a").run(0, "b");
-    story.at(13).complete("b").run(0, "");
-    let misses = explained(&story, 14, Order::Edf);
+    let mut script = RunScript::new(2, &[("a", 8, 10, "0"), ("b", 5, 11, "0")]);
+    script.at(0).release("a").release("b").run(0, "a");
+    script.at(8).complete("a").run(0, "b");
+    script.at(13).complete("b").run(0, "");
+    let misses = explained(&script, 14, Order::Edf);
     let due = misses
         .first
         .iter()
-        .find(|miss| miss.job.task == story.id("b"))
+        .find(|miss| miss.job.task == script.id("b"))
         .unwrap();
-    assert_eq!(kinds(due), [(Kind::MoreUrgent, 8)]);
+    assert_eq!(kinds(due), [(LossKind::MoreUrgent, 8)]);
     let idle = CpuSet::single(CpuId::from_index(1));
     let time = Span::from_ms(8);
     assert_eq!(
@@ -170,16 +175,16 @@ fn an_idle_cpu_outside_the_affinity_is_named() {
 
 #[test]
 fn a_partition_and_an_affinity_are_told_apart() {
-    let mut story = Story::new(2, &[("a", 8, 10, "0-1"), ("b", 5, 11, "0-1")]);
-    story.at(0).release("a").release("b").run(0, "a");
-    story.at(8).complete("a").run(0, "b");
-    story.at(13).complete("b").run(0, "");
+    let mut script = RunScript::new(2, &[("a", 8, 10, "0-1"), ("b", 5, 11, "0-1")]);
+    script.at(0).release("a").release("b").run(0, "a");
+    script.at(8).complete("a").run(0, "b");
+    script.at(13).complete("b").run(0, "");
     let packing = vec![Affinity::pinned(CpuId::from_index(0)); 2];
-    let misses = packed(&story, 14, Order::Edf, Some(packing));
+    let misses = packed(&script, 14, Order::Edf, Some(packing));
     let b = misses
         .first
         .iter()
-        .find(|miss| miss.job.task == story.id("b"))
+        .find(|miss| miss.job.task == script.id("b"))
         .unwrap();
     assert!(matches!(
         b.remedies[..],
@@ -189,35 +194,35 @@ fn a_partition_and_an_affinity_are_told_apart() {
         }]
     ));
     // Without the packing the same records show a CPU that was left idle.
-    let misses = explained(&story, 14, Order::Edf);
+    let misses = explained(&script, 14, Order::Edf);
     let b = misses
         .first
         .iter()
-        .find(|miss| miss.job.task == story.id("b"))
+        .find(|miss| miss.job.task == script.id("b"))
         .unwrap();
-    assert_eq!(kinds(b), [(Kind::IdleCpu, 8)]);
+    assert_eq!(kinds(b), [(LossKind::IdleCpu, 8)]);
 }
 
 #[test]
 fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
-    let mut story = Story::new(1, &[("a", 5, 10, "0")]);
-    story.set.tasks[0].work = Work::Uniform(Span::from_ms(1), Span::from_ms(20));
-    story.at(0).release("a").run(0, "a");
-    story.at(12).complete("a").run(0, "");
+    let mut script = RunScript::new(1, &[("a", 5, 10, "0")]);
+    script.set.tasks[0].work = Work::Uniform(Span::from_ms(1), Span::from_ms(20));
+    script.at(0).release("a").run(0, "a");
+    script.at(12).complete("a").run(0, "");
     let overran = "It overran: it executed 7 ms more than its declared cost.";
     assert_eq!(
-        sentences(&story, &explained(&story, 15, Order::Edf)),
+        sentences(&script, &explained(&script, 15, Order::Edf)),
         [overran]
     );
-    let mut changed = Story::of(story.set.clone());
-    let (task, cost, ms) = (story.id("a"), Span::from_ms(9), Span::from_ms(10));
-    changed.tell(Happening::AttributesSet {
+    let mut changed = RunScript::of(script.set.clone());
+    let (task, cost, ms) = (script.id("a"), Span::from_ms(9), Span::from_ms(10));
+    changed.record(Happening::AttributesSet {
         task,
         cost,
         period: ms,
         deadline: ms,
     });
-    changed.records.append(&mut story.records);
+    changed.records.append(&mut script.records);
     let overran = "It overran: it executed 3 ms more than its declared cost.";
     assert_eq!(
         sentences(&changed, &explained(&changed, 15, Order::Edf)),
@@ -227,41 +232,41 @@ fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
 
 #[test]
 fn time_on_a_cpu_beyond_what_the_work_can_take_is_overhead() {
-    let mut story = Story::new(1, &[("a", 8, 10, "0")]);
-    story.set.tasks[0].work = Work::Constant(Span::from_ms(7));
-    story.at(0).release("a").run(0, "a");
-    story.at(11).complete("a").run(0, "");
-    let misses = explained(&story, 15, Order::Edf);
-    assert_eq!(kinds(&misses.first[0]), [(Kind::Overheads, 4)]);
+    let mut script = RunScript::new(1, &[("a", 8, 10, "0")]);
+    script.set.tasks[0].work = Work::Constant(Span::from_ms(7));
+    script.at(0).release("a").run(0, "a");
+    script.at(11).complete("a").run(0, "");
+    let misses = explained(&script, 15, Order::Edf);
+    assert_eq!(kinds(&misses.first[0]), [(LossKind::Overheads, 4)]);
     // Of a real program nobody knows what it can take.
-    story.set.tasks[0].command = vec!["./a".into()];
-    let misses = explained(&story, 15, Order::Edf);
-    assert_eq!(kinds(&misses.first[0]), [(Kind::Overrun, 3)]);
+    script.set.tasks[0].command = vec!["./a".into()];
+    let misses = explained(&script, 15, Order::Edf);
+    assert_eq!(kinds(&misses.first[0]), [(LossKind::Overrun, 3)]);
 }
 
 #[test]
 fn a_cost_beyond_the_deadline_cannot_be_met_by_anyone() {
-    let mut story = Story::new(1, &[("a", 8, 20, "0")]);
-    story.set.tasks[0].deadline = Span::from_ms(5);
-    story.at(0).release("a").run(0, "a");
-    story.at(8).complete("a").run(0, "");
-    let misses = explained(&story, 15, Order::Edf);
-    assert_eq!(kinds(&misses.first[0]), [(Kind::TooLong, 3)]);
+    let mut script = RunScript::new(1, &[("a", 8, 20, "0")]);
+    script.set.tasks[0].deadline = Span::from_ms(5);
+    script.at(0).release("a").run(0, "a");
+    script.at(8).complete("a").run(0, "");
+    let misses = explained(&script, 15, Order::Edf);
+    assert_eq!(kinds(&misses.first[0]), [(LossKind::TooLong, 3)]);
 }
 
 #[test]
 fn suspension_and_throttling_are_counted_apart() {
-    let mut story = Story::new(1, &[("a", 5, 10, "0")]);
-    story.at(0).release("a").run(0, "a");
-    story.at(1).stop("a", NotReadyReason::Suspended).run(0, "");
-    story.at(3).wake("a").run(0, "a");
-    story.at(6).stop("a", NotReadyReason::Throttled).run(0, "");
-    story.at(12).wake("a").run(0, "a");
-    story.at(13).complete("a").run(0, "");
-    let misses = explained(&story, 15, Order::Edf);
+    let mut script = RunScript::new(1, &[("a", 5, 10, "0")]);
+    script.at(0).release("a").run(0, "a");
+    script.at(1).stop("a", NotReadyReason::Suspended).run(0, "");
+    script.at(3).wake("a").run(0, "a");
+    script.at(6).stop("a", NotReadyReason::Throttled).run(0, "");
+    script.at(12).wake("a").run(0, "a");
+    script.at(13).complete("a").run(0, "");
+    let misses = explained(&script, 15, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
-        [(Kind::Throttled, 6), (Kind::Suspended, 2)]
+        [(LossKind::Throttled, 6), (LossKind::Suspended, 2)]
     );
     assert_eq!(misses.first[0].executed, Span::from_ms(5));
     assert_eq!(misses.first[0].waited, Span::ZERO);
@@ -269,24 +274,24 @@ fn suspension_and_throttling_are_counted_apart() {
 
 #[test]
 fn a_late_predecessor_is_named_with_the_start_of_the_row() {
-    let mut story = Story::new(1, &[("a", 10, 10, "0")]);
-    story.set.tasks[0].work = Work::Trace(vec![Span::from_ms(15), Span::from_ms(10)]);
-    story.at(0).release("a").run(0, "a");
-    story.at(10).release("a");
-    story.at(15).complete("a").run(0, "a");
-    story.at(20).release("a");
-    story.at(25).complete("a").run(0, "a");
-    story.at(30).release("a");
-    story.at(35).complete("a").run(0, "a");
-    story.at(40).complete("a").run(0, "");
-    let misses = explained(&story, 41, Order::Edf);
+    let mut script = RunScript::new(1, &[("a", 10, 10, "0")]);
+    script.set.tasks[0].work = Work::Trace(vec![Span::from_ms(15), Span::from_ms(10)]);
+    script.at(0).release("a").run(0, "a");
+    script.at(10).release("a");
+    script.at(15).complete("a").run(0, "a");
+    script.at(20).release("a");
+    script.at(25).complete("a").run(0, "a");
+    script.at(30).release("a");
+    script.at(35).complete("a").run(0, "a");
+    script.at(40).complete("a").run(0, "");
+    let misses = explained(&script, 41, Order::Edf);
     let told: Vec<String> = misses
         .first
         .iter()
         .flat_map(|miss| {
             miss.losses
                 .iter()
-                .map(|&loss| sentence(miss, loss, Names(&story.set)))
+                .map(|&loss| sentence(miss, loss, Names(&script.set)))
         })
         .collect();
     assert_eq!(
@@ -305,59 +310,62 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
         .collect();
     assert_eq!(
         groups,
-        [(Some(Kind::LatePredecessor), 2), (Some(Kind::Overrun), 1)]
+        [
+            (Some(LossKind::LatePredecessor), 2),
+            (Some(LossKind::Overrun), 1)
+        ]
     );
 }
 
 #[test]
 fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
-    let mut story = Story::new(1, &[("long", 9, 100, "0"), ("short", 2, 5, "0")]);
-    story.at(0).release("long").run(0, "long");
-    story.at(1).release("short");
-    story.at(9).complete("long").run(0, "short");
-    story.at(11).complete("short").run(0, "");
-    let misses = explained(&story, 12, Order::Edf);
-    assert_eq!(kinds(&misses.first[0]), [(Kind::LessUrgent, 8)]);
-    let line = Timeline::of(&story.set, &story.records, Instant::from_ns(12_000_000));
+    let mut script = RunScript::new(1, &[("long", 9, 100, "0"), ("short", 2, 5, "0")]);
+    script.at(0).release("long").run(0, "long");
+    script.at(1).release("short");
+    script.at(9).complete("long").run(0, "short");
+    script.at(11).complete("short").run(0, "");
+    let misses = explained(&script, 12, Order::Edf);
+    assert_eq!(kinds(&misses.first[0]), [(LossKind::LessUrgent, 8)]);
+    let line = Timeline::of(&script.set, &script.records, Instant::from_ns(12_000_000));
     let context = Context {
-        set: &story.set,
-        records: &story.records,
+        set: &script.set,
+        records: &script.records,
         line: &line,
         contract: None,
     };
     let unranked = find(context, 1, STEPS_MAX);
-    assert_eq!(kinds(&unranked.first[0]), [(Kind::OtherWork, 8)]);
+    assert_eq!(kinds(&unranked.first[0]), [(LossKind::OtherWork, 8)]);
 }
 
 #[test]
 fn background_work_and_offline_cpus_are_not_idle() {
     let cpu = CpuId::from_index(0);
-    let mut story = Story::new(1, &[("a", 2, 5, "0")]);
-    story
+    let mut script = RunScript::new(1, &[("a", 2, 5, "0")]);
+    script
         .at(0)
-        .tell(Happening::BackgroundStarted { cpu })
+        .record(Happening::BackgroundStarted { cpu })
         .release("a");
-    story
+    script
         .at(3)
-        .tell(Happening::BackgroundEnded { cpu })
-        .tell(Happening::CpuOffline { cpu });
-    story.at(4).tell(Happening::CpuOnline { cpu });
-    story.at(5).run(0, "a");
-    story.at(7).complete("a").run(0, "");
-    let misses = explained(&story, 8, Order::Edf);
+        .record(Happening::BackgroundEnded { cpu })
+        .record(Happening::CpuOffline { cpu });
+    script.at(4).record(Happening::CpuOnline { cpu });
+    script.at(5).run(0, "a");
+    script.at(7).complete("a").run(0, "");
+    let misses = explained(&script, 8, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
-        [(Kind::CpuAway, 4), (Kind::IdleCpu, 1)]
+        [(LossKind::CpuAway, 4), (LossKind::IdleCpu, 1)]
     );
 }
 
 #[test]
 fn an_overload_is_explained_as_far_as_the_steps_go() {
-    let story = story::crowd(24, 4, 400);
-    let line = Timeline::of(&story.set, &story.records, Instant::from_ns(400_000_000));
+    let script = run_script::crowd(24, 4, 400);
+    let line = Timeline::of(&script.set, &script.records, Instant::from_ns(400_000_000));
     let context = Context {
-        set: &story.set,
-        records: &story.records,
+        set: &script.set,
+        records: &script.records,
         line: &line,
         contract: None,
     };
@@ -370,15 +378,15 @@ fn an_overload_is_explained_as_far_as_the_steps_go() {
 
 #[test]
 fn a_job_dropped_with_its_task_says_so() {
-    let mut story = Story::new(1, &[("a", 4, 10, "0"), ("b", 4, 10, "0")]);
-    story.at(0).release("a").release("b").run(0, "a");
-    let task = story.id("b");
-    story.at(1).tell(Happening::Left { task });
-    story.at(4).complete("a").run(0, "");
-    let misses = explained(&story, 20, Order::Edf);
+    let mut script = RunScript::new(1, &[("a", 4, 10, "0"), ("b", 4, 10, "0")]);
+    script.at(0).release("a").release("b").run(0, "a");
+    let task = script.id("b");
+    script.at(1).record(Happening::Left { task });
+    script.at(4).complete("a").run(0, "");
+    let misses = explained(&script, 20, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
-        [(Kind::TaskLeft, 9), (Kind::MoreUrgent, 1)]
+        [(LossKind::TaskLeft, 9), (LossKind::MoreUrgent, 1)]
     );
     assert_eq!(
         miss_line(&misses.first[0]),
@@ -394,39 +402,43 @@ fn a_job_dropped_with_its_task_says_so() {
 
 #[test]
 fn an_unfinished_job_due_at_the_horizon_is_a_miss_and_one_due_later_is_not() {
-    let mut story = Story::new(1, &[("a", 9, 10, "0"), ("b", 9, 20, "0")]);
-    story.at(0).release("b").run(0, "b");
-    story.at(10).release("a");
-    let misses = explained(&story, 20, Order::Edf);
+    let mut script = RunScript::new(1, &[("a", 9, 10, "0"), ("b", 9, 20, "0")]);
+    script.at(0).release("b").run(0, "b");
+    script.at(10).release("a");
+    let misses = explained(&script, 20, Order::Edf);
     let lines: Vec<String> = misses.first.iter().map(miss_line).collect();
     assert_eq!(lines, ["unfinished at its deadline, where the run ends"; 2]);
-    assert_eq!(explained(&story, 19, Order::Edf).total, 0);
+    assert_eq!(explained(&script, 19, Order::Edf).total, 0);
 }
 
 #[test]
 fn the_time_of_every_missed_job_is_split_without_remainder() {
-    let stories = [
-        (story::crowd(24, 4, 400), 400),
-        (story::everything(), 50),
-        (story::fig_1_weak(), 100),
+    let scripts = [
+        (run_script::crowd(24, 4, 400), 400),
+        (run_script::everything(), 50),
+        (run_script::fig_1_weak(), 100),
     ];
-    for (story, horizon) in stories {
-        let misses = explained(&story, horizon, Order::Edf);
-        assert!(misses.total > 0, "the story {} has misses", story.set.name);
+    for (script, horizon) in scripts {
+        let misses = explained(&script, horizon, Order::Edf);
+        assert!(
+            misses.total > 0,
+            "the script {} has misses",
+            script.set.name
+        );
         for miss in &misses.first {
             let outside = [
-                Kind::Overrun,
-                Kind::Overheads,
-                Kind::TooLong,
-                Kind::TaskLeft,
+                LossKind::Overrun,
+                LossKind::Overheads,
+                LossKind::TooLong,
+                LossKind::TaskLeft,
             ];
             let lost = miss
                 .losses
                 .iter()
                 .filter(|loss| !outside.contains(&loss.kind));
             let lost = lost.fold(Span::ZERO, |sum, loss| sum + loss.time);
-            let life = miss.until.since(miss.release).unwrap();
-            assert_eq!(lost + miss.executed, life, "{:?}", miss.job);
+            let lifetime = miss.until.since(miss.release).unwrap();
+            assert_eq!(lost + miss.executed, lifetime, "{:?}", miss.job);
         }
     }
 }

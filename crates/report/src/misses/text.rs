@@ -2,7 +2,7 @@
 
 use shiftwork_model::{JobId, Span, TaskId, TaskSet};
 
-use super::{Bound, Kind, Loss, Miss, Remedy};
+use super::{Bound, Loss, LossKind, Miss, Remedy};
 use crate::timeline::End;
 use crate::units::{self, Script};
 
@@ -59,20 +59,20 @@ pub(crate) fn miss_line(miss: &Miss) -> String {
 }
 
 /// The kind in a few words, as a heading.
-pub(crate) fn label(kind: Kind) -> &'static str {
+pub(crate) fn label(kind: LossKind) -> &'static str {
     match kind {
-        Kind::LatePredecessor => "predecessor late",
-        Kind::Overrun => "overran its cost",
-        Kind::Overheads => "overheads",
-        Kind::TaskLeft => "its task left",
-        Kind::Suspended => "suspended itself",
-        Kind::Throttled => "throttled",
-        Kind::TooLong => "cost exceeds deadline",
-        Kind::MoreUrgent => "more urgent work",
-        Kind::LessUrgent => "less urgent work ran",
-        Kind::OtherWork => "other work",
-        Kind::IdleCpu => "its CPU was idle",
-        Kind::CpuAway => "CPU not available",
+        LossKind::LatePredecessor => "predecessor late",
+        LossKind::Overrun => "overran its cost",
+        LossKind::Overheads => "overheads",
+        LossKind::TaskLeft => "its task left",
+        LossKind::Suspended => "suspended itself",
+        LossKind::Throttled => "throttled",
+        LossKind::TooLong => "cost exceeds deadline",
+        LossKind::MoreUrgent => "more urgent work",
+        LossKind::LessUrgent => "less urgent work ran",
+        LossKind::OtherWork => "other work",
+        LossKind::IdleCpu => "its CPU was idle",
+        LossKind::CpuAway => "CPU not available",
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn label(kind: Kind) -> &'static str {
 pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
     let span = time(loss.time);
     match loss.kind {
-        Kind::LatePredecessor => {
+        LossKind::LatePredecessor => {
             let before = JobId {
                 number: miss.job.number.saturating_sub(1),
                 ..miss.job
@@ -94,27 +94,29 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
                 names.job(before)
             )
         }
-        Kind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
-        Kind::Overheads => {
+        LossKind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
+        LossKind::Overheads => {
             format!("Overheads took at least {span} of the time that it had a CPU.")
         }
-        Kind::TaskLeft => {
+        LossKind::TaskLeft => {
             format!("Its task left {span} before the deadline and took the unfinished job with it.")
         }
-        Kind::Suspended => format!("It suspended itself for {span}."),
-        Kind::Throttled => format!("It was throttled for {span}: its budget was spent."),
-        Kind::TooLong => {
+        LossKind::Suspended => format!("It suspended itself for {span}."),
+        LossKind::Throttled => format!("It was throttled for {span}: its budget was spent."),
+        LossKind::TooLong => {
             format!("Its execution alone is {span} longer than its relative deadline.")
         }
-        Kind::MoreUrgent => {
+        LossKind::MoreUrgent => {
             format!("It waited {span} while more urgent jobs had every CPU it may use.")
         }
-        Kind::LessUrgent => {
+        LossKind::LessUrgent => {
             format!("It waited {span} although a less urgent job ran on a CPU it may use.")
         }
-        Kind::OtherWork => format!("It waited {span} while other jobs had every CPU it may use."),
-        Kind::IdleCpu => format!("It waited {span} although a CPU it may use was idle."),
-        Kind::CpuAway => {
+        LossKind::OtherWork => {
+            format!("It waited {span} while other jobs had every CPU it may use.")
+        }
+        LossKind::IdleCpu => format!("It waited {span} although a CPU it may use was idle."),
+        LossKind::CpuAway => {
             format!(
                 "It waited {span} while a CPU it may use was offline, taken by others or had background work."
             )

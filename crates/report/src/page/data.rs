@@ -7,7 +7,7 @@ use shiftwork_model::{Instant, JobId};
 
 use crate::misses::Misses;
 use crate::run::{Limits, Run};
-use crate::timeline::{Absence, End, Life, Slice, State, Timeline};
+use crate::timeline::{Absence, End, JobHistory, Slice, State, Timeline};
 
 /// The part of a run that a page shows: everything up to some instant, and beyond it the windows of
 /// the misses that are explained one by one.
@@ -117,25 +117,28 @@ fn slices(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
     line.cpus.iter().map(of_cpu).collect()
 }
 
-/// Per task: `[number, release after the release before, relative deadline, life, end]`, flat;
+/// Per task: `[number, release after the release before, relative deadline, lifetime, end]`, flat;
 /// `end` is 0 finished, 1 dropped, 2 unfinished, and 4 more for a miss.
 fn jobs(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
-    let of_task = |lives: &Vec<Life>| {
+    let of_task = |histories: &Vec<JobHistory>| {
         let mut flat = Vec::new();
         let mut before = 0;
-        for life in shown(lives, line, excerpt) {
-            let release = life.release.as_ns();
-            let end = match life.end {
+        for history in shown(histories, line, excerpt) {
+            let release = history.release.as_ns();
+            let end = match history.end {
                 End::Finished(_) => 0,
                 End::Dropped(_) => 1,
                 End::Unfinished => 2,
             };
-            let missed = u64::from(life.missed(line.horizon)) * 4;
+            let missed = u64::from(history.missed(line.horizon)) * 4;
             flat.extend([
-                life.job.number,
+                history.job.number,
                 release - before,
-                life.deadline.late_since(life.release).as_ns(),
-                life.end(line.horizon).late_since(life.release).as_ns(),
+                history.deadline.late_since(history.release).as_ns(),
+                history
+                    .end(line.horizon)
+                    .late_since(history.release)
+                    .as_ns(),
                 end + missed,
             ]);
             before = release;
@@ -146,23 +149,23 @@ fn jobs(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
 }
 
 fn shown<'a>(
-    lives: &'a [Life],
+    histories: &'a [JobHistory],
     line: &'a Timeline,
     excerpt: &'a Excerpt,
-) -> impl Iterator<Item = &'a Life> {
-    let end = |life: &Life| life.end(line.horizon).max(life.deadline);
-    lives
+) -> impl Iterator<Item = &'a JobHistory> {
+    let end = |history: &JobHistory| history.end(line.horizon).max(history.deadline);
+    histories
         .iter()
-        .filter(move |life| excerpt.shows(life.release, end(life)))
+        .filter(move |history| excerpt.shows(history.release, end(history)))
 }
 
 /// Per task: `[state, from, length]` of every stretch in which a job was not ready; 1 queued,
 /// 2 suspended, 3 throttled.
 fn states(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
-    let of_task = |lives: &Vec<Life>| {
+    let of_task = |histories: &Vec<JobHistory>| {
         let mut flat = Vec::new();
-        for life in shown(lives, line, excerpt) {
-            for (from, to, state) in life.stretches(line.horizon) {
+        for history in shown(histories, line, excerpt) {
+            for (from, to, state) in history.stretches(line.horizon) {
                 let state = match state {
                     State::Ready => continue,
                     State::Queued => 1,

@@ -25,9 +25,9 @@ const BOTTOM: f64 = 22.0;
 impl Responses {
     /// Of the finished jobs of the task with this index.
     pub fn of(line: &Timeline, task: usize) -> Self {
-        let lives = line.tasks.get(task).map_or(&[][..], Vec::as_slice);
-        let finished = lives.iter().filter_map(|life| match life.end {
-            End::Finished(at) => Some(at.late_since(life.release).as_ns()),
+        let histories = line.tasks.get(task).map_or(&[][..], Vec::as_slice);
+        let finished = histories.iter().filter_map(|history| match history.end {
+            End::Finished(at) => Some(at.late_since(history.release).as_ns()),
             End::Dropped(_) | End::Unfinished => None,
         });
         let mut sorted_ns: Vec<u64> = finished.collect();

@@ -6,10 +6,10 @@
 mod data;
 mod distribution;
 pub(crate) mod escape;
+mod explanations;
 mod responses;
 mod schedule;
 mod summary;
-mod why;
 
 #[cfg(test)]
 mod tests;
@@ -26,20 +26,20 @@ const STYLE: &str = include_str!("../../assets/report.css");
 /// The parts of the script, in the order in which they build on one another.
 const SCRIPTS: [&str; 5] = [
     include_str!("../../assets/data.js"),
-    include_str!("../../assets/look.js"),
+    include_str!("../../assets/style.js"),
     include_str!("../../assets/view.js"),
     include_str!("../../assets/chart.js"),
     include_str!("../../assets/page.js"),
 ];
 
 /// A run with everything that is computed from its records.
-struct Told<'a> {
+struct RunView<'a> {
     run: &'a Run<'a>,
     line: Timeline,
     misses: Misses,
 }
 
-impl Told<'_> {
+impl RunView<'_> {
     fn names(&self) -> Names<'_> {
         Names(self.run.set)
     }
@@ -48,17 +48,17 @@ impl Told<'_> {
 /// The page. Several runs are compared: their charts share one time axis, and their tables stand
 /// side by side. The same runs give the same bytes.
 pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
-    let told: Vec<Told<'_>> = runs.iter().map(|run| tell(run, limits)).collect();
+    let views: Vec<RunView<'_>> = runs.iter().map(|run| self::view(run, limits)).collect();
     let title = title(runs);
     let mut page = head(&title);
     page += &header(&title, runs);
     page += "<main>\n";
-    page += &summary::section(&told);
-    page += &schedule::section(&told, limits);
-    page += &why::section(&told);
-    page += &responses::section(&told);
-    page += &summary::tasks(&told);
-    page += &summary::provenance(&told);
+    page += &summary::section(&views);
+    page += &schedule::section(&views, limits);
+    page += &explanations::section(&views);
+    page += &responses::section(&views);
+    page += &summary::tasks(&views);
+    page += &summary::provenance(&views);
     page += "</main>\n";
     let script = SCRIPTS.concat();
     page += &format!("<script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n");
@@ -76,7 +76,7 @@ pub fn document(title: &str, body: &str) -> String {
     page
 }
 
-fn tell<'a>(run: &'a Run<'a>, limits: &Limits) -> Told<'a> {
+fn view<'a>(run: &'a Run<'a>, limits: &Limits) -> RunView<'a> {
     let line = Timeline::of(run.set, run.records, run.summary.horizon);
     let context = Context {
         set: run.set,
@@ -85,7 +85,7 @@ fn tell<'a>(run: &'a Run<'a>, limits: &Limits) -> Told<'a> {
         contract: run.contract.as_ref(),
     };
     let misses = misses::find(context, limits.misses, STEPS_MAX);
-    Told { run, line, misses }
+    RunView { run, line, misses }
 }
 
 /// The distinct names of the task sets, in order.

@@ -1,13 +1,13 @@
 //! The section of response-time distributions, with the table behind them.
 
 use super::distribution::{self, Responses};
-use super::{Told, escape, time};
+use super::{RunView, escape, time};
 use crate::run::Bound;
 use crate::units;
 
 /// One small picture per task, the runs drawn over one another.
-pub(super) fn section(told: &[Told<'_>]) -> String {
-    let Some(first) = told.first() else {
+pub(super) fn section(views: &[RunView<'_>]) -> String {
+    let Some(first) = views.first() else {
         return String::new();
     };
     let mut section = String::from(
@@ -15,24 +15,24 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
          share of its finished jobs that responded within a time. What reaches into the shaded \
          part, right of the deadline, is late.</p>\n",
     );
-    if told
+    if views
         .iter()
-        .any(|told| told.run.bounds.iter().any(Option::is_some))
+        .any(|view| view.run.bounds.iter().any(Option::is_some))
     {
         section += "<p class=\"lead\">A line with a tip marks what analysis shows: no response is longer. \
                     An arrow at the edge points to one that is far off.</p>\n";
     }
-    if told.len() > 1 {
-        section += &key(told);
+    if views.len() > 1 {
+        section += &key(views);
     }
     section += "<div class=\"small-multiples\">\n";
     let mut rows = String::new();
     for (index, task) in first.run.set.tasks.iter().enumerate() {
-        let runs = told.iter().map(|told| responses(told, &task.name, index));
+        let runs = views.iter().map(|view| responses(view, &task.name, index));
         let runs: Vec<Responses> = runs.collect();
-        let bounds: Vec<Option<Bound>> = told
+        let bounds: Vec<Option<Bound>> = views
             .iter()
-            .map(|told| bound(told, &task.name, index))
+            .map(|view| bound(view, &task.name, index))
             .collect();
         let late: usize = runs.iter().map(|run| run.late(task.deadline)).sum();
         let mark = if late > 0 {
@@ -45,9 +45,9 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
             escape::html(&task.name),
             distribution::svg(&task.name, task.deadline, &runs, &bounds)
         );
-        for (place, (told, run)) in told.iter().zip(&runs).enumerate() {
+        for (place, (view, run)) in views.iter().zip(&runs).enumerate() {
             let bound = bounds[place];
-            rows += &row(told, &task.name, (run, bound), run.late(task.deadline));
+            rows += &row(view, &task.name, (run, bound), run.late(task.deadline));
         }
     }
     section += "</div>\n";
@@ -64,35 +64,35 @@ pub(super) fn section(told: &[Told<'_>]) -> String {
 }
 
 /// Of the task with this name: runs may be of different task sets.
-fn responses(told: &Told<'_>, name: &str, index: usize) -> Responses {
-    Responses::of(&told.line, place(told, name, index))
+fn responses(view: &RunView<'_>, name: &str, index: usize) -> Responses {
+    Responses::of(&view.line, place(view, name, index))
 }
 
 /// Likewise.
-fn bound(told: &Told<'_>, name: &str, index: usize) -> Option<Bound> {
-    told.run.bounds.get(place(told, name, index)).copied()?
+fn bound(view: &RunView<'_>, name: &str, index: usize) -> Option<Bound> {
+    view.run.bounds.get(place(view, name, index)).copied()?
 }
 
-fn place(told: &Told<'_>, name: &str, index: usize) -> usize {
-    let found = told.run.set.find(name).map(|task| task.index());
+fn place(view: &RunView<'_>, name: &str, index: usize) -> usize {
+    let found = view.run.set.find(name).map(|task| task.index());
     found.unwrap_or(if name.is_empty() { index } else { usize::MAX })
 }
 
-fn key(told: &[Told<'_>]) -> String {
+fn key(views: &[RunView<'_>]) -> String {
     let mut key = String::from("<p class=\"key\">");
-    for (index, told) in told.iter().enumerate() {
+    for (index, view) in views.iter().enumerate() {
         key += &format!(
             "<span><svg viewBox=\"0 0 28 8\" width=\"28\" height=\"8\" aria-hidden=\"true\">\
              <path class=\"curve run{}\" d=\"M0 4H28\"/></svg> {}</span> ",
             index % 4,
-            escape::html(&told.run.provenance.policy)
+            escape::html(&view.run.provenance.policy)
         );
     }
     key + "</p>\n"
 }
 
 fn row(
-    told: &Told<'_>,
+    view: &RunView<'_>,
     name: &str,
     (run, bound): (&Responses, Option<Bound>),
     late: usize,
@@ -112,7 +112,7 @@ fn row(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{late}</td>\
          {quantiles}<td class=\"n\">{}</td></tr>\n",
         escape::html(name),
-        escape::html(&told.run.provenance.policy),
+        escape::html(&view.run.provenance.policy),
         units::count(run.count() as u64),
         bound.map_or("–".into(), |bound| time(bound.response.as_ns())),
     )

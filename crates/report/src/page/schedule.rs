@@ -3,19 +3,19 @@
 use shiftwork_model::Instant;
 
 use super::data::{self, Excerpt};
-use super::{Told, escape, plural, time};
+use super::{RunView, escape, plural, time};
 use crate::run::Limits;
-use crate::timeline::{End, Life, Timeline};
+use crate::timeline::{End, JobHistory, Timeline};
 
 /// One chart per run under one set of controls.
-pub(super) fn section(told: &[Told<'_>], limits: &Limits) -> String {
+pub(super) fn section(views: &[RunView<'_>], limits: &Limits) -> String {
     let mut section = format!(
         "<section id=\"schedule\">\n<h2>Schedule</h2>\n\
          <noscript><p class=\"remark\">The chart needs JavaScript; the table of jobs below it does \
          not.</p></noscript>\n{CONTROLS}{LEGEND}"
     );
-    for (index, told) in told.iter().enumerate() {
-        section += &chart(index, told, limits);
+    for (index, view) in views.iter().enumerate() {
+        section += &chart(index, view, limits);
     }
     section + "<div id=\"tip\" role=\"status\" hidden></div>\n</section>\n"
 }
@@ -41,10 +41,10 @@ const LEGEND: &str = "<p class=\"legend\">\
     <span class=\"bang\"><b>!</b> missed</span>\
     <span><b class=\"shift\">⤳</b> shift to another CPU</span></p>\n";
 
-fn chart(index: usize, told: &Told<'_>, limits: &Limits) -> String {
-    let excerpt = Excerpt::of(&told.line, &told.misses, limits);
-    let policy = escape::html(&told.run.provenance.policy);
-    let misses = told.run.summary.deadline_misses;
+fn chart(index: usize, view: &RunView<'_>, limits: &Limits) -> String {
+    let excerpt = Excerpt::of(&view.line, &view.misses, limits);
+    let policy = escape::html(&view.run.provenance.policy);
+    let misses = view.run.summary.deadline_misses;
     let verdict = match misses {
         0 => String::from("<span class=\"good\">✓ no miss</span>"),
         misses => format!("<span class=\"bang\">! {}</span>", plural(misses, "miss")),
@@ -54,19 +54,19 @@ fn chart(index: usize, told: &Told<'_>, limits: &Limits) -> String {
          <canvas id=\"gantt{index}\" tabindex=\"0\" role=\"img\" aria-label=\"Schedule under \
          {policy}: one lane per CPU, one per task. The table of jobs holds the same.\"></canvas>\n\
          <script type=\"application/json\" class=\"run\">{}</script>\n{}</figure>\n",
-        left_out(&excerpt, told),
-        escape::json(&data::run(told.run, &told.line, &excerpt)),
-        jobs(told, limits.jobs),
+        left_out(&excerpt, view),
+        escape::json(&data::run(view.run, &view.line, &excerpt)),
+        jobs(view, limits.jobs),
     )
 }
 
 /// Says clearly what part of a long run the chart shows.
-fn left_out(excerpt: &Excerpt, told: &Told<'_>) -> String {
+fn left_out(excerpt: &Excerpt, view: &RunView<'_>) -> String {
     if excerpt.whole {
         return String::new();
     }
     let cut = excerpt.windows[0].1.as_ns();
-    let whole = told.line.horizon.late_since(Instant::ZERO).as_ns();
+    let whole = view.line.horizon.late_since(Instant::ZERO).as_ns();
     let more = match excerpt.windows.len() - 1 {
         0 => String::new(),
         windows => format!(
@@ -83,12 +83,12 @@ fn left_out(excerpt: &Excerpt, told: &Told<'_>) -> String {
 }
 
 /// The first jobs by release, as a table.
-fn jobs(told: &Told<'_>, limit: usize) -> String {
-    let mut lives: Vec<&Life> = told.line.tasks.iter().flatten().collect();
-    let all = lives.len();
-    lives.sort_by_key(|life| (life.release, life.job));
-    lives.truncate(limit);
-    let rows: String = lives.iter().map(|life| job(told, life)).collect();
+fn jobs(view: &RunView<'_>, limit: usize) -> String {
+    let mut histories: Vec<&JobHistory> = view.line.tasks.iter().flatten().collect();
+    let all = histories.len();
+    histories.sort_by_key(|history| (history.release, history.job));
+    histories.truncate(limit);
+    let rows: String = histories.iter().map(|history| job(view, history)).collect();
     let shown = match all > limit {
         true => format!(
             "the first {limit} of {} (<code>simulate --jobs FILE.csv</code> writes all)",
@@ -105,49 +105,49 @@ fn jobs(told: &Told<'_>, limit: usize) -> String {
     )
 }
 
-fn job(told: &Told<'_>, life: &Life) -> String {
-    let line = &told.line;
+fn job(view: &RunView<'_>, history: &JobHistory) -> String {
+    let line = &view.line;
     let at = |instant: Instant| time(instant.as_ns());
-    let start = life.slices.first();
+    let start = history.slices.first();
     let start = start.map_or("–".into(), |&(cpu, index)| at(line.cpus[cpu][index].from));
-    let (finish, response) = match life.end {
-        End::Finished(finish) => (at(finish), time(finish.late_since(life.release).as_ns())),
+    let (finish, response) = match history.end {
+        End::Finished(finish) => (at(finish), time(finish.late_since(history.release).as_ns())),
         End::Dropped(_) => ("dropped".into(), "–".into()),
         End::Unfinished => ("unfinished".into(), "–".into()),
     };
-    let late = life.end(line.horizon).late_since(life.deadline);
-    let (class, late) = match life.missed(line.horizon) {
+    let late = history.end(line.horizon).late_since(history.deadline);
+    let (class, late) = match history.missed(line.horizon) {
         true => (" class=\"bad\"", format!("! {}", time(late.as_ns()))),
         false => ("", String::from("0")),
     };
     let numbers = [
-        at(life.release),
+        at(history.release),
         start,
         finish,
-        at(life.deadline),
+        at(history.deadline),
         response,
         late,
     ];
     format!(
         "<tr{class}><th scope=\"row\">{}</th>{}<td>{}</td></tr>\n",
-        escape::html(&told.names().job(life.job)),
+        escape::html(&view.names().job(history.job)),
         numbers
             .map(|text| format!("<td class=\"n\">{text}</td>"))
             .concat(),
-        places(line, life),
+        places(line, history),
     )
 }
 
 /// The CPUs in the order in which the job was on them.
-fn places(line: &Timeline, life: &Life) -> String {
-    let mut places: Vec<usize> = life.slices.iter().map(|&(cpu, _)| cpu).collect();
+fn places(line: &Timeline, history: &JobHistory) -> String {
+    let mut places: Vec<usize> = history.slices.iter().map(|&(cpu, _)| cpu).collect();
     places.dedup();
     let more = places.len() > 8;
     let mut shown: Vec<String> = places.iter().take(8).map(usize::to_string).collect();
     if more {
         shown.push("…".into());
     }
-    let pieces = life.slices.len();
+    let pieces = history.slices.len();
     debug_assert!(places.len() <= pieces && pieces <= line.cpus.iter().map(Vec::len).sum());
     shown.join(" → ")
 }

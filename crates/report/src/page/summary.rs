@@ -2,24 +2,24 @@
 
 use shiftwork_trace::{SpanStatistics, TaskSummary};
 
-use super::{Told, escape, plural, time};
+use super::{RunView, escape, plural, time};
 use crate::run::Provenance;
 use crate::units;
 
 /// One card per run.
-pub(super) fn section(told: &[Told<'_>]) -> String {
-    let cards: Vec<String> = told.iter().map(card).collect();
+pub(super) fn section(views: &[RunView<'_>]) -> String {
+    let cards: Vec<String> = views.iter().map(card).collect();
     format!("<section class=\"cards\">\n{}</section>\n", cards.concat())
 }
 
-fn card(told: &Told<'_>) -> String {
-    let summary = told.run.summary;
+fn card(view: &RunView<'_>) -> String {
+    let summary = view.run.summary;
     let (class, verdict) = match summary.deadline_misses {
         0 => ("good", "✓ no deadline missed".to_string()),
         misses => ("bad", format!("! {} missed", plural(misses, "deadline"))),
     };
     let unfinished = summary.jobs.saturating_sub(summary.completed);
-    let busy: u64 = told
+    let busy: u64 = view
         .line
         .cpus
         .iter()
@@ -53,16 +53,16 @@ fn card(told: &Told<'_>) -> String {
     format!(
         "<article class=\"card {class}\">\n<h2>{}</h2>\n<p class=\"verdict\">{verdict}</p>\n\
          <dl>{}</dl>\n{}</article>\n",
-        escape::html(&told.run.provenance.policy),
+        escape::html(&view.run.provenance.policy),
         figures.concat(),
-        remarks(told),
+        remarks(view),
     )
 }
 
 /// What a reader must know before trusting the figures.
-fn remarks(told: &Told<'_>) -> String {
+fn remarks(view: &RunView<'_>) -> String {
     let mut remarks = Vec::new();
-    for (at, refusal) in &told.line.refusals {
+    for (at, refusal) in &view.line.refusals {
         let at = time(at.as_ns());
         remarks.push(format!("Refused at {at}: {}", escape::html(refusal)));
     }
@@ -71,10 +71,10 @@ fn remarks(told: &Told<'_>) -> String {
     if hidden > 0 {
         remarks.push(format!("… and {} more.", plural(hidden as u64, "refusal")));
     }
-    if told.line.foreign > 0 {
+    if view.line.foreign > 0 {
         remarks.push(format!(
             "{} name tasks, jobs or CPUs that the task set does not have, and were left out.",
-            plural(told.line.foreign as u64, "record")
+            plural(view.line.foreign as u64, "record")
         ));
     }
     remarks
@@ -84,9 +84,9 @@ fn remarks(told: &Told<'_>) -> String {
 }
 
 /// The table of tasks, one per run.
-pub(super) fn tasks(told: &[Told<'_>]) -> String {
+pub(super) fn tasks(views: &[RunView<'_>]) -> String {
     let mut section = String::from("<section id=\"tasks\">\n<h2>Tasks</h2>\n");
-    for told in told {
+    for view in views {
         section += &format!(
             "<h3>{}</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th rowspan=\"2\">task</th>\
              <th rowspan=\"2\" class=\"n\">cost</th><th rowspan=\"2\" class=\"n\">period</th>\
@@ -99,23 +99,23 @@ pub(super) fn tasks(told: &[Told<'_>]) -> String {
              <th class=\"n\">min</th><th class=\"n\">mean</th><th class=\"n\">p99</th>\
              <th class=\"n\">max</th>{}<th class=\"n\">mean</th><th class=\"n\">max</th></tr></thead>\n\
              <tbody>\n",
-            escape::html(&told.run.provenance.policy),
-            if told.run.bounds.is_empty() { 4 } else { 5 },
-            match told.run.bounds.is_empty() {
+            escape::html(&view.run.provenance.policy),
+            if view.run.bounds.is_empty() { 4 } else { 5 },
+            match view.run.bounds.is_empty() {
                 true => "",
                 false => "<th class=\"n\" title=\"what analysis shows\">at most</th>",
             },
         );
-        for (index, counted) in told.run.summary.tasks.iter().enumerate() {
-            section += &row(told, index, counted);
+        for (index, counted) in view.run.summary.tasks.iter().enumerate() {
+            section += &row(view, index, counted);
         }
         section += "</tbody>\n</table></div>\n";
     }
     section + "</section>\n"
 }
 
-fn row(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
-    let Some(task) = told.run.set.tasks.get(index) else {
+fn row(view: &RunView<'_>, index: usize, counted: &TaskSummary) -> String {
+    let Some(task) = view.run.set.tasks.get(index) else {
         return String::new();
     };
     let response = |pick: fn(&SpanStatistics) -> u64| maybe(counted.response.as_ref().map(pick));
@@ -123,7 +123,7 @@ fn row(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
         0 => ("", "0".to_string()),
         misses => (" class=\"bad\"", format!("! {}", units::count(misses))),
     };
-    let packed = told.run.packed(index);
+    let packed = view.run.packed(index);
     let packed = packed.filter(|packed| **packed != task.affinity);
     let cpus = packed.map_or(task.affinity.to_string(), |packed| {
         format!("{packed} (of {})", task.affinity)
@@ -152,14 +152,14 @@ fn row(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
         cell(&units::count(counted.jobs)),
         cell(&missed),
         responses.map(|text| cell(&text)).concat(),
-        bound(told, index, counted),
+        bound(view, index, counted),
         results.map(|text| cell(&text)).concat(),
     )
 }
 
 /// What analysis shows, beside what was seen; a mark if more was seen, which overheads may do.
-fn bound(told: &Told<'_>, index: usize, counted: &TaskSummary) -> String {
-    let bounds = &told.run.bounds;
+fn bound(view: &RunView<'_>, index: usize, counted: &TaskSummary) -> String {
+    let bounds = &view.run.bounds;
     let Some(bound) = bounds.get(index).copied().flatten() else {
         return match bounds.is_empty() {
             true => String::new(),
@@ -192,11 +192,11 @@ fn maybe(ns: Option<u64>) -> String {
 }
 
 /// Where every run comes from.
-pub(super) fn provenance(told: &[Told<'_>]) -> String {
+pub(super) fn provenance(views: &[RunView<'_>]) -> String {
     let mut section = String::from(
         "<section id=\"provenance\">\n<h2>Where this comes from</h2>\n<div class=\"cards\">\n",
     );
-    for told in told {
+    for view in views {
         let Provenance {
             version,
             policy,
@@ -205,9 +205,9 @@ pub(super) fn provenance(told: &[Told<'_>]) -> String {
             input,
             input_hash,
             machine,
-        } = &told.run.provenance;
-        let horizon = format!("{} ns", told.run.summary.horizon.as_ns());
-        let records = units::count(told.run.records.len() as u64);
+        } = &view.run.provenance;
+        let horizon = format!("{} ns", view.run.summary.horizon.as_ns());
+        let records = units::count(view.run.records.len() as u64);
         let seed = seed.map_or(String::new(), |seed| seed.to_string());
         let rows = [
             ("policy", policy.as_str()),

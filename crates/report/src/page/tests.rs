@@ -10,7 +10,7 @@ use shiftwork_trace::explain::explain;
 
 use super::*;
 use crate::run::{Bound, Provenance};
-use crate::story::{self, Story};
+use crate::run_script::{self, RunScript};
 
 fn contract(policy: &str) -> PolicyContract {
     PolicyContract {
@@ -27,17 +27,17 @@ fn contract(policy: &str) -> PolicyContract {
     }
 }
 
-fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String {
-    let summaries: Vec<_> = stories
+fn page(scripts: &[(&str, &RunScript)], horizon_ms: u64, limits: &Limits) -> String {
+    let summaries: Vec<_> = scripts
         .iter()
-        .map(|(_, story)| story.summary(horizon_ms))
+        .map(|(_, script)| script.summary(horizon_ms))
         .collect();
-    let runs: Vec<Run<'_>> = stories
+    let runs: Vec<Run<'_>> = scripts
         .iter()
         .zip(&summaries)
-        .map(|(&(policy, story), summary)| Run {
-            set: &story.set,
-            records: &story.records,
+        .map(|(&(policy, script), summary)| Run {
+            set: &script.set,
+            records: &script.records,
             summary,
             contract: Some(contract(policy)),
             bounds: Vec::new(),
@@ -46,9 +46,9 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
                 policy: policy.into(),
                 seed: Some(1),
                 command: format!(
-                    "shiftwork simulate story.toml --policy {policy} --for {horizon_ms}ms"
+                    "shiftwork simulate script.toml --policy {policy} --for {horizon_ms}ms"
                 ),
-                input: "story.toml".into(),
+                input: "script.toml".into(),
                 input_hash: "sha256:5d41402abc4b2a76b9719d911017c592".into(),
                 machine: "sim".into(),
             },
@@ -58,7 +58,7 @@ fn page(stories: &[(&str, &Story)], horizon_ms: u64, limits: &Limits) -> String 
 }
 
 fn fig_1() -> String {
-    let (weak, strong) = (story::fig_1_weak(), story::fig_1_strong());
+    let (weak, strong) = (run_script::fig_1_weak(), run_script::fig_1_strong());
     page(
         &[("weak-fp", &weak), ("strong-fp", &strong)],
         100,
@@ -68,24 +68,24 @@ fn fig_1() -> String {
 
 #[test]
 fn bounds_stand_beside_what_was_seen() {
-    let story = story::fig_1_strong();
-    let summary = story.summary(100);
-    let bounds = story.set.tasks.iter().enumerate().map(|(index, task)| {
+    let script = run_script::fig_1_strong();
+    let summary = script.summary(100);
+    let bounds = script.set.tasks.iter().enumerate().map(|(index, task)| {
         (index > 0).then_some(Bound {
             response: task.deadline,
             by: "gel",
         })
     });
     let run = Run {
-        set: &story.set,
-        records: &story.records,
+        set: &script.set,
+        records: &script.records,
         summary: &summary,
         contract: Some(contract("strong-fp")),
         bounds: bounds.collect(),
         provenance: Provenance::default(),
     };
     let page = html(&[run], &Limits::default());
-    let known = story.set.tasks.len() - 1;
+    let known = script.set.tasks.len() - 1;
     assert_eq!(page.matches("title=\"by gel\"").count(), known);
     assert_eq!(page.matches("class=\"bound run0\"").count(), known);
     assert!(!fig_1().contains("class=\"bound"), "nothing is known there");
@@ -108,7 +108,7 @@ fn a_page_says_what_was_missed_and_why_without_a_script() {
         "It waited 30 ms while more urgent jobs had every CPU it may use.",
         "moving T1 #1 from CPU 0 to CPU 2 (then running the less urgent T4 #1)",
         "No deadline was missed by any of the 4 jobs.",
-        "shiftwork simulate story.toml --policy weak-fp --for 100ms",
+        "shiftwork simulate script.toml --policy weak-fp --for 100ms",
         "sha256:5d41402abc4b2a76b9719d911017c592",
     ] {
         assert!(page.contains(text), "{text}");
@@ -117,21 +117,28 @@ fn a_page_says_what_was_missed_and_why_without_a_script() {
 
 #[test]
 fn a_page_names_the_cause_that_explain_names() {
-    let story = story::fig_1_weak();
+    let script = run_script::fig_1_weak();
     let job = JobId {
-        task: story.id("T3"),
+        task: script.id("T3"),
         number: 1,
     };
     let until = Instant::from_ns(100_000_000);
-    let told = explain(&story.set, &contract("weak-fp"), &story.records, job, until).unwrap();
-    let names: Vec<&str> = story.set.tasks.iter().map(|task| &*task.name).collect();
-    let cause = format!("<b>Cause: {}.</b> Without ", told.cause_name(&names));
+    let view = explain(
+        &script.set,
+        &contract("weak-fp"),
+        &script.records,
+        job,
+        until,
+    )
+    .unwrap();
+    let names: Vec<&str> = script.set.tasks.iter().map(|task| &*task.name).collect();
+    let cause = format!("<b>Cause: {}.</b> Without ", view.cause_name(&names));
     assert_eq!(fig_1().matches(&cause).count(), 1, "{cause}");
     // What an unknown policy promises nobody knows.
-    let summary = story.summary(100);
+    let summary = script.summary(100);
     let run = Run {
-        set: &story.set,
-        records: &story.records,
+        set: &script.set,
+        records: &script.records,
         summary: &summary,
         contract: None,
         bounds: Vec::new(),
@@ -143,8 +150,8 @@ fn a_page_names_the_cause_that_explain_names() {
 
 #[test]
 fn names_from_files_stay_text() {
-    let story = story::everything();
-    let page = page(&[("<i>edf", &story)], 50, &Limits::default());
+    let script = run_script::everything();
+    let page = page(&[("<i>edf", &script)], 50, &Limits::default());
     assert!(!page.contains("<b>&\"log'"));
     assert!(!page.contains("<i>edf"));
     assert!(page.contains("&lt;b&gt;&amp;&quot;log&#39;"));
@@ -158,31 +165,35 @@ fn names_from_files_stay_text() {
 
 #[test]
 fn a_long_run_is_cut_and_the_page_says_so() {
-    let story = story::crowd(24, 4, 600);
+    let script = run_script::crowd(24, 4, 600);
     let limits = Limits {
         slices: 300,
         misses: 3,
         jobs: 10,
     };
-    let short = page(&[("g-edf", &story)], 600, &limits);
+    let short = page(&[("g-edf", &script)], 600, &limits);
     assert!(short.contains("The run is too long to fit this page: the chart shows the first"));
     assert!(short.contains("Data: the first 10 of"));
-    let whole = page(&[("g-edf", &story)], 600, &Limits::default());
+    let whole = page(&[("g-edf", &script)], 600, &Limits::default());
     assert!(!whole.contains("too long to fit"));
     assert!(short.len() < whole.len());
 }
 
 #[test]
 fn records_of_another_task_set_are_counted_and_left_out() {
-    let mut story = story::fig_1_weak();
-    story.set.tasks.truncate(2);
-    let page = page(&[("weak-fp", &story)], 100, &Limits::default());
+    let mut script = run_script::fig_1_weak();
+    script.set.tasks.truncate(2);
+    let page = page(&[("weak-fp", &script)], 100, &Limits::default());
     assert!(page.contains("name tasks, jobs or CPUs that the task set does not have"));
 }
 
 #[test]
 fn a_page_about_nothing_is_still_a_page() {
-    let page = page(&[("g-edf", &Story::new(1, &[]))], 10, &Limits::default());
+    let page = page(
+        &[("g-edf", &RunScript::new(1, &[]))],
+        10,
+        &Limits::default(),
+    );
     assert!(page.contains("No deadline was missed by any of the 0 jobs."));
     assert!(html(&[], &Limits::default()).ends_with("</html>\n"));
 }
@@ -358,23 +369,23 @@ fn both_charts_follow_wheel_drag_keys_and_buttons() {
 /// The pages stay where the test leaves them, for people to look at.
 #[test]
 fn pages_of_every_size_are_drawn_without_an_error() {
-    let crowd = story::crowd(40, 8, 2_000);
-    let busy = story::crowd(9, 4, 400);
-    let everything = story::everything();
-    let huge = story::crowd(300, 128, 100);
+    let crowd = run_script::crowd(40, 8, 2_000);
+    let busy = run_script::crowd(9, 4, 400);
+    let everything = run_script::everything();
+    let huge = run_script::crowd(300, 128, 100);
     let whole = Limits::default();
     let small = Limits {
         slices: 3_000,
         ..Limits::default()
     };
-    for (name, story, horizon_ms, limits) in [
+    for (name, script, horizon_ms, limits) in [
         ("everything", &everything, 50, &whole),
         ("busy", &busy, 400, &whole),
         ("crowd", &crowd, 2_000, &whole),
         ("crowd-cut", &crowd, 2_000, &small),
         ("huge", &huge, 100, &whole),
     ] {
-        let page = page(&[("weak-edf", story)], horizon_ms, limits);
+        let page = page(&[("weak-edf", script)], horizon_ms, limits);
         let Some(document) = after_script(name, &page) else {
             return;
         };

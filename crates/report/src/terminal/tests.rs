@@ -5,11 +5,11 @@ use shiftwork_trace::replay::{Basis, Judge, Verdict, WINDOW, replay};
 use shiftwork_trace::{ReactionStatistics, Reactions, RunSummary};
 
 use super::*;
-use crate::story::{self, Story};
+use crate::run_script::{self, RunScript};
 
 /// The summary, with percentiles that do not depend on how they are estimated.
-fn summary(story: &Story, horizon_ms: u64) -> RunSummary {
-    let mut summary = story.summary(horizon_ms);
+fn summary(script: &RunScript, horizon_ms: u64) -> RunSummary {
+    let mut summary = script.summary(horizon_ms);
     for response in summary
         .tasks
         .iter_mut()
@@ -29,11 +29,11 @@ fn heading(policy: &str) -> Heading<'_> {
 
 #[test]
 fn a_run_is_told_in_a_table() {
-    let story = story::fig_1_weak();
+    let script = run_script::fig_1_weak();
     let text = table(
-        &story.set,
+        &script.set,
         heading("weak-fp"),
-        &summary(&story, 100),
+        &summary(&script, 100),
         Colour::Never,
     );
     insta::assert_snapshot!(text);
@@ -41,11 +41,11 @@ fn a_run_is_told_in_a_table() {
 
 #[test]
 fn a_busy_run_with_misses_is_told_in_a_table() {
-    let story = story::crowd(10, 4, 300);
+    let script = run_script::crowd(10, 4, 300);
     let text = table(
-        &story.set,
+        &script.set,
         heading("g-edf"),
-        &summary(&story, 300),
+        &summary(&script, 300),
         Colour::Never,
     );
     insta::assert_snapshot!(text);
@@ -53,13 +53,13 @@ fn a_busy_run_with_misses_is_told_in_a_table() {
 
 #[test]
 fn hostile_names_and_unfinished_jobs_keep_the_table_in_shape() {
-    let mut story = story::everything();
-    story.set.tasks[0].name = "\u{1b}[31mred\nalert".into();
-    story.set.tasks[3].name = "a name that is much longer than any table should be wide".into();
+    let mut script = run_script::everything();
+    script.set.tasks[0].name = "\u{1b}[31mred\nalert".into();
+    script.set.tasks[3].name = "a name that is much longer than any table should be wide".into();
     let text = table(
-        &story.set,
+        &script.set,
         heading("strong-edf"),
-        &summary(&story, 50),
+        &summary(&script, 50),
         Colour::Never,
     );
     assert!(!text.contains('\u{1b}'));
@@ -68,10 +68,10 @@ fn hostile_names_and_unfinished_jobs_keep_the_table_in_shape() {
 
 #[test]
 fn colour_changes_nothing_but_colour() {
-    let story = story::crowd(10, 4, 300);
-    let summary = summary(&story, 300);
-    let plain = table(&story.set, heading("g-edf"), &summary, Colour::Never);
-    let coloured = table(&story.set, heading("g-edf"), &summary, Colour::Always);
+    let script = run_script::crowd(10, 4, 300);
+    let summary = summary(&script, 300);
+    let plain = table(&script.set, heading("g-edf"), &summary, Colour::Never);
+    let coloured = table(&script.set, heading("g-edf"), &summary, Colour::Always);
     assert_ne!(plain, coloured);
     assert_eq!(without_escapes(&coloured), plain);
 }
@@ -87,10 +87,10 @@ fn without_escapes(text: &str) -> String {
 
 #[test]
 fn two_policies_are_compared_side_by_side() {
-    let (weak, strong) = (story::fig_1_weak(), story::fig_1_strong());
+    let (weak, strong) = (run_script::fig_1_weak(), run_script::fig_1_strong());
     let (weak, strong) = (summary(&weak, 100), summary(&strong, 100));
     let runs = [("weak-fp", &weak), ("strong-fp", &strong)];
-    insta::assert_snapshot!(comparison(&story::fig_1(), &runs, Colour::Never));
+    insta::assert_snapshot!(comparison(&run_script::fig_1(), &runs, Colour::Never));
 }
 
 #[test]
@@ -101,27 +101,27 @@ fn a_packing_marks_what_its_cpus_cannot_carry() {
         ("c", 3, 10, "1"),
         ("d", 8, 10, "0-1"),
     ];
-    let set = story::tasks("", 2, &entries);
+    let set = run_script::tasks("", 2, &entries);
     let packing = [0, 0, 1, 1].map(|cpu| Affinity::pinned(CpuId::from_index(cpu)));
     insta::assert_snapshot!(super::packing(&set, &packing, Colour::Never));
 }
 
 /// Two runs of the same three tasks: as simulated, and as a machine does it that needs 50 us to
 /// react, if `b` gets its CPU at `b_starts_ns`.
-fn simulated_and_measured(b_starts_ns: u64) -> [Story; 2] {
+fn simulated_and_measured(b_starts_ns: u64) -> [RunScript; 2] {
     let entries = [("a", 2, 10, "0"), ("b", 5, 20, "0"), ("c", 4, 40, "1")];
     let run = |late_ns: u64, b_starts_ns: u64| {
-        let mut story = Story::new(2, &entries);
-        story.at(0).release("a").release("b").release("c");
-        story.at_ns(late_ns).run(0, "a").run(1, "c");
-        story.at_ns(2_000_000 + late_ns).complete("a").run(0, "");
-        story.at_ns(b_starts_ns).run(0, "b");
-        story.at_ns(4_000_000 + late_ns).complete("c").run(1, "");
-        story
+        let mut script = RunScript::new(2, &entries);
+        script.at(0).release("a").release("b").release("c");
+        script.at_ns(late_ns).run(0, "a").run(1, "c");
+        script.at_ns(2_000_000 + late_ns).complete("a").run(0, "");
+        script.at_ns(b_starts_ns).run(0, "b");
+        script.at_ns(4_000_000 + late_ns).complete("c").run(1, "");
+        script
             .at_ns(b_starts_ns + 5_000_000)
             .complete("b")
             .run(0, "");
-        story
+        script
     };
     [run(0, 2_000_000), run(50_000, b_starts_ns)]
 }
@@ -129,7 +129,7 @@ fn simulated_and_measured(b_starts_ns: u64) -> [Story; 2] {
 const HORIZON: Instant = Instant::from_ns(10_000_000);
 
 /// The second run judged by the weak invariant.
-fn verdict([_, measured]: &[Story; 2]) -> Verdict {
+fn verdict([_, measured]: &[RunScript; 2]) -> Verdict {
     let basis = Basis {
         order: Order::Edf,
         packing: None,
@@ -146,7 +146,7 @@ fn verdict([_, measured]: &[Story; 2]) -> Verdict {
 }
 
 fn in_words(
-    runs: &[Story; 2],
+    runs: &[RunScript; 2],
     objection: Option<&str>,
     reactions: Option<&ReactionStatistics>,
 ) -> String {
@@ -170,7 +170,7 @@ fn in_words(
 #[test]
 fn simulated_and_measured_stand_side_by_side() {
     let runs = simulated_and_measured(2_100_000);
-    let [simulated, measured] = runs.each_ref().map(|story| summary(story, 10));
+    let [simulated, measured] = runs.each_ref().map(|script| summary(script, 10));
     let table = side_by_side(&runs[0].set, &simulated, &measured, Colour::Never);
     let mut reactions = Reactions::default();
     for ns in [12_500, 13_700, 60_000] {

@@ -22,7 +22,7 @@ pub fn tasks(name: &str, cpus: usize, entries: &[Entry<'_>]) -> TaskSet {
 }
 
 /// A run being told. Times are milliseconds.
-pub struct Story {
+pub struct RunScript {
     pub set: TaskSet,
     pub records: Vec<Record>,
     now: Instant,
@@ -32,9 +32,9 @@ pub struct Story {
     running: Vec<Option<JobId>>,
 }
 
-impl Story {
+impl RunScript {
     pub fn new(cpus: usize, entries: &[Entry<'_>]) -> Self {
-        Self::of(tasks("story", cpus, entries))
+        Self::of(tasks("script", cpus, entries))
     }
 
     pub fn of(set: TaskSet) -> Self {
@@ -57,7 +57,7 @@ impl Story {
         self
     }
 
-    pub fn tell(&mut self, what: Happening) -> &mut Self {
+    pub fn record(&mut self, what: Happening) -> &mut Self {
         self.records.push(Record { at: self.now, what });
         self
     }
@@ -78,7 +78,7 @@ impl Story {
         let number = self.released[task.index()];
         let job = JobId { task, number };
         let deadline = self.now + self.set.tasks[task.index()].deadline;
-        self.tell(Happening::Released { job, deadline });
+        self.record(Happening::Released { job, deadline });
         self.pending[task.index()].insert(number, deadline);
         if self.pending[task.index()].len() == 1 {
             self.ready(task);
@@ -90,7 +90,7 @@ impl Story {
         let job = self.current(task);
         let deadline = self.pending[task.index()][&job.number];
         let priority: Priority = self.set.priorities()[task.index()];
-        self.tell(Happening::Ready {
+        self.record(Happening::Ready {
             job,
             deadline,
             priority,
@@ -108,13 +108,13 @@ impl Story {
         let to = (!task.is_empty()).then(|| self.current(self.id(task)));
         let from = std::mem::replace(&mut self.running[cpu], to);
         let cpu = CpuId::from_index(cpu);
-        self.tell(Happening::Switched { cpu, from, to })
+        self.record(Happening::Switched { cpu, from, to })
     }
 
     pub fn complete(&mut self, task: &str) -> &mut Self {
         let task = self.id(task);
         let job = self.current(task);
-        self.tell(Happening::Completed { job });
+        self.record(Happening::Completed { job });
         self.pending[task.index()].remove(&job.number);
         if !self.pending[task.index()].is_empty() {
             self.ready(task);
@@ -125,7 +125,7 @@ impl Story {
     /// The task's current job may not run any more.
     pub fn stop(&mut self, task: &str, reason: NotReadyReason) -> &mut Self {
         let job = self.current(self.id(task));
-        self.tell(Happening::NotReady { job, reason })
+        self.record(Happening::NotReady { job, reason })
     }
 
     pub fn summary(&self, horizon_ms: u64) -> RunSummary {
@@ -156,37 +156,37 @@ pub fn fig_1() -> TaskSet {
 }
 
 /// The schedule without shifts: T3 waits until T1 is done, and is late.
-pub fn fig_1_weak() -> Story {
-    let mut story = Story::of(fig_1());
-    story.at(0).release("T1").release("T2").release("T4");
-    story.run(0, "T1").run(1, "T2").run(2, "T4");
-    story.at(1).release("T3");
-    story.at(31).complete("T1").complete("T2").complete("T4");
-    story.run(0, "T3").run(1, "").run(2, "");
-    story.at(62).complete("T3").run(0, "");
-    story
+pub fn fig_1_weak() -> RunScript {
+    let mut script = RunScript::of(fig_1());
+    script.at(0).release("T1").release("T2").release("T4");
+    script.run(0, "T1").run(1, "T2").run(2, "T4");
+    script.at(1).release("T3");
+    script.at(31).complete("T1").complete("T2").complete("T4");
+    script.run(0, "T3").run(1, "").run(2, "");
+    script.at(62).complete("T3").run(0, "");
+    script
 }
 
 /// The strong schedule: T1 shifts to CPU 2 in place of T4, and T3 runs at once.
-pub fn fig_1_strong() -> Story {
-    let mut story = Story::of(fig_1());
-    story.at(0).release("T1").release("T2").release("T4");
-    story.run(0, "T1").run(1, "T2").run(2, "T4");
-    story.at(1).release("T3").run(0, "T3").run(2, "T1");
-    story
+pub fn fig_1_strong() -> RunScript {
+    let mut script = RunScript::of(fig_1());
+    script.at(0).release("T1").release("T2").release("T4");
+    script.run(0, "T1").run(1, "T2").run(2, "T4");
+    script.at(1).release("T3").run(0, "T3").run(2, "T1");
+    script
         .at(31)
         .complete("T1")
         .complete("T2")
         .run(2, "T4")
         .run(1, "");
-    story.at(32).complete("T3").run(0, "");
-    story.at(61).complete("T4").run(2, "");
-    story
+    script.at(32).complete("T3").run(0, "");
+    script.at(61).complete("T4").run(2, "");
+    script
 }
 
 /// A made-up busy run of many tasks: a small earliest-deadline-first scheduler on a grid of 100 us,
 /// with jobs that overrun now and then.
-pub fn crowd(task_count: usize, cpus: usize, horizon_ms: u64) -> Story {
+pub fn crowd(task_count: usize, cpus: usize, horizon_ms: u64) -> RunScript {
     let names: Vec<String> = (0..task_count)
         .map(|index| format!("worker-{index:02}"))
         .collect();
@@ -207,57 +207,57 @@ pub fn crowd(task_count: usize, cpus: usize, horizon_ms: u64) -> Story {
         .iter()
         .map(|(name, cost, period, list)| (name.as_str(), *cost, *period, list.as_str()))
         .collect();
-    let mut story = Story::of(tasks("crowd", cpus, &entries));
+    let mut script = RunScript::of(tasks("crowd", cpus, &entries));
     let mut left = vec![BTreeMap::new(); task_count];
     for tick in 0..horizon_ms * 10 {
-        story.at_ns(tick * 100_000);
-        crowd_works(&mut story, &names, &mut left);
-        crowd_arrives(&mut story, &names, &mut left, tick);
-        crowd_is_placed(&mut story, &names);
+        script.at_ns(tick * 100_000);
+        crowd_works(&mut script, &names, &mut left);
+        crowd_arrives(&mut script, &names, &mut left, tick);
+        crowd_is_placed(&mut script, &names);
     }
-    story
+    script
 }
 
 /// Per task, how many ticks of work each pending job has left.
 type Left = Vec<BTreeMap<u64, u64>>;
 
-fn crowd_works(story: &mut Story, names: &[String], left: &mut Left) {
-    for cpu in 0..story.running.len() {
-        let Some(job) = story.running[cpu] else {
+fn crowd_works(script: &mut RunScript, names: &[String], left: &mut Left) {
+    for cpu in 0..script.running.len() {
+        let Some(job) = script.running[cpu] else {
             continue;
         };
         let work = left[job.task.index()].get_mut(&job.number).unwrap();
         *work -= 1;
         if *work == 0 {
             left[job.task.index()].remove(&job.number);
-            story.complete(&names[job.task.index()]);
+            script.complete(&names[job.task.index()]);
         }
     }
 }
 
-fn crowd_arrives(story: &mut Story, names: &[String], left: &mut Left, tick: u64) {
+fn crowd_arrives(script: &mut RunScript, names: &[String], left: &mut Left, tick: u64) {
     for (index, name) in names.iter().enumerate() {
-        let task = &story.set.tasks[index];
+        let task = &script.set.tasks[index];
         let (period, cost) = (task.period.as_ns() / 100_000, task.cost.as_ns() / 100_000);
         if !(tick + 7 * index as u64).is_multiple_of(period) {
             continue;
         }
-        story.release(name);
-        let number = story.released[index];
+        script.release(name);
+        let number = script.released[index];
         let share = [6, 8, 7, 9, 5, 10, 14][(number as usize * 5 + index) % 7];
         left[index].insert(number, (cost * share / 10).max(1));
     }
 }
 
-fn crowd_is_placed(story: &mut Story, names: &[String]) {
-    let first_due = |index: usize| Some((*story.pending[index].values().next()?, index));
+fn crowd_is_placed(script: &mut RunScript, names: &[String]) {
+    let first_due = |index: usize| Some((*script.pending[index].values().next()?, index));
     let mut ready: Vec<(Instant, usize)> = (0..names.len()).filter_map(first_due).collect();
     ready.sort_unstable();
-    let mut next: Vec<Option<usize>> = vec![None; story.running.len()];
+    let mut next: Vec<Option<usize>> = vec![None; script.running.len()];
     for (_, index) in ready {
         let is_it = |job: &Option<JobId>| job.is_some_and(|job| job.task.index() == index);
-        let now = story.running.iter().position(is_it);
-        let affinity = story.set.tasks[index].affinity;
+        let now = script.running.iter().position(is_it);
+        let affinity = script.set.tasks[index].affinity;
         let free = affinity
             .cpus()
             .iter()
@@ -272,16 +272,16 @@ fn crowd_is_placed(story: &mut Story, names: &[String]) {
         }
     }
     for (cpu, task) in next.into_iter().enumerate() {
-        let to = task.map(|index| story.current(TaskId::from_index(index)));
-        if to != story.running[cpu] {
-            story.run(cpu, task.map_or("", |index| &names[index]));
+        let to = task.map(|index| script.current(TaskId::from_index(index)));
+        if to != script.running[cpu] {
+            script.run(cpu, task.map_or("", |index| &names[index]));
         }
     }
 }
 
 /// A run with one of everything that a chart can show: suspension, throttling, a late successor,
 /// background work, a CPU that goes offline, a dropped job, an unfinished one. To 50 ms.
-pub fn everything() -> Story {
+pub fn everything() -> RunScript {
     let log = "<b>&\"log'";
     let entries = [
         ("sensor", 2, 10, "0"),
@@ -289,76 +289,91 @@ pub fn everything() -> Story {
         (log, 3, 10, "1"),
         ("planner", 12, 40, "0-1"),
     ];
-    let mut story = Story::of(tasks("one of everything </script>", 2, &entries));
+    let mut script = RunScript::of(tasks("one of everything </script>", 2, &entries));
     let cpu = CpuId::from_index(1);
-    story
+    script
         .at(0)
         .release("sensor")
         .release("filter")
         .release(log)
         .release("planner");
-    story.run(0, "sensor").run(1, log);
-    story.at(2).complete("sensor").run(0, "filter");
-    story.at(3).complete(log).run(1, "planner");
-    story
+    script.run(0, "sensor").run(1, log);
+    script.at(2).complete("sensor").run(0, "filter");
+    script.at(3).complete(log).run(1, "planner");
+    script
         .at(4)
         .stop("filter", NotReadyReason::Suspended)
         .run(0, "planner")
         .run(1, "");
-    story.at(7).wake("filter").run(1, "filter");
-    story.at(9).complete("filter").run(1, "");
-    story
+    script.at(7).wake("filter").run(1, "filter");
+    script.at(9).complete("filter").run(1, "");
+    script
         .at(10)
         .release("sensor")
         .release(log)
         .run(0, "sensor")
         .run(1, log);
-    story.at(12).complete("sensor").run(0, "planner");
-    story.at(13).stop(log, NotReadyReason::Throttled).run(1, "");
-    story
+    script.at(12).complete("sensor").run(0, "planner");
+    script
+        .at(13)
+        .stop(log, NotReadyReason::Throttled)
+        .run(1, "");
+    script
         .at(20)
         .release("sensor")
         .release("filter")
         .release(log);
-    story.run(0, "sensor").run(1, "filter");
-    story
+    script.run(0, "sensor").run(1, "filter");
+    script
         .at(22)
         .complete("sensor")
         .run(0, "planner")
         .wake(log)
         .run(1, log);
-    story.at(24).complete(log).run(1, log);
-    story.at(27).complete(log).run(1, "filter");
-    story
+    script.at(24).complete(log).run(1, log);
+    script.at(27).complete(log).run(1, "filter");
+    script
         .at(28)
         .complete("planner")
         .complete("filter")
         .run(0, "")
         .run(1, "");
-    story.tell(Happening::BackgroundStarted { cpu });
-    story.at(30).release("sensor").release(log).run(0, "sensor");
-    story
+    script.record(Happening::BackgroundStarted { cpu });
+    script
+        .at(30)
+        .release("sensor")
+        .release(log)
+        .run(0, "sensor");
+    script
         .at(31)
-        .tell(Happening::BackgroundEnded { cpu })
+        .record(Happening::BackgroundEnded { cpu })
         .run(1, log);
-    story.at(32).complete("sensor").run(0, "").run(1, "");
-    story.tell(Happening::CpuOffline { cpu });
-    story.at(36).tell(Happening::CpuOnline { cpu }).run(1, log);
-    story.at(38).complete(log).run(1, "");
-    story
+    script.at(32).complete("sensor").run(0, "").run(1, "");
+    script.record(Happening::CpuOffline { cpu });
+    script
+        .at(36)
+        .record(Happening::CpuOnline { cpu })
+        .run(1, log);
+    script.at(38).complete(log).run(1, "");
+    script
         .at(40)
         .release("sensor")
         .release("filter")
         .release(log)
         .release("planner");
-    story.run(0, "sensor").run(1, "planner");
-    let (planner, reason) = (story.id("planner"), "no partition has room <for it>".into());
-    story.at(41).tell(Happening::Refused { action: 0, reason });
-    story.at(42).complete("sensor").run(0, "filter");
-    story
+    script.run(0, "sensor").run(1, "planner");
+    let (planner, reason) = (
+        script.id("planner"),
+        "no partition has room <for it>".into(),
+    );
+    script
+        .at(41)
+        .record(Happening::Refused { action: 0, reason });
+    script.at(42).complete("sensor").run(0, "filter");
+    script
         .at(43)
         .run(1, "")
-        .tell(Happening::Left { task: planner });
-    story.at(46).complete("filter").run(0, "");
-    story
+        .record(Happening::Left { task: planner });
+    script.at(46).complete("filter").run(0, "");
+    script
 }

@@ -9,7 +9,7 @@ use super::{Context, Move};
 
 /// A shortest chain of moves that would have given the job a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct ShiftChain {
     /// The last job of the chain first, as one would carry it out.
     pub moves: Vec<Move>,
     /// Who would have lost its CPU at the end of the chain; `None` if that CPU was idle.
@@ -20,7 +20,7 @@ pub(super) struct Room {
 /// that is idle or, if ranks are known, runs a less urgent job.
 ///
 /// Breadth first over the CPUs: O(m²) for m CPUs.
-pub(super) fn find(context: Context<'_>, job: JobId, at: Instant) -> Option<Room> {
+pub(super) fn find(context: Context<'_>, job: JobId, at: Instant) -> Option<ShiftChain> {
     let line = context.line;
     let cpus = line.cpus.len();
     let mut came_from: Vec<Option<usize>> = vec![None; cpus];
@@ -46,7 +46,7 @@ pub(super) fn find(context: Context<'_>, job: JobId, at: Instant) -> Option<Room
             let lesser = |other| context.before(job, other, at) == Some(true);
             if idle || other.is_some_and(lesser) {
                 let moves = moves(context, &came_from, next, at);
-                return Some(Room {
+                return Some(ShiftChain {
                     moves,
                     displaced: other,
                 });

@@ -1,50 +1,50 @@
 //! The section "what was missed and why".
 
-use super::{Told, escape, plural, time};
+use super::{RunView, escape, plural, time};
 use crate::misses::{self, Miss, Names, label};
 use crate::units;
 
 /// For every run: what its misses have in common, then the first ones one by one.
-pub(super) fn section(told: &[Told<'_>]) -> String {
+pub(super) fn section(views: &[RunView<'_>]) -> String {
     let mut section = String::from(
         "<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n",
     );
-    for (index, told) in told.iter().enumerate() {
-        let class = if told.misses.total > 0 {
+    for (index, view) in views.iter().enumerate() {
+        let class = if view.misses.total > 0 {
             " class=\"missed\""
         } else {
             ""
         };
         section += &format!(
             "<div{class}><h3>{}</h3>\n",
-            escape::html(&told.run.provenance.policy)
+            escape::html(&view.run.provenance.policy)
         );
-        section += &match told.misses.total {
-            0 => nothing(told),
-            _ => format!("{}{}", common(told), one_by_one(index, told)),
+        section += &match view.misses.total {
+            0 => nothing(view),
+            _ => format!("{}{}", common(view), one_by_one(index, view)),
         };
         section += "</div>\n";
     }
     section + "</div>\n</section>\n"
 }
 
-fn nothing(told: &Told<'_>) -> String {
+fn nothing(view: &RunView<'_>) -> String {
     format!(
         "<p class=\"good\">✓ No deadline was missed by any of the {}.</p>\n",
-        plural(told.run.summary.jobs, "job")
+        plural(view.run.summary.jobs, "job")
     )
 }
 
 /// The table of alike misses.
-fn common(told: &Told<'_>) -> String {
-    let misses = &told.misses;
+fn common(view: &RunView<'_>) -> String {
+    let misses = &view.misses;
     let mut rows: Vec<String> = Vec::new();
     for (task, kind, group) in misses.tally.groups() {
         let blockers: Vec<String> = group
             .blockers(3)
             .into_iter()
             .map(|(task, span)| {
-                let name = escape::html(&told.names().task(task));
+                let name = escape::html(&view.names().task(task));
                 format!("{name}&nbsp;<small>{}</small>", time(span.as_ns()))
             })
             .collect();
@@ -61,7 +61,7 @@ fn common(told: &Told<'_>) -> String {
         rows.push(format!(
             "<tr><th scope=\"row\">{}</th><td class=\"n\">! {}</td><td>{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{worst}</td><td>{}</td><td>{}</td></tr>\n",
-            escape::html(&told.names().task(task)),
+            escape::html(&view.names().task(task)),
             units::count(group.misses),
             kind.map_or("not explained", label),
             time(group.lost.as_ns()),
@@ -87,15 +87,15 @@ fn common(told: &Told<'_>) -> String {
             groups(&hidden)
         ),
     };
-    format!("{covered}{}{}{more}", begun(told), groups(&rows))
+    format!("{covered}{}{}{more}", begun(view), groups(&rows))
 }
 
 /// How many rows of alike misses are shown without being asked for.
 const GROUPS_SHOWN: usize = 12;
 
 /// In an overload most jobs are late because the one before them was; the others tell more.
-fn begun(told: &Told<'_>) -> String {
-    let (rows, all) = (told.misses.tally.rows, told.misses.explained);
+fn begun(view: &RunView<'_>) -> String {
+    let (rows, all) = (view.misses.tally.rows, view.misses.explained);
     match rows < all {
         true => format!(
             "<p class=\"lead\">{} of these misses follow a late job of the same task; {} began such \
@@ -122,27 +122,27 @@ fn or_dash(text: String) -> String {
     if text.is_empty() { "–".into() } else { text }
 }
 
-fn one_by_one(run: usize, told: &Told<'_>) -> String {
-    let first: Vec<String> = told
+fn one_by_one(run: usize, view: &RunView<'_>) -> String {
+    let first: Vec<String> = view
         .misses
         .first
         .iter()
-        // What follows a late job mostly repeats its story.
-        .map(|miss| article(run, told, miss, miss.late_since.is_none()))
+        // What follows a late job mostly repeats its script.
+        .map(|miss| article(run, view, miss, miss.late_since.is_none()))
         .collect();
     let shown = first.len() as u64;
-    let note = match shown < told.misses.total {
+    let note = match shown < view.misses.total {
         true => format!(
             "<p class=\"lead\">The first {shown} of {}, by deadline:</p>\n",
-            plural(told.misses.total, "miss")
+            plural(view.misses.total, "miss")
         ),
         false => String::new(),
     };
     format!("{note}{}", first.concat())
 }
 
-fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
-    let names = told.names();
+fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
+    let names = view.names();
     let mut points = String::new();
     for loss in &miss.losses {
         let alone = misses::alone(miss, loss.time);
@@ -173,7 +173,7 @@ fn article(run: usize, told: &Told<'_>, miss: &Miss, open: bool) -> String {
         miss.release.as_ns(),
         miss.until.max(miss.deadline).as_ns(),
         cause(miss, names),
-        chain(told, miss),
+        chain(view, miss),
     )
 }
 
@@ -209,7 +209,7 @@ fn badge(text: &str) -> String {
 }
 
 /// Who had the CPUs, as bars.
-fn chain(told: &Told<'_>, miss: &Miss) -> String {
+fn chain(view: &RunView<'_>, miss: &Miss) -> String {
     let Some(longest) = miss.blockers.first().map(|blocker| blocker.time.as_ns()) else {
         return String::new();
     };
@@ -219,7 +219,7 @@ fn chain(told: &Told<'_>, miss: &Miss) -> String {
         rows += &format!(
             "<tr><th scope=\"row\">{}</th><td>CPU {}</td><td class=\"n\">{}</td>\
              <td class=\"bar\"><i style=\"width:{percent:.1}%\"></i></td></tr>\n",
-            escape::html(&told.names().task(blocker.task)),
+            escape::html(&view.names().task(blocker.task)),
             blocker.cpus,
             time(blocker.time.as_ns()),
         );
