@@ -98,7 +98,7 @@ impl Daemon {
             Order::Edf => OrderName::Edf,
             Order::FixedPriority => OrderName::FixedPriority,
         };
-        let standing = Standing::load(&Settings {
+        let scheduler = Standing::load(&Settings {
             cpus,
             order,
             reserve: config.terms.reserve,
@@ -132,7 +132,7 @@ impl Daemon {
         let mut daemon = Self {
             config,
             table,
-            backend: SchedExtBackend { standing },
+            backend: SchedExtBackend { scheduler },
             statistics: TaskStatistics::default(),
             recorder,
             clerk,
@@ -200,8 +200,8 @@ impl Daemon {
     }
 
     /// The scheduler; its descriptor is readable when there are scheduling events.
-    pub fn standing(&self) -> &Standing {
-        &self.backend.standing
+    pub fn scheduler(&self) -> &Standing {
+        &self.backend.scheduler
     }
 
     /// Processes pending scheduling events and work that is due.
@@ -210,11 +210,11 @@ impl Daemon {
     /// If the events cannot be read, or the state cannot be saved.
     pub fn poll(&mut self, now: Instant) -> Result<PollOutcome, LiveError> {
         let mut outcome = PollOutcome {
-            unloaded: self.backend.standing.unloaded(),
+            unloaded: self.backend.scheduler.unloaded(),
             ..PollOutcome::default()
         };
         self.now = now;
-        for fact in self.backend.standing.take_facts()? {
+        for fact in self.backend.scheduler.take_facts()? {
             self.recorder.tell(fact);
             self.observations.record(&fact);
             outcome.misses.extend(self.statistics.record(&fact));
@@ -226,7 +226,7 @@ impl Daemon {
         for miss in &outcome.misses {
             self.recorder.missed(miss);
         }
-        let lost = self.backend.standing.facts_lost();
+        let lost = self.backend.scheduler.facts_lost();
         self.recorder.advance(now, lost);
         self.explain(now);
         outcome.warnings.extend(self.clerk.take_news());
@@ -348,7 +348,7 @@ impl Daemon {
 
     fn end_observing(&mut self, task: TaskId) {
         // Fails only if the scheduler is unloaded.
-        let _ = self.backend.standing.stop_observing(task);
+        let _ = self.backend.scheduler.stop_observing(task);
         self.table.release_number(task);
     }
 
@@ -387,7 +387,7 @@ impl Daemon {
             ));
         }
         self.table.set_reserve(config.terms.reserve)?;
-        self.backend.standing.set_reserve(config.terms.reserve);
+        self.backend.scheduler.set_reserve(config.terms.reserve);
         self.table.set_quotas(config.quotas);
         self.config = config;
         Ok(())

@@ -130,7 +130,7 @@ fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
     };
     let mut descriptors = [
         PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(daemon.standing().as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(daemon.scheduler().as_fd(), PollFlags::IN),
     ];
     match poll(&mut descriptors, Some(&timeout)) {
         Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),

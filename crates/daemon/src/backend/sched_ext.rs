@@ -12,18 +12,18 @@ use crate::threads::{is_alive, look_up};
 /// Enforces reservations by the scheduler in the kernel.
 pub struct SchedExtBackend {
     /// The scheduler.
-    pub standing: Standing,
+    pub scheduler: Standing,
 }
 
 impl SchedExtBackend {
     /// Observes the thread, without a reservation, under the number `task`.
     pub fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
         let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
-        match self.standing.observe(task, pid(thread)?) {
+        match self.scheduler.observe(task, pid(thread)?) {
             Ok(true) if is_alive(thread) => Ok(()),
             Ok(true) => {
                 // Fails only if the scheduler is unloaded.
-                let _ = self.standing.stop_observing(task);
+                let _ = self.scheduler.stop_observing(task);
                 Err(missing())
             }
             Ok(false) => Err(missing()),
@@ -46,7 +46,7 @@ impl SchedExtBackend {
 
     /// Sets the affinity of the thread to these CPUs.
     fn bind(&self, thread: Pid, number: u32, cpus: &CpuSet) -> Result<(), Denial> {
-        let bound = self.standing.bind(thread, cpus);
+        let bound = self.scheduler.bind(thread, cpus);
         bound.map_err(|error| Denial::Refused(error.to_string()))?;
         // The kernel silently drops CPUs that the cpuset of the control group excludes.
         let found = look_up(number)?;
@@ -71,7 +71,7 @@ impl SchedExtBackend {
         let bound = self.bind(thread, number, cpus);
         if bound.is_err() {
             // Fails only if the thread has ended.
-            let _ = self.standing.bind(thread, before);
+            let _ = self.scheduler.bind(thread, before);
         }
         bound
     }
@@ -87,7 +87,7 @@ impl SchedExtBackend {
     ) -> Result<bool, Denial> {
         let pid = pid(thread)?;
         self.bind_or_restore(pid, thread.thread, before, &reservation.cpus)?;
-        let admitted = self.standing.admit(task, &parameters(pid, reservation));
+        let admitted = self.scheduler.admit(task, &parameters(pid, reservation));
         // Checked after the admission: until then another thread could have reused the number.
         match (admitted, is_alive(thread)) {
             (Ok(admitted), true) => Ok(admitted),
@@ -101,7 +101,7 @@ impl SchedExtBackend {
                 )))
             }
             (Err(error), _) => {
-                let _ = self.standing.bind(pid, before);
+                let _ = self.scheduler.bind(pid, before);
                 Err(denial(&error))
             }
         }
@@ -120,7 +120,7 @@ impl SchedulerBackend for SchedExtBackend {
             true => Ok(()),
             false => {
                 self.dismiss(task);
-                let _ = self.standing.bind(pid(thread)?, &before);
+                let _ = self.scheduler.bind(pid(thread)?, &before);
                 Err(Denial::Broken(format!(
                     "the scheduler does not accept thread {} as task {}",
                     thread.thread,
@@ -155,17 +155,17 @@ impl SchedulerBackend for SchedExtBackend {
     ) -> Result<(), Denial> {
         let pid = pid(thread)?;
         if from.cpus != to.cpus {
-            let approved = self.standing.approve(task, &to.cpus);
+            let approved = self.scheduler.approve(task, &to.cpus);
             approved.map_err(|error| denial(&error))?;
             self.bind_or_restore(pid, thread.thread, &from.cpus, &to.cpus)?;
         }
-        let changed = self.standing.change(task, &parameters(pid, to));
+        let changed = self.scheduler.change(task, &parameters(pid, to));
         changed.map_err(|error| denial(&error))
     }
 
     fn dismiss(&mut self, task: TaskId) {
         // Fails only if the scheduler is unloaded, and then the task is ordinary work already.
-        let _ = self.standing.dismiss(task);
+        let _ = self.scheduler.dismiss(task);
     }
 }
 

@@ -221,7 +221,7 @@ impl Daemon {
             misses: self.statistics.misses(),
             since: self.since,
             now,
-            lost: self.backend.standing.facts_lost(),
+            lost: self.backend.scheduler.facts_lost(),
         }
     }
 

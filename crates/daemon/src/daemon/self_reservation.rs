@@ -118,7 +118,7 @@ impl Daemon {
             kept.map_err(|denial| denial.to_string())?;
         } else {
             // CPUs without reservations: it takes no time from any task.
-            let bound = self.backend.standing.bind(gettid(), &others);
+            let bound = self.backend.scheduler.bind(gettid(), &others);
             bound.map_err(|error| error.to_string())?;
         }
         set_class(None, PRIORITY_CLASS).map_err(|error| format!("real-time priority: {error}"))
