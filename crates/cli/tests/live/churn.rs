@@ -1,8 +1,8 @@
-//! The real agent under everything that happens to it in its life, by seed: tasks that come, change and go, threads that
-//! ask the kernel for other CPUs, CPUs that go and come back, and agents that are killed.
+//! The real daemon under random events, by seed: tasks are admitted, change and end, threads request other CPUs, CPUs go
+//! offline and online, and the daemon is killed and restarted.
 //!
-//! After each step its status agrees with what this test knows: nobody is lost, nothing is promised twice, and every
-//! thread goes on.
+//! After each step its status agrees with the expected one: no task is lost, no CPU is over-committed, and every thread makes
+//! progress.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,28 +15,28 @@ use shiftwork_model::{RandomStream, Span};
 use crate::faults::{Actor, Offline, goes_on, wait_for};
 use crate::hostile::{Taken, taken};
 use crate::long;
-use crate::service::Agent;
+use crate::service::Daemon;
 
-/// The agent's CPUs.
+/// The CPUs that the daemon schedules.
 const CPUS: [u64; 3] = [1, 2, 3];
-/// More programs than these there are not at a time: the machine is emulated.
+/// Maximum number of simultaneous programs: the machine is emulated.
 const PROGRAMS_MAX: usize = 8;
-/// What one life of an agent may keep, in KiB.
+/// Permitted growth of memory between two restarts of the daemon, in KiB.
 const KEPT_KIB: u64 = 16 << 10;
 
 struct World {
     random: RandomStream,
-    agent: Agent,
-    /// All that live, by their processes, and whether they have asked for a reservation and got it.
+    daemon: Daemon,
+    /// Running programs by process ID, and whether each has a reservation.
     programs: BTreeMap<u32, (Actor, bool)>,
     offline: Option<(u64, Offline)>,
     fresh: Taken,
     done: BTreeMap<&'static str, u32>,
 }
 
-/// Ten seconds of it, or ten minutes.
-#[allow(clippy::disallowed_methods, reason = "it goes on for so long")]
-pub fn loses_nobody() -> Result<(), String> {
+/// Ten seconds, or ten minutes in the long selection.
+#[allow(clippy::disallowed_methods, reason = "the duration is in real time")]
+pub fn loses_no_task() -> Result<(), String> {
     let seed = 1;
     let span = Duration::from_secs(if long() { 600 } else { 10 });
     let began = Instant::now();
@@ -47,7 +47,7 @@ pub fn loses_nobody() -> Result<(), String> {
         let done = world.step();
         let what = done.as_ref().map_or("it failed", |what| *what);
         let checked = done.clone().and_then(|_| world.check());
-        checked.map_err(|why| failed(seed, step, what, &format!("{why}\n{}", world.said())))?;
+        checked.map_err(|why| failed(seed, step, what, &format!("{why}\n{}", world.log())))?;
         *world.done.entry(what).or_default() += 1;
     }
     println!("{step} steps: {:?}", world.done);
@@ -62,11 +62,11 @@ fn failed(seed: u64, step: u32, what: &str, why: &str) -> String {
 
 impl World {
     fn new(seed: u64) -> Result<Self, String> {
-        let agent = Agent::start("record-seconds = 0")?;
-        let fresh = taken(agent.id()?)?;
+        let daemon = Daemon::start("record-seconds = 0")?;
+        let fresh = taken(daemon.id()?)?;
         Ok(Self {
             random: RandomStream::new(seed, 0, 0),
-            agent,
+            daemon,
             programs: BTreeMap::new(),
             offline: None,
             fresh,
@@ -74,25 +74,25 @@ impl World {
         })
     }
 
-    /// What the agent said, but for who was late: the machine is emulated.
-    fn said(&self) -> String {
-        let said = self.agent.said();
-        let lines = said
+    /// The daemon's log without missed deadlines: the machine is emulated.
+    fn log(&self) -> String {
+        let log = self.daemon.log();
+        let lines = log
             .lines()
             .filter(|line| !line.ends_with("missed its deadline") && !line.ends_with("suppressed"));
         lines.collect::<Vec<_>>().join("\n")
     }
 
     fn client(&self) -> Result<Client, String> {
-        Client::connect(self.agent.at("socket")).map_err(|error| error.to_string())
+        Client::connect(self.daemon.at("socket")).map_err(|error| error.to_string())
     }
 
     fn status(&self) -> Result<Status, String> {
         self.client()?.status().map_err(|error| error.to_string())
     }
 
-    /// One of the programs, with a reservation.
-    fn some(&mut self) -> Option<u32> {
+    /// A random program with a reservation.
+    fn random_program(&mut self) -> Option<u32> {
         let all: Vec<u32> = self
             .programs
             .iter()
@@ -146,7 +146,7 @@ impl World {
         let all: Vec<u32> = self.programs.keys().copied().collect();
         let at = self.random.below(all.len().max(1) as u64) as usize;
         if let Some(id) = all.get(at) {
-            // It is killed, and waited for.
+            // Dropping kills it and waits for it.
             self.programs.remove(id);
         }
         Ok("leaves")
@@ -161,7 +161,7 @@ impl World {
     }
 
     fn change(&mut self) -> Result<&'static str, String> {
-        let Some(id) = self.some() else {
+        let Some(id) = self.random_program() else {
             return Ok("changes");
         };
         let (task, to) = (self.task_of(id)?, self.reservation());
@@ -170,7 +170,7 @@ impl World {
     }
 
     fn dismiss(&mut self) -> Result<&'static str, String> {
-        let Some(id) = self.some() else {
+        let Some(id) = self.random_program() else {
             return Ok("is dismissed");
         };
         let task = self.task_of(id)?;
@@ -183,9 +183,9 @@ impl World {
         Ok("is dismissed")
     }
 
-    /// Somebody else binds a program elsewhere, which is a request.
+    /// Changes the affinity of a program from outside, which is a request.
     fn bind(&mut self) -> Result<&'static str, String> {
-        let (Some(id), cpus) = (self.some(), self.cpus()) else {
+        let (Some(id), cpus) = (self.random_program(), self.cpus()) else {
             return Ok("is bound");
         };
         let mut set = CpuSet::new();
@@ -209,17 +209,17 @@ impl World {
 
     fn restart(&mut self) -> Result<&'static str, String> {
         let killed = self.random.below(2) == 0;
-        self.agent
+        self.daemon
             .end(if killed { Signal::KILL } else { Signal::TERM })?;
-        self.agent.begin()?;
+        self.daemon.begin()?;
         Ok(if killed {
-            "the agent is killed"
+            "the daemon is killed"
         } else {
-            "the agent is ended"
+            "the daemon is stopped"
         })
     }
 
-    /// What is so after each step, as soon as everybody has heard of it.
+    /// Waits until the status is as expected, and checks that all programs make progress.
     fn check(&self) -> Result<(), String> {
         let mut last = String::new();
         let agrees = wait_for("status to agree", || match self.disagrees() {
@@ -236,28 +236,28 @@ impl World {
         Ok(())
     }
 
-    /// In what the status is not as it has to be.
+    /// The first difference between the status and the expected one.
     fn disagrees(&self) -> Result<Option<String>, String> {
         let status = self.status()?;
-        let mut told: Vec<u32> = status.tasks.iter().map(|task| task.process).collect();
-        told.sort_unstable();
+        let mut found: Vec<u32> = status.tasks.iter().map(|task| task.process).collect();
+        found.sort_unstable();
         let wanted = self
             .programs
             .iter()
             .filter(|(_, it)| it.1)
             .map(|(&id, _)| id);
         let wanted: Vec<u32> = wanted.collect();
-        if told != wanted {
-            return Ok(Some(format!("tasks {told:?} instead of {wanted:?}")));
+        if found != wanted {
+            return Ok(Some(format!("tasks {found:?} instead of {wanted:?}")));
         }
         let gone = self.offline.as_ref().map(|&(cpu, _)| cpu);
         let online: Vec<u64> = CPUS.into_iter().filter(|&cpu| Some(cpu) != gone).collect();
-        let told = status
+        let found = status
             .cpus
             .iter()
             .filter(|cpu| cpu.online)
             .map(|cpu| u64::from(cpu.cpu));
-        if !told.eq(online.iter().copied()) {
+        if !found.eq(online.iter().copied()) {
             return Ok(Some(format!(
                 "CPUs {:?} instead of {online:?}",
                 status.cpus
@@ -266,15 +266,15 @@ impl World {
         Ok(over_committed(&status, &online))
     }
 
-    /// All go, and nothing of them stays.
+    /// All programs end, and no resources remain in use.
     fn end(mut self) -> Result<(), String> {
         self.offline = None;
         self.programs.clear();
         wait_for("all tasks to be gone", || {
             self.status().ok()?.tasks.is_empty().then_some(())
         })?;
-        let number = self.agent.id()?;
-        let left = wait_for("the agent to have as many descriptors as at first", || {
+        let number = self.daemon.id()?;
+        let left = wait_for("the daemon to have as many descriptors as at first", || {
             let left = taken(number).ok()?;
             (left.descriptors == self.fresh.descriptors).then_some(left)
         })?;
@@ -286,7 +286,7 @@ impl World {
     }
 }
 
-/// Whether somebody got what they asked for; everything but a refusal is wrong.
+/// Whether a request was granted; any failure except a refusal is an error.
 fn is_granted(answer: Result<(), Failure>) -> Result<bool, String> {
     match answer {
         Ok(()) => Ok(true),
@@ -300,7 +300,7 @@ fn is_granted(answer: Result<(), Failure>) -> Result<bool, String> {
     }
 }
 
-/// Whether some CPUs are promised more than they have, by Hall's condition over all sets of them, in millionths.
+/// A set of CPUs that is over-committed, by Hall's condition, in millionths of a CPU.
 fn over_committed(status: &Status, online: &[u64]) -> Option<String> {
     let bit = |cpu: u64| 1_u64 << cpu;
     let there: u64 = online.iter().map(|&cpu| bit(cpu)).sum();
@@ -320,6 +320,6 @@ fn over_committed(status: &Status, online: &[u64]) -> Option<String> {
         let wanted: u64 = inside.map(|(_, share)| share).sum();
         let room = u64::from(some.count_ones()) * 950_000;
         (wanted > room)
-            .then(|| format!("CPUs {some:#b} are promised {wanted} of {room}: {status:?}"))
+            .then(|| format!("CPUs {some:#b} have {wanted} reserved of {room}: {status:?}"))
     })
 }

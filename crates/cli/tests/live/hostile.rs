@@ -1,5 +1,5 @@
-//! The real agent under clients of every kind: whatever they do, who behaves well is served, and who is admitted has
-//! what they were promised.
+//! The real daemon under hostile clients: well-behaved clients are served all the same, and admitted tasks keep their
+//! guarantees.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -12,12 +12,12 @@ use shiftwork_model::RandomStream;
 
 use crate::faults::{goes_on, wait_for};
 use crate::long;
-use crate::service::Agent;
+use crate::service::Daemon;
 
-/// What may stay for buffers that once were large, in KiB.
+/// Permitted growth of memory by buffers that once were large, in KiB.
 const KEPT_KIB: u64 = 8 << 10;
 
-/// Messages that are none, and clients at once.
+/// Numbers of malformed messages and of simultaneous clients.
 fn much() -> (u64, usize) {
     match long() {
         true => (10_000, 1_000),
@@ -25,41 +25,41 @@ fn much() -> (u64, usize) {
     }
 }
 
-/// Plays a user without privileges who plays this part against the agent.
-fn hostile(agent: &Agent, part: &str) -> Result<Child, String> {
+/// Starts an actor with this part, as a user without privileges, against the daemon.
+fn hostile(daemon: &Daemon, part: &str) -> Result<Child, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let child = Command::new(own)
         .args(["--act", "nobody"])
         .args(part.split(' '))
-        .env("SHIFTWORK_SOCKET", agent.at("socket"))
+        .env("SHIFTWORK_SOCKET", daemon.at("socket"))
         .stdin(Stdio::null())
         .spawn();
     child.map_err(|error| format!("{part}: {error}"))
 }
 
-/// Ten thousand malformed messages, and a thousand clients at once: whoever behaves well is answered meanwhile, an
-/// admitted program misses nothing, and afterwards the agent has as many descriptors and as much memory as before.
-pub fn clients_cost_nobody_anything() -> Result<(), String> {
-    let mut agent = Agent::start(
+/// Ten thousand malformed messages and a thousand simultaneous clients: a well-behaved client is answered meanwhile, an
+/// admitted program misses no deadline, and afterwards the daemon uses as many descriptors and as much memory as before.
+pub fn do_not_disturb_others() -> Result<(), String> {
+    let mut daemon = Daemon::start(
         "record-seconds = 0\n[limits.user]\ncalls = 100000\n[limits.cgroup]\ncalls = 100000",
     )?;
-    // Long enough for a machine that is emulated beside others.
-    let program = agent.admit("--cost 400ms --period 4s --cpus 1", "naps 300 20000")?;
-    let number = agent.id()?;
-    // Once small, so that what is had once and for all is there.
-    flood(&agent, 1, 20)?;
+    // Long enough for an emulated machine beside others.
+    let program = daemon.admit("--cost 400ms --period 4s --cpus 1", "naps 300 20000")?;
+    let number = daemon.id()?;
+    // A small flood first, for allocations that are made once.
+    flood(&daemon, 1, 20)?;
     let before = taken(number)?;
     let (messages, clients) = much();
 
-    flood(&agent, 2, messages)?;
-    let mut crowd = hostile(&agent, &format!("crowds {clients}"))?;
-    let with_all = wait_for("the crowd to be let in", || {
+    flood(&daemon, 2, messages)?;
+    let mut crowd = hostile(&daemon, &format!("crowds {clients}"))?;
+    let with_all = wait_for("the crowd to be accepted", || {
         let now = taken(number).ok()?;
         (now.descriptors >= before.descriptors + clients).then_some(now)
     });
     let served = with_all.and_then(|with_all| {
         for _ in 0..10 {
-            well_behaved(&agent)?;
+            well_behaved(&daemon)?;
         }
         Ok(with_all)
     });
@@ -67,7 +67,7 @@ pub fn clients_cost_nobody_anything() -> Result<(), String> {
     let _ = crowd.wait();
     let with_all = served?;
 
-    let after = wait_for("the agent to have what it had", || {
+    let after = wait_for("the daemon to close the descriptors", || {
         let now = taken(number).ok()?;
         (now.descriptors == before.descriptors).then_some(now)
     })?;
@@ -76,7 +76,7 @@ pub fn clients_cost_nobody_anything() -> Result<(), String> {
         return Err(format!("{after:?} after {before:?}"));
     }
     goes_on(program, 3)?;
-    let status = well_behaved(&agent)?;
+    let status = well_behaved(&daemon)?;
     let task = status.tasks.first().ok_or("its task is gone")?;
     match (task.process == program, task.jobs > 5, task.misses) {
         (true, true, 0) => Ok(()),
@@ -84,12 +84,12 @@ pub fn clients_cost_nobody_anything() -> Result<(), String> {
     }
 }
 
-/// So many malformed messages, while somebody else is served.
-fn flood(agent: &Agent, seed: u64, messages: u64) -> Result<(), String> {
-    let mut child = hostile(agent, &format!("floods {seed} {messages}"))?;
+/// Sends malformed messages while another client is served.
+fn flood(daemon: &Daemon, seed: u64, messages: u64) -> Result<(), String> {
+    let mut child = hostile(daemon, &format!("floods {seed} {messages}"))?;
     let mut served = 0;
     let status = wait_for("all malformed messages to be sent", || {
-        match well_behaved(agent) {
+        match well_behaved(daemon) {
             Ok(_) => served += 1,
             Err(why) => return Some(Err(why)),
         }
@@ -105,13 +105,13 @@ fn flood(agent: &Agent, seed: u64, messages: u64) -> Result<(), String> {
     }
 }
 
-/// Asks as one should.
-pub fn well_behaved(agent: &Agent) -> Result<shiftwork_client::Status, String> {
-    let mut client = Client::connect(agent.at("socket")).map_err(|error| error.to_string())?;
+/// Requests the status as a well-behaved client.
+pub fn well_behaved(daemon: &Daemon) -> Result<shiftwork_client::Status, String> {
+    let mut client = Client::connect(daemon.at("socket")).map_err(|error| error.to_string())?;
     client.status().map_err(|error| error.to_string())
 }
 
-/// What a process takes of its machine.
+/// Resources of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     pub descriptors: usize,
@@ -119,26 +119,26 @@ pub struct Taken {
 }
 
 pub fn taken(process: u32) -> Result<Taken, String> {
-    let told = |error: std::io::Error| error.to_string();
-    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).map_err(told)?;
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).map_err(told)?;
+    let failed = |error: std::io::Error| error.to_string();
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).map_err(failed)?;
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).map_err(failed)?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = resident.and_then(|text| text.split_whitespace().next()?.parse().ok());
     Ok(Taken {
         descriptors: descriptors.count(),
-        memory_kib: kib.ok_or("the kernel does not tell its memory")?,
+        memory_kib: kib.ok_or("the kernel does not report its memory")?,
     })
 }
 
-/// Sends so many messages that are none. Ends in failure if one was never read.
+/// Sends malformed messages. Panics if the daemon does not read one.
 pub fn floods(seed: u64, messages: u64) {
     let mut random = RandomStream::new(seed, 0, 0);
     let mut sent = 0;
     while sent < messages {
-        let mut stream = UnixStream::connect(socket_path()).expect("the agent listens");
-        let patience = Some(Duration::from_secs(60));
-        stream.set_read_timeout(patience).expect("more than none");
-        stream.set_write_timeout(patience).expect("more than none");
+        let mut stream = UnixStream::connect(socket_path()).expect("the daemon listens");
+        let timeout = Some(Duration::from_secs(60));
+        stream.set_read_timeout(timeout).expect("more than none");
+        stream.set_write_timeout(timeout).expect("more than none");
         for _ in 0..10.min(messages - sent) {
             sent += 1;
             if !send(&mut stream, &mut random) {
@@ -148,7 +148,7 @@ pub fn floods(seed: u64, messages: u64) {
     }
 }
 
-/// Whether the connection is good for another.
+/// Sends one message. Whether the connection can be used for another.
 fn send(stream: &mut UnixStream, random: &mut RandomStream) -> bool {
     let method = |name: &str, parameters: &str| {
         format!("{{\"method\":\"{name}\",\"parameters\":{parameters}}}\0").into_bytes()
@@ -166,14 +166,14 @@ fn send(stream: &mut UnixStream, random: &mut RandomStream) -> bool {
         ),
         4 => [b"[".repeat(2_000), vec![0]].concat(),
         5 => vec![b'x'; 70_000],
-        // One that never ends: the other end learns that nobody is there any more.
+        // An incomplete message; the connection is closed afterwards.
         _ => {
             let _ = stream.write_all(b"{\"method\":");
             return false;
         }
     };
     if stream.write_all(&bytes).is_err() {
-        // It was refused before all of it was said.
+        // The connection was closed before all of it was sent.
         return false;
     }
     let mut answer = [0; 4_096];
@@ -187,8 +187,8 @@ fn send(stream: &mut UnixStream, random: &mut RandomStream) -> bool {
     }
 }
 
-/// Connects so often, and keeps all connections. Who has said half of something and is shown out for that, before all
-/// are let in on a slow machine, comes again and says nothing.
+/// Opens connections and keeps them. A connection that is closed, because its incomplete message timed out before all were
+/// accepted on a slow machine, is opened again and stays idle.
 pub fn crowds(clients: u64) {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let all = Rlimit {
@@ -197,7 +197,7 @@ pub fn crowds(clients: u64) {
     };
     setrlimit(Resource::Nofile, all).expect("a process may have what it may have");
     let connect = || {
-        let stream = UnixStream::connect(socket_path()).expect("the agent listens");
+        let stream = UnixStream::connect(socket_path()).expect("the daemon listens");
         stream.set_nonblocking(true).expect("a socket can be asked");
         stream
     };
@@ -208,7 +208,7 @@ pub fn crowds(clients: u64) {
     loop {
         std::thread::sleep(Duration::from_secs(1));
         for stream in &mut all {
-            // Nobody has asked for anything: there is nothing to read but the end, or why it came.
+            // No call was made: only an error or the end of the stream can be read.
             if !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
             {
                 *stream = connect();

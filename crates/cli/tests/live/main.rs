@@ -526,34 +526,34 @@ const TESTS: &[Test] = &[
     )
     .within(400),
     Test::new(
-        "programs_are_admitted_until_there_is_no_room",
+        "programs_are_admitted_up_to_capacity",
         Group::Function,
-        service::programs_are_admitted_until_there_is_no_room,
+        service::programs_are_admitted_up_to_capacity,
     ),
     Test::new(
-        "reservations_outlive_the_agent",
+        "reservations_survive_restart_of_daemon",
         Group::Function,
-        service::reservations_outlive_the_agent,
+        service::reservations_survive_restart_of_daemon,
     ),
     Test::new(
-        "who_waits_for_a_reservation_and_ends_is_forgotten",
+        "waiting_task_is_removed_when_thread_ends",
         Group::Function,
-        service::who_waits_and_ends_is_forgotten,
+        service::waiting_task_is_removed_when_thread_ends,
     ),
     Test::new(
-        "who_asks_for_more_than_the_agent_has_keeps_what_it_has",
+        "requested_affinity_is_limited_to_cpus_of_daemon",
         Group::Function,
-        service::who_asks_for_too_many_cpus_has_some,
+        service::requested_affinity_is_limited_to_cpus_of_daemon,
     ),
     Test::new(
-        "only_the_group_may_ask_and_only_for_its_own",
+        "only_group_may_connect_and_only_reserve_for_own_threads",
         Group::Function,
-        service::only_the_group_may_ask_and_only_for_its_own,
+        service::only_group_may_connect_and_only_reserve_for_own_threads,
     ),
     Test::new(
-        "what_a_program_needs_is_measured",
+        "program_with_measured_reservation_misses_no_deadline",
         Group::Latency,
-        service::what_a_program_needs_is_measured,
+        service::program_with_measured_reservation_misses_no_deadline,
     ),
     Test::new(
         "each_wait_of_a_program_ends_one_job",
@@ -573,20 +573,20 @@ const TESTS: &[Test] = &[
     )
     .within(120),
     Test::new(
-        "the_agent_answers_however_busy_the_machine_is",
+        "daemon_answers_on_busy_machine",
         Group::Function,
-        service::it_answers_however_busy_the_machine_is,
+        service::daemon_answers_on_busy_machine,
     )
     .within(120),
     Test::new(
-        "a_reload_drops_nobody",
+        "reload_keeps_all_reservations",
         Group::Function,
-        service::a_reload_drops_nobody,
+        service::reload_keeps_all_reservations,
     ),
     Test::new(
-        "hostile_clients_cost_nobody_anything",
+        "hostile_clients_do_not_disturb_others",
         Group::Function,
-        hostile::clients_cost_nobody_anything,
+        hostile::do_not_disturb_others,
     )
     .within(1_800),
     Test::new(
@@ -596,9 +596,9 @@ const TESTS: &[Test] = &[
     )
     .within(7_200),
     Test::new(
-        "whatever_happens_to_the_agent_it_loses_nobody",
+        "daemon_loses_no_task_under_random_events",
         Group::Function,
-        churn::loses_nobody,
+        churn::loses_no_task,
     )
     .within(1_800),
     Test::new(

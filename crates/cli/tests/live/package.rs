@@ -1,26 +1,26 @@
-//! The package, in a fresh Debian system: that it installs, that everything in it is where Debian's own programs
-//! look for it, that the service does its work, and that nothing is left when it is purged.
+//! The package in a fresh Debian system: it installs, its files are where Debian's programs expect them, the service works,
+//! and purging leaves nothing.
 
+mod lifecycle;
 mod machine;
 mod make;
 mod programs;
 mod service;
-mod story;
 mod user;
 
 use std::fs;
 
 pub use make::make;
 
+use lifecycle::Lifecycle;
 use machine::{Traces, ask, lines, wait_until_up};
-use story::Story;
 
-/// Where the package is in the guest.
+/// Path of the package in the guest.
 pub const PACKAGE: &str = "/usr/lib/shiftwork-test.deb";
 
-/// Something that holds while the package is installed.
+/// A check of the installed package.
 struct Step {
-    /// What holds, as a phrase.
+    /// What it checks.
     name: &'static str,
     check: fn() -> Result<(), String>,
 }
@@ -31,20 +31,20 @@ impl Step {
     }
 }
 
-/// What is looked at between installing and removing, in this order. A step leaves the system as it was.
+/// The checks between installing and removing, in this order. A step does not change the system.
 const STEPS: &[Step] = &[
     Step::new("dpkg finds every file as it was packed", files_are_intact),
     Step::new("the command runs", command_runs),
     Step::new("every verb has a man page", verbs_have_pages),
     Step::new("shells find completions", shells_complete),
-    Step::new("the group of those who may ask is there", group_is_there),
+    Step::new("the group of permitted users exists", group_exists),
     Step::new(
-        "the service is known, sound and not enabled",
+        "systemd knows the service, which is valid and not enabled",
         service::is_known,
     ),
 ];
 
-/// From a fresh system to one as fresh, with programs that outlive the package.
+/// Installs and purges the package; running programs outlive it, and the system is as before.
 pub fn installs_and_leaves_nothing() -> Result<(), String> {
     wait_until_up()?;
     let before = Traces::of_this_system()?;
@@ -53,25 +53,25 @@ pub fn installs_and_leaves_nothing() -> Result<(), String> {
         println!("{}", step.name);
         (step.check)().map_err(|why| format!("{}: {why}", step.name))?;
     }
-    let story = Story::tell()?;
-    println!("the package is removed, and programs go on");
+    let lifecycle = Lifecycle::run()?;
+    println!("the package is removed, and programs continue");
     ask(&["dpkg", "--remove", "shiftwork"])?;
     removed_but_configured()?;
-    story.ends()?;
+    lifecycle.end()?;
     ask(&["dpkg", "--purge", "shiftwork"])?;
     before.are_the_same_as(&Traces::of_this_system()?)
 }
 
-/// That removing keeps the configuration, and nothing that could be started.
+/// Checks that removing keeps the configuration and no unit.
 fn removed_but_configured() -> Result<(), String> {
     if !fs::exists("/etc/shiftwork/agent.toml").unwrap_or(false) {
-        return Err("removing it took the configuration".to_owned());
+        return Err("removing it deleted the configuration".to_owned());
     }
     match lines(&["systemctl", "list-unit-files", "shiftwork*"])?
         .iter()
         .find(|line| line.starts_with("shiftwork."))
     {
-        Some(line) => Err(format!("removed, systemd still knows {line}")),
+        Some(line) => Err(format!("after removal systemd still knows {line}")),
         None => Ok(()),
     }
 }
@@ -92,14 +92,14 @@ fn command_runs() -> Result<(), String> {
     }
 }
 
-/// The verbs are those that the help of the command lists.
+/// The verbs are those in the help of the command.
 fn verbs_have_pages() -> Result<(), String> {
     let help = ask(&["shiftwork", "--help"])?;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let verbs = commands
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
-        // Lines that go on are indented further.
+        // Continuation lines have more indentation.
         .filter(|verb| !verb.is_empty() && *verb != "help");
     let mut count = 0;
     for verb in verbs {
@@ -116,7 +116,7 @@ fn verbs_have_pages() -> Result<(), String> {
     }
 }
 
-/// Bash is asked; of the others this system has none.
+/// Runs bash's completion; the other shells are not installed in this system.
 fn shells_complete() -> Result<(), String> {
     let script = "source /usr/share/bash-completion/completions/shiftwork; \
                   COMP_WORDS=(shiftwork sim); COMP_CWORD=1; _shiftwork shiftwork sim shiftwork; \
@@ -137,9 +137,9 @@ fn shells_complete() -> Result<(), String> {
     Ok(())
 }
 
-fn group_is_there() -> Result<(), String> {
+fn group_exists() -> Result<(), String> {
     let line = ask(&["getent", "group", "shiftwork"])?;
-    // The last field are its members.
+    // The last field lists its members.
     match line.trim().ends_with(':') {
         true => Ok(()),
         false => Err(format!("it has members from the start: {line}")),

@@ -1,4 +1,4 @@
-//! Programs that declare their own tasks: what they mean by a job is what the agent counts.
+//! Programs that declare their own tasks: the daemon counts the same jobs as the program.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -8,15 +8,16 @@ use shiftwork_client::{OnOverrun, OwnTask, Reservation};
 use shiftwork_model::Span;
 
 use crate::faults::{compute, wait_for};
-use crate::service::Agent;
+use crate::service::Daemon;
 
-/// How many jobs end by a wait.
+/// Number of jobs that end by a wait.
 const JOBS: u64 = 20;
 
-/// Every so manieth job is late.
+/// One of this many jobs is late.
 const LATE: u64 = 7;
 
-/// Plays the program: jobs of 300 us in periods of 10 ms, some of 25 ms. Then it goes to sleep for good, which ends one more.
+/// The part of the program: jobs of 300 us in periods of 10 ms, some of 25 ms. Finally it sleeps for ever, which ends one
+/// more job.
 pub fn declares() {
     let reservation = Reservation {
         on_overrun: Some(OnOverrun::Continue),
@@ -27,7 +28,7 @@ pub fn declares() {
         let is_late = job % LATE == 0;
         compute(Duration::from_micros(if is_late { 25_000 } else { 300 }));
         let missed = task.wait_next().unwrap();
-        // Those after 10 and 20 ms were missed at the least.
+        // At least the releases after 10 and 20 ms were skipped.
         assert!((missed >= 2) == is_late, "{missed} in job {job}");
     }
     loop {
@@ -39,19 +40,19 @@ struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Who is over already need not be ended.
+        // Fails only if it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Each wait ends one job, late ones too; releases that were passed over begin none, and nobody is late but who is.
+/// Each wait ends one job, also a late one; skipped releases begin none, and exactly the late jobs miss their deadlines.
 pub fn each_wait_ends_one_job() -> Result<(), String> {
-    let agent = Agent::start("")?;
+    let daemon = Daemon::start("")?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let child = Command::new(own)
         .args(["--act", "declares"])
-        .env("SHIFTWORK_SOCKET", agent.at("socket"))
+        .env("SHIFTWORK_SOCKET", daemon.at("socket"))
         .stdin(Stdio::null())
         .spawn();
     let mut program = Program(child.map_err(|error| error.to_string())?);
@@ -61,12 +62,12 @@ pub fn each_wait_ends_one_job() -> Result<(), String> {
         if let Ok(Some(status)) = program.0.try_wait() {
             return Some(Err(format!("the program ended by {status}")));
         }
-        last = agent.status().ok()?["tasks"][0].clone();
+        last = daemon.status().ok()?["tasks"][0].clone();
         (last["jobs"].as_u64() >= Some(expected)).then_some(Ok(()))
     });
     println!("{last:#}");
     counted.map_err(|why| format!("{why}: {last:#}"))??;
-    // While it waits to be admitted it may be woken once more, as the agent takes the bytes that it sent.
+    // While it waits to be admitted it may be woken once more, when the daemon reads the call.
     let is_counted = (expected..=expected + 1).contains(&last["jobs"].as_u64().unwrap_or(0));
     match is_counted && last["misses"].as_u64() == Some(JOBS / LATE) {
         true => Ok(()),

@@ -11,7 +11,7 @@ use shiftwork_daemon::recorder::{Head, list};
 use shiftwork_trace::perfetto;
 
 use crate::faults::{Actor, Offline, all_is_well, wait_for};
-use crate::service::{Agent, both, kill};
+use crate::service::{Daemon, both, kill};
 
 /// Everything that is missed is kept.
 const CONFIG: &str = "record-seconds = 3\nrecord-gap-seconds = 0\nrecord-files = 200";
@@ -25,7 +25,7 @@ const OF_TWIN: &str =
 /// What is kept of a miss of this task with this cause, which is provoked again and again: where everything is as slow as
 /// here not every miss is explained.
 fn kept(
-    agent: &Agent,
+    daemon: &Daemon,
     task: &str,
     cause: &str,
     mut provoke: impl FnMut() -> Result<(), String>,
@@ -36,7 +36,7 @@ fn kept(
         if let Err(why) = provoke() {
             return Some(Err(why));
         }
-        let paths = list(&agent.at("records")).ok()?;
+        let paths = list(&daemon.at("records")).ok()?;
         // All others have been looked at.
         for path in paths.into_iter().skip(found.len()) {
             let text = fs::read_to_string(&path).ok()?;
@@ -50,12 +50,12 @@ fn kept(
         None
     });
     kept.and_then(|kept| kept)
-        .map_err(|why| format!("{why}; there are {found:?}; it said: {}", agent.said()))
+        .map_err(|why| format!("{why}; there are {found:?}; it said: {}", daemon.log()))
 }
 
 /// What `shiftwork record` prints.
-fn output(agent: &Agent, arguments: &[&str]) -> Result<String, String> {
-    let output = agent.command("record").args(arguments).output();
+fn output(daemon: &Daemon, arguments: &[&str]) -> Result<String, String> {
+    let output = daemon.command("record").args(arguments).output();
     let output = output.map_err(|error| error.to_string())?;
     match output.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -67,8 +67,8 @@ fn output(agent: &Agent, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// The file says this of itself.
-fn says(agent: &Agent, file: &Path, wanted: &[&str]) -> Result<(), String> {
-    let text = output(agent, &[&file.to_string_lossy()])?;
+fn says(daemon: &Daemon, file: &Path, wanted: &[&str]) -> Result<(), String> {
+    let text = output(daemon, &[&file.to_string_lossy()])?;
     println!("{text}");
     for words in wanted {
         if !text.contains(words) {
@@ -81,28 +81,28 @@ fn says(agent: &Agent, file: &Path, wanted: &[&str]) -> Result<(), String> {
 /// The overrun of another task and one of its own, too narrow an affinity, a CPU that goes offline, and one that a SCHED_FIFO thread
 /// takes: each is named, by a file and by what the command says of it.
 pub fn names_what_led_to_a_miss() -> Result<(), String> {
-    let mut agent = Agent::start(CONFIG)?;
-    overrun(&mut agent)?;
-    narrow(&mut agent)?;
-    offline(&mut agent)?;
-    taken(&mut agent)?;
-    own_overrun(&mut agent)?;
-    drop(agent);
+    let mut daemon = Daemon::start(CONFIG)?;
+    overrun(&mut daemon)?;
+    narrow(&mut daemon)?;
+    offline(&mut daemon)?;
+    taken(&mut daemon)?;
+    own_overrun(&mut daemon)?;
+    drop(daemon);
     all_is_well()
 }
 
-fn overrun(agent: &mut Agent) -> Result<(), String> {
-    let hog = agent.admit(
+fn overrun(daemon: &mut Daemon) -> Result<(), String> {
+    let hog = daemon.admit(
         "--name hog --cost 1ms --period 40ms --deadline 4ms --cpus 1 --on-overrun continue",
         "naps 8000 30000",
     )?;
-    let calm = agent.admit(
+    let calm = daemon.admit(
         "--name calm --cost 1ms --period 7ms --deadline 5ms --cpus 1",
         "naps 300 7000",
     )?;
-    let file = kept(agent, "calm", "overrun of hog", || Ok(()))?;
+    let file = kept(daemon, "calm", "overrun of hog", || Ok(()))?;
     says(
-        agent,
+        daemon,
         &file,
         &[
             "of calm missed its deadline; cause: overrun of hog",
@@ -111,13 +111,13 @@ fn overrun(agent: &mut Agent) -> Result<(), String> {
         ],
     )?;
     // What Perfetto shows of it is a trace as any other.
-    let trace = agent.at("trace.pftrace");
+    let trace = daemon.at("trace.pftrace");
     let arguments = [
         &*file.to_string_lossy(),
         "--trace",
         &*trace.to_string_lossy(),
     ];
-    output(agent, &arguments)?;
+    output(daemon, &arguments)?;
     let bytes = fs::read(&trace).map_err(|error| error.to_string())?;
     let trace = perfetto::read(&bytes).map_err(|error| error.to_string())?;
     if trace.tasks.len() != 2 || trace.records.len() < 100 {
@@ -127,13 +127,13 @@ fn overrun(agent: &mut Agent) -> Result<(), String> {
             trace.tasks
         ));
     }
-    agent.end_program(hog)?;
-    agent.end_program(calm)
+    daemon.end_program(hog)?;
+    daemon.end_program(calm)
 }
 
-fn narrow(agent: &mut Agent) -> Result<(), String> {
+fn narrow(daemon: &mut Daemon) -> Result<(), String> {
     twins(
-        agent,
+        daemon,
         "1",
         || Ok(()),
         "affinity too narrow",
@@ -141,10 +141,10 @@ fn narrow(agent: &mut Agent) -> Result<(), String> {
     )
 }
 
-fn offline(agent: &mut Agent) -> Result<(), String> {
+fn offline(daemon: &mut Daemon) -> Result<(), String> {
     let take = || Offline::take(3);
     twins(
-        agent,
+        daemon,
         "2-3",
         take,
         "CPU went offline",
@@ -154,63 +154,63 @@ fn offline(agent: &mut Agent) -> Result<(), String> {
 
 /// Twins on these CPUs miss a deadline after that, for this cause, of which the file says something.
 fn twins<T>(
-    agent: &mut Agent,
+    daemon: &mut Daemon,
     cpus: &str,
     after: impl FnOnce() -> Result<T, String>,
     cause: &str,
     words: &str,
 ) -> Result<(), String> {
     let reservation = format!("{OF_TWIN} --cpus {cpus}");
-    let one = agent.admit(&reservation, TWIN)?;
-    let other = agent.admit(&reservation, TWIN)?;
+    let one = daemon.admit(&reservation, TWIN)?;
+    let other = daemon.admit(&reservation, TWIN)?;
     let done = after()?;
-    let file = kept(agent, "twin", cause, || Ok(()))?;
-    says(agent, &file, &[words, "deadline; cause: "])?;
+    let file = kept(daemon, "twin", cause, || Ok(()))?;
+    says(daemon, &file, &[words, "deadline; cause: "])?;
     drop(done);
-    agent.end_program(one)?;
-    agent.end_program(other)
+    daemon.end_program(one)?;
+    daemon.end_program(other)
 }
 
 /// Who needs more than it reserved is throttled, and that is its own doing, not the scheduler's.
-fn own_overrun(agent: &mut Agent) -> Result<(), String> {
-    let greedy = agent.admit(
+fn own_overrun(daemon: &mut Daemon) -> Result<(), String> {
+    let greedy = daemon.admit(
         "--name greedy --cost 2ms --period 12ms --deadline 8ms --cpus 2-3",
         "beats 3000 24000",
     )?;
-    let file = kept(agent, "greedy", "own overrun", || Ok(()))?;
-    says(agent, &file, &["out of budget"])?;
-    agent.end_program(greedy)
+    let file = kept(daemon, "greedy", "own overrun", || Ok(()))?;
+    says(daemon, &file, &["out of budget"])?;
+    daemon.end_program(greedy)
 }
 
-fn taken(agent: &mut Agent) -> Result<(), String> {
-    let robbed = agent.admit(
+fn taken(daemon: &mut Daemon) -> Result<(), String> {
+    let robbed = daemon.admit(
         "--name robbed --cost 2ms --period 10ms --cpus 1 --on-overrun continue",
         "naps 1000 5000",
     )?;
     let rob = || Actor::start("fifo 1 40")?.ends();
-    let file = kept(agent, "robbed", "CPU taken by a higher class", rob)?;
-    says(agent, &file, &["taken by a higher scheduling class"])?;
-    let listed = output(agent, &["--list"])?;
+    let file = kept(daemon, "robbed", "CPU taken by a higher class", rob)?;
+    says(daemon, &file, &["taken by a higher scheduling class"])?;
+    let listed = output(daemon, &["--list"])?;
     println!("{listed}");
     let mut lines = listed.lines();
     let is_it = |line: &str| line.contains(&*file.to_string_lossy()) && line.contains("robbed");
     if !lines.any(is_it) {
         return Err(format!("{} is not listed", file.display()));
     }
-    agent.end_program(robbed)
+    daemon.end_program(robbed)
 }
 
 /// While the agent is stopped the kernel goes on deciding: nobody is late by that. What is missed meanwhile for another reason is named by it afterwards, and from when to when the agent was away.
 pub fn tells_when_the_agent_was_away() -> Result<(), String> {
-    let mut agent = Agent::start(CONFIG)?;
+    let mut daemon = Daemon::start(CONFIG)?;
     let steady = "--name steady --cost 2ms --period 10ms --cpus 1 --on-overrun continue";
-    agent.admit(steady, "naps 1000 5000")?;
-    agent.admit(
+    daemon.admit(steady, "naps 1000 5000")?;
+    daemon.admit(
         "--name other --cost 4ms --period 10ms --cpus 1 --on-overrun continue",
         "naps 3000 6000",
     )?;
-    let jobs_and_misses = |agent: &Agent| {
-        let status = agent.status()?;
+    let jobs_and_misses = |daemon: &Daemon| {
+        let status = daemon.status()?;
         let tasks = status["tasks"].as_array().cloned().unwrap_or_default();
         let sum = |key: &str| {
             tasks
@@ -220,12 +220,12 @@ pub fn tells_when_the_agent_was_away() -> Result<(), String> {
         };
         Ok::<_, String>((sum("jobs"), sum("misses")))
     };
-    let id = agent.id()?;
-    let before = jobs_and_misses(&agent)?;
+    let id = daemon.id()?;
+    let before = jobs_and_misses(&daemon)?;
     kill(id, Signal::STOP)?;
     thread::sleep(Duration::from_millis(400));
     kill(id, Signal::CONT)?;
-    let after = jobs_and_misses(&agent)?;
+    let after = jobs_and_misses(&daemon)?;
     println!("jobs and misses: {before:?}, and after a stop of 400 ms {after:?}");
     if after.1 != before.1 || after.0 < before.0 + 40 {
         return Err(format!(
@@ -241,8 +241,8 @@ pub fn tells_when_the_agent_was_away() -> Result<(), String> {
         thread::sleep(Duration::from_millis(600));
         Ok(())
     };
-    let file = kept(&agent, "steady", "CPU taken by a higher class", rob)?;
-    says(&agent, &file, &["The agent was away from"])?;
+    let file = kept(&daemon, "steady", "CPU taken by a higher class", rob)?;
+    says(&daemon, &file, &["The agent was away from"])?;
     let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let away = text.lines().filter(|line| line.contains("\"agent-away\""));
     let spans: Vec<u64> = away
@@ -257,6 +257,6 @@ pub fn tells_when_the_agent_was_away() -> Result<(), String> {
     if !spans.iter().any(|&span| span >= 240_000_000) {
         return Err(format!("it was away for {spans:?} ns"));
     }
-    drop(agent);
+    drop(daemon);
     all_is_well()
 }

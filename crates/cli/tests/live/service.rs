@@ -1,4 +1,4 @@
-//! The agent as people use it: `shiftwork agent`, `exec` and `status`, and programs that come and go.
+//! The daemon in regular use: `shiftwork daemon`, `exec` and `status`, with programs that come and go.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
@@ -16,52 +16,52 @@ use crate::faults::{Offline, goes_on, wait_for, wait_for_state};
 /// A user without privileges, and the group of that name.
 const NOBODY: u32 = 65_534;
 
-/// An agent at work on the CPUs 1 to 3, and the programs that it was asked for.
-pub struct Agent {
+/// A daemon that schedules the CPUs 1 to 3, and programs that were started with reservations.
+pub struct Daemon {
     child: Option<Child>,
     folder: TempDir,
     programs: Vec<Child>,
 }
 
-impl Agent {
-    /// Starts one with these lines in its configuration.
+impl Daemon {
+    /// Starts a daemon with these lines in its configuration.
     pub fn start(config: &str) -> Result<Self, String> {
         Self::start_on("1-3", config)
     }
 
-    /// The same on other CPUs.
+    /// As [`start`](Self::start), on these CPUs.
     fn start_on(cpus: &str, config: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // Everybody may look for the socket.
+        // All users may search the folder of the socket.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(folder.path(), open).map_err(|error| error.to_string())?;
-        let mut agent = Self {
+        let mut daemon = Self {
             child: None,
             folder,
             programs: Vec::new(),
         };
         let config = format!("cpus = \"{cpus}\"\n{config}");
-        fs::write(agent.at("agent.toml"), config).map_err(|error| error.to_string())?;
-        agent.begin()?;
-        Ok(agent)
+        fs::write(daemon.at("daemon.toml"), config).map_err(|error| error.to_string())?;
+        daemon.begin()?;
+        Ok(daemon)
     }
 
-    /// Starts it, once more if it was ended.
+    /// Starts the process, also after it was stopped.
     pub fn begin(&mut self) -> Result<(), String> {
-        let said = File::create(self.at("said")).map_err(|error| error.to_string())?;
+        let log = File::create(self.at("log")).map_err(|error| error.to_string())?;
         let child = Command::new("shiftwork")
             .arg("daemon")
             .arg("--config")
-            .arg(self.at("agent.toml"))
+            .arg(self.at("daemon.toml"))
             .arg("--socket")
             .arg(self.at("socket"))
             .arg("--state")
             .arg(self.at("state.json"))
             .stdin(Stdio::null())
-            .stderr(said)
+            .stderr(log)
             .spawn();
         self.child = Some(child.map_err(|error| error.to_string())?);
-        let begun = wait_for("the agent to answer", || {
+        let begun = wait_for("the daemon to answer", || {
             let child = self.child.as_mut()?;
             match child.try_wait().ok()? {
                 Some(status) => Some(Err(format!("it ended at once by {status}"))),
@@ -70,15 +70,15 @@ impl Agent {
         });
         begun
             .and_then(|begun| begun)
-            .map_err(|why| format!("{why}; {}", self.said()))
+            .map_err(|why| format!("{why}; {}", self.log()))
     }
 
-    /// Its process.
+    /// Its process ID.
     pub fn id(&self) -> Result<u32, String> {
         self.child
             .as_ref()
             .map(Child::id)
-            .ok_or_else(|| "there is no agent".to_owned())
+            .ok_or_else(|| "no daemon is running".to_owned())
     }
 
     /// A file in its folder.
@@ -86,12 +86,12 @@ impl Agent {
         self.folder.path().join(name)
     }
 
-    /// What it wrote to stderr so far.
-    pub fn said(&self) -> String {
-        fs::read_to_string(self.at("said")).unwrap_or_default()
+    /// Its log so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.at("log")).unwrap_or_default()
     }
 
-    /// The command, which finds this agent.
+    /// The command, which connects to this daemon.
     pub fn command(&self, verb: &str) -> Command {
         let mut command = Command::new("shiftwork");
         command
@@ -101,7 +101,7 @@ impl Agent {
         command
     }
 
-    /// What `status` says.
+    /// The output of `status`.
     pub fn status(&self) -> Result<Value, String> {
         let output = self.command("status").arg("--json").output();
         let output = output.map_err(|error| error.to_string())?;
@@ -109,7 +109,7 @@ impl Agent {
             .map_err(|error| format!("{error}: {}", both(&output)))
     }
 
-    /// Runs a program that plays this part, with this reservation.
+    /// Starts an actor with this part and this reservation.
     pub fn exec(&mut self, reservation: &str, part: &str) -> Result<u32, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = self.command("exec");
@@ -121,7 +121,7 @@ impl Agent {
         Ok(id)
     }
 
-    /// The same, of which is waited that it is among the tasks.
+    /// As [`exec`](Self::exec), and waits until the program is a task.
     pub fn admit(&mut self, reservation: &str, part: &str) -> Result<u32, String> {
         let id = self.exec(reservation, part)?;
         wait_for("the program to be a task", || {
@@ -130,7 +130,7 @@ impl Agent {
         Ok(id)
     }
 
-    /// The processes of all tasks.
+    /// The process IDs of all tasks.
     pub fn tasks(&self) -> Result<Vec<u32>, String> {
         let status = self.status()?;
         let tasks = status["tasks"].as_array().ok_or("there are no tasks")?;
@@ -140,26 +140,26 @@ impl Agent {
 
     pub fn end(&mut self, signal: Signal) -> Result<Option<i32>, String> {
         let Some(mut child) = self.child.take() else {
-            return Err("there is no agent".to_owned());
+            return Err("no daemon is running".to_owned());
         };
         kill(child.id(), signal)?;
         let status = child.wait().map_err(|error| error.to_string())?;
         Ok(status.code())
     }
 
-    /// Ends this program, and waits for it.
+    /// Kills this program, and waits for it.
     pub fn end_program(&mut self, id: u32) -> Result<(), String> {
         kill(id, Signal::KILL)?;
         let of_id = self.programs.iter_mut().find(|child| child.id() == id);
-        let child = of_id.ok_or("it is none of ours")?;
+        let child = of_id.ok_or("it is not a program of this daemon")?;
         child.wait().map(drop).map_err(|error| error.to_string())
     }
 }
 
-impl Drop for Agent {
+impl Drop for Daemon {
     fn drop(&mut self) {
         for child in self.programs.iter_mut().chain(&mut self.child) {
-            // Who is over already need not be ended.
+            // Fails only if it has ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -180,20 +180,20 @@ pub fn both(output: &Output) -> String {
     )
 }
 
-/// Programs are admitted until one is refused with the sum that does not fit; all of them run, also with others
-/// that would have the CPUs; who ends makes room.
-pub fn programs_are_admitted_until_there_is_no_room() -> Result<(), String> {
+/// Programs are admitted until one is refused with the sum that does not fit. All admitted ones run, also beside ordinary
+/// work on the same CPUs. After one ends another is admitted.
+pub fn programs_are_admitted_up_to_capacity() -> Result<(), String> {
     const FIFTH: &str = "--cost 2ms --period 10ms --cpus 1";
-    let mut agent = Agent::start("")?;
+    let mut daemon = Daemon::start("")?;
     let mut admitted = Vec::new();
     for _ in 0..4 {
-        admitted.push(agent.admit(FIFTH, "naps 300 5000")?);
+        admitted.push(daemon.admit(FIFTH, "naps 300 5000")?);
     }
     let mut hogs = Vec::new();
     for _ in 0..4 {
         hogs.push(crate::faults::Actor::start("hog 1 2 3")?);
     }
-    let mut fifth = agent.command("exec");
+    let mut fifth = daemon.command("exec");
     let refused = fifth
         .args(FIFTH.split(' '))
         .args(["--", "/no/such/program"])
@@ -209,21 +209,21 @@ pub fn programs_are_admitted_until_there_is_no_room() -> Result<(), String> {
         goes_on(id, 3)?;
     }
     wait_for("jobs to be counted", || {
-        let status = agent.status().ok()?;
+        let status = daemon.status().ok()?;
         let tasks = status["tasks"].as_array()?;
         tasks
             .iter()
             .all(|task| task["jobs"].as_u64() > Some(3))
             .then_some(())
     })?;
-    agent.end_program(admitted[0])?;
+    daemon.end_program(admitted[0])?;
     wait_for("its task to be gone", || {
-        (!agent.tasks().ok()?.contains(&admitted[0])).then_some(())
+        (!daemon.tasks().ok()?.contains(&admitted[0])).then_some(())
     })?;
-    // What it had is free a period later.
+    // Its bandwidth is released a period later.
     std::thread::sleep(std::time::Duration::from_millis(20));
-    agent.admit(FIFTH, "naps 300 5000")?;
-    let top = agent
+    daemon.admit(FIFTH, "naps 300 5000")?;
+    let top = daemon
         .command("top")
         .args(["--count", "2", "--interval", "100ms"])
         .output();
@@ -235,23 +235,23 @@ pub fn programs_are_admitted_until_there_is_no_room() -> Result<(), String> {
     Ok(())
 }
 
-/// The agent is killed and started again: programs go on meanwhile, and have their reservations afterwards. When it is
-/// ended as it should be, they go on, too.
-pub fn reservations_outlive_the_agent() -> Result<(), String> {
-    let mut agent = Agent::start("")?;
-    let one = agent.admit("--cost 2ms --period 10ms --cpus 1-2", "naps 300 5000")?;
-    let other = agent.admit(
+/// The daemon is killed and restarted: programs continue meanwhile, and have their reservations afterwards. They also continue
+/// after a regular stop.
+pub fn reservations_survive_restart_of_daemon() -> Result<(), String> {
+    let mut daemon = Daemon::start("")?;
+    let one = daemon.admit("--cost 2ms --period 10ms --cpus 1-2", "naps 300 5000")?;
+    let other = daemon.admit(
         "--cost 3ms --period 20ms --on-overrun continue",
         "naps 300 5000",
     )?;
-    let short = agent.admit("--cost 1ms --period 20ms", "naps 300 5000")?;
-    let before = agent.status()?["tasks"].clone();
-    agent.end(Signal::KILL)?;
+    let short = daemon.admit("--cost 1ms --period 20ms", "naps 300 5000")?;
+    let before = daemon.status()?["tasks"].clone();
+    daemon.end(Signal::KILL)?;
     wait_for_state("disabled")?;
     goes_on(one, 3)?;
-    agent.end_program(short)?;
-    agent.begin()?;
-    let after = agent.status()?["tasks"].clone();
+    daemon.end_program(short)?;
+    daemon.begin()?;
+    let after = daemon.status()?["tasks"].clone();
     let of = |tasks: &Value, id: u32| {
         let all = tasks.as_array().cloned().unwrap_or_default();
         let mut found = all.into_iter().filter(move |task| task["process"] == id);
@@ -281,16 +281,16 @@ pub fn reservations_outlive_the_agent() -> Result<(), String> {
     if after.as_array().map(Vec::len) != Some(2) {
         return Err(format!("there are {after:#}"));
     }
-    let code = agent.end(Signal::TERM)?;
+    let code = daemon.end(Signal::TERM)?;
     wait_for_state("disabled")?;
     goes_on(one, 3)?;
     match code {
         Some(0) => Ok(()),
-        other => Err(format!("it ended by {other:?}: {}", agent.said())),
+        other => Err(format!("it ended by {other:?}: {}", daemon.log())),
     }
 }
 
-/// The program may use these CPUs from now on.
+/// Sets the affinity of a program.
 fn bind(id: u32, cpus: &[usize]) -> Result<(), String> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|&cpu| set.set(cpu));
@@ -298,53 +298,53 @@ fn bind(id: u32, cpus: &[usize]) -> Result<(), String> {
     sched_setaffinity(number, &set).map_err(|error| error.to_string())
 }
 
-/// Who asks for more CPUs than the agent has keeps its reservation on those that are the agent's, and stays there.
-pub fn who_asks_for_too_many_cpus_has_some() -> Result<(), String> {
-    let mut agent = Agent::start("")?;
-    let id = agent.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
-    let is_there = |agent: &Agent| {
-        let task = agent.status()?["tasks"][0].clone();
+/// A thread that requests CPUs of which the daemon schedules only some keeps its reservation on those, and stays there.
+pub fn requested_affinity_is_limited_to_cpus_of_daemon() -> Result<(), String> {
+    let mut daemon = Daemon::start("")?;
+    let id = daemon.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
+    let is_there = |daemon: &Daemon| {
+        let task = daemon.status()?["tasks"][0].clone();
         let fits = task["cpus"] == "2,3" && task["state"] == "admitted";
         match fits && task["process"] == id {
             true => Ok(()),
-            false => Err(format!("{task}\n{}", agent.said())),
+            false => Err(format!("{task}\n{}", daemon.log())),
         }
     };
     bind(id, &[0, 2, 3])?;
-    wait_for("the task to move", || is_there(&agent).ok())?;
-    // What the agent did for that was told as well, which is nothing new.
+    wait_for("the task to move", || is_there(&daemon).ok())?;
+    // The event of the daemon's own change of affinity must change nothing.
     std::thread::sleep(Duration::from_millis(500));
-    is_there(&agent)
+    is_there(&daemon)
 }
 
-/// Who has lost its reservation, since its CPU went or since it asked for one that it cannot have, waits to have it again, or
-/// ends: then nobody waits any more, although the kernel told of nothing.
-pub fn who_waits_and_ends_is_forgotten() -> Result<(), String> {
-    let mut agent = Agent::start("")?;
-    let there = agent.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
-    let elsewhere = agent.admit("--cost 2ms --period 10ms --cpus 2", "naps 300 5000")?;
+/// A task that has lost its reservation, because its CPU went offline or because its thread requested one that it cannot have,
+/// waits for it. If the thread ends the task is removed, although the kernel reports no event.
+pub fn waiting_task_is_removed_when_thread_ends() -> Result<(), String> {
+    let mut daemon = Daemon::start("")?;
+    let there = daemon.admit("--cost 2ms --period 10ms --cpus 1", "naps 300 5000")?;
+    let elsewhere = daemon.admit("--cost 2ms --period 10ms --cpus 2", "naps 300 5000")?;
     let _offline = Offline::take(1)?;
-    // That is none of the agent's.
+    // The daemon does not schedule this CPU.
     bind(elsewhere, &[0])?;
     wait_for("both to wait", || {
-        let tasks = agent.status().ok()?["tasks"].clone();
+        let tasks = daemon.status().ok()?["tasks"].clone();
         let tasks = tasks.as_array()?;
         let wait = tasks.iter().filter(|task| task["state"] != "admitted");
         (wait.count() == 2).then_some(())
     })?;
     for id in [there, elsewhere] {
-        agent.end_program(id)?;
+        daemon.end_program(id)?;
     }
-    wait_for("nobody to wait", || {
-        agent.tasks().ok()?.is_empty().then_some(())
+    wait_for("no task to wait", || {
+        daemon.tasks().ok()?.is_empty().then_some(())
     })
 }
 
-/// Whether all threads of the agent may do what its work takes, and no more.
-fn has_given_up_privileges(agent: &Agent) -> Result<(), String> {
+/// Checks that all threads of the daemon have exactly the capabilities that they need.
+fn has_given_up_privileges(daemon: &Daemon) -> Result<(), String> {
     /// CAP_KILL, CAP_IPC_LOCK, CAP_SYS_NICE and CAP_BPF.
     const KEPT: u64 = 1 << 5 | 1 << 14 | 1 << 23 | 1 << 39;
-    let threads = fs::read_dir(format!("/proc/{}/task", agent.id()?));
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.id()?));
     let mut seen = 0;
     for thread in threads.map_err(|error| error.to_string())? {
         let path = thread.map_err(|error| error.to_string())?.path();
@@ -364,21 +364,21 @@ fn has_given_up_privileges(agent: &Agent) -> Result<(), String> {
         seen += 1;
     }
     match seen {
-        0 | 1 => Err("the agent's threads are not to be found".to_owned()),
+        0 | 1 => Err("the daemon's threads were not found".to_owned()),
         _ => Ok(()),
     }
 }
 
-/// Members of the group may ask for their own threads and no others, everybody else may not ask.
-pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
+/// Members of the group may reserve for their own threads only; other users may not connect.
+pub fn only_group_may_connect_and_only_reserve_for_own_threads() -> Result<(), String> {
     fs::create_dir_all("/etc").map_err(|error| error.to_string())?;
     fs::write("/etc/group", "root:x:0:\nnogroup:x:65534:\n").map_err(|error| error.to_string())?;
-    let mut agent = Agent::start("group = \"nogroup\"\n[limits.user]\ntasks = 1")?;
-    has_given_up_privileges(&agent)?;
-    let roots = agent.admit("--cost 1ms --period 10ms", "naps 300 5000")?;
+    let mut daemon = Daemon::start("group = \"nogroup\"\n[limits.user]\ntasks = 1")?;
+    has_given_up_privileges(&daemon)?;
+    let program_of_root = daemon.admit("--cost 1ms --period 10ms", "naps 300 5000")?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let ask = |group: u32, words: &[&str]| {
-        let mut command = agent.command("exec");
+        let mut command = daemon.command("exec");
         command
             .uid(NOBODY)
             .gid(group)
@@ -396,16 +396,21 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
             "{what}: wanted {code} and `{words}`, got {other:?}"
         )),
     };
-    let number = roots.to_string();
-    expect("a stranger", ask(1, &["--pid", &number])?, 3, "nogroup")?;
+    let number = program_of_root.to_string();
     expect(
-        "another's thread",
+        "a user outside the group",
+        ask(1, &["--pid", &number])?,
+        3,
+        "nogroup",
+    )?;
+    expect(
+        "a thread of another user",
         ask(NOBODY, &["--pid", &number])?,
         2,
         "does not belong to user 65534",
     )?;
     expect(
-        "nobody's thread",
+        "a thread that does not exist",
         ask(NOBODY, &["--pid", "4194304"])?,
         2,
         "there is no thread 4194304",
@@ -413,19 +418,19 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
     let own = own.to_string_lossy();
     let part = ["--", &own, "--act", "quits", "100"];
     expect("an own program", ask(NOBODY, &part)?, 7, "")?;
-    let nobody = own.to_string();
-    let mut first = agent.command("exec");
+    let program = own.to_string();
+    let mut first = daemon.command("exec");
     first
         .uid(NOBODY)
         .gid(NOBODY)
-        .args(["--cost", "1ms", "--period", "10ms", "--", &nobody]);
+        .args(["--cost", "1ms", "--period", "10ms", "--", &program]);
     let mut first = first
         .args(["--act", "naps", "300", "5000"])
         .spawn()
         .map_err(|error| error.to_string())?;
     let id = first.id();
     let second = wait_for("the program to be a task", || {
-        agent.tasks().ok()?.contains(&id).then_some(())
+        daemon.tasks().ok()?.contains(&id).then_some(())
     })
     .and_then(|()| ask(NOBODY, &part));
     let _ = first.kill();
@@ -438,17 +443,16 @@ pub fn only_the_group_may_ask_and_only_for_its_own() -> Result<(), String> {
     )
 }
 
-/// A program of which nobody knows the cost is watched while it runs; it is admitted with what was proposed, and then
-/// misses nothing.
-pub fn what_a_program_needs_is_measured() -> Result<(), String> {
-    /// Of processor time and of real time. The CPUs of the emulator take turns: what a job takes grows by what the others do
-    /// meanwhile.
+/// A running program with unknown cost is measured and admitted with the proposed reservation; it then misses no deadline.
+pub fn program_with_measured_reservation_misses_no_deadline() -> Result<(), String> {
+    /// CPU time, which is also real time here: the emulator executes its CPUs in turn, so the measured cost of a job includes
+    /// execution on the other CPUs.
     const COST_US: u64 = 4_000;
     const PERIOD_US: u64 = 20_000;
-    let agent = Agent::start("")?;
+    let daemon = Daemon::start("")?;
     let actor = crate::faults::Actor::start(&format!("beats {COST_US} {PERIOD_US}"))?;
     let id = actor.id().to_string();
-    let watching = agent
+    let watching = daemon
         .command("exec")
         .args(["--measure", "--json", "--pid", &id])
         .stdout(Stdio::piped())
@@ -469,7 +473,7 @@ pub fn what_a_program_needs_is_measured() -> Result<(), String> {
     if !is_near || !output.status.success() {
         return Err(format!("{}: {seen}", output.status));
     }
-    let asked = agent
+    let asked = daemon
         .command("exec")
         .args([
             "--cost",
@@ -483,36 +487,36 @@ pub fn what_a_program_needs_is_measured() -> Result<(), String> {
     if !asked.status.success() {
         return Err(both(&asked));
     }
-    // Nobody asks meanwhile.
+    // No calls are made meanwhile.
     std::thread::sleep(Duration::from_micros(40 * PERIOD_US));
-    let task = agent.status()?["tasks"][0].clone();
+    let task = daemon.status()?["tasks"][0].clone();
     match task["misses"] == 0 && task["jobs"].as_u64() > Some(30) {
         true => Ok(()),
         false => Err(task.to_string()),
     }
 }
 
-/// All CPUs are the agent's, programs have reserved nearly all of them and use it, and ordinary work would have the
-/// rest: it answers nevertheless.
-pub fn it_answers_however_busy_the_machine_is() -> Result<(), String> {
-    let mut agent = Agent::start_on("0-3", "record-seconds = 0")?;
+/// The daemon schedules all CPUs, programs have reserved and use nearly all of two, and ordinary work keeps the others busy:
+/// the daemon still answers.
+pub fn daemon_answers_on_busy_machine() -> Result<(), String> {
+    let mut daemon = Daemon::start_on("0-3", "record-seconds = 0")?;
     let mut programs = Vec::new();
     for cpu in 2..4 {
         let nearly_all = format!("--cost 90ms --period 100ms --cpus {cpu}");
-        programs.push(agent.admit(&nearly_all, "hog")?);
+        programs.push(daemon.admit(&nearly_all, "hog")?);
     }
-    // Its own share is counted: of what is left there is less by that.
-    let status = agent.status()?;
+    // Its own share counts in admission.
+    let status = daemon.status()?;
     let rooms = status["rooms"].as_array().cloned().unwrap_or_default();
     let all = rooms.iter().find(|room| room["cpus"] == "0-3");
     let reserved = all.and_then(|room| room["reserved"].as_f64());
     if !reserved.is_some_and(|share| (1.79..1.81).contains(&share)) {
         return Err(format!("{rooms:?}"));
     }
-    // One for each CPU that is left.
+    // One for each remaining CPU.
     let hogs = [(); 2].map(|()| crate::faults::Actor::start("hog 0 1 2 3"));
     for _ in 0..5 {
-        crate::hostile::well_behaved(&agent)?;
+        crate::hostile::well_behaved(&daemon)?;
     }
     for hog in hogs {
         goes_on(hog?.id(), 3)?;
@@ -520,24 +524,24 @@ pub fn it_answers_however_busy_the_machine_is() -> Result<(), String> {
     programs.into_iter().try_for_each(|id| goes_on(id, 3))
 }
 
-/// The configuration is read again: what may change changes, what may not is told, and nobody loses anything.
-pub fn a_reload_drops_nobody() -> Result<(), String> {
-    let mut agent = Agent::start("")?;
-    let program = agent.admit("--cost 2ms --period 10ms --cpus 1-2", "naps 300 5000")?;
-    let before = agent.status()?["tasks"][0].clone();
-    let reload = |agent: &Agent, config: &str, says: &str| {
+/// The configuration is reloaded: keys that may change take effect, others are refused, and no task loses its reservation.
+pub fn reload_keeps_all_reservations() -> Result<(), String> {
+    let mut daemon = Daemon::start("")?;
+    let program = daemon.admit("--cost 2ms --period 10ms --cpus 1-2", "naps 300 5000")?;
+    let before = daemon.status()?["tasks"][0].clone();
+    let reload = |daemon: &Daemon, config: &str, says: &str| {
         let config = format!("cpus = \"1-3\"\n{config}");
-        fs::write(agent.at("agent.toml"), config).map_err(|error| error.to_string())?;
-        kill(agent.id()?, Signal::HUP)?;
-        wait_for(says, || agent.said().contains(says).then_some(()))
+        fs::write(daemon.at("daemon.toml"), config).map_err(|error| error.to_string())?;
+        kill(daemon.id()?, Signal::HUP)?;
+        wait_for(says, || daemon.log().contains(says).then_some(()))
     };
-    let reserve = |agent: &Agent| Ok::<_, String>(agent.status()?["cpus"][0]["reserve"].clone());
-    reload(&agent, "reserve = 0.2", "configuration reloaded")?;
-    let narrower = reserve(&agent)?;
-    reload(&agent, "reserve = 0.95", "configuration unchanged: ")?;
-    reload(&agent, "policy = \"hpa-edf\"", "change only at a restart")?;
-    reload(&agent, "reserve = [", "agent.toml: ")?;
-    let (after, kept) = (agent.status()?["tasks"][0].clone(), reserve(&agent)?);
+    let reserve = |daemon: &Daemon| Ok::<_, String>(daemon.status()?["cpus"][0]["reserve"].clone());
+    reload(&daemon, "reserve = 0.2", "configuration reloaded")?;
+    let narrower = reserve(&daemon)?;
+    reload(&daemon, "reserve = 0.95", "configuration unchanged: ")?;
+    reload(&daemon, "policy = \"hpa-edf\"", "change only at a restart")?;
+    reload(&daemon, "reserve = [", "daemon.toml: ")?;
+    let (after, kept) = (daemon.status()?["tasks"][0].clone(), reserve(&daemon)?);
     if narrower != 0.2 || kept != 0.2 {
         return Err(format!("reserves {narrower} and {kept}"));
     }
@@ -547,7 +551,7 @@ pub fn a_reload_drops_nobody() -> Result<(), String> {
         }
     }
     if after["jobs"].as_u64() < before["jobs"].as_u64() {
-        return Err(format!("its account began anew: {before} and {after}"));
+        return Err(format!("its statistics were reset: {before} and {after}"));
     }
     goes_on(program, 3)
 }

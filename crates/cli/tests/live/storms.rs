@@ -8,7 +8,7 @@ use shiftwork_model::RandomStream;
 
 use crate::faults::{Actor, goes_on, wait_for};
 use crate::long;
-use crate::service::Agent;
+use crate::service::Daemon;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -43,7 +43,7 @@ pub fn lose_no_reservation() -> Result<(), String> {
 
 fn storm(seed: u64, rounds: u32) -> Result<(), String> {
     let mut random = RandomStream::new(seed, 0, 0);
-    let mut agent = Agent::start("record-seconds = 0")?;
+    let mut daemon = Daemon::start("record-seconds = 0")?;
     let reserved = [
         ("--cost 2ms --period 10ms --cpus 1", "naps 300 5000"),
         ("--cost 3ms --period 20ms --cpus 1-3", "hog"),
@@ -51,28 +51,28 @@ fn storm(seed: u64, rounds: u32) -> Result<(), String> {
     ];
     let reserved: Vec<u32> = reserved
         .iter()
-        .map(|(reservation, part)| agent.admit(reservation, part))
+        .map(|(reservation, part)| daemon.admit(reservation, part))
         .collect::<Result<_, _>>()?;
     let ordinary = ["hog", "hog 1", "naps 200 1000"].map(Actor::start);
     let ordinary: Vec<Actor> = ordinary.into_iter().collect::<Result<_, _>>()?;
     for round in 0..rounds {
         let went = blow(&mut random);
-        went.map_err(|why| format!("round {round}: {why}\n{}", agent.said()))?;
+        went.map_err(|why| format!("round {round}: {why}\n{}", daemon.log()))?;
     }
     for id in reserved
         .iter()
         .copied()
         .chain(ordinary.iter().map(Actor::id))
     {
-        goes_on(id, 3).map_err(|why| format!("{id}: {why}\n{}", agent.said()))?;
+        goes_on(id, 3).map_err(|why| format!("{id}: {why}\n{}", daemon.log()))?;
     }
     wait_for("all reservations to be served", || {
-        let tasks = agent.status().ok()?["tasks"].clone();
+        let tasks = daemon.status().ok()?["tasks"].clone();
         let tasks = tasks.as_array()?;
         let served = |task: &&serde_json::Value| task["state"] == "admitted";
         (tasks.iter().filter(served).count() == reserved.len()).then_some(())
     })
-    .map_err(|why| format!("{why}: {:?}\n{}", agent.status(), agent.said()))?;
+    .map_err(|why| format!("{why}: {:?}\n{}", daemon.status(), daemon.log()))?;
     has_no_complaint()
 }
 

@@ -1,4 +1,4 @@
-//! The fresh system: its programs, asked for what they say, and the traces that a package may leave in it.
+//! The fresh system: the output of its programs, and the traces that a package may leave in it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What programs that change accounts leave beside the files that have them: those files as they were before.
+/// Backups that programs for accounts leave beside the files that they change.
 const COPIES: [&str; 4] = [
     "/etc/passwd-",
     "/etc/group-",
@@ -60,21 +60,21 @@ pub fn wait_until_up() -> Result<(), String> {
 
 /// Everything of a system that a package may leave traces in.
 pub struct Traces {
-    /// What is there, and its kind, mode and owners. A package's log lines are no traces of it.
+    /// Files with type, mode and owners. The content is not compared: log lines are no traces of a package.
     files: BTreeMap<PathBuf, String>,
     /// Users and groups, as in the files that have them.
     accounts: Vec<String>,
     /// Units and their states.
     units: Vec<String>,
-    /// Packages, also those of which only the configuration is left.
+    /// Packages, including those of which only the configuration is left.
     packages: Vec<String>,
 }
 
 impl Traces {
-    /// As it is now.
+    /// The current state.
     ///
     /// # Errors
-    /// The system cannot be asked.
+    /// If it cannot be read.
     pub fn of_this_system() -> Result<Self, String> {
         let mut files = BTreeMap::new();
         let root = fs::metadata("/").map_err(|error| error.to_string())?;
@@ -96,10 +96,10 @@ impl Traces {
         })
     }
 
-    /// That later there is nothing else.
+    /// Checks that a later state is the same.
     ///
     /// # Errors
-    /// What is new, changed or gone.
+    /// What is new, changed or missing.
     pub fn are_the_same_as(&self, later: &Self) -> Result<(), String> {
         let shown = |traces: &Self| -> Vec<String> {
             let files = traces.files.iter();
@@ -121,7 +121,7 @@ impl Traces {
     }
 }
 
-/// All that is on the same file system, which what lives in memory only is not.
+/// Adds all files on the same file system, which excludes file systems in memory.
 fn walk(folder: &Path, device: u64, files: &mut BTreeMap<PathBuf, String>) -> Result<(), String> {
     let named = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(named)? {

@@ -1,4 +1,4 @@
-//! The programs of a member of the group, and how they fare.
+//! The programs of a member of the group, and their statistics.
 
 use std::process::{Child, Output};
 
@@ -10,15 +10,15 @@ use crate::faults::{goes_on, wait_for};
 /// A control program: a millisecond of work ten times a second.
 const PART: [&str; 4] = ["--act", "naps", "1000", "100000"];
 
-/// Somebody, and the programs of theirs that were admitted.
+/// A user, and the user's admitted programs.
 pub struct Programs {
-    /// Whose they are.
+    /// The user.
     pub owner: User,
     running: Vec<Child>,
 }
 
 impl Programs {
-    /// None yet.
+    /// No programs yet.
     pub const fn of(owner: User) -> Self {
         Self {
             owner,
@@ -26,25 +26,25 @@ impl Programs {
         }
     }
 
-    /// How many were admitted.
+    /// Number of admitted programs.
     pub const fn count(&self) -> usize {
         self.running.len()
     }
 
-    /// Each of them goes on computing, whoever schedules it.
+    /// Checks that each program makes progress, under any scheduler.
     ///
     /// # Errors
-    /// One does not, or is gone.
-    pub fn go_on_somehow(&self) -> Result<(), String> {
+    /// If one does not, or has ended.
+    pub fn make_progress(&self) -> Result<(), String> {
         self.running
             .iter()
             .try_for_each(|program| goes_on(program.id(), 3))
     }
 
-    /// They end, and so does the account.
+    /// Kills all programs and removes the user.
     ///
     /// # Errors
-    /// If the system does not let them.
+    /// If that fails.
     pub fn end(mut self) -> Result<(), String> {
         for program in &mut self.running {
             let ended = program.kill().and_then(|()| program.wait());
@@ -53,7 +53,7 @@ impl Programs {
         self.owner.remove()
     }
 
-    /// One more program.
+    /// Starts one more program and waits until it is a task.
     pub fn admit(&mut self, reservation: &str) -> Result<(), String> {
         let own = own()?;
         let words = [&["--", own.as_str()][..], &PART].concat();
@@ -67,16 +67,16 @@ impl Programs {
         })
     }
 
-    /// What the owner is told by the command.
+    /// The output of `status`, run by the owner.
     pub fn status(&self) -> Result<Value, String> {
         let output = self.owner.shiftwork(&["status", "--json"])?;
         expect(&output, 0, "")?;
         serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
     }
 
-    /// Waits until an agent answers; then there are the same tasks with the same reservations, and they go on.
+    /// Waits until the daemon answers, and checks that it has the same tasks with the same reservations, which make progress.
     pub fn are_as(&self, before: &Value) -> Result<(), String> {
-        let after = wait_for("the agent to answer", || self.status().ok())?;
+        let after = wait_for("the daemon to answer", || self.status().ok())?;
         let known = |status: &Value| -> Vec<Vec<Value>> {
             let keys = [
                 "name",
@@ -97,8 +97,8 @@ impl Programs {
         self.go_on(&after)
     }
 
-    /// Waits until each task has done five jobs more than then; none of them misses a deadline. (The first ones may: in them
-    /// programs are loaded.)
+    /// Waits until each task has completed five more jobs than before, and checks that none missed a deadline. (The first jobs
+    /// of a program may: it is loaded in them.)
     pub fn go_on(&self, before: &Value) -> Result<(), String> {
         let after = wait_for("jobs to be counted", || {
             let after = self.status().ok()?;
@@ -119,13 +119,13 @@ fn tasks(status: &Value) -> impl Iterator<Item = &Value> {
     status["tasks"].as_array().into_iter().flatten()
 }
 
-/// This test program, which has all parts that programs play.
+/// The path of this test program, which has all parts of actors.
 pub fn own() -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     Ok(own.to_string_lossy().into_owned())
 }
 
-/// That a program ended by this status, and said these words.
+/// Checks that a program ended with this status and wrote these words to stderr.
 pub fn expect(output: &Output, code: i32, words: &str) -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
     match output.status.code() == Some(code) && said.contains(words) {

@@ -1,4 +1,4 @@
-//! The service of the package, as systemd sees it.
+//! The systemd unit of the package.
 
 use super::machine::{ask, lines};
 
@@ -6,7 +6,7 @@ const UNIT: &str = "shiftwork.service";
 /// The exposure that `systemd-analyze security` may find, in tenths; it was 18 when this was written.
 const EXPOSURE_MAX: u32 = 20;
 
-/// That systemd reads it without complaint, and would start it only when told to.
+/// Checks that systemd accepts the unit, and that it is neither enabled nor active.
 pub fn is_known() -> Result<(), String> {
     let state = ask(&[
         "systemctl",
@@ -23,7 +23,7 @@ pub fn is_known() -> Result<(), String> {
             return Err(format!("{expected} is expected, and found is\n{state}"));
         }
     }
-    // Pages are left out: this system has no program to show them.
+    // Without man pages: this system has no program to show them.
     let said = ask(&[
         "sh",
         "-c",

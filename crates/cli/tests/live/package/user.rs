@@ -1,20 +1,20 @@
-//! People of the fresh system, who have no privileges.
+//! Users of the fresh system, without privileges.
 
 use std::process::{Child, Command, Output, Stdio};
 
 use super::machine::ask;
 
-/// An account.
+/// A user account.
 pub struct User(&'static str);
 
 impl User {
-    /// Makes one, without a home and anything else that would have to be cleaned up.
+    /// Creates one, without a home folder or other files.
     pub fn create(name: &'static str, options: &[&str]) -> Result<Self, String> {
         ask(&[&["useradd", "--system"], options, &[name]].concat())?;
         Ok(Self(name))
     }
 
-    /// It is no more.
+    /// Removes the account.
     pub fn remove(&self) -> Result<(), String> {
         ask(&["userdel", self.0]).map(drop)
     }
@@ -25,23 +25,23 @@ impl User {
         output.map_err(|error| error.to_string())
     }
 
-    /// Runs our command to its end.
+    /// Runs `shiftwork` to its end.
     pub fn shiftwork(&self, words: &[&str]) -> Result<Output, String> {
         self.run(&[&["shiftwork"], words].concat())
     }
 
-    /// The same with `exec`, this reservation, and what it is for.
+    /// Runs `shiftwork exec` with this reservation and these further arguments.
     pub fn exec(&self, reservation: &str, words: &[&str]) -> Result<Output, String> {
         self.run(&exec(reservation, words))
     }
 
-    /// The same, of which nobody waits for the end.
+    /// As [`exec`](Self::exec), without waiting for its end.
     pub fn start_exec(&self, reservation: &str, words: &[&str]) -> Result<Child, String> {
         let child = self.command(&exec(reservation, words)).spawn();
         child.map_err(|error| error.to_string())
     }
 
-    /// The process of what it starts is that of the program.
+    /// `setpriv` executes the program in the same process.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
         command

@@ -1,5 +1,5 @@
-//! The agent in a fresh Debian system, as its people meet it: who may have time and who is told what, what holds beside
-//! other work, and what becomes of programs when the agent is killed, replaced and removed.
+//! The daemon in a fresh Debian system: permissions and messages, guarantees beside other work, and programs while the
+//! daemon is killed, upgraded and removed.
 
 use std::fs;
 use std::path::Path;
@@ -13,92 +13,99 @@ use super::programs::{Programs, expect, own};
 use super::user::User;
 use crate::faults::{Actor, wait_for, wait_for_state};
 
-/// The configuration of the package, which an administrator changes here.
+/// The configuration file of the package.
 const CONFIGURATION: &str = "/etc/shiftwork/agent.toml";
-/// What Debian's node exporter reads, as the package of it makes the folder.
+/// The folder that Debian's package of the node exporter creates.
 const METRICS_FOLDER: &str = "/var/lib/prometheus";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/shiftwork.prom";
-/// Three of these fit on a CPU. The period is long, and no job is stopped: the host may take this machine's CPUs for a
-/// while, which counts as what the job uses up.
+/// Three of these fit on a CPU. The period is long and jobs are not throttled: time in which the host does not run this
+/// machine's CPUs counts as execution time.
 const THIRD: &str = "--cost 1200ms --period 4s --cpus 1 --on-overrun continue";
 
-/// The story so far.
-pub struct Story {
-    /// Those of a member of the group.
+/// The state between two phases.
+pub struct Lifecycle {
+    /// Programs of a member of the group.
     programs: Programs,
-    stranger: User,
+    /// A user outside the group.
+    outsider: User,
 }
 
-type Chapter = fn(&mut Story) -> Result<(), String>;
+type Phase = fn(&mut Lifecycle) -> Result<(), String>;
 
-const CHAPTERS: &[(&str, Chapter)] = &[
+const PHASES: &[(&str, Phase)] = &[
     (
-        "the service starts, after another scheduler was stopped",
-        Story::starts,
+        "the service starts after another scheduler was stopped",
+        Lifecycle::starts,
     ),
     (
-        "members of the group are admitted, strangers told how to become one",
-        Story::admits,
+        "members of the group are admitted, and others learn how to join it",
+        Lifecycle::admits,
     ),
     (
-        "more callers are heard than a process has descriptors by default",
-        Story::hears_a_crowd,
-    ),
-    ("who wants to be told of an overrun is told", Story::warns),
-    (
-        "no more is admitted than limits allow, and than fits",
-        Story::refuses,
+        "more callers are served than a process has descriptors by default",
+        Lifecycle::serves_many_callers,
     ),
     (
-        "beside other work on all CPUs deadlines are met",
-        Story::keeps_deadlines,
-    ),
-    ("Prometheus finds its figures", Story::writes_metrics),
-    (
-        "a killed agent is back at once, with all tasks",
-        Story::outlives_a_kill,
+        "an overrun is signalled on request",
+        Lifecycle::signals_overrun,
     ),
     (
-        "an upgrade keeps all tasks, and the configuration",
-        Story::outlives_an_upgrade,
+        "reservations beyond quotas and capacity are refused",
+        Lifecycle::refuses,
     ),
-    ("the journal has no complaint", journal_is_calm),
+    (
+        "deadlines are met beside other work on all CPUs",
+        Lifecycle::keeps_deadlines,
+    ),
+    (
+        "the metrics file has samples of all tasks",
+        Lifecycle::writes_metrics,
+    ),
+    (
+        "a killed daemon is restarted with all tasks",
+        Lifecycle::survives_kill,
+    ),
+    (
+        "an upgrade keeps all tasks and the configuration",
+        Lifecycle::survives_upgrade,
+    ),
+    ("the journal has no errors", journal_has_no_errors),
 ];
 
-impl Story {
-    /// Tells it, up to where the package is removed.
-    pub fn tell() -> Result<Self, String> {
-        let mut story = Self {
+impl Lifecycle {
+    /// Runs all phases before the removal of the package.
+    pub fn run() -> Result<Self, String> {
+        let mut lifecycle = Self {
             programs: Programs::of(User::create("anna", &["--groups", "shiftwork"])?),
-            stranger: User::create("bob", &[])?,
+            outsider: User::create("bob", &[])?,
         };
-        for (name, chapter) in CHAPTERS {
+        for (name, phase) in PHASES {
             println!("{name}");
-            chapter(&mut story).map_err(|why| {
+            phase(&mut lifecycle).map_err(|why| {
                 let journal = ["journalctl", "--unit=shiftwork", "--no-pager", "--lines=30"];
                 format!("{name}: {why}\n{}", ask(&journal).unwrap_or_default())
             })?;
         }
-        Ok(story)
+        Ok(lifecycle)
     }
 
-    /// The package is removed: the programs go on as ordinary ones, and nothing else of it is at work. Then they end.
-    pub fn ends(self) -> Result<(), String> {
+    /// After the removal of the package: the programs continue as ordinary work, and nothing else of it runs. Ends them.
+    pub fn end(self) -> Result<(), String> {
         wait_for_state("disabled")?;
-        self.programs.go_on_somehow()?;
+        self.programs.make_progress()?;
         for path in ["/run/shiftwork", METRICS] {
             if Path::new(path).exists() {
-                return Err(format!("removed, {path} is still there"));
+                return Err(format!("after removal {path} still exists"));
             }
         }
         let pinned = fs::read_dir("/sys/fs/bpf")
             .map(Iterator::count)
             .unwrap_or(0);
         if pinned != 0 {
-            return Err(format!("{pinned} things are left in /sys/fs/bpf"));
+            return Err(format!("{pinned} objects are left in /sys/fs/bpf"));
         }
         self.programs.end()?;
-        self.stranger.remove()?;
+        self.outsider.remove()?;
         fs::remove_dir_all(METRICS_FOLDER).map_err(|error| error.to_string())
     }
 
@@ -123,7 +130,7 @@ impl Story {
         let begun = at("shiftwork", "InactiveExitTimestampMonotonic")?;
         if stopped == 0 || begun < stopped {
             return Err(format!(
-                "the other one was stopped at {stopped} µs, ours begun at {begun} µs"
+                "the other scheduler stopped at {stopped} µs, the daemon started at {begun} µs"
             ));
         }
         fs::remove_file(OTHER).map_err(|error| error.to_string())?;
@@ -134,13 +141,13 @@ impl Story {
         for _ in 0..3 {
             self.programs.admit(THIRD)?;
         }
-        let refused = self.stranger.shiftwork(&["status"])?;
+        let refused = self.outsider.shiftwork(&["status"])?;
         expect(
             &refused,
             3,
             "sudo usermod --append --groups shiftwork $USER",
         )?;
-        // One's own programs only.
+        // A thread of another user.
         let roots = std::process::id().to_string();
         let refused = self
             .programs
@@ -149,10 +156,10 @@ impl Story {
         expect(&refused, 2, "does not belong to user")
     }
 
-    fn hears_a_crowd(&mut self) -> Result<(), String> {
+    fn serves_many_callers(&mut self) -> Result<(), String> {
         const CROWD: usize = 1_100;
         let limit = Rlimit {
-            // These, and what this process has open already.
+            // For these, and the descriptors already open.
             current: Some(CROWD as u64 + 100),
             maximum: getrlimit(Resource::Nofile).maximum,
         };
@@ -162,13 +169,13 @@ impl Story {
         let mut crowd = crowd.map_err(|failure| failure.to_string())?;
         for (place, client) in crowd.iter_mut().enumerate().rev().step_by(CROWD - 1) {
             let heard = client.status();
-            heard.map_err(|failure| format!("number {place} of {CROWD}: {failure}"))?;
+            heard.map_err(|failure| format!("client {place} of {CROWD}: {failure}"))?;
         }
         Ok(())
     }
 
-    /// One that takes more than it said, and asks to be told.
-    fn warns(&mut self) -> Result<(), String> {
+    /// Runs a program that exceeds its cost, with `--on-overrun signal`.
+    fn signals_overrun(&mut self) -> Result<(), String> {
         let own = own()?;
         let greedy = ["--", &own, "--act", "hog"];
         let ended = self.programs.owner.exec(
@@ -193,8 +200,8 @@ impl Story {
         let raised = format!("{text}[limits.user]\nshare = 4.0\n[limits.cgroup]\nshare = 4.0\n");
         fs::write(CONFIGURATION, raised).map_err(|error| error.to_string())?;
         ask(&["systemctl", "reload", "shiftwork"])?;
-        // That it was read again nobody waits for.
-        wait_for("the limits to be raised", || {
+        // `systemctl reload` returns before the configuration is reloaded.
+        wait_for("the quotas to be raised", || {
             let refused = fourth(&self.programs.owner).ok()?;
             expect(&refused, 1, "need 1.20 CPUs there, of which there are 0.95").ok()
         })?;
@@ -212,15 +219,15 @@ impl Story {
     }
 
     fn writes_metrics(&mut self) -> Result<(), String> {
-        wait_for("figures of all tasks", || {
-            let text = self.stranger.run(&["cat", METRICS]).ok()?;
+        wait_for("samples of all tasks", || {
+            let text = self.outsider.run(&["cat", METRICS]).ok()?;
             let text = String::from_utf8_lossy(&text.stdout).into_owned();
             let tasks = text.matches("\nshiftwork_task_jobs_total{").count();
             (tasks == self.programs.count()).then_some(())
         })
     }
 
-    fn outlives_a_kill(&mut self) -> Result<(), String> {
+    fn survives_kill(&mut self) -> Result<(), String> {
         let before = self.programs.status()?;
         ask(&[
             "systemctl",
@@ -229,7 +236,7 @@ impl Story {
             "--signal=KILL",
             "shiftwork",
         ])?;
-        wait_for("systemd to start it again", || {
+        wait_for("systemd to restart it", || {
             let restarts = ask(&[
                 "systemctl",
                 "show",
@@ -242,7 +249,7 @@ impl Story {
         self.programs.are_as(&before)
     }
 
-    fn outlives_an_upgrade(&mut self) -> Result<(), String> {
+    fn survives_upgrade(&mut self) -> Result<(), String> {
         let before = self.programs.status()?;
         let configuration = fs::read_to_string(CONFIGURATION).map_err(|error| error.to_string())?;
         ask(&["dpkg", "--install", PACKAGE])?;
@@ -254,8 +261,8 @@ impl Story {
     }
 }
 
-/// Neither systemd nor the agent complains.
-fn journal_is_calm(_: &mut Story) -> Result<(), String> {
+/// The journal has no error of systemd or the daemon.
+fn journal_has_no_errors(_: &mut Lifecycle) -> Result<(), String> {
     let journal = [
         "journalctl",
         "--unit=shiftwork",
