@@ -36,6 +36,10 @@ pub struct Boot {
     pub memory_mib: u32,
     /// How instructions are executed.
     pub accel: Accel,
+    /// Where instructions are counted: for how long a CPU is executed at most before the next one is, in the guest's time. A CPU
+    /// that waits for a lock of another then waits for microseconds. `None`: for a part of the time to the guest's next timer,
+    /// which may be a millisecond; that takes less of the host's time.
+    pub turn: Option<Duration>,
     /// On which kernel.
     pub kernel: KernelChoice,
     /// Further words of the kernel's command line.
@@ -181,6 +185,7 @@ impl Boot {
             cpus: 4,
             memory_mib: 2048,
             accel: Accel::Auto,
+            turn: None,
             kernel: KernelChoice::Newest,
             append: String::new(),
             program: program.into(),

@@ -51,6 +51,9 @@ struct RunArgs {
     /// auto, kvm, tcg, or icount (one instruction takes 2 ns)
     #[arg(long, default_value_t)]
     accel: Accel,
+    /// With icount: for how long a CPU is executed at most before the next one is
+    #[arg(long, value_parser = humantime::parse_duration)]
+    turn: Option<Duration>,
     /// How long the program may take
     #[arg(long, default_value = "1min", value_parser = humantime::parse_duration)]
     timeout: Duration,
@@ -138,6 +141,7 @@ fn run(args: RunArgs) -> Result<u8, BootError> {
         cpus: args.cpus,
         memory_mib: args.memory,
         accel: args.accel,
+        turn: args.turn,
         kernel: args.kernel,
         append: args.append,
         files: args.files,

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::cache::{Cache, Locked};
 use crate::debian::{Apt, SUITES};
@@ -178,6 +179,9 @@ impl Emulator {
     ) -> Command {
         let mut command = self.program();
         command.args(accel.arguments());
+        if let (Accel::Icount, Some(turn)) = (accel, boot.turn) {
+            command.args(short_turns(turn, boot.cpus));
+        }
         command.args(["-smp", &boot.cpus.to_string()]);
         command.args(["-m", &format!("{}M", boot.memory_mib)]);
         command.arg("-kernel").arg(&kernel.image);
@@ -223,6 +227,23 @@ impl Emulator {
     }
 }
 
+/// Options that make QEMU turn to the next CPU after this time of the guest, at a microsecond for all CPUs at least.
+///
+/// Where it counts instructions, QEMU executes each CPU for the time to the next timer, divided by the number of CPUs. Timers of
+/// the guest do not help: one that has ended is not there until its CPU has its turn and starts it again. A filter of packets
+/// has a timer that QEMU itself starts again; it stands between two ports that no device of the guest is connected to.
+fn short_turns(turn: Duration, cpus: u16) -> [String; 6] {
+    let round_us = (turn * u32::from(cpus)).as_micros().max(1);
+    [
+        "-netdev".to_owned(),
+        "hubport,id=turns,hubid=0".to_owned(),
+        "-netdev".to_owned(),
+        "hubport,id=turns-peer,hubid=0".to_owned(),
+        "-object".to_owned(),
+        format!("filter-buffer,id=turns-timer,netdev=turns,interval={round_us}"),
+    ]
+}
+
 /// Another boot may have another kernel, or other rights.
 fn this_boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -259,6 +280,14 @@ mod tests {
             assert_eq!(text.parse::<Accel>().unwrap().to_string(), text);
         }
         assert!("hvf".parse::<Accel>().unwrap_err().contains("accepted are"));
+    }
+
+    #[test]
+    fn short_turns_divide_a_round_among_the_cpus() {
+        let options = short_turns(Duration::from_micros(10), 4);
+        assert!(options[5].ends_with(",interval=40"), "{options:?}");
+        let options = short_turns(Duration::from_nanos(100), 4);
+        assert!(options[5].ends_with(",interval=1"), "{options:?}");
     }
 
     #[test]
