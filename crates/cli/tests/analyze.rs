@@ -598,7 +598,7 @@ fn bounds_above_the_deadline_are_marked() {
         .collect();
     let marked = rows.iter().filter(|row| row.contains("2 ms !")).count();
     assert_eq!(marked, 3, "{lines:#?}");
-    let legend = "! marks bounds above the deadline: jobs may be late by so much";
+    let legend = "! marks bounds above the deadline: jobs may be late by that tardiness";
     assert!(lines.iter().any(|line| line == legend), "{lines:#?}");
     let (lines, _) = shown(&path, &["--policy", "pd2"]);
     assert!(!lines.iter().any(|line| line.contains('!')), "{lines:#?}");

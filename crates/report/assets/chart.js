@@ -1,11 +1,11 @@
-// Draws one schedule on its canvas: a lane per CPU, a lane per task, the whole run in a strip.
+// Draws one schedule on its canvas: a lane per CPU, a lane per task, an overview of the whole run.
 
 // Shifts cross bars, which have the same colours by day and by night.
 const SHIFT = "#1746a2", HALO = "#fff";
 const AXIS = 24, STRIP = 16, PAD = 6;
 const FONT = '"DejaVu Sans", system-ui, sans-serif';
 
-// Room for the names of all charts, so that their time axes stand below one another.
+// Space for the names of all charts, so that their time axes are aligned.
 const gutter = (width) => {
   const wanted = Math.max(...charts.map((chart) => chart.names)) + 30;
   return Math.round(Math.min(wanted, Math.max(76, width * 0.17)));
@@ -33,9 +33,9 @@ class Chart {
 
   draw(print) {
     const { canvas, context: c } = this;
-    // On paper the picture is scaled to the page, so that it holds as much as on a screen.
+    // For printing the picture is scaled to the page, so that it contains as much as on a screen.
     const width = print ? 900 : canvas.clientWidth || 800;
-    // Browsers draw nothing at all on a canvas that is too large.
+    // Browsers draw nothing on a canvas that is too large.
     const ratio = Math.min(print ? 3 : (window.devicePixelRatio || 1), 32000 / this.height,
       Math.sqrt(1.2e8 / (width * this.height)));
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
@@ -63,7 +63,7 @@ class Chart {
     c.textAlign = "left";
     c.textBaseline = "middle";
     for (const [text, x, y, ink] of this.captions) {
-      // On a hatched ground letters need room around them.
+      // Text on a hatched background needs a margin.
       if (ink === this.colours.ink) {
         c.strokeStyle = this.colours.chart;
         c.lineWidth = 4;
@@ -104,8 +104,8 @@ class Chart {
     }
   }
 
-  // Fills one bar. What is narrower than a pixel is merged with its neighbour, so that a view of
-  // the whole run costs no more than its pixels.
+  // Fills one bar. Bars narrower than a pixel are merged, so that the cost of a view of the whole run is
+  // bounded by its pixels.
   fill(from, to, top, height, state) {
     const left = Math.max(this.x(from), this.gutter - 2), right = Math.min(this.x(to), this.width);
     if (right - left < 0.6 && left < state.painted + 0.4) return null;
@@ -148,7 +148,7 @@ class Chart {
     });
   }
 
-  // Notes the longest of two texts that fits a box; texts are written over everything else.
+  // Notes the longer of two texts that fits a box; texts are drawn last.
   caption(long, short, [left, width], y, ink = "#10151c") {
     if (this.cpuLane < 10 && y < this.tasksTop) return;
     const start = Math.max(left, this.gutter), room = Math.min(left + width, this.width) - start - 7;
@@ -259,7 +259,7 @@ class Chart {
     }
   }
 
-  // Releases upwards, deadlines downwards. Where they stand too close, only misses are left.
+  // Releases upwards, deadlines downwards. If they are too close, only misses are drawn.
   arrows(task) {
     const { context: c, colours } = this;
     const top = this.taskTop(task) + 3, base = this.taskTop(task) + this.taskLane - 4;
@@ -341,7 +341,7 @@ class Chart {
     }
   }
 
-  // The stretches of time that the file does not hold.
+  // The intervals without data.
   missing() {
     const edges = [...this.run.windows.flat(), Math.max(view.full, this.run.horizon)];
     const out = [];
@@ -351,7 +351,7 @@ class Chart {
     return out;
   }
 
-  // What the file does not hold must not look idle.
+  // Intervals without data must not look idle.
   gaps() {
     const { context: c, colours, run } = this;
     for (const [from, to] of this.missing()) {
@@ -420,7 +420,7 @@ class Chart {
     c.fillRect(0, this.tasksTop - 6, this.width, 1);
   }
 
-  // The whole run in a strip: where the misses are, and which part is in view.
+  // The overview: the misses of the whole run, and the visible part.
   strip() {
     const { context: c, colours, run } = this;
     const top = this.height - STRIP + 3, height = STRIP - 6;
@@ -448,7 +448,7 @@ class Chart {
     c.fillText("whole run", 8, top + height / 2);
   }
 
-  // What is under a point, in words.
+  // The description of the element under a point.
   describe(x, y) {
     const { run } = this;
     const at = this.time(x);

@@ -1,5 +1,5 @@
-// Reads what the page carries about a run. Times are nanoseconds from the start of the run.
-// The scripts of this folder are put together into one function, in the order of `page/mod.rs`.
+// Reads the data of a run in the page. Times are nanoseconds from the start of the run.
+// The scripts of this folder are concatenated into one function, in the order of `page/mod.rs`.
 
 // Splits a flat column list into objects, `width` numbers each.
 const rows = (flat, width, make) => {
@@ -42,7 +42,7 @@ const read = (element) => {
   });
   run.byNumber = run.jobs.map((jobs) => new Map(jobs.map((j) => [j.job, j])));
   // Bars of one lane may overlap in time (a late job and its successor), so ends are not sorted;
-  // the longest life bounds how far back a search has to go.
+  // the longest bar bounds how far back a search has to go.
   run.longest = run.jobs.map((jobs) =>
     jobs.reduce((most, j) => Math.max(most, Math.max(j.end, j.deadline) - j.release), 0));
   run.longestState = run.states.map((list) => list.reduce((most, s) => Math.max(most, s.to - s.from), 0));
@@ -51,7 +51,7 @@ const read = (element) => {
   return run;
 };
 
-// Index of the first element that `before` says no to; `before` holds for a prefix.
+// Index of the first element for which `before` is false; `before` holds for a prefix.
 const search = (list, before) => {
   let low = 0, high = list.length;
   while (low < high) {

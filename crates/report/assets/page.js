@@ -1,4 +1,4 @@
-// Brings the charts of a page to life: drawing, pointer, keys, buttons, printing.
+// Interaction of the charts of a page: drawing, pointer, keys, buttons, printing.
 
 const root = document.documentElement;
 let errors = 0;
@@ -88,7 +88,7 @@ const start = () => {
     listen(chart);
   });
   view.full = Math.max(1, ...charts.map((chart) => chart.run.horizon));
-  // Long runs open at their beginning, in a width in which single jobs can still be told apart.
+  // Long runs open at their beginning, with a width in which single jobs are distinguishable.
   const starts = charts.flatMap((chart) => chart.run.slices.flat().map((s) => s.from)).sort((a, b) => a - b);
   const many = Math.max(60, 30 * charts.reduce((cpus, chart) => cpus + chart.run.cpus, 0));
   view.from = 0;

@@ -1,4 +1,4 @@
-// How things look: times in words, marks on an axis, colours, hatches.
+// Formats and styles: times as text, marks on an axis, colours, hatches.
 
 const trim = (number, digits) => String(Number(number.toFixed(digits)));
 const span = (ns) => {
@@ -8,7 +8,7 @@ const span = (ns) => {
   return `${trim(ns / unit, abs / unit >= 100 ? 1 : 3)} ${name}`;
 };
 
-// Every chart marks the same instants; the unit follows the distance between marks.
+// All charts mark the same instants; the unit depends on the distance between marks.
 const ticks = (from, to, room) => {
   const least = (to - from) / Math.max(2, room / 95);
   const power = 10 ** Math.floor(Math.log10(least));
@@ -24,7 +24,7 @@ const ticks = (from, to, room) => {
 };
 
 const FEW = ["#6fa8dc", "#f2b366", "#7cc48d", "#b79be0", "#e0c94f", "#62c3c6", "#dd9cc3", "#b0a58f", "#9bb83f", "#8fa3ef"];
-// Red is kept for misses: hues go round from orange to magenta only.
+// Red is reserved for misses: hues range from orange to magenta.
 const colour = (task, count) => count <= FEW.length ? FEW[task]
   : `hsl(${Math.round(28 + ((task * 137.508) % 300))} ${task % 2 ? 48 : 62}% ${[66, 58, 74][task % 3]}%)`;
 
@@ -33,7 +33,7 @@ const theme = () => {
   const names = ["chart", "lane", "grid", "ink", "faint", "bad", "accent", "hatch", "other", "line", "paper"];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 };
-// Printing is on white paper, whatever the screen looks like.
+// Printing uses the light style.
 const PRINT = { chart: "#fff", lane: "#f5f6f8", grid: "#e3e6ea", ink: "#000", faint: "#555", bad: "#c8202f",
   accent: "#2563b8", hatch: "#8a94a3", other: "#c2680c", line: "#ccc", paper: "#fff" };
 

@@ -1,4 +1,4 @@
-// Which part of time is in view. All charts of a page share it, so their time axes are linked.
+// The visible interval of time. All charts of a page share it, so their time axes are linked.
 
 const charts = [];
 const view = { from: 0, to: 1, full: 1, pointer: null, marked: null };

@@ -1,13 +1,13 @@
-//! What people see of a run: tables for the terminal, and one self-contained HTML page. Plots of anything.
+//! Reports of a run: tables for the terminal, and one self-contained HTML page. Also plots.
 //!
 //! This crate turns records ([`shiftwork_model::Record`]) and their summary
-//! ([`shiftwork_trace::RunSummary`]) into text. It must never contain scheduling, nor judge whether
-//! a schedule was right (checkers in `trace` do), and it reads no clock and no file: everything
-//! that appears on a page is an argument, so the same input gives the same bytes.
+//! ([`shiftwork_trace::RunSummary`]) into text. It must never contain scheduling, nor check a schedule
+//! (checkers in `trace` do), and it reads no clock and no file: all contents of a page are arguments, so the
+//! same input gives the same bytes.
 //!
-//! Start reading at [`table`] for the terminal and at [`html`] for the page. Both only lay out;
-//! the facts come from `timeline` (the run put back together from its records) and `misses` (what
-//! was missed and why).
+//! Start reading at [`table`] for the terminal and at [`html`] for the page. Both contain only layout;
+//! the data come from `timeline` (the run reconstructed from its records) and `misses` (deadline misses and
+//! their reasons).
 
 mod misses;
 mod page;
@@ -24,7 +24,7 @@ pub fn span(ns: u64) -> String {
     units::span(ns, units::Script::Ascii)
 }
 
-/// The same of a difference, which may be negative.
+/// The same for a difference, which may be negative.
 pub fn signed_span(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     format!("{sign}{}", span(ns.unsigned_abs()))

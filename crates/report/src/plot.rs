@@ -13,36 +13,36 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 70.0;
 const BOTTOM: f64 = 50.0;
 
-/// What the axes mean, with units.
+/// The titles of the axes, with units.
 #[derive(Clone, Copy, Debug)]
 pub struct Axes<'a> {
-    /// Across.
+    /// Horizontal axis.
     pub x: &'a str,
-    /// Up.
+    /// Vertical axis.
     pub y: &'a str,
 }
 
 /// Points in the order of their x.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What it shows.
+    /// Its name in the legend.
     pub name: String,
-    /// Where it goes through.
+    /// The points.
     pub points: Vec<(u64, u64)>,
-    /// Whether it is dashed, so that another one below it is seen.
+    /// Whether it is dashed, so that a curve below it stays visible.
     pub is_dashed: bool,
 }
 
-/// How high the bars of one kind are.
+/// The heights of the bars of one series.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// What they show.
+    /// Their name in the legend.
     pub name: String,
     /// One for each label; in tenths of a percent.
     pub permille: Vec<u64>,
 }
 
-/// Curves over one another, from (0, 0).
+/// A plot of several curves, from (0, 0).
 pub fn curves(title: &str, axes: Axes<'_>, curves: &[Curve]) -> String {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let [x, y] = [points().map(|p| p.0).max(), points().map(|p| p.1).max()];
@@ -66,9 +66,9 @@ pub fn curves(title: &str, axes: Axes<'_>, curves: &[Curve]) -> String {
     plot.svg.finish(title, WIDTH, HEIGHT)
 }
 
-/// Curves over one another on axes on which each step multiplies: for what spans many orders of magnitude.
-/// Points that are not above zero have no place there and are left out. Across, each x that occurs is
-/// labelled; up, each power of ten.
+/// A plot of several curves on logarithmic axes, for values over many orders of magnitude. Points that are not
+/// above zero are left out. The horizontal axis has a label for each x, the vertical axis for each power of
+/// ten.
 pub fn magnitudes(
     title: &str,
     axes: Axes<'_>,
@@ -113,7 +113,7 @@ pub fn magnitudes(
     plot.svg.finish(title, WIDTH, HEIGHT)
 }
 
-/// Bars side by side above each label.
+/// A bar chart with the bars of all series side by side above each label.
 pub fn histogram(title: &str, axes: Axes<'_>, labels: &[String], kinds: &[Bars]) -> String {
     let highest = kinds.iter().flat_map(|bars| &bars.permille).max();
     let highest = highest.copied().unwrap_or(0).max(10);
@@ -138,7 +138,7 @@ pub fn histogram(title: &str, axes: Axes<'_>, labels: &[String], kinds: &[Bars])
     plot.svg.finish(title, WIDTH, HEIGHT)
 }
 
-/// How far down the level is.
+/// Vertical position of the level.
 fn up(level: u64, highest: u64) -> f64 {
     HEIGHT - BOTTOM - level as f64 / highest as f64 * (HEIGHT - BOTTOM - TOP)
 }
@@ -165,7 +165,7 @@ impl Plot {
         Self { svg }
     }
 
-    /// Lines across, with what they mean.
+    /// Horizontal lines with labels.
     fn levels(&mut self, highest: u64, text: impl Fn(u64) -> String) {
         for level in (0..=highest).step_by(step(highest, 4) as usize) {
             let y = up(level, highest);
@@ -174,13 +174,13 @@ impl Plot {
         }
     }
 
-    /// A line across, with what it means.
+    /// A horizontal line with a label.
     fn level(&mut self, class: &str, y: f64, text: &str) {
         self.svg.line(class, (LEFT, y), (WIDTH - RIGHT, y));
         self.svg.text("small end", (LEFT - 6.0, y + 3.5), text);
     }
 
-    /// A curve through these places.
+    /// A curve through these points.
     fn curve(&mut self, index: usize, is_dashed: bool, places: &[(f64, f64)]) {
         let mut words = String::new();
         for (x, y) in places {
@@ -222,7 +222,7 @@ mod tests {
             "{picture}"
         );
         assert!(picture.contains(">16 B<") && picture.contains(">1000 ns<"));
-        assert!(!picture.contains("256"), "nothing has no place");
+        assert!(!picture.contains("256"), "points at zero are left out");
     }
 
     #[test]

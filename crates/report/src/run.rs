@@ -1,9 +1,9 @@
-//! What a report is made of: one run and where it comes from.
+//! The input of a report: one run and its provenance.
 
 use shiftwork_model::{Affinity, Record, Span, TaskSet};
 use shiftwork_trace::{RunSummary, check};
 
-/// Where a report comes from, so that it can be made again. Empty fields are left out.
+/// The provenance of a report, so that it can be reproduced. Empty fields are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// Version of shiftwork.
@@ -18,33 +18,33 @@ pub struct Provenance {
     pub input: String,
     /// Hash of the input file, with the name of the function: `sha256:…`.
     pub input_hash: String,
-    /// Which machine ran it: `sim`, `kernel`, …
+    /// The machine of the run: `sim`, `kernel`, …
     pub machine: String,
 }
 
-/// What analysis shows of a task.
+/// The analytical bound of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// No job takes longer from its release to its finish.
+    /// Upper bound of the response times of all jobs.
     pub response: Span,
-    /// The test that shows it.
+    /// The analysis that gives the bound.
     pub by: &'static str,
 }
 
-/// One run, as a report needs it.
+/// One run, with all data for a report.
 #[derive(Clone)]
 pub struct Run<'a> {
     /// The task set that ran.
     pub set: &'a TaskSet,
-    /// Everything that happened, in order.
+    /// All records, in order.
     pub records: &'a [Record],
     /// The counters of the same records.
     pub summary: &'a RunSummary,
-    /// What the policy promises; without it misses are explained with less detail.
+    /// The promises of the policy; without them misses are explained in less detail.
     pub contract: Option<check::PolicyContract>,
-    /// What analysis shows of each task, by index; empty if nothing is known.
+    /// The bound of each task, by index; empty if there is no analysis.
     pub bounds: Vec<Option<Bound>>,
-    /// Where the run comes from.
+    /// Provenance of the run.
     pub provenance: Provenance,
 }
 
@@ -55,7 +55,7 @@ impl Run<'_> {
     }
 }
 
-/// How much of a run goes into a page; what is left out is said on the page.
+/// Limits of the contents of a page; the page states omissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Stretches of execution in the schedule chart of one run.
@@ -66,7 +66,7 @@ pub struct Limits {
     pub jobs: usize,
 }
 
-/// About a megabyte a run at most.
+/// Limits for at most about a megabyte per run.
 impl Default for Limits {
     fn default() -> Self {
         Self {

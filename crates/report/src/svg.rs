@@ -1,8 +1,8 @@
-//! What all figures share: shapes, and colours that can be read on light and on dark pages.
+//! Shapes shared by all figures, with colours for light and dark pages.
 
 use std::fmt::Write;
 
-/// Light first; a viewer that prefers dark gets the second half.
+/// The light style, then the one for viewers that prefer dark.
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#222}\
 .title{font-weight:600;font-size:13px}.small{font-size:10px}.end{text-anchor:end}.mid{text-anchor:middle}\
@@ -16,11 +16,11 @@ text{font:12px system-ui,sans-serif;fill:#222}\
 .f0{fill:#2b6a8a}.f1{fill:#8a6414}.f2{fill:#3c7a3a}.f3{fill:#8f3f3f}.f4{fill:#654a94}.f5{fill:#6b6453}\
 .s0{stroke:#6cb8e8}.s1{stroke:#f0b050}.s2{stroke:#7ed07a}.s3{stroke:#f08a80}.s4{stroke:#b99af0}.s5{stroke:#cfc0a0}}";
 
-/// So many fills (`f0`...) and strokes (`s0`...) there are.
+/// Number of fills (`f0`...) and strokes (`s0`...).
 pub const COLOURS: usize = 6;
 
-/// A picture that grows shape by shape. Lengths are in pixels of a page that is not zoomed; the classes of
-/// shapes are those of the style above.
+/// An SVG picture under construction. Lengths are in CSS pixels; the classes of shapes are those of the style
+/// above.
 #[derive(Debug, Default)]
 pub struct Svg(String);
 
@@ -34,19 +34,19 @@ impl Svg {
         );
     }
 
-    /// A path, in the words of SVG.
+    /// A path, with SVG path data.
     pub fn path(&mut self, class: &str, words: &str) {
         self.push(format_args!("<path class=\"{class}\" d=\"{words}\"/>\n"));
     }
 
-    /// A path drawn in dashes: how long each is and the gap after it, in turn.
+    /// A dashed path: lengths of dashes and gaps alternate.
     pub fn dashed(&mut self, class: &str, dashes: &str, words: &str) {
         self.push(format_args!(
             "<path class=\"{class}\" stroke-dasharray=\"{dashes}\" d=\"{words}\"/>\n"
         ));
     }
 
-    /// Classes of this picture beside those of all.
+    /// Additional style rules of this picture.
     pub fn style(&mut self, rules: &str) {
         self.push(format_args!("<style>{rules}</style>\n"));
     }
@@ -75,7 +75,7 @@ impl Svg {
         ));
     }
 
-    /// The whole picture of this size, in pixels, with a title for those who cannot see it.
+    /// The complete picture of this size, in pixels, with a title for screen readers.
     pub fn finish(self, title: &str, width: f64, height: f64) -> String {
         let (title, body) = (escape(title), self.0);
         format!(
@@ -90,7 +90,7 @@ impl Svg {
     }
 }
 
-/// Text that cannot leave its place.
+/// Text with all markup characters escaped.
 fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -104,7 +104,7 @@ fn escape(text: &str) -> String {
     safe
 }
 
-/// The largest of 1, 2, 5, 10, 20, ... that cuts `length` into `parts` at least; never below 1.
+/// The largest of 1, 2, 5, 10, 20, ... that divides `length` into at least `parts`; never below 1.
 pub fn step(length: u64, parts: u64) -> u64 {
     let mut best = 1;
     let mut power = 1;

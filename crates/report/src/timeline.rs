@@ -1,5 +1,5 @@
-//! What happened in a run, put back together from its records: who ran where and when, and what
-//! every job went through. The charts and the explanations of misses both start from here.
+//! A run reconstructed from its records: the schedule, and the history of every job. Charts and explanations of
+//! misses are based on it.
 //!
 //! Like the counters, the timeline compares states between whole instants: of several switches of
 //! one CPU at one instant the last one counts.
@@ -9,7 +9,7 @@ use shiftwork_model::{
     TaskId, TaskSet,
 };
 
-/// A stretch of time in which one CPU ran one job. Never of length zero.
+/// An interval in which one CPU ran one job. Never of length zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub job: JobId,
@@ -17,12 +17,12 @@ pub(crate) struct Slice {
     pub to: Instant,
 }
 
-/// What a pending job is doing, seen from its task (running or not is another matter).
+/// The state of a pending job, independent of whether it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Released, and not ready yet: the job before it is not finished, or the budget is spent.
     Queued,
-    /// May run.
+    /// Ready to run.
     Ready,
     /// Suspended itself.
     Suspended,
@@ -30,7 +30,7 @@ pub(crate) enum State {
     Throttled,
 }
 
-/// How a job's history ended.
+/// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It finished.
@@ -41,7 +41,7 @@ pub(crate) enum End {
     Unfinished,
 }
 
-/// By what a job was ranked from an instant on.
+/// The rank of a job from an instant on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     pub since: Instant,
@@ -50,21 +50,21 @@ pub(crate) struct Rank {
     pub priority: Priority,
 }
 
-/// Everything about one job.
+/// The history of one job.
 #[derive(Clone, Debug)]
 pub(crate) struct JobHistory {
     pub job: JobId,
     pub release: Instant,
     pub deadline: Instant,
     pub end: End,
-    /// From when on the job was in which state; ascending, the first at the release.
+    /// The states of the job with their starts; ascending, the first at the release.
     pub states: Vec<(Instant, State)>,
     pub ranks: Vec<Rank>,
-    /// Where it ran: CPU and index into that CPU's slices, ascending in time.
+    /// Its execution: CPU and index into that CPU's slices, ascending in time.
     pub slices: Vec<(usize, usize)>,
 }
 
-/// A running job was moved to another CPU to make room.
+/// A shift of a running job to another CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shift {
     pub at: Instant,
@@ -73,18 +73,18 @@ pub(crate) struct Shift {
     pub to: usize,
 }
 
-/// Why a CPU served no real-time job for a while.
+/// The reason why a CPU is unavailable for real-time jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absence {
-    /// Background work had its turn.
+    /// The CPU runs background work.
     Background,
-    /// The CPU was offline.
+    /// The CPU is offline.
     Offline,
-    /// Work had it over which the scheduler does not rule.
+    /// A higher scheduling class uses the CPU.
     Taken,
 }
 
-/// A stretch of time in which a CPU was not there for real-time jobs.
+/// An interval in which a CPU was unavailable for real-time jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Away {
     pub from: Instant,
@@ -92,7 +92,7 @@ pub(crate) struct Away {
     pub why: Absence,
 }
 
-/// One run. Per CPU and per task everything is in order of time.
+/// One run. All data per CPU and per task are in order of time.
 pub(crate) struct Timeline {
     pub horizon: Instant,
     pub cpus: Vec<Vec<Slice>>,
@@ -101,9 +101,9 @@ pub(crate) struct Timeline {
     pub shifts: Vec<Shift>,
     /// The jobs of each task, by number.
     pub tasks: Vec<Vec<JobHistory>>,
-    /// From when on each task had which affinity; the first at the start of the run.
+    /// The affinities of each task with their starts; the first at the start of the run.
     pub affinities: Vec<Vec<(Instant, Affinity)>>,
-    /// From when on jobs of each task were released with which declared cost.
+    /// The declared costs of each task with the first releases to which they apply.
     pub costs: Vec<Vec<(Instant, Span)>>,
     pub refusals: Vec<(Instant, String)>,
     /// Records that name a task, job or CPU which the task set does not have; they were left out.
@@ -111,7 +111,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Puts the records of a run of `set` together. Records after `horizon` are cut off there.
+    /// Reconstructs a run of `set` from its records. Records after `horizon` are ignored.
     pub fn of(set: &TaskSet, records: &[Record], horizon: Instant) -> Self {
         let mut builder = Builder::new(set, horizon);
         for record in records {
@@ -132,7 +132,7 @@ impl Timeline {
         histories.get(index.ok()?)
     }
 
-    /// What the CPU ran just after this instant.
+    /// The job that the CPU ran just after this instant.
     pub fn running(&self, cpu: usize, at: Instant) -> Option<JobId> {
         let slices = &self.cpus[cpu];
         let after = slices.partition_point(|slice| slice.to <= at);
@@ -142,7 +142,7 @@ impl Timeline {
             .map(|slice| slice.job)
     }
 
-    /// Why the CPU was not there for real-time jobs just after this instant, if so.
+    /// The reason why the CPU was unavailable for real-time jobs just after this instant, if it was.
     pub fn absent(&self, cpu: usize, at: Instant) -> Option<Absence> {
         self.away[cpu].iter().find_map(|stretches| {
             let after = stretches.partition_point(|away| away.to <= at);
@@ -165,7 +165,7 @@ impl Timeline {
         changes[next.max(1) - 1].1
     }
 
-    /// How long the job ran in all.
+    /// Total execution time of the job.
     pub fn executed(&self, history: &JobHistory) -> Span {
         history
             .slices
@@ -179,7 +179,7 @@ impl Timeline {
 }
 
 impl JobHistory {
-    /// When the job's history ended, the horizon if it did not.
+    /// End of the job, or the horizon if it did not end.
     pub fn end(&self, horizon: Instant) -> Instant {
         match self.end {
             End::Finished(at) | End::Dropped(at) => at,
@@ -196,7 +196,7 @@ impl JobHistory {
         }
     }
 
-    /// By what the job was ranked just after this instant; `None` before it was first ready.
+    /// The rank of the job just after this instant; `None` before it was first ready.
     pub fn rank(&self, at: Instant) -> Option<&Rank> {
         let next = self.ranks.partition_point(|rank| rank.since <= at);
         next.checked_sub(1).map(|index| &self.ranks[index])
@@ -228,13 +228,13 @@ impl JobHistory {
     }
 }
 
-/// Reads records one by one. `None` from a helper means that the record names something unknown.
+/// Reads records one by one. A helper returns `None` if the record names an unknown task, job or CPU.
 struct Builder {
     line: Timeline,
     now: Instant,
-    /// What each CPU has run since when, as of the last whole instant.
+    /// The job of each CPU and its start, as of the last whole instant.
     open: Vec<Option<(JobId, Instant)>>,
-    /// What each CPU runs now, and which CPUs changed at this instant.
+    /// The job of each CPU now, and the CPUs that changed at this instant.
     running: Vec<Option<JobId>>,
     touched: Vec<usize>,
     gone: Vec<[Option<Instant>; 3]>,
@@ -361,7 +361,7 @@ impl Builder {
         Some(())
     }
 
-    /// Changes what the task's ready job is ranked by. At most one job of a task is ready.
+    /// Changes the rank of the task's ready job. At most one job of a task is ready.
     fn change_rank(&mut self, task: TaskId, change: impl Fn(&mut Rank)) -> Option<()> {
         let now = self.now;
         let histories = self.line.tasks.get_mut(task.index())?;
@@ -415,7 +415,7 @@ impl Builder {
         Some(())
     }
 
-    /// Turns what changed at the instant that is over into slices and shifts.
+    /// Turns the changes of the instant into slices and shifts.
     fn settle(&mut self) {
         let mut vacated: Vec<(JobId, usize)> = Vec::new();
         let mut touched = core::mem::take(&mut self.touched);
@@ -458,7 +458,7 @@ impl Builder {
     }
 
     fn finish(mut self) -> Timeline {
-        // What changes exactly at the horizon is no part of the run.
+        // Changes exactly at the horizon are not part of the run.
         if self.now < self.line.horizon {
             self.settle();
         }
@@ -468,7 +468,7 @@ impl Builder {
                 self.close(cpu, job, from);
             }
             for why in [Absence::Background, Absence::Offline, Absence::Taken] {
-                // The CPU is in range, so there is nothing unknown to report.
+                // The CPU is in range, so the result cannot be `None`.
                 let _ = self.serve_cpu(CpuId::from_index(cpu), why);
             }
         }

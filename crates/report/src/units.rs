@@ -1,4 +1,4 @@
-//! Lengths of time as people read them. Exact values stay in CSV and JSON.
+//! Rounded spans for display. CSV and JSON have the exact values.
 
 /// The unit of microseconds: `us` in terminals and files, `µs` where any character can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

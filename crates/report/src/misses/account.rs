@@ -1,4 +1,4 @@
-//! Where the time of one missed job went.
+//! The losses of one missed job.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +59,8 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Released and not ready: behind the job before it as long as that one was pending, and after
-    /// that only a spent budget holds a job back.
+    /// Charges a time in which the job was released and not ready: it waited for its predecessor as long as that
+    /// was pending, and afterwards for its budget.
     fn queued(&mut self, from: Instant, to: Instant) {
         let task = self.history.job.task;
         let before = JobId {
@@ -76,7 +76,7 @@ impl<'a> Account<'a> {
         self.add(LossKind::Throttled, to.late_since(free));
     }
 
-    /// Ready: looks at every state of the machine while the job did not run.
+    /// Charges a time in which the job was ready: examines every state of the machine while the job did not run.
     fn ready(&mut self, from: Instant, to: Instant, steps: &mut u64) {
         let mut at = from;
         for &(cpu, index) in &self.history.slices {
@@ -99,7 +99,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Charges one stretch without any switch, during which the job was ready and did not run.
+    /// Charges an interval without any switch in which the job was ready and did not run.
     fn waiting_step(&mut self, at: Instant, time: Span) {
         if time.is_zero() {
             return;
@@ -138,7 +138,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// What could have made room while every CPU of the job was rightfully taken.
+    /// Notes the remedies while every CPU of the job ran more urgent jobs.
     fn remedies(&mut self, at: Instant, time: Span, cpus: CpuSet) {
         let line = self.context.line;
         let vacant = |&cpu: &CpuId| {
@@ -166,8 +166,8 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// What is wrong with the job itself: more time on a CPU than its declared cost or its deadline,
-    /// or that its task left early.
+    /// Notes the losses caused by the job itself: more time on a CPU than its declared cost or its deadline,
+    /// or the departure of its task.
     fn own_doing(&mut self) {
         let task = &self.context.set.tasks[self.history.job.task.index()];
         let cost = self
@@ -237,7 +237,7 @@ impl<'a> Account<'a> {
     }
 }
 
-/// The longest time on a CPU that a job can need for its own work; `None` if a real program decides.
+/// The longest time on a CPU that a job can need for its own work; `None` if a real program determines it.
 fn most_work(task: &Task, cost: Span) -> Option<Span> {
     let most = match &task.work {
         Work::Cost => cost,
@@ -251,7 +251,7 @@ fn most_work(task: &Task, cost: Span) -> Option<Span> {
     task.command.is_empty().then_some(most)
 }
 
-/// When anything on any CPU changed inside `(from, to)`, ascending, and `to` itself.
+/// The instants of changes on any CPU inside `(from, to)`, ascending, and `to` itself.
 fn changes(context: Context<'_>, from: Instant, to: Instant) -> Vec<Instant> {
     let inside = |at: &Instant| from < *at && *at < to;
     let mut instants = vec![to];

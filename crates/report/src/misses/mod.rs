@@ -1,12 +1,10 @@
-//! What was missed and why: every deadline miss, where the time of the job went, and what would have
-//! helped.
+//! Deadline misses: the losses of time of each missed job, and possible remedies.
 //!
-//! The history of a missed job, from its release to its end, is split without remainder: queued behind
-//! the job before it, suspended, throttled, executing, and ready without running. The last part is
-//! split once more by what the job's CPUs did meanwhile. A part without which the job would have
-//! been on time is *alone* enough to miss; that is said, and nothing is said that the records do not
-//! show. What of all that is the cause is for [`trace::explain`](shiftwork_trace::explain) to say, here as
-//! everywhere.
+//! The time of a missed job, from its release to its end, is divided without remainder: queued behind
+//! its predecessor, suspended, throttled, executing, and ready without running. The last part is
+//! divided further by the use of the job's CPUs. A part without which the job would have been in time is marked
+//! as *alone* sufficient for the miss; nothing is reported that the records do not show. The cause is that of
+//! [`trace::explain`](shiftwork_trace::explain).
 
 mod account;
 mod shift_chain;
@@ -25,19 +23,19 @@ use crate::timeline::{End, JobHistory, Timeline};
 pub(crate) use tally::Tally;
 pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence, verdict};
 
-/// Time that a job lost, and to what.
+/// Time that a job lost, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
     pub kind: LossKind,
     pub time: Span,
 }
 
-/// What time can be lost to.
+/// The kinds of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LossKind {
-    /// The job before it was not finished at its release.
+    /// Its predecessor was not finished at its release.
     LatePredecessor,
-    /// It ran longer than the declared cost.
+    /// It executed longer than the declared cost.
     Overrun,
     /// It had a CPU for longer than its work can take: scheduling and cache overheads.
     Overheads,
@@ -49,19 +47,19 @@ pub(crate) enum LossKind {
     Throttled,
     /// It executed longer than its relative deadline, though within its cost.
     TooLong,
-    /// All its CPUs were taken, by more urgent jobs.
+    /// All its CPUs ran more urgent jobs.
     MoreUrgent,
-    /// A less urgent job had one of its CPUs.
+    /// One of its CPUs ran a less urgent job.
     LessUrgent,
-    /// All its CPUs were taken, by jobs of unknown rank.
+    /// All its CPUs ran jobs of unknown rank.
     OtherWork,
     /// One of its CPUs was idle: overhead, reaction time, or a policy that leaves CPUs idle.
     IdleCpu,
-    /// One of its CPUs was away for background work or offline, the others taken.
+    /// One of its CPUs was unavailable, the others ran other jobs.
     CpuAway,
 }
 
-/// What could have let the job run while it waited. Remedies may overlap.
+/// A change that would have let the job run while it waited. Remedies may overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// CPUs that it may not use were idle.
@@ -70,7 +68,7 @@ pub(crate) enum Remedy {
         time: Span,
         bound: Bound,
     },
-    /// Running jobs could have moved and made room within all affinities.
+    /// Shifts of running jobs within their affinities would have made room.
     Shift {
         moves: Vec<Move>,
         displaced: Option<JobId>,
@@ -78,12 +76,12 @@ pub(crate) enum Remedy {
     },
 }
 
-/// What binds a job to its CPUs.
+/// The restriction that binds a job to its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// The task's affinity.
     Affinity,
-    /// The partition or cluster that the policy packed it into, which is narrower.
+    /// The partition or cluster of the packing, which is narrower.
     Packing,
 }
 
@@ -95,7 +93,7 @@ pub(crate) struct Move {
     pub to: CpuId,
 }
 
-/// Who had the job's CPUs while it was ready and did not run.
+/// A task that used the job's CPUs while the job was ready and did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Blocker {
     pub task: TaskId,
@@ -113,52 +111,52 @@ pub(crate) struct Miss {
     pub end: End,
     pub until: Instant,
     pub executed: Span,
-    /// Ready and not running.
+    /// Time in which it was ready and not running.
     pub waited: Span,
-    /// For an unfinished job, how much of its declared cost it had yet to execute.
+    /// For an unfinished job, the part of its declared cost that it had not executed.
     pub remaining: Span,
     /// Longest first.
     pub losses: Vec<Loss>,
     pub remedies: Vec<Remedy>,
     /// Longest first.
     pub blockers: Vec<Blocker>,
-    /// The first of the unbroken row of late jobs that ends in this one, if there is one before.
+    /// The first of the unbroken row of late jobs that ends with this one, if its predecessor was late.
     pub late_since: Option<JobId>,
-    /// Which of all that is the cause; `None` if what the policy promises is unknown, or nobody reads it.
+    /// The explanation with the cause; `None` if the promises of the policy are unknown, or it is not needed.
     pub explanation: Option<Explanation>,
 }
 
 impl Miss {
-    /// How late the job was; for an unfinished one, how late it is at least.
+    /// Tardiness of the job; a lower bound for an unfinished one.
     pub fn tardiness(&self) -> Span {
         self.until.late_since(self.deadline)
     }
 
-    /// Whether the job would have been on time with so much time more.
+    /// Whether the job would have been in time with this much more time.
     pub fn explained_by(&self, time: Span) -> bool {
         !time.is_zero() && time >= self.tardiness() + self.remaining
     }
 }
 
-/// All that the report says about misses.
+/// All data about misses in a report.
 pub(crate) struct Misses {
     /// All misses of the run.
     pub total: u64,
     /// The first ones, explained one by one.
     pub first: Vec<Miss>,
-    /// What all explained misses have in common.
+    /// All explained misses in groups.
     pub tally: Tally,
-    /// How many misses the tally covers; below `total` if the work for all had been too much.
+    /// Number of misses in the tally; below `total` if explaining all would have taken too long.
     pub explained: u64,
 }
 
-/// What explanations need to know besides the records.
+/// The input of explanations.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub set: &'a TaskSet,
     pub records: &'a [Record],
     pub line: &'a Timeline,
-    /// Trace records do not say it, and without it nobody can tell more urgent from less urgent work.
+    /// The promises of the policy, which are not in the records; without them the urgency of other work is unknown.
     pub contract: Option<&'a PolicyContract>,
 }
 
@@ -201,8 +199,8 @@ impl Context<'_> {
     }
 }
 
-/// How many steps (states of one CPU between two switches anywhere) all explanations together may
-/// look at, so that a hopelessly overloaded run is reported in seconds.
+/// Maximum number of steps (states of one CPU between two switches anywhere) for all explanations together, so
+/// that an overloaded run is reported within seconds.
 pub(crate) const STEPS_MAX: u64 = 10_000_000;
 
 /// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one. Stops

@@ -1,5 +1,5 @@
-//! Whether moving running jobs could have made room for a waiting one: the strong invariant
-//! (Bonifaci et al. 2016, Def. II.2), asked of one moment of a recorded run.
+//! Whether shifts of running jobs could have made room for a waiting one: the strong invariant
+//! (Bonifaci et al. 2016, Def. II.2) at one moment of a recorded run.
 
 use std::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use shiftwork_model::{CpuId, Instant, JobId};
 
 use super::{Context, Move};
 
-/// A shortest chain of moves that would have given the job a CPU.
+/// A shortest chain of shifts that would have given the job a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShiftChain {
-    /// The last job of the chain first, as one would carry it out.
+    /// The last job of the chain first, the order in which the shifts are carried out.
     pub moves: Vec<Move>,
-    /// Who would have lost its CPU at the end of the chain; `None` if that CPU was idle.
+    /// The job that would have lost its CPU at the end of the chain; `None` if that CPU was idle.
     pub displaced: Option<JobId>,
 }
 
-/// A shortest chain of at least one move that gives `job` a CPU just after `at`, and ends on a CPU
+/// A shortest chain of at least one shift that gives `job` a CPU just after `at`, and ends on a CPU
 /// that is idle or, if ranks are known, runs a less urgent job.
 ///
 /// Breadth first over the CPUs: O(m²) for m CPUs.

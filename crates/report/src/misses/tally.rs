@@ -1,4 +1,4 @@
-//! What the misses of a run have in common.
+//! Groups of the misses of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use shiftwork_model::{JobId, Span, TaskId};
 
 use super::{LossKind, Miss, Remedy};
 
-/// Misses with the same task that lost most time to the same.
+/// Misses of one task with the same main loss.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub misses: u64,
     pub worst: Option<(Span, JobId)>,
-    /// That time, summed.
+    /// Total time of that loss.
     pub lost: Span,
     blockers: BTreeMap<TaskId, Span>,
-    /// How many of the misses a shift, or wider affinity, could have avoided by the time it gives.
+    /// Numbers of misses that a shift, or a wider affinity, would have avoided by the time that it gives.
     pub shift_helps: u64,
     pub wider_helps: u64,
 }
 
 impl Group {
-    /// Who had the jobs' CPUs longest, at most `most` tasks.
+    /// The tasks that used the jobs' CPUs longest, at most `most`.
     pub fn blockers(&self, most: usize) -> Vec<(TaskId, Span)> {
         let mut blockers: Vec<_> = self
             .blockers
@@ -33,11 +33,11 @@ impl Group {
     }
 }
 
-/// Groups of alike misses.
+/// Misses in groups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     groups: BTreeMap<(TaskId, Option<LossKind>), Group>,
-    /// Misses of jobs whose predecessor was on time: each begins a row of late jobs.
+    /// Number of misses of jobs with a predecessor that was in time: each begins a row of late jobs.
     pub rows: u64,
 }
 

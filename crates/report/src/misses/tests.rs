@@ -64,7 +64,7 @@ fn kinds(miss: &Miss) -> Vec<(LossKind, u64)> {
 }
 
 #[test]
-fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
+fn miss_under_a_weak_policy_has_the_shift_as_remedy() {
     let script = run_script::fig_1_weak();
     let misses = explained(&script, 100, Order::FixedPriority);
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_weak_schedule_is_told_which_shift_would_have_made_room() {
 }
 
 #[test]
-fn the_strong_schedule_of_the_same_tasks_misses_nothing() {
+fn strong_schedule_of_the_same_tasks_has_no_misses() {
     assert_eq!(
         explained(&run_script::fig_1_strong(), 100, Order::FixedPriority).total,
         0
@@ -116,8 +116,8 @@ fn a_chain_of_shifts_ends_on_an_idle_cpu() {
         .run(0, "c")
         .run(1, "");
     script.at(13).complete("c").run(0, "");
-    // Ranked by priority, a and b are less urgent than c by their longer deadlines; so that only
-    // the idle CPU can help, they are made more urgent.
+    // By their longer deadlines a and b are less urgent than c; they are made more urgent, so that only the
+    // idle CPU is a remedy.
     for (index, priority) in [1, 2, 3].into_iter().enumerate() {
         script.set.tasks[index].priority = shiftwork_model::Priority::new(priority);
     }
@@ -134,7 +134,7 @@ fn a_chain_of_shifts_ends_on_an_idle_cpu() {
     );
 }
 
-/// The same script with the priorities that its task set has now.
+/// The same script with the current priorities of its task set.
 fn with_current_priorities(script: &RunScript) -> RunScript {
     let mut retold = RunScript::of(script.set.clone());
     let priorities = script.set.priorities();
@@ -149,7 +149,7 @@ fn with_current_priorities(script: &RunScript) -> RunScript {
 }
 
 #[test]
-fn an_idle_cpu_outside_the_affinity_is_named() {
+fn idle_cpu_outside_the_affinity_is_a_remedy() {
     let mut script = RunScript::new(2, &[("a", 8, 10, "0"), ("b", 5, 11, "0")]);
     script.at(0).release("a").release("b").run(0, "a");
     script.at(8).complete("a").run(0, "b");
@@ -174,7 +174,7 @@ fn an_idle_cpu_outside_the_affinity_is_named() {
 }
 
 #[test]
-fn a_partition_and_an_affinity_are_told_apart() {
+fn remedies_distinguish_partition_and_affinity() {
     let mut script = RunScript::new(2, &[("a", 8, 10, "0-1"), ("b", 5, 11, "0-1")]);
     script.at(0).release("a").release("b").run(0, "a");
     script.at(8).complete("a").run(0, "b");
@@ -193,7 +193,7 @@ fn a_partition_and_an_affinity_are_told_apart() {
             ..
         }]
     ));
-    // Without the packing the same records show a CPU that was left idle.
+    // Without the packing the same records show an idle CPU of the affinity.
     let misses = explained(&script, 14, Order::Edf);
     let b = misses
         .first
@@ -204,7 +204,7 @@ fn a_partition_and_an_affinity_are_told_apart() {
 }
 
 #[test]
-fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
+fn overrun_is_relative_to_the_declared_cost_at_the_release() {
     let mut script = RunScript::new(1, &[("a", 5, 10, "0")]);
     script.set.tasks[0].work = Work::Uniform(Span::from_ms(1), Span::from_ms(20));
     script.at(0).release("a").run(0, "a");
@@ -231,21 +231,21 @@ fn an_overrun_is_measured_against_the_declared_cost_at_the_release() {
 }
 
 #[test]
-fn time_on_a_cpu_beyond_what_the_work_can_take_is_overhead() {
+fn time_on_a_cpu_beyond_the_work_is_overhead() {
     let mut script = RunScript::new(1, &[("a", 8, 10, "0")]);
     script.set.tasks[0].work = Work::Constant(Span::from_ms(7));
     script.at(0).release("a").run(0, "a");
     script.at(11).complete("a").run(0, "");
     let misses = explained(&script, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(LossKind::Overheads, 4)]);
-    // Of a real program nobody knows what it can take.
+    // The work of a real program is not known.
     script.set.tasks[0].command = vec!["./a".into()];
     let misses = explained(&script, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(LossKind::Overrun, 3)]);
 }
 
 #[test]
-fn a_cost_beyond_the_deadline_cannot_be_met_by_anyone() {
+fn cost_above_the_deadline_is_a_loss_of_its_own() {
     let mut script = RunScript::new(1, &[("a", 8, 20, "0")]);
     script.set.tasks[0].deadline = Span::from_ms(5);
     script.at(0).release("a").run(0, "a");
@@ -255,7 +255,7 @@ fn a_cost_beyond_the_deadline_cannot_be_met_by_anyone() {
 }
 
 #[test]
-fn suspension_and_throttling_are_counted_apart() {
+fn suspension_and_throttling_are_separate_losses() {
     let mut script = RunScript::new(1, &[("a", 5, 10, "0")]);
     script.at(0).release("a").run(0, "a");
     script.at(1).stop("a", NotReadyReason::Suspended).run(0, "");
@@ -273,7 +273,7 @@ fn suspension_and_throttling_are_counted_apart() {
 }
 
 #[test]
-fn a_late_predecessor_is_named_with_the_start_of_the_row() {
+fn late_predecessor_is_named_with_the_start_of_the_row() {
     let mut script = RunScript::new(1, &[("a", 10, 10, "0")]);
     script.set.tasks[0].work = Work::Trace(vec![Span::from_ms(15), Span::from_ms(10)]);
     script.at(0).release("a").run(0, "a");
@@ -285,7 +285,7 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
     script.at(35).complete("a").run(0, "a");
     script.at(40).complete("a").run(0, "");
     let misses = explained(&script, 41, Order::Edf);
-    let told: Vec<String> = misses
+    let sentences: Vec<String> = misses
         .first
         .iter()
         .flat_map(|miss| {
@@ -295,7 +295,7 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
         })
         .collect();
     assert_eq!(
-        told,
+        sentences,
         [
             "It overran: it executed 5 ms more than its declared cost.",
             "It started late: a #1 was still unfinished for 5 ms.",
@@ -318,7 +318,7 @@ fn a_late_predecessor_is_named_with_the_start_of_the_row() {
 }
 
 #[test]
-fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
+fn less_urgent_job_on_its_cpu_is_a_separate_loss() {
     let mut script = RunScript::new(1, &[("long", 9, 100, "0"), ("short", 2, 5, "0")]);
     script.at(0).release("long").run(0, "long");
     script.at(1).release("short");
@@ -338,7 +338,7 @@ fn a_less_urgent_job_on_its_cpu_is_no_more_urgent_work() {
 }
 
 #[test]
-fn background_work_and_offline_cpus_are_not_idle() {
+fn background_work_and_offline_cpus_do_not_count_as_idle() {
     let cpu = CpuId::from_index(0);
     let mut script = RunScript::new(1, &[("a", 2, 5, "0")]);
     script
@@ -360,7 +360,7 @@ fn background_work_and_offline_cpus_are_not_idle() {
 }
 
 #[test]
-fn an_overload_is_explained_as_far_as_the_steps_go() {
+fn explanations_of_an_overload_end_at_the_maximum_of_steps() {
     let script = run_script::crowd(24, 4, 400);
     let line = Timeline::of(&script.set, &script.records, Instant::from_ns(400_000_000));
     let context = Context {
@@ -377,7 +377,7 @@ fn an_overload_is_explained_as_far_as_the_steps_go() {
 }
 
 #[test]
-fn a_job_dropped_with_its_task_says_so() {
+fn job_dropped_with_its_task_has_its_own_sentence() {
     let mut script = RunScript::new(1, &[("a", 4, 10, "0"), ("b", 4, 10, "0")]);
     script.at(0).release("a").release("b").run(0, "a");
     let task = script.id("b");
@@ -392,7 +392,7 @@ fn a_job_dropped_with_its_task_says_so() {
         miss_line(&misses.first[0]),
         "dropped when its task left, and never finished"
     );
-    // It had 4 ms to execute yet: the 9 ms would have been enough for that, the 1 ms not.
+    // It had 4 ms left to execute: 9 ms would have sufficed for that, 1 ms not.
     let enough = misses.first[0]
         .losses
         .iter()
@@ -401,7 +401,7 @@ fn a_job_dropped_with_its_task_says_so() {
 }
 
 #[test]
-fn an_unfinished_job_due_at_the_horizon_is_a_miss_and_one_due_later_is_not() {
+fn unfinished_job_is_a_miss_only_if_due_by_the_horizon() {
     let mut script = RunScript::new(1, &[("a", 9, 10, "0"), ("b", 9, 20, "0")]);
     script.at(0).release("b").run(0, "b");
     script.at(10).release("a");
@@ -412,7 +412,7 @@ fn an_unfinished_job_due_at_the_horizon_is_a_miss_and_one_due_later_is_not() {
 }
 
 #[test]
-fn the_time_of_every_missed_job_is_split_without_remainder() {
+fn losses_of_every_missed_job_add_up() {
     let scripts = [
         (run_script::crowd(24, 4, 400), 400),
         (run_script::everything(), 50),

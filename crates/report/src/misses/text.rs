@@ -1,4 +1,4 @@
-//! The sentences about misses, written once, as plain text.
+//! The sentences about misses, as plain text.
 
 use shiftwork_model::{JobId, Span, TaskId, TaskSet};
 
@@ -6,7 +6,7 @@ use super::{Bound, Loss, LossKind, Miss, Remedy};
 use crate::timeline::End;
 use crate::units::{self, Script};
 
-/// What of it all is the cause: its name, and in a sentence.
+/// The cause: its name and a sentence.
 pub(crate) fn verdict(miss: &Miss, names: Names<'_>) -> Option<(String, String)> {
     let explanation = miss.explanation.as_ref()?;
     let names: Vec<&str> = names
@@ -21,7 +21,7 @@ pub(crate) fn verdict(miss: &Miss, names: Names<'_>) -> Option<(String, String)>
     ))
 }
 
-/// Names tasks and jobs as people know them.
+/// Names of tasks and jobs.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a>(pub &'a TaskSet);
 
@@ -42,7 +42,7 @@ fn time(span: Span) -> String {
     units::span(span.as_ns(), Script::Unicode)
 }
 
-/// The miss in a line: how late, and whether it finished at all.
+/// The miss in a line: the tardiness, and whether the job finished.
 pub(crate) fn miss_line(miss: &Miss) -> String {
     let late = time(miss.tardiness());
     match miss.end {
@@ -166,7 +166,7 @@ pub(crate) fn remedy_line(remedy: &Remedy, names: Names<'_>) -> String {
     }
 }
 
-/// What to add to a sentence about something that explains the whole tardiness.
+/// The addition to the sentence of a loss that explains the whole tardiness.
 pub(crate) fn alone(miss: &Miss, span: Span) -> &'static str {
     if miss.explained_by(span) {
         "alone enough to miss"

@@ -1,6 +1,6 @@
-//! What the script needs to draw the schedule of one run: compact columns of integers.
+//! The data from which the script draws the schedule of one run: compact columns of integers.
 //!
-//! Times are nanoseconds. Columns that ascend are written as differences, which are shorter.
+//! Times are nanoseconds. Ascending columns are written as differences, which are shorter.
 
 use serde_json::{Value, json};
 use shiftwork_model::{Instant, JobId};
@@ -9,17 +9,17 @@ use crate::misses::Misses;
 use crate::run::{Limits, Run};
 use crate::timeline::{Absence, End, JobHistory, Slice, State, Timeline};
 
-/// The part of a run that a page shows: everything up to some instant, and beyond it the windows of
-/// the misses that are explained one by one.
+/// The part of a run on a page: all data up to some instant, and after it the windows of the misses that are
+/// explained one by one.
 pub(super) struct Excerpt {
     /// Ascending and disjoint; the first starts at zero.
     pub windows: Vec<(Instant, Instant)>,
-    /// Whether that is the whole run.
+    /// Whether the excerpt is the whole run.
     pub whole: bool,
 }
 
 impl Excerpt {
-    /// Chooses what is shown: about `limits.slices` slices, and half as many more around misses.
+    /// Selects about `limits.slices` slices, and half as many more around misses.
     pub fn of(line: &Timeline, misses: &Misses, limits: &Limits) -> Self {
         let mut starts: Vec<Instant> = line.cpus.iter().flatten().map(|slice| slice.from).collect();
         starts.sort_unstable();
@@ -196,7 +196,7 @@ fn shifts(line: &Timeline, excerpt: &Excerpt) -> Vec<u64> {
         .collect()
 }
 
-/// Per CPU: `[why, from, length]`, flat; 1 background, 2 offline, 3 taken by others.
+/// Per CPU: `[reason, from, length]`, flat; 1 background, 2 offline, 3 taken by a higher scheduling class.
 fn away(line: &Timeline) -> Vec<Vec<u64>> {
     line.away
         .iter()

@@ -1,4 +1,4 @@
-//! Response-time distributions: one small picture per task, drawn here so that they need no script.
+//! Response-time distributions: one small picture per task, as SVG without a script.
 
 use shiftwork_model::Span;
 
@@ -12,7 +12,7 @@ pub(super) struct Responses {
     sorted_ns: Vec<u64>,
 }
 
-/// A curve has no more steps than this; more could not be seen.
+/// Maximum number of steps of a curve; more would not be visible.
 const STEPS_MAX: usize = 160;
 
 const WIDTH: f64 = 300.0;
@@ -23,7 +23,7 @@ const TOP: f64 = 16.0;
 const BOTTOM: f64 = 22.0;
 
 impl Responses {
-    /// Of the finished jobs of the task with this index.
+    /// The response times of the completed jobs of the task with this index.
     pub fn of(line: &Timeline, task: usize) -> Self {
         let histories = line.tasks.get(task).map_or(&[][..], Vec::as_slice);
         let finished = histories.iter().filter_map(|history| match history.end {
@@ -35,24 +35,24 @@ impl Responses {
         Self { sorted_ns }
     }
 
-    /// How many there are.
+    /// Number of response times.
     pub fn count(&self) -> usize {
         self.sorted_ns.len()
     }
 
-    /// The shortest that at least `percent` of all do not exceed; `None` if there are none.
+    /// The percentile: the shortest that at least `percent` of all do not exceed; `None` if there are none.
     pub fn percentile(&self, percent: usize) -> Option<u64> {
         let rank = (self.sorted_ns.len() * percent).div_ceil(100);
         self.sorted_ns.get(rank.max(1) - 1).copied()
     }
 
-    /// How many exceed the deadline.
+    /// Number of response times above the deadline.
     pub fn late(&self, deadline: Span) -> usize {
         let on_time = self.sorted_ns.partition_point(|&ns| ns <= deadline.as_ns());
         self.sorted_ns.len() - on_time
     }
 
-    /// Corners of the cumulative distribution: a response time, and how many do not exceed it.
+    /// Corners of the cumulative distribution: a response time, and the number of those that do not exceed it.
     fn steps(&self) -> Vec<(u64, usize)> {
         let count = self.sorted_ns.len();
         let stride = count.div_ceil(STEPS_MAX).max(1);
@@ -69,11 +69,11 @@ impl Responses {
     }
 }
 
-/// A bound this many times as far as everything else is named and not drawn: the rest would be too small.
+/// A bound this many times above all other values is named and not drawn: the rest would be too small.
 const BOUND_FAR: u64 = 3;
 
-/// The picture for one task: for each run the share of jobs that responded within a time, the deadline as
-/// a line, and for each run the bound, if there is one, as another.
+/// The picture for one task: for each run the share of jobs by response time, the deadline as a line, and for
+/// each run the bound, if there is one, as another line.
 pub(super) fn svg(
     name: &str,
     deadline: Span,
@@ -131,7 +131,7 @@ pub(super) fn svg(
     svg
 }
 
-/// A line with a foot where the bound is, or at the right edge an arrow that points to it.
+/// A line with a foot at the bound, or an arrow at the right edge that points to it.
 fn mark(index: usize, bound: &Bound, longest: u64, scale: &Scale) -> String {
     let ns = bound.response.as_ns();
     let (top, floor) = (scale.y(1.0), scale.y(0.0));
@@ -167,7 +167,7 @@ fn curve(index: usize, run: &Responses, scale: &Scale) -> String {
     format!("<path class=\"curve run{}\" d=\"{path}\"/>", index % 4)
 }
 
-/// Labels below: zero, the deadline, and the longest response if it stands clear of both.
+/// Labels below: zero, the deadline, and the longest response if it does not overlap them.
 fn axis(deadline: Span, longest: u64, scale: &Scale) -> String {
     let y = HEIGHT - 6.0;
     let label = |ns: u64| units::span(ns, Script::Unicode);

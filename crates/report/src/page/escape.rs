@@ -1,6 +1,6 @@
-//! Text from files, made safe for the two places of a page where it can stand.
+//! Escaping of text from files for HTML and for JSON in a page.
 
-/// Text for element content and quoted attribute values of HTML: it cannot leave its place there.
+/// Escapes text for element content and quoted attribute values of HTML.
 pub fn html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -22,7 +22,7 @@ pub fn html(text: &str) -> String {
     safe
 }
 
-/// For a `<script type="application/json">` element: nothing may look like the end of it.
+/// JSON for a `<script type="application/json">` element, without sequences that would end the element.
 pub(super) fn json(value: &serde_json::Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }

@@ -1,10 +1,10 @@
-//! The section "what was missed and why".
+//! The section of deadline misses and their explanations.
 
 use super::{RunView, escape, plural, time};
 use crate::misses::{self, Miss, Names, label};
 use crate::units;
 
-/// For every run: what its misses have in common, then the first ones one by one.
+/// For every run: its misses in groups, then the first ones one by one.
 pub(super) fn section(views: &[RunView<'_>]) -> String {
     let mut section = String::from(
         "<section id=\"why\">\n<h2>What was missed and why</h2>\n<div class=\"columns\">\n",
@@ -35,7 +35,7 @@ fn nothing(view: &RunView<'_>) -> String {
     )
 }
 
-/// The table of alike misses.
+/// The table of groups of misses.
 fn common(view: &RunView<'_>) -> String {
     let misses = &view.misses;
     let mut rows: Vec<String> = Vec::new();
@@ -90,10 +90,11 @@ fn common(view: &RunView<'_>) -> String {
     format!("{covered}{}{}{more}", begun(view), groups(&rows))
 }
 
-/// How many rows of alike misses are shown without being asked for.
+/// Number of groups that are initially visible.
 const GROUPS_SHOWN: usize = 12;
 
-/// In an overload most jobs are late because the one before them was; the others tell more.
+/// Under overload most jobs are late because their predecessor was; the first ones of such rows are more
+/// informative.
 fn begun(view: &RunView<'_>) -> String {
     let (rows, all) = (view.misses.tally.rows, view.misses.explained);
     match rows < all {
@@ -127,7 +128,7 @@ fn one_by_one(run: usize, view: &RunView<'_>) -> String {
         .misses
         .first
         .iter()
-        // What follows a late job mostly repeats its script.
+        // The explanation of a job after a late one is mostly the same.
         .map(|miss| article(run, view, miss, miss.late_since.is_none()))
         .collect();
     let shown = first.len() as u64;
@@ -177,7 +178,7 @@ fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
     )
 }
 
-/// What led to it, in the words of `--explain`.
+/// The cause, in the words of `--explain`.
 fn cause(miss: &Miss, names: Names<'_>) -> String {
     match misses::verdict(miss, names) {
         Some((name, sentence)) => format!(
@@ -189,7 +190,7 @@ fn cause(miss: &Miss, names: Names<'_>) -> String {
     }
 }
 
-/// How long the job executed and waited.
+/// The times for which the job executed and waited.
 fn account(miss: &Miss) -> String {
     let executed = match miss.executed.as_ns() {
         0 => "Never executed".into(),
@@ -208,7 +209,7 @@ fn badge(text: &str) -> String {
     }
 }
 
-/// Who had the CPUs, as bars.
+/// The tasks that used its CPUs, as bars.
 fn chain(view: &RunView<'_>, miss: &Miss) -> String {
     let Some(longest) = miss.blockers.first().map(|blocker| blocker.time.as_ns()) else {
         return String::new();
@@ -232,7 +233,7 @@ fn chain(view: &RunView<'_>, miss: &Miss) -> String {
         ),
     };
     format!(
-        "<table class=\"chain\"><caption>Who had its CPUs while it was ready and did not run\
+        "<table class=\"chain\"><caption>Use of its CPUs while it was ready and did not run\
          </caption>\n<tbody>\n{rows}{more}</tbody></table>\n"
     )
 }

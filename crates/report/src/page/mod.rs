@@ -23,7 +23,7 @@ use crate::units::{self, Script};
 
 const STYLE: &str = include_str!("../../assets/report.css");
 
-/// The parts of the script, in the order in which they build on one another.
+/// The parts of the script, in the order of their dependencies.
 const SCRIPTS: [&str; 5] = [
     include_str!("../../assets/data.js"),
     include_str!("../../assets/style.js"),
@@ -32,7 +32,7 @@ const SCRIPTS: [&str; 5] = [
     include_str!("../../assets/page.js"),
 ];
 
-/// A run with everything that is computed from its records.
+/// A run with all data that are computed from its records.
 struct RunView<'a> {
     run: &'a Run<'a>,
     line: Timeline,
@@ -45,7 +45,7 @@ impl RunView<'_> {
     }
 }
 
-/// The page. Several runs are compared: their charts share one time axis, and their tables stand
+/// The page. For a comparison of several runs, their charts share one time axis, and their tables are
 /// side by side. The same runs give the same bytes.
 pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
     let views: Vec<RunView<'_>> = runs.iter().map(|run| self::view(run, limits)).collect();
@@ -66,7 +66,7 @@ pub fn html(runs: &[Run<'_>], limits: &Limits) -> String {
     page
 }
 
-/// A page with this heading and body, which is HTML, in the look of the others. It has no script.
+/// A page with this heading and this HTML body, in the style of the reports. It has no script.
 pub fn document(title: &str, body: &str) -> String {
     let mut page = head(title);
     page += &format!(

@@ -1,11 +1,11 @@
-//! The section of response-time distributions, with the table behind them.
+//! The section of response-time distributions, with a table of the data.
 
 use super::distribution::{self, Responses};
 use super::{RunView, escape, time};
 use crate::run::Bound;
 use crate::units;
 
-/// One small picture per task, the runs drawn over one another.
+/// One small picture per task, with the curves of all runs.
 pub(super) fn section(views: &[RunView<'_>]) -> String {
     let Some(first) = views.first() else {
         return String::new();
@@ -63,12 +63,12 @@ pub(super) fn section(views: &[RunView<'_>]) -> String {
     section
 }
 
-/// Of the task with this name: runs may be of different task sets.
+/// The response times of the task with this name: runs may have different task sets.
 fn responses(view: &RunView<'_>, name: &str, index: usize) -> Responses {
     Responses::of(&view.line, place(view, name, index))
 }
 
-/// Likewise.
+/// The bound of the task with this name.
 fn bound(view: &RunView<'_>, name: &str, index: usize) -> Option<Bound> {
     view.run.bounds.get(place(view, name, index)).copied()?
 }

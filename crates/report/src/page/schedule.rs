@@ -1,4 +1,4 @@
-//! The section with the schedule charts: a canvas per run, its data, and the table behind it.
+//! The section with the schedule charts: a canvas per run, its data, and a table of jobs.
 
 use shiftwork_model::Instant;
 
@@ -60,7 +60,7 @@ fn chart(index: usize, view: &RunView<'_>, limits: &Limits) -> String {
     )
 }
 
-/// Says clearly what part of a long run the chart shows.
+/// A remark on the part of a long run that the chart shows.
 fn left_out(excerpt: &Excerpt, view: &RunView<'_>) -> String {
     if excerpt.whole {
         return String::new();

@@ -1,4 +1,4 @@
-//! The figures of the runs at a glance, the table of tasks, and where everything comes from.
+//! The summary of the runs, the table of tasks, and the provenance.
 
 use shiftwork_trace::{SpanStatistics, TaskSummary};
 
@@ -59,7 +59,7 @@ fn card(view: &RunView<'_>) -> String {
     )
 }
 
-/// What a reader must know before trusting the figures.
+/// Remarks that qualify the figures.
 fn remarks(view: &RunView<'_>) -> String {
     let mut remarks = Vec::new();
     for (at, refusal) in &view.line.refusals {
@@ -157,7 +157,7 @@ fn row(view: &RunView<'_>, index: usize, counted: &TaskSummary) -> String {
     )
 }
 
-/// What analysis shows, beside what was seen; a mark if more was seen, which overheads may do.
+/// The bound of the task, with a mark if a measured response time exceeds it, as overheads may cause.
 fn bound(view: &RunView<'_>, index: usize, counted: &TaskSummary) -> String {
     let bounds = &view.run.bounds;
     let Some(bound) = bounds.get(index).copied().flatten() else {
@@ -191,7 +191,7 @@ fn maybe(ns: Option<u64>) -> String {
     }
 }
 
-/// Where every run comes from.
+/// The provenance of every run.
 pub(super) fn provenance(views: &[RunView<'_>]) -> String {
     let mut section = String::from(
         "<section id=\"provenance\">\n<h2>Where this comes from</h2>\n<div class=\"cards\">\n",

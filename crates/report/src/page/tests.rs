@@ -67,7 +67,7 @@ fn fig_1() -> String {
 }
 
 #[test]
-fn bounds_stand_beside_what_was_seen() {
+fn page_has_bounds_beside_measured_response_times() {
     let script = run_script::fig_1_strong();
     let summary = script.summary(100);
     let bounds = script.set.tasks.iter().enumerate().map(|(index, task)| {
@@ -92,7 +92,7 @@ fn bounds_stand_beside_what_was_seen() {
 }
 
 #[test]
-fn a_page_stands_alone() {
+fn page_needs_no_other_file() {
     let page = fig_1();
     for outside in ["http:", "https:", "src=", "@import", "url(", "<link"] {
         assert!(!page.contains(outside), "{outside} in the page");
@@ -101,7 +101,7 @@ fn a_page_stands_alone() {
 }
 
 #[test]
-fn a_page_says_what_was_missed_and_why_without_a_script() {
+fn explanations_of_misses_need_no_script() {
     let page = fig_1();
     for text in [
         "<b>T3 #1</b> finished 11 ms late",
@@ -116,7 +116,7 @@ fn a_page_says_what_was_missed_and_why_without_a_script() {
 }
 
 #[test]
-fn a_page_names_the_cause_that_explain_names() {
+fn page_has_the_cause_of_explain() {
     let script = run_script::fig_1_weak();
     let job = JobId {
         task: script.id("T3"),
@@ -134,7 +134,7 @@ fn a_page_names_the_cause_that_explain_names() {
     let names: Vec<&str> = script.set.tasks.iter().map(|task| &*task.name).collect();
     let cause = format!("<b>Cause: {}.</b> Without ", view.cause_name(&names));
     assert_eq!(fig_1().matches(&cause).count(), 1, "{cause}");
-    // What an unknown policy promises nobody knows.
+    // The promises of an unknown policy are not known.
     let summary = script.summary(100);
     let run = Run {
         set: &script.set,
@@ -149,7 +149,7 @@ fn a_page_names_the_cause_that_explain_names() {
 }
 
 #[test]
-fn names_from_files_stay_text() {
+fn names_from_files_are_escaped() {
     let script = run_script::everything();
     let page = page(&[("<i>edf", &script)], 50, &Limits::default());
     assert!(!page.contains("<b>&\"log'"));
@@ -164,7 +164,7 @@ fn names_from_files_stay_text() {
 }
 
 #[test]
-fn a_long_run_is_cut_and_the_page_says_so() {
+fn long_run_is_cut_with_a_remark() {
     let script = run_script::crowd(24, 4, 600);
     let limits = Limits {
         slices: 300,
@@ -188,7 +188,7 @@ fn records_of_another_task_set_are_counted_and_left_out() {
 }
 
 #[test]
-fn a_page_about_nothing_is_still_a_page() {
+fn run_without_records_has_a_page() {
     let page = page(
         &[("g-edf", &RunScript::new(1, &[]))],
         10,
@@ -281,7 +281,7 @@ fn a_browser_draws_every_slice_of_both_runs() {
     assert_eq!(attribute(&document, "data-view"), "0-100000000");
 }
 
-/// Turns the wheel, drags, types and clicks as a person would, and notes the view after each.
+/// Simulates wheel, drag, keys and clicks, and notes the view after each.
 const PERSON: &str = r#"<script>
 // A page that is only dumped gets no animation frames.
 requestAnimationFrame = (draw) => setTimeout(draw, 0);
@@ -366,9 +366,9 @@ fn both_charts_follow_wheel_drag_keys_and_buttons() {
     );
 }
 
-/// The pages stay where the test leaves them, for people to look at.
+/// The pages are kept after the test for inspection.
 #[test]
-fn pages_of_every_size_are_drawn_without_an_error() {
+fn pages_of_all_sizes_are_drawn_without_an_error() {
     let crowd = run_script::crowd(40, 8, 2_000);
     let busy = run_script::crowd(9, 4, 400);
     let everything = run_script::everything();

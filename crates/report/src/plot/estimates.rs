@@ -1,4 +1,4 @@
-//! Curves of estimates, with how sure they are.
+//! Curves of estimates, with confidence intervals.
 
 use super::{Axes, HEIGHT, LEFT, TOP, WIDTH};
 use crate::svg::Svg;
@@ -6,32 +6,32 @@ use crate::svg::Svg;
 /// One value of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Where it is across.
+    /// Horizontal position.
     pub x: f64,
-    /// What was found.
+    /// The estimate.
     pub y: f64,
-    /// Between which values the true one is likely to be; both are `y` if that is not known.
+    /// The confidence interval; both bounds are `y` if it is not known.
     pub within: [f64; 2],
 }
 
 impl Estimate {
-    /// Whether it has a place in a picture.
+    /// Whether it can be drawn.
     fn is_finite(&self) -> bool {
         let all = [self.x, self.y, self.within[0], self.within[1]];
         all.into_iter().all(f64::is_finite)
     }
 }
 
-/// Estimates in the order of their x; what is not finite has no place in a picture and is left out.
+/// Estimates in the order of their x; values that are not finite are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What it shows.
+    /// Its name in the legend.
     pub name: String,
-    /// Where it goes through.
+    /// The estimates.
     pub points: Vec<Estimate>,
 }
 
-/// What goes up.
+/// The kind of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Shares from 0 to 1, as percentages.
@@ -40,10 +40,11 @@ pub enum Scale {
     Numbers,
 }
 
-/// So many curves differ in colour, and in dashes and marks as well, so that they can be told apart without colours.
+/// Number of curves that differ in colour, and also in dashes and marks, so that they are distinguishable without
+/// colours.
 pub const SERIES: usize = 10;
 
-/// The strokes and marks of this picture alone; dashes are the same for each five.
+/// The strokes and marks of this kind of picture; dashes repeat after five.
 const STYLE: &str = "\
 .c{fill:none;stroke-width:1.8}.b{stroke:none;opacity:.13}.m{stroke-width:1.5}.o{fill:#fff}\
 .k0{stroke:#1f77b4}.k1{stroke:#c77700}.k2{stroke:#2a8a2a}.k3{stroke:#c0392b}.k4{stroke:#7d4cc0}\
@@ -58,13 +59,13 @@ const STYLE: &str = "\
 
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2"];
 
-/// Right of it is the legend.
+/// Right edge of the plot area; the legend follows.
 const RIGHT: f64 = 700.0;
 
-/// Below it is the axis; there is more room for text above than in other plots.
+/// Lower edge of the plot area; there is more space for text above than in other plots.
 const FLOOR: f64 = HEIGHT - 46.0;
 
-/// Curves of estimates over one another; where the true values are likely to be is shaded.
+/// A plot of several curves of estimates with shaded confidence intervals.
 pub fn estimates(title: &str, axes: Axes<'_>, scale: Scale, series: &[Series]) -> String {
     let points = || series.iter().flat_map(|one| &one.points);
     let finite = || points().filter(|point| point.is_finite());
@@ -74,7 +75,7 @@ pub fn estimates(title: &str, axes: Axes<'_>, scale: Scale, series: &[Series]) -
         .fold(f64::NEG_INFINITY, f64::max);
     let (low, high) = match low < high {
         true => (low, high),
-        // One place, or none: in the middle.
+        // A single x, or none: in the middle.
         false if low.is_finite() => (low - 0.5, low + 0.5),
         false => (0.0, 1.0),
     };
@@ -155,7 +156,7 @@ impl Picture {
         self.svg.text("small mid", (middle, HEIGHT - 12.0), axes.x);
     }
 
-    /// Where the values of this curve are likely to be.
+    /// The confidence intervals of this curve.
     fn band(&mut self, index: usize, points: &[Estimate]) {
         let above = points
             .iter()
@@ -174,7 +175,7 @@ impl Picture {
     fn curve(&mut self, index: usize, points: &[Estimate]) {
         let places: Vec<(f64, f64)> = points.iter().map(|one| self.place(one.x, one.y)).collect();
         self.line(index, &words(places.iter().copied()));
-        // Marks that touch one another say nothing; those of neighbouring curves do not lie on the same x.
+        // Marks must not touch; those of adjacent curves are at different x.
         let every = places.len().div_ceil(20).max(1);
         for &place in places.iter().skip(index % every).step_by(every) {
             self.mark(index, place);
@@ -227,7 +228,7 @@ fn words(places: impl Iterator<Item = (f64, f64)>) -> String {
     words
 }
 
-/// The largest of 1, 2, 5 times a power of ten that cuts `length` into `parts` at least.
+/// The largest of 1, 2, 5 times a power of ten that divides `length` into at least `parts`.
 fn step(length: f64, parts: f64) -> f64 {
     let wanted = length / parts;
     let power = 10_f64.powi(wanted.log10().floor() as i32);
@@ -238,7 +239,7 @@ fn step(length: f64, parts: f64) -> f64 {
         .unwrap_or(power)
 }
 
-/// A number with as many decimals as steps of this size need.
+/// A number with as many decimals as this step size needs.
 fn plain(value: f64, step: f64) -> String {
     let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{value:.decimals$}")
@@ -299,7 +300,7 @@ mod tests {
                     .replace(&format!("p{index}"), "p")
             })
             .collect();
-        // The legend lies elsewhere for each; the curves are the same but for dashes and marks.
+        // The legends differ in position; the curves are equal except for dashes and marks.
         for look in &mut looks {
             *look = look.lines().take(3).collect::<Vec<_>>().join("\n");
         }

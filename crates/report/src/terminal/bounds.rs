@@ -1,4 +1,4 @@
-//! What analysis shows of every task.
+//! The table of analytical bounds.
 
 use shiftwork_model::{Span, Task, TaskSet};
 
@@ -7,7 +7,7 @@ use super::grid::{Align, Cell, Grid, Tone};
 use super::tables::{column, time};
 use crate::run::Bound;
 
-/// Bounds on response times, one row per task: how late a job may be, and what is left to its deadline.
+/// Bounds on response times, one row per task, with the tardiness and the slack that follow.
 /// Times are rounded to four digits, bounds upwards and slack downwards. A bound above the deadline is marked
 /// with `!`, which a line below the table explains.
 pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String {
@@ -44,12 +44,12 @@ pub fn bounds(set: &TaskSet, bounds: &[Option<Bound>], colour: Colour) -> String
     }
     let mut text = grid.render(colour);
     if any_late {
-        text.push_str("! marks bounds above the deadline: jobs may be late by so much\n");
+        text.push_str("! marks bounds above the deadline: jobs may be late by that tardiness\n");
     }
     text
 }
 
-/// A bound as it is shown in sentences: four digits, rounded upwards.
+/// A bound in a sentence: four digits, rounded upwards.
 pub fn at_most(bound: Span) -> String {
     time(up(bound.as_ns()))
 }
@@ -60,7 +60,7 @@ fn known(bound: &Bound, deadline: Span, any_late: bool) -> [Cell; 4] {
     let tardiness = response.saturating_sub(deadline);
     let late = time(up(tardiness));
     let late = match tardiness {
-        // The units stay below each other.
+        // Keeps the units aligned.
         0 if any_late => Cell::new(format!("{late}  ")),
         0 => Cell::new(late),
         _ => Cell::toned(format!("{late} !"), Tone::Bad),
@@ -73,7 +73,7 @@ fn known(bound: &Bound, deadline: Span, any_late: bool) -> [Cell; 4] {
     ]
 }
 
-/// Four digits of a number are shown; so that rounding to the nearest does not change it any more.
+/// Rounds to four digits, the number that is displayed, so that rounding to the nearest changes nothing more.
 fn down(ns: u64) -> u64 {
     let unit = unit(ns);
     ns / unit * unit
@@ -117,7 +117,9 @@ mod tests {
         assert!(row("late").contains(" 2 ms !"), "{shown}");
         assert!(!row("early").contains('!'), "{shown}");
         assert!(
-            shown.ends_with("! marks bounds above the deadline: jobs may be late by so much\n")
+            shown.ends_with(
+                "! marks bounds above the deadline: jobs may be late by that tardiness\n"
+            )
         );
         let shown = bounds(&set, &[bound(3), None], Colour::Never);
         assert!(!shown.contains('!'), "{shown}");

@@ -2,7 +2,7 @@
 
 use super::Colour;
 
-/// What a cell means; with colour it also shows.
+/// The meaning of a cell, displayed as its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tone {
     #[default]
@@ -31,14 +31,14 @@ impl Cell {
     }
 }
 
-/// How a column stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
     Right,
 }
 
-/// One column; neighbours with the same `group` share a heading above theirs.
+/// One column; adjacent columns with the same `group` share a heading above theirs.
 pub(super) struct Column {
     pub group: String,
     pub title: &'static str,
@@ -167,7 +167,7 @@ impl Grid {
                 Align::Left => 0,
                 Align::Right => blank,
             };
-            // Spaces are written only once something follows them.
+            // No trailing spaces.
             let shown = cell.text.trim_end();
             if shown.is_empty() {
                 gap += width + 2;
@@ -193,7 +193,7 @@ pub(super) fn paint(text: &str, tone: Tone, colour: Colour) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// A name from a file must not be able to move the cursor, nor to push a table out of shape.
+/// Replaces control characters in a name from a file, which could move the cursor or break the table.
 pub(super) fn printable(text: &str) -> String {
     let mut safe = String::new();
     for character in text.chars() {

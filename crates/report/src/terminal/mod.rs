@@ -1,7 +1,7 @@
 //! Tables for the terminal: one run, several runs side by side, a packing,
-//! and what a real machine made of a simulated run.
+//! and a simulated run beside a measured one.
 //!
-//! A miss is marked with `!`, in colour as well, so that nothing is lost without colour.
+//! A miss is marked with `!`, also in colour, so that no information depends on colour.
 
 mod bounds;
 mod grid;
@@ -12,7 +12,7 @@ pub use bounds::{at_most, bounds};
 pub use side_by_side::{Judged, judged, side_by_side};
 pub use tables::{comparison, packing, table};
 
-/// Whether tables may use colour. Nothing is told by colour alone.
+/// Whether tables may use colour. No information depends on colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colour {
     /// Escape sequences for terminals.
@@ -22,7 +22,7 @@ pub enum Colour {
     Never,
 }
 
-/// What a table says above its rows.
+/// The heading of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heading<'a> {
     /// Name of the policy.

@@ -1,4 +1,4 @@
-//! What was simulated beside what a real machine made of it.
+//! A simulated run beside the measured run of a real machine.
 
 use shiftwork_model::TaskSet;
 use shiftwork_trace::comparison::Comparison;
@@ -74,28 +74,28 @@ fn pair(both: [Option<&TaskSummary>; 2], pick: fn(&TaskSummary) -> u64) -> Cell 
     Cell::toned(format!("{simulated} | {measured:>3}"), tone)
 }
 
-/// At most so many disagreements are told; the first ones matter most.
+/// Maximum number of listed disagreements; the first ones matter most.
 const DISAGREEMENTS_MAX: usize = 5;
 
-/// How a measured run was judged.
+/// The result of checking a measured run.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
     /// The name of the policy.
     pub policy: &'a str,
-    /// What the replay found.
+    /// The result of the replay.
     pub verdict: &'a Verdict,
-    /// Why the run is not called right although the replay found nothing; `None`: nothing is wrong.
+    /// The reason why the run is wrong although the replay found no disagreement; `None` if there is none.
     pub objection: Option<&'a str>,
-    /// What else would have passed.
+    /// Other policies that would have passed.
     pub alike: &'a [String],
-    /// What would not have.
+    /// Other policies that would not have passed.
     pub told_apart: &'a [String],
-    /// The finishes beside those of the ideal simulation, if they are known.
+    /// The completions compared with those of the ideal simulation, if known.
     pub finishes: Option<&'a Comparison>,
 }
 
-/// Whether a measured run did as its policy decides, and how fast the machine reacted (`None`: it was not
-/// measured), as a few lines. Disagreements are marked with `!`.
+/// Whether a measured run followed its policy, and the machine's reaction times (`None`: not measured), as a few
+/// lines. Disagreements are marked with `!`.
 pub fn judged(
     judged: &Judged<'_>,
     reactions: Option<&ReactionStatistics>,
@@ -169,8 +169,8 @@ fn neighbours(judged: &Judged<'_>) -> Vec<String> {
         (!names.is_empty()).then(|| format!("this run {says} {policy} from {}", names.join(", ")))
     };
     let lines = [
-        line(judged.alike, "cannot tell"),
-        line(judged.told_apart, "tells"),
+        line(judged.alike, "does not distinguish"),
+        line(judged.told_apart, "distinguishes"),
     ];
     lines.into_iter().flatten().collect()
 }
@@ -187,7 +187,7 @@ fn farthest(finishes: &Comparison) -> Option<String> {
     ))
 }
 
-/// Names come from a file: no control characters on the terminal. The text itself is not cut.
+/// Replaces control characters in text with names from a file. The text is not cut.
 fn uncontrolled(text: &str) -> String {
     let escaped = |character: char| match character.is_control() {
         true => character.escape_default().collect::<String>(),

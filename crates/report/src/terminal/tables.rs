@@ -136,8 +136,7 @@ pub fn comparison(set: &TaskSet, runs: &[(&str, &RunSummary)], colour: Colour) -
     grid.render(colour) + &notes.collect::<String>()
 }
 
-/// What whole runs count, one row for each counter: its name, and for each run a cell and so many
-/// empty ones.
+/// The counters of whole runs, one row for each: its name, and for each run a cell and `empty` empty ones.
 pub(super) fn totals(runs: &[(&str, &RunSummary)], empty: usize) -> Vec<Vec<Cell>> {
     type Total = (&'static str, fn(&RunSummary) -> u64);
     let totals: [Total; 6] = [
@@ -167,7 +166,7 @@ pub(super) fn totals(runs: &[(&str, &RunSummary)], empty: usize) -> Vec<Vec<Cell
     totals.into_iter().chain(inverted).map(row).collect()
 }
 
-/// The longest inversion of the task's jobs; empty if nobody looked for that.
+/// The longest inversion of the task's jobs; empty if inversions were not determined.
 fn longest_inversion(counted: Option<&TaskSummary>) -> Cell {
     match counted.and_then(|task| task.inversions) {
         Some(found) => maybe(Some(found.all.longest_ns.unwrap_or(0))),
@@ -188,8 +187,8 @@ fn compared(counted: Option<&TaskSummary>) -> [Cell; 4] {
     ]
 }
 
-/// Where a partitioned or clustered policy put the tasks (`packing`, by task index): one row per
-/// partition, with its load and its tasks. A load that its CPUs cannot carry is marked with `!`.
+/// The packing of a partitioned or clustered policy (`packing`, by task index): one row per partition, with its
+/// load and its tasks. A load above the capacity of its CPUs is marked with `!`.
 pub fn packing(set: &TaskSet, packing: &[Affinity], colour: Colour) -> String {
     let mut partitions: BTreeMap<CpuSet, Vec<&Task>> = BTreeMap::new();
     for (task, partition) in set.tasks.iter().zip(packing) {
@@ -226,7 +225,7 @@ pub fn packing(set: &TaskSet, packing: &[Affinity], colour: Colour) -> String {
     grid.render(colour)
 }
 
-/// Whether the tasks use no more than their CPUs have. Exact, unlike the load that is shown.
+/// Whether the load of the tasks is at most the capacity of their CPUs. Exact, unlike the displayed load.
 fn carries(cpus: &CpuSet, tasks: &[&Task]) -> bool {
     let mut sum = CapacitySum::default();
     let mut fits = true;

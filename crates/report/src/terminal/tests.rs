@@ -28,7 +28,7 @@ fn heading(policy: &str) -> Heading<'_> {
 }
 
 #[test]
-fn a_run_is_told_in_a_table() {
+fn run_has_a_table() {
     let script = run_script::fig_1_weak();
     let text = table(
         &script.set,
@@ -40,7 +40,7 @@ fn a_run_is_told_in_a_table() {
 }
 
 #[test]
-fn a_busy_run_with_misses_is_told_in_a_table() {
+fn run_with_misses_has_a_table() {
     let script = run_script::crowd(10, 4, 300);
     let text = table(
         &script.set,
@@ -67,7 +67,7 @@ fn hostile_names_and_unfinished_jobs_keep_the_table_in_shape() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour() {
+fn colour_does_not_change_the_text() {
     let script = run_script::crowd(10, 4, 300);
     let summary = summary(&script, 300);
     let plain = table(&script.set, heading("g-edf"), &summary, Colour::Never);
@@ -94,7 +94,7 @@ fn two_policies_are_compared_side_by_side() {
 }
 
 #[test]
-fn a_packing_marks_what_its_cpus_cannot_carry() {
+fn packing_marks_overloaded_partitions() {
     let entries = [
         ("a", 5, 10, "0-1"),
         ("b", 5, 10, "0-1"),
@@ -106,8 +106,8 @@ fn a_packing_marks_what_its_cpus_cannot_carry() {
     insta::assert_snapshot!(super::packing(&set, &packing, Colour::Never));
 }
 
-/// Two runs of the same three tasks: as simulated, and as a machine does it that needs 50 us to
-/// react, if `b` gets its CPU at `b_starts_ns`.
+/// Two runs of the same three tasks: simulated, and on a machine with a reaction time of 50 us, on which `b` gets
+/// its CPU at `b_starts_ns`.
 fn simulated_and_measured(b_starts_ns: u64) -> [RunScript; 2] {
     let entries = [("a", 2, 10, "0"), ("b", 5, 20, "0"), ("c", 4, 40, "1")];
     let run = |late_ns: u64, b_starts_ns: u64| {
@@ -128,7 +128,7 @@ fn simulated_and_measured(b_starts_ns: u64) -> [RunScript; 2] {
 
 const HORIZON: Instant = Instant::from_ns(10_000_000);
 
-/// The second run judged by the weak invariant.
+/// The second run checked by the weak invariant.
 fn verdict([_, measured]: &[RunScript; 2]) -> Verdict {
     let basis = Basis {
         order: Order::Edf,
@@ -182,7 +182,7 @@ fn simulated_and_measured_stand_side_by_side() {
 }
 
 #[test]
-fn disagreements_are_told_and_marked() {
+fn disagreements_are_listed_and_marked() {
     let mut runs = simulated_and_measured(4_000_000);
     for run in &mut runs {
         run.set.tasks[1].name = "\u{1b}[31mred".into();
@@ -207,7 +207,7 @@ fn only_the_first_disagreements_are_listed() {
 }
 
 #[test]
-fn a_missed_guarantee_is_no_agreement() {
+fn run_with_a_broken_guarantee_does_not_agree() {
     let text = in_words(
         &simulated_and_measured(2_100_000),
         Some("2 deadlines missed"),
@@ -218,7 +218,7 @@ fn a_missed_guarantee_is_no_agreement() {
 }
 
 #[test]
-fn a_run_with_fewer_tasks_leaves_its_cells_empty() {
+fn run_with_fewer_tasks_has_empty_cells() {
     let [simulated, measured] = simulated_and_measured(2_100_000);
     let set = simulated.set.clone();
     let simulated = summary(&simulated, 10);

@@ -1,4 +1,4 @@
-//! Runs told by hand, for tests: what happens is written down, not scheduled.
+//! Scripted runs for tests: the records are written by hand, not scheduled.
 #![allow(dead_code, missing_docs, reason = "each test crate uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -21,12 +21,12 @@ pub fn tasks(name: &str, cpus: usize, entries: &[Entry<'_>]) -> TaskSet {
     TaskSet::new(name, cpus, entries.iter().map(task).collect())
 }
 
-/// A run being told. Times are milliseconds.
+/// A run under construction. Times are milliseconds.
 pub struct RunScript {
     pub set: TaskSet,
     pub records: Vec<Record>,
     now: Instant,
-    /// Per task: how many jobs were released, and the deadlines of those that are pending.
+    /// Per task: number of released jobs, and the deadlines of the pending ones.
     released: Vec<u64>,
     pending: Vec<BTreeMap<u64, Instant>>,
     running: Vec<Option<JobId>>,
@@ -71,7 +71,7 @@ impl RunScript {
         JobId { task, number }
     }
 
-    /// A job is released; it is ready if the one before it is finished.
+    /// A job is released; it is ready if its predecessor has completed.
     pub fn release(&mut self, task: &str) -> &mut Self {
         let task = self.id(task);
         self.released[task.index()] += 1;
@@ -103,7 +103,7 @@ impl RunScript {
         self
     }
 
-    /// The CPU runs the task's current job from now on; `""` is nothing.
+    /// The CPU switches to the task's current job; `""` is idle.
     pub fn run(&mut self, cpu: usize, task: &str) -> &mut Self {
         let to = (!task.is_empty()).then(|| self.current(self.id(task)));
         let from = std::mem::replace(&mut self.running[cpu], to);
@@ -122,7 +122,7 @@ impl RunScript {
         self
     }
 
-    /// The task's current job may not run any more.
+    /// The task's current job is no longer ready.
     pub fn stop(&mut self, task: &str, reason: NotReadyReason) -> &mut Self {
         let job = self.current(self.id(task));
         self.record(Happening::NotReady { job, reason })
@@ -155,7 +155,7 @@ pub fn fig_1() -> TaskSet {
     set
 }
 
-/// The schedule without shifts: T3 waits until T1 is done, and is late.
+/// The schedule without shifts: T3 waits for the completion of T1, and is late.
 pub fn fig_1_weak() -> RunScript {
     let mut script = RunScript::of(fig_1());
     script.at(0).release("T1").release("T2").release("T4");
@@ -184,8 +184,8 @@ pub fn fig_1_strong() -> RunScript {
     script
 }
 
-/// A made-up busy run of many tasks: a small earliest-deadline-first scheduler on a grid of 100 us,
-/// with jobs that overrun now and then.
+/// A busy run of many tasks, from a small earliest-deadline-first scheduler on a grid of 100 us, with occasional
+/// overruns.
 pub fn crowd(task_count: usize, cpus: usize, horizon_ms: u64) -> RunScript {
     let names: Vec<String> = (0..task_count)
         .map(|index| format!("worker-{index:02}"))
@@ -218,7 +218,7 @@ pub fn crowd(task_count: usize, cpus: usize, horizon_ms: u64) -> RunScript {
     script
 }
 
-/// Per task, how many ticks of work each pending job has left.
+/// Per task, the remaining ticks of work of each pending job.
 type Left = Vec<BTreeMap<u64, u64>>;
 
 fn crowd_works(script: &mut RunScript, names: &[String], left: &mut Left) {
@@ -279,8 +279,8 @@ fn crowd_is_placed(script: &mut RunScript, names: &[String]) {
     }
 }
 
-/// A run with one of everything that a chart can show: suspension, throttling, a late successor,
-/// background work, a CPU that goes offline, a dropped job, an unfinished one. To 50 ms.
+/// A run with one of each element of a chart: suspension, throttling, a late successor, background work, a CPU
+/// that goes offline, a dropped job, an unfinished one. To 50 ms.
 pub fn everything() -> RunScript {
     let log = "<b>&\"log'";
     let entries = [
