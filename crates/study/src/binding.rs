@@ -8,11 +8,15 @@ use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Parcel, TaskSet, pack_by
 use shiftwork_policy::{Interrupts, Policy};
 use shiftwork_taskset::study::Packing;
 
-use crate::plan::{Contender, Kind};
+use crate::plan::{Contender, QuestionKind};
 
 /// The CPUs of each task, in one way or in two; the criterion is met if it is in one of them. Nothing if the policy refuses
 /// the set.
-pub(crate) fn bindings(contender: &Contender, kind: Kind, set: &TaskSet) -> Vec<Vec<Affinity>> {
+pub(crate) fn bindings(
+    contender: &Contender,
+    kind: QuestionKind,
+    set: &TaskSet,
+) -> Vec<Vec<Affinity>> {
     let Ok(policy) = contender.entry.build(set) else {
         return Vec::new();
     };
@@ -53,7 +57,7 @@ fn parts(contender: &Contender, set: &TaskSet) -> Vec<CpuSet> {
 /// First fit, with room for the overheads that count; `None` if there are none.
 fn filled(
     contender: &Contender,
-    kind: Kind,
+    kind: QuestionKind,
     set: &TaskSet,
     parts: &[CpuSet],
 ) -> Option<Vec<Affinity>> {
@@ -101,7 +105,11 @@ mod tests {
         let all = Affinity::new(CpuSet::first(2)).unwrap();
         let task = |cost| Task::periodic("T", Span::from_ms(cost), Span::from_ms(10), all);
         let set = TaskSet::new("three", 2, [3, 5, 2].map(task).to_vec());
-        let found = bindings(&plan.contenders[0], Kind::Shown(Criterion::Hard), &set);
+        let found = bindings(
+            &plan.contenders[0],
+            QuestionKind::Shown(Criterion::Hard),
+            &set,
+        );
         let words = |bound: Vec<Affinity>| bound.iter().map(Affinity::to_string).collect();
         found.into_iter().map(words).collect()
     }

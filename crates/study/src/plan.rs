@@ -66,19 +66,19 @@ pub struct Question {
     /// The place of the contender.
     pub contender: usize,
     /// What is asked of it.
-    pub kind: Kind,
+    pub kind: QuestionKind,
 }
 
 /// What is asked of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum QuestionKind {
     /// Whether tests show the criterion.
     Shown(Criterion),
     /// Whether no deadline is missed in a simulation of this length.
     Simulated(Span),
 }
 
-impl Kind {
+impl QuestionKind {
     /// The name in tables: `hard`, `soft` or `simulated`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -292,10 +292,10 @@ fn unread(path: &Path, error: &io::Error) -> StudyError {
 
 fn asked_of(contender: usize, file: &study::Contender) -> Vec<Question> {
     let shown = file.criteria.iter().map(|criterion| match criterion {
-        study::Criterion::Hard => Kind::Shown(Criterion::Hard),
-        study::Criterion::Soft => Kind::Shown(Criterion::Soft),
+        study::Criterion::Hard => QuestionKind::Shown(Criterion::Hard),
+        study::Criterion::Soft => QuestionKind::Shown(Criterion::Soft),
     });
-    let simulated = file.simulate.map(Kind::Simulated);
+    let simulated = file.simulate.map(QuestionKind::Simulated);
     let kinds = shown.chain(simulated);
     kinds.map(|kind| Question { contender, kind }).collect()
 }
@@ -416,9 +416,9 @@ fn prices(
 
 impl Contender {
     /// The overheads that count for such a question.
-    pub const fn overheads(&self, kind: Kind) -> Option<&Overheads> {
+    pub const fn overheads(&self, kind: QuestionKind) -> Option<&Overheads> {
         match kind {
-            Kind::Shown(Criterion::Soft) => self.average.as_ref(),
+            QuestionKind::Shown(Criterion::Soft) => self.average.as_ref(),
             _ => self.worst.as_ref(),
         }
     }

@@ -84,7 +84,7 @@ pub fn run(
     let work = store.missing(options.shard);
     let added = match work.is_empty() {
         true => 0,
-        false => work_off(&mut store, options, work, watch)?,
+        false => run_missing(&mut store, options, work, watch)?,
     };
     // Others may have added parts meanwhile.
     let store = Store::open(plan, folder)?;
@@ -154,7 +154,7 @@ impl Shared<'_> {
     }
 
     /// The life of a thread.
-    fn labour(&self, reports: &Sender<Report>) {
+    fn run_worker(&self, reports: &Sender<Report>) {
         while self.goes_on() {
             let Some(piece) = self.queue().take() else {
                 return;
@@ -172,7 +172,7 @@ impl Shared<'_> {
 }
 
 /// Runs this work of a share; returns how many task sets were added.
-fn work_off(
+fn run_missing(
     store: &mut Store<'_>,
     options: Options,
     work: Vec<Work>,
@@ -208,7 +208,7 @@ fn work_off(
     threads.in_place_scope(|scope| {
         for _ in 0..threads.current_num_threads() {
             let (shared, reports) = (&shared, reports.clone());
-            scope.spawn(move |_| shared.labour(&reports));
+            scope.spawn(move |_| shared.run_worker(&reports));
         }
         drop(reports);
         collector.collect(&incoming, watch);

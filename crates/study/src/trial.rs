@@ -10,7 +10,7 @@ use shiftwork_trace::Counters;
 
 use crate::binding::bindings;
 use crate::error::StudyError;
-use crate::plan::{Cell, Contender, Kind, Plan};
+use crate::plan::{Cell, Contender, Plan, QuestionKind};
 use crate::tally::Reply;
 
 impl Plan {
@@ -68,7 +68,7 @@ impl Plan {
         for (place, contender) in self.contenders.iter().enumerate() {
             let asked = cell.asked.iter().map(|&asked| self.questions[asked]);
             let kinds = asked.filter(|question| question.contender == place);
-            let kinds: Vec<Kind> = kinds.map(|question| question.kind).collect();
+            let kinds: Vec<QuestionKind> = kinds.map(|question| question.kind).collect();
             if !kinds.is_empty() {
                 let asked = (contender, &kinds[..], self.family(cell).tardiness);
                 let Some(more) = self.ask(asked, &set, index, goes_on) else {
@@ -83,22 +83,22 @@ impl Plan {
     /// What is known under one contender, with bounds on tardiness if they are wanted; `None` if it was given up.
     fn ask(
         &self,
-        (contender, kinds, bounds): (&Contender, &[Kind], bool),
+        (contender, kinds, bounds): (&Contender, &[QuestionKind], bool),
         set: &TaskSet,
         index: u64,
         goes_on: &impl Fn() -> bool,
     ) -> Option<Vec<Reply>> {
         let set = &*contender.given(set);
-        let reply = |&kind: &Kind| {
+        let reply = |&kind: &QuestionKind| {
             // A policy that does not take the set guarantees nothing about it.
             let mut reply = Reply::default();
             for (place, bound) in bindings(contender, kind, set).into_iter().enumerate() {
                 let before = reply;
                 reply = match kind {
-                    Kind::Shown(criterion) => {
+                    QuestionKind::Shown(criterion) => {
                         shown((contender, criterion, bounds), set, &bound, self.file.steps)
                     }
-                    Kind::Simulated(length) => {
+                    QuestionKind::Simulated(length) => {
                         simulated((contender, length), set, &bound, index, goes_on)?
                     }
                 };
@@ -122,7 +122,7 @@ fn shown(
     steps: u64,
 ) -> Reply {
     let structure = Structure::of_policy(contender.entry.name, set);
-    let overheads = contender.overheads(Kind::Shown(criterion));
+    let overheads = contender.overheads(QuestionKind::Shown(criterion));
     let tests: Vec<&str> = contender.file.tests.iter().map(String::as_str).collect();
     let decision = decide(
         set,
