@@ -11,8 +11,8 @@ use shiftwork_model::{
 
 use crate::machine::Machine;
 use crate::run::{on_machine, parameters};
-use crate::story::Story;
 use crate::sys::clock::monotonic_ns;
+use crate::translate::EventTranslator;
 use crate::work::Worker;
 use crate::{LiveError, Plan};
 
@@ -43,7 +43,7 @@ struct ChangeContext<'r, R> {
     at: Instant,
     workers: &'r [Worker],
     machine: &'r mut dyn Machine,
-    story: &'r mut Story,
+    translator: &'r mut EventTranslator,
     recorder: &'r mut R,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Changes<'a> {
         now: Instant,
         workers: &[Worker],
         machine: &mut dyn Machine,
-        story: &mut Story,
+        translator: &mut EventTranslator,
         recorder: &mut R,
     ) -> Result<(), LiveError> {
         self.advance(now, workers, machine)?;
@@ -130,7 +130,7 @@ impl<'a> Changes<'a> {
                 at: now,
                 workers,
                 machine: &mut *machine,
-                story: &mut *story,
+                translator: &mut *translator,
                 recorder: &mut *recorder,
             };
             match self.change(&change, &mut context) {
@@ -313,7 +313,7 @@ impl<'a> Changes<'a> {
         }
         self.readmit(&[task], context.workers, context.machine)?;
         context
-            .story
+            .translator
             .set_attributes(context.at, task, new, context.recorder);
         Ok(())
     }

@@ -23,10 +23,10 @@ mod preflight;
 pub mod probe;
 mod run;
 pub mod standing;
-mod story;
 mod sync;
 mod sys;
 mod ticker;
+mod translate;
 mod work;
 
 pub use error::LiveError;

@@ -14,12 +14,12 @@ use crate::machine::{Machine, Parameters};
 use crate::overheads::Overheads;
 use crate::plan::{Attention, Backend};
 use crate::preflight::Host;
-use crate::story::Story;
 use crate::sys::bpf::DecisionSite;
 use crate::sys::clock::{monotonic_ns, pause, sleep_until};
 use crate::sys::memory::lock_all;
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
+use crate::translate::EventTranslator;
 use crate::work::{Ending, Jobs, Worker, Workers};
 use crate::{LiveError, Options, Plan, preflight};
 use tally::Tally;
@@ -122,7 +122,7 @@ pub fn run_while<R: Recorder>(
     let workers = Workers::spawn(plan, options, &machine.job_barrier())?;
     let horizon = Instant::ZERO + options.horizon;
     let mut run = Run {
-        story: Story::new(plan, jobs(plan, options, &workers, horizon), horizon),
+        translator: EventTranslator::planned(plan, jobs(plan, options, &workers, horizon), horizon),
         changes: Changes::new(plan, admitted),
         plan,
         machine,
@@ -277,7 +277,7 @@ struct Run<'a> {
     plan: &'a Plan<'a>,
     machine: Box<dyn Machine>,
     workers: Workers,
-    story: Story,
+    translator: EventTranslator,
     changes: Changes<'a>,
     horizon: Instant,
     /// Of a quantum-driven policy.
@@ -315,7 +315,7 @@ impl Run<'_> {
                 self.machine.first_job(worker.task, release_ns)?;
             }
         }
-        self.story.begin(origin_ns);
+        self.translator.begin(origin_ns);
         self.changes.begin(origin_ns);
         self.workers.start(origin_ns);
         self.machine.begin();
@@ -338,7 +338,7 @@ impl Run<'_> {
                 now,
                 self.workers.as_slice(),
                 self.machine.as_mut(),
-                &mut self.story,
+                &mut self.translator,
                 recorder,
             )?;
             self.decide_requests()?;
@@ -347,17 +347,17 @@ impl Run<'_> {
                 return Ok((Ended::Unloaded { reason }, now.min(self.horizon)));
             }
             if now >= self.horizon {
-                self.story.advance(now_ns, recorder);
+                self.translator.advance(now_ns, recorder);
                 return Ok((Ended::Horizon, self.horizon));
             }
-            let running: Vec<Option<JobId>> = self.story.running_now().collect();
+            let running: Vec<Option<JobId>> = self.translator.running_now().collect();
             let progress = Progress {
                 now,
                 running: &running,
-                events: self.story.decisions,
+                events: self.translator.decisions,
             };
             if !go_on(&progress) {
-                self.story.advance(now_ns, recorder);
+                self.translator.advance(now_ns, recorder);
                 return Ok((Ended::Stopped, now));
             }
             let change_ns = origin_ns.saturating_add(self.changes.next().as_ns());
@@ -369,7 +369,7 @@ impl Run<'_> {
 
     fn read<R: Recorder>(&mut self, recorder: &mut R) -> Result<(), LiveError> {
         for event in self.machine.take_events()? {
-            self.story.take(event, recorder);
+            self.translator.take(event, recorder);
             pause();
         }
         Ok(())
@@ -377,7 +377,7 @@ impl Run<'_> {
 
     /// Decides on requests for other CPUs, and warns programs that have overrun.
     fn decide_requests(&mut self) -> Result<(), LiveError> {
-        for (task, cpus) in std::mem::take(&mut self.story.asking) {
+        for (task, cpus) in std::mem::take(&mut self.translator.asking) {
             let Some(worker) = self
                 .workers
                 .as_slice()
@@ -393,7 +393,7 @@ impl Run<'_> {
                 self.request_notes.add(note);
             }
         }
-        for task in std::mem::take(&mut self.story.overran) {
+        for task in std::mem::take(&mut self.translator.overran) {
             let is_warned = self.plan.set.tasks[task.index()].on_overrun == OnOverrun::Signal;
             let mut workers = self.workers.as_slice().iter();
             if let Some(worker) =
@@ -455,10 +455,10 @@ impl Run<'_> {
         }
         Report {
             reached,
-            events: self.story.decisions,
+            events: self.translator.decisions,
             shifts,
-            reaction: std::mem::take(&mut self.story.reactions),
-            lateness: std::mem::take(&mut self.story.lateness),
+            reaction: std::mem::take(&mut self.translator.reactions),
+            lateness: std::mem::take(&mut self.translator.lateness),
             lost,
             ended,
             notes: self.notes,

@@ -142,7 +142,7 @@ fn facts(entry: &Entry, set: &TaskSet) -> PolicyContract {
     }
 }
 
-/// The story hears of everything, so what the checkers find is what the decider made of its part.
+/// The translator takes every event, so what the checkers find is what the decider made of its part.
 #[test]
 fn invariant_holds_again_after_lost_reports() {
     for entry in policies() {

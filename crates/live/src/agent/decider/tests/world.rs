@@ -23,7 +23,7 @@ use crate::Plan;
 use crate::agent::{Slot, TaskSnapshot};
 use crate::event::{Event, Kind, why};
 use crate::machine::Parameters;
-use crate::story::Story;
+use crate::translate::EventTranslator;
 use crate::work::Jobs;
 
 /// When the decider is created, and when the run begins, on the monotonic clock.
@@ -113,7 +113,7 @@ pub(super) struct World<'a> {
     habits: Habits,
     trouble: Option<Trouble>,
     pub(super) decider: Decider,
-    story: Story,
+    translator: EventTranslator,
     pub(super) records: Vec<Record>,
     threads: Vec<Option<Thread>>,
     cpus: Vec<Cpu>,
@@ -179,8 +179,8 @@ impl<'a> World<'a> {
         let jobs = |id| Jobs::new(set, id, seed, HORIZON);
         let all = set.iter().map(|(id, _)| Some(jobs(id))).collect();
         let span = (HORIZON + Span::from_s(100)).since(Instant::ZERO).unwrap();
-        let mut story = Story::new(&plan, all, HORIZON);
-        story.begin(ORIGIN_NS);
+        let mut translator = EventTranslator::planned(&plan, all, HORIZON);
+        translator.begin(ORIGIN_NS);
         let thread = |(id, _)| {
             let mut jobs = jobs(id);
             let first = next(&mut jobs, Instant::ZERO)?;
@@ -201,7 +201,7 @@ impl<'a> World<'a> {
             habits,
             trouble: None,
             decider: Decider::new(&plan, policy, BASE_NS, span).without_grace(),
-            story,
+            translator,
             records: Vec::new(),
             threads: set.iter().map(thread).collect(),
             cpus: vec![Cpu::default(); set.platform.cpus],
@@ -259,8 +259,8 @@ impl<'a> World<'a> {
         self.advance(end_ns);
         self.finish_stretches();
         self.deliver_reports();
-        self.tell_story();
-        self.story.advance(end_ns, &mut self.records);
+        self.translate_events();
+        self.translator.advance(end_ns, &mut self.records);
     }
 
     /// Admits all tasks and runs until all jobs are done.
@@ -351,7 +351,7 @@ impl<'a> World<'a> {
             present: true,
             ..TaskSnapshot::default()
         };
-        // The story takes a job that is released just when the task enters for one of before.
+        // The translator takes a job that is released just when the task enters for one of before.
         self.now_ns -= 1;
         self.report(Kind::Entered, Some(id), None, 0);
         self.now_ns += 1;
@@ -413,7 +413,7 @@ impl<'a> World<'a> {
         for _ in 0..ROUNDS_MAX {
             self.poll();
             if !self.switch() {
-                self.tell_story();
+                self.translate_events();
                 return;
             }
         }
@@ -435,8 +435,8 @@ impl<'a> World<'a> {
             let may_be_lost = !matches!(kind, Kind::CpuLost | Kind::CpuBack | Kind::Affinity);
             if may_be_lost && from <= now && now < to && trouble.random.below(1000) < trouble.lost {
                 self.lost += 1;
-                self.tell_story();
-                self.story.take(event, &mut self.records);
+                self.translate_events();
+                self.translator.take(event, &mut self.records);
                 return;
             }
             arrives_ns += trouble.random.below(trouble.delay_ns_max + 1);
@@ -448,9 +448,9 @@ impl<'a> World<'a> {
         self.in_flight.push_back((arrives_ns.max(last), event));
     }
 
-    fn tell_story(&mut self) {
+    fn translate_events(&mut self) {
         for &event in &self.decider.events {
-            self.story.take(event, &mut self.records);
+            self.translator.take(event, &mut self.records);
         }
         self.decider.events.clear();
     }

@@ -84,9 +84,10 @@ impl World<'_> {
         }
         let of = self.parameters(id);
         self.decider.set_server(id, &of);
-        self.tell_story();
+        self.translate_events();
         let new = self.attributes[id.index()];
-        self.story.set_attributes(now, id, new, &mut self.records);
+        self.translator
+            .set_attributes(now, id, new, &mut self.records);
     }
 
     pub(super) fn set_affinity(&mut self, id: TaskId, affinity: &Affinity) {

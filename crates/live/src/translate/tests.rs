@@ -24,7 +24,7 @@ fn set() -> TaskSet {
     set
 }
 
-fn story(set: &TaskSet, horizon: u64) -> Story {
+fn translator(set: &TaskSet, horizon: u64) -> EventTranslator {
     let plan = Plan {
         set,
         order: OrderName::Edf,
@@ -36,9 +36,9 @@ fn story(set: &TaskSet, horizon: u64) -> Story {
         let is_thread = task.command.is_empty();
         is_thread.then(|| Jobs::new(set, id, 1, horizon))
     });
-    let mut story = Story::new(&plan, jobs.collect(), horizon);
-    story.begin(ORIGIN);
-    story
+    let mut translator = EventTranslator::planned(&plan, jobs.collect(), horizon);
+    translator.begin(ORIGIN);
+    translator
 }
 
 /// An event `at` after the origin, of a task (1: `a`, 2: `b`) on a CPU of the machine.
@@ -54,10 +54,10 @@ fn event(at: u64, kind: Kind, task: u32, cpu: Option<u16>, value: u64) -> Event 
 
 /// What the events amount to, as text, one line a record.
 fn told(set: &TaskSet, horizon: u64, events: &[Event]) -> Vec<String> {
-    let mut story = story(set, horizon);
+    let mut translator = translator(set, horizon);
     let mut records: Vec<Record> = Vec::new();
     for &event in events {
-        story.take(event, &mut records);
+        translator.take(event, &mut records);
     }
     records
         .iter()
@@ -213,7 +213,7 @@ fn a_task_that_the_kernel_holds_on_a_cpu_may_use_that_one_meanwhile() {
 fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
     const MS: u64 = 1_000_000;
     let set = set();
-    let mut story = story(&set, 30 * MS);
+    let mut translator = translator(&set, 30 * MS);
     let mut records: Vec<Record> = Vec::new();
     for event in [
         event(0, K::Ready, 1, None, ORIGIN + 10 * MS),
@@ -224,7 +224,7 @@ fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
         event(6 * MS, K::Running, 1, Some(2), 0),
         event(8 * MS, K::Stopped, 1, Some(2), MS / 2),
     ] {
-        story.take(event, &mut records);
+        translator.take(event, &mut records);
     }
     let told: Vec<_> = records
         .iter()
@@ -239,12 +239,12 @@ fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
 #[test]
 fn who_asks_for_other_cpus_leaves_and_is_remembered() {
     let set = set();
-    let mut story = story(&set, 30);
+    let mut translator = translator(&set, 30);
     let mut records: Vec<Record> = Vec::new();
-    story.take(event(1, K::Ready, 1, None, ORIGIN + 10), &mut records);
-    story.take(event(2, K::Demoted, 1, None, 0b1000), &mut records);
+    translator.take(event(1, K::Ready, 1, None, ORIGIN + 10), &mut records);
+    translator.take(event(2, K::Demoted, 1, None, 0b1000), &mut records);
     let asked: CpuSet = [CpuId::from_index(3)].into_iter().collect();
-    assert_eq!(story.asking, [(TaskId::from_index(0), asked)]);
+    assert_eq!(translator.asking, [(TaskId::from_index(0), asked)]);
     let left = Happening::Left {
         task: TaskId::from_index(0),
     };
@@ -254,7 +254,7 @@ fn who_asks_for_other_cpus_leaves_and_is_remembered() {
 #[test]
 fn reactions_are_measured_from_the_decision_to_the_cpu() {
     let set = set();
-    let mut story = story(&set, 30);
+    let mut translator = translator(&set, 30);
     let mut records: Vec<Record> = Vec::new();
     for event in [
         event(2, K::Ready, 1, None, ORIGIN + 10),
@@ -266,10 +266,10 @@ fn reactions_are_measured_from_the_decision_to_the_cpu() {
         event(8, K::Assigned, 1, Some(3), 0),
         event(9, K::Running, 1, Some(3), 0),
     ] {
-        story.take(event, &mut records);
+        translator.take(event, &mut records);
     }
-    assert_eq!(story.reactions, [Span::from_ns(4)]);
-    assert_eq!(story.lateness, [Span::from_ns(2)]);
+    assert_eq!(translator.reactions, [Span::from_ns(4)]);
+    assert_eq!(translator.lateness, [Span::from_ns(2)]);
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn nonsense_is_survived_in_order() {
         let mut set = set();
         set.tasks[0].on_overrun = OnOverrun::Signal;
         set.tasks[0].arrival = Arrival::Sporadic;
-        let mut story = story(&set, 200);
+        let mut translator = translator(&set, 200);
         let mut records: Vec<Record> = Vec::new();
         let mut at = 0;
         for _ in 0..200 {
@@ -303,7 +303,7 @@ fn nonsense_is_survived_in_order() {
             let cpu = [None, Some(2), Some(3), Some(0), Some(999)][random.below(5) as usize];
             let value = random.below(2 * ORIGIN);
             let task = random.below(5) as u32;
-            story.take(event(at, kind, task, cpu, value), &mut records);
+            translator.take(event(at, kind, task, cpu, value), &mut records);
         }
         assert!(records.is_sorted_by_key(|record| record.at), "seed {seed}");
         let facts = PolicyContract {

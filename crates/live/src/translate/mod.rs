@@ -26,7 +26,7 @@ struct Pending {
 }
 
 /// What is known of a task.
-struct Actor {
+struct TaskState {
     /// The releases to come; `None` for a program, whose jobs begin when it wakes up.
     jobs: Option<Jobs>,
     next_release: Option<Instant>,
@@ -59,7 +59,7 @@ const INTERRUPTED_MIN: Span = Span::from_us(1);
 
 /// What is known of a CPU.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct CpuState {
     shown: Option<JobId>,
     gone: u64,
     /// What was decided and is not yet done: for whom, and when.
@@ -67,11 +67,11 @@ struct Place {
 }
 
 /// Turns events into records.
-pub(crate) struct Story {
+pub(crate) struct EventTranslator {
     origin_ns: u64,
     horizon: Instant,
-    actors: Vec<Actor>,
-    places: Vec<Place>,
+    tasks: Vec<TaskState>,
+    cpus: Vec<CpuState>,
     /// The file's number of each CPU of the machine.
     file_cpu: Vec<Option<usize>>,
     /// The next release of each task that has one.
@@ -89,9 +89,9 @@ pub(crate) struct Story {
     pub(crate) overran: Vec<TaskId>,
 }
 
-impl Story {
-    /// The story of this plan, before its first event. `jobs` are those of the tasks that threads do.
-    pub(crate) fn new(plan: &Plan<'_>, jobs: Vec<Option<Jobs>>, horizon: Instant) -> Self {
+impl EventTranslator {
+    /// A translator for this plan, before its first event. `jobs` are those of the tasks that threads do.
+    pub(crate) fn planned(plan: &Plan<'_>, jobs: Vec<Option<Jobs>>, horizon: Instant) -> Self {
         let priorities = plan.set.priorities();
         let mut file_cpu = Vec::new();
         for (index, cpu) in plan.cpus.iter().enumerate() {
@@ -99,29 +99,33 @@ impl Story {
             file_cpu.resize(file_cpu.len().max(number + 1), None);
             file_cpu[number] = Some(index);
         }
-        let actors = plan.set.iter().zip(jobs).map(|((id, task), jobs)| Actor {
-            jobs,
-            next_release: None,
-            released: 0,
-            pending: VecDeque::new(),
-            ready: false,
-            stops_soon: false,
-            goes_on: false,
-            present: !plan.set.enters_later(id),
-            early: None,
-            cpus: on_machine(plan, plan.bound[id.index()].cpus()),
-            held_on: None,
-            on: None,
-            measured_ns: 0,
-            cost: task.cost,
-            deadline: task.deadline,
-            priority: priorities[id.index()],
-        });
-        let mut story = Self {
+        let tasks = plan
+            .set
+            .iter()
+            .zip(jobs)
+            .map(|((id, task), jobs)| TaskState {
+                jobs,
+                next_release: None,
+                released: 0,
+                pending: VecDeque::new(),
+                ready: false,
+                stops_soon: false,
+                goes_on: false,
+                present: !plan.set.enters_later(id),
+                early: None,
+                cpus: on_machine(plan, plan.bound[id.index()].cpus()),
+                held_on: None,
+                on: None,
+                measured_ns: 0,
+                cost: task.cost,
+                deadline: task.deadline,
+                priority: priorities[id.index()],
+            });
+        let mut translator = Self {
             origin_ns: u64::MAX,
             horizon,
-            actors: actors.collect(),
-            places: vec![Place::default(); plan.cpus.len()],
+            tasks: tasks.collect(),
+            cpus: vec![CpuState::default(); plan.cpus.len()],
             file_cpu,
             releases: BinaryHeap::new(),
             now: Instant::ZERO,
@@ -131,10 +135,10 @@ impl Story {
             asking: Vec::new(),
             overran: Vec::new(),
         };
-        for index in 0..story.actors.len() {
-            story.plan_release(index);
+        for index in 0..translator.tasks.len() {
+            translator.plan_release(index);
         }
-        story
+        translator
     }
 
     /// The run begins at this instant of the monotonic clock; what was before is not part of it.
@@ -144,13 +148,13 @@ impl Story {
 
     /// The next release of the task goes into the heap.
     fn plan_release(&mut self, index: usize) {
-        let actor = &mut self.actors[index];
-        let next = actor
+        let task_state = &mut self.tasks[index];
+        let next = task_state
             .jobs
             .as_mut()
             .and_then(|jobs| jobs.next(Instant::ZERO));
-        actor.next_release = next.map(|job| job.release);
-        if let Some(release) = actor.next_release {
+        task_state.next_release = next.map(|job| job.release);
+        if let Some(release) = task_state.next_release {
             self.releases.push(Reverse((release, index)));
         }
     }
@@ -187,7 +191,7 @@ impl Story {
 
     fn task(&self, number: u32) -> Option<TaskId> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;
-        (index < self.actors.len()).then(|| TaskId::from_index(index))
+        (index < self.tasks.len()).then(|| TaskId::from_index(index))
     }
 
     /// In the run's time; what was before the run began counts as its beginning.
@@ -213,15 +217,15 @@ impl Story {
         let task = self.task(event.task);
         match event.kind {
             Kind::Assigned => {
-                let there = task.is_some_and(|id| self.actors[id.index()].on == Some(place));
+                let there = task.is_some_and(|id| self.tasks[id.index()].on == Some(place));
                 let awaited = task.filter(|_| !there).map(|id| (id, event.at));
-                self.places[place].awaited = awaited;
+                self.cpus[place].awaited = awaited;
             }
             Kind::Running => {
-                if let Some((awaited, since)) = self.places[place].awaited
+                if let Some((awaited, since)) = self.cpus[place].awaited
                     && Some(awaited) == task
                 {
-                    self.places[place].awaited = None;
+                    self.cpus[place].awaited = None;
                     if since >= self.origin_ns {
                         let span = Span::from_ns(event.at.saturating_sub(since));
                         self.reactions.push(span);
@@ -233,28 +237,28 @@ impl Story {
     }
 
     fn release<R: Recorder>(&mut self, index: usize, release: Instant, recorder: &mut R) {
-        let actor = &mut self.actors[index];
-        actor.released += 1;
+        let task_state = &mut self.tasks[index];
+        task_state.released += 1;
         let job = JobId {
             task: TaskId::from_index(index),
-            number: actor.released,
+            number: task_state.released,
         };
         let pending = Pending {
             job,
             release,
             is_known: false,
         };
-        match actor.present {
+        match task_state.present {
             true => self.note_released(release, pending, recorder),
-            false => actor.early = Some(pending),
+            false => task_state.early = Some(pending),
         }
     }
 
     fn note_released<R: Recorder>(&mut self, at: Instant, pending: Pending, recorder: &mut R) {
         let Pending { job, release, .. } = pending;
-        let actor = &mut self.actors[job.task.index()];
-        actor.pending.push_back(pending);
-        let deadline = release + actor.deadline;
+        let task_state = &mut self.tasks[job.task.index()];
+        task_state.pending.push_back(pending);
+        let deadline = release + task_state.deadline;
         self.record(at, Happening::Released { job, deadline }, recorder);
     }
 
@@ -278,16 +282,16 @@ impl Story {
         recorder: &mut R,
     ) {
         let cpu = CpuId::from_index(place);
-        let before = self.places[place].gone;
+        let before = self.cpus[place].gone;
         let after = match lost {
             true => before | reason,
             false => before & !reason,
         };
-        self.places[place].gone = after;
-        if lost && let Some(job) = self.places[place].shown {
+        self.cpus[place].gone = after;
+        if lost && let Some(job) = self.cpus[place].shown {
             // It is on its way out: the kernel has switched already, or is about to.
             self.show(at, place, None, recorder);
-            self.actors[job.task.index()].on = None;
+            self.tasks[job.task.index()].on = None;
         }
         let reasons = [
             (
@@ -323,18 +327,18 @@ impl Story {
         to: Option<JobId>,
         recorder: &mut R,
     ) {
-        let from = self.places[place].shown;
+        let from = self.cpus[place].shown;
         if from == to {
             return;
         }
-        self.places[place].shown = to;
+        self.cpus[place].shown = to;
         let cpu = CpuId::from_index(place);
         self.record(at, Happening::Switched { cpu, from, to }, recorder);
     }
 
     /// The first pending job of the task.
     fn current(&self, id: TaskId) -> Option<JobId> {
-        self.actors[id.index()]
+        self.tasks[id.index()]
             .pending
             .front()
             .map(|pending| pending.job)
@@ -352,13 +356,13 @@ impl Story {
                 self.decisions += 1;
                 let release = self.instant(event.value);
                 // After a time in the background the job that ends may be one that was dropped.
-                let first = self.actors[index].pending.front();
+                let first = self.tasks[index].pending.front();
                 if first.is_some_and(|first| first.release < release) {
                     self.complete(at, id, recorder);
                 }
-                self.actors[index].goes_on = release <= at;
+                self.tasks[index].goes_on = release <= at;
                 // What was released before that and not begun has been dropped.
-                let pending = &mut self.actors[index].pending;
+                let pending = &mut self.tasks[index].pending;
                 while pending.front().is_some_and(|first| first.release < release) {
                     pending.pop_front();
                 }
@@ -367,17 +371,17 @@ impl Story {
                 self.decisions += 1;
                 self.complete(at, id, recorder);
                 // It leaves because it is done: nothing to tell.
-                self.actors[index].present = false;
+                self.tasks[index].present = false;
             }
             Kind::Yielded => self.complete(at, id, recorder),
             Kind::Woken => {
-                if self.actors[index].jobs.is_none() && self.current(id).is_none() {
+                if self.tasks[index].jobs.is_none() && self.current(id).is_none() {
                     self.release(index, at, recorder);
                 }
             }
             Kind::Blocked => {
                 self.decisions += 1;
-                if self.actors[index].jobs.is_none() {
+                if self.tasks[index].jobs.is_none() {
                     self.complete(at, id, recorder);
                 } else {
                     self.not_ready(at, id, NotReadyReason::Suspended, recorder);
@@ -385,10 +389,10 @@ impl Story {
             }
             Kind::Spent => {
                 self.decisions += 1;
-                if let Some(job) = self.current(id).filter(|_| self.actors[index].ready) {
+                if let Some(job) = self.current(id).filter(|_| self.tasks[index].ready) {
                     self.record(at, Happening::BudgetSpent { job }, recorder);
-                    match self.actors[index].on {
-                        Some(_) => self.actors[index].stops_soon = true,
+                    match self.tasks[index].on {
+                        Some(_) => self.tasks[index].stops_soon = true,
                         None => self.not_ready(at, id, NotReadyReason::Throttled, recorder),
                     }
                 }
@@ -400,7 +404,7 @@ impl Story {
                 }
             }
             Kind::Replenished => {
-                let budget = self.actors[index].cost;
+                let budget = self.tasks[index].cost;
                 let deadline = self.instant(event.value);
                 let what = Happening::Replenished {
                     task: id,
@@ -412,10 +416,10 @@ impl Story {
             Kind::Running => self.running(at, event, id, recorder),
             Kind::Stopped => self.stopped(at, event, id, recorder),
             Kind::Entered => {
-                let actor = &mut self.actors[index];
-                actor.held_on = None;
-                if !std::mem::replace(&mut actor.present, true) {
-                    let early = actor.early.take();
+                let task_state = &mut self.tasks[index];
+                task_state.held_on = None;
+                if !std::mem::replace(&mut task_state.present, true) {
+                    let early = task_state.early.take();
                     self.record(at, Happening::Entered { task: id }, recorder);
                     if let Some(early) = early {
                         self.note_released(at, early, recorder);
@@ -432,8 +436,8 @@ impl Story {
             Kind::Affinity => {
                 self.decisions += 1;
                 let cpus = CpuSet::from_bits(event.value);
-                self.actors[index].cpus = cpus;
-                if self.actors[index].held_on.is_none() {
+                self.tasks[index].cpus = cpus;
+                if self.tasks[index].held_on.is_none() {
                     self.affinity(at, id, cpus, recorder);
                 }
             }
@@ -441,16 +445,16 @@ impl Story {
                 // A decision is right only of the CPUs that were to be had when it was made.
                 self.decisions += 1;
                 let held_on = (event.value != 0).then(|| CpuSet::from_bits(event.value));
-                let actor = &mut self.actors[index];
-                actor.held_on = held_on;
-                let cpus = held_on.unwrap_or(actor.cpus);
+                let task_state = &mut self.tasks[index];
+                task_state.held_on = held_on;
+                let cpus = held_on.unwrap_or(task_state.cpus);
                 self.affinity(at, id, cpus, recorder);
             }
             Kind::Priority => {
                 self.decisions += 1;
                 let number = u32::try_from(event.value).ok();
                 if let Some(priority) = number.and_then(Priority::new) {
-                    self.actors[index].priority = priority;
+                    self.tasks[index].priority = priority;
                     let what = Happening::PrioritySet { task: id, priority };
                     self.record(at, what, recorder);
                 }
@@ -471,29 +475,29 @@ impl Story {
         let index = id.index();
         if self.current(id).is_none() {
             // A program's next job may begin with a new period instead of a wake-up.
-            if self.actors[index].jobs.is_some() || !self.actors[index].present {
+            if self.tasks[index].jobs.is_some() || !self.tasks[index].present {
                 return;
             }
             self.release(index, at, recorder);
         }
-        if self.actors[index].stops_soon {
+        if self.tasks[index].stops_soon {
             self.stop_now(at, id, recorder);
         }
-        let actor = &mut self.actors[index];
-        let is_thread = actor.jobs.is_some();
-        let Some(first) = actor.pending.front_mut() else {
+        let task_state = &mut self.tasks[index];
+        let is_thread = task_state.jobs.is_some();
+        let Some(first) = task_state.pending.front_mut() else {
             return;
         };
         // A job that begins late because the one before it was late is not the timer's fault.
         let is_new = !std::mem::replace(&mut first.is_known, true);
         let first = *first;
-        if is_new && is_thread && !actor.goes_on && event.at >= self.origin_ns {
+        if is_new && is_thread && !task_state.goes_on && event.at >= self.origin_ns {
             let late = at.since(first.release).unwrap_or(Span::ZERO);
             self.lateness.push(late);
         }
-        let actor = &mut self.actors[index];
-        actor.ready = true;
-        let (priority, on) = (actor.priority, actor.on);
+        let task_state = &mut self.tasks[index];
+        task_state.ready = true;
+        let (priority, on) = (task_state.priority, task_state.on);
         let deadline = self.instant(event.value);
         let job = first.job;
         let what = Happening::Ready {
@@ -515,8 +519,8 @@ impl Story {
         reason: NotReadyReason,
         recorder: &mut R,
     ) {
-        let actor = &mut self.actors[id.index()];
-        if !std::mem::take(&mut actor.ready) {
+        let task_state = &mut self.tasks[id.index()];
+        if !std::mem::take(&mut task_state.ready) {
             return;
         }
         if let Some(job) = self.current(id) {
@@ -526,30 +530,30 @@ impl Story {
 
     /// It was out of budget when it was told to stop, and has stopped now.
     fn stop_now<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
-        self.actors[id.index()].stops_soon = false;
-        if let Some(place) = self.actors[id.index()].on {
+        self.tasks[id.index()].stops_soon = false;
+        if let Some(place) = self.tasks[id.index()].on {
             self.show(at, place, None, recorder);
         }
         self.not_ready(at, id, NotReadyReason::Throttled, recorder);
     }
 
     fn complete<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
-        let actor = &mut self.actors[id.index()];
-        actor.stops_soon = false;
-        actor.ready = false;
-        let Some(first) = actor.pending.front().copied() else {
+        let task_state = &mut self.tasks[id.index()];
+        task_state.stops_soon = false;
+        task_state.ready = false;
+        let Some(first) = task_state.pending.front().copied() else {
             return;
         };
         // A job is finished after its release, however short it is.
         if first.release > at {
             return;
         }
-        actor.pending.pop_front();
-        let on = actor.on;
+        task_state.pending.pop_front();
+        let on = task_state.on;
         let job = first.job;
         self.record(at, Happening::Completed { job }, recorder);
         if let Some(place) = on
-            && self.places[place].shown == Some(job)
+            && self.cpus[place].shown == Some(job)
         {
             self.show(at, place, None, recorder);
         }
@@ -559,13 +563,13 @@ impl Story {
         let Some(place) = self.place(event) else {
             return;
         };
-        self.actors[id.index()].on = Some(place);
-        self.actors[id.index()].measured_ns = event.at;
-        if self.places[place].gone & why::TAKEN != 0 {
+        self.tasks[id.index()].on = Some(place);
+        self.tasks[id.index()].measured_ns = event.at;
+        if self.cpus[place].gone & why::TAKEN != 0 {
             // Whoever had taken it has let go; that is told after the next switch.
             self.set_gone(at, place, why::TAKEN, false, recorder);
         }
-        let ready = self.actors[id.index()].ready;
+        let ready = self.tasks[id.index()].ready;
         if let Some(job) = self.current(id).filter(|_| ready) {
             self.show(at, place, Some(job), recorder);
         }
@@ -576,22 +580,22 @@ impl Story {
             return;
         };
         self.measure_own(event, id, recorder);
-        if self.places[place].shown.is_some_and(|job| job.task == id) {
+        if self.cpus[place].shown.is_some_and(|job| job.task == id) {
             self.show(at, place, None, recorder);
         }
-        if self.actors[id.index()].stops_soon {
+        if self.tasks[id.index()].stops_soon {
             self.stop_now(at, id, recorder);
         }
-        self.actors[id.index()].on = None;
+        self.tasks[id.index()].on = None;
     }
 
     /// It is told for how long the task ran, and that may be less than the time that it was there.
     fn measure_own<R: Recorder>(&mut self, event: Event, id: TaskId, recorder: &mut R) {
-        let actor = &mut self.actors[id.index()];
-        let since_ns = std::mem::replace(&mut actor.measured_ns, event.at).max(self.origin_ns);
+        let task_state = &mut self.tasks[id.index()];
+        let since_ns = std::mem::replace(&mut task_state.measured_ns, event.at).max(self.origin_ns);
         let there_ns = event.at.saturating_sub(since_ns);
         let time = Span::from_ns(there_ns.saturating_sub(event.value));
-        let shown = actor.on.and_then(|place| self.places[place].shown);
+        let shown = task_state.on.and_then(|place| self.cpus[place].shown);
         if let Some(job) = shown.filter(|job| job.task == id)
             && time >= INTERRUPTED_MIN
         {
@@ -602,16 +606,16 @@ impl Story {
 
     fn leave<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
         self.decisions += 1;
-        let actor = &mut self.actors[id.index()];
-        if !std::mem::take(&mut actor.present) {
+        let task_state = &mut self.tasks[id.index()];
+        if !std::mem::take(&mut task_state.present) {
             return;
         }
-        actor.early = None;
-        actor.pending.clear();
-        actor.ready = false;
-        actor.stops_soon = false;
+        task_state.early = None;
+        task_state.pending.clear();
+        task_state.ready = false;
+        task_state.stops_soon = false;
         self.record(at, Happening::Left { task: id }, recorder);
-        if let Some(place) = self.actors[id.index()].on {
+        if let Some(place) = self.tasks[id.index()].on {
             self.show(at, place, None, recorder);
         }
     }
@@ -642,9 +646,9 @@ impl Story {
         // What was released before is due as it was.
         let before_ns = self.origin_ns.saturating_add(at.as_ns()).saturating_sub(1);
         self.advance(before_ns, recorder);
-        let actor = &mut self.actors[id.index()];
-        actor.cost = cost;
-        actor.deadline = deadline;
+        let task_state = &mut self.tasks[id.index()];
+        task_state.cost = cost;
+        task_state.deadline = deadline;
         let what = Happening::AttributesSet {
             task: id,
             cost,
@@ -656,7 +660,7 @@ impl Story {
 
     /// What each CPU of the file is shown with.
     pub(crate) fn running_now(&self) -> impl Iterator<Item = Option<JobId>> + '_ {
-        self.places.iter().map(|place| place.shown)
+        self.cpus.iter().map(|place| place.shown)
     }
 }
 
