@@ -4,14 +4,14 @@
 //! [`Clerk`] explains misses and keeps them in files, in a thread of its own: nothing of it may delay an answer, and it
 //! must never touch the scheduler.
 
-mod clerk;
+mod analysis;
+mod checkpoint;
+mod explainer;
 mod folder;
+mod incarnations;
 mod lines;
-mod lives;
 mod recording;
-mod remains;
 mod story;
-mod tale;
 mod words;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,14 +21,14 @@ use shiftwork_model::{CpuSet, Instant, Span, TaskId};
 
 use crate::reservation::Reservation;
 use crate::statistics::Miss;
-pub use clerk::Clerk;
+pub use analysis::{Tale, Told};
+use checkpoint::Remains;
+pub use explainer::Clerk;
 pub use folder::{Folder, list};
+use incarnations::Lives;
+pub use incarnations::{Life, Terms};
 pub use lines::{Head, LinesError, utc};
-use lives::Lives;
-pub use lives::{Life, Terms};
 pub use recording::{Missed, Noted, Own, Recording};
-use remains::Remains;
-pub use tale::{Tale, Told};
 
 /// However many happen: about 40 MB.
 const FACTS_MAX: usize = 500_000;

@@ -8,7 +8,7 @@ use shiftwork_model::{
     TaskId,
 };
 
-use super::tale::{Loss, Why};
+use super::analysis::{Loss, Why};
 use super::{Noted, Recording, Terms};
 
 /// Less is not told: whoever measures reads two clocks, one after the other.
