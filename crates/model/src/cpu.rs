@@ -48,7 +48,7 @@ impl fmt::Display for CpuId {
 
 /// A set of CPUs, possibly empty. Written as a CPU list (`0-3,7`); read from a list (`0-31:2/8`
 /// too, as taskset does) or from a mask (`0xf`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuSet {
     words: [u64; WORDS],
 }

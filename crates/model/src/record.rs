@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 
 use crate::affinity::Affinity;
-use crate::cpu::CpuId;
+use crate::cpu::{CpuId, CpuSet};
 use crate::task::{JobId, Priority, TaskId};
 use crate::time::{Instant, Span};
 
@@ -98,6 +98,14 @@ pub enum Happening {
         /// The task.
         task: TaskId,
     },
+    /// The task asked for CPUs that it was not admitted for, and loses its part: [`Left`](Self::Left) follows. It
+    /// goes on in the background until it is admitted for these CPUs, and may ask again.
+    Demoted {
+        /// The task.
+        task: TaskId,
+        /// The CPUs that it asked for; not all need be CPUs of the run.
+        asked: Box<CpuSet>,
+    },
     /// The task may use other CPUs.
     AffinitySet {
         /// The task.
@@ -161,6 +169,51 @@ pub enum Happening {
         /// Why, for people.
         reason: Box<str>,
     },
+}
+
+impl Happening {
+    /// The deadline that it says, to count it from another origin.
+    pub const fn deadline_mut(&mut self) -> Option<&mut Instant> {
+        match self {
+            Self::Released { deadline, .. }
+            | Self::Ready { deadline, .. }
+            | Self::Replenished { deadline, .. } => Some(deadline),
+            _ => None,
+        }
+    }
+
+    /// The tasks that it is about, to give them other numbers; a switch is about two.
+    pub const fn tasks_mut(&mut self) -> [Option<&mut TaskId>; 2] {
+        const fn of(job: &mut Option<JobId>) -> Option<&mut TaskId> {
+            match job {
+                Some(job) => Some(&mut job.task),
+                None => None,
+            }
+        }
+        match self {
+            Self::Released { job, .. }
+            | Self::Ready { job, .. }
+            | Self::NotReady { job, .. }
+            | Self::Completed { job }
+            | Self::Interrupted { job, .. }
+            | Self::BudgetSpent { job } => [Some(&mut job.task), None],
+            Self::Switched { from, to, .. } => [of(from), of(to)],
+            Self::Replenished { task, .. }
+            | Self::Entered { task }
+            | Self::Left { task }
+            | Self::Demoted { task, .. }
+            | Self::AffinitySet { task, .. }
+            | Self::PrioritySet { task, .. }
+            | Self::AttributesSet { task, .. } => [Some(task), None],
+            Self::CpuOffline { .. }
+            | Self::CpuOnline { .. }
+            | Self::CpuTaken { .. }
+            | Self::CpuReturned { .. }
+            | Self::BackgroundStarted { .. }
+            | Self::BackgroundEnded { .. }
+            | Self::Refused { .. } => [None, None],
+        }
+    }
 }
 
 /// A fact and when it happened.

@@ -325,6 +325,7 @@ impl Builder {
             }
             Happening::BudgetSpent { .. }
             | Happening::Interrupted { .. }
+            | Happening::Demoted { .. }
             | Happening::Entered { .. } => {}
         }
         Some(())

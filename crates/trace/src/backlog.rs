@@ -6,9 +6,12 @@ use shiftwork_model::Instant;
 
 /// A pending job: released and not completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pending {
+pub struct Pending {
+    /// Its number.
     pub number: u64,
+    /// When it was released.
     pub release: Instant,
+    /// When it is due.
     pub deadline: Instant,
 }
 

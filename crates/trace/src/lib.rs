@@ -23,7 +23,9 @@ mod statistics;
 mod summary;
 #[cfg(test)]
 mod testing;
+mod tracker;
 
+pub use backlog::Pending;
 pub use counters::Counters;
 pub use inversions::{
     Inversion, InversionCounts, InversionKind, InversionStatistics, InversionSummary, Inversions,
@@ -34,3 +36,4 @@ pub use reactions::{ReactionStatistics, Reactions};
 pub use segments::{Segment, Segments};
 pub use statistics::{Distribution, SpanStatistics};
 pub use summary::{RunSummary, SCHEMA_VERSION, TaskSummary};
+pub use tracker::JobTracker;

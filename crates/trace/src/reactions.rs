@@ -130,6 +130,7 @@ impl Recorder for Observer {
             Happening::Released { .. }
             | Happening::BudgetSpent { .. }
             | Happening::Entered { .. }
+            | Happening::Demoted { .. }
             | Happening::AttributesSet { .. }
             | Happening::Refused { .. } => {}
             _ => {

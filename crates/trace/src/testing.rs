@@ -132,7 +132,7 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> Happening {
     let deadline = at(random.bits() >> random.below(64));
     let span = Span::from_ns(random.bits() >> random.below(64));
     let priority = Priority::new(1 + random.below((1 << 31) - 1) as u32).unwrap();
-    match random.below(21) {
+    match random.below(22) {
         0 => Happening::Released { job, deadline },
         1 => Happening::Ready {
             job,
@@ -184,6 +184,10 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> Happening {
         17 => Happening::CpuTaken { cpu },
         18 => Happening::CpuReturned { cpu },
         19 => Happening::Interrupted { job, time: span },
+        20 => Happening::Demoted {
+            task,
+            asked: Box::new(*some_affinity(random).cpus()),
+        },
         _ => Happening::Refused {
             action: random.below(9) as usize,
             reason: "weiß nicht".repeat(random.below(30) as usize).into(),

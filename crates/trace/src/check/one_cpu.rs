@@ -72,6 +72,7 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
         Happening::Replenished { task, .. }
         | Happening::Entered { task }
         | Happening::Left { task }
+        | Happening::Demoted { task, .. }
         | Happening::AffinitySet { task, .. }
         | Happening::PrioritySet { task, .. }
         | Happening::AttributesSet { task, .. } => (Some(task), None),

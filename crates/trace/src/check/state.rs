@@ -199,6 +199,7 @@ impl State {
             | Happening::BudgetSpent { .. }
             | Happening::Interrupted { .. }
             | Happening::Entered { .. }
+            | Happening::Demoted { .. }
             | Happening::AttributesSet { .. }
             | Happening::Refused { .. } => {}
         }

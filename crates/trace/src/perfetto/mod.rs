@@ -10,6 +10,7 @@
 //! | 21335 | a stretch of records, see `records.rs` |
 //! | 21336 | the header: provenance of the run, names, number of CPUs |
 //! | 21337 | the end: the horizon that was reached |
+//! | 21338 | of a flight recorder: what it knows of its records |
 //!
 //! Start reading at [`Writer`].
 
@@ -18,6 +19,7 @@ mod packets;
 mod prologue;
 mod proto_buffer;
 mod read;
+mod recorder;
 mod records;
 mod sched_switch;
 mod schema;
@@ -26,7 +28,8 @@ mod tests;
 mod writer;
 
 pub use error::TraceError;
-pub use read::{TraceFile, read};
+pub use read::{TraceFile, read, read_metadata};
+pub use recorder::{Absence, EndedTask, Loss, MissedJob, RecorderMetadata};
 pub use writer::Writer;
 
 use shiftwork_model::Instant;

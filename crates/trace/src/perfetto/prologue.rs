@@ -196,6 +196,10 @@ pub(super) fn write_change(buffer: &mut ProtoBuffer, tracks: Tracks, at_ns: u64,
             tracks.task(task.index()),
             format!("cost {cost}, period {period}, deadline {deadline}"),
         ),
+        Happening::Demoted { task, asked } => (
+            tracks.task(task.index()),
+            format!("demoted: asked for CPUs {asked}"),
+        ),
         Happening::Refused { action, reason } => {
             (RUN, format!("action {action} refused: {reason}"))
         }

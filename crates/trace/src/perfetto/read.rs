@@ -7,7 +7,7 @@ use shiftwork_model::{CPUS_MAX, Instant, Record};
 
 use super::records::{RecordReader, VERSION};
 use super::schema::{Header, OwnPacket};
-use super::{Provenance, TraceError};
+use super::{Provenance, RecorderMetadata, TraceError};
 
 /// The contents of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct TraceFile {
     pub tasks: Vec<String>,
     /// The horizon that the run reached; `None` if the writer was not finished.
     pub ended: Option<Instant>,
+    /// What a flight recorder knows of its records; `None`: the trace is of a run.
+    pub recorder: Option<RecorderMetadata>,
     /// The records, in their order.
     pub records: Vec<Record>,
 }
@@ -31,6 +33,18 @@ pub struct TraceFile {
 /// # Errors
 /// If the bytes are not such a trace, with offset and reason. Never panics.
 pub fn read(bytes: &[u8]) -> Result<TraceFile, TraceError> {
+    read_part(bytes, false)
+}
+
+/// Reads what is before the first record; the rest may be missing.
+///
+/// # Errors
+/// As [`read`], of that part.
+pub fn read_metadata(bytes: &[u8]) -> Result<TraceFile, TraceError> {
+    read_part(bytes, true)
+}
+
+fn read_part(bytes: &[u8], stops_at_records: bool) -> Result<TraceFile, TraceError> {
     let mut file = None;
     let mut last = Instant::ZERO;
     let mut offset = 0;
@@ -43,8 +57,14 @@ pub fn read(bytes: &[u8]) -> Result<TraceFile, TraceError> {
             return Err(TraceError::TwoHeaders { offset });
         }
         if let Some(stretch) = packet.records {
+            if stops_at_records {
+                break;
+            }
             let file = file.as_mut().ok_or(TraceError::NoHeader)?;
             read_records(file, &mut last, &stretch)?;
+        }
+        if let Some(recorder) = packet.recorder {
+            file.as_mut().ok_or(TraceError::NoHeader)?.recorder = Some(recorder);
         }
         if let Some(end) = packet.end {
             let file = file.as_mut().ok_or(TraceError::NoHeader)?;
@@ -97,6 +117,7 @@ fn begin(header: Header) -> Result<TraceFile, TraceError> {
         cpus: cpus.ok_or(TraceError::TooManyCpus { found: header.cpus })?,
         tasks: header.tasks,
         ended: None,
+        recorder: None,
         records: Vec::new(),
     })
 }

@@ -14,8 +14,8 @@ use shiftwork_model::{
 use super::proto_buffer::ProtoBuffer;
 
 /// The version of this encoding; it changes with every change of the encoding.
-/// Version 1, which has the kinds up to 16, can also be read.
-pub(super) const VERSION: u32 = 2;
+/// Earlier versions can also be read: 1 has the kinds up to 16, 2 those up to 19.
+pub(super) const VERSION: u32 = 3;
 
 /// Maximum size of a record without texts and CPU sets.
 const RECORD_BYTES_MAX: usize = 64;
@@ -73,6 +73,10 @@ fn write_rare(buffer: &mut ProtoBuffer, at: Instant, what: &Happening) {
         Happening::AffinitySet { task, affinity } => {
             write_task(buffer, *task);
             write_cpus(buffer, affinity.cpus());
+        }
+        Happening::Demoted { task, asked } => {
+            write_task(buffer, *task);
+            write_cpus(buffer, asked);
         }
         Happening::PrioritySet { task, priority } => {
             write_task(buffer, *task);
@@ -135,6 +139,7 @@ const fn kind(what: &Happening) -> u8 {
         Happening::CpuTaken { .. } => 17,
         Happening::CpuReturned { .. } => 18,
         Happening::Interrupted { .. } => 19,
+        Happening::Demoted { .. } => 20,
     }
 }
 
@@ -274,6 +279,10 @@ impl<'a> RecordReader<'a> {
                 job: self.job()?,
                 time: self.span()?,
             },
+            20 => Happening::Demoted {
+                task: self.task()?,
+                asked: Box::new(self.cpus()?),
+            },
             _ => return Err("there is no such kind of record"),
         })
     }
@@ -373,6 +382,12 @@ impl<'a> RecordReader<'a> {
     }
 
     fn affinity(&mut self) -> Result<Box<Affinity>, Wrong> {
+        Affinity::new(self.cpus()?)
+            .map(Box::new)
+            .ok_or("an affinity is empty")
+    }
+
+    fn cpus(&mut self) -> Result<CpuSet, Wrong> {
         let count = self.index()?;
         if count > CPUS_MAX / 64 {
             return Err("an affinity has more CPUs than there can be");
@@ -384,9 +399,7 @@ impl<'a> RecordReader<'a> {
             bits.iter()
                 .for_each(|cpu| cpus.insert(CpuId::from_index(word * 64 + cpu.index())));
         }
-        Affinity::new(cpus)
-            .map(Box::new)
-            .ok_or("an affinity is empty")
+        Ok(cpus)
     }
 
     fn text(&mut self) -> Result<Box<str>, Wrong> {

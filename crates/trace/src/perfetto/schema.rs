@@ -5,6 +5,8 @@
 
 use prost::Message;
 
+use super::RecorderMetadata;
+
 /// A slice begins.
 pub(super) const SLICE_BEGIN: i32 = 1;
 /// The slice that began last on the track ends.
@@ -41,6 +43,8 @@ pub(super) struct TracePacket {
     pub header: Option<Header>,
     #[prost(message, tag = "21337")]
     pub end: Option<End>,
+    #[prost(message, tag = "21338")]
+    pub recorder: Option<RecorderMetadata>,
 }
 
 /// The fields of a packet that the reader uses.
@@ -52,6 +56,8 @@ pub(super) struct OwnPacket {
     pub header: Option<Header>,
     #[prost(message, tag = "21337")]
     pub end: Option<End>,
+    #[prost(message, tag = "21338")]
+    pub recorder: Option<RecorderMetadata>,
 }
 
 /// Tag and wire type of [`OwnPacket::records`], as a varint.

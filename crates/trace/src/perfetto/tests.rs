@@ -4,7 +4,7 @@ mod reading;
 
 use prost::Message;
 
-use shiftwork_model::{Happening, NotReadyReason, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, Happening, NotReadyReason, Recorder, Span, TaskId, TaskSet};
 
 use super::schema::{INSTANT, SLICE_BEGIN, SLICE_END, TracePacket, TrackEvent};
 use super::*;
@@ -255,6 +255,10 @@ fn unavailable_cpus_and_changes_of_parameters_are_events() {
             period: spans[1],
             deadline: spans[2],
         })
+        .record(Happening::Demoted {
+            task,
+            asked: Box::new(CpuSet::first(3)),
+        })
         .record(Happening::Refused {
             action: 3,
             reason: "no".into(),
@@ -268,6 +272,7 @@ fn unavailable_cpus_and_changes_of_parameters_are_events() {
             "1 imu !affinity 1",
             "2 CPU 1 away ]",
             "2 imu !cost 1us, period 2us, deadline 3us",
+            "2 imu !demoted: asked for CPUs 0-2",
             "2 script under g-edf !action 3 refused: no",
         ]
     );

@@ -11,7 +11,7 @@ use super::prologue::{self, Tracks};
 use super::proto_buffer::ProtoBuffer;
 use super::records;
 use super::schema::{End, INSTANT, SLICE_BEGIN, SLICE_END, TracePacket};
-use super::{Provenance, sched_switch};
+use super::{Provenance, RecorderMetadata, sched_switch};
 use crate::backlog::{Backlog, Pending, Run};
 use crate::running::Running;
 
@@ -139,6 +139,17 @@ impl<W: Write> Writer<W> {
     #[must_use]
     pub fn with_sched_switch(mut self, set: &TaskSet) -> Self {
         self.names = Some(set.tasks.iter().map(|task| task.name.clone()).collect());
+        self
+    }
+
+    /// Adds what a flight recorder knows of the records.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: RecorderMetadata) -> Self {
+        let packet = TracePacket {
+            recorder: Some(recorder),
+            ..TracePacket::default()
+        };
+        write_packet(&mut self.buffer, &packet);
         self
     }
 

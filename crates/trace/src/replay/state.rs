@@ -309,6 +309,7 @@ pub(super) const fn is_event(what: &Happening) -> bool {
         Happening::Switched { .. }
             | Happening::Interrupted { .. }
             | Happening::Released { .. }
+            | Happening::Demoted { .. }
             | Happening::Refused { .. }
     )
 }

@@ -123,6 +123,7 @@ impl Subtasks {
             | Happening::Completed { .. }
             | Happening::Switched { .. }
             | Happening::Interrupted { .. }
+            | Happening::Demoted { .. }
             | Happening::Refused { .. } => {}
             // Windows then depend on more than this checker knows.
             _ => self

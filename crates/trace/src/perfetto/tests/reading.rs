@@ -27,6 +27,7 @@ fn header_and_records_are_read_back() {
             .for_each(|record| writer.record(record.at, &record.what));
         let file = read(&writer.finish(at(horizon)).unwrap()).unwrap();
         let expected = TraceFile {
+            recorder: None,
             provenance: provenance(99),
             name: "script".into(),
             cpus: cpus as usize,
@@ -120,7 +121,7 @@ fn every_defect_has_its_message() {
         ),
         (
             header(|header| header.version = 9),
-            "the records have version 9, and this program reads up to version 2; use a newer \
+            "the records have version 9, and this program reads up to version 3; use a newer \
              program"
                 .into(),
         ),
@@ -174,4 +175,49 @@ fn write_error_is_reported_by_finish() {
     script.play(&mut writer);
     let error = writer.finish(at(30)).err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn metadata_of_a_flight_recorder_is_read_with_and_without_the_records() {
+    let recorder = RecorderMetadata {
+        origin_ns: 5,
+        since_ns: 2,
+        unix_ns: 7,
+        cpus: "0-1".into(),
+        missed: Some(MissedJob {
+            task: 0,
+            number: 3,
+            cause: "overrun of hog".into(),
+        }),
+        absences: vec![Absence {
+            since_ns: 1,
+            until_ns: 2,
+        }],
+        losses: vec![Loss {
+            at_ns: 4,
+            events: 9,
+        }],
+        numbers: vec![5],
+        ended: vec![EndedTask { task: 0, at_ns: 20 }],
+    };
+    let set = set(2, &[("imu", "0")]);
+    let writer = Writer::new(&set, &Provenance::default(), Vec::new());
+    let mut writer = writer.with_recorder(recorder.clone());
+    let script = Script::default().at(1).release(0, 3, 4);
+    script.play(&mut writer);
+    let bytes = writer.finish(at(30)).unwrap();
+    let whole = read(&bytes).unwrap();
+    assert_eq!(
+        (whole.recorder.as_ref(), whole.records.len()),
+        (Some(&recorder), 2)
+    );
+    let part = read_metadata(&bytes).unwrap();
+    assert_eq!(
+        (part.recorder, part.records.len()),
+        (Some(recorder.clone()), 0)
+    );
+    assert_eq!(recorder.missed_job(), Some(crate::testing::job(0, 3)));
+    let task = TaskId::from_index(0);
+    assert!(recorder.has_ended(task, at(20)) && !recorder.has_ended(task, at(19)));
+    assert_eq!(recorder.cpu_set().len(), 2);
 }
