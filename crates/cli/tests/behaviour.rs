@@ -167,7 +167,7 @@ fn misses_are_explained_from_a_trace_as_from_the_run() {
 
 #[test]
 fn the_json_of_a_record_is_as_its_schema_says() {
-    let told = shiftwork(&["record", "tests/command/files/miss.ndjson", "--json"]);
+    let told = shiftwork(&["record", "tests/command/files/miss.pftrace", "--json"]);
     let text = stdout(&told);
     let value: Value = serde_json::from_str(&text).unwrap();
     let known: RunOutput = serde_json::from_str(&text).unwrap();

@@ -56,12 +56,8 @@ impl Service for PreparedService {
                 observation: observation(),
             })),
             Call::GetRecord(_) => Ok(Answer::GetRecord(GotRecord {
-                record: format!(
-                    "{}\n",
-                    serde_json::json!({
-                        "what": "record", "unix_ns": 2, "since_ns": 0, "until_ns": 1, "folder": self.records,
-                    })
-                ),
+                record: b"a trace".to_vec(),
+                folder: self.records.to_str().map(str::to_owned),
             })),
             Call::Explain(_) => Ok(Answer::Explain(Explained {
                 explanations: vec!["job 1 of control missed its deadline\n".to_owned()],
@@ -407,8 +403,8 @@ fn saved_recordings_are_listed() {
     let records = daemon.folder.path().join("records");
     let none = stdout(&daemon.run(&["record", "--list"]));
     assert_eq!(none, format!("no recordings in {}\n", records.display()));
-    let kept = records.join("2026-11-18T11-06-40.123Z-calm.ndjson");
-    let miss = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/files/miss.ndjson");
+    let kept = records.join("2026-11-18T11-06-40.123Z-calm.pftrace");
+    let miss = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/files/miss.pftrace");
     fs::copy(miss, &kept).unwrap();
     let shown = stdout(&daemon.run(&["record", "--list"]));
     for part in ["2026-11-18T11:06:40.123Z", "CPU went offline"] {
@@ -418,6 +414,16 @@ fn saved_recordings_are_listed() {
     assert_eq!(json["files"][0]["path"], kept.display().to_string());
     assert_eq!(json["files"][0]["span_ns"], 30_000_000);
     assert_eq!(json["files"][0]["task"], "calm");
+}
+
+#[test]
+fn recording_is_written_unchanged() {
+    let daemon = TestDaemon::start();
+    assert_eq!(stdout(&daemon.run(&["record"])), "a trace");
+    let path = daemon.folder.path().join("now.pftrace");
+    let written = daemon.run(&["record", "--output", path.to_str().unwrap()]);
+    assert_eq!(stdout(&written), "");
+    assert_eq!(fs::read(&path).unwrap(), b"a trace");
 }
 
 #[test]

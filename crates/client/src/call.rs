@@ -137,8 +137,12 @@ pub struct GetRecord {
 /// Result of [`GetRecord`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GotRecord {
-    /// NDJSON with one scheduling event per line.
-    pub record: String,
+    /// A Perfetto trace.
+    #[serde(with = "crate::base64")]
+    pub record: Vec<u8>,
+    /// Where recordings of missed deadlines are kept; absent if that is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Requests explanations of missed deadlines.

@@ -139,13 +139,13 @@ impl Client {
         Ok(ended.observation)
     }
 
-    /// The recording of the last `seconds`, by default all of it: NDJSON with one scheduling event per line.
+    /// What the daemon recorded in the last `seconds`, all of it if there is no number: a Perfetto trace; and where
+    /// recordings of missed deadlines are kept.
     ///
     /// # Errors
     /// If the caller is not root, or the daemon does not answer.
-    pub fn record(&mut self, seconds: Option<f64>) -> Result<String, Failure> {
-        let got: GotRecord = self.call(&Call::GetRecord(GetRecord { seconds }))?;
-        Ok(got.record)
+    pub fn record(&mut self, seconds: Option<f64>) -> Result<GotRecord, Failure> {
+        self.call(&Call::GetRecord(GetRecord { seconds }))
     }
 
     /// Explanations of the last `count` missed deadlines, the newest last.

@@ -4,6 +4,7 @@
 //! ([`OwnTask`]). It must never make a decision, nor depend on the daemon. Start reading at `org.shiftwork.Agent.varlink`;
 //! `call.rs` and `state.rs` have the same in Rust, and a test compares them.
 
+mod base64;
 mod call;
 mod client;
 mod clock;

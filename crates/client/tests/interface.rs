@@ -28,7 +28,12 @@ impl Generator<'_> {
         let mut made = Map::new();
         for field in &record.elts {
             if fields == Fields::All || !is_optional(&field.vtype) {
-                made.insert(field.name.into(), self.value(&field.vtype, fields));
+                let value = match field.name {
+                    // Its text is base64.
+                    "record" => json!("Zm9v"),
+                    _ => self.value(&field.vtype, fields),
+                };
+                made.insert(field.name.into(), value);
             }
         }
         Value::Object(made)

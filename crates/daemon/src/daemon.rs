@@ -14,14 +14,14 @@ use std::path::PathBuf;
 
 use shiftwork_analysis::admission::Order;
 use shiftwork_live::LiveError;
-use shiftwork_live::standing::{Absence, Fact, FactKind, Settings, Standing};
-use shiftwork_model::{CpuId, CpuSet, Instant, OnOverrun, Span, TaskId};
+use shiftwork_live::standing::{Settings, Standing};
+use shiftwork_model::{CpuSet, Happening, Instant, OnOverrun, Record, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 
 use crate::backend::sched_ext::SchedExtBackend;
 use crate::config::Config;
 use crate::observations::Observations;
-use crate::recorder::{Clerk, Folder, Recorder};
+use crate::recorder::{Folder, MissExplainer, Recorder};
 use crate::reservation_table::{ReservationTable, ReservedTask, Rules, TaskNotice};
 use crate::run::unix_ns;
 use crate::state::StateFile;
@@ -50,7 +50,7 @@ pub struct Daemon {
     backend: SchedExtBackend,
     statistics: TaskStatistics,
     recorder: Recorder,
-    clerk: Clerk,
+    explainer: MissExplainer,
     observations: Observations,
     /// When [`run_periodic`](Self::run_periodic) last ran.
     periodic_at: Instant,
@@ -118,7 +118,7 @@ impl Daemon {
         });
         let seconds = Span::from_s(u64::from(config.record_seconds));
         let recorder = Recorder::new(seconds, cpus, &config.policy, now);
-        let clerk = Clerk::begin(
+        let explainer = MissExplainer::begin(
             Some(Folder {
                 path: records_folder(&config, &state),
                 files_max: config.record_files,
@@ -135,7 +135,7 @@ impl Daemon {
             backend: SchedExtBackend { scheduler },
             statistics: TaskStatistics::default(),
             recorder,
-            clerk,
+            explainer,
             observations: Observations::default(),
             periodic_at: now,
             retry_at: now,
@@ -172,13 +172,13 @@ impl Daemon {
             if !threads::is_alive(&reserved.thread) {
                 continue;
             }
-            let (thread, deadline) = (reserved.thread.clone(), reserved.reservation.deadline);
+            let thread = reserved.thread.clone();
             outcome
                 .notices
                 .extend(self.table.restore(reserved, &mut self.backend));
             let restored = self.table.tasks().find(|(_, it)| it.thread == thread);
             if let Some((task, _)) = restored {
-                self.statistics.insert(task, deadline);
+                self.statistics.insert(task);
                 self.register_task(task);
             }
         }
@@ -214,22 +214,23 @@ impl Daemon {
             ..PollOutcome::default()
         };
         self.now = now;
-        for fact in self.backend.scheduler.take_facts()? {
-            self.recorder.tell(fact);
-            self.observations.record(&fact);
-            outcome.misses.extend(self.statistics.record(&fact));
-            outcome.notices.extend(self.handle_fact(&fact));
+        let mut demoted = None;
+        for record in self.backend.scheduler.take_records()? {
+            self.recorder.record(&record);
+            outcome.misses.extend(self.statistics.record(&record));
+            outcome.notices.extend(self.handle(&record, &mut demoted));
         }
-        outcome
-            .misses
-            .extend(self.statistics.find_late(now.as_ns()));
+        for did in self.backend.scheduler.take_observed() {
+            self.observations.record(&did);
+        }
+        outcome.misses.extend(self.statistics.find_late(now));
         for miss in &outcome.misses {
             self.recorder.missed(miss);
         }
-        let lost = self.backend.scheduler.facts_lost();
+        let lost = self.backend.scheduler.events_lost();
         self.recorder.advance(now, lost);
         self.explain(now);
-        outcome.warnings.extend(self.clerk.take_news());
+        outcome.warnings.extend(self.explainer.take_news());
         outcome.warnings.extend(self.run_periodic(now));
         let notices = self.table.advance(now, &mut self.backend);
         outcome.notices.extend(notices);
@@ -253,46 +254,42 @@ impl Daemon {
         Ok(outcome)
     }
 
-    /// Updates the reservations after a scheduling event.
-    fn handle_fact(&mut self, fact: &Fact) -> Vec<TaskNotice> {
-        let now = Instant::from_ns(fact.at_ns);
-        let cpu = fact.cpu.unwrap_or(CpuId::from_index(0));
-        match (fact.what, fact.task) {
-            (FactKind::Left, Some(task)) => {
-                // A task that is not served was dismissed by the table, or its number has been reused.
-                if self.table.task(task).is_some_and(|it| it.is_served) {
+    /// What follows from a record for reservations. `demoted` is the task of the record before, if it was demoted by it.
+    fn handle(&mut self, record: &Record, demoted: &mut Option<TaskId>) -> Vec<TaskNotice> {
+        let was_demoted = demoted.take();
+        match record.what {
+            Happening::Left { task } => {
+                // A task that is not served was dismissed by the table, or the number is another's by now; one that was
+                // demoted has its answer.
+                let is_served = self.table.task(task).is_some_and(|it| it.is_served);
+                if is_served && was_demoted != Some(task) {
                     self.remove_task(task);
                 }
                 Vec::new()
             }
-            (FactKind::Overrun, Some(task)) => {
-                let warned = self.table.task(task);
+            Happening::BudgetSpent { job } => {
+                let warned = self.table.task(job.task);
                 let warned = warned.filter(|it| it.reservation.on_overrun == OnOverrun::Signal);
                 if let Some(reserved) = warned {
                     SchedExtBackend::send_overrun_signal(&reserved.thread);
                 }
                 Vec::new()
             }
-            (FactKind::Demoted { asked }, Some(task)) => {
-                // The event may be outdated: the affinity that the thread has now counts.
+            Happening::Demoted { task, ref asked } => {
+                *demoted = Some(task);
+                // A record may be older than what came of it: what counts is what the thread is bound to now.
                 let reserved = self.table.task(task);
                 let found = reserved.and_then(|it| threads::look_up(it.thread.thread).ok());
-                let cpus = found.map_or(asked, |it| it.cpus);
+                let cpus = found.map_or(**asked, |it| it.cpus);
                 let notice = self.table.request_affinity(task, cpus, &mut self.backend);
                 notice.into_iter().collect()
             }
-            (
-                FactKind::CpuLost {
-                    why: Absence::Offline,
-                },
-                _,
-            ) => self.table.cpu_offline(now, cpu, &mut self.backend),
-            (
-                FactKind::CpuBack {
-                    why: Absence::Offline,
-                },
-                _,
-            ) => self.table.cpu_online(now, cpu, &mut self.backend),
+            Happening::CpuOffline { cpu } => {
+                self.table.cpu_offline(record.at, cpu, &mut self.backend)
+            }
+            Happening::CpuOnline { cpu } => {
+                self.table.cpu_online(record.at, cpu, &mut self.backend)
+            }
             _ => Vec::new(),
         }
     }
@@ -301,21 +298,20 @@ impl Daemon {
     fn register_task(&mut self, task: TaskId) {
         if let Some(reserved) = self.table.task(task) {
             let (name, reservation) = (&reserved.name, &reserved.reservation);
-            self.recorder.know(task, name, reservation, self.now);
+            self.recorder.know(task, name, reservation);
         }
     }
 
     /// Passes the next missed deadline to the explainer when that is idle.
     fn explain(&mut self, now: Instant) {
-        if !self.clerk.is_idle(now) {
+        if !self.explainer.is_idle(now) {
             return;
         }
         if let Some(missed) = self.recorder.take_missed(now) {
-            let mut recording = self
-                .recorder
-                .recording(Instant::ZERO, FILE_BYTES, unix_ns());
-            recording.missed = Some(missed);
-            self.clerk.take(recording, now);
+            let recording =
+                self.recorder
+                    .recording(Instant::ZERO, FILE_BYTES, unix_ns(), Some(missed.job));
+            self.explainer.take(recording, now);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_client::Observation;
-use shiftwork_live::standing::{Fact, FactKind};
+use shiftwork_live::standing::{Activity, Observed};
 use shiftwork_model::{Instant, Span, TaskId};
 use shiftwork_trace::Distribution;
 
@@ -21,7 +21,7 @@ pub struct ObservedThread {
     jobs: u64,
     periods: Distribution,
     wakes: u64,
-    woken_ns: Option<u64>,
+    woken: Option<Instant>,
     /// CPU time of the current job so far.
     running: Span,
     ran: Span,
@@ -49,7 +49,7 @@ impl Observations {
             jobs: 0,
             periods: Distribution::default(),
             wakes: 0,
-            woken_ns: None,
+            woken: None,
             running: Span::ZERO,
             ran: Span::ZERO,
             gone: None,
@@ -73,10 +73,10 @@ impl Observations {
         self.all.remove(&task).map(|it| it.summary(now))
     }
 
-    /// Records a scheduling event.
-    pub fn record(&mut self, fact: &Fact) {
-        if let Some(it) = fact.task.and_then(|task| self.all.get_mut(&task)) {
-            it.record(fact);
+    /// Takes what an observed thread did.
+    pub fn record(&mut self, did: &Observed) {
+        if let Some(it) = self.all.get_mut(&did.task) {
+            it.record(did);
         }
     }
 
@@ -98,28 +98,27 @@ impl Observations {
 }
 
 impl ObservedThread {
-    fn record(&mut self, fact: &Fact) {
-        match fact.what {
-            FactKind::Woken => {
-                if let Some(before) = self.woken_ns.replace(fact.at_ns) {
-                    let period = Span::from_ns(fact.at_ns.saturating_sub(before));
-                    self.periods.add(period);
+    fn record(&mut self, did: &Observed) {
+        match did.what {
+            Activity::Woken => {
+                if let Some(before) = self.woken.replace(did.at) {
+                    self.periods.add(did.at.late_since(before));
                     self.wakes += 1;
                 }
             }
-            FactKind::Stopped { ran } => {
+            Activity::Ran(ran) => {
                 self.running += ran;
                 self.ran += ran;
             }
-            FactKind::Blocked | FactKind::Yielded => {
+            Activity::Blocked => {
                 let cost = std::mem::take(&mut self.running);
                 // The job in progress when the observation began is incomplete and not counted.
-                if self.woken_ns.is_some() {
+                if self.woken.is_some() {
                     self.costs.add(cost);
                     self.jobs += 1;
                 }
             }
-            _ => {}
+            Activity::Ended => {}
         }
     }
 
@@ -147,11 +146,10 @@ mod tests {
 
     const TASK: TaskId = TaskId::from_index(9);
 
-    fn fact(at_us: u64, what: FactKind) -> Fact {
-        Fact {
-            at_ns: at_us * 1_000,
-            task: Some(TASK),
-            cpu: None,
+    fn did(at_us: u64, what: Activity) -> Observed {
+        Observed {
+            at: Instant::from_ns(at_us * 1_000),
+            task: TASK,
             what,
         }
     }
@@ -171,24 +169,22 @@ mod tests {
         all
     }
 
-    fn stopped(ran_us: u64) -> FactKind {
-        FactKind::Stopped {
-            ran: Span::from_us(ran_us),
-        }
+    const fn stopped(ran_us: u64) -> Activity {
+        Activity::Ran(Span::from_us(ran_us))
     }
 
     #[test]
     fn costs_and_periods_of_jobs_are_recorded() {
         let mut all = begun();
         // The observation begins in the middle of a job.
-        all.record(&fact(1, stopped(999)));
-        all.record(&fact(1, FactKind::Blocked));
+        all.record(&did(1, stopped(999)));
+        all.record(&did(1, Activity::Blocked));
         for job in 0..100 {
             let at = 10_000 * (job + 1);
-            all.record(&fact(at, FactKind::Woken));
-            all.record(&fact(at + 500, stopped(100)));
-            all.record(&fact(at + 900, stopped(100 + job)));
-            all.record(&fact(at + 900, FactKind::Blocked));
+            all.record(&did(at, Activity::Woken));
+            all.record(&did(at + 500, stopped(100)));
+            all.record(&did(at + 900, stopped(100 + job)));
+            all.record(&did(at + 900, Activity::Blocked));
         }
         assert_eq!(all.count_of(5), 1);
         let seen = all.end(TASK, Instant::from_ns(2_000_000_000)).unwrap();

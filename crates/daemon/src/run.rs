@@ -154,10 +154,10 @@ fn log_outcome(
         }
     }
     for miss in &outcome.misses {
-        if log_rate_limit.allow(miss.task, now) {
-            let reserved = daemon.task(miss.task);
+        if log_rate_limit.allow(miss.job.task, now) {
+            let reserved = daemon.task(miss.job.task);
             let name = reserved.map_or("?", |reserved| reserved.name.as_str());
-            let task = miss.task.index();
+            let task = miss.job.task.index();
             control.log(&format!("task {task} ({name}) missed its deadline"));
         }
     }

@@ -1,271 +1,305 @@
-//! Statistics of tasks, from the scheduling events of the kernel.
+//! Statistics of tasks, from the records.
 //!
-//! A job of a thread lasts from waking up to blocking, or to `sched_yield`, which gives up the rest of the budget. Its
-//! absolute deadline is the reservation's relative deadline after waking up.
+//! A job of a program is what its thread does between waking up and blocking, or giving up what is left of its
+//! budget; its deadline is the reservation's after waking up.
 
 use std::collections::BTreeMap;
 
-use shiftwork_live::standing::{Fact, FactKind};
-use shiftwork_model::{CpuId, Span, TaskId};
+use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId};
+use shiftwork_trace::{JobTracker, Pending};
 
-/// Statistics of one task so far.
+/// Counters of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounters {
-    /// Number of completed jobs.
+    /// How many jobs are finished.
     pub jobs: u64,
-    /// Number of late jobs, including the current one.
+    /// How many of them, and of the one that is not, are late.
     pub misses: u64,
-    /// Number of exhausted budgets.
+    /// How often a budget was used up.
     pub overruns: u64,
     /// Maximum tardiness of any job.
     pub tardiness_max: Span,
-    /// Maximum response time of any job, from waking up to blocking.
+    /// The longest from waking up to blocking.
     pub response_max: Span,
-    /// CPU time of all jobs.
+    /// Processor time of all jobs.
     pub ran: Span,
-    /// The CPU that it runs on now.
+    /// The CPU that it is on.
     pub cpu: Option<CpuId>,
-    /// When its current job woke up.
-    began_ns: Option<u64>,
-    /// Whether the current job is late and already counted.
-    is_counted: bool,
-    deadline: Span,
+    /// The job that it had when it lost its reservation.
+    dropped: Option<Pending>,
+    /// Number of the job whose miss was counted last.
+    counted: u64,
 }
 
-/// A job that missed its deadline.
+/// A job that missed its deadline. Instants are of the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Miss {
-    /// The task of the job.
-    pub task: TaskId,
-    /// When it woke up, on the monotonic clock in ns.
-    pub began_ns: u64,
-    /// Its absolute deadline, on the same clock.
-    pub due_ns: u64,
+    /// The job.
+    pub job: JobId,
+    /// When its thread woke up.
+    pub release: Instant,
+    /// When it was due.
+    pub due: Instant,
 }
 
-/// Statistics of all tasks, and the task that each CPU runs.
+/// The statistics of all tasks, and what runs where.
 #[derive(Clone, Debug, Default)]
 pub struct TaskStatistics {
     tasks: BTreeMap<TaskId, TaskCounters>,
-    running: BTreeMap<CpuId, TaskId>,
-    /// CPU time used by tasks on each CPU, without the tasks that run now.
+    tracker: JobTracker,
+    /// Since when a CPU has run its job, less the time that was not the job's own.
+    since: BTreeMap<CpuId, Instant>,
+    /// Processor time of tasks on each CPU so far, without the jobs that run now.
     loads: BTreeMap<CpuId, Span>,
-    /// Missed deadlines, including those of tasks that have ended.
+    /// Of those that are gone, too.
     misses: u64,
 }
 
 impl TaskStatistics {
-    /// Adds a task with this relative deadline, or changes the deadline of a known task.
-    pub fn insert(&mut self, task: TaskId, deadline: Span) {
-        self.tasks.entry(task).or_default().deadline = deadline;
+    /// A task is there from now on, if it was not before.
+    pub fn insert(&mut self, task: TaskId) {
+        self.tasks.entry(task).or_default();
     }
 
-    /// Removes the task.
+    /// The task is gone; the next task with its number has none of its jobs.
     pub fn remove(&mut self, task: TaskId) {
         self.tasks.remove(&task);
-        self.running.retain(|_, running| *running != task);
+        self.tracker.take(Instant::ZERO, &Happening::Left { task });
     }
 
-    /// Statistics of the task; `None` if it is not known.
+    /// The counters of the task; `None` if there is none.
     pub fn of(&self, task: TaskId) -> Option<&TaskCounters> {
         self.tasks.get(&task)
     }
 
-    /// The task that the CPU runs now.
+    /// What the CPU runs now; `None`: no task.
     pub fn running_on(&self, cpu: CpuId) -> Option<TaskId> {
-        self.running.get(&cpu).copied()
+        let task = self.tracker.running_on(cpu)?.task;
+        self.tasks.contains_key(&task).then_some(task)
     }
 
-    /// CPU time used by tasks on the CPU since the previous call.
+    /// Processor time of tasks on the CPU since the call before.
     pub fn take_load(&mut self, cpu: CpuId) -> Span {
         self.loads.remove(&cpu).unwrap_or_default()
     }
 
-    /// Number of missed deadlines of all tasks, including those that have ended.
+    /// How many jobs of all tasks that there ever were missed their deadlines.
     pub const fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// Counts a scheduling event. Returns the miss that it reveals, if that was not returned before.
-    pub fn record(&mut self, fact: &Fact) -> Option<Miss> {
-        let task = fact.task?;
-        let counters = self.tasks.get_mut(&task)?;
-        match fact.what {
-            FactKind::Woken | FactKind::Ready { .. } => {
-                // `Ready` also follows a replenishment in the middle of a job.
-                counters.began_ns.get_or_insert(fact.at_ns);
+    /// Takes a record; returns a miss that was not counted before.
+    pub fn record(&mut self, record: &Record) -> Option<Miss> {
+        let ended = self.tracker.take(record.at, &record.what);
+        match record.what {
+            Happening::Switched { cpu, from, to } => self.switch(record.at, cpu, from, to),
+            Happening::Interrupted { job, time } => {
+                let cpu = self.tasks.get(&job.task)?.cpu?;
+                *self.since.get_mut(&cpu)? += time;
             }
-            FactKind::Blocked | FactKind::Yielded => {
-                let missed = counters.finish(task, fact.at_ns);
+            Happening::BudgetSpent { job } => self.tasks.get_mut(&job.task)?.overruns += 1,
+            Happening::Completed { job } => {
+                let missed = self
+                    .tasks
+                    .get_mut(&job.task)?
+                    .finish(job, ended?, record.at);
                 self.misses += u64::from(missed.is_some());
                 return missed;
             }
-            FactKind::Spent | FactKind::Overrun => counters.overruns += 1,
-            FactKind::Entered { .. } => {
-                // The end of the job in which it lost its reservation was not observed.
-                counters.began_ns = None;
-                counters.is_counted = false;
-            }
-            FactKind::Running => {
-                counters.cpu = fact.cpu;
-                if let Some(cpu) = fact.cpu {
-                    self.running.insert(cpu, task);
-                }
-            }
-            FactKind::Stopped { ran } => {
-                counters.cpu = None;
-                counters.ran += ran;
-                if let Some(cpu) = fact.cpu {
-                    self.running.remove(&cpu);
-                    *self.loads.entry(cpu).or_default() += ran;
-                }
-            }
+            Happening::Left { task } => self.tasks.get_mut(&task)?.dropped = ended,
+            // It is not known how the job ended in which it lost its reservation.
+            Happening::Entered { task } => self.tasks.get_mut(&task)?.dropped = None,
             _ => {}
         }
         None
     }
 
-    /// Finds current jobs whose deadlines are past at `now_ns`. Returns each once.
-    pub fn find_late(&mut self, now_ns: u64) -> Vec<Miss> {
-        let mut late = Vec::new();
-        for (&task, counters) in &mut self.tasks {
-            if let Some(miss) = counters.find_miss(task, now_ns) {
-                counters.is_counted = true;
-                counters.misses += 1;
-                self.misses += 1;
-                late.push(miss);
+    fn switch(&mut self, at: Instant, cpu: CpuId, from: Option<JobId>, to: Option<JobId>) {
+        if let Some(since) = self.since.remove(&cpu)
+            && let Some(counters) = from.and_then(|job| self.tasks.get_mut(&job.task))
+        {
+            let ran = at.late_since(since);
+            counters.ran += ran;
+            *self.loads.entry(cpu).or_default() += ran;
+        }
+        for (job, cpu_of) in [(from, None), (to, Some(cpu))] {
+            if let Some(counters) = job.and_then(|job| self.tasks.get_mut(&job.task)) {
+                counters.cpu = cpu_of;
             }
         }
+        if to.is_some() {
+            self.since.insert(cpu, at);
+        }
+    }
+
+    /// The jobs that have missed their deadlines by now, each once.
+    pub fn find_late(&mut self, now: Instant) -> Vec<Miss> {
+        let mut late = Vec::new();
+        for (&task, counters) in &mut self.tasks {
+            let pending = self.tracker.pending(task).or(counters.dropped);
+            let is_late = |job: &Pending| now > job.deadline && job.number != counters.counted;
+            if let Some(job) = pending.filter(is_late) {
+                late.push(counters.miss(task, job));
+            }
+        }
+        self.misses += late.len() as u64;
         late
     }
 }
 
 impl TaskCounters {
-    fn find_miss(&self, task: TaskId, now_ns: u64) -> Option<Miss> {
-        let began_ns = self.began_ns.filter(|_| !self.is_counted)?;
-        let due_ns = began_ns.saturating_add(self.deadline.as_ns());
-        (now_ns > due_ns).then_some(Miss {
-            task,
-            began_ns,
-            due_ns,
-        })
+    const fn miss(&mut self, task: TaskId, job: Pending) -> Miss {
+        self.counted = job.number;
+        self.misses += 1;
+        Miss {
+            job: JobId {
+                task,
+                number: job.number,
+            },
+            release: job.release,
+            due: job.deadline,
+        }
     }
 
-    /// Completes the current job. Returns its miss if that was not counted before.
-    fn finish(&mut self, task: TaskId, at_ns: u64) -> Option<Miss> {
-        let began_ns = self.began_ns.take()?;
-        let response = Span::from_ns(at_ns.saturating_sub(began_ns));
+    /// The job is finished. Its miss, if that was not counted before.
+    fn finish(&mut self, id: JobId, job: Pending, at: Instant) -> Option<Miss> {
         self.jobs += 1;
-        self.response_max = self.response_max.max(response);
-        let was_counted = std::mem::take(&mut self.is_counted);
-        if response <= self.deadline {
-            return None;
-        }
-        self.tardiness_max = self.tardiness_max.max(response - self.deadline);
-        if was_counted {
-            return None;
-        }
-        self.misses += 1;
-        Some(Miss {
-            task,
-            began_ns,
-            due_ns: began_ns.saturating_add(self.deadline.as_ns()),
-        })
+        self.response_max = self.response_max.max(at.late_since(job.release));
+        self.tardiness_max = self.tardiness_max.max(at.late_since(job.deadline));
+        let is_new = at > job.deadline && job.number != self.counted;
+        is_new.then(|| self.miss(id.task, job))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use shiftwork_model::{NotReadyReason, Priority};
+
     use super::*;
 
     const TASK: TaskId = TaskId::from_index(3);
+    const CPU: CpuId = CpuId::from_index(2);
 
-    fn statistics() -> TaskStatistics {
-        let mut statistics = TaskStatistics::default();
-        statistics.insert(TASK, Span::from_ns(100));
-        statistics
+    const fn job(number: u64) -> JobId {
+        JobId { task: TASK, number }
     }
 
-    fn record(statistics: &mut TaskStatistics, at_ns: u64, what: FactKind) {
-        statistics.record(&Fact {
+    fn record(all: &mut TaskStatistics, at_ns: u64, what: Happening) -> Option<Miss> {
+        let at = Instant::from_ns(at_ns);
+        all.record(&Record { at, what })
+    }
+
+    /// The job wakes up, and is due 100 ns later.
+    fn wake(all: &mut TaskStatistics, at_ns: u64, number: u64) {
+        all.insert(TASK);
+        let (job, deadline) = (job(number), Instant::from_ns(at_ns + 100));
+        record(all, at_ns, Happening::Released { job, deadline });
+        let priority = Priority::MOST_URGENT;
+        record(
+            all,
             at_ns,
-            task: Some(TASK),
-            cpu: Some(CpuId::from_index(2)),
-            what,
-        });
+            Happening::Ready {
+                job,
+                deadline,
+                priority,
+            },
+        );
+    }
+
+    fn block(all: &mut TaskStatistics, at_ns: u64, number: u64) -> Option<Miss> {
+        record(all, at_ns, Happening::Completed { job: job(number) })
+    }
+
+    fn switch(all: &mut TaskStatistics, at_ns: u64, from: Option<u64>, to: Option<u64>) {
+        let (from, to) = (from.map(job), to.map(job));
+        record(all, at_ns, Happening::Switched { cpu: CPU, from, to });
+    }
+
+    fn counters(all: &TaskStatistics) -> TaskCounters {
+        *all.of(TASK).unwrap()
     }
 
     #[test]
     fn job_lasts_from_waking_up_to_blocking() {
-        let mut all = statistics();
-        record(&mut all, 10, FactKind::Woken);
-        record(&mut all, 12, FactKind::Running);
-        assert_eq!(all.of(TASK).unwrap().cpu, Some(CpuId::from_index(2)));
-        assert_eq!(all.running_on(CpuId::from_index(2)), Some(TASK));
-        let ran = Span::from_ns(60);
-        record(&mut all, 72, FactKind::Stopped { ran });
-        record(&mut all, 72, FactKind::Blocked);
-        record(&mut all, 110, FactKind::Ready { deadline_ns: 210 });
-        record(&mut all, 200, FactKind::Yielded);
-        let counters = *all.of(TASK).unwrap();
-        assert_eq!((counters.jobs, counters.misses, counters.ran), (2, 0, ran));
-        assert_eq!(counters.response_max, Span::from_ns(90));
-        assert_eq!(counters.cpu, None);
-        assert_eq!(all.running_on(CpuId::from_index(2)), None);
-        assert_eq!(all.take_load(CpuId::from_index(2)), ran);
-        assert_eq!(all.take_load(CpuId::from_index(2)), Span::ZERO);
+        let mut all = TaskStatistics::default();
+        wake(&mut all, 10, 1);
+        switch(&mut all, 12, None, Some(1));
+        assert_eq!(counters(&all).cpu, Some(CPU));
+        assert_eq!(all.running_on(CPU), Some(TASK));
+        let time = Span::from_ns(5);
+        record(&mut all, 72, Happening::Interrupted { job: job(1), time });
+        switch(&mut all, 72, Some(1), None);
+        block(&mut all, 72, 1);
+        wake(&mut all, 110, 2);
+        block(&mut all, 200, 2);
+        let (found, ran) = (counters(&all), Span::from_ns(55));
+        assert_eq!((found.jobs, found.misses, found.ran), (2, 0, ran));
+        assert_eq!(found.response_max, Span::from_ns(90));
+        assert_eq!((found.cpu, all.running_on(CPU)), (None, None));
+        assert_eq!(all.take_load(CPU), ran);
+        assert_eq!(all.take_load(CPU), Span::ZERO);
     }
 
     #[test]
     fn throttled_task_continues_same_job() {
-        let mut all = statistics();
-        record(&mut all, 0, FactKind::Woken);
-        record(&mut all, 50, FactKind::Spent);
-        record(&mut all, 90, FactKind::Ready { deadline_ns: 190 });
-        record(&mut all, 130, FactKind::Blocked);
-        let counters = *all.of(TASK).unwrap();
-        assert_eq!(
-            (counters.jobs, counters.misses, counters.overruns),
-            (1, 1, 1)
+        let mut all = TaskStatistics::default();
+        wake(&mut all, 0, 1);
+        record(&mut all, 50, Happening::BudgetSpent { job: job(1) });
+        let reason = NotReadyReason::Throttled;
+        record(
+            &mut all,
+            50,
+            Happening::NotReady {
+                job: job(1),
+                reason,
+            },
         );
-        assert_eq!(counters.tardiness_max, Span::from_ns(30));
+        assert!(block(&mut all, 130, 1).is_some());
+        let found = counters(&all);
+        assert_eq!((found.jobs, found.misses, found.overruns), (1, 1, 1));
+        assert_eq!(found.tardiness_max, Span::from_ns(30));
     }
 
     #[test]
     fn readmitted_task_starts_new_job() {
-        let mut all = statistics();
-        let cpus = shiftwork_model::CpuSet::first(1);
-        record(&mut all, 0, FactKind::Woken);
-        record(&mut all, 50, FactKind::Demoted { asked: cpus });
-        assert_eq!(all.find_late(101).len(), 1, "its deadline still counts");
-        record(&mut all, 900, FactKind::Entered { cpus });
-        record(&mut all, 900, FactKind::Woken);
-        record(&mut all, 990, FactKind::Blocked);
-        let counters = *all.of(TASK).unwrap();
-        assert_eq!((counters.jobs, counters.misses), (1, 1));
-        assert_eq!(counters.response_max, Span::from_ns(90));
+        let mut all = TaskStatistics::default();
+        wake(&mut all, 0, 1);
+        record(&mut all, 50, Happening::Left { task: TASK });
+        let late = all.find_late(Instant::from_ns(101));
+        assert_eq!(
+            late.len(),
+            1,
+            "its reservation was lost, and its deadline was not"
+        );
+        assert_eq!(all.find_late(Instant::from_ns(500)), []);
+        record(&mut all, 900, Happening::Entered { task: TASK });
+        wake(&mut all, 900, 2);
+        block(&mut all, 990, 2);
+        let found = counters(&all);
+        assert_eq!((found.jobs, found.misses), (1, 1));
+        assert_eq!(found.response_max, Span::from_ns(90));
     }
 
     #[test]
-    fn a_job_is_counted_once_whether_or_not_it_ever_ends() {
-        let mut all = statistics();
-        record(&mut all, 10, FactKind::Woken);
-        assert_eq!(all.find_late(110), []);
+    fn a_job_is_late_once_whether_or_not_it_ever_ends() {
+        let mut all = TaskStatistics::default();
+        wake(&mut all, 10, 1);
+        assert_eq!(all.find_late(Instant::from_ns(110)), []);
         let miss = Miss {
-            task: TASK,
-            began_ns: 10,
-            due_ns: 110,
+            job: job(1),
+            release: Instant::from_ns(10),
+            due: Instant::from_ns(110),
         };
-        assert_eq!(all.find_late(111), [miss]);
-        assert_eq!(all.find_late(500), []);
-        record(&mut all, 510, FactKind::Blocked);
-        let counters = *all.of(TASK).unwrap();
-        assert_eq!((counters.jobs, counters.misses), (1, 1));
-        assert_eq!(counters.tardiness_max, Span::from_ns(400));
+        assert_eq!(all.find_late(Instant::from_ns(111)), [miss]);
+        assert_eq!(all.find_late(Instant::from_ns(500)), []);
+        assert_eq!(block(&mut all, 510, 1), None);
+        let found = counters(&all);
+        assert_eq!((found.jobs, found.misses), (1, 1));
+        assert_eq!(found.tardiness_max, Span::from_ns(400));
         assert_eq!(all.misses(), 1);
-        record(&mut all, 600, FactKind::Woken);
-        record(&mut all, 701, FactKind::Blocked);
-        assert_eq!((all.of(TASK).unwrap().misses, all.misses()), (2, 2));
+        wake(&mut all, 600, 2);
+        assert!(block(&mut all, 701, 2).is_some());
+        assert_eq!((counters(&all).misses, all.misses()), (2, 2));
         all.remove(TASK);
         assert_eq!((all.of(TASK), all.misses()), (None, 2));
     }

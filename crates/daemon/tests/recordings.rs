@@ -1,15 +1,14 @@
-//! Runs retold as the kernel would tell them: the facts of a simulated run have to say of every miss what its records
-//! say. The records are the oracle; facts are made of them by nothing but a table.
+//! Recordings of simulated runs: whatever the recorder does to the records (numbers, origin, checkpoint, file), every
+//! miss has to be explained as by the records of the run themselves.
 #![allow(clippy::unwrap_used, reason = "to test")]
 
 use std::collections::BTreeMap;
 
-use shiftwork_daemon::recorder::{Recorder, Recording, Tale};
+use shiftwork_daemon::recorder::{Recorder, Recording, RecordingAnalysis};
 use shiftwork_daemon::reservation::Reservation;
-use shiftwork_live::standing::{Absence, Fact, FactKind};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, OnOverrun,
-    RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, OnOverrun, RandomStream, Record,
+    Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -82,88 +81,6 @@ fn jobs_meet(records: &[Record]) -> bool {
     })
 }
 
-/// The facts of a record.
-fn facts(record: &Record) -> Vec<Fact> {
-    let fact = |task: Option<TaskId>, cpu: Option<CpuId>, what| Fact {
-        at_ns: record.at.as_ns(),
-        task,
-        cpu,
-        what,
-    };
-    let of = |job: JobId, what| vec![fact(Some(job.task), None, what)];
-    match record.what {
-        Happening::Released { job, .. } => of(job, FactKind::Woken),
-        Happening::Ready { job, deadline, .. } => {
-            let deadline_ns = deadline.as_ns();
-            of(job, FactKind::Ready { deadline_ns })
-        }
-        Happening::Completed { job } => of(job, FactKind::Blocked),
-        Happening::NotReady {
-            job,
-            reason: NotReadyReason::Throttled,
-        } => of(job, FactKind::Spent),
-        Happening::CpuOffline { cpu } => {
-            let why = Absence::Offline;
-            vec![fact(None, Some(cpu), FactKind::CpuLost { why })]
-        }
-        Happening::CpuOnline { cpu } => {
-            let why = Absence::Offline;
-            vec![fact(None, Some(cpu), FactKind::CpuBack { why })]
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// Who runs where, after each instant; a task leaves a CPU before it comes to another.
-fn switches(
-    at: Instant,
-    before: &mut BTreeMap<CpuId, (JobId, Instant)>,
-    now: &BTreeMap<CpuId, JobId>,
-) -> Vec<Fact> {
-    let mut told = Vec::new();
-    let mut tell = |cpu: CpuId, job: JobId, what| {
-        told.push(Fact {
-            at_ns: at.as_ns(),
-            task: Some(job.task),
-            cpu: Some(cpu),
-            what,
-        });
-    };
-    before.retain(|cpu, (job, since)| {
-        let stays = now.get(cpu) == Some(job);
-        if !stays {
-            let ran = at.late_since(*since);
-            tell(*cpu, *job, FactKind::Stopped { ran });
-        }
-        stays
-    });
-    for (&cpu, &job) in now {
-        before.entry(cpu).or_insert_with(|| {
-            tell(cpu, job, FactKind::Running);
-            (job, at)
-        });
-    }
-    told
-}
-
-fn retell(records: &[Record]) -> Vec<Fact> {
-    let mut told = Vec::new();
-    let (mut before, mut now) = (BTreeMap::new(), BTreeMap::new());
-    for instant in records.chunk_by(|a, b| a.at == b.at) {
-        for record in instant {
-            if let Happening::Switched { cpu, to, .. } = record.what {
-                match to {
-                    Some(job) => now.insert(cpu, job),
-                    None => now.remove(&cpu),
-                };
-            }
-            told.extend(facts(record));
-        }
-        told.extend(switches(instant[0].at, &mut before, &now));
-    }
-    told
-}
-
 /// What a recorder of the run remembers in the end.
 fn record(set: &TaskSet, records: &[Record], policy: &str, span: Span) -> Recording {
     let cpus = CpuSet::first(CPUS);
@@ -178,32 +95,28 @@ fn record(set: &TaskSet, records: &[Record], policy: &str, span: Span) -> Record
             priority: priorities[id.index()],
             on_overrun: task.on_overrun,
         };
-        recorder.know(id, &task.name, &reservation, Instant::ZERO);
-        recorder.tell(Fact {
-            at_ns: 0,
-            task: Some(id),
-            cpu: None,
-            what: FactKind::Entered {
-                cpus: reservation.cpus,
-            },
+        recorder.know(id, &task.name, &reservation);
+        recorder.record(&Record {
+            at: Instant::ZERO,
+            what: Happening::Entered { task: id },
         });
     }
-    let mut looked = Instant::ZERO;
-    for fact in retell(records) {
-        while looked + Span::from_ms(50) < Instant::from_ns(fact.at_ns) {
-            looked += Span::from_ms(50);
-            recorder.advance(looked, 0);
+    let mut polled = Instant::ZERO;
+    for record in records {
+        while polled + Span::from_ms(50) < record.at {
+            polled += Span::from_ms(50);
+            recorder.advance(polled, 0);
         }
-        recorder.tell(fact);
+        recorder.record(record);
     }
     recorder.advance(HORIZON, 0);
-    let recording = recorder.recording(Instant::ZERO, usize::MAX, 0);
+    let recording = recorder.recording(Instant::ZERO, usize::MAX, 0, None);
     // As it would come out of a file.
-    Recording::read(&recording.lines(None)).unwrap()
+    Recording::read(&recording.trace()).unwrap()
 }
 
 #[test]
-fn facts_say_of_every_miss_what_records_say() {
+fn a_recording_says_of_every_miss_what_the_run_says() {
     let mut compared = BTreeMap::new();
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         5_000
@@ -226,7 +139,8 @@ fn facts_say_of_every_miss_what_records_say() {
                 packing: None,
                 immediate: false,
             };
-            let whole = Tale::of(&record(&set, &records, policy, Span::from_s(10)));
+            let whole = record(&set, &records, policy, Span::from_s(10));
+            let whole = RecordingAnalysis::new(&whole);
             let late = first_misses(&set, &records, HORIZON, usize::MAX);
             assert_eq!(whole.late(), late, "seed {seed}, {policy}");
             for job in late {
@@ -267,26 +181,29 @@ fn a_record_that_begins_late_says_the_same_of_what_comes_after_it() {
         if jobs_meet(&records) {
             continue;
         }
-        let whole = Tale::of(&record(&set, &records, "strong-edf", Span::from_s(10)));
+        let whole = record(&set, &records, "strong-edf", Span::from_s(10));
+        let whole = RecordingAnalysis::new(&whole);
         let half = record(&set, &records, "strong-edf", Span::from_ms(200));
-        assert_eq!(half.since_ns, 200_000_000, "seed {seed}");
-        let tale = Tale::of(&half);
-        let origin = Instant::from_ns(tale.origin_ns);
-        let of = |tale: &Tale, task: TaskId, release: Instant| {
-            let mut late = tale.late().into_iter().filter(|job| job.task == task);
+        let metadata = &half.metadata;
+        let since_ns = metadata.origin_ns + metadata.since_ns;
+        assert_eq!(since_ns, 200_000_000, "seed {seed}");
+        let analysis = RecordingAnalysis::new(&half);
+        let origin = Instant::from_ns(metadata.origin_ns);
+        let of = |task: TaskId, release: Instant| {
+            let mut late = analysis.late().into_iter().filter(|job| job.task == task);
             late.find_map(|job| {
-                let it = tale.explain(job)?;
+                let it = analysis.explain(job)?;
                 (it.explanation.release == release).then_some(it)
             })
         };
         for job in whole.late() {
             let wanted = whole.explain(job).unwrap().explanation;
             // Who ran before is known as far as it still does; what it had executed by then is not.
-            if wanted.since < Instant::from_ns(half.since_ns) + Span::from_ms(60) {
+            if wanted.since < Instant::from_ns(since_ns) + Span::from_ms(60) {
                 continue;
             }
             let release = Instant::ZERO + wanted.release.late_since(origin);
-            let told = of(&tale, job.task, release);
+            let told = of(job.task, release);
             let told = told.unwrap_or_else(|| panic!("seed {seed}: {job:?} is not late"));
             assert_eq!(told.explanation.parts, wanted.parts, "seed {seed}, {job:?}");
             assert_eq!(told.explanation.cause, wanted.cause, "seed {seed}, {job:?}");

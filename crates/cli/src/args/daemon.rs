@@ -105,8 +105,8 @@ pub struct ExecArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     shiftwork record --list\n  \
-    shiftwork record 2026-11-22T17-16-48.123Z-imu.ndjson\n  \
-    shiftwork record --last 2s > now.ndjson && shiftwork record now.ndjson --trace now.pftrace\n  \
+    shiftwork record 2026-11-22T17-16-48.123Z-imu.pftrace\n  \
+    shiftwork record --last 2s --output now.pftrace && shiftwork record now.pftrace\n  \
     shiftwork record --explain 5")]
 pub struct RecordArgs {
     /// Show this recording; `-` is stdin.
@@ -121,9 +121,9 @@ pub struct RecordArgs {
     /// List the saved recordings of missed deadlines.
     #[arg(long, conflicts_with_all = ["last", "explain"])]
     pub list: bool,
-    /// Write the recording as a Perfetto trace, which `report` accepts too.
-    #[arg(long, value_name = "FILE.pftrace", requires = "file")]
-    pub trace: Option<PathBuf>,
+    /// Where the recording goes, a Perfetto trace; default: standard output, or `record.pftrace` if that is a terminal.
+    #[arg(long, value_name = "FILE.pftrace", conflicts_with_all = ["file", "explain", "list"])]
+    pub output: Option<PathBuf>,
 }
 
 /// Options of `top`.

@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
-use shiftwork_daemon::recorder::{Head, list};
+use shiftwork_daemon::recorder::{RecordingHead, list};
 use shiftwork_trace::perfetto;
 
 use crate::faults::{Actor, Offline, all_is_well, wait_for};
@@ -39,8 +38,7 @@ fn kept(
         let paths = list(&daemon.at("records")).ok()?;
         // All others have been looked at.
         for path in paths.into_iter().skip(found.len()) {
-            let text = fs::read_to_string(&path).ok()?;
-            let missed = text.lines().next().and_then(Head::read)?.missed;
+            let missed = RecordingHead::read(&fs::read(&path).ok()?)?.missed;
             let is_it = missed == wanted;
             found.push(missed);
             if is_it {
@@ -110,15 +108,8 @@ fn overrun(daemon: &mut Daemon) -> Result<(), String> {
             "CPU 1:",
         ],
     )?;
-    // What Perfetto shows of it is a trace as any other.
-    let trace = daemon.at("trace.pftrace");
-    let arguments = [
-        &*file.to_string_lossy(),
-        "--trace",
-        &*trace.to_string_lossy(),
-    ];
-    output(daemon, &arguments)?;
-    let bytes = fs::read(&trace).map_err(|error| error.to_string())?;
+    // It is a trace as any other.
+    let bytes = fs::read(&file).map_err(|error| error.to_string())?;
     let trace = perfetto::read(&bytes).map_err(|error| error.to_string())?;
     if trace.tasks.len() != 2 || trace.records.len() < 100 {
         return Err(format!(
@@ -242,16 +233,13 @@ pub fn tells_when_the_agent_was_away() -> Result<(), String> {
         Ok(())
     };
     let file = kept(&daemon, "steady", "CPU taken by a higher class", rob)?;
-    says(&daemon, &file, &["The agent was away from"])?;
-    let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
-    let away = text.lines().filter(|line| line.contains("\"agent-away\""));
-    let spans: Vec<u64> = away
-        .filter_map(|line| {
-            let line: Value = serde_json::from_str(line).ok()?;
-            line["at_ns"]
-                .as_u64()?
-                .checked_sub(line["since_ns"].as_u64()?)
-        })
+    says(&daemon, &file, &["The daemon did not run from"])?;
+    let bytes = fs::read(&file).map_err(|error| error.to_string())?;
+    let trace = perfetto::read(&bytes).map_err(|error| error.to_string())?;
+    let absences = trace.recorder.map(|it| it.absences).unwrap_or_default();
+    let spans: Vec<u64> = absences
+        .iter()
+        .map(|it| it.until_ns - it.since_ns)
         .collect();
     // It looks every 50 ms, or when somebody calls.
     if !spans.iter().any(|&span| span >= 240_000_000) {

@@ -258,6 +258,6 @@ fn outputs_of_the_other_verbs_are_valid() {
     valid_lines("doctor", &["doctor"]);
     valid_lines(
         "record",
-        &["record", "crates/cli/tests/command/files/miss.ndjson"],
+        &["record", "crates/cli/tests/command/files/miss.pftrace"],
     );
 }

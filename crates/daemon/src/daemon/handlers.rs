@@ -50,7 +50,7 @@ impl Service for Daemon {
             }
             Call::Explain(Explain { count }) => Ok(Answer::Explain(Explained {
                 explanations: self
-                    .clerk
+                    .explainer
                     .explanations(count.map_or(EXPLAINED, |count| count as usize)),
             })),
         }
@@ -68,7 +68,6 @@ impl Daemon {
             user: found.user.unwrap_or(peer.user),
             cgroup: found.cgroup,
         };
-        let deadline = wanted.deadline;
         let admitted = self.table.admit(
             owner,
             found.thread,
@@ -77,7 +76,7 @@ impl Daemon {
             &mut self.backend,
         );
         let (task, guarantee) = admitted?;
-        self.statistics.insert(task, deadline);
+        self.statistics.insert(task);
         self.register_task(task);
         self.is_unsaved = true;
         Ok(Admitted {
@@ -90,9 +89,8 @@ impl Daemon {
         let (task, reserved) = self.owned_task(peer, request.task)?;
         let (current, available) = (reserved.reservation.cpus, self.table.rules().cpus);
         let wanted = reservation(&request.reservation, current, available)?;
-        let deadline = wanted.deadline;
         let guarantee = self.table.change(task, wanted, &mut self.backend)?;
-        self.statistics.insert(task, deadline);
+        self.statistics.insert(task);
         self.register_task(task);
         self.is_unsaved = true;
         Ok(Changed {
@@ -170,9 +168,10 @@ impl Daemon {
         // The cast saturates: a longer time than the clock can represent means everything.
         let before_ns = (seconds * 1e9) as u64;
         let since = Instant::from_ns(self.now.as_ns().saturating_sub(before_ns));
-        let recording = self.recorder.recording(since, REPLY_BYTES, unix_ns());
+        let recording = self.recorder.recording(since, REPLY_BYTES, unix_ns(), None);
         Ok(GotRecord {
-            record: recording.lines(self.records_folder().to_str()),
+            record: recording.trace(),
+            folder: self.records_folder().to_str().map(str::to_owned),
         })
     }
 
@@ -221,7 +220,7 @@ impl Daemon {
             misses: self.statistics.misses(),
             since: self.since,
             now,
-            lost: self.backend.scheduler.facts_lost(),
+            lost: self.backend.scheduler.events_lost(),
         }
     }
 

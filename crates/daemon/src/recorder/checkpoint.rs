@@ -1,104 +1,109 @@
-//! What is still so of what is too old to be kept: without it, a record would begin with nobody awake and every CPU
-//! there.
+//! What records that are too old to be kept still say: without it a recording would begin with no task awake and all
+//! CPUs there.
 
 use std::collections::BTreeMap;
 
-use shiftwork_live::standing::{Absence, FactKind};
-use shiftwork_model::CpuId;
+use shiftwork_model::{CpuId, Happening, Record, TaskId};
 
-use super::Noted;
-
-/// Of what there is one truth at a time.
+/// Parts of the state; a record that sets one replaces the record before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Matter {
-    /// Of a CPU: whether it is away, for this reason.
-    Away(CpuId, Absence),
-    /// Of a life: whether it takes part, and its CPUs then.
-    Part(u32),
-    Affinity(u32),
-    Narrowed(u32),
-    Priority(u32),
-    /// When its job began.
-    Job(u32),
-    /// That its job may run, or that its budget is spent.
-    Ready(u32),
-    /// Where it runs.
-    Running(u32),
+enum Part {
+    Offline(CpuId),
+    Taken(CpuId),
+    Background(CpuId),
+    Running(CpuId),
+    Entered(TaskId),
+    Attributes(TaskId),
+    Affinity(TaskId),
+    Priority(TaskId),
+    /// The pending job.
+    Job(TaskId),
+    /// Whether it may run.
+    Ready(TaskId),
 }
 
-/// The facts that are still so.
+/// The state at the beginning of the records that are kept, as the records that led to it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remains(BTreeMap<Matter, Noted>);
+pub(super) struct StateCheckpoint(BTreeMap<Part, Record>);
 
-impl Remains {
-    /// Forgets this fact, but for what is so by it.
-    pub fn take(&mut self, noted: &Noted) {
-        match (noted.life, noted.fact.cpu) {
-            (Some(life), _) => self.take_of(life, noted),
-            (None, Some(cpu)) => match noted.fact.what {
-                FactKind::CpuLost { why } => self.set(Matter::Away(cpu, why), noted),
-                FactKind::CpuBack { why } => self.end(&[Matter::Away(cpu, why)]),
-                _ => {}
-            },
-            (None, None) => {}
-        }
-    }
-
-    fn take_of(&mut self, life: u32, noted: &Noted) {
-        let job = [Matter::Job(life), Matter::Ready(life)];
-        match noted.fact.what {
-            FactKind::Entered { .. } => {
-                self.end(&job);
-                self.end(&[Matter::Affinity(life), Matter::Narrowed(life)]);
-                self.set(Matter::Part(life), noted);
-            }
-            FactKind::Left | FactKind::Demoted { .. } => {
-                self.end(&job);
-                self.end(&[Matter::Affinity(life), Matter::Narrowed(life)]);
-                self.end(&[Matter::Part(life), Matter::Running(life)]);
-            }
-            FactKind::Affinity { .. } => self.set(Matter::Affinity(life), noted),
-            FactKind::Narrowed { cpus: Some(_) } => self.set(Matter::Narrowed(life), noted),
-            FactKind::Narrowed { cpus: None } => self.end(&[Matter::Narrowed(life)]),
-            FactKind::Prioritized { .. } => self.set(Matter::Priority(life), noted),
-            FactKind::Woken => {
-                self.0.entry(Matter::Job(life)).or_insert(*noted);
-            }
-            // A job may begin with its period instead of a wake-up.
-            FactKind::Ready { .. } => {
-                self.0.entry(Matter::Job(life)).or_insert(*noted);
-                self.set(Matter::Ready(life), noted);
-            }
-            FactKind::Spent => self.set(Matter::Ready(life), noted),
-            FactKind::Blocked | FactKind::Yielded => self.end(&job),
-            FactKind::Running => {
-                // Whoever had taken the CPU has let go; that is told after the next switch.
-                if let Some(cpu) = noted.fact.cpu {
-                    self.end(&[Matter::Away(cpu, Absence::Taken)]);
+impl StateCheckpoint {
+    /// The record is before the checkpoint from now on.
+    pub fn take(&mut self, record: &Record) {
+        match record.what {
+            Happening::CpuOffline { cpu } => self.set(Part::Offline(cpu), record),
+            Happening::CpuOnline { cpu } => self.end(&[Part::Offline(cpu)]),
+            Happening::CpuTaken { cpu } => self.set(Part::Taken(cpu), record),
+            Happening::CpuReturned { cpu } => self.end(&[Part::Taken(cpu)]),
+            Happening::BackgroundStarted { cpu } => self.set(Part::Background(cpu), record),
+            Happening::BackgroundEnded { cpu } => self.end(&[Part::Background(cpu)]),
+            Happening::Switched { cpu, to, .. } => {
+                self.end(&[Part::Running(cpu)]);
+                if to.is_some() {
+                    let what = Happening::Switched {
+                        cpu,
+                        from: None,
+                        to,
+                    };
+                    self.set(
+                        Part::Running(cpu),
+                        &Record {
+                            at: record.at,
+                            what,
+                        },
+                    );
                 }
-                self.set(Matter::Running(life), noted);
             }
-            FactKind::Stopped { .. } => self.end(&[Matter::Running(life)]),
+            Happening::Entered { task } => self.set(Part::Entered(task), record),
+            Happening::Left { task } => {
+                self.end(&[Part::Entered(task), Part::Job(task), Part::Ready(task)]);
+            }
+            Happening::AttributesSet { task, .. } => self.set(Part::Attributes(task), record),
+            Happening::AffinitySet { task, .. } => self.set(Part::Affinity(task), record),
+            Happening::PrioritySet { task, .. } => self.set(Part::Priority(task), record),
+            Happening::Released { job, .. } => self.set(Part::Job(job.task), record),
+            Happening::Ready { job, .. } | Happening::NotReady { job, .. } => {
+                self.set(Part::Ready(job.task), record);
+            }
+            Happening::Completed { job } => self.end(&[Part::Job(job.task), Part::Ready(job.task)]),
             _ => {}
         }
     }
 
-    fn set(&mut self, matter: Matter, noted: &Noted) {
-        self.0.insert(matter, *noted);
+    /// Forgets the tasks for which this does not hold.
+    pub fn retain(&mut self, is_known: impl Fn(TaskId) -> bool) {
+        self.0.retain(|part, _| match *part {
+            Part::Entered(task)
+            | Part::Attributes(task)
+            | Part::Affinity(task)
+            | Part::Priority(task)
+            | Part::Job(task)
+            | Part::Ready(task) => is_known(task),
+            _ => true,
+        });
     }
 
-    fn end(&mut self, matters: &[Matter]) {
-        for matter in matters {
-            self.0.remove(matter);
+    fn set(&mut self, part: Part, record: &Record) {
+        self.0.insert(part, record.clone());
+    }
+
+    fn end(&mut self, parts: &[Part]) {
+        for part in parts {
+            self.0.remove(part);
         }
     }
 
-    /// The facts, by their instants; of one instant in an order in which they may have been told.
-    pub fn facts(&self) -> Vec<Noted> {
-        let mut facts: Vec<Noted> = self.0.values().copied().collect();
-        facts.sort_by_key(|noted| noted.fact.at_ns);
-        // A job that begins by being ready is told once.
-        facts.dedup();
-        facts
+    /// The records, by their instants; those of one instant in an order in which they may have happened.
+    pub fn records(&self) -> Vec<Record> {
+        let rank = |part: &Part| match part {
+            Part::Running(_) => 2,
+            Part::Ready(_) => 1,
+            _ => 0,
+        };
+        let mut records: Vec<(&Part, &Record)> = self.0.iter().collect();
+        records.sort_by_key(|(part, record)| (record.at, rank(part)));
+        records
+            .into_iter()
+            .map(|(_, record)| record.clone())
+            .collect()
     }
 }

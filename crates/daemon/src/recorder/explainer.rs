@@ -9,71 +9,71 @@ use std::thread::{Builder, JoinHandle};
 
 use shiftwork_model::{Instant, Span};
 
-use super::{Folder, Recording, Tale};
+use super::{Folder, MissReport, Recording, RecordingAnalysis};
 
 /// What is kept of misses in memory, the last ones.
 const EXPLANATIONS_MAX: usize = 100;
 
-/// After a recording it rests for so many times as long as that took: whoever misses all the time gets no more than a tenth
-/// of a CPU for it.
+/// After a recording the thread rests for so many times as long as that took: a task that misses all its deadlines costs
+/// at most a tenth of a CPU.
 const REST: u64 = 9;
 
-/// What the clerk has to say.
+/// What the thread has found out.
 #[derive(Debug, Default)]
-struct Said {
+struct Output {
     explanations: VecDeque<String>,
-    /// For the agent's owner, not yet told.
+    /// Not yet taken sentences about files.
     news: Vec<String>,
 }
 
 /// A thread that takes one recording at a time.
 #[derive(Debug)]
-pub struct Clerk {
-    hand: Option<SyncSender<Box<Recording>>>,
+pub struct MissExplainer {
+    sender: Option<SyncSender<Box<Recording>>>,
     is_busy: Arc<AtomicBool>,
-    /// When it began with what it is at.
+    /// When it began with its present recording.
     pub(super) began: Option<Instant>,
     rests_until: Instant,
-    said: Arc<Mutex<Said>>,
+    output: Arc<Mutex<Output>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Clerk {
+impl MissExplainer {
     /// Begins, with nothing to do. There are files in the folder at least this span from each other; without a folder there
     /// are none.
     ///
     /// # Errors
     /// If no thread can be made.
     pub fn begin(folder: Option<Folder>, gap: Span) -> io::Result<Self> {
-        let (hand, tray) = sync_channel(1);
-        let said = Arc::new(Mutex::new(Said::default()));
+        let (sender, recordings) = sync_channel(1);
+        let output = Arc::new(Mutex::new(Output::default()));
         let is_busy = Arc::new(AtomicBool::new(false));
-        let desk = Desk {
-            shelf: folder
+        let explainer = ExplainerThread {
+            store: folder
                 .filter(|folder| folder.files_max > 0)
-                .map(|folder| Shelf {
+                .map(|folder| RecordingStore {
                     folder,
                     gap,
                     kept_at: None,
                     is_failing: false,
                 }),
-            said: Arc::clone(&said),
+            output: Arc::clone(&output),
             is_busy: Arc::clone(&is_busy),
         };
         let thread = Builder::new()
             .name("recorder".to_owned())
-            .spawn(move || desk.work(&tray))?;
+            .spawn(move || explainer.run(&recordings))?;
         Ok(Self {
-            hand: Some(hand),
+            sender: Some(sender),
             is_busy,
             began: None,
             rests_until: Instant::ZERO,
-            said,
+            output,
             thread: Some(thread),
         })
     }
 
-    /// Whether it has nothing to do, and has rested. To be asked often: that it is done is seen here.
+    /// Whether it has nothing to do, and has rested. To be called often: the end of its work is seen here.
     pub fn is_idle(&mut self, now: Instant) -> bool {
         if self.is_busy.load(Ordering::Acquire) {
             return false;
@@ -85,13 +85,13 @@ impl Clerk {
         now >= self.rests_until
     }
 
-    /// Explains the miss that this was recorded for, and keeps it if it is time for that. To be asked while idle.
+    /// Explains the miss that this was recorded for, and keeps it if it is time for that. To be called while idle.
     pub fn take(&mut self, recording: Recording, now: Instant) {
         self.began = Some(now);
         self.is_busy.store(true, Ordering::Release);
         let recording = Box::new(recording);
-        let hand = self.hand.as_ref();
-        if hand.is_none_or(|hand| hand.try_send(recording).is_err()) {
+        let sender = self.sender.as_ref();
+        if sender.is_none_or(|sender| sender.try_send(recording).is_err()) {
             // The thread is gone: there will be no explanations, and nothing else is the worse for it.
             self.is_busy.store(false, Ordering::Release);
         }
@@ -99,68 +99,69 @@ impl Clerk {
 
     /// The last explanations, the newest last.
     pub fn explanations(&self, count: usize) -> Vec<String> {
-        let said = lock(&self.said);
-        let first = said.explanations.len().saturating_sub(count);
-        said.explanations.iter().skip(first).cloned().collect()
+        let output = lock(&self.output);
+        let first = output.explanations.len().saturating_sub(count);
+        output.explanations.iter().skip(first).cloned().collect()
     }
 
-    /// What its owner should know of, sentences; each once.
+    /// Sentences about files, each once.
     pub fn take_news(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.said).news)
+        std::mem::take(&mut lock(&self.output).news)
     }
 }
 
-impl Drop for Clerk {
+impl Drop for MissExplainer {
     /// What is being written is finished.
     fn drop(&mut self) {
-        self.hand = None;
+        self.sender = None;
         if let Some(thread) = self.thread.take() {
-            // Whether it has failed matters to nobody any more.
+            // Its failure has no consequences any more.
             let _ = thread.join();
         }
     }
 }
 
-/// Texts are whole whoever panicked.
-fn lock(said: &Mutex<Said>) -> MutexGuard<'_, Said> {
-    said.lock().unwrap_or_else(PoisonError::into_inner)
+/// Texts are whole whichever thread panicked.
+fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The thread's side.
-struct Desk {
-    shelf: Option<Shelf>,
-    said: Arc<Mutex<Said>>,
+struct ExplainerThread {
+    store: Option<RecordingStore>,
+    output: Arc<Mutex<Output>>,
     is_busy: Arc<AtomicBool>,
 }
 
-impl Desk {
-    fn work(mut self, tray: &Receiver<Box<Recording>>) {
-        while let Ok(recording) = tray.recv() {
-            if let Some(text) = explained(&recording) {
-                let mut said = lock(&self.said);
-                if said.explanations.len() == EXPLANATIONS_MAX {
-                    said.explanations.pop_front();
+impl ExplainerThread {
+    fn run(mut self, recordings: &Receiver<Box<Recording>>) {
+        while let Ok(mut recording) = recordings.recv() {
+            if let Some(report) = explained(&recording) {
+                if let Some(missed) = &mut recording.metadata.missed {
+                    missed.cause = report.cause();
                 }
-                said.explanations.push_back(text);
+                let mut output = lock(&self.output);
+                if output.explanations.len() == EXPLANATIONS_MAX {
+                    output.explanations.pop_front();
+                }
+                output.explanations.push_back(report.text());
             }
-            if let Some(shelf) = &mut self.shelf
-                && let Some(news) = shelf.keep(&recording)
+            if let Some(store) = &mut self.store
+                && let Some(news) = store.keep(&recording)
             {
-                lock(&self.said).news.push(news);
+                lock(&self.output).news.push(news);
             }
             self.is_busy.store(false, Ordering::Release);
         }
     }
 }
 
-fn explained(recording: &Recording) -> Option<String> {
-    let tale = Tale::of(recording);
-    let told = tale.explain(tale.job(recording.missed.as_ref()?)?)?;
-    Some(told.text())
+fn explained(recording: &Recording) -> Option<MissReport> {
+    RecordingAnalysis::new(recording).explain(recording.metadata.missed_job()?)
 }
 
 /// Where files are kept, and when the last was.
-struct Shelf {
+struct RecordingStore {
     folder: Folder,
     gap: Span,
     kept_at: Option<Instant>,
@@ -168,16 +169,17 @@ struct Shelf {
     is_failing: bool,
 }
 
-impl Shelf {
-    /// Keeps the recording if it is time for that; what people should know of it.
+impl RecordingStore {
+    /// Keeps the recording if it is time for that; returns what is to be reported.
     fn keep(&mut self, recording: &Recording) -> Option<String> {
-        let now = Instant::from_ns(recording.until_ns);
+        let metadata = &recording.metadata;
+        let now = Instant::from_ns(metadata.origin_ns + recording.until.as_ns());
         if self.kept_at.is_some_and(|at| at + self.gap > now) {
             return None;
         }
-        let name = recording.name(recording.missed?.life);
-        let text = recording.lines(self.folder.path.to_str());
-        match self.folder.keep(recording.unix_ns, &name, &text) {
+        let job = metadata.missed_job()?;
+        let name = &recording.set.tasks.get(job.task.index())?.name;
+        match self.folder.keep(metadata.unix_ns, name, &recording.trace()) {
             Ok(path) => {
                 self.kept_at = Some(now);
                 self.is_failing = false;

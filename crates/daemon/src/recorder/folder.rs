@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::utc;
 
-const EXTENSION: &str = "ndjson";
+const EXTENSION: &str = "pftrace";
 
 /// So much of a task's name is in that of the file.
 const NAME_MAX: usize = 40;
 
-/// Where recordings are kept. They tell of everybody's threads, so nobody else may read them.
+/// Where recordings are kept. They show threads of all users, so only their owner may read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     /// It is made when there is something to keep.
@@ -22,19 +22,19 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Keeps this text under a name made of the instant (ns since 1970) and the task. The file is there as a whole or not
+    /// Keeps this trace under a name made of the instant (ns since 1970) and the task. The file is there as a whole or not
     /// at all.
     ///
     /// # Errors
     /// If it cannot be written. Then nothing of it is there, and the others are as before.
-    pub fn keep(&self, unix_ns: u64, task: &str, text: &str) -> io::Result<PathBuf> {
+    pub fn keep(&self, unix_ns: u64, task: &str, trace: &[u8]) -> io::Result<PathBuf> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.path)?;
         let path = self.path.join(file_name(unix_ns, task));
         let beside = path.with_extension("new");
-        let written = write(&beside, text).and_then(|()| fs::rename(&beside, &path));
+        let written = write(&beside, trace).and_then(|()| fs::rename(&beside, &path));
         if let Err(error) = written {
             // There may be nothing to remove, and more room cannot be made.
             let _ = fs::remove_file(&beside);
@@ -48,10 +48,10 @@ impl Folder {
     }
 }
 
-fn write(path: &Path, text: &str) -> io::Result<()> {
+fn write(path: &Path, trace: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(text.as_bytes())
+    options.open(path)?.write_all(trace)
 }
 
 /// The recordings in this folder, the oldest first; other files are left out. None if there is no folder.
@@ -76,7 +76,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// `2026-11-22T17-16-48.123Z-imu.ndjson`: a colon would be the end of a host's name to `scp`.
+/// `2026-11-22T17-16-48.123Z-imu.pftrace`: a colon would be the end of a host's name to `scp`.
 fn file_name(unix_ns: u64, task: &str) -> String {
     let is_plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
     let task: String = task
@@ -119,19 +119,19 @@ mod tests {
         };
         assert_eq!(names(&folder), Vec::<String>::new());
         for second in 0..5 {
-            let kept = folder.keep(second * 1_000_000_000, "a/b ü", "x").unwrap();
+            let kept = folder.keep(second * 1_000_000_000, "a/b ü", b"x").unwrap();
             assert_eq!(fs::read_to_string(&kept).unwrap(), "x");
             assert_eq!(
                 fs::metadata(kept).unwrap().permissions().mode() & 0o777,
                 0o600
             );
-            fs::write(folder.path.join("notes.ndjson"), "mine").unwrap();
+            fs::write(folder.path.join("notes.pftrace"), "mine").unwrap();
         }
         let mode = fs::metadata(&folder.path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         assert_eq!(
             names(&folder),
-            [2, 3, 4].map(|s| format!("1970-01-01T00-00-0{s}.000Z-a_b__.ndjson"))
+            [2, 3, 4].map(|s| format!("1970-01-01T00-00-0{s}.000Z-a_b__.pftrace"))
         );
         assert_eq!(fs::read_dir(&folder.path).unwrap().count(), 4);
     }
@@ -142,10 +142,10 @@ mod tests {
         let path = above.path().join("records");
         fs::write(&path, "no folder").unwrap();
         let folder = Folder { path, files_max: 3 };
-        assert!(folder.keep(0, "a", "x").is_err());
+        assert!(folder.keep(0, "a", b"x").is_err());
         assert_eq!(fs::read_dir(above.path()).unwrap().count(), 1);
         // A disk that is full: the kernel's.
-        let full = write(Path::new("/dev/full"), "x").unwrap_err();
+        let full = write(Path::new("/dev/full"), b"x").unwrap_err();
         assert_eq!(
             full.raw_os_error(),
             Some(rustix::io::Errno::NOSPC.raw_os_error())

@@ -1,223 +1,233 @@
-//! Who is meant by a number: numbers are used again, and reservations change.
+//! Which task a number means: numbers are used again.
 
 use std::collections::BTreeMap;
 
-use shiftwork_live::standing::{Fact, FactKind};
-use shiftwork_model::{CpuSet, Priority, Span, TaskId};
+use shiftwork_model::{Happening, JobId, Record, TaskId};
 
 use crate::reservation::Reservation;
 
-/// One task from its admission on until it is gone. No other has its number among lives, ever.
+/// A task from its admission on until its reservation ends. Its number among incarnations is never used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Life {
-    /// The number of the task, as its owner knows it; somebody else's, once this one is gone.
-    pub task: TaskId,
-    /// What it is called.
+pub struct TaskIncarnation {
+    /// The number of the task, which another task gets later.
+    pub number: u32,
+    /// Its name.
     pub name: String,
-    /// What it reserved, and since when; never empty, the oldest first.
-    pub terms: Vec<Terms>,
-    /// Since when it is gone, of the monotonic clock in ns; `None`: it is there.
+    /// What it reserved at first. Records say what changed.
+    pub reservation: Reservation,
+    /// When its reservation ended, on the monotonic clock in ns; `None`: it has it.
     pub gone_ns: Option<u64>,
 }
 
-/// What a task reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// Since when, of the monotonic clock in ns.
-    pub since_ns: u64,
-    /// Processor time of a job.
-    pub cost: Span,
-    /// The least separation of jobs.
-    pub period: Span,
-    /// By when a job is due, from its beginning.
-    pub deadline: Span,
-    /// Ranks it where priorities do.
-    pub priority: Priority,
-    /// The CPUs that it was reserved on.
-    pub cpus: CpuSet,
-}
-
-impl Terms {
-    /// Those of this reservation.
-    pub fn of(it: &Reservation, since_ns: u64) -> Self {
-        Self {
-            since_ns,
-            cost: it.cost,
-            period: it.period,
-            deadline: it.deadline,
-            priority: it.priority,
-            cpus: it.cpus,
-        }
-    }
-
-    fn is_as(&self, other: &Self) -> bool {
-        Self {
-            since_ns: self.since_ns,
-            ..*other
-        } == *self
-    }
-}
-
-/// All lives that are remembered.
+/// All incarnations that are remembered, by their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Lives {
-    all: BTreeMap<u32, Life>,
+pub(super) struct Incarnations {
+    all: BTreeMap<u32, TaskIncarnation>,
     next: u32,
-    /// Whose facts come by a number.
+    /// The incarnation that records with a number are about.
     present: BTreeMap<TaskId, u32>,
-    /// Who has the number already, while facts of the one before may still come.
+    /// The incarnation that has the number already, while records of the one before may still come.
     coming: BTreeMap<TaskId, u32>,
-    /// Whether the last that was heard of it is that it left, by life.
+    /// Whether the last record about its part is that it left, by incarnation.
     out: BTreeMap<u32, bool>,
 }
 
-impl Lives {
-    /// The task is there, or has other terms than before.
-    pub fn know(&mut self, task: TaskId, name: &str, terms: Terms) {
-        let known = self.of(task).and_then(|life| self.all.get_mut(&life));
-        match known.filter(|life| life.gone_ns.is_none()) {
-            Some(life) => {
-                if life.terms.last().is_none_or(|last| !last.is_as(&terms)) {
-                    life.terms.push(terms);
-                }
-            }
-            None => {
-                let life = Life {
-                    task,
-                    name: name.to_owned(),
-                    terms: vec![terms],
-                    gone_ns: None,
-                };
-                self.all.insert(self.next, life);
-                self.coming.insert(task, self.next);
-                self.next += 1;
-            }
+impl Incarnations {
+    /// The task has this reservation. One that had one keeps its incarnation.
+    pub fn know(&mut self, task: TaskId, name: &str, reservation: &Reservation) {
+        let known = self.of(task).and_then(|number| self.all.get(&number));
+        if known.is_some_and(|it| it.gone_ns.is_none()) {
+            return;
         }
+        let incarnation = TaskIncarnation {
+            number: task.index() as u32,
+            name: name.to_owned(),
+            reservation: reservation.clone(),
+            gone_ns: None,
+        };
+        self.all.insert(self.next, incarnation);
+        self.coming.insert(task, self.next);
+        self.next += 1;
     }
 
-    /// The task is gone.
+    /// The task's reservation has ended.
     pub fn forget(&mut self, task: TaskId, now_ns: u64) {
-        let Some(life) = self.of(task) else { return };
-        if let Some(life) = self.all.get_mut(&life) {
-            life.gone_ns.get_or_insert(now_ns);
+        let Some(number) = self.of(task) else { return };
+        if let Some(it) = self.all.get_mut(&number) {
+            it.gone_ns.get_or_insert(now_ns);
         }
         self.coming.remove(&task);
-        if self.out.get(&life) == Some(&true) {
+        if self.out.get(&number) == Some(&true) {
             self.present.remove(&task);
         }
     }
 
-    /// Who has the number now.
+    /// The incarnation that has the number of a task now.
     pub fn of(&self, task: TaskId) -> Option<u32> {
         let coming = self.coming.get(&task);
         coming.or_else(|| self.present.get(&task)).copied()
     }
 
-    /// Whom the fact is about; `None`: a CPU, or nobody who has a reservation.
-    pub fn meant_by(&mut self, fact: &Fact) -> Option<u32> {
-        let task = fact.task?;
-        let enters = matches!(fact.what, FactKind::Entered { .. });
-        if (enters || !self.present.contains_key(&task))
-            && let Some(life) = self.coming.remove(&task)
-        {
-            self.present.insert(task, life);
+    /// The record with the numbers of incarnations as those of tasks; `None` if it is about a task without a reservation.
+    pub fn renumber(&mut self, record: &Record) -> Option<Record> {
+        let mut record = record.clone();
+        if let Happening::Switched { from, to, .. } = &mut record.what {
+            for job in [from, to] {
+                let renumbered = job.and_then(|it| {
+                    let task = self.meant_by(it.task)?;
+                    Some(JobId { task, ..it })
+                });
+                *job = renumbered;
+            }
+            return Some(record);
         }
-        let life = *self.present.get(&task)?;
-        let leaves = fact.what == FactKind::Left;
-        if enters || leaves {
-            self.out.insert(life, leaves);
+        let enters = matches!(record.what, Happening::Entered { .. });
+        let leaves = matches!(record.what, Happening::Left { .. });
+        for task in record.what.tasks_mut().into_iter().flatten() {
+            if enters && let Some(number) = self.coming.remove(task) {
+                self.present.insert(*task, number);
+            }
+            let slot = *task;
+            *task = self.meant_by(slot)?;
+            let number = task.index() as u32;
+            if enters || leaves {
+                self.out.insert(number, leaves);
+            }
+            let is_gone = self.all.get(&number).is_none_or(|it| it.gone_ns.is_some());
+            if leaves && is_gone {
+                self.present.remove(&slot);
+            }
         }
-        let is_gone = self.all.get(&life).is_none_or(|it| it.gone_ns.is_some());
-        if leaves && is_gone {
-            self.present.remove(&task);
-        }
-        Some(life)
+        Some(record)
     }
 
-    /// Who was gone before then is forgotten.
-    pub fn expire(&mut self, oldest_ns: u64) {
+    fn meant_by(&mut self, task: TaskId) -> Option<TaskId> {
+        if !self.present.contains_key(&task)
+            && let Some(number) = self.coming.remove(&task)
+        {
+            self.present.insert(task, number);
+        }
+        let number = *self.present.get(&task)?;
+        Some(TaskId::from_index(number as usize))
+    }
+
+    /// Forgets incarnations whose reservations ended before that; whether there were any.
+    pub fn expire(&mut self, oldest_ns: u64) -> bool {
+        let before = self.all.len();
         self.all
-            .retain(|_, life| life.gone_ns.is_none_or(|gone| gone >= oldest_ns));
-        self.out.retain(|life, _| self.all.contains_key(life));
+            .retain(|_, it| it.gone_ns.is_none_or(|gone| gone >= oldest_ns));
+        self.out.retain(|number, _| self.all.contains_key(number));
+        self.all.len() < before
     }
 
     /// All of them, by their numbers.
-    pub const fn all(&self) -> &BTreeMap<u32, Life> {
+    pub const fn all(&self) -> &BTreeMap<u32, TaskIncarnation> {
         &self.all
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use shiftwork_model::{CpuId, CpuSet, Instant, OnOverrun, Priority, Span};
+
     use super::*;
 
     const TASK: TaskId = TaskId::from_index(3);
 
-    fn terms(since_ns: u64, cost_us: u64) -> Terms {
-        Terms {
-            since_ns,
+    fn reservation(cost_us: u64) -> Reservation {
+        Reservation {
             cost: Span::from_us(cost_us),
             period: Span::from_ms(10),
             deadline: Span::from_ms(10),
-            priority: Priority::MOST_URGENT,
             cpus: CpuSet::first(2),
+            priority: Priority::MOST_URGENT,
+            on_overrun: OnOverrun::Continue,
         }
     }
 
-    fn hear(lives: &mut Lives, what: FactKind) -> Option<u32> {
-        lives.meant_by(&Fact {
-            at_ns: 0,
-            task: Some(TASK),
-            cpu: None,
-            what,
-        })
+    /// The incarnation that a record of the task is about.
+    fn hear(all: &mut Incarnations, what: Happening) -> Option<usize> {
+        let at = Instant::ZERO;
+        let mut record = all.renumber(&Record { at, what })?;
+        let [task, _] = record.what.tasks_mut();
+        task.map(|task| task.index())
     }
 
-    fn enters(lives: &mut Lives) -> Option<u32> {
-        let cpus = CpuSet::first(2);
-        hear(lives, FactKind::Entered { cpus })
-    }
+    const ENTERED: Happening = Happening::Entered { task: TASK };
+    const LEFT: Happening = Happening::Left { task: TASK };
 
-    #[test]
-    fn late_facts_of_the_one_before_are_not_the_next_ones() {
-        let mut lives = Lives::default();
-        lives.know(TASK, "a", terms(0, 1));
-        assert_eq!(enters(&mut lives), Some(0));
-        lives.forget(TASK, 5);
-        lives.know(TASK, "b", terms(6, 1));
-        assert_eq!(lives.of(TASK), Some(1));
-        assert_eq!(hear(&mut lives, FactKind::Blocked), Some(0));
-        assert_eq!(hear(&mut lives, FactKind::Left), Some(0));
-        assert_eq!(enters(&mut lives), Some(1));
-        assert_eq!(hear(&mut lives, FactKind::Woken), Some(1));
-        assert_eq!(lives.all()[&1].name, "b");
+    const fn completed() -> Happening {
+        let job = JobId {
+            task: TASK,
+            number: 1,
+        };
+        Happening::Completed { job }
     }
 
     #[test]
-    fn who_leaves_and_enters_again_is_the_same() {
-        let mut lives = Lives::default();
-        lives.know(TASK, "a", terms(0, 1));
-        enters(&mut lives);
-        assert_eq!(hear(&mut lives, FactKind::Left), Some(0));
-        assert_eq!(enters(&mut lives), Some(0));
-        lives.know(TASK, "a", terms(7, 1));
-        assert_eq!(lives.all()[&0].terms.len(), 1, "nothing has changed");
-        lives.know(TASK, "a", terms(8, 2));
-        assert_eq!(lives.all()[&0].terms.len(), 2);
+    fn late_records_of_the_one_before_are_not_of_the_next() {
+        let mut all = Incarnations::default();
+        all.know(TASK, "a", &reservation(1));
+        assert_eq!(hear(&mut all, ENTERED), Some(0));
+        all.forget(TASK, 5);
+        all.know(TASK, "b", &reservation(1));
+        assert_eq!(all.of(TASK), Some(1));
+        assert_eq!(hear(&mut all, completed()), Some(0));
+        assert_eq!(hear(&mut all, LEFT), Some(0));
+        assert_eq!(hear(&mut all, ENTERED), Some(1));
+        assert_eq!(hear(&mut all, completed()), Some(1));
+        assert_eq!(all.all()[&1].name, "b");
     }
 
     #[test]
-    fn what_is_lent_to_somebody_without_a_reservation_is_nobodys() {
-        let mut lives = Lives::default();
-        assert_eq!(hear(&mut lives, FactKind::Woken), None);
-        lives.know(TASK, "a", terms(0, 1));
-        enters(&mut lives);
-        hear(&mut lives, FactKind::Left);
-        lives.forget(TASK, 5);
-        assert_eq!(hear(&mut lives, FactKind::Woken), None);
-        lives.expire(5);
-        assert_eq!(lives.all().len(), 1);
-        lives.expire(6);
-        assert_eq!(lives.all().len(), 0);
+    fn a_task_that_leaves_and_enters_again_is_the_same() {
+        let mut all = Incarnations::default();
+        all.know(TASK, "a", &reservation(1));
+        hear(&mut all, ENTERED);
+        assert_eq!(hear(&mut all, LEFT), Some(0));
+        assert_eq!(hear(&mut all, ENTERED), Some(0));
+        all.know(TASK, "a", &reservation(2));
+        assert_eq!(
+            all.all()[&0].reservation,
+            reservation(1),
+            "records say what changed"
+        );
+    }
+
+    #[test]
+    fn a_switch_between_a_task_and_one_without_a_reservation_is_of_the_task_alone() {
+        let mut all = Incarnations::default();
+        let [one, other] = [TASK, TaskId::from_index(4)].map(|task| JobId { task, number: 1 });
+        let what = Happening::Switched {
+            cpu: CpuId::from_index(1),
+            from: Some(one),
+            to: Some(other),
+        };
+        all.know(other.task, "a", &reservation(1));
+        let record = all
+            .renumber(&Record {
+                at: Instant::ZERO,
+                what,
+            })
+            .unwrap();
+        let Happening::Switched { from, to, .. } = record.what else {
+            panic!("{record:?}");
+        };
+        assert_eq!((from, to.map(|job| job.task.index())), (None, Some(0)));
+    }
+
+    #[test]
+    fn a_number_without_a_reservation_means_no_task() {
+        let mut all = Incarnations::default();
+        assert_eq!(hear(&mut all, completed()), None);
+        all.know(TASK, "a", &reservation(1));
+        hear(&mut all, ENTERED);
+        hear(&mut all, LEFT);
+        all.forget(TASK, 5);
+        assert_eq!(hear(&mut all, completed()), None);
+        all.expire(5);
+        assert_eq!(all.all().len(), 1);
+        all.expire(6);
+        assert_eq!(all.all().len(), 0);
     }
 }

@@ -1,105 +1,155 @@
-//! What was remembered at some instant, by itself: nothing else is needed to explain it.
+//! A recording: the records of some seconds as a Perfetto trace, with what is needed to explain them.
 
-use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
 
-use shiftwork_live::standing::Fact;
-use shiftwork_model::{CpuId, CpuSet};
+use shiftwork_model::{Happening, Instant, JobId, Record, Recorder as _, TaskSet};
+use shiftwork_taskset::TasksetError;
+use shiftwork_trace::JobTracker;
+use shiftwork_trace::perfetto::{
+    Provenance, RecorderMetadata, TraceError, TraceFile, Writer, read, read_metadata,
+};
 
-use super::Life;
-
-/// A fact, and which life it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Noted {
+/// The records of some seconds. Instants count from its first record, CPUs are in the machine's numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    /// The daemon and its version.
+    pub tool: String,
+    /// Its policy.
+    pub policy: String,
+    /// The tasks, as they were at the beginning.
+    pub set: TaskSet,
     /// What happened.
-    pub fact: Fact,
-    /// To whom; `None` where it is about a CPU, or about somebody without a reservation.
-    pub life: Option<u32>,
+    pub records: Vec<Record>,
+    /// The end.
+    pub until: Instant,
+    /// What the recorder knows of the records.
+    pub metadata: RecorderMetadata,
 }
 
-/// A job that was late when it was due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Missed {
-    /// Whose.
-    pub life: u32,
-    /// When it began, of the monotonic clock in ns.
-    pub began_ns: u64,
-    /// When it was due.
-    pub due_ns: u64,
+/// Why bytes are no recording.
+#[derive(Debug)]
+pub enum RecordingError {
+    /// They are no trace.
+    Trace(TraceError),
+    /// The trace is of a run.
+    OfARun,
+    /// The task set in it cannot be read.
+    TaskSet(TasksetError),
 }
 
-/// Something that the agent tells of itself, with instants of the monotonic clock in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Own {
-    /// It did not look after anything in between: it was stopped, or others had its CPU.
-    Away {
-        /// Since when.
-        since_ns: u64,
-        /// Until when.
-        until_ns: u64,
-    },
-    /// So many facts found no room, and are not in the record.
-    Lost {
-        /// When that was found out.
-        at_ns: u64,
-        /// How many.
-        facts: u64,
-    },
-}
-
-impl Own {
-    /// When it was over.
-    pub const fn at_ns(&self) -> u64 {
-        match *self {
-            Self::Away { until_ns, .. } => until_ns,
-            Self::Lost { at_ns, .. } => at_ns,
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trace(error) => error.fmt(f),
+            Self::OfARun => f.write_str(
+                "the trace is of a run and not of the daemon; `shiftwork report --explain` explains it",
+            ),
+            Self::TaskSet(error) => write!(f, "the task set in the trace: {error}"),
         }
     }
 }
 
-/// Facts of some seconds, and all that is needed to understand them.
+impl std::error::Error for RecordingError {}
+
+/// What a recording says of itself before its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recording {
-    /// The agent's version.
-    pub agent: String,
-    /// Its policy.
-    pub policy: String,
-    /// Its CPUs, online or not.
-    pub cpus: CpuSet,
-    /// From when on all facts are here, of the monotonic clock in ns. Older ones are here as far as they were still so then.
-    pub since_ns: u64,
-    /// Until when.
-    pub until_ns: u64,
-    /// The same instant of the world's clock: ns since 1970.
+pub struct RecordingHead {
+    /// Its end, in ns since 1970.
     pub unix_ns: u64,
-    /// The miss that it was kept for; `None`: it was asked for.
-    pub missed: Option<Missed>,
-    /// Who there is, and was.
-    pub lives: BTreeMap<u32, Life>,
-    /// The facts, by their instants.
-    pub facts: Vec<Noted>,
-    /// All jobs that were found to be late meanwhile, the one that it was kept for among them.
-    pub misses: Vec<Missed>,
-    /// What the agent tells of itself.
-    pub own: Vec<Own>,
+    /// How long all records are in it, in ns.
+    pub span_ns: u64,
+    /// The task whose miss it was kept for, and the cause.
+    pub missed: Option<(String, String)>,
+}
+
+impl RecordingHead {
+    /// `None` if the bytes are no recording.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let file = read_metadata(bytes).ok()?;
+        let recorder = file.recorder?;
+        let until_ns = file.provenance.horizon.as_ns();
+        let missed = recorder.missed.map(|missed| (missed.name, missed.cause));
+        Some(Self {
+            unix_ns: recorder.unix_ns,
+            span_ns: until_ns.saturating_sub(recorder.since_ns),
+            missed,
+        })
+    }
+}
+
+/// The instant of the wall clock in UTC, as in RFC 3339.
+pub fn utc(unix_ns: u64) -> String {
+    let at = UNIX_EPOCH + Duration::from_nanos(unix_ns);
+    humantime::format_rfc3339_millis(at).to_string()
 }
 
 impl Recording {
-    /// What this life is called; one that shares its name with others here has its number behind it.
-    pub fn name(&self, life: u32) -> String {
-        let Some(it) = self.lives.get(&life) else {
-            return format!("?#{life}");
-        };
-        let mut alike = self.lives.values().filter(|other| other.name == it.name);
-        match alike.nth(1) {
-            Some(_) => format!("{}#{life}", it.name),
-            None => it.name.clone(),
-        }
+    /// From here on all records are there.
+    pub const fn since(&self) -> Instant {
+        Instant::from_ns(self.metadata.since_ns)
     }
 
-    /// As many CPUs as their numbers need.
-    pub(super) fn cpu_count(&self) -> usize {
-        let told = self.facts.iter().filter_map(|noted| noted.fact.cpu);
-        let last = self.cpus.iter().chain(told).max();
-        last.map_or(1, |cpu: CpuId| cpu.index() + 1)
+    /// How many jobs of the task with this number ended late, among those that were due after this instant of the
+    /// monotonic clock.
+    pub fn misses_of(&self, number: u32, after: Instant) -> u64 {
+        let after = Instant::from_ns(after.as_ns().saturating_sub(self.metadata.origin_ns));
+        let numbers = &self.metadata.numbers;
+        let mut tracker = JobTracker::default();
+        let is_miss = |record: &&Record| {
+            let ended = tracker.take(record.at, &record.what);
+            let (Happening::Completed {
+                job: JobId { task, .. },
+            }
+            | Happening::Left { task }) = record.what
+            else {
+                return false;
+            };
+            let is_late = ended.is_some_and(|job| record.at > job.deadline && job.deadline > after);
+            is_late && numbers.get(task.index()) == Some(&number)
+        };
+        self.records.iter().filter(is_miss).count() as u64
+    }
+
+    /// The recording as a Perfetto trace.
+    pub fn trace(&self) -> Vec<u8> {
+        let provenance = Provenance {
+            tool: self.tool.clone(),
+            policy: self.policy.clone(),
+            seed: None,
+            horizon: self.until,
+            task_set: shiftwork_taskset::write(&self.set),
+        };
+        let writer = Writer::new(&self.set, &provenance, Vec::new());
+        let mut writer = writer.with_recorder(self.metadata.clone());
+        for record in &self.records {
+            writer.record(record.at, &record.what);
+        }
+        let written = writer.finish(self.until);
+        written.expect("writing to memory does not fail")
+    }
+
+    /// Reads what [`trace`](Self::trace) wrote.
+    ///
+    /// # Errors
+    /// Why the bytes are no recording.
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordingError> {
+        let file = read(bytes).map_err(RecordingError::Trace)?;
+        let TraceFile {
+            provenance,
+            ended,
+            recorder,
+            records,
+            ..
+        } = file;
+        let set = shiftwork_taskset::read(&provenance.task_set).map_err(RecordingError::TaskSet)?;
+        Ok(Self {
+            tool: provenance.tool,
+            policy: provenance.policy,
+            set,
+            records,
+            until: ended.unwrap_or(provenance.horizon),
+            metadata: recorder.ok_or(RecordingError::OfARun)?,
+        })
     }
 }

@@ -48,7 +48,7 @@ fn message_sent_byte_by_byte_is_answered() {
         json!({ "parameters": { "task": std::process::id() } })
     );
     assert_eq!(replies[1]["error"], "org.shiftwork.Agent.Missing");
-    assert_eq!(replies[2], json!({ "parameters": { "record": "xxx" } }));
+    assert_eq!(replies[2], json!({ "parameters": { "record": "eHh4" } }));
     assert_eq!(replies.len(), 3);
 }
 

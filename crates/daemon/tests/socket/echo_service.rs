@@ -31,7 +31,8 @@ impl Service for EchoService {
                 task: peer.process.unwrap_or(0),
             })),
             Call::GetRecord(get) => Ok(Answer::GetRecord(GotRecord {
-                record: "x".repeat(get.seconds.unwrap_or(0.0) as usize),
+                record: vec![b'x'; get.seconds.unwrap_or(0.0) as usize],
+                folder: None,
             })),
             Call::Explain(_) => Ok(Answer::Explain(Explained {
                 explanations: vec![peer.user.to_string()],

@@ -55,7 +55,7 @@ fn client_of_this_project_gets_replies() {
         assert_eq!(client.change(7, &reservation).unwrap(), "hard");
         client.dismiss(7).unwrap();
         assert_eq!(client.observe(None).unwrap(), std::process::id());
-        assert_eq!(client.record(Some(2e7)).unwrap().len(), 20_000_000);
+        assert_eq!(client.record(Some(2e7)).unwrap().record.len(), 20_000_000);
         assert_eq!(client.explain(None).unwrap().len(), 1);
         for failure in [
             client.status().map(drop).unwrap_err(),

@@ -1,30 +1,31 @@
 //! The machine that stands: the core in the kernel without an end, for threads that others made and that come
 //! and go.
 //!
-//! This module owns what a long-lived agent asks of the kernel ([`Standing`]), what it asks it for
-//! ([`Reservation`]), and what it is told ([`Fact`]). It must never decide who runs, which the core does, nor who
-//! fits, which is to be decided before. Start reading at [`Standing`].
+//! This module owns what a long-lived daemon asks of the kernel ([`Standing`]), what it asks it for
+//! ([`Reservation`]), and the records of what happened. It must never decide which task runs, which the core does, nor
+//! which reservations fit, which is to be decided before. Start reading at [`Standing`].
 
-mod fact;
+mod observed;
 mod reservation;
 
-pub use fact::{Absence, Fact, FactKind};
+pub use observed::{Activity, Observed};
 pub use reservation::Reservation;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuSet, Platform, Share, TaskId};
+use shiftwork_model::{CpuSet, Instant, Platform, Record, Share, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 
 use crate::host::System;
 use crate::kernel::{KernelMachine, Scheduler, SchedulerConfig};
 use crate::machine::Machine as _;
 use crate::sys::bpf::DecisionSite;
+use crate::sys::clock::monotonic_ns;
 use crate::sys::thread::{pass_run_queue, set_affinity};
+use crate::translate::EventTranslator;
 use crate::{LiveError, preflight};
-use fact::Arranged;
 
 /// What must be known when the machine is loaded.
 #[derive(Clone, Debug)]
@@ -35,8 +36,8 @@ pub struct Settings {
     pub order: OrderName,
     /// The share of each CPU that pinned background work gets after it has waited for a second.
     pub reserve: Share,
-    /// How much of what is told may wait to be taken, in bytes; rounded up to a power of two of pages. A fact
-    /// takes 32. What finds no room is lost, and counted.
+    /// How many bytes of events may wait to be taken; rounded up to a power of two of pages. An event takes 32. Events
+    /// that find no room are lost, and counted.
     pub trace_bytes: u32,
 }
 
@@ -45,14 +46,22 @@ pub struct Settings {
 ///
 /// The kernel has one such scheduler at a time. CPUs are in the machine's numbers, instants are of the monotonic
 /// clock. A task is one reservation; its number can be any below 1,024 and can be used again once it is
-/// [dismissed](Self::dismiss) or was told to have [left](FactKind::Left). To be used by one thread.
+/// [dismissed](Self::dismiss) or has [left](shiftwork_model::Happening::Left). To be used by one thread.
 pub struct Standing {
     machine: KernelMachine,
     cpus: CpuSet,
     /// The thread that was observed last by each number.
     observed: BTreeMap<TaskId, Pid>,
-    told: Arranged,
+    translator: EventTranslator,
+    /// Instant of the last event that was translated, in ns.
+    latest_ns: u64,
+    /// Translated and not yet taken.
+    records: Vec<Record>,
+    reaction_max: Span,
 }
+
+/// How many tasks there may be: numbers are below.
+const TASKS_MAX: usize = 1_024;
 
 impl Standing {
     /// Loads the scheduler, at first without tasks: everything is ordinary work.
@@ -80,7 +89,10 @@ impl Standing {
             machine: KernelMachine::new(scheduler),
             cpus: settings.cpus,
             observed: BTreeMap::new(),
-            told: Arranged::default(),
+            translator: EventTranslator::standing(&settings.cpus, TASKS_MAX),
+            latest_ns: 0,
+            records: Vec::new(),
+            reaction_max: Span::ZERO,
         })
     }
 
@@ -90,10 +102,10 @@ impl Standing {
     }
 
     /// The thread has the reservation from now on, as this task. It has to be [bound](Self::bind) to the
-    /// reservation's CPUs before; one that is not is told to have [asked](FactKind::Demoted) for those that it
+    /// reservation's CPUs before; one that is not is [demoted](shiftwork_model::Happening::Demoted) for those that it
     /// is bound to, unless they are more.
     ///
-    /// A task that was [demoted](FactKind::Demoted) gets its reservation back if these are the CPUs that it asked
+    /// A task that was demoted gets its reservation back if these are the CPUs that it asked
     /// for last. Its server goes on where it was.
     ///
     /// A thread that is this task already keeps what it has.
@@ -104,7 +116,11 @@ impl Standing {
     /// If the reservation can be nobody's, or the thread is another task already, which has to be dismissed first.
     pub fn admit(&mut self, task: TaskId, of: &Reservation) -> Result<bool, LiveError> {
         let parameters = of.parameters(&self.cpus)?;
-        self.machine.admit(task, &parameters)
+        let admitted = self.machine.admit(task, &parameters)?;
+        if admitted {
+            self.translator.admit(task, of);
+        }
+        Ok(admitted)
     }
 
     /// The task's jobs to come have this budget, period, deadline and priority; what is left of its budget and
@@ -114,6 +130,12 @@ impl Standing {
     /// If the reservation can be nobody's.
     pub fn change(&mut self, task: TaskId, of: &Reservation) -> Result<(), LiveError> {
         self.machine.set_server(task, &of.parameters(&self.cpus)?)?;
+        self.translate()?;
+        // Never before the records that there are.
+        let now = Instant::from_ns(monotonic_ns().max(self.latest_ns));
+        let attributes = [of.cost, of.period, of.deadline];
+        self.translator
+            .set_attributes(now, task, attributes, &mut self.records);
         self.machine.set_priority(task, of.priority)
     }
 
@@ -144,12 +166,11 @@ impl Standing {
         )))
     }
 
-    /// The thread is told to have [woken](FactKind::Woken), [blocked](FactKind::Blocked) and
-    /// [stopped](FactKind::Stopped) under this number while it is ordinary work, from when it next does; and to have
-    /// [left](FactKind::Left) when it ends. Nothing is reserved for it, and nobody decides by it. It may be admitted
-    /// meanwhile, by another number.
+    /// [`take_observed`](Self::take_observed) tells from now on under this number what the thread does while it is
+    /// ordinary work. Nothing is reserved for it, and it takes part in no decision. It may be admitted meanwhile, by
+    /// another number.
     ///
-    /// `false`: there is no such thread, or the number is somebody's.
+    /// `false`: there is no such thread, or the number is in use.
     ///
     /// # Errors
     /// If the thread is observed already.
@@ -157,6 +178,8 @@ impl Standing {
         let observed = self.machine.observe(task, thread)?;
         if observed {
             self.observed.insert(task, thread);
+            self.translate()?;
+            self.translator.set_observed(task, true);
         }
         Ok(observed)
     }
@@ -172,6 +195,8 @@ impl Standing {
             // What it was just about to tell is told.
             pass_run_queue(thread);
         }
+        self.translate()?;
+        self.translator.set_observed(task, false);
         Ok(())
     }
 
@@ -180,19 +205,48 @@ impl Standing {
         self.machine.set_reserve(reserve);
     }
 
-    /// What happened since the last call, in the order of its instants.
+    /// The records since the last call, in the order of their instants. CPUs are in the machine's numbers, instants of
+    /// the monotonic clock.
     ///
     /// # Errors
     /// If the ring cannot be read.
-    pub fn take_facts(&mut self) -> Result<Vec<Fact>, LiveError> {
-        let events = self.machine.take_events()?;
-        // What is taken is no reason to wake anybody any more.
-        self.machine.wait_until(0);
-        Ok(self.told.arrange(&events))
+    pub fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
+        self.translate()?;
+        // Nothing acts upon these: the records say the same.
+        self.translator.asking.clear();
+        self.translator.overran.clear();
+        Ok(std::mem::take(&mut self.records))
     }
 
-    /// How many facts found no room so far.
-    pub fn facts_lost(&self) -> u64 {
+    /// What observed threads did since the last call; to be called after [`take_records`](Self::take_records).
+    pub fn take_observed(&mut self) -> Vec<Observed> {
+        std::mem::take(&mut self.translator.observed)
+    }
+
+    /// The longest time that a CPU took to run what was decided for it, since the last call.
+    pub const fn take_reaction_max(&mut self) -> Span {
+        std::mem::replace(&mut self.reaction_max, Span::ZERO)
+    }
+
+    /// Translates the events that there are. All but those of CPUs that run tasks, and of observed threads, come in
+    /// order; an event that comes so late that later ones have been translated has their instant.
+    fn translate(&mut self) -> Result<(), LiveError> {
+        let mut events = self.machine.take_events()?;
+        // What is taken is no reason to wake anybody any more.
+        self.machine.wait_until(0);
+        events.sort_by_key(|event| event.at);
+        for mut event in events {
+            event.at = event.at.max(self.latest_ns);
+            self.latest_ns = event.at;
+            self.translator.take(event, &mut self.records);
+        }
+        let longest = self.translator.reactions.drain(..).max();
+        self.reaction_max = self.reaction_max.max(longest.unwrap_or_default());
+        Ok(())
+    }
+
+    /// How many events found no room so far.
+    pub fn events_lost(&self) -> u64 {
         self.machine.events_lost()
     }
 
@@ -207,9 +261,9 @@ impl Standing {
         self.machine.state()
     }
 
-    /// Returns at this instant of the monotonic clock, or when there is a fact that somebody ought to act upon:
+    /// Returns at this instant of the monotonic clock, or when there is an event to act upon:
     /// a task has left, uses or asks for other CPUs, or has overrun; a CPU went offline or came back. All other
-    /// facts wait until they are taken.
+    /// events wait until they are taken.
     pub fn wait_until(&self, at_ns: u64) {
         self.machine.wait_until(at_ns);
     }

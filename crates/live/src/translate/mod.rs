@@ -1,20 +1,28 @@
-//! What happened, in everybody's words: makes records of the events that the kernel tells.
+//! Translates events of the kernel, or of an agent, into records. There is no other translation.
 //!
-//! The kernel knows tasks and when they run; jobs, their numbers and their releases are known here.
-//! What the records say a CPU runs is what it did run, not what was decided.
+//! The kernel knows tasks and when they run; jobs, their numbers and their releases are known here. What the records
+//! say a CPU runs is what it did run, not what was decided. [`EventTranslator::planned`] is for a run, whose tasks come
+//! from a plan with known releases; [`EventTranslator::standing`] for tasks that are admitted meanwhile, whose jobs begin
+//! when their threads wake up.
+
+mod cpus;
+mod jobs;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Recorder, Span,
-    TaskId,
+    CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Recorder, Span, TaskId,
 };
 
 use crate::Plan;
-use crate::event::{Event, Kind, why};
+use crate::event::{Event, Kind};
 use crate::run::on_machine;
+use crate::standing::{Activity, Observed, Reservation};
 use crate::work::Jobs;
+use cpus::{CpuNumbers, CpuState};
 
 /// A job that is released and not finished.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +34,7 @@ struct Pending {
 }
 
 /// What is known of a task.
+#[derive(Default)]
 struct TaskState {
     /// The releases to come; `None` for a program, whose jobs begin when it wakes up.
     jobs: Option<Jobs>,
@@ -49,22 +58,17 @@ struct TaskState {
     on: Option<usize>,
     /// Until when it was told what of its time there was its own; the monotonic clock.
     measured_ns: u64,
-    cost: Span,
-    deadline: Span,
-    priority: Priority,
+    /// Cost, period and relative deadline.
+    attributes: [Span; 3],
+    priority: Option<Priority>,
+    /// What it has from when it enters next.
+    admitted: Option<Admitted>,
+    /// The number is that of a thread that is observed and no task.
+    is_observed: bool,
 }
 
-/// Less is not told: whoever measures reads two clocks, one after the other.
-const INTERRUPTED_MIN: Span = Span::from_us(1);
-
-/// What is known of a CPU.
-#[derive(Clone, Copy, Default)]
-struct CpuState {
-    shown: Option<JobId>,
-    gone: u64,
-    /// What was decided and is not yet done: for whom, and when.
-    awaited: Option<(TaskId, u64)>,
-}
+/// Attributes and priority of a reservation.
+type Admitted = ([Span; 3], Priority);
 
 /// Turns events into records.
 pub(crate) struct EventTranslator {
@@ -72,8 +76,7 @@ pub(crate) struct EventTranslator {
     horizon: Instant,
     tasks: Vec<TaskState>,
     cpus: Vec<CpuState>,
-    /// The file's number of each CPU of the machine.
-    file_cpu: Vec<Option<usize>>,
+    numbers: CpuNumbers,
     /// The next release of each task that has one.
     releases: BinaryHeap<Reverse<(Instant, usize)>>,
     now: Instant,
@@ -87,46 +90,53 @@ pub(crate) struct EventTranslator {
     pub(crate) asking: Vec<(TaskId, CpuSet)>,
     /// Tasks that have used up a budget of which they only want to be told.
     pub(crate) overran: Vec<TaskId>,
+    /// What observed threads did.
+    pub(crate) observed: Vec<Observed>,
 }
 
 impl EventTranslator {
     /// A translator for this plan, before its first event. `jobs` are those of the tasks that threads do.
     pub(crate) fn planned(plan: &Plan<'_>, jobs: Vec<Option<Jobs>>, horizon: Instant) -> Self {
         let priorities = plan.set.priorities();
-        let mut file_cpu = Vec::new();
-        for (index, cpu) in plan.cpus.iter().enumerate() {
-            let number = cpu.index();
-            file_cpu.resize(file_cpu.len().max(number + 1), None);
-            file_cpu[number] = Some(index);
-        }
         let tasks = plan
             .set
             .iter()
             .zip(jobs)
             .map(|((id, task), jobs)| TaskState {
                 jobs,
-                next_release: None,
-                released: 0,
-                pending: VecDeque::new(),
-                ready: false,
-                stops_soon: false,
-                goes_on: false,
                 present: !plan.set.enters_later(id),
-                early: None,
                 cpus: on_machine(plan, plan.bound[id.index()].cpus()),
-                held_on: None,
-                on: None,
-                measured_ns: 0,
-                cost: task.cost,
-                deadline: task.deadline,
-                priority: priorities[id.index()],
+                attributes: [task.cost, task.period, task.deadline],
+                priority: Some(priorities[id.index()]),
+                ..TaskState::default()
             });
-        let mut translator = Self {
+        let mut translator = Self::new(tasks.collect(), CpuNumbers::of_plan(plan), horizon);
+        for index in 0..translator.tasks.len() {
+            translator.plan_release(index);
+        }
+        translator
+    }
+
+    /// A translator for tasks that are [admitted](Self::admit), with numbers below `tasks_max`. CPUs are in the
+    /// machine's numbers, instants of the monotonic clock, and `cpus` those that tasks may have.
+    pub(crate) fn standing(cpus: &CpuSet, tasks_max: usize) -> Self {
+        let tasks = (0..tasks_max).map(|_| TaskState::default());
+        let mut translator = Self::new(
+            tasks.collect(),
+            CpuNumbers::of_machine(cpus),
+            Instant::NEVER,
+        );
+        translator.begin(0);
+        translator
+    }
+
+    fn new(tasks: Vec<TaskState>, numbers: CpuNumbers, horizon: Instant) -> Self {
+        Self {
             origin_ns: u64::MAX,
             horizon,
-            tasks: tasks.collect(),
-            cpus: vec![CpuState::default(); plan.cpus.len()],
-            file_cpu,
+            tasks,
+            cpus: vec![CpuState::default(); numbers.count()],
+            numbers,
             releases: BinaryHeap::new(),
             now: Instant::ZERO,
             reactions: Vec::new(),
@@ -134,11 +144,23 @@ impl EventTranslator {
             decisions: 0,
             asking: Vec::new(),
             overran: Vec::new(),
-        };
-        for index in 0..translator.tasks.len() {
-            translator.plan_release(index);
+            observed: Vec::new(),
         }
-        translator
+    }
+
+    /// The task has this reservation from when it is next said to take part.
+    pub(crate) fn admit(&mut self, task: TaskId, of: &Reservation) {
+        if let Some(state) = self.tasks.get_mut(task.index()) {
+            state.admitted = Some(([of.cost, of.period, of.deadline], of.priority));
+            state.is_observed = false;
+        }
+    }
+
+    /// Whether the number is that of an observed thread.
+    pub(crate) fn set_observed(&mut self, task: TaskId, is_observed: bool) {
+        if let Some(state) = self.tasks.get_mut(task.index()) {
+            state.is_observed = is_observed;
+        }
     }
 
     /// The run begins at this instant of the monotonic clock; what was before is not part of it.
@@ -199,141 +221,10 @@ impl EventTranslator {
         Instant::from_ns(at_ns.saturating_sub(self.origin_ns))
     }
 
-    fn place(&self, event: Event) -> Option<usize> {
-        let cpu = usize::from(event.cpu?);
-        self.file_cpu.get(cpu).copied().flatten()
-    }
-
     /// Records do not go back in time, not by the nanosecond that two CPUs' clocks may differ.
     fn record<R: Recorder>(&mut self, at: Instant, what: Happening, recorder: &mut R) {
         self.now = self.now.max(at);
         recorder.record(self.now, &what);
-    }
-
-    fn measure(&mut self, event: Event) {
-        let Some(place) = self.place(event) else {
-            return;
-        };
-        let task = self.task(event.task);
-        match event.kind {
-            Kind::Assigned => {
-                let there = task.is_some_and(|id| self.tasks[id.index()].on == Some(place));
-                let awaited = task.filter(|_| !there).map(|id| (id, event.at));
-                self.cpus[place].awaited = awaited;
-            }
-            Kind::Running => {
-                if let Some((awaited, since)) = self.cpus[place].awaited
-                    && Some(awaited) == task
-                {
-                    self.cpus[place].awaited = None;
-                    if since >= self.origin_ns {
-                        let span = Span::from_ns(event.at.saturating_sub(since));
-                        self.reactions.push(span);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn release<R: Recorder>(&mut self, index: usize, release: Instant, recorder: &mut R) {
-        let task_state = &mut self.tasks[index];
-        task_state.released += 1;
-        let job = JobId {
-            task: TaskId::from_index(index),
-            number: task_state.released,
-        };
-        let pending = Pending {
-            job,
-            release,
-            is_known: false,
-        };
-        match task_state.present {
-            true => self.note_released(release, pending, recorder),
-            false => task_state.early = Some(pending),
-        }
-    }
-
-    fn note_released<R: Recorder>(&mut self, at: Instant, pending: Pending, recorder: &mut R) {
-        let Pending { job, release, .. } = pending;
-        let task_state = &mut self.tasks[job.task.index()];
-        task_state.pending.push_back(pending);
-        let deadline = release + task_state.deadline;
-        self.record(at, Happening::Released { job, deadline }, recorder);
-    }
-
-    fn take_cpu_event<R: Recorder>(&mut self, event: Event, recorder: &mut R) {
-        let Some(place) = self.place(event) else {
-            return;
-        };
-        if matches!(event.kind, Kind::CpuLost | Kind::CpuBack) {
-            self.decisions += 1;
-            let lost = event.kind == Kind::CpuLost;
-            self.set_gone(self.instant(event.at), place, event.value, lost, recorder);
-        }
-    }
-
-    fn set_gone<R: Recorder>(
-        &mut self,
-        at: Instant,
-        place: usize,
-        reason: u64,
-        lost: bool,
-        recorder: &mut R,
-    ) {
-        let cpu = CpuId::from_index(place);
-        let before = self.cpus[place].gone;
-        let after = match lost {
-            true => before | reason,
-            false => before & !reason,
-        };
-        self.cpus[place].gone = after;
-        if lost && let Some(job) = self.cpus[place].shown {
-            // It is on its way out: the kernel has switched already, or is about to.
-            self.show(at, place, None, recorder);
-            self.tasks[job.task.index()].on = None;
-        }
-        let reasons = [
-            (
-                why::OFFLINE,
-                Happening::CpuOffline { cpu },
-                Happening::CpuOnline { cpu },
-            ),
-            (
-                why::TAKEN,
-                Happening::CpuTaken { cpu },
-                Happening::CpuReturned { cpu },
-            ),
-            (
-                why::BACKGROUND,
-                Happening::BackgroundStarted { cpu },
-                Happening::BackgroundEnded { cpu },
-            ),
-        ];
-        for (reason, begins, ends) in reasons {
-            match (before & reason != 0, after & reason != 0) {
-                (false, true) => self.record(at, begins, recorder),
-                (true, false) => self.record(at, ends, recorder),
-                _ => {}
-            }
-        }
-    }
-
-    /// The CPU is shown with this job from now on.
-    fn show<R: Recorder>(
-        &mut self,
-        at: Instant,
-        place: usize,
-        to: Option<JobId>,
-        recorder: &mut R,
-    ) {
-        let from = self.cpus[place].shown;
-        if from == to {
-            return;
-        }
-        self.cpus[place].shown = to;
-        let cpu = CpuId::from_index(place);
-        self.record(at, Happening::Switched { cpu, from, to }, recorder);
     }
 
     /// The first pending job of the task.
@@ -344,9 +235,24 @@ impl EventTranslator {
             .map(|pending| pending.job)
     }
 
+    fn observe(&mut self, event: Event, id: TaskId) {
+        let what = match event.kind {
+            Kind::Woken => Activity::Woken,
+            Kind::Stopped => Activity::Ran(Span::from_ns(event.value)),
+            Kind::Blocked => Activity::Blocked,
+            Kind::Left => Activity::Ended,
+            _ => return,
+        };
+        let at = self.instant(event.at);
+        self.observed.push(Observed { at, task: id, what });
+    }
+
     fn take_task_event<R: Recorder>(&mut self, event: Event, id: TaskId, recorder: &mut R) {
         let at = self.instant(event.at);
         let index = id.index();
+        if self.tasks[index].is_observed {
+            return self.observe(event, id);
+        }
         match event.kind {
             Kind::Ready => {
                 self.decisions += 1;
@@ -404,7 +310,7 @@ impl EventTranslator {
                 }
             }
             Kind::Replenished => {
-                let budget = self.tasks[index].cost;
+                let [budget, ..] = self.tasks[index].attributes;
                 let deadline = self.instant(event.value);
                 let what = Happening::Replenished {
                     task: id,
@@ -415,22 +321,15 @@ impl EventTranslator {
             }
             Kind::Running => self.running(at, event, id, recorder),
             Kind::Stopped => self.stopped(at, event, id, recorder),
-            Kind::Entered => {
-                let task_state = &mut self.tasks[index];
-                task_state.held_on = None;
-                if !std::mem::replace(&mut task_state.present, true) {
-                    let early = task_state.early.take();
-                    self.record(at, Happening::Entered { task: id }, recorder);
-                    if let Some(early) = early {
-                        self.note_released(at, early, recorder);
-                    }
-                }
-            }
+            Kind::Entered => self.enter(at, event, id, recorder),
             Kind::Left => self.leave(at, id, recorder),
             Kind::Demoted => {
                 let cpus = CpuSet::from_bits(event.value);
                 self.asking.push((id, cpus));
+                self.tasks[index].cpus = cpus;
                 self.affinity(at, id, cpus, recorder);
+                let asked = Box::new(self.numbers.recorded(&cpus));
+                self.record(at, Happening::Demoted { task: id, asked }, recorder);
                 self.leave(at, id, recorder);
             }
             Kind::Affinity => {
@@ -454,9 +353,7 @@ impl EventTranslator {
                 self.decisions += 1;
                 let number = u32::try_from(event.value).ok();
                 if let Some(priority) = number.and_then(Priority::new) {
-                    self.tasks[index].priority = priority;
-                    let what = Happening::PrioritySet { task: id, priority };
-                    self.record(at, what, recorder);
+                    self.set_priority(at, id, priority, recorder);
                 }
             }
             Kind::Assigned
@@ -471,184 +368,19 @@ impl EventTranslator {
         }
     }
 
-    fn ready<R: Recorder>(&mut self, at: Instant, event: Event, id: TaskId, recorder: &mut R) {
-        let index = id.index();
-        if self.current(id).is_none() {
-            // A program's next job may begin with a new period instead of a wake-up.
-            if self.tasks[index].jobs.is_some() || !self.tasks[index].present {
-                return;
-            }
-            self.release(index, at, recorder);
-        }
-        if self.tasks[index].stops_soon {
-            self.stop_now(at, id, recorder);
-        }
-        let task_state = &mut self.tasks[index];
-        let is_thread = task_state.jobs.is_some();
-        let Some(first) = task_state.pending.front_mut() else {
-            return;
-        };
-        // A job that begins late because the one before it was late is not the timer's fault.
-        let is_new = !std::mem::replace(&mut first.is_known, true);
-        let first = *first;
-        if is_new && is_thread && !task_state.goes_on && event.at >= self.origin_ns {
-            let late = at.since(first.release).unwrap_or(Span::ZERO);
-            self.lateness.push(late);
-        }
-        let task_state = &mut self.tasks[index];
-        task_state.ready = true;
-        let (priority, on) = (task_state.priority, task_state.on);
-        let deadline = self.instant(event.value);
-        let job = first.job;
-        let what = Happening::Ready {
-            job,
-            deadline,
-            priority,
-        };
-        self.record(at, what, recorder);
-        // It need not have left its CPU between two jobs.
-        if let Some(place) = on {
-            self.show(at, place, Some(job), recorder);
-        }
-    }
-
-    fn not_ready<R: Recorder>(
-        &mut self,
-        at: Instant,
-        id: TaskId,
-        reason: NotReadyReason,
-        recorder: &mut R,
-    ) {
-        let task_state = &mut self.tasks[id.index()];
-        if !std::mem::take(&mut task_state.ready) {
-            return;
-        }
-        if let Some(job) = self.current(id) {
-            self.record(at, Happening::NotReady { job, reason }, recorder);
-        }
-    }
-
-    /// It was out of budget when it was told to stop, and has stopped now.
-    fn stop_now<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
-        self.tasks[id.index()].stops_soon = false;
-        if let Some(place) = self.tasks[id.index()].on {
-            self.show(at, place, None, recorder);
-        }
-        self.not_ready(at, id, NotReadyReason::Throttled, recorder);
-    }
-
-    fn complete<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
-        let task_state = &mut self.tasks[id.index()];
-        task_state.stops_soon = false;
-        task_state.ready = false;
-        let Some(first) = task_state.pending.front().copied() else {
-            return;
-        };
-        // A job is finished after its release, however short it is.
-        if first.release > at {
-            return;
-        }
-        task_state.pending.pop_front();
-        let on = task_state.on;
-        let job = first.job;
-        self.record(at, Happening::Completed { job }, recorder);
-        if let Some(place) = on
-            && self.cpus[place].shown == Some(job)
-        {
-            self.show(at, place, None, recorder);
-        }
-    }
-
-    fn running<R: Recorder>(&mut self, at: Instant, event: Event, id: TaskId, recorder: &mut R) {
-        let Some(place) = self.place(event) else {
-            return;
-        };
-        self.tasks[id.index()].on = Some(place);
-        self.tasks[id.index()].measured_ns = event.at;
-        if self.cpus[place].gone & why::TAKEN != 0 {
-            // Whoever had taken it has let go; that is told after the next switch.
-            self.set_gone(at, place, why::TAKEN, false, recorder);
-        }
-        let ready = self.tasks[id.index()].ready;
-        if let Some(job) = self.current(id).filter(|_| ready) {
-            self.show(at, place, Some(job), recorder);
-        }
-    }
-
-    fn stopped<R: Recorder>(&mut self, at: Instant, event: Event, id: TaskId, recorder: &mut R) {
-        let Some(place) = self.place(event) else {
-            return;
-        };
-        self.measure_own(event, id, recorder);
-        if self.cpus[place].shown.is_some_and(|job| job.task == id) {
-            self.show(at, place, None, recorder);
-        }
-        if self.tasks[id.index()].stops_soon {
-            self.stop_now(at, id, recorder);
-        }
-        self.tasks[id.index()].on = None;
-    }
-
-    /// It is told for how long the task ran, and that may be less than the time that it was there.
-    fn measure_own<R: Recorder>(&mut self, event: Event, id: TaskId, recorder: &mut R) {
-        let task_state = &mut self.tasks[id.index()];
-        let since_ns = std::mem::replace(&mut task_state.measured_ns, event.at).max(self.origin_ns);
-        let there_ns = event.at.saturating_sub(since_ns);
-        let time = Span::from_ns(there_ns.saturating_sub(event.value));
-        let shown = task_state.on.and_then(|place| self.cpus[place].shown);
-        if let Some(job) = shown.filter(|job| job.task == id)
-            && time >= INTERRUPTED_MIN
-        {
-            let at = self.instant(event.at);
-            self.record(at, Happening::Interrupted { job, time }, recorder);
-        }
-    }
-
-    fn leave<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
-        self.decisions += 1;
-        let task_state = &mut self.tasks[id.index()];
-        if !std::mem::take(&mut task_state.present) {
-            return;
-        }
-        task_state.early = None;
-        task_state.pending.clear();
-        task_state.ready = false;
-        task_state.stops_soon = false;
-        self.record(at, Happening::Left { task: id }, recorder);
-        if let Some(place) = self.tasks[id.index()].on {
-            self.show(at, place, None, recorder);
-        }
-    }
-
-    fn affinity<R: Recorder>(&mut self, at: Instant, id: TaskId, cpus: CpuSet, recorder: &mut R) {
-        let in_file = cpus
-            .iter()
-            .filter_map(|cpu| self.file_cpu.get(cpu.index()).copied().flatten())
-            .map(CpuId::from_index)
-            .collect();
-        if let Some(affinity) = Affinity::new(in_file) {
-            let what = Happening::AffinitySet {
-                task: id,
-                affinity: Box::new(affinity),
-            };
-            self.record(at, what, recorder);
-        }
-    }
-
     /// The attributes of the task's jobs that are released from now on.
     pub(crate) fn set_attributes<R: Recorder>(
         &mut self,
         at: Instant,
         id: TaskId,
-        [cost, period, deadline]: [Span; 3],
+        attributes: [Span; 3],
         recorder: &mut R,
     ) {
         // What was released before is due as it was.
         let before_ns = self.origin_ns.saturating_add(at.as_ns()).saturating_sub(1);
         self.advance(before_ns, recorder);
-        let task_state = &mut self.tasks[id.index()];
-        task_state.cost = cost;
-        task_state.deadline = deadline;
+        self.tasks[id.index()].attributes = attributes;
+        let [cost, period, deadline] = attributes;
         let what = Happening::AttributesSet {
             task: id,
             cost,
@@ -658,11 +390,19 @@ impl EventTranslator {
         self.record(at, what, recorder);
     }
 
+    fn set_priority<R: Recorder>(
+        &mut self,
+        at: Instant,
+        task: TaskId,
+        priority: Priority,
+        recorder: &mut R,
+    ) {
+        self.tasks[task.index()].priority = Some(priority);
+        self.record(at, Happening::PrioritySet { task, priority }, recorder);
+    }
+
     /// What each CPU of the file is shown with.
     pub(crate) fn running_now(&self) -> impl Iterator<Item = Option<JobId>> + '_ {
         self.cpus.iter().map(|place| place.shown)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,9 +1,9 @@
-use shiftwork_model::{Affinity, Arrival, OnOverrun, RandomStream, Record, Task, TaskSet};
+use shiftwork_model::{Affinity, Arrival, CpuId, OnOverrun, RandomStream, Record, Task, TaskSet};
 use shiftwork_policy::registry::OrderName;
 use shiftwork_trace::check::{Invariant, Order, PolicyContract, check};
 
 use super::*;
-use crate::event::Kind as K;
+use crate::event::{Kind as K, why};
 
 const ORIGIN: u64 = 1_000_000;
 
@@ -315,4 +315,128 @@ fn nonsense_is_survived_in_order() {
         // The checkers take it all; what they find in nonsense does not matter.
         let _ = check(&set, facts, Instant::from_ns(200), &records);
     }
+}
+
+/// A translator without a plan for CPUs 1 to 3, and what the events amount to; task 7 has a reservation.
+fn standing(events: &[Event]) -> (EventTranslator, Vec<Record>) {
+    let mut translator = EventTranslator::standing(&CpuSet::from_bits(0b1110), 8);
+    translator.admit(TaskId::from_index(6), &reservation(4));
+    let mut records = Vec::new();
+    for &event in events {
+        translator.take(event, &mut records);
+    }
+    (translator, records)
+}
+
+fn reservation(cost: u64) -> Reservation {
+    Reservation {
+        thread: rustix::thread::Pid::from_raw(1).unwrap(),
+        cpus: CpuSet::from_bits(0b0110),
+        cost: Span::from_ns(cost),
+        period: Span::from_ns(20),
+        deadline: Span::from_ns(10),
+        on_overrun: OnOverrun::Throttle,
+        priority: Priority::MOST_URGENT,
+    }
+}
+
+fn lines(records: &[Record]) -> Vec<String> {
+    let line = |record: &Record| {
+        let at = record.at.as_ns() - ORIGIN;
+        format!("{at} {:?}", record.what).replace("CpuId", "")
+    };
+    records.iter().map(line).collect()
+}
+
+#[test]
+fn a_task_that_enters_is_recorded_with_its_reservation() {
+    let (mut translator, mut records) = standing(&[
+        event(1, K::Woken, 7, None, 0),
+        event(2, K::Entered, 7, None, 0b0110),
+        event(3, K::Running, 7, Some(2), 0),
+        event(3, K::Ready, 7, None, ORIGIN + 11),
+        event(4, K::Left, 7, None, 0),
+    ]);
+    assert_eq!(
+        records[4].what,
+        Happening::Released {
+            job: JobId {
+                task: TaskId::from_index(6),
+                number: 1
+            },
+            deadline: Instant::from_ns(ORIGIN + 11),
+        }
+    );
+    let all = lines(&records);
+    assert_eq!(all[0], "2 Entered { task: T6 }");
+    assert!(
+        all[1].contains(
+            "AttributesSet { task: T6, cost: Span(4), period: Span(20), deadline: Span(10)"
+        )
+    );
+    assert!(
+        all[2].contains("PrioritySet") && all[3].contains("AffinitySet"),
+        "{all:?}"
+    );
+    assert_eq!(
+        all[6],
+        "3 Switched { cpu: (2), from: None, to: Some(T6.1) }"
+    );
+    assert_eq!(all[7], "4 Left { task: T6 }");
+    // The next one of the number says only what is different, and goes on with the numbers of jobs.
+    translator.admit(TaskId::from_index(6), &reservation(5));
+    let begin = records.len();
+    for next in [
+        event(5, K::Blocked, 7, None, 0),
+        event(6, K::Entered, 7, None, 0b0110),
+        event(7, K::Woken, 7, None, 0),
+    ] {
+        translator.take(next, &mut records);
+    }
+    let all = lines(&records[begin..]);
+    let [entered, attributes, released] = &all[..] else {
+        panic!("{all:?}");
+    };
+    assert!(entered.contains("Entered") && attributes.contains("cost: Span(5)"));
+    assert!(released.contains("T6.2"));
+}
+
+#[test]
+fn a_demotion_is_recorded_with_the_cpus_asked_for_before_the_task_leaves() {
+    let (_, records) = standing(&[
+        event(2, K::Entered, 7, None, 0b0110),
+        event(3, K::Demoted, 7, None, 0b0001),
+    ]);
+    let task = TaskId::from_index(6);
+    let what: Vec<&Happening> = records.iter().skip(4).map(|record| &record.what).collect();
+    // CPU 0 is none that tasks may have.
+    let asked = Box::new(CpuSet::from_bits(0b0001));
+    assert_eq!(
+        what,
+        [
+            &Happening::Demoted { task, asked },
+            &Happening::Left { task }
+        ]
+    );
+}
+
+#[test]
+fn an_observed_thread_has_no_records() {
+    let mut translator = EventTranslator::standing(&CpuSet::from_bits(0b1110), 8);
+    translator.set_observed(TaskId::from_index(6), true);
+    let mut records: Vec<Record> = Vec::new();
+    let events = [K::Woken, K::Stopped, K::Blocked, K::Left];
+    for (kind, at) in events.into_iter().zip(1..) {
+        translator.take(event(at, kind, 7, Some(1), 30), &mut records);
+    }
+    assert_eq!(records, []);
+    let did: Vec<Activity> = translator.observed.iter().map(|it| it.what).collect();
+    let ran = Activity::Ran(Span::from_ns(30));
+    assert_eq!(
+        did,
+        [Activity::Woken, ran, Activity::Blocked, Activity::Ended]
+    );
+    translator.set_observed(TaskId::from_index(6), false);
+    translator.take(event(9, K::Woken, 7, None, 0), &mut records);
+    assert_eq!(translator.observed.len(), 4);
 }

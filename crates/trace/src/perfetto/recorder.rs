@@ -48,6 +48,9 @@ pub struct MissedJob {
     /// The cause in a few words; empty if it is not explained.
     #[prost(string, tag = "3")]
     pub cause: String,
+    /// What its owner called the task. Others may be called the same, so its name in the trace may have a number.
+    #[prost(string, tag = "4")]
+    pub name: String,
 }
 
 /// A stretch in which the recorder did not run.

@@ -6,8 +6,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use shiftwork_client::Client;
+use shiftwork_daemon::recorder::Recording;
 use shiftwork_model::{Instant, Span};
 
 use super::daemon_client;
@@ -97,16 +97,11 @@ fn missed_since(client: &mut Client, seen: &Seen) -> u64 {
     };
     const LAST: Span = Span::from_s(2);
     let record = client.record(Some(LAST.as_ns() as f64 / 1e9));
-    let is_missed = |line: &Value| {
-        line["what"] == "missed"
-            && line["task"] == task
-            && line["at_ns"].as_u64() > Some(seen.until.as_ns())
-    };
-    let lines = record.unwrap_or_default();
-    let lines = lines
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    lines.filter(is_missed).count() as u64
+    let recording = record.ok().map(|it| Recording::read(&it.record));
+    match recording {
+        Some(Ok(recording)) => recording.misses_of(task, seen.until),
+        Some(Err(_)) | None => 0,
+    }
 }
 
 fn answer(status: ExitStatus, misses: u64) -> Answer {

@@ -1,12 +1,11 @@
 //! `shiftwork record --list`: the saved recordings.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::fs;
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use shiftwork_daemon::recorder::{Head, list, utc};
+use shiftwork_daemon::recorder::{RecordingHead, list, utc};
 
 use crate::failure::{Answer, Failure};
 use crate::json::SCHEMA_VERSION;
@@ -37,17 +36,16 @@ struct FileOutput {
     cause: Option<String>,
 }
 
-/// Shows one line for each, the oldest first; `record` is a recording from the daemon, whose first line names the folder.
-pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
-    let head = record.lines().next().and_then(Head::read);
-    let folder = head.and_then(|head| head.folder).ok_or_else(|| {
+/// Shows one line for each recording in the folder, the oldest first.
+pub fn show(folder: Option<String>, console: &mut Console) -> Result<Answer, Failure> {
+    let folder = folder.ok_or_else(|| {
         Failure::Machine("the daemon does not name the folder of its recordings".to_owned())
     })?;
     let paths = list(Path::new(&folder))
         .map_err(|error| Failure::Machine(format!("{folder} cannot be read: {error}")))?;
-    let heads: Vec<(String, Option<Head>)> = paths
+    let heads: Vec<(String, Option<RecordingHead>)> = paths
         .iter()
-        .map(|path| (path.display().to_string(), first_line(path)))
+        .map(|path| (path.display().to_string(), head(path)))
         .collect();
     if console.json {
         console.json_line(&KeptOutput {
@@ -79,8 +77,8 @@ pub fn show(record: &str, console: &mut Console) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-impl From<(String, Option<Head>)> for FileOutput {
-    fn from((path, head): (String, Option<Head>)) -> Self {
+impl From<(String, Option<RecordingHead>)> for FileOutput {
+    fn from((path, head): (String, Option<RecordingHead>)) -> Self {
         let (unix_ns, span_ns) = match &head {
             Some(head) => (Some(head.unix_ns), Some(head.span_ns)),
             None => (None, None),
@@ -96,10 +94,7 @@ impl From<(String, Option<Head>)> for FileOutput {
     }
 }
 
-/// The header; `None` if the file is not a recording or cannot be read.
-fn first_line(path: &Path) -> Option<Head> {
-    let mut line = String::new();
-    let file = File::open(path).ok()?;
-    BufReader::new(file).read_line(&mut line).ok()?;
-    Head::read(&line)
+/// What it says of itself; `None` if the file is not a recording or cannot be read.
+fn head(path: &Path) -> Option<RecordingHead> {
+    RecordingHead::read(&fs::read(path).ok()?)
 }

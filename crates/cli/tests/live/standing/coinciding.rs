@@ -1,9 +1,8 @@
 //! Wake-ups, completions and changes that coincide: within one interrupt of one CPU, in every order.
 //!
 //! Each set has a few threads with short jobs, whose releases lie a microsecond apart at most, so that one interrupt of the
-//! timer wakes several of them. Judged by the facts alone: a CPU that is there runs its assignment within a window.
+//! timer wakes several of them. A CPU that is there runs its assignment within a window.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +16,7 @@ use rustix::thread::{
     set_current_timer_slack,
 };
 use rustix::time::{Timespec, clock_gettime};
-use shiftwork_live::standing::{Absence, Fact, FactKind, Reservation};
+use shiftwork_live::standing::Reservation;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, RandomStream, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 
@@ -172,6 +171,7 @@ fn try_set(seed: u64, stage: &mut Stage, threads: &[Periodic]) -> Result<u64, St
     let cpus = 2 + random.below(2);
     let count = 3 + random.below(TASKS_MAX as u64 - 2) as usize;
     let mark = stage.mark()?;
+    stage.standing.take_reaction_max();
     let mut order: Vec<u64> = (0..count as u64).collect();
     shuffle(&mut order, &mut random);
     let mut admitted = Vec::new();
@@ -207,14 +207,16 @@ fn try_set(seed: u64, stage: &mut Stage, threads: &[Periodic]) -> Result<u64, St
     }
     disturb(begin, stage, &admitted, &mut random)?;
     sleep_until(begin + ROUNDS * PERIOD_NS);
-    let neglected = longest_neglect(stage.facts_since(mark)?);
+    let begin = stage.records_since(mark)?.len().saturating_sub(200);
+    let longest = stage.standing.take_reaction_max();
     for index in 0..count {
         stage.dismiss(index)?;
     }
-    match neglected {
-        (longest, _) if longest <= WINDOW_NS => Ok(longest),
-        (longest, why) => Err(format!("{longest} ns: {why}\n{admitted:?}")),
+    if longest.as_ns() <= WINDOW_NS {
+        return Ok(longest.as_ns());
     }
+    let last = &stage.records[mark + begin..];
+    Err(format!("{longest}: {last:#?}\n{admitted:?}"))
 }
 
 /// At some of the releases, parameters and affinities change, too.
@@ -246,59 +248,4 @@ fn shuffle(items: &mut [u64], random: &mut RandomStream) {
     for at in (1..items.len()).rev() {
         items.swap(at, random.below(at as u64 + 1) as usize);
     }
-}
-
-/// A fact, for people.
-fn line(fact: &Fact) -> String {
-    let cpu = fact.cpu.map(|cpu| format!(" on CPU {}", cpu.index()));
-    let task = fact.task.map(|task| format!(" task {}", task.index()));
-    format!(
-        "\n{} {:?}{}{}",
-        fact.at_ns,
-        fact.what,
-        task.unwrap_or_default(),
-        cpu.unwrap_or_default()
-    )
-}
-
-/// The longest time in which a CPU that was there did not run its assignment, in ns, and the facts around.
-pub fn longest_neglect(facts: &[Fact]) -> (u64, String) {
-    /// What is known of a CPU.
-    #[derive(Default)]
-    struct Cpu {
-        assigned: Option<TaskId>,
-        running: Option<TaskId>,
-        gone: Vec<Absence>,
-        /// Since when it has not run what it is assigned.
-        neglects_since: Option<u64>,
-    }
-    let mut cpus: BTreeMap<_, Cpu> = BTreeMap::new();
-    let (mut longest, mut around) = (0, String::new());
-    for (at, fact) in facts.iter().enumerate() {
-        let Some(id) = fact.cpu else { continue };
-        let cpu = cpus.entry(id).or_default();
-        match fact.what {
-            FactKind::Assigned => cpu.assigned = fact.task,
-            FactKind::Running => cpu.running = fact.task,
-            FactKind::Stopped { .. } => cpu.running = None,
-            FactKind::CpuLost { why } => cpu.gone.push(why),
-            FactKind::CpuBack { why } => cpu.gone.retain(|it| *it != why),
-            _ => continue,
-        }
-        let neglects = cpu.gone.is_empty() && cpu.assigned.is_some() && cpu.assigned != cpu.running;
-        if let Some(since) = cpu.neglects_since
-            && !neglects
-        {
-            let waited = fact.at_ns.saturating_sub(since);
-            if waited > longest {
-                longest = waited;
-                around = facts[at.saturating_sub(40)..=at].iter().map(line).collect();
-            }
-            cpu.neglects_since = None;
-        }
-        if neglects && cpu.neglects_since.is_none() {
-            cpu.neglects_since = Some(fact.at_ns);
-        }
-    }
-    (longest, around)
 }

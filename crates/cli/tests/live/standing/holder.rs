@@ -3,9 +3,8 @@
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
-use shiftwork_live::standing::FactKind;
 
-use super::stage::{ALL, Stage, wish, wish_of};
+use super::stage::{ALL, Stage, is_spent, runs, wish, wish_of};
 use super::worker::{Doing, Worker};
 use crate::faults::{Actor, goes_on, state, wait_for, wait_for_state};
 
@@ -18,9 +17,7 @@ pub fn hold(threads: &[u64]) {
     for (index, &thread) in threads.iter().enumerate() {
         let thread = Pid::from_raw(i32::try_from(thread).unwrap()).unwrap();
         stage.must_admit(index, &wish_of(thread, ALL)).unwrap();
-        stage
-            .hear(0, index, |what| *what == FactKind::Running)
-            .unwrap();
+        stage.hear(0, index, runs).unwrap();
     }
     fs::write(HELD, "").unwrap();
     loop {
@@ -56,8 +53,8 @@ pub fn threads_outlive_the_holder() -> Result<(), String> {
     }
     for (index, worker) in workers.iter().enumerate() {
         stage.must_admit(index, &wish(worker, ALL))?;
-        stage.hear(0, index, |what| *what == FactKind::Running)?;
+        stage.hear(0, index, runs)?;
     }
-    stage.hear(0, 1, |what| *what == FactKind::Spent)?;
+    stage.hear(0, 1, is_spent)?;
     stage.end()
 }

@@ -10,12 +10,16 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use shiftwork_live::standing::{Absence, Fact, FactKind, Reservation};
+use shiftwork_live::standing::Reservation;
 use shiftwork_live::{Class, LiveError, set_class};
-use shiftwork_model::{CpuId, CpuSet, OnOverrun, Span};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Happening, NotReadyReason, OnOverrun, Record, Span,
+};
 
-use crate::faults::{Offline, goes_on};
-use stage::{ALL, Stage, task, wish};
+use crate::faults::{Offline, goes_on, wait_for};
+use stage::{
+    ALL, Stage, completes, enters, is_demoted, is_spent, leaves, runs, task, task_of, wish,
+};
 use worker::{Doing, Worker};
 
 /// Threads of this process that nap, yield, ask for too much and end are told to do so.
@@ -32,50 +36,57 @@ pub fn tells_what_threads_do() -> Result<(), String> {
         ..wish(&warned, 0b1000)
     };
     stage.must_admit(3, &little)?;
-    stage.hear(0, 0, |what| {
-        *what
-            == FactKind::Entered {
-                cpus: CpuSet::from_bits(0b0110),
-            }
-    })?;
-    let woken = stage.hear(0, 0, |what| *what == FactKind::Woken)?;
-    let ready = stage.hear(0, 0, |what| matches!(what, FactKind::Ready { .. }))?;
+    stage.hear(0, 0, enters)?;
+    stage.hear(0, 0, |what| is_bound(what, 0b0110))?;
+    let is_release = |what: &Happening| matches!(what, Happening::Released { .. });
+    let is_ready = |what: &Happening| matches!(what, Happening::Ready { .. });
+    let woken = stage.hear(0, 0, is_release)?;
+    let ready = stage.hear(0, 0, is_ready)?;
     // A new server: its deadline begins where it wakes up.
-    let due = FactKind::Ready {
-        deadline_ns: woken.at_ns + 20_000_000,
-    };
-    if ready.what != due {
+    let due = woken.at + Span::from_ms(20);
+    if !matches!(ready.what, Happening::Ready { deadline, .. } if deadline == due) {
         return Err(format!("{woken:?}, then {ready:?}"));
     }
-    for kind in [FactKind::Assigned, FactKind::Running, FactKind::Blocked] {
-        stage.hear(0, 0, |what| *what == kind)?;
+    let stops = |what: &Happening| matches!(what, Happening::Switched { to: None, .. });
+    for is in [runs, completes, stops] {
+        stage.hear(0, 0, is)?;
     }
-    stage.hear(0, 0, |what| matches!(what, FactKind::Stopped { .. }))?;
     for index in [1, 2] {
         stage.hear(0, index, |what| {
-            matches!(what, FactKind::Replenished { .. })
+            matches!(what, Happening::Replenished { .. })
         })?;
     }
-    stage.hear(0, 1, |what| *what == FactKind::Yielded)?;
-    stage.hear(0, 2, |what| *what == FactKind::Spent)?;
+    stage.hear(0, 1, completes)?;
+    stage.hear(0, 2, is_spent)?;
+    stage.hear(0, 2, is_throttled)?;
     // It is warned of each job.
     for _ in 0..3 {
         let mark = stage.mark()?;
-        stage.hear(mark, 3, |what| *what == FactKind::Overrun)?;
+        stage.hear(mark, 3, is_spent)?;
     }
-    if stage.count(0, 3, |what| *what == FactKind::Spent) > 0 {
+    if stage.count(0, 3, is_throttled) > 0 {
         return Err(String::from("who is only warned was throttled"));
     }
     let more = Reservation {
         cost: Span::from_ms(5),
         ..wish(&hogs, 0b0110)
     };
+    let mark = stage.mark()?;
     let changed = stage.standing.change(task(2), &more);
     changed.map_err(|error| error.to_string())?;
-    let priority = more.priority;
-    stage.hear(0, 2, |what| *what == FactKind::Prioritized { priority })?;
+    let (has_priority, has_cost) = (more.priority, more.cost);
+    stage.hear(
+        mark,
+        2,
+        |what| matches!(what, Happening::PrioritySet { priority, .. } if *priority == has_priority),
+    )?;
+    stage.hear(
+        mark,
+        2,
+        |what| matches!(what, Happening::AttributesSet { cost, .. } if *cost == has_cost),
+    )?;
     naps.end();
-    stage.hear(0, 0, |what| *what == FactKind::Left)?;
+    stage.hear(0, 0, leaves)?;
     stage.end()
 }
 
@@ -86,7 +97,7 @@ pub fn wakes_whoever_has_to_act() -> Result<(), String> {
     for (index, worker) in [&ends, &asks, &naps].into_iter().enumerate() {
         stage.must_admit(index, &wish(worker, 0b0110))?;
     }
-    stage.hear(0, 2, |what| *what == FactKind::Running)?;
+    stage.hear(0, 2, runs)?;
     let quiet = (0..10)
         .filter(|_| stage.take().is_ok() && !is_woken(&stage, Duration::from_millis(50)))
         .count();
@@ -96,11 +107,9 @@ pub fn wakes_whoever_has_to_act() -> Result<(), String> {
     }
     stage.take()?;
     ends.end();
-    hears(&mut stage, 0, &|what| *what == FactKind::Left)?;
+    hears(&mut stage, 0, &leaves)?;
     asks.binds_itself(0b1000);
-    hears(&mut stage, 1, &|what| {
-        matches!(what, FactKind::Demoted { .. })
-    })?;
+    hears(&mut stage, 1, &is_demoted)?;
     let little = Reservation {
         cost: Span::from_us(100),
         on_overrun: OnOverrun::Continue,
@@ -113,7 +122,7 @@ pub fn wakes_whoever_has_to_act() -> Result<(), String> {
         ..little
     };
     stage.must_admit(3, &warned)?;
-    hears(&mut stage, 3, &|what| *what == FactKind::Overrun)?;
+    hears(&mut stage, 3, &is_spent)?;
     stage.end()
 }
 
@@ -125,15 +134,15 @@ fn is_woken(stage: &Stage, within: Duration) -> bool {
 }
 
 /// Waits by `poll(2)` until this is told of the task; longer than a second takes only who is not woken.
-fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&FactKind) -> bool) -> Result<(), String> {
+fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&Happening) -> bool) -> Result<(), String> {
     const SECONDS: u64 = 20;
     loop {
         if !is_woken(stage, Duration::from_secs(SECONDS)) {
             return Err(format!("nobody was woken for {SECONDS} s"));
         }
-        let told = stage.take()?.to_vec();
-        let mut of_task = told.iter().filter(|fact| fact.task == Some(task(index)));
-        if of_task.any(|fact| is(&fact.what)) {
+        let of_task = |it: &&Record| task_of(&it.what) == Some(task(index));
+        let mut records = stage.take()?.iter().filter(of_task);
+        if records.any(|it| is(&it.what)) {
             return Ok(());
         }
     }
@@ -145,7 +154,7 @@ pub fn numbers_are_used_again() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let (mut first, second) = (Worker::start(Doing::Hogs), Worker::start(Doing::Naps));
     stage.must_admit(NUMBER, &wish(&first, 0b0010))?;
-    stage.hear(0, NUMBER, |what| *what == FactKind::Running)?;
+    stage.hear(0, NUMBER, runs)?;
     stage.dismiss(NUMBER)?;
     // Where CPUs stand still while they seem to compute it overruns, and only the first may be told to be throttled.
     let unlimited = Reservation {
@@ -159,31 +168,32 @@ pub fn numbers_are_used_again() -> Result<(), String> {
     first.binds_itself(0b1000);
     goes_on(first.number(), 20)?;
     first.end();
-    stage.hear(mark, NUMBER, |what| *what == FactKind::Blocked)?;
+    stage.hear(mark, NUMBER, completes)?;
     let mark = stage.mark()?;
-    stage.hear(mark, NUMBER, |what| *what == FactKind::Blocked)?;
-    let of_first = |what: &FactKind| {
+    stage.hear(mark, NUMBER, completes)?;
+    let of_first = |what: &Happening| {
         matches!(
             what,
-            FactKind::Left | FactKind::Demoted { .. } | FactKind::Affinity { .. } | FactKind::Spent
+            Happening::Left { .. }
+                | Happening::Demoted { .. }
+                | Happening::AffinitySet { .. }
+                | Happening::BudgetSpent { .. }
         )
     };
-    let entered = |what: &FactKind| matches!(what, FactKind::Entered { .. });
-    let begin = stage
-        .facts
-        .iter()
-        .rposition(|fact| entered(&fact.what))
-        .unwrap();
+    let begin = stage.records.iter();
+    let begin = begin.rev().position(|it| enters(&it.what)).unwrap();
+    // Its reservation is said where it enters.
+    let is_first = |it: &Record| matches!(it.what, Happening::Released { .. });
+    let begin = stage.records.len() - begin;
+    let first = stage.records[begin..].iter().position(is_first);
+    let begin = begin + first.unwrap_or(0);
     if stage.count(begin, NUMBER, of_first) > 0 {
         return Err(format!(
             "the second is not alone: {:?}",
-            &stage.facts[begin..]
+            &stage.records[begin..]
         ));
     }
-    if stage.facts[begin..]
-        .iter()
-        .any(|fact| fact.cpu == CpuId::new(1))
-    {
+    if stage.records[begin..].iter().any(|it| is_on(&it.what, 1)) {
         return Err(String::from("the second was on a CPU of the first"));
     }
     they_take_turns(&mut stage, NUMBER, &second)?;
@@ -203,9 +213,9 @@ pub fn who_computes_is_taken_in() -> Result<(), String> {
         goes_on(hogs.number(), 20)?;
         let mark = stage.mark()?;
         stage.must_admit(1, &wish(&hogs, 0b0100))?;
-        stage.hear(mark, 1, |what| *what == FactKind::Running)?;
-        stage.hear(mark, 1, |what| *what == FactKind::Spent)?;
-        let naps = stage.count(mark, 0, |what| *what == FactKind::Woken);
+        stage.hear(mark, 1, runs)?;
+        stage.hear(mark, 1, is_spent)?;
+        let naps = stage.count(mark, 0, completes);
         println!("round {round}: {naps} naps until its budget was spent");
         if naps > NAPS_MAX {
             return Err(String::from("it was not taken in for that long"));
@@ -226,7 +236,7 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
         let begin = stage.mark()?;
         stage.must_admit(number, &wish(next, ALL))?;
         if round % 3 == 0 {
-            stage.hear(begin, number, |what| *what == FactKind::Running)?;
+            stage.hear(begin, number, runs)?;
         }
         let twice = stage.standing.admit(task(number + 1), &wish(next, ALL));
         match twice {
@@ -235,11 +245,10 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
         }
     }
     stage.is_sound()?;
-    let is_of_life = |what: &FactKind| matches!(what, FactKind::Left | FactKind::Entered { .. });
-    let lives: Vec<bool> = stage.facts[mark..]
+    let lives: Vec<bool> = stage.records[mark..]
         .iter()
-        .filter(|fact| is_of_life(&fact.what))
-        .map(|fact| fact.what == FactKind::Left)
+        .filter(|it| leaves(&it.what) || enters(&it.what))
+        .map(|it| leaves(&it.what))
         .collect();
     // Who had it before leaves first.
     let expected: Vec<bool> = (0..2 * ROUNDS).map(|step| step % 2 == 0).collect();
@@ -255,12 +264,10 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let (mut worker, other) = (Worker::start(Doing::Naps), Worker::start(Doing::Naps));
     stage.must_admit(0, &wish(&worker, 0b0110))?;
-    stage.hear(0, 0, |what| *what == FactKind::Running)?;
+    stage.hear(0, 0, runs)?;
     worker.binds_itself(0b1000);
-    let asked = FactKind::Demoted {
-        asked: CpuSet::from_bits(0b1000),
-    };
-    stage.hear(0, 0, |what| *what == asked)?;
+    let asks_for_3 = |what: &Happening| matches!(what, Happening::Demoted { asked, .. } if **asked == CpuSet::from_bits(0b1000));
+    stage.hear(0, 0, asks_for_3)?;
     // An answer to another question, and another thread in its place.
     let admit = |stage: &mut Stage, of: &Reservation| {
         let admitted = stage.standing.admit(task(0), of);
@@ -273,8 +280,8 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
     if !admit(&mut stage, &wish(&worker, 0b1000))? {
         return Err(String::from("it is not admitted for what it asked for"));
     }
-    let running = stage.hear(mark, 0, |what| *what == FactKind::Running)?;
-    if running.cpu != CpuId::new(3) {
+    let running = stage.hear(mark, 0, runs)?;
+    if !is_on(&running.what, 3) {
         return Err(format!("{running:?}"));
     }
     let (mark, cpus) = (stage.mark()?, CpuSet::from_bits(0b0010));
@@ -284,12 +291,11 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let bound = stage.standing.bind(worker.id, &cpus);
     bound.map_err(|error| error.to_string())?;
-    stage.hear(mark, 0, |what| *what == FactKind::Affinity { cpus })?;
-    let demotions = stage.count(mark, 0, |what| matches!(what, FactKind::Demoted { .. }));
+    stage.hear(mark, 0, |what| is_bound(what, 0b0010))?;
+    let demotions = stage.count(mark, 0, is_demoted);
     worker.binds_itself(0b0100);
-    stage.hear(mark, 0, |what| matches!(what, FactKind::Demoted { .. }))?;
+    stage.hear(mark, 0, is_demoted)?;
     worker.end();
-    stage.hear(mark, 0, |what| *what == FactKind::Left)?;
     if demotions > 0 {
         return Err(String::from("it was demoted for what was approved"));
     }
@@ -297,10 +303,12 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
     let admitted = stage.standing.bind(other.id, &CpuSet::from_bits(0b1000));
     admitted.map_err(|error| error.to_string())?;
     let mark = stage.mark()?;
-    if !admit(&mut stage, &wish(&other, 0b0110))? {
-        return Err(String::from("the number is not free"));
-    }
-    stage.hear(mark, 0, |what| *what == asked)?;
+    // As soon as the kernel knows that the one that was demoted has ended.
+    wait_for("the number to be free", || {
+        let admitted = admit(&mut stage, &wish(&other, 0b0110));
+        (admitted != Ok(false)).then_some(admitted)
+    })??;
+    stage.hear(mark, 0, asks_for_3)?;
     stage.end()
 }
 
@@ -308,14 +316,9 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
 /// back.
 pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     const LOST: u64 = 2;
-    let lost = |fact: &Fact| fact.cpu == CpuId::new(2) && fact.what == GONE;
-    let back = |fact: &Fact| fact.cpu == CpuId::new(2) && fact.what == BACK;
-    const GONE: FactKind = FactKind::CpuLost {
-        why: Absence::Offline,
-    };
-    const BACK: FactKind = FactKind::CpuBack {
-        why: Absence::Offline,
-    };
+    let cpu = CpuId::from_index(2);
+    let lost = |it: &Record| it.what == Happening::CpuOffline { cpu };
+    let back = |it: &Record| it.what == Happening::CpuOnline { cpu };
     let [one, two] = [Doing::Naps; 2].map(Worker::start);
     let early = Offline::take(LOST)?;
     let mut stage = Stage::load()?;
@@ -326,9 +329,9 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     stage.must_admit(1, &wish(&two, 0b1100))?;
     let mark = stage.mark()?;
     for index in [0, 1] {
-        let runs = stage.hear(mark, index, |what| *what == FactKind::Running)?;
-        if runs.cpu != CpuId::new(3) {
-            return Err(format!("on a CPU that is offline: {runs:?}"));
+        let begins = stage.hear(mark, index, runs)?;
+        if !is_on(&begins.what, 3) {
+            return Err(format!("on a CPU that is offline: {begins:?}"));
         }
     }
     drop(early);
@@ -339,7 +342,7 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     stage.wait_for("the CPU to be gone", lost)?;
     let mark = stage.mark()?;
     for index in [0, 1] {
-        stage.hear(mark, index, |what| *what == FactKind::Running)?;
+        stage.hear(mark, index, runs)?;
     }
     drop(again);
     runs_on(&mut stage, 2)?;
@@ -359,12 +362,12 @@ pub fn holds_nobody_for_too_long() -> Result<(), String> {
         ..wish(&hogs, ALL)
     };
     stage.must_admit(0, &little)?;
-    let spent = stage.hear(0, 0, |what| *what == FactKind::Spent)?;
-    let again = stage.hear(0, 0, |what| matches!(what, FactKind::Replenished { .. }))?;
-    let FactKind::Replenished { deadline_ns } = again.what else {
+    let spent = stage.hear(0, 0, is_spent)?;
+    let again = stage.hear(0, 0, |what| matches!(what, Happening::Replenished { .. }))?;
+    let Happening::Replenished { deadline, .. } = again.what else {
         return Err(format!("{again:?}"));
     };
-    let ahead = Span::from_ns(deadline_ns - spent.at_ns);
+    let ahead = deadline.late_since(spent.at);
     println!("what it ran for is made good in {ahead}");
     match ahead >= Span::from_s(20) && ahead <= Span::from_s(26) {
         true => stage.end(),
@@ -388,7 +391,7 @@ pub fn lets_a_cpu_go_that_is_waited_for() -> Result<(), String> {
         ..wish(&spent, ONLY)
     };
     stage.must_admit(0, &long)?;
-    stage.hear(0, 0, |what| *what == FactKind::Spent)?;
+    stage.hear(0, 0, is_spent)?;
     for ordinary in [&one, &two] {
         goes_on(ordinary.number(), 10)?;
     }
@@ -413,18 +416,18 @@ pub fn keeps_its_part_in_a_higher_class() -> Result<(), String> {
     };
     for _ in 0..ROUNDS {
         for (index, worker) in [&naps, &hogs].into_iter().enumerate() {
-            stage.hear(stage.facts.len(), index, |what| *what == FactKind::Running)?;
+            stage.hear(stage.records.len(), index, runs)?;
             set(worker, Class::Fifo(10))?;
             let mark = stage.mark()?;
             goes_on(worker.number(), 3)?;
-            if stage.count(mark, index, |what| *what == FactKind::Running) > 0 {
+            if stage.count(mark, index, runs) > 0 {
                 return Err(format!("task {index} runs as one of ours in another class"));
             }
             set(worker, Class::Ordinary)?;
-            stage.hear(mark, index, |what| *what == FactKind::Running)?;
+            stage.hear(mark, index, runs)?;
         }
     }
-    if stage.count(0, 0, |what| *what == FactKind::Left) > 0 {
+    if stage.count(0, 0, leaves) > 0 {
         return Err(String::from("a task has left that only changed its class"));
     }
     stage.dismiss(1)?;
@@ -432,17 +435,37 @@ pub fn keeps_its_part_in_a_higher_class() -> Result<(), String> {
     let mark = stage.mark()?;
     stage.must_admit(1, &wish(&hogs, 0b0110))?;
     set(&hogs, Class::Ordinary)?;
-    stage.hear(mark, 1, |what| *what == FactKind::Spent)?;
+    stage.hear(mark, 1, is_spent)?;
     set(&naps, Class::Fifo(10))?;
     naps.end();
-    stage.hear(mark, 0, |what| *what == FactKind::Left)?;
+    stage.hear(mark, 0, leaves)?;
     stage.end()
+}
+
+/// A job of a task begins to run there.
+fn is_on(what: &Happening, index: usize) -> bool {
+    runs(what) && matches!(what, Happening::Switched { cpu, .. } if cpu.index() == index)
+}
+
+fn is_bound(what: &Happening, cpus: u64) -> bool {
+    let wanted = Affinity::new(CpuSet::from_bits(cpus));
+    matches!(what, Happening::AffinitySet { affinity, .. } if Some(**affinity) == wanted)
+}
+
+const fn is_throttled(what: &Happening) -> bool {
+    matches!(
+        what,
+        Happening::NotReady {
+            reason: NotReadyReason::Throttled,
+            ..
+        }
+    )
 }
 
 /// Waits until some task runs there.
 fn runs_on(stage: &mut Stage, cpu: usize) -> Result<(), String> {
-    stage.wait_for(&format!("somebody to run on CPU {cpu}"), |fact| {
-        fact.what == FactKind::Running && fact.cpu == CpuId::new(cpu)
+    stage.wait_for(&format!("somebody to run on CPU {cpu}"), |it| {
+        is_on(&it.what, cpu)
     })
 }
 
@@ -462,31 +485,31 @@ pub fn come_and_go() -> Result<(), String> {
         match round % 4 {
             0 => stage.dismiss(number)?,
             1 => {
-                stage.hear(mark, number, |what| *what == FactKind::Running)?;
+                stage.hear(mark, number, runs)?;
                 stage.dismiss(number)?;
                 goes_on(worker.number(), 1)?;
             }
             // In the middle of whatever it does.
             2 => worker.end(),
             _ => {
-                stage.hear(mark, number, |what| *what == FactKind::Running)?;
+                stage.hear(mark, number, runs)?;
                 worker.end();
             }
         }
-        stage.hear(mark, number, |what| *what == FactKind::Left)?;
+        stage.hear(mark, number, leaves)?;
         worker.end();
         if round == 20 {
             stage.is_sound()?;
             open = Some(descriptors());
         }
     }
-    let lives = |is: &dyn Fn(&FactKind) -> bool| {
+    let lives = |is: &dyn Fn(&Happening) -> bool| {
         (1..4)
             .map(|number| stage.count(0, number, is))
             .sum::<usize>()
     };
-    let came = lives(&|what| matches!(what, FactKind::Entered { .. }));
-    let went = lives(&|what| *what == FactKind::Left);
+    let came = lives(&enters);
+    let went = lives(&leaves);
     if (came, went) != (ROUNDS, ROUNDS) {
         return Err(format!("{came} came and {went} went in {ROUNDS} rounds"));
     }
@@ -497,7 +520,7 @@ pub fn come_and_go() -> Result<(), String> {
         ));
     }
     let mark = stage.mark()?;
-    stage.hear(mark, 0, |what| *what == FactKind::Running)?;
+    stage.hear(mark, 0, runs)?;
     stage.end()
 }
 

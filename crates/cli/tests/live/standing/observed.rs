@@ -1,9 +1,9 @@
 //! What is told of ordinary work.
 
-use shiftwork_live::standing::FactKind;
+use shiftwork_live::standing::Activity;
 use shiftwork_model::Span;
 
-use super::stage::{ALL, Stage, task, wish};
+use super::stage::{ALL, Stage, completes, runs, task, wish};
 use super::worker::{Doing, Worker};
 use crate::faults::{all_is_well, goes_on, wait_for};
 
@@ -40,10 +40,10 @@ pub fn observes_ordinary_work() -> Result<(), String> {
     }
     stage.must_admit(0, &wish(&seen, ALL))?;
     let mark = stage.mark()?;
-    stage.hear(mark, 0, |what| *what == FactKind::Blocked)?;
-    let mark = stage.mark()?;
-    stage.hear(mark, 0, |what| *what == FactKind::Blocked)?;
-    if stage.count(mark, OBSERVED, |_| true) > 0 {
+    stage.hear(mark, 0, completes)?;
+    let (mark, did) = (stage.mark()?, stage.observed.len());
+    stage.hear(mark, 0, completes)?;
+    if stage.did(did, OBSERVED).count() > 0 {
         return Err(String::from(
             "what it did as a task was told as of ordinary work, too",
         ));
@@ -52,31 +52,28 @@ pub fn observes_ordinary_work() -> Result<(), String> {
     naps_are_whole(&mut stage, OBSERVED)?;
     let stopped = stage.standing.stop_observing(task(OBSERVED));
     stopped.map_err(|error| error.to_string())?;
-    let mark = stage.mark()?;
+    stage.take()?;
+    let did = stage.observed.len();
     goes_on(seen.number(), 3)?;
     stage.take()?;
-    if stage.count(mark, OBSERVED, |_| true) > 0 {
+    if stage.did(did, OBSERVED).count() > 0 {
         return Err(String::from("it is still observed"));
     }
     stage.must_admit(OBSERVED, &wish(&other, ALL))?;
     let mark = stage.mark()?;
-    stage.hear(mark, OBSERVED, |what| *what == FactKind::Running)?;
+    stage.hear(mark, OBSERVED, runs)?;
     stage.dismiss(OBSERVED)?;
     let mark = stage.mark()?;
     if !observe(&mut stage, &seen, OBSERVED)? {
         return Err(String::from("it is not observed again"));
     }
-    stage.hear(mark, OBSERVED, |what| *what == FactKind::Woken)?;
+    stage.wait_until_it(did, OBSERVED, Activity::Woken)?;
     seen.end();
-    stage.hear(mark, OBSERVED, |what| *what == FactKind::Left)?;
-    let is_of_a_task = |what: &FactKind| {
-        !matches!(
-            what,
-            FactKind::Woken | FactKind::Blocked | FactKind::Stopped { .. } | FactKind::Left
-        )
-    };
-    if stage.count(mark, OBSERVED, is_of_a_task) > 0 {
-        return Err(String::from("who is only observed is told to be a task"));
+    stage.wait_until_it(did, OBSERVED, Activity::Ended)?;
+    if stage.count(mark, OBSERVED, |_| true) > 0 {
+        return Err(String::from(
+            "there are records of a thread that is only observed",
+        ));
     }
     stage.is_sound()?;
     drop(stage);
@@ -85,20 +82,21 @@ pub fn observes_ordinary_work() -> Result<(), String> {
 
 /// Three naps that are told from now on: it wakes up and goes to sleep in turns, and computes between.
 fn naps_are_whole(stage: &mut Stage, index: usize) -> Result<(), String> {
-    let mark = stage.mark()?;
+    stage.take()?;
+    let mark = stage.observed.len();
     let (mut awake, mut naps) = (None, 0);
     wait_for("naps", || {
         if let Err(why) = stage.take() {
             return Some(Err(why));
         }
-        (stage.count(mark, index, |what| *what == FactKind::Blocked) > 4).then_some(Ok(()))
+        let blocked = stage.did(mark, index).filter(|it| *it == Activity::Blocked);
+        (blocked.count() > 4).then_some(Ok(()))
     })??;
-    let facts = stage.facts[mark..].iter();
-    for fact in facts.filter(|fact| fact.task == Some(task(index))) {
-        match (fact.what, &mut awake) {
-            (FactKind::Woken, None) => awake = Some(Span::ZERO),
-            (FactKind::Stopped { ran }, Some(sum)) => *sum += ran,
-            (FactKind::Blocked, Some(sum)) => {
+    for did in stage.did(mark, index) {
+        match (did, &mut awake) {
+            (Activity::Woken, None) => awake = Some(Span::ZERO),
+            (Activity::Ran(ran), Some(sum)) => *sum += ran,
+            (Activity::Blocked, Some(sum)) => {
                 // It computes for 300 us by its own clock.
                 if *sum < Span::from_us(250) {
                     return Err(format!("it ran for {sum} in a nap"));
@@ -107,8 +105,8 @@ fn naps_are_whole(stage: &mut Stage, index: usize) -> Result<(), String> {
                 naps += 1;
             }
             // What it does at first began before.
-            (FactKind::Stopped { .. } | FactKind::Blocked, None) if naps == 0 => {}
-            other => return Err(format!("after {naps} naps {other:?}, then {fact:?}")),
+            (Activity::Ran(_) | Activity::Blocked, None) if naps == 0 => {}
+            other => return Err(format!("after {naps} naps {other:?}")),
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! The machine, held by this process, and what it tells.
+//! The scheduler, held by this process, and its records.
 
 use rustix::process::Pid;
-use shiftwork_live::standing::{Fact, FactKind, Reservation, Settings, Standing};
-use shiftwork_model::{CpuId, CpuSet, OnOverrun, Priority, Share, Span, TaskId};
+use shiftwork_live::standing::{Activity, Observed, Reservation, Settings, Standing};
+use shiftwork_model::{CpuSet, Happening, OnOverrun, Priority, Record, Share, Span, TaskId};
 use shiftwork_policy::registry::OrderName;
 
 use super::worker::Worker;
@@ -32,10 +32,45 @@ pub const fn task(index: usize) -> TaskId {
     TaskId::from_index(index)
 }
 
-/// The machine, and all that it told.
+/// The task that the record is about: the one that begins to run, or else the one that stops.
+pub fn task_of(what: &Happening) -> Option<TaskId> {
+    let mut what = what.clone();
+    let [one, other] = what.tasks_mut();
+    other.or(one).map(|task| *task)
+}
+
+/// A job of a task begins or goes on to run.
+pub const fn runs(what: &Happening) -> bool {
+    matches!(what, Happening::Switched { to: Some(_), .. })
+}
+
+/// A job's budget is used up.
+pub const fn is_spent(what: &Happening) -> bool {
+    matches!(what, Happening::BudgetSpent { .. })
+}
+
+/// A job ends.
+pub const fn completes(what: &Happening) -> bool {
+    matches!(what, Happening::Completed { .. })
+}
+
+pub const fn leaves(what: &Happening) -> bool {
+    matches!(what, Happening::Left { .. })
+}
+
+pub const fn enters(what: &Happening) -> bool {
+    matches!(what, Happening::Entered { .. })
+}
+
+pub const fn is_demoted(what: &Happening) -> bool {
+    matches!(what, Happening::Demoted { .. })
+}
+
+/// The scheduler, all its records, and what observed threads did.
 pub struct Stage {
     pub standing: Standing,
-    pub facts: Vec<Fact>,
+    pub records: Vec<Record>,
+    pub observed: Vec<Observed>,
 }
 
 impl Stage {
@@ -53,7 +88,8 @@ impl Stage {
         let standing = Standing::load(&settings).map_err(|error| error.to_string())?;
         Ok(Self {
             standing,
-            facts: Vec::new(),
+            records: Vec::new(),
+            observed: Vec::new(),
         })
     }
 
@@ -76,107 +112,134 @@ impl Stage {
         dismissed.map_err(|error| error.to_string())
     }
 
-    pub fn take(&mut self) -> Result<&[Fact], String> {
-        let begin = self.facts.len();
-        let more = self.standing.take_facts();
-        self.facts.extend(more.map_err(|error| error.to_string())?);
+    pub fn take(&mut self) -> Result<&[Record], String> {
+        let begin = self.records.len();
+        let more = self.standing.take_records();
+        self.records
+            .extend(more.map_err(|error| error.to_string())?);
+        self.observed.extend(self.standing.take_observed());
         match self.standing.unloaded() {
-            None => Ok(&self.facts[begin..]),
+            None => Ok(&self.records[begin..]),
             Some(reason) => {
-                let last = self.facts.len().saturating_sub(40);
-                let told = &self.facts[last..];
+                let last = self.records.len().saturating_sub(40);
+                let told = &self.records[last..];
                 Err(format!(
-                    "the scheduler was unloaded: {reason}; told were {told:#?}"
+                    "the scheduler was unloaded: {reason}; recorded were {told:#?}"
                 ))
             }
         }
     }
 
-    /// How many facts are told so far.
+    /// How many records there are so far.
     pub fn mark(&mut self) -> Result<usize, String> {
         self.take()?;
-        Ok(self.facts.len())
+        Ok(self.records.len())
     }
 
-    /// All facts after so many.
-    pub fn facts_since(&mut self, mark: usize) -> Result<&[Fact], String> {
+    /// All records after so many.
+    pub fn records_since(&mut self, mark: usize) -> Result<&[Record], String> {
         self.take()?;
-        Ok(&self.facts[mark..])
+        Ok(&self.records[mark..])
     }
 
-    /// Waits until such a fact is told from now on.
-    pub fn wait_for(&mut self, what: &str, is: impl Fn(&Fact) -> bool) -> Result<(), String> {
+    /// Waits for such a record from now on.
+    pub fn wait_for(&mut self, what: &str, is: impl Fn(&Record) -> bool) -> Result<(), String> {
         wait_for(what, || match self.take() {
-            Ok(facts) => facts.iter().any(&is).then_some(Ok(())),
+            Ok(records) => records.iter().any(&is).then_some(Ok(())),
             Err(why) => Some(Err(why)),
         })?
     }
 
-    /// Waits until such a fact is told of the task, after so many of all.
+    /// Waits for such a record about the task, after so many of all.
     pub fn hear(
         &mut self,
         after: usize,
         index: usize,
-        is: impl Fn(&FactKind) -> bool,
-    ) -> Result<Fact, String> {
+        is: impl Fn(&Happening) -> bool,
+    ) -> Result<Record, String> {
         let asked = std::any::type_name_of_val(&is);
         let heard = wait_for(asked, || {
             if let Err(why) = self.take() {
                 return Some(Err(why));
             }
-            let mut facts = self.facts.iter().skip(after);
-            let found = facts.find(|fact| fact.task == Some(task(index)) && is(&fact.what));
-            found.copied().map(Ok)
+            let mut records = self.records.iter().skip(after);
+            let found = records.find(|it| task_of(&it.what) == Some(task(index)) && is(&it.what));
+            found.cloned().map(Ok)
         });
-        let last = self.facts.len().saturating_sub(20).max(after);
-        heard.map_err(|why| format!("{why}; told were {:#?}", &self.facts[last..]))?
+        let last = self.records.len().saturating_sub(20).max(after);
+        heard.map_err(|why| format!("{why}; told were {:#?}", &self.records[last..]))?
     }
 
-    /// How many such facts were told of the task after so many of all.
-    pub fn count(&self, after: usize, index: usize, is: impl Fn(&FactKind) -> bool) -> usize {
-        let facts = self.facts.iter().skip(after);
-        facts
-            .filter(|fact| fact.task == Some(task(index)) && is(&fact.what))
+    /// How many such records are about the task, after so many of all.
+    pub fn count(&self, after: usize, index: usize, is: impl Fn(&Happening) -> bool) -> usize {
+        let records = self.records.iter().skip(after);
+        records
+            .filter(|it| task_of(&it.what) == Some(task(index)) && is(&it.what))
             .count()
+    }
+
+    /// What the thread observed by this number did, after so many of all.
+    pub fn did(&self, after: usize, index: usize) -> impl Iterator<Item = Activity> + '_ {
+        let all = self.observed.iter().skip(after);
+        all.filter(move |it| it.task == task(index))
+            .map(|it| it.what)
+    }
+
+    /// Waits until the observed thread does this.
+    pub fn wait_until_it(
+        &mut self,
+        after: usize,
+        index: usize,
+        what: Activity,
+    ) -> Result<(), String> {
+        wait_for(&format!("{what:?}"), || match self.take() {
+            Ok(_) => self
+                .did(after, index)
+                .any(|it| it == what)
+                .then_some(Ok(())),
+            Err(why) => Some(Err(why)),
+        })?
     }
 
     /// That nothing is wrong, and that nothing was lost.
     pub fn is_sound(&mut self) -> Result<(), String> {
         self.take()?;
-        let ordered = self.facts.is_sorted_by_key(|fact| fact.at_ns);
-        match (self.standing.state().1, self.standing.facts_lost(), ordered) {
+        let ordered = self.records.is_sorted_by_key(|record| record.at);
+        match (
+            self.standing.state().1,
+            self.standing.events_lost(),
+            ordered,
+        ) {
             (None, 0, true) => Ok(()),
-            found => Err(format!("fault, lost facts, in order: {found:?}")),
+            found => Err(format!("fault, lost events, in order: {found:?}")),
         }
     }
 
     /// The scheduler goes, and all is as before.
     pub fn end(mut self) -> Result<(), String> {
         self.is_sound()?;
-        stretches_are_whole(&self.facts)?;
+        stretches_are_whole(&self.records)?;
         drop(self.standing);
         all_is_well()
     }
 }
 
-/// Whoever runs stops where it ran, for as long as it is told.
-fn stretches_are_whole(facts: &[Fact]) -> Result<(), String> {
-    let mut runs: [Option<(Option<TaskId>, u64)>; 4] = [None; 4];
-    for fact in facts {
-        let Some(cpu) = fact.cpu.map(CpuId::index) else {
-            continue;
-        };
-        match fact.what {
-            FactKind::Running => runs[cpu] = Some((fact.task, fact.at_ns)),
-            FactKind::Stopped { ran } => {
-                let Some((task, since)) = runs[cpu].take() else {
-                    return Err(format!("nobody ran before {fact:?}"));
+/// A job stops where it ran before another task runs there, and for no part of that time the CPU was not its own: the
+/// emulator's clock stands still in between.
+fn stretches_are_whole(records: &[Record]) -> Result<(), String> {
+    let mut runs = [None; 4];
+    for record in records {
+        match record.what {
+            Happening::Switched { cpu, from, to } => {
+                let before = std::mem::replace(&mut runs[cpu.index()], to);
+                let other = |(from, to): (shiftwork_model::JobId, shiftwork_model::JobId)| {
+                    from.task != to.task
                 };
-                // A stretch whose beginning is told late seems shorter than it is.
-                if task != fact.task || ran.as_ns() < fact.at_ns - since {
-                    return Err(format!("{task:?} ran since {since}, and then {fact:?}"));
+                if before != from || from.zip(to).is_some_and(other) {
+                    return Err(format!("{before:?} ran before {record:?}"));
                 }
             }
+            Happening::Interrupted { .. } => return Err(format!("{record:?}")),
             _ => {}
         }
     }

@@ -188,6 +188,7 @@ fn metadata_of_a_flight_recorder_is_read_with_and_without_the_records() {
             task: 0,
             number: 3,
             cause: "overrun of hog".into(),
+            name: "imu".into(),
         }),
         absences: vec![Absence {
             since_ns: 1,
