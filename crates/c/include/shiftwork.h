@@ -17,7 +17,7 @@
  *	}
  *
  * The daemon listens at the socket that the environment variable SHIFTWORK_SOCKET names, by default
- * /run/shiftwork/agent.sock. Programs need only the permission to connect there.
+ * /run/shiftwork/daemon.sock. Programs need only the permission to connect there.
  *
  * Functions return 0 or more, or a negative value of enum shiftwork_failure; shiftwork_error() then describes the failure
  * and the valid values. Any number of threads may call them concurrently, but each task belongs to the thread that

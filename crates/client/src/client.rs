@@ -22,7 +22,7 @@ use crate::reservation::Reservation;
 use crate::state::Status;
 
 /// Default path of the daemon's socket.
-pub const DEFAULT_SOCKET: &str = "/run/shiftwork/agent.sock";
+pub const DEFAULT_SOCKET: &str = "/run/shiftwork/daemon.sock";
 
 /// The environment variable for another path of the socket.
 pub const SOCKET_VARIABLE: &str = "SHIFTWORK_SOCKET";

@@ -96,7 +96,7 @@ fn broken_connection_is_not_used_again() {
 #[test]
 fn error_sent_before_close_is_read() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let mut client = Client::connect(&path).unwrap();
     let (mut stream, _) = listener.accept().unwrap();
@@ -116,7 +116,7 @@ fn error_sent_before_close_is_read() {
 #[test]
 fn missing_daemon_and_missing_permission_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     let has_no_daemon = |path: &Path| {
         let failure = Client::connect(path).unwrap_err();
         matches!(failure, Failure::NoAgent { socket } if socket == path)

@@ -1,4 +1,4 @@
-//! The daemon's configuration file, by default `/etc/shiftwork/agent.toml`. Every key is optional.
+//! The daemon's configuration file, by default `/etc/shiftwork/daemon.toml`. Every key is optional.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::quotas::{Quota, Quotas};
 use crate::socket::{CGROUP_CALLS_PER_SECOND, RateLimit, USER_CALLS_PER_SECOND};
 
 /// Default path of the configuration file.
-pub const DEFAULT_PATH: &str = "/etc/shiftwork/agent.toml";
+pub const DEFAULT_PATH: &str = "/etc/shiftwork/daemon.toml";
 
 /// Configuration of the daemon.
 #[derive(Clone, Debug, PartialEq)]

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn saved_tasks_are_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        let file = StateFile::at(folder.path().join("agent.json")).unwrap();
+        let file = StateFile::at(folder.path().join("daemon.json")).unwrap();
         assert_eq!(file.load().unwrap(), []);
         let all = OVERRUNS.map(|(what, name)| some(name.len() as u32, what));
         file.save(all.iter()).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn tasks_saved_before_another_boot_are_not_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        let mut file = StateFile::at(folder.path().join("agent.json")).unwrap();
+        let mut file = StateFile::at(folder.path().join("daemon.json")).unwrap();
         file.save([some(1, OnOverrun::Throttle)].iter()).unwrap();
         file.boot.push('x');
         assert_eq!(file.load().unwrap(), []);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn corrupt_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let file = StateFile::at(folder.path().join("agent.json")).unwrap();
+        let file = StateFile::at(folder.path().join("daemon.json")).unwrap();
         file.save([some(1, OnOverrun::Throttle)].iter()).unwrap();
         let whole = fs::read_to_string(file.path()).unwrap();
         for end in 1..whole.len() - 1 {

@@ -43,7 +43,7 @@ fn client_that_connects_before_activation_is_served() {
         return serve_as_daemon();
     }
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let mut client = Client::connect(&path).unwrap();
     let daemon = Command::new("sh")

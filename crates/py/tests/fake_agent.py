@@ -29,7 +29,7 @@ class FakeAgent:
     """Speaks varlink at a socket until it is left by ``with``: JSON objects, each ended by a NUL byte."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "agent.sock"
+        self.path = folder / "daemon.sock"
         #: The methods that were called, with what they were told, in order.
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.shares: dict[int, float] = {}

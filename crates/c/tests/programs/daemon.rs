@@ -159,7 +159,7 @@ pub struct TestDaemon {
 /// Runs a daemon while `programs` runs; returns the received calls, in order, and the result of `programs`.
 pub fn with_daemon<T>(programs: impl FnOnce(&TestDaemon) -> T) -> (Vec<ReceivedCall>, T) {
     let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("agent.sock");
+    let socket = folder.path().join("daemon.sock");
     let access = Access {
         mode: 0o600,
         group: None,

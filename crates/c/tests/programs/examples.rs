@@ -114,7 +114,7 @@ fn example_in_rust_behaves_as_expected() {
     }
     let test = std::env::current_exe().unwrap();
     check(&|daemon| {
-        let nowhere = Path::new("/nowhere/agent.sock");
+        let nowhere = Path::new("/nowhere/daemon.sock");
         let mut output = Command::new(&test)
             .args([
                 "--exact",

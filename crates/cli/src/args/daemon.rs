@@ -12,13 +12,13 @@ use shiftwork_taskset::positive_span;
 /// reservations by `shiftwork exec`. SIGHUP reloads the configuration. Reservations survive a restart.
 #[derive(Debug, Args)]
 pub struct DaemonArgs {
-    /// Configuration file; default: /etc/shiftwork/agent.toml, if there is one.
+    /// Configuration file; default: /etc/shiftwork/daemon.toml, if there is one.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Path of the socket; default: SHIFTWORK_SOCKET, or /run/shiftwork/agent.sock.
+    /// Path of the socket; default: SHIFTWORK_SOCKET, or /run/shiftwork/daemon.sock.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// File of the saved reservations; default: agent.json in the state folder of the systemd unit, or in /var/lib/shiftwork.
+    /// File of the saved reservations; default: daemon.json in the state folder of the systemd unit, or in /var/lib/shiftwork.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
 }

@@ -20,7 +20,7 @@ use crate::failure::{Answer, Failure};
 use crate::output::{Console, tell};
 
 /// Name of the state file.
-const STATE: &str = "agent.json";
+const STATE: &str = "daemon.json";
 
 /// Folder of the state file without systemd.
 const STATE_FOLDER: &str = "/var/lib/shiftwork";

@@ -64,7 +64,7 @@ pub fn installs_and_leaves_nothing() -> Result<(), String> {
 
 /// Checks that removing keeps the configuration and no unit.
 fn removed_but_configured() -> Result<(), String> {
-    if !fs::exists("/etc/shiftwork/agent.toml").unwrap_or(false) {
+    if !fs::exists("/etc/shiftwork/daemon.toml").unwrap_or(false) {
         return Err("removing it deleted the configuration".to_owned());
     }
     match lines(&["systemctl", "list-unit-files", "shiftwork*"])?

@@ -14,7 +14,7 @@ pub fn with_replies(replies: &[&[u8]], calls: impl FnOnce(&Path)) -> String {
 /// As [`with_replies`] over several connections, each of which is closed once its replies are sent.
 pub fn with_connections(connections: &[&[&[u8]]], calls: impl FnOnce(&Path)) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     let listener = UnixListener::bind(&path).unwrap();
     thread::scope(|scope| {
         let received = scope.spawn(move || {

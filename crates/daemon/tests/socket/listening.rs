@@ -28,7 +28,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 #[test]
 fn file_exists_while_server_lives() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     let group = rustix::process::getegid().as_raw();
     let access = Access {
         mode: 0o620,
@@ -39,18 +39,18 @@ fn file_exists_while_server_lives() {
         let file = fs::metadata(&path).unwrap();
         assert_eq!(file.permissions().mode() & 0o777, 0o620);
         assert_eq!(file.gid(), group);
-        assert_eq!(names_in(folder.path()), ["agent.sock", "agent.sock.lock"]);
+        assert_eq!(names_in(folder.path()), ["daemon.sock", "daemon.sock.lock"]);
         drop(server);
-        assert_eq!(names_in(folder.path()), ["agent.sock.lock"]);
+        assert_eq!(names_in(folder.path()), ["daemon.sock.lock"]);
     }
 }
 
 #[test]
 fn file_of_dead_daemon_is_replaced_and_of_living_one_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     drop(UnixListener::bind(&path).unwrap());
-    fs::write(folder.path().join("agent.sock.new"), "left behind").unwrap();
+    fs::write(folder.path().join("daemon.sock.new"), "left behind").unwrap();
     let server = bind(&path).unwrap();
     let error = bind(&path).unwrap_err();
     assert!(matches!(error, BindError::InUse { .. }), "{error}");
@@ -78,12 +78,12 @@ fn file_of_dead_daemon_is_replaced_and_of_living_one_refused() {
 #[test]
 fn file_that_is_not_a_socket_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     fs::write(&path, "precious").unwrap();
     let error = bind(&path).unwrap_err();
     assert!(matches!(error, BindError::NotASocket { .. }), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
-    let nowhere = folder.path().join("no").join("agent.sock");
+    let nowhere = folder.path().join("no").join("daemon.sock");
     let error = bind(&nowhere).unwrap_err();
     assert!(
         matches!(error, BindError::System { what: "make", .. }),
@@ -100,7 +100,7 @@ fn file_that_is_not_a_socket_is_kept() {
 #[test]
 fn file_of_another_process_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent.sock");
+    let path = folder.path().join("daemon.sock");
     let server = bind(&path).unwrap();
     fs::rename(&path, folder.path().join("elsewhere")).unwrap();
     let _other = UnixListener::bind(&path).unwrap();

@@ -27,7 +27,7 @@ impl TestServer {
             mode: 0o666,
             group: None,
         };
-        let server = Server::bind(&folder.path().join("agent.sock"), access, limits).unwrap();
+        let server = Server::bind(&folder.path().join("daemon.sock"), access, limits).unwrap();
         // Other users may search the folder.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open).unwrap();
@@ -40,7 +40,7 @@ impl TestServer {
     }
 
     pub fn path(&self) -> PathBuf {
-        self.folder.path().join("agent.sock")
+        self.folder.path().join("daemon.sock")
     }
 
     pub fn connect(&self) -> TestClient {

@@ -9,7 +9,7 @@
                 print("too late")
 
 The agent is the long-lived scheduler of the machine (``shiftwork daemon``); it is found at the socket that the environment
-variable ``SHIFTWORK_SOCKET`` names, by default ``/run/shiftwork/agent.sock``.
+variable ``SHIFTWORK_SOCKET`` names, by default ``/run/shiftwork/daemon.sock``.
 """
 
 from __future__ import annotations
@@ -152,10 +152,10 @@ def admit(
     ``priority`` counts where the agent goes by priorities; 1 is the most urgent. ``name`` is for people.
 
     >>> import shiftwork as sw
-    >>> sw.agent.admit("control", cost="2ms", period="10ms", socket="/nowhere/agent.sock")
+    >>> sw.agent.admit("control", cost="2ms", period="10ms", socket="/nowhere/daemon.sock")
     Traceback (most recent call last):
     ...
-    shiftwork.errors.NoAgentError: no daemon listens at /nowhere/agent.sock: start it with `systemctl start shiftwork` or \
+    shiftwork.errors.NoAgentError: no daemon listens at /nowhere/daemon.sock: start it with `systemctl start shiftwork` or \
 `shiftwork daemon`, or name its socket in SHIFTWORK_SOCKET
 
     Raises:

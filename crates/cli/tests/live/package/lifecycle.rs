@@ -14,7 +14,7 @@ use super::user::User;
 use crate::faults::{Actor, wait_for, wait_for_state};
 
 /// The configuration file of the package.
-const CONFIGURATION: &str = "/etc/shiftwork/agent.toml";
+const CONFIGURATION: &str = "/etc/shiftwork/daemon.toml";
 /// The folder that Debian's package of the node exporter creates.
 const METRICS_FOLDER: &str = "/var/lib/prometheus";
 const METRICS: &str = "/var/lib/prometheus/node-exporter/shiftwork.prom";
