@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use shiftwork_analysis::admission::{Guarantee, Order, Placement, Terms};
+use shiftwork_analysis::admission::{Guarantee, Placement, Terms};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Heuristic, Onto, assign, pack};
 use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
 use shiftwork_analysis::{NotShown, Outcome, Ranked, Sporadic, Steps};
-use shiftwork_model::{CpuId, CpuSet, Priority, RandomStream, Share, Span};
+use shiftwork_model::{CpuId, CpuSet, Order, Priority, RandomStream, Share, Span};
 
 /// Cost, period, deadline, CPUs as bits. The first is the most urgent.
 type Plain = (u64, u64, u64, u64);

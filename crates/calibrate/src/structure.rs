@@ -1,7 +1,6 @@
 //! How the implementation that a policy stands for is built, as far as its overheads depend on it.
 
-use shiftwork_model::{Affinity, CpuSet, Span, Task, TaskSet};
-use shiftwork_policy::ReadyQueue;
+use shiftwork_model::{Affinity, CpuSet, ReadyQueue, Span, Task, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_queue::QueueKind as Queue;
 

@@ -8,8 +8,8 @@ mod random_sets;
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Instant, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_model::{Instant, Invariant, Order, TaskSet};
+use shiftwork_policy::registry::Entry;
 use shiftwork_trace::check;
 
 use common::{Done, cases, simulate};
@@ -33,7 +33,7 @@ fn story(entry: &Entry, seed: u64, set: &TaskSet) -> String {
 /// The random set of this seed; Linux takes no deadlines after the period.
 fn random_set_for(entry: &Entry, seed: u64) -> TaskSet {
     let mut set = random_set(seed);
-    if entry.invariant == Invariant::PushPull {
+    if entry.traits.invariant == Invariant::PushPull {
         for task in &mut set.tasks {
             task.deadline = task.deadline.min(task.period);
         }
@@ -87,7 +87,8 @@ fn counters_agree_with_each_other_on_random_task_sets() {
                 "every shift is a migration: {}",
                 story()
             );
-            if matches!(entry.invariant, Invariant::NonPreemptive) && set.actions.is_empty() {
+            if matches!(entry.traits.invariant, Invariant::NonPreemptive) && set.actions.is_empty()
+            {
                 assert_eq!(summary.preemptions, 0, "{}", story());
             }
         }
@@ -109,18 +110,16 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
         })
     };
     for entry in policies() {
-        if entry.invariant == Invariant::Weak {
-            let strong =
-                |facts: &mut check::PolicyContract| facts.invariant = check::Invariant::Strong;
+        if entry.traits.invariant == Invariant::Weak {
+            let strong = |facts: &mut check::PolicyContract| facts.invariant = Invariant::Strong;
             assert!(
                 found_out(entry, strong),
                 "{} is weak, not strong",
                 entry.name
             );
         }
-        if entry.invariant == Invariant::Quanta {
-            let strong =
-                |facts: &mut check::PolicyContract| facts.invariant = check::Invariant::Strong;
+        if entry.traits.invariant == Invariant::Quanta {
+            let strong = |facts: &mut check::PolicyContract| facts.invariant = Invariant::Strong;
             assert!(
                 found_out(entry, strong),
                 "{} does not decide at once",
@@ -128,13 +127,13 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             );
             continue;
         }
-        if entry.invariant == Invariant::PushPull {
+        if entry.traits.invariant == Invariant::PushPull {
             // Who waits for whom follows from pushes and pulls, and is not judged.
             continue;
         }
-        let other_order: fn(&mut check::PolicyContract) = match entry.order {
-            OrderName::Edf => |facts| facts.order = check::Order::FixedPriority,
-            OrderName::FixedPriority => |facts| facts.order = check::Order::Edf,
+        let other_order: fn(&mut check::PolicyContract) = match entry.traits.order {
+            Order::Edf => |facts| facts.order = Order::FixedPriority,
+            _ => |facts| facts.order = Order::Edf,
         };
         assert!(
             found_out(entry, other_order),

@@ -71,7 +71,9 @@ fn policies_with_the_same_promise_run_the_same_tasks() {
         };
         let expected = sets(named.name);
         for entry in policies() {
-            if entry.invariant != named.invariant || entry.order != named.order {
+            if entry.traits.invariant != named.traits.invariant
+                || entry.traits.order != named.traits.order
+            {
                 continue;
             }
             if let Some(found) = sets(entry.name) {

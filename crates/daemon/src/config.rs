@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use shiftwork_analysis::admission::{Guarantee, Order, Placement, Terms};
-use shiftwork_model::{CpuSet, Share, Span, nearest_name};
+use shiftwork_analysis::admission::{Guarantee, Placement, Terms};
+use shiftwork_model::{CpuSet, Order, Share, Span, nearest_name};
 use shiftwork_taskset::daemon::{self, Limit};
 use shiftwork_taskset::{Environment, TasksetError};
 

@@ -12,11 +12,9 @@ mod self_reservation;
 use std::io;
 use std::path::PathBuf;
 
-use shiftwork_analysis::admission::Order;
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
-use shiftwork_model::{CpuSet, Happening, Instant, OnOverrun, Record, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuSet, Happening, Instant, OnOverrun, Order, Record, Span, TaskId};
 
 use crate::backend::sched_ext::SchedExtBackend;
 use crate::config::Config;
@@ -94,13 +92,9 @@ impl Daemon {
         now: Instant,
     ) -> Result<(Self, PollOutcome), LiveError> {
         let cpus = config.cpus.unwrap_or(online);
-        let order = match config.terms.order {
-            Order::Edf => OrderName::Edf,
-            Order::FixedPriority => OrderName::FixedPriority,
-        };
         let scheduler = Standing::load(&Settings {
             cpus,
-            order,
+            order: config.terms.order,
             reserve: config.terms.reserve,
             trace_bytes: TRACE_BYTES,
         })?;

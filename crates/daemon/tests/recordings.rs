@@ -12,7 +12,7 @@ use shiftwork_model::{
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
-use shiftwork_trace::check::{Invariant, Order, PolicyContract};
+use shiftwork_trace::check::PolicyContract;
 use shiftwork_trace::explain::{Cause, Culprit, explain, first_misses};
 
 const CPUS: usize = 3;
@@ -63,7 +63,7 @@ fn simulate(set: &TaskSet, policy: &str) -> Vec<Record> {
     };
     let mut records: Vec<Record> = Vec::new();
     let built = entry.build(set).unwrap();
-    let _ = Simulation::new(set, built, entry.order, options).run(&mut records);
+    let _ = Simulation::new(set, built, entry.traits.order, options).run(&mut records);
     records
 }
 

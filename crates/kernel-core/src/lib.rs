@@ -17,7 +17,7 @@ mod task;
 
 pub use native::{CPUS_MAX, Core, TASKS_MAX};
 pub use policy::{KernelPolicy, POLICIES};
-pub use task::{Order, ServerRefused, TaskNumber, TaskState, TaskView};
+pub use task::{ServerRefused, TaskNumber, TaskState, TaskView};
 
 /// The folder of the C sources, for builds that compile them as BPF.
 pub const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/core");

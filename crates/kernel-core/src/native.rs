@@ -10,9 +10,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use shiftwork_model::{CpuId, Instant, Priority, Span};
+use shiftwork_model::{CpuId, Instant, Order, Priority, Span};
 
-use crate::task::{Order, ServerRefused, TaskNumber, TaskState, TaskView};
+use crate::task::{ServerRefused, TaskNumber, TaskState, TaskView};
 
 /// Maximum number of CPUs.
 pub const CPUS_MAX: usize = 64;
@@ -128,12 +128,13 @@ impl Core {
         // for which all zero is a valid value.
         let state = unsafe { Box::from_raw(state.cast::<State>()) };
         let mut core = Self { state };
-        let order = match order {
-            Order::Edf => 0,
-            Order::FixedPriority => 1,
-        };
-        call!(core, sw_native_init, order, online);
+        call!(core, sw_native_init, Self::number_of(order), online);
         core
+    }
+
+    /// `enum sw_order` of `core/state.h`. The core knows these two, and is asked to rank by no other.
+    pub const fn number_of(order: Order) -> u32 {
+        matches!(order, Order::FixedPriority) as u32
     }
 
     /// A copy of another core for inspection; `None` unless it is [`Core::STATE_BYTES`] long. The bytes are

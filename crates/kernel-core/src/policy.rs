@@ -3,12 +3,13 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, TaskId, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Order, PolicyTraits, Role, TaskId, TaskSet};
+use shiftwork_policy::registry::traits::{STRONG, by_priority};
+use shiftwork_policy::registry::{Built, Entry};
 use shiftwork_policy::{Event, Policy, PolicyError, Switch, Switches};
 
 use crate::native::{CPUS_MAX, Core, TASKS_MAX};
-use crate::task::{Order, TaskNumber};
+use crate::task::TaskNumber;
 
 /// The policies of this crate, in the order of the documentation.
 pub const POLICIES: &[Entry] = &[
@@ -17,26 +18,28 @@ pub const POLICIES: &[Entry] = &[
         summary: "strong affinities, earliest deadline first: the code that decides inside the kernel",
         source: "ours",
         domain: "any affinities, to 64 CPUs and 1,024 tasks",
-        order: OrderName::Edf,
-        invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(KernelPolicy::new(name, Order::Edf, set)?)),
+        traits: TRAITS,
+        build,
     },
     Entry {
         name: "strong-fp-kernel",
         summary: "strong affinities, fixed priorities: the code that decides inside the kernel",
         source: "ours",
         domain: "any affinities, to 64 CPUs and 1,024 tasks",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
-        build: |name, set| {
-            Ok(Box::new(KernelPolicy::new(
-                name,
-                Order::FixedPriority,
-                set,
-            )?))
-        },
+        traits: by_priority(TRAITS),
+        build,
     },
 ];
+
+const TRAITS: PolicyTraits = PolicyTraits {
+    role: Role::Variant,
+    ..STRONG
+};
+
+fn build(entry: &Entry, set: &TaskSet) -> Built {
+    let order = entry.traits.order;
+    Ok(Box::new(KernelPolicy::new(entry.name, order, set)?))
+}
 
 /// Strong scheduling under arbitrary affinities, decided by the native build of the kernel core.
 ///

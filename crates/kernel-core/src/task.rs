@@ -6,15 +6,6 @@ use shiftwork_model::{CpuId, Instant, TaskId};
 
 use crate::native::TASKS_MAX;
 
-/// The order by which a core ranks jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Earliest deadline first.
-    Edf,
-    /// Fixed priorities.
-    FixedPriority,
-}
-
 /// The core's number of a task: 1 to [`TASKS_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskNumber(pub(crate) u32);

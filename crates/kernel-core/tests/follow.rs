@@ -7,9 +7,9 @@
 #[allow(dead_code, reason = "only the greedy set is used here")]
 mod oracle;
 
-use shiftwork_kernel_core::{Core, Order, TaskNumber, TaskState};
+use shiftwork_kernel_core::{Core, TaskNumber, TaskState};
 use shiftwork_machine::{Admission, Server, ServerParameters, ServerRule, Spent};
-use shiftwork_model::{CpuId, CpuSet, Instant, Priority, RandomStream, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Order, Priority, RandomStream, Span, TaskId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

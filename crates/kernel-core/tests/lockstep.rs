@@ -3,9 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use shiftwork_kernel_core::{KernelPolicy, Order};
+use shiftwork_kernel_core::KernelPolicy;
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Job, Priority, RandomStream, Span, Task, TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Instant, Job, Order, Priority, RandomStream, Span, Task, TaskId,
+    TaskSet,
 };
 use shiftwork_policy::registry::find;
 use shiftwork_policy::{Event, Policy, Switch, Switches};

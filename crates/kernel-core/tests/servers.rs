@@ -6,8 +6,8 @@
 #[allow(dead_code, reason = "only the greedy set is used here")]
 mod oracle;
 
-use shiftwork_kernel_core::{Core, Order, TaskNumber, TaskState};
-use shiftwork_model::{CpuId, CpuSet, Instant, Priority, RandomStream, Span, TaskId};
+use shiftwork_kernel_core::{Core, TaskNumber, TaskState};
+use shiftwork_model::{CpuId, CpuSet, Instant, Order, Priority, RandomStream, Span, TaskId};
 
 /// A server by the published rules (Tang et al. 2021, Fig. 1, and Linux for constrained deadlines): one
 /// period at a time, in wide integers.

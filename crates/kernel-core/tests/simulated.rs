@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_kernel_core::{Core, Order, TaskNumber};
+use shiftwork_kernel_core::{Core, TaskNumber};
 use shiftwork_machine::{ReleasePattern, Stretch, WorkSource};
 use shiftwork_model::{
-    Affinity, Arrival, CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Phase, Priority,
+    Affinity, Arrival, CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Order, Phase, Priority,
     RandomStream, Recorder, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::find;
@@ -279,7 +279,7 @@ fn simulated(set: &TaskSet, policy: &str, seed: u64) -> RunRecorder {
         run: Run::default(),
         throttled: 0,
     };
-    Simulation::new(set, entry.build(set).unwrap(), entry.order, options).run(&mut listener);
+    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(&mut listener);
     listener
 }
 

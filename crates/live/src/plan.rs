@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use shiftwork_model::{Affinity, CpuId, Share, Span, TaskSet};
+use shiftwork_model::{Affinity, CpuId, Order, Share, Span, TaskSet};
 use shiftwork_policy::Policy;
-use shiftwork_policy::registry::OrderName;
 
 /// What to run: the tasks, and what the core has to know of them.
 ///
@@ -15,7 +14,7 @@ pub struct Plan<'a> {
     /// The tasks, the platform and the timed changes.
     pub set: &'a TaskSet,
     /// How jobs are ranked.
-    pub order: OrderName,
+    pub order: Order,
     /// For each task the CPUs of the file that the policy binds it to: its affinity, or those of its packing.
     pub bound: Vec<Affinity>,
     /// The machine's CPU for each CPU of the file; as many as the platform has, all different.

@@ -1,8 +1,7 @@
 //! The interface of all machines.
 
-use shiftwork_model::{Recorder, TaskSet};
+use shiftwork_model::{Order, Recorder, TaskSet};
 use shiftwork_policy::Policy;
-use shiftwork_policy::registry::OrderName;
 
 /// The input of a run: the tasks, and the policy that schedules them.
 pub struct Workload<'a> {
@@ -11,7 +10,7 @@ pub struct Workload<'a> {
     /// The policy, built for this task set, with no job ready.
     pub policy: Box<dyn Policy>,
     /// The order by which the policy ranks jobs. Arrivals at one instant are passed to the policy in it.
-    pub order: OrderName,
+    pub order: Order,
 }
 
 /// The result of a run beyond its records.

@@ -3,7 +3,7 @@
 //!
 //! This crate owns *meanings*, and no algorithm beyond what a meaning needs (set algebra, the kind
 //! of a family of affinities, exact sums of utilizations, which CPU a task of a partitioned policy
-//! is bound to). It must never contain scheduling, text formats or anything that needs an operating
+//! is bound to), and the properties of policies. It must never contain scheduling, text formats or anything that needs an operating
 //! system: it is `no_std`.
 //!
 //! Start reading at [`TaskSet`], which holds everything that a task-set file says.
@@ -17,6 +17,7 @@ mod linux;
 mod nearest;
 mod overheads;
 mod packing;
+mod policy_traits;
 mod random;
 mod record;
 mod slots;
@@ -31,6 +32,10 @@ pub use linux::{Lagging, Repairs};
 pub use nearest::nearest_name;
 pub use overheads::{LinearCost, Overheads};
 pub use packing::{Fit, Heuristic, Packing, Parcel, groups_within, pack, pack_by};
+pub use policy_traits::{
+    Affinities, Alignment, Budgets, Interrupts, Invariant, LinuxRules, Machines, Order, Placement,
+    PolicyTraits, Preemption, ReadyQueue, Role, Structure,
+};
 pub use random::RandomStream;
 pub use record::{Happening, NotReadyReason, Record, Recorder};
 pub use slots::{Slots, Weight, WindowSource, pack_weights, weights_fit};

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{
+    CpuId, Happening, Instant, JobId, Order, Record, Recorder, Span, TaskId, TaskSet,
+};
 use shiftwork_policy::Policy;
-use shiftwork_policy::registry::{self, OrderName};
+use shiftwork_policy::registry::{self};
 use shiftwork_sim::{Options, Simulation};
-use shiftwork_trace::check::Order;
 use shiftwork_trace::{Counters, Inversions, RunSummary};
 
 use crate::measure::Measure;
@@ -64,16 +65,11 @@ impl Schedule {
     pub fn simulate(set: &TaskSet, policy: &str, horizon: Instant) -> Result<Self, String> {
         let entry = registry::find(policy).map_err(|error| error.to_string())?;
         let built = entry.build(set).map_err(|error| error.to_string())?;
-        Ok(Self::under(set, built, entry.order, horizon))
+        Ok(Self::under(set, built, entry.traits.order, horizon))
     }
 
     /// Simulates the set under a policy that was built for it.
-    pub fn under(
-        set: &TaskSet,
-        policy: Box<dyn Policy>,
-        order: OrderName,
-        horizon: Instant,
-    ) -> Self {
+    pub fn under(set: &TaskSet, policy: Box<dyn Policy>, order: Order, horizon: Instant) -> Self {
         let mut records = Vec::new();
         let options = Options {
             seed: 1,

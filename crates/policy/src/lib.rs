@@ -19,11 +19,9 @@ mod placement;
 mod policy;
 mod ready;
 pub mod registry;
-mod structure;
 mod tournament;
 
 pub use error::PolicyError;
 pub use order::{Edf, FixedPriority, JobOrder};
 pub use placement::{PushPull, Ties};
-pub use policy::{AsLinux, Event, Policy, Quanta, Switch, Switches};
-pub use structure::{Interrupts, ReadyQueue, Structure};
+pub use policy::{Event, Policy, Quanta, Switch, Switches};

@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Job, Lagging, Priority, Repairs, Span, Task, TaskId,
+    Affinity, CpuId, CpuSet, Instant, Job, LinuxRules, Priority, Span, Structure, Task, TaskId,
 };
 
 use crate::error::PolicyError;
-use crate::structure::Structure;
 
 /// Something that happened and may change what should run.
 #[derive(Clone, Copy, Debug)]
@@ -78,16 +77,6 @@ pub struct Quanta {
     pub phases: Vec<Span>,
 }
 
-/// How machines are to do what `SCHED_DEADLINE` does outside of its run queues: what servers do is in
-/// `shiftwork_machine::Server`, what becomes of requests in `shiftwork_machine::Cpusets`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsLinux {
-    /// What differs from Linux.
-    pub repairs: Repairs,
-    /// What is done about servers that lag.
-    pub lagging: Lagging,
-}
-
 /// Decides which job each CPU should run. Knows no clock, no thread, no kernel: machines do.
 ///
 /// Events that contradict what the policy knows (waking a ready task, blocking one that is not
@@ -142,7 +131,7 @@ pub trait Policy: Send {
     }
 
     /// If machines are to treat budgets and requests as Linux's `SCHED_DEADLINE` does: how exactly.
-    fn as_linux(&self) -> Option<AsLinux> {
+    fn as_linux(&self) -> Option<LinuxRules> {
         None
     }
 

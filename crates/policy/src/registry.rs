@@ -1,48 +1,25 @@
 //! The one table of policy names. The command line, the conformance suite and the documentation
 //! all iterate it.
 
+pub mod traits;
 mod variants;
 
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use shiftwork_model::{CpuSet, Repairs, TaskSet};
+use shiftwork_model::{Alignment, CpuSet, Placement, PolicyTraits, TaskSet};
 
 use crate::error::PolicyError;
 use crate::order::{Edf, FixedPriority, JobOrder};
 use crate::placement::{
-    Assigner, Ecrts16, Emsoft21, Hierarchical, Pfair, PushPull, Queued, Stagger, Strong, Ties,
-    Weak, clustered, global, non_preemptive_global, partitioned,
+    Assigner, Ecrts16, Emsoft21, Hierarchical, Pfair, PushPull, Queued, Strong, Ties, Weak,
+    clustered, global, non_preemptive_global, partitioned,
 };
-use crate::policy::{AsLinux, Policy};
-
-/// Which invariant a policy keeps; checkers judge its traces by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invariant {
-    /// No ready job waits while one of its CPUs is idle or runs a less urgent job (Bonifaci et al.
-    /// 2016, Def. II.1).
-    Weak,
-    /// The same over every chain of shifts (Def. II.2).
-    Strong,
-    /// Within each partition or cluster, as packed.
-    Packed,
-    /// No ready job waits while one of its CPUs is idle; running jobs are never preempted.
-    NonPreemptive,
-    /// No ready job waits while one of its CPUs is idle; who runs among the ready ones follows from what
-    /// was pushed and pulled, and when.
-    PushPull,
-    /// Who runs is decided at quantum boundaries only: between them CPUs may be idle while jobs wait.
-    Quanta,
-}
-
-/// By what a policy ranks jobs; checkers judge its traces by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderName {
-    /// Earliest deadline first.
-    Edf,
-    /// Fixed priorities.
-    FixedPriority,
-}
+use crate::policy::Policy;
+use traits::{
+    CLUSTERED, GLOBAL, HIERARCHICAL, LINUX, LINUX_REPAIRED, NON_PREEMPTIVE, PARTITIONED, STRONG,
+    WEAK, by_priority, published,
+};
 
 /// What comes of building a policy.
 pub type Built = Result<Box<dyn Policy>, PolicyError>;
@@ -58,12 +35,10 @@ pub struct Entry {
     pub source: &'static str,
     /// Which task sets it takes.
     pub domain: &'static str,
-    /// By what it ranks jobs.
-    pub order: OrderName,
-    /// Which invariant it keeps.
-    pub invariant: Invariant,
-    /// Builds the policy of this name; [`Entry::build`] calls it.
-    pub build: fn(&'static str, &TaskSet) -> Built,
+    /// Its properties.
+    pub traits: PolicyTraits,
+    /// Builds the policy of this entry; [`Entry::build`] calls it.
+    pub build: fn(&Self, &TaskSet) -> Built,
 }
 
 impl Entry {
@@ -72,7 +47,7 @@ impl Entry {
     /// # Errors
     /// If the task set is outside the policy's domain.
     pub fn build(&self, set: &TaskSet) -> Built {
-        (self.build)(self.name, set)
+        (self.build)(self, set)
     }
 }
 
@@ -84,44 +59,39 @@ pub const POLICIES: &[Entry] = &[
         summary: "partitioned, earliest deadline first",
         source: "Brandenburg et al., RTSS 2008",
         domain: "any affinities",
-        order: OrderName::Edf,
-        invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(partitioned::<Edf>(name, set)?)),
+        traits: PARTITIONED,
+        build: |entry, set| Ok(Box::new(partitioned::<Edf>(entry.name, set)?)),
     },
     Entry {
         name: "g-edf",
         summary: "global, earliest deadline first",
         source: "Brandenburg et al., RTSS 2008",
         domain: "every task may use every CPU",
-        order: OrderName::Edf,
-        invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(global::<Edf>(name, set)?)),
+        traits: GLOBAL,
+        build: |entry, set| Ok(Box::new(global::<Edf>(entry.name, set)?)),
     },
     Entry {
         name: "np-g-edf",
         summary: "global, earliest deadline first, non-preemptive",
         source: "Brandenburg et al., RTSS 2008",
         domain: "every task may use every CPU",
-        order: OrderName::Edf,
-        invariant: Invariant::NonPreemptive,
-        build: |name, set| Ok(Box::new(non_preemptive_global::<Edf>(name, set)?)),
+        traits: NON_PREEMPTIVE,
+        build: |entry, set| Ok(Box::new(non_preemptive_global::<Edf>(entry.name, set)?)),
     },
     Entry {
         name: "c-edf",
         summary: "clustered, earliest deadline first",
         source: "Brandenburg et al., RTSS 2008",
         domain: "every affinity is a union of clusters",
-        order: OrderName::Edf,
-        invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(clustered::<Edf>(name, set)?)),
+        traits: CLUSTERED,
+        build: |entry, set| Ok(Box::new(clustered::<Edf>(entry.name, set)?)),
     },
     Entry {
         name: "weak-edf",
         summary: "weak affinities (no shifting), earliest deadline first",
         source: "Bonifaci et al., ECRTS 2016, Def. II.1; Dubey et al., EMSOFT 2021",
         domain: "any affinities",
-        order: OrderName::Edf,
-        invariant: Invariant::Weak,
+        traits: WEAK,
         build: |_, set| weak::<Edf>(set),
     },
     Entry {
@@ -129,8 +99,7 @@ pub const POLICIES: &[Entry] = &[
         summary: "strong affinities (shifting), earliest deadline first",
         source: "Cerqueira et al., RTSS 2014; SAPA-EDF of Tang et al., 2021",
         domain: "any affinities",
-        order: OrderName::Edf,
-        invariant: Invariant::Strong,
+        traits: STRONG,
         build: |_, set| strong::<Edf>(set),
     },
     Entry {
@@ -138,44 +107,39 @@ pub const POLICIES: &[Entry] = &[
         summary: "hierarchical strong affinities, earliest deadline first",
         source: "Bonifaci et al., ECRTS 2016; the algorithm is ours",
         domain: "affinities are nested or disjoint",
-        order: OrderName::Edf,
-        invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(Hierarchical::<Edf>::new(name, set)?)),
+        traits: HIERARCHICAL,
+        build: |entry, set| Ok(Box::new(Hierarchical::<Edf>::new(entry.name, set)?)),
     },
     Entry {
         name: "p-fp",
         summary: "partitioned, fixed priorities",
         source: "Brandenburg et al., RTSS 2008",
         domain: "any affinities",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(partitioned::<FixedPriority>(name, set)?)),
+        traits: by_priority(PARTITIONED),
+        build: |entry, set| Ok(Box::new(partitioned::<FixedPriority>(entry.name, set)?)),
     },
     Entry {
         name: "g-fp",
         summary: "global, fixed priorities",
         source: "Guan et al., RTSS 2009",
         domain: "every task may use every CPU",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(global::<FixedPriority>(name, set)?)),
+        traits: by_priority(GLOBAL),
+        build: |entry, set| Ok(Box::new(global::<FixedPriority>(entry.name, set)?)),
     },
     Entry {
         name: "c-fp",
         summary: "clustered, fixed priorities",
         source: "Brandenburg et al., RTSS 2008",
         domain: "every affinity is a union of clusters",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Packed,
-        build: |name, set| Ok(Box::new(clustered::<FixedPriority>(name, set)?)),
+        traits: by_priority(CLUSTERED),
+        build: |entry, set| Ok(Box::new(clustered::<FixedPriority>(entry.name, set)?)),
     },
     Entry {
         name: "weak-fp",
         summary: "weak affinities (no shifting), fixed priorities",
         source: "Bonifaci et al., ECRTS 2016, Def. II.1; Dubey et al., EMSOFT 2021",
         domain: "any affinities",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Weak,
+        traits: by_priority(WEAK),
         build: |_, set| weak::<FixedPriority>(set),
     },
     Entry {
@@ -183,8 +147,7 @@ pub const POLICIES: &[Entry] = &[
         summary: "strong affinities (shifting), fixed priorities",
         source: "Cerqueira et al., RTSS 2014",
         domain: "any affinities",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
+        traits: by_priority(STRONG),
         build: |_, set| strong::<FixedPriority>(set),
     },
     Entry {
@@ -192,53 +155,51 @@ pub const POLICIES: &[Entry] = &[
         summary: "hierarchical strong affinities, fixed priorities",
         source: "Bonifaci et al., ECRTS 2016; the algorithm is ours",
         domain: "affinities are nested or disjoint",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
-        build: |name, set| Ok(Box::new(Hierarchical::<FixedPriority>::new(name, set)?)),
+        traits: by_priority(HIERARCHICAL),
+        build: |entry, set| {
+            Ok(Box::new(Hierarchical::<FixedPriority>::new(
+                entry.name, set,
+            )?))
+        },
     },
     Entry {
         name: "hpa-edf-ecrts16",
         summary: "hierarchical strong affinities as published (Algorithms 3, 5, 6), earliest deadline first",
         source: "Bonifaci et al., ECRTS 2016, errata fixed",
         domain: "affinities are nested or disjoint",
-        order: OrderName::Edf,
-        invariant: Invariant::Strong,
-        build: |name, set| ecrts16::<Edf>(name, set, Assigner::LocalityAware),
+        traits: published(HIERARCHICAL),
+        build: |entry, set| ecrts16::<Edf>(entry.name, set, Assigner::LocalityAware),
     },
     Entry {
         name: "hpa-edf-ecrts16-alg4",
         summary: "the same with Algorithm 4 instead of 6, earliest deadline first",
         source: "Bonifaci et al., ECRTS 2016, errata fixed",
         domain: "affinities are nested or disjoint",
-        order: OrderName::Edf,
-        invariant: Invariant::Strong,
-        build: |name, set| ecrts16::<Edf>(name, set, Assigner::LevelByLevel),
+        traits: published(HIERARCHICAL),
+        build: |entry, set| ecrts16::<Edf>(entry.name, set, Assigner::LevelByLevel),
     },
     Entry {
         name: "hpa-fp-ecrts16",
         summary: "hierarchical strong affinities as published (Algorithms 3, 5, 6), fixed priorities",
         source: "Bonifaci et al., ECRTS 2016, errata fixed",
         domain: "affinities are nested or disjoint",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
-        build: |name, set| ecrts16::<FixedPriority>(name, set, Assigner::LocalityAware),
+        traits: published(by_priority(HIERARCHICAL)),
+        build: |entry, set| ecrts16::<FixedPriority>(entry.name, set, Assigner::LocalityAware),
     },
     Entry {
         name: "hpa-fp-ecrts16-alg4",
         summary: "the same with Algorithm 4 instead of 6, fixed priorities",
         source: "Bonifaci et al., ECRTS 2016, errata fixed",
         domain: "affinities are nested or disjoint",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
-        build: |name, set| ecrts16::<FixedPriority>(name, set, Assigner::LevelByLevel),
+        traits: published(by_priority(HIERARCHICAL)),
+        build: |entry, set| ecrts16::<FixedPriority>(entry.name, set, Assigner::LevelByLevel),
     },
     Entry {
         name: "strong-fp-emsoft21",
         summary: "strong affinities as published for RTEMS, fixed priorities",
         source: "Dubey et al., EMSOFT 2021, errata fixed",
         domain: "any affinities",
-        order: OrderName::FixedPriority,
-        invariant: Invariant::Strong,
+        traits: published(by_priority(STRONG)),
         build: |_, set| emsoft21(set),
     },
     Entry {
@@ -246,9 +207,8 @@ pub const POLICIES: &[Entry] = &[
         summary: "SCHED_DEADLINE as Linux does it: run queues, push and pull, constant-bandwidth servers; no guarantee",
         source: "Linux; Tang et al., RTNS 2021",
         domain: "affinities within clusters (cpusets), deadlines up to the period",
-        order: OrderName::Edf,
-        invariant: Invariant::PushPull,
-        build: |name, set| push_pull(name, set, Repairs::NONE),
+        traits: LINUX,
+        build: push_pull,
     },
     Entry {
         name: "dl-sp",
@@ -256,52 +216,40 @@ pub const POLICIES: &[Entry] = &[
         source: "Tang et al., RTNS 2021",
         domain: "each task on one CPU or on all of its cluster, deadlines up to the period; without the repair \
                  `admission` any affinities within clusters",
-        order: OrderName::Edf,
-        invariant: Invariant::PushPull,
-        build: |name, set| push_pull(name, set, set.scheduler.repairs.unwrap_or(Repairs::ALL)),
+        traits: LINUX_REPAIRED,
+        build: push_pull,
     },
     Entry {
         name: "pd2",
         summary: "Pfair: PD2, quanta that begin on all CPUs together",
         source: "Anderson, Srinivasan, JCSS 2004; Brandenburg et al., RTSS 2008",
         domain: "every task may use every CPU",
-        order: OrderName::Edf,
-        invariant: Invariant::Quanta,
-        build: |name, set| pfair(name, set, &[set.platform.all()], Stagger::Aligned),
+        traits: traits::pfair(GLOBAL, Alignment::Aligned),
+        build: pfair,
     },
     Entry {
         name: "s-pd2",
         summary: "Pfair: PD2, staggered quanta",
         source: "Holman, Anderson, JEC 2005; Brandenburg et al., RTSS 2008",
         domain: "every task may use every CPU",
-        order: OrderName::Edf,
-        invariant: Invariant::Quanta,
-        build: |name, set| pfair(name, set, &[set.platform.all()], Stagger::Staggered),
+        traits: traits::pfair(GLOBAL, Alignment::Staggered),
+        build: pfair,
     },
     Entry {
         name: "c-pd2",
         summary: "Pfair within clusters: PD2, aligned quanta",
         source: "Brandenburg et al., RTSS 2008",
         domain: "every affinity is a union of clusters",
-        order: OrderName::Edf,
-        invariant: Invariant::Quanta,
-        build: |name, set| pfair(name, set, &set.platform.clusters_or_one(), Stagger::Aligned),
+        traits: traits::pfair(CLUSTERED, Alignment::Aligned),
+        build: pfair,
     },
     Entry {
         name: "cs-pd2",
         summary: "Pfair within clusters: PD2, quanta staggered in each",
         source: "Brandenburg et al., RTSS 2008",
         domain: "every affinity is a union of clusters",
-        order: OrderName::Edf,
-        invariant: Invariant::Quanta,
-        build: |name, set| {
-            pfair(
-                name,
-                set,
-                &set.platform.clusters_or_one(),
-                Stagger::Staggered,
-            )
-        },
+        traits: traits::pfair(CLUSTERED, Alignment::Staggered),
+        build: pfair,
     },
     variants::CE_M,
     variants::CQ_M,
@@ -369,14 +317,18 @@ fn emsoft21(set: &TaskSet) -> Built {
     }
 }
 
-fn push_pull(name: &'static str, set: &TaskSet, repairs: Repairs) -> Built {
-    let rules = AsLinux {
-        repairs,
-        lagging: set.scheduler.lagging,
-    };
-    Ok(Box::new(PushPull::new(name, set, rules, Ties::Fifo)?))
+fn push_pull(entry: &Entry, set: &TaskSet) -> Built {
+    let rules = entry.traits.budgets.linux_rules(&set.scheduler);
+    let rules = rules.expect("queues are pushed and pulled as by Linux alone");
+    Ok(Box::new(PushPull::new(entry.name, set, rules, Ties::Fifo)?))
 }
 
-fn pfair(name: &'static str, set: &TaskSet, groups: &[CpuSet], stagger: Stagger) -> Built {
-    Ok(Box::new(Pfair::new(name, set, groups.to_vec(), stagger)?))
+fn pfair(entry: &Entry, set: &TaskSet) -> Built {
+    let groups = match entry.traits.placement {
+        Placement::Clustered => set.platform.clusters_or_one(),
+        _ => alloc::vec![set.platform.all()],
+    };
+    let alignment = entry.traits.preemption.alignment();
+    let alignment = alignment.expect("Pfair decides where quanta begin");
+    Ok(Box::new(Pfair::new(entry.name, set, groups, alignment)?))
 }

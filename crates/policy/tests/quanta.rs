@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use shiftwork_model::{Affinity, Task, TaskSet};
+use shiftwork_model::{Affinity, Interrupts, Invariant, Task, TaskSet};
 use shiftwork_model::{CpuId, CpuSet, Instant, Job, Priority, RandomStream, Span, TaskId};
-use shiftwork_policy::registry::{self, Invariant};
-use shiftwork_policy::{Event, Interrupts, Policy, Switches};
+use shiftwork_policy::registry::{self};
+use shiftwork_policy::{Event, Policy, Switches};
 
 const NAMES: [&str; 4] = ["CQm", "S-CQm", "CQ1", "S-CQ1"];
 
@@ -308,7 +308,7 @@ fn a_cpu_for_interrupts_leaves_one_for_tasks_or_the_set_is_refused() {
 fn whoever_decides_in_quanta_says_when_they_are() {
     for entry in registry::POLICIES {
         let policy = entry.build(&task_set(2, 1)).unwrap();
-        let in_quanta = entry.invariant == Invariant::Quanta;
+        let in_quanta = entry.traits.invariant == Invariant::Quanta;
         assert_eq!(policy.quanta().is_some(), in_quanta, "{}", entry.name);
     }
 }

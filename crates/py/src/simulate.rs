@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shiftwork_model::{Happening, Instant, Recorder, Span, TaskSet as Set};
+use shiftwork_model::{Happening, Instant, Invariant, Recorder, Span, TaskSet as Set};
 use shiftwork_policy::PolicyError as Refusal;
-use shiftwork_policy::registry::Invariant;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 use shiftwork_trace::{Counters, JobRow, Jobs, Segment, Segments};
@@ -144,14 +143,14 @@ impl Order {
                 .then(|| Segments::new(set.platform.cpus)),
             refused: Vec::new(),
         };
-        let simulation = Simulation::new(set, policy, entry.order, options);
+        let simulation = Simulation::new(set, policy, entry.traits.order, options);
         let goes_on = |_| !stop.load(Ordering::Relaxed);
         let (outcome, reached) = simulation.run_while(&mut kept, goes_on);
         let summary = kept.counters.finish(reached);
         Ok(Run {
             json: summary.to_json(entry.name, outcome.events).to_string(),
             jobs: kept.jobs.map(|jobs| jobs.finish(reached)),
-            has_servers: entry.invariant == Invariant::PushPull,
+            has_servers: entry.traits.invariant == Invariant::PushPull,
             segments: kept.segments.map(|segments| segments.finish(reached)),
             packing,
             refused: kept.refused,

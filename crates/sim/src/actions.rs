@@ -2,9 +2,10 @@
 
 use shiftwork_machine::{Cpusets, Server, ServerParameters, ServerRule};
 use shiftwork_model::{
-    Affinity, Change, CpuId, Happening, Instant, Priority, Recorder, Span, TaskId, TaskSet,
+    Affinity, Change, CpuId, Happening, Instant, LinuxRules, Priority, Recorder, Span, TaskId,
+    TaskSet,
 };
-use shiftwork_policy::{AsLinux, Event};
+use shiftwork_policy::Event;
 
 use crate::engine::Engine;
 use crate::requests::Granted;
@@ -21,7 +22,7 @@ pub(crate) struct Actions {
 }
 
 impl Actions {
-    pub(crate) fn new(set: &TaskSet, as_linux: Option<AsLinux>) -> Self {
+    pub(crate) fn new(set: &TaskSet, as_linux: Option<LinuxRules>) -> Self {
         let mut order: Vec<usize> = (0..set.actions.len()).collect();
         order.sort_by_key(|&index| set.actions[index].at);
         Self {

@@ -2,7 +2,6 @@
 
 use shiftwork_model::{Arrival, CpuId, Happening, Instant, Job, JobId, Recorder, TaskId};
 use shiftwork_policy::Event;
-use shiftwork_policy::registry::OrderName;
 
 use crate::engine::Engine;
 use crate::state::{Stage, TaskKind};
@@ -34,17 +33,11 @@ impl<R: Recorder> Engine<'_, R> {
     /// Sorts by the policy's order. All become ready at the same instant, so the index breaks ties.
     #[inline(never)]
     fn sort_arrivals(&mut self) {
-        let tasks = &self.tasks;
-        match self.order {
-            OrderName::FixedPriority => {
-                self.arrivals
-                    .sort_unstable_by_key(|id| (tasks[id.index()].priority, *id));
-            }
-            OrderName::Edf => {
-                self.arrivals
-                    .sort_unstable_by_key(|id| (tasks[id.index()].deadline, *id));
-            }
-        }
+        let (order, tasks) = (self.order, &self.tasks);
+        self.arrivals.sort_unstable_by_key(|id| {
+            let task = &tasks[id.index()];
+            (order.rank(task.deadline, task.priority), *id)
+        });
     }
 
     fn arrive_ready(&mut self, now: Instant, id: TaskId) {

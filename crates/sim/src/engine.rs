@@ -1,9 +1,10 @@
 //! The loop over instants, and the machine's state as a whole.
 
 use shiftwork_machine::{Outcome, ServerRule, Workload};
-use shiftwork_model::{CpuId, Happening, Instant, Job, Recorder, TaskId, TaskSet};
-use shiftwork_policy::registry::OrderName;
-use shiftwork_policy::{AsLinux, Event, Policy, Switch, Switches};
+use shiftwork_model::{
+    CpuId, Happening, Instant, Job, LinuxRules, Order, Recorder, TaskId, TaskSet,
+};
+use shiftwork_policy::{Event, Policy, Switch, Switches};
 
 use crate::actions::Actions;
 use crate::costs::Costs;
@@ -23,7 +24,7 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) set: &'a TaskSet,
     pub(crate) recorder: &'a mut R,
     pub(crate) policy: Box<dyn Policy>,
-    pub(crate) order: OrderName,
+    pub(crate) order: Order,
     /// The rule of all servers.
     pub(crate) rule: ServerRule,
     horizon: Instant,
@@ -61,7 +62,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let cpu_count = set.platform.cpus;
         let as_linux = policy.as_linux();
         let rule = match as_linux {
-            Some(AsLinux { lagging, .. }) => ServerRule::Linux(lagging),
+            Some(LinuxRules { lagging, .. }) => ServerRule::Linux(lagging),
             None => ServerRule::Releases,
         };
         let mut releases = Timeline::new(set.tasks.len(), options.horizon);

@@ -3,9 +3,8 @@
 use core::convert::Infallible;
 
 use shiftwork_machine::{Machine, Outcome, Workload};
-use shiftwork_model::{Instant, Overheads, Recorder, TaskSet};
+use shiftwork_model::{Instant, Order, Overheads, Recorder, TaskSet};
 use shiftwork_policy::Policy;
-use shiftwork_policy::registry::OrderName;
 
 use crate::costs::{Costs, QueueUse};
 use crate::engine::Engine;
@@ -51,12 +50,7 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// The run of `set` under `policy`, which was built for it and has no ready job. `order` is the order by
     /// which the policy ranks jobs, from its registry entry.
-    pub fn new(
-        set: &'a TaskSet,
-        policy: Box<dyn Policy>,
-        order: OrderName,
-        options: Options,
-    ) -> Self {
+    pub fn new(set: &'a TaskSet, policy: Box<dyn Policy>, order: Order, options: Options) -> Self {
         Self {
             workload: Workload { set, policy, order },
             options,

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{AT, contract, options, random_set, simulate};
-use shiftwork_model::TaskSet;
-use shiftwork_policy::registry::{self, Invariant};
+use shiftwork_model::{Invariant, TaskSet};
+use shiftwork_policy::registry::{self};
 use shiftwork_trace::check;
 
 /// Deadlines up to the period.
@@ -21,7 +21,7 @@ fn random_runs_pass_the_checkers_under_every_policy() {
         let mut runs = 0;
         for seed in 1..=150 {
             let mut set = random_set(seed);
-            if entry.invariant == Invariant::PushPull {
+            if entry.traits.invariant == Invariant::PushPull {
                 as_linux_takes_it(&mut set);
             }
             if entry.build(&set).is_err() {

@@ -6,10 +6,10 @@ mod common;
 
 use common::{AT, NS, id, options, simulate, task};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, OnOverrun, Phase, RandomStream, Record,
-    Repairs, Share, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, Happening, Invariant, OnOverrun, Order, Phase,
+    RandomStream, Record, Repairs, Share, TaskSet, Work,
 };
-use shiftwork_policy::registry::{self, OrderName};
+use shiftwork_policy::registry::{self};
 use shiftwork_trace::check::{self, PolicyContract};
 
 const CPUS: usize = 4;
@@ -153,10 +153,10 @@ fn random_requests_pass_the_checkers() {
             set.scheduler.repairs = repairs;
             let context = format!("seed {seed}, {policy}, narrow {narrow}, {repairs:?}");
             let entry = registry::find(policy).unwrap();
-            assert_eq!(entry.order, OrderName::Edf);
+            assert_eq!(entry.traits.order, Order::Edf);
             let contract = PolicyContract {
-                invariant: check::Invariant::PushPull,
-                order: check::Order::Edf,
+                invariant: Invariant::PushPull,
+                order: Order::Edf,
                 packing: None,
                 immediate: true,
             };

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use common::{AT, NS, options, task};
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Happening, Instant, Job,
-    RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Happening, Instant, Invariant,
+    Job, LinuxRules, Order, RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
 };
-use shiftwork_policy::{AsLinux, Event, Policy, PolicyError, Switches, registry};
+use shiftwork_policy::{Event, Policy, PolicyError, Switches, registry};
 use shiftwork_sim::Simulation;
 use shiftwork_trace::check::{self, Checker, PolicyContract};
 
@@ -62,7 +62,7 @@ impl Policy for Noted {
     fn queue_of(&self, task: TaskId) -> Option<CpuId> {
         self.policy.queue_of(task)
     }
-    fn as_linux(&self) -> Option<AsLinux> {
+    fn as_linux(&self) -> Option<LinuxRules> {
         self.policy.as_linux()
     }
 }
@@ -212,8 +212,8 @@ impl Book {
     /// it.
     fn check(&self, set: &TaskSet, horizon: u64, log: &Log) {
         let contract = PolicyContract {
-            invariant: check::Invariant::PushPull,
-            order: check::Order::Edf,
+            invariant: Invariant::PushPull,
+            order: Order::Edf,
             packing: None,
             immediate: true,
         };
@@ -262,7 +262,7 @@ fn follow(set: &TaskSet, policy: &str, horizon: u64, name: String) -> usize {
         tasks: set.tasks.len(),
         log: Arc::clone(&log),
     };
-    let simulation = Simulation::new(set, Box::new(noted), entry.order, options(horizon));
+    let simulation = Simulation::new(set, Box::new(noted), entry.traits.order, options(horizon));
     simulation.run(&mut Listener(Arc::clone(&log)));
     let units =
         |share: &Share| (i128::from(share.billionths()) * UNIT / i128::from(Share::WHOLE)).max(1);

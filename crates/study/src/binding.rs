@@ -4,8 +4,8 @@ use shiftwork_analysis::admission::Placement;
 use shiftwork_analysis::overheads::Structure;
 use shiftwork_analysis::packing::pack_under;
 use shiftwork_analysis::verdicts::Rule;
-use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Parcel, TaskSet, pack_by};
-use shiftwork_policy::{Interrupts, Policy};
+use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Interrupts, Parcel, TaskSet, pack_by};
+use shiftwork_policy::Policy;
 use shiftwork_taskset::study::Packing;
 
 use crate::plan::{Contender, QuestionKind};

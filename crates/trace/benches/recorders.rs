@@ -4,10 +4,10 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, JobId, Priority, Record, Recorder, Span, Task,
-    TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Happening, Instant, Invariant, JobId, Order, Priority, Record,
+    Recorder, Span, Task, TaskId, TaskSet,
 };
-use shiftwork_trace::check::{Checker, Invariant, Order, PolicyContract};
+use shiftwork_trace::check::{Checker, PolicyContract};
 use shiftwork_trace::perfetto::{Provenance, Writer};
 use shiftwork_trace::{Counters, JobTable};
 

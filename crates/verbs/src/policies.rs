@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_model::TaskSet;
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_policy::registry::Entry;
 use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::catalogue;
@@ -45,18 +45,8 @@ impl From<&Entry> for PolicyOutput {
             name: entry.name,
             summary: entry.summary,
             domain: entry.domain,
-            order: match entry.order {
-                OrderName::Edf => "edf",
-                OrderName::FixedPriority => "fp",
-            },
-            invariant: match entry.invariant {
-                Invariant::Weak => "weak",
-                Invariant::Strong => "strong",
-                Invariant::Packed => "packed",
-                Invariant::NonPreemptive => "non-preemptive",
-                Invariant::Quanta => "at quanta",
-                Invariant::PushPull => "push and pull",
-            },
+            order: entry.traits.order.name(),
+            invariant: entry.traits.invariant.name(),
             source: entry.source,
             models: if models_speed(entry) { SPEED } else { &[] },
         }

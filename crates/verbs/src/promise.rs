@@ -1,32 +1,19 @@
 //! What a policy promises, in the words of the checkers.
 
-use shiftwork_model::{Affinity, CpuSet, Slots, TaskId, TaskSet, WindowSource, weights_fit};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
-use shiftwork_policy::{Interrupts, Policy};
-use shiftwork_trace::check::{self, PfairShare, PolicyContract, QuantumChoice, QuantumRule};
+use shiftwork_model::{
+    Affinity, CpuSet, Interrupts, Slots, TaskId, TaskSet, WindowSource, weights_fit,
+};
+use shiftwork_policy::Policy;
+use shiftwork_policy::registry::Entry;
+use shiftwork_trace::check::{PfairShare, PolicyContract, QuantumChoice, QuantumRule};
 
 /// What a policy promises if reactions take time; `packing` is where it has bound the tasks.
 pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> PolicyContract {
     PolicyContract {
-        invariant: match entry.invariant {
-            Invariant::Weak => check::Invariant::Weak,
-            Invariant::Strong => check::Invariant::Strong,
-            Invariant::Packed => check::Invariant::Packed,
-            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
-            Invariant::Quanta => check::Invariant::Quanta,
-            Invariant::PushPull => check::Invariant::PushPull,
-        },
-        order: order(entry),
+        invariant: entry.traits.invariant,
+        order: entry.traits.order,
         packing,
         immediate: false,
-    }
-}
-
-/// By what a policy ranks jobs.
-pub fn order(entry: &Entry) -> check::Order {
-    match entry.order {
-        OrderName::Edf => check::Order::Edf,
-        OrderName::FixedPriority => check::Order::FixedPriority,
     }
 }
 

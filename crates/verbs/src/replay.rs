@@ -4,14 +4,15 @@
 use serde_json::{Value, json};
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{
-    Affinity, CpuId, Happening, Instant, Job, Phase, Record, Span, Task, TaskId, TaskSet, Work,
+    Affinity, CpuId, Happening, Instant, Invariant, Job, Phase, PolicyTraits, Record, Span, Task,
+    TaskId, TaskSet, Work,
 };
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_policy::registry::Entry;
+use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
 use shiftwork_trace::replay::{Basis, Judge, Reference, Verdict, replay};
 
 use crate::catalogue;
-use crate::promise::order;
 
 /// What decided in a run.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +87,7 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
         None => by_decisions(run, set, entry, policy, Ties::Own),
     };
     let asks_for_sets = verdict.rule == shiftwork_trace::replay::Rule::SameSet;
-    let is_told = !asks_for_sets && !matches!(entry.invariant, Invariant::Quanta);
+    let is_told = !asks_for_sets && !matches!(entry.traits.invariant, Invariant::Quanta);
     let same_sets = match is_told {
         true => Some(by_decisions(run, set, entry, entry.build(set)?, Ties::Own).holds()),
         false => None,
@@ -115,16 +116,19 @@ fn reference(run: &Measured<'_>) -> Result<(&'static Entry, Option<TaskSet>), Po
     for (task, cpus) in set.tasks.iter_mut().zip(bound) {
         task.affinity = *cpus;
     }
-    let name = match run.entry.order {
-        OrderName::Edf => "strong-edf",
-        OrderName::FixedPriority => "strong-fp",
+    let strong = PolicyTraits {
+        order: run.entry.traits.order,
+        ..STRONG
     };
-    Ok((catalogue::find(name)?, Some(set)))
+    let mut policies = catalogue::policies();
+    let entry = policies.find(|entry| entry.traits == strong);
+    let entry = entry.expect("there is a reference for each order that the core knows");
+    Ok((entry, Some(set)))
 }
 
 /// What must hold of a policy whose decisions depend on the past; `None`: they depend on the ready jobs alone.
 fn rule(entry: &Entry, quanta: Option<Quanta>) -> Option<Judge<'static>> {
-    match (entry.invariant, quanta) {
+    match (entry.traits.invariant, quanta) {
         (_, Some(quanta)) => Some(Judge::AtBoundaries(quanta.length, quanta.phases)),
         (Invariant::Strong | Invariant::Packed | Invariant::Quanta, None) => None,
         (Invariant::Weak, None) => Some(Judge::WeakInvariant),
@@ -142,7 +146,7 @@ fn judged(
 ) -> Verdict {
     let Prompt { run, prompt } = run;
     let basis = Basis {
-        order: order(entry),
+        order: entry.traits.order,
         packing: packing.as_deref(),
         prompt,
         window: run.window,
@@ -186,9 +190,9 @@ fn neighbours(
         true => alike.push(name),
         false => told_apart.push(name),
     };
-    let mut seen = vec![(run.entry.order, run.entry.invariant)];
+    let mut seen = vec![(run.entry.traits.order, run.entry.traits.invariant)];
     for other in catalogue::policies() {
-        let kind = (other.order, other.invariant);
+        let kind = (other.traits.order, other.traits.invariant);
         if seen.contains(&kind) {
             continue;
         }
@@ -202,7 +206,8 @@ fn neighbours(
         let verdict = by_decisions(of, run.set, other, policy, Ties::Own);
         note(other.name.to_owned(), &verdict);
     }
-    if !matches!(entry.invariant, Invariant::Quanta) && entry.build(set)?.quanta().is_none() {
+    if !matches!(entry.traits.invariant, Invariant::Quanta) && entry.build(set)?.quanta().is_none()
+    {
         let verdict = by_decisions(of, set, entry, entry.build(set)?, Ties::Reversed);
         note(format!("{} with other ties", run.entry.name), &verdict);
     }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuSet, Share, TaskId};
+use shiftwork_model::{CpuSet, Order, Share, TaskId};
 
 use super::lingering::Stay;
-use super::{Claim, Guarantee, Order, Placement, Terms};
+use super::{Claim, Guarantee, Placement, Terms};
 use crate::affinity::Groups;
 use crate::exact::Rate;
 

@@ -1,9 +1,9 @@
 //! The decision on some claims: does the demand fit, and what does the policy make of it?
 
-use shiftwork_model::{CpuSet, Share, TaskId};
+use shiftwork_model::{CpuSet, Order, Share, TaskId};
 
 use super::words::{self, Note};
-use super::{Claim, Decision, Guarantee, Order, Placement, Terms};
+use super::{Claim, Decision, Guarantee, Placement, Terms};
 use crate::affinity::parts::parts;
 use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
 use crate::exact::{Rate, beside};

@@ -47,9 +47,9 @@
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::{CpuSet, Instant, Share, Span};
+use shiftwork_model::{CpuSet, Instant, Order, Share, Span};
 
-use super::{Claim, Order, Placement, Terms};
+use super::{Claim, Placement, Terms};
 use crate::affinity::parts::parts;
 use crate::exact::beside;
 

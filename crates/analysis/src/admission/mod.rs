@@ -27,21 +27,14 @@ pub use pfair::PfairTime;
 
 use std::fmt;
 
-use shiftwork_model::{Affinity, CpuSet, Priority, Share, Slots, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{
+    Affinity, CpuSet, Order, Priority, Share, Slots, Span, Task, TaskId, TaskSet,
+};
 
 use crate::affinity::Groups;
 use crate::exact::Rate;
 use crate::verdicts::Rule;
 use crate::{Steps, Witness};
-
-/// By what a policy ranks jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Earliest deadline first.
-    Edf,
-    /// Fixed priorities.
-    FixedPriority,
-}
 
 /// How a policy places jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,10 @@ mod online;
 mod sets;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Priority, Share, Span, Task, TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Instant, Order, Priority, Share, Span, Task, TaskId, TaskSet,
 };
 
-use super::{
-    Admitted, Claim, Decision, Guarantee, Loss, Order, Placement, Terms, Verdict, admit, claims,
-};
+use super::{Admitted, Claim, Decision, Guarantee, Loss, Placement, Terms, Verdict, admit, claims};
 use crate::Witness;
 
 /// Where nothing lingers.

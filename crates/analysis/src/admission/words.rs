@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Order, Share, Span, TaskId};
 
-use super::{Claim, Guarantee, Order, Terms};
+use super::{Claim, Guarantee, Terms};
 use crate::Witness;
 use crate::exact::{Decimal as _, Demand, Supplied, beside, side_by_side, whole};
 use crate::names::{list, quoted};

@@ -1,10 +1,10 @@
 //! Affinities for tasks whose present ones ask too much.
 
-use shiftwork_model::{CpuSet, Share, TaskId};
+use shiftwork_model::{CpuSet, Order, Share, TaskId};
 
 use super::search::{Found, search};
 use super::{Fit, Heuristic, Onto, pack};
-use crate::admission::{Guarantee, Order, Placement, Terms};
+use crate::admission::{Guarantee, Placement, Terms};
 use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
 use crate::exact::{Rate, beside};
 use crate::{Outcome, Placed, Steps};

@@ -1,9 +1,8 @@
 //! The tasks that one group of CPUs has been given, and whether it can take another.
 
-use shiftwork_model::{CpuSet, Share};
+use shiftwork_model::{CpuSet, Order, Share};
 
 use super::Onto;
-use crate::admission::Order;
 use crate::exact::{Demand, Rate, fit, units_of};
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Ranked, Sporadic, Steps};

@@ -16,9 +16,8 @@ pub use under::pack_under;
 
 use std::cmp::Reverse;
 
-use shiftwork_model::{CpuSet, Parcel, Share, Utilization, pack_by};
+use shiftwork_model::{CpuSet, Order, Parcel, Share, Utilization, pack_by};
 
-use crate::admission::Order;
 use crate::affinity::Bound;
 use crate::exact::whole;
 use crate::{NotShown, Outcome, Steps};

@@ -1,10 +1,9 @@
 //! How tests are asked: in which unit of time, and those that are not asked as they are.
 
-use shiftwork_model::{CpuSet, Span};
+use shiftwork_model::{CpuSet, Order, Span};
 
 use super::case::{Case, Shape, density};
 use super::catalogue::{Ask, Shown};
-use crate::admission::Order;
 use crate::affinity::Groups;
 use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};

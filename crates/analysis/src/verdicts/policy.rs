@@ -1,8 +1,8 @@
 //! What a policy is to a test.
 
-use shiftwork_model::Share;
+use shiftwork_model::{Order, Share};
 
-use crate::admission::{Order, Placement, Terms};
+use crate::admission::{Placement, Terms};
 
 /// By what rule a policy schedules, as far as tests care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

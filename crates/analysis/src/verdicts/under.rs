@@ -3,12 +3,12 @@
 //! What is shown of such a set holds for the real one. What is not shown of it proves nothing, since every
 //! job is charged for the worst; a "no" is that of the set without overheads, which it remains with them.
 
-use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
+use shiftwork_model::{Affinity, Order, Overheads, Span, TaskSet};
 
 use super::catalogue::{Asked, TESTS};
 use super::judge::analyse;
 use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis, Rule};
-use crate::admission::{Order, Placement};
+use crate::admission::Placement;
 use crate::overheads::{Inflated, Structure, inflate};
 
 /// What scheduling costs under one policy.

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use shiftwork_model::{Happening, Instant, Recorder, TaskSet};
+use shiftwork_model::{Happening, Instant, Order, Recorder, TaskSet};
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
-use shiftwork_trace::check::Order;
 use shiftwork_trace::{Inversion, InversionKind, Inversions};
 
 /// Simulates `set` to `horizon`.
@@ -17,7 +16,7 @@ pub fn simulate(set: &TaskSet, policy: &str, horizon: u64, recorder: &mut impl R
         overheads: None,
         reserve_server: false,
     };
-    Simulation::new(set, entry.build(set).unwrap(), entry.order, options).run(recorder);
+    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(recorder);
 }
 
 /// How long the jobs of a run took.

@@ -5,11 +5,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, Span, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_model::{Affinity, Happening, Instant, Invariant, Record, Recorder, Span, TaskSet};
+use shiftwork_policy::registry::Entry;
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
-use shiftwork_verbs::{facts, order};
+use shiftwork_verbs::facts;
 
 use super::analyze;
 use super::chosen::is_random;
@@ -89,7 +89,7 @@ impl Recording<'_> {
     /// so it is done where they are shown side by side or on a page, where they are to be expected, and on
     /// request.
     fn looks_for_inversions(&self, entry: &Entry, several: bool) -> bool {
-        let expected = entry.invariant == Invariant::PushPull;
+        let expected = entry.traits.invariant == Invariant::PushPull;
         let shown = several || self.args.report.is_some();
         self.machine == "sim" && (self.inversions || shown || expected)
     }
@@ -203,7 +203,7 @@ impl Outputs {
                 let path = path(file);
                 let file = create(&path)?;
                 // Elsewhere a server follows the releases.
-                let table = match entry.invariant {
+                let table = match entry.traits.invariant {
                     Invariant::PushPull => JobTable::with_server_deadlines(set, file),
                     _ => JobTable::new(set, file),
                 };
@@ -233,7 +233,7 @@ impl Outputs {
             counters: Counters::new(set, set.platform.cpus),
             inversions: recording
                 .looks_for_inversions(entry, several)
-                .then(|| Inversions::new(set, order(entry))),
+                .then(|| Inversions::new(set, entry.traits.order)),
             jobs,
             trace,
             records: (args.report.is_some() || args.explain).then(Vec::new),

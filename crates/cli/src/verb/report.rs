@@ -15,7 +15,7 @@ use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{fingerprint, read_bytes};
 use crate::output::Console;
-use shiftwork_verbs::{facts, order};
+use shiftwork_verbs::facts;
 
 /// A trace, and what it comes down to.
 struct Traced {
@@ -139,7 +139,7 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     // A newer release may have policies that this one does not know; the page then says less.
     let entry = catalogue::find(&file.provenance.policy).ok();
     let mut counters = Counters::new(&set, file.cpus);
-    let mut inversions = entry.map(|entry| Inversions::new(&set, order(entry)));
+    let mut inversions = entry.map(|entry| Inversions::new(&set, entry.traits.order));
     for record in &file.records {
         counters.record(record.at, &record.what);
         inversions.record(record.at, &record.what);

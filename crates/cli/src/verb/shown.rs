@@ -1,8 +1,7 @@
 //! How what came of runs is shown, and what the answer is.
 
 use serde_json::Value;
-use shiftwork_model::TaskSet;
-use shiftwork_policy::registry::Invariant;
+use shiftwork_model::{Invariant, TaskSet};
 use shiftwork_report::{Colour, Heading};
 
 use crate::failure::{Answer, Failure};
@@ -77,7 +76,7 @@ pub fn table(
 /// What the shifts of a policy are that moves no job to make room for a less urgent one.
 pub fn shifts(console: &mut Console, finished: &[Finished]) -> Result<(), Failure> {
     for run in finished {
-        if run.entry.invariant != Invariant::Strong && run.summary.shifts > 0 {
+        if run.entry.traits.invariant != Invariant::Strong && run.summary.shifts > 0 {
             let name = run.entry.name;
             console.line(format!(
                 "shifts under {name} are jobs dispatched anew: they lost their CPU and went on elsewhere at the same \

@@ -213,7 +213,7 @@ fn simulate(args: &SimulateArgs, set: &TaskSet, job: Job, watch: &mut Watch) -> 
     let packing = job.policy.packing();
     let mut outputs = job.outputs;
     watch.start(job.entry.name);
-    let simulation = Simulation::new(set, job.policy, job.entry.order, options);
+    let simulation = Simulation::new(set, job.policy, job.entry.traits.order, options);
     let (outcome, reached) = simulation.run_while(&mut outputs, |now| watch.goes_on(now));
     outputs.finish(job.entry, packing, outcome.events, reached)
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use shiftwork_model::{Happening, Instant, JobId, Record, TaskSet};
-use shiftwork_policy::registry::{self, Entry, Invariant, OrderName};
+use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::{Counters, RunSummary, check};
 
@@ -35,7 +35,7 @@ pub fn simulate(set: &TaskSet, entry: &Entry, seed: u64, horizon: Instant) -> Op
         reserve_server: false,
     };
     let mut recorders = (Vec::new(), Counters::new(set, set.platform.cpus));
-    Simulation::new(set, policy, entry.order, options).run(&mut recorders);
+    Simulation::new(set, policy, entry.traits.order, options).run(&mut recorders);
     let (records, counters) = recorders;
     Some(Done {
         records,
@@ -57,18 +57,8 @@ pub fn facts(
     packing: Option<Vec<shiftwork_model::Affinity>>,
 ) -> check::PolicyContract {
     check::PolicyContract {
-        invariant: match entry.invariant {
-            Invariant::Weak => check::Invariant::Weak,
-            Invariant::Strong => check::Invariant::Strong,
-            Invariant::Packed => check::Invariant::Packed,
-            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
-            Invariant::Quanta => check::Invariant::Quanta,
-            Invariant::PushPull => check::Invariant::PushPull,
-        },
-        order: match entry.order {
-            OrderName::Edf => check::Order::Edf,
-            OrderName::FixedPriority => check::Order::FixedPriority,
-        },
+        invariant: entry.traits.invariant,
+        order: entry.traits.order,
         packing,
         immediate: true,
     }

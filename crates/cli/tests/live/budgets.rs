@@ -1,7 +1,6 @@
 //! Budgets of jobs that never end by themselves: what such a task gets of each period, by the trace.
 
-use shiftwork_model::{Happening, Instant, Record, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{Happening, Instant, Order, Record, Span, TaskId};
 
 use crate::running::run;
 
@@ -51,15 +50,15 @@ const LENGTH: Span = Span::from_ms(400);
 
 /// Under EDF.
 pub fn are_enforced_under_edf() -> Result<(), String> {
-    enforced(OrderName::Edf)
+    enforced(Order::Edf)
 }
 
 /// Under fixed priorities, where a greedy task would otherwise keep its CPU for ever.
 pub fn are_enforced_under_fp() -> Result<(), String> {
-    enforced(OrderName::FixedPriority)
+    enforced(Order::FixedPriority)
 }
 
-fn enforced(order: OrderName) -> Result<(), String> {
+fn enforced(order: Order) -> Result<(), String> {
     let ran = run(GREEDY, order, LENGTH)?;
     let mut wrong = Vec::new();
     for (task, [offset, budget, period]) in SERVERS.into_iter().enumerate() {

@@ -1,9 +1,8 @@
 //! What must hold on every kernel: a run with budgets that are used up, judged by the checkers. No time
 //! is asserted, since these kernels run as quick as they go.
 
-use shiftwork_model::{Happening, Instant, Span};
-use shiftwork_policy::registry::OrderName;
-use shiftwork_trace::check::{Invariant, Order, PolicyContract, check};
+use shiftwork_model::{Happening, Instant, Invariant, Order, Span};
+use shiftwork_trace::check::{PolicyContract, check};
 
 use crate::running::run;
 
@@ -43,11 +42,11 @@ work = { run = "10ms" }
 
 /// Under both orders.
 pub fn run_with_budgets() -> Result<(), String> {
-    judged(OrderName::Edf, Order::Edf)?;
-    judged(OrderName::FixedPriority, Order::FixedPriority)
+    judged(Order::Edf, Order::Edf)?;
+    judged(Order::FixedPriority, Order::FixedPriority)
 }
 
-fn judged(order: OrderName, ranked: Order) -> Result<(), String> {
+fn judged(order: Order, ranked: Order) -> Result<(), String> {
     let ran = run(MIXED, order, SPAN)?;
     let facts = PolicyContract {
         invariant: Invariant::Strong,

@@ -1,8 +1,7 @@
 //! From a decision to the CPU running what was decided, as `run` measures it on every run, by a clock
 //! that counts instructions: the figures are the same on every machine.
 
-use shiftwork_model::{Happening, Instant, JobId, Record, Span};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{Happening, Instant, JobId, Order, Record, Span};
 use shiftwork_trace::{ReactionStatistics, Reactions};
 
 use crate::running::{Hogs, Ran, run, run_by_agent};
@@ -63,7 +62,7 @@ fn quickest(run: impl Fn() -> Result<(), String>) -> Result<(), String> {
 }
 
 /// Runs the three tasks among the hogs and prints a line of the table.
-fn periodic(order: OrderName) -> Result<(), String> {
+fn periodic(order: Order) -> Result<(), String> {
     let hogs = Hogs::on(1..4);
     let seconds = if crate::long() { 5 } else { 3 };
     let ran = run(PERIODIC, order, Span::from_s(seconds))?;
@@ -94,12 +93,12 @@ fn third_quartile(spans: &[Span]) -> Option<Span> {
 
 /// Under EDF, with budgets that timers watch over: at least as quick as the prototypes.
 pub fn reacts_in_microseconds_under_edf() -> Result<(), String> {
-    quickest(|| periodic(OrderName::Edf))
+    quickest(|| periodic(Order::Edf))
 }
 
 /// The same under fixed priorities.
 pub fn reacts_in_microseconds_under_fp() -> Result<(), String> {
-    quickest(|| periodic(OrderName::FixedPriority))
+    quickest(|| periodic(Order::FixedPriority))
 }
 
 /// The same where an agent decides: the way of a decision, part by part. At least as quick as the
@@ -198,7 +197,7 @@ fn all_shifts() -> Result<(), String> {
     /// The prototypes needed 14 us and 31 us: a shift is two reactions, one after the other.
     const AT_MOST: [Span; 2] = [Span::from_us(20), Span::from_us(40)];
     let hogs = Hogs::on(1..4);
-    let ran = run(SHIFT, OrderName::FixedPriority, Span::from_ms(400))?;
+    let ran = run(SHIFT, Order::FixedPriority, Span::from_ms(400))?;
     drop(hogs);
     let (mut bound, mut moved): (Vec<Span>, Vec<Span>) = shifts(&ran).into_iter().unzip();
     bound.sort_unstable();

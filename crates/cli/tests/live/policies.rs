@@ -3,8 +3,10 @@
 
 use serde_json::Value;
 use shiftwork_cli::catalogue;
-use shiftwork_model::{Affinity, Arrival, CpuSet, Happening, Phase, Span, Task, TaskSet, Work};
-use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_model::{
+    Affinity, Arrival, CpuSet, Happening, Invariant, Phase, Span, Task, TaskSet, Work,
+};
+use shiftwork_policy::registry::Entry;
 use shiftwork_trace::check;
 use shiftwork_trace::perfetto::TraceFile;
 
@@ -84,7 +86,7 @@ fn family(entry: &Entry) -> Family {
     if IMPLEMENTATIONS.contains(&entry.name) {
         return Family::Implementation;
     }
-    if entry.invariant == Invariant::Quanta {
+    if entry.traits.invariant == Invariant::Quanta {
         return Family::Quanta;
     }
     match entry.name.split('-').next() {

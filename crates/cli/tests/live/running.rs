@@ -11,8 +11,7 @@ use std::thread::{self, JoinHandle};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use shiftwork_cli::catalogue;
 use shiftwork_live::{Attention, Backend, Ended, Options, Plan, Report, run_while};
-use shiftwork_model::{CpuId, Record, Recorder as _, Span, TaskSet};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuId, Order, Record, Recorder as _, Span, TaskSet};
 use shiftwork_trace::{Counters, RunSummary};
 
 /// A task set for tests that want nothing of it but that it can be run.
@@ -42,7 +41,7 @@ pub struct Ran {
 ///
 /// # Errors
 /// If it did not come to its end, if the kernel's state was not right, or if records were lost.
-pub fn run(file: &str, order: OrderName, span: Span) -> Result<Ran, String> {
+pub fn run(file: &str, order: Order, span: Span) -> Result<Ran, String> {
     run_by(file, order, span, |_| Ok(Backend::Kernel))
 }
 
@@ -54,7 +53,7 @@ pub fn run_by_agent(file: &str, policy: &str, span: Span) -> Result<Ran, String>
     let mut policies = catalogue::policies();
     let entry = policies.find(|entry| entry.name == policy);
     let entry = entry.ok_or("there is no such policy")?;
-    run_by(file, entry.order, span, |set| {
+    run_by(file, entry.traits.order, span, |set| {
         let policy = entry.build(set).map_err(|error| error.to_string())?;
         Ok(Backend::Agent(policy, Attention::Dedicated))
     })
@@ -62,7 +61,7 @@ pub fn run_by_agent(file: &str, policy: &str, span: Span) -> Result<Ran, String>
 
 fn run_by(
     file: &str,
-    order: OrderName,
+    order: Order,
     span: Span,
     backend: impl FnOnce(&TaskSet) -> Result<Backend, String>,
 ) -> Result<Ran, String> {
@@ -80,7 +79,7 @@ fn run_by(
 /// If it could not be run at all.
 pub fn run_as_it_comes(
     file: &str,
-    order: OrderName,
+    order: Order,
     span: Span,
     backend: impl FnOnce(&TaskSet) -> Result<Backend, String>,
 ) -> Result<Ran, String> {

@@ -6,9 +6,9 @@
 //! scheduling events when there are most of them, even on an idle machine.
 
 use rustix::thread::gettid;
-use shiftwork_analysis::admission::{Guarantee, Order};
+use shiftwork_analysis::admission::Guarantee;
 use shiftwork_live::{Class, set_class};
-use shiftwork_model::{CpuSet, Instant, OnOverrun, Priority, Share, Span};
+use shiftwork_model::{CpuSet, Instant, OnOverrun, Order, Priority, Share, Span};
 
 use super::Daemon;
 use crate::reservation::Reservation;

@@ -1,8 +1,8 @@
 //! Random events for the BPF build and the native build of the core: after each event the bytes of both
 //! states are equal.
 
-use shiftwork_kernel_core::{Core, Order};
-use shiftwork_model::{RandomStream, TaskId};
+use shiftwork_kernel_core::Core;
+use shiftwork_model::{Order, RandomStream, TaskId};
 
 use crate::machine::Machine;
 use crate::probe::{Event, Probe, state};

@@ -1,7 +1,7 @@
 //! One event of the core as plain numbers: `struct probe` of probe.h.
 
-use shiftwork_kernel_core::{Core, Order, TaskNumber};
-use shiftwork_model::{CpuId, Instant, Priority, Span, TaskId};
+use shiftwork_kernel_core::{Core, TaskNumber};
+use shiftwork_model::{CpuId, Instant, Order, Priority, Span, TaskId};
 
 use crate::machine::Machine;
 

@@ -14,9 +14,8 @@ mod task_state;
 mod tests;
 
 use shiftwork_machine::{ServerRule, Timeline};
-use shiftwork_model::{CpuId, CpuSet, Instant, Job, Span, Task, TaskId};
-use shiftwork_policy::registry::OrderName;
-use shiftwork_policy::{AsLinux, Event as PolicyEvent, Policy, Switches};
+use shiftwork_model::{CpuId, CpuSet, Instant, Job, LinuxRules, Order, Span, Task, TaskId};
+use shiftwork_policy::{Event as PolicyEvent, Policy, Switches};
 
 use super::enactor::Slot;
 use crate::Plan;
@@ -48,7 +47,7 @@ pub(super) struct Decider {
     states: Vec<TaskState>,
     cpus: Vec<CpuState>,
     /// How the policy ranks jobs.
-    order: OrderName,
+    order: Order,
     /// The rule of the servers.
     rule: ServerRule,
     /// First one timer per CPU: the end of a budget; then one per task: a release or replenishment; then one per task
@@ -77,7 +76,7 @@ impl Decider {
         let (set, cpus) = (plan.set, &plan.cpus);
         let priorities = set.priorities();
         let rule = match policy.as_linux() {
-            Some(AsLinux { lagging, .. }) => ServerRule::Linux(lagging),
+            Some(LinuxRules { lagging, .. }) => ServerRule::Linux(lagging),
             None => ServerRule::Releases,
         };
         let states = set
@@ -209,15 +208,9 @@ impl Decider {
 
     /// Passes the gathered jobs to the policy.
     fn apply_arrivals(&mut self) {
-        match self.order {
-            OrderName::Edf => self
-                .arrivals
-                .sort_unstable_by_key(|job| (job.deadline, job.task)),
-            OrderName::FixedPriority => {
-                self.arrivals
-                    .sort_unstable_by_key(|job| (job.priority, job.task));
-            }
-        }
+        let order = self.order;
+        self.arrivals
+            .sort_unstable_by_key(|job| (order.rank(job.deadline, job.priority), job.task));
         for at in 0..self.arrivals.len() {
             self.arrive(self.arrivals[at]);
         }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shiftwork_kernel_core::{Core, TASKS_MAX};
-use shiftwork_model::{CpuId, CpuSet, OnOverrun, Share, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuId, CpuSet, OnOverrun, Order, Share, Span, TaskId};
 
 use crate::LiveError;
 use crate::event::Event;
@@ -44,7 +43,7 @@ pub(super) fn words(task: TaskId, of: &Parameters, budget: Span) -> Result<[u64;
 pub(crate) struct SchedulerConfig {
     pub(crate) decision_site: DecisionSite,
     /// For the core; unused where an agent decides.
-    pub(crate) order: OrderName,
+    pub(crate) order: Order,
     /// CPUs of the machine. Those that are offline are gone at first.
     pub(crate) cpus: CpuSet,
     pub(crate) has_timers: bool,
@@ -82,10 +81,7 @@ impl Scheduler {
             .commands()
             .map_err(LiveError::system("open the programs in the kernel"))?;
         loaded.set_reserve(config.reserve.of(Span::from_s(1)).as_ns());
-        let order = match config.order {
-            OrderName::Edf => 0,
-            OrderName::FixedPriority => 1,
-        };
+        let order = Core::number_of(config.order).into();
         let mut words = [bits(&config.cpus), order];
         run_command(&commands.configure, &mut words, "configure")?;
         let job_barrier = SchedExtJobBarrier {

@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::Pid;
-use shiftwork_model::{CpuSet, Instant, Platform, Record, Share, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuSet, Instant, Order, Platform, Record, Share, Span, TaskId};
 
 use crate::host::System;
 use crate::kernel::{KernelMachine, Scheduler, SchedulerConfig};
@@ -33,7 +32,7 @@ pub struct Settings {
     /// The CPUs that tasks may have, in the machine's numbers. They need not all be online.
     pub cpus: CpuSet,
     /// By what jobs are ranked.
-    pub order: OrderName,
+    pub order: Order,
     /// The share of each CPU that pinned background work gets after it has waited for a second.
     pub reserve: Share,
     /// How many bytes of events may wait to be taken; rounded up to a power of two of pages. An event takes 32. Events

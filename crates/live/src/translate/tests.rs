@@ -1,6 +1,5 @@
-use shiftwork_model::{Affinity, Arrival, CpuId, OnOverrun, RandomStream, Record, Task, TaskSet};
-use shiftwork_policy::registry::OrderName;
-use shiftwork_trace::check::{Invariant, Order, PolicyContract, check};
+use shiftwork_model::{Affinity, Arrival, CpuId, Invariant, OnOverrun, Order, RandomStream, Record, Task, TaskSet};
+use shiftwork_trace::check::{PolicyContract, check};
 
 use super::*;
 use crate::event::{Kind as K, why};
@@ -27,7 +26,7 @@ fn set() -> TaskSet {
 fn translator(set: &TaskSet, horizon: u64) -> EventTranslator {
     let plan = Plan {
         set,
-        order: OrderName::Edf,
+        order: Order::Edf,
         bound: set.tasks.iter().map(|task| task.affinity).collect(),
         cpus: vec![CpuId::from_index(2), CpuId::from_index(3)],
     };

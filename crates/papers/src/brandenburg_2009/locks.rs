@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Instant, LinearCost, Overheads, Span, TaskSet};
-use shiftwork_policy::{ReadyQueue, registry};
+use shiftwork_model::{Instant, LinearCost, Overheads, ReadyQueue, Span, TaskSet};
+use shiftwork_policy::registry;
 use shiftwork_queue::QueueKind;
 use shiftwork_queue::measure::{Operation, costs};
 use shiftwork_sim::{Options, Simulation};
@@ -153,7 +153,7 @@ pub fn simulated(
         }),
         reserve_server: false,
     };
-    let simulation = Simulation::new(set, policy, entry.order, options);
+    let simulation = Simulation::new(set, policy, entry.traits.order, options);
     let (_, used) = simulation.run_measuring_queue(&mut ());
     let used = used.ok_or("nothing was measured")?;
     let [enqueue, dequeue] = [used.enqueues, used.dequeues].map(mean_and_worst);

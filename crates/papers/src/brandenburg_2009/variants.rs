@@ -1,8 +1,7 @@
 //! The nine implementations, as the registry of policies has them.
 
-use shiftwork_model::{Affinity, CpuSet, Span, Task, TaskSet};
+use shiftwork_model::{Affinity, CpuSet, Interrupts, ReadyQueue, Span, Structure, Task, TaskSet};
 use shiftwork_policy::registry;
-use shiftwork_policy::{Interrupts, ReadyQueue, Structure};
 
 use super::CPUS;
 

@@ -1,13 +1,12 @@
 //! Section 6: random task sets under Linux and under the repaired Linux.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Fit, Heuristic, Instant, Parcel, Span, TaskSet, Utilization, Work,
-    pack_by,
+    Affinity, CpuId, CpuSet, Fit, Heuristic, Instant, Order, Parcel, Span, TaskSet, Utilization,
+    Work, pack_by,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::generate::{self, Key, Periods, Spread, Utilizations};
-use shiftwork_trace::check::Order;
 use shiftwork_trace::{Counters, InversionStatistics, Inversions};
 
 use crate::measure::{Counts, Measure};
@@ -143,7 +142,7 @@ pub fn run(set: &TaskSet, policy: &str, length: Span) -> Result<Outcome, String>
     let measure = Measure::new(set);
     let counters = Counters::new(set, set.platform.cpus);
     let mut recorder = ((measure, counters), Inversions::new(set, Order::Edf));
-    Simulation::new(set, built, entry.order, options).run(&mut recorder);
+    Simulation::new(set, built, entry.traits.order, options).run(&mut recorder);
     let ((measure, counters), inversions) = recorder;
     let summary = counters.finish(horizon);
     let InversionStatistics {

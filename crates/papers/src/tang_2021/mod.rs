@@ -12,9 +12,8 @@ mod repairs;
 
 use std::path::PathBuf;
 
-use shiftwork_model::{Instant, Lagging, Repairs, Span, TaskId, TaskSet};
-use shiftwork_policy::registry::OrderName;
-use shiftwork_policy::{AsLinux, PushPull, Ties};
+use shiftwork_model::{Instant, Lagging, LinuxRules, Order, Repairs, Span, TaskId, TaskSet};
+use shiftwork_policy::{PushPull, Ties};
 
 use crate::schedule::Schedule;
 
@@ -51,12 +50,12 @@ pub fn simulate(
     ties: Ties,
     horizon: Instant,
 ) -> Result<Schedule, String> {
-    let rules = AsLinux {
+    let rules = LinuxRules {
         repairs,
         lagging: Lagging::Grid,
     };
     let policy = PushPull::new("dl", set, rules, ties).map_err(|error| error.to_string())?;
-    let order = OrderName::Edf;
+    let order = Order::Edf;
     Ok(Schedule::under(set, Box::new(policy), order, horizon))
 }
 

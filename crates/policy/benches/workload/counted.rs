@@ -27,7 +27,7 @@ pub struct Counted {
 /// `hpa-edf` is read from.
 pub fn counted() -> Vec<Counted> {
     let mut cases = runs::all(&[75]);
-    cases.retain(|(case, policy)| !policy.name.contains("emsoft21") || case.cpus <= 256);
+    cases.retain(|(case, policy)| policy.name != "strong-fp-emsoft21" || case.cpus <= 256);
     let backlogged = runs::all(&[150]);
     cases.extend(backlogged.into_iter().filter(|(case, _)| case.cpus == 64));
     let hpa = registry::find("hpa-edf").expect("the registry has this policy");

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use shiftwork_model::{CpuId, Instant, Job, Priority, Span, TaskId, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_model::{CpuId, Instant, Invariant, Job, Order, Priority, Span, TaskId, TaskSet};
+use shiftwork_policy::registry::Entry;
 use shiftwork_policy::{Event, Policy, Switches};
 
 /// What a policy was told.
@@ -49,7 +49,7 @@ pub fn record(set: &TaskSet, policy: &Entry, warm_up: usize, steps: usize) -> Re
     let mut run = Run::new(set, policy);
     run.play(warm_up);
     let told = core::mem::take(&mut run.steps);
-    let depends_on_history = policy.invariant == Invariant::Weak;
+    let depends_on_history = policy.traits.invariant == Invariant::Weak;
     let before = if depends_on_history {
         told
     } else {
@@ -81,7 +81,7 @@ struct TaskState {
 
 struct Run<'a> {
     set: &'a TaskSet,
-    order: OrderName,
+    order: Order,
     policy: Box<dyn Policy>,
     priorities: Vec<Priority>,
     tasks: Vec<TaskState>,
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         };
         Self {
             set,
-            order: entry.order,
+            order: entry.traits.order,
             policy: entry.build(set).expect("the policy takes this task set"),
             priorities: set.priorities(),
             tasks: vec![idle; set.tasks.len()],
@@ -182,10 +182,7 @@ impl<'a> Run<'a> {
     }
 
     fn rank(&self, job: &Job) -> (u64, TaskId) {
-        match self.order {
-            OrderName::Edf => (job.deadline.as_ns(), job.task),
-            OrderName::FixedPriority => (u64::from(job.priority.number()), job.task),
-        }
+        (self.order.rank(job.deadline, job.priority), job.task)
     }
 
     fn ready_jobs(&self) -> Vec<Job> {

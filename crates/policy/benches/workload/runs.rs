@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use shiftwork_model::TaskSet;
-use shiftwork_policy::registry::{self, Entry, Invariant, OrderName, POLICIES};
+use shiftwork_model::{Invariant, Placement, Preemption, Role, TaskSet};
+use shiftwork_policy::registry::{Entry, POLICIES};
 
 use super::recording::{Recording, record};
 use super::sets::{Case, Shape};
@@ -66,7 +66,7 @@ impl Library {
     /// Until the backlog of an overloaded set no longer grows. What weak placement does depends on
     /// all that went before, which is repeated for each measurement: it gets less.
     fn warm_up(&self, case: &Case, policy: &Entry) -> usize {
-        let longest = match policy.invariant {
+        let longest = match policy.traits.invariant {
             Invariant::Weak => self.warm_up.min(STEPS),
             _ => self.warm_up,
         };
@@ -75,29 +75,32 @@ impl Library {
 }
 
 fn recorder_for(shape: Shape, policy: &Entry) -> &Entry {
-    if policy.invariant != Invariant::Strong {
+    if policy.traits.invariant != Invariant::Strong {
         return policy;
     }
-    let name = match (shape, policy.order) {
-        (Shape::Global, OrderName::Edf) => "g-edf",
-        (Shape::Global, OrderName::FixedPriority) => "g-fp",
-        (Shape::Arbitrary, OrderName::Edf) => "strong-edf",
-        (Shape::Arbitrary, OrderName::FixedPriority) => "strong-fp",
-        (_, OrderName::Edf) => "hpa-edf",
-        (_, OrderName::FixedPriority) => "hpa-fp",
+    let placement = match shape {
+        Shape::Global => Placement::Global,
+        Shape::Arbitrary => Placement::Strong,
+        _ => Placement::Hierarchical,
     };
-    registry::find(name).expect("the registry has this policy")
+    let is_recorder = |known: &&Entry| {
+        let traits = &known.traits;
+        (traits.order, traits.placement) == (policy.traits.order, placement)
+            && (traits.preemption, traits.role) == (Preemption::AtEvents, Role::Reference)
+    };
+    let found = POLICIES.iter().find(is_recorder);
+    found.expect("the registry has this policy")
 }
 
 /// Whether the policy takes task sets of this shape, and is not too slow to be measured: the
 /// published algorithms need milliseconds per event when thousands of jobs wait for 1024 CPUs.
 pub fn is_measured(case: &Case, policy: &Entry) -> bool {
-    let published = policy.name.contains("ecrts16") || policy.name.contains("emsoft21");
+    let published = policy.traits.role == Role::Variant && policy.traits.structure.is_none();
     if published && case.load > 100 && case.cpus > 256 {
         return false;
     }
     if case.shape == Shape::Arbitrary {
-        return policy.name.starts_with("strong") || policy.name.starts_with("weak");
+        return matches!(policy.traits.placement, Placement::Strong | Placement::Weak);
     }
     Shape::usual_for(policy) == case.shape
 }

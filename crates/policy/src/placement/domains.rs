@@ -4,7 +4,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet, groups_within, pack};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Job, Structure, Task, TaskId, TaskSet, groups_within, pack,
+};
 
 use super::least_urgent::LeastUrgent;
 use super::{CacheMates, Placement, check_cpus};
@@ -12,7 +14,6 @@ use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
-use crate::structure::Structure;
 
 /// Whether a job may take the CPU of a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,21 +29,22 @@ pub use emsoft21::Emsoft21;
 pub(crate) use global::{global, non_preemptive_global};
 pub use hierarchical::Hierarchical;
 pub(crate) use partitioned::partitioned;
-pub use pfair::{Pfair, Stagger};
+pub use pfair::Pfair;
 pub use push_pull::{PushPull, Ties};
-pub(crate) use quanta::{Alignment, InQuanta};
+pub(crate) use quanta::InQuanta;
 pub use strong::Strong;
 pub(crate) use structured::structured_global;
 pub use weak::Weak;
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Job, LinuxRules, Platform, Structure, Task, TaskId,
+};
 
 use crate::error::PolicyError;
-use crate::policy::{AsLinux, Event, Policy, Quanta, Switches};
+use crate::policy::{Event, Policy, Quanta, Switches};
 use crate::ready::{Status, TaskTable};
-use crate::structure::Structure;
 
 /// What can happen to a placement. `out` gets the switches in the order in which they are made; a
 /// CPU may appear several times where more than one job arrives or departs.
@@ -108,7 +109,7 @@ pub(crate) trait Placement: Send {
     }
 
     /// See [`Policy::as_linux`].
-    fn as_linux(&self) -> Option<AsLinux> {
+    fn as_linux(&self) -> Option<LinuxRules> {
         None
     }
 
@@ -217,7 +218,7 @@ impl<P: Placement> Policy for P {
         Placement::structure(self)
     }
 
-    fn as_linux(&self) -> Option<AsLinux> {
+    fn as_linux(&self) -> Option<LinuxRules> {
         Placement::as_linux(self)
     }
 

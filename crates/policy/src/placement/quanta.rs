@@ -3,7 +3,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{
+    Affinity, Alignment, CpuId, CpuSet, Interrupts, Job, Span, Structure, Task, TaskId, TaskSet,
+};
 
 use super::domains::choose_idle;
 use super::{CacheMates, Placement, check_cpus};
@@ -11,16 +13,6 @@ use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Quanta, Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
-use crate::structure::{Interrupts, Structure};
-
-/// How the quanta of the CPUs lie to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alignment {
-    /// They begin together.
-    Aligned,
-    /// Of m CPUs each begins its quanta an m-th of a quantum after the one before it.
-    Staggered,
-}
 
 /// Between boundaries nothing begins: who becomes ready is enqueued, and a CPU whose job ends is idle until
 /// its next quantum begins. At a boundary, after everything else of the instant, the CPUs whose quanta

@@ -1,12 +1,11 @@
 //! Global scheduling as it is built: the same decisions, and a CPU that is kept for interrupts.
 
-use shiftwork_model::TaskSet;
+use shiftwork_model::{Structure, TaskSet};
 
 use super::domains::{Domains, Preemption};
 use super::quanta::served_cpus;
 use crate::error::PolicyError;
 use crate::order::JobOrder;
-use crate::structure::Structure;
 
 /// The most urgent jobs run, on any CPU that runs jobs under this structure (Brandenburg and Anderson,
 /// RTSS 2009: CEm, HEm, FEm, CE1, FE1).

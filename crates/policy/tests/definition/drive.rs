@@ -1,9 +1,8 @@
 //! A policy beside a plain model of what it was told, compared after every event.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Job, Priority, Span, Task, TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Instant, Job, Order, Priority, Span, Task, TaskId, TaskSet,
 };
-use shiftwork_policy::registry::OrderName;
 use shiftwork_policy::{Event, Policy, Switches};
 
 use crate::oracle::{self, Ready};
@@ -51,7 +50,7 @@ struct Known {
 pub struct Driver {
     name: &'static str,
     policy: Box<dyn Policy>,
-    order: OrderName,
+    order: Order,
     promise: Promise,
     tasks: Vec<Known>,
     online: CpuSet,
@@ -92,7 +91,7 @@ impl Driver {
         Self {
             name,
             policy: entry.build(&set).unwrap(),
-            order: entry.order,
+            order: entry.traits.order,
             promise,
             tasks: set.tasks.iter().zip(set.priorities()).map(known).collect(),
             online: CpuSet::first(cpus),
@@ -247,9 +246,12 @@ impl Driver {
             .enumerate()
             .filter_map(|(task, known)| Some((task, known.ready?)))
             .collect();
-        jobs.sort_by_key(|(task, job)| match self.order {
-            OrderName::Edf => (job.deadline.as_ns(), job.ready, *task),
-            OrderName::FixedPriority => (u64::from(job.priority.number()), job.ready, *task),
+        jobs.sort_by_key(|(task, job)| {
+            (
+                self.order.rank(job.deadline, job.priority),
+                job.ready,
+                *task,
+            )
         });
         let ready = |(rank, (task, _)): (usize, &(usize, Job))| Ready {
             task: *task,

@@ -1,8 +1,10 @@
 //! The policy and the definition, side by side.
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Lagging, Priority, Repairs, Share};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Instant, Job, Lagging, LinuxRules, Priority, Repairs, Share,
+};
 use shiftwork_model::{Span, Task, TaskId, TaskSet};
-use shiftwork_policy::{AsLinux, Event, Policy, PushPull, Switches, Ties};
+use shiftwork_policy::{Event, Policy, PushPull, Switches, Ties};
 
 use crate::oracle::{Known, Oracle, Rules};
 
@@ -95,7 +97,7 @@ impl System {
         let billionths = |percent: u64| u32::try_from(percent).unwrap() * (Share::WHOLE / 100);
         let share = |&percent: &u64| Share::from_billionths(billionths(percent)).unwrap();
         set.platform.capacities = capacities.map(share).collect();
-        let rules = AsLinux {
+        let rules = LinuxRules {
             repairs: self.repairs,
             lagging: Lagging::Grid,
         };

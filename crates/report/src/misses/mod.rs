@@ -15,7 +15,7 @@ mod text;
 mod tests;
 
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Record, Span, TaskId, TaskSet};
-use shiftwork_trace::check::{Order, PolicyContract};
+use shiftwork_trace::check::PolicyContract;
 use shiftwork_trace::explain::{self, Explanation};
 
 use crate::timeline::{End, JobHistory, Timeline};

@@ -1,6 +1,4 @@
-use shiftwork_model::{Affinity, CpuId, Happening, NotReadyReason, Span, Work};
-
-use shiftwork_trace::check::Invariant;
+use shiftwork_model::{Affinity, CpuId, Happening, Invariant, NotReadyReason, Order, Span, Work};
 
 use super::*;
 use crate::run_script::{self, RunScript};

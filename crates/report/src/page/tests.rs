@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use shiftwork_model::JobId;
-use shiftwork_trace::check::{Invariant, Order, PolicyContract};
+use shiftwork_model::{Invariant, JobId, Order};
+use shiftwork_trace::check::PolicyContract;
 use shiftwork_trace::explain::explain;
 
 use super::*;

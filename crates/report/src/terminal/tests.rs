@@ -1,5 +1,4 @@
-use shiftwork_model::{Affinity, CpuId, Instant, Span};
-use shiftwork_trace::check::Order;
+use shiftwork_model::{Affinity, CpuId, Instant, Order, Span};
 use shiftwork_trace::comparison::compare;
 use shiftwork_trace::replay::{Basis, Judge, Verdict, WINDOW, replay};
 use shiftwork_trace::{ReactionStatistics, Reactions, RunSummary};

@@ -13,8 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use shiftwork_model::{CpuId, Instant, Span, TaskId};
-use shiftwork_policy::ReadyQueue;
+use shiftwork_model::{CpuId, Instant, ReadyQueue, Span, TaskId};
 
 use super::lock::{Lock, first_free_of_all};
 

@@ -1,7 +1,8 @@
 //! The costs of an implementation's structure: interrupts, and operations on its ready queue.
 
-use shiftwork_model::{CpuId, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet};
-use shiftwork_policy::{Interrupts, Structure};
+use shiftwork_model::{
+    CpuId, Instant, Interrupts, JobId, Overheads, Recorder, Span, Structure, TaskId, TaskSet,
+};
 
 use super::contention::{Contention, Entry, Key, Lengths, QueueUse};
 use crate::engine::Engine;

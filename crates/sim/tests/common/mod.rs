@@ -6,10 +6,10 @@
 )]
 
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Phase,
-    Priority, RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Happening, Instant, Invariant, JobId,
+    OnOverrun, Order, Phase, Priority, RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
 };
-use shiftwork_policy::registry::{self, Entry, Invariant, OrderName};
+use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Outcome, Simulation};
 use shiftwork_trace::check::{self, PolicyContract};
 
@@ -49,7 +49,7 @@ pub fn simulate(set: &TaskSet, policy: &str, options: Options) -> (Vec<Record>, 
     let entry = registry::find(policy).unwrap();
     let policy = entry.build(set).unwrap();
     let mut records: Vec<Record> = Vec::new();
-    let outcome = Simulation::new(set, policy, entry.order, options).run(&mut records);
+    let outcome = Simulation::new(set, policy, entry.traits.order, options).run(&mut records);
     assert!(
         records.windows(2).all(|pair| pair[0].at <= pair[1].at),
         "instants do not decrease"
@@ -121,18 +121,8 @@ pub fn switches(records: &[Record]) -> Vec<String> {
 /// The rules that the policy promises to keep.
 pub fn contract(entry: &Entry, set: &TaskSet) -> PolicyContract {
     PolicyContract {
-        invariant: match entry.invariant {
-            Invariant::Weak => check::Invariant::Weak,
-            Invariant::Strong => check::Invariant::Strong,
-            Invariant::Packed => check::Invariant::Packed,
-            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
-            Invariant::Quanta => check::Invariant::Quanta,
-            Invariant::PushPull => check::Invariant::PushPull,
-        },
-        order: match entry.order {
-            OrderName::Edf => check::Order::Edf,
-            OrderName::FixedPriority => check::Order::FixedPriority,
-        },
+        invariant: entry.traits.invariant,
+        order: entry.traits.order,
         packing: entry.build(set).ok().and_then(|policy| policy.packing()),
         immediate: true,
     }

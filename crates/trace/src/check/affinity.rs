@@ -36,7 +36,6 @@ fn check_task(state: &State, id: TaskId, found: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::Invariant;
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
     use shiftwork_model::{Affinity, Happening, TaskId};

@@ -25,7 +25,6 @@ pub(super) fn check(state: &State, found: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::Invariant;
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
     use shiftwork_model::Happening;

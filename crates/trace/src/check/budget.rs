@@ -4,10 +4,10 @@
 //! it may begin with less, which is not in the records. Tasks whose overruns are not throttled
 //! have no budget. The servers of SCHED_DEADLINE are not checked.
 
-use shiftwork_model::{Happening, Instant, OnOverrun, Span, TaskSet};
+use shiftwork_model::{Happening, Instant, Invariant, OnOverrun, Span, TaskSet};
 
 use super::state::State;
-use super::{Findings, Invariant, PolicyContract};
+use super::{Findings, PolicyContract};
 
 /// The remaining budgets of all tasks.
 #[derive(Clone, Debug)]
@@ -135,7 +135,6 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Invariant;
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, at, set};
     use shiftwork_model::TaskId;

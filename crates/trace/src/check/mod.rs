@@ -20,7 +20,7 @@ mod work_conservation;
 
 use std::fmt;
 
-use shiftwork_model::{Affinity, Happening, Instant, Record, Recorder, TaskSet};
+use shiftwork_model::{Affinity, Happening, Instant, Invariant, Order, Record, Recorder, TaskSet};
 
 use budget::Budgets;
 use quanta::Quanta;

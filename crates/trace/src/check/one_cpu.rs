@@ -88,7 +88,6 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::Invariant;
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, job, set};
     use shiftwork_model::{Happening, NotReadyReason, TaskSet};

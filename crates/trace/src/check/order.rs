@@ -1,10 +1,10 @@
 //! No job waits while a less urgent one runs, as far as the policy's invariant promises it.
 
-use shiftwork_model::{CpuId, JobId, TaskId};
+use shiftwork_model::{CpuId, Invariant, JobId, Order, TaskId};
 
 use super::reach::{Survey, key};
 use super::state::State;
-use super::{Findings, Invariant, Order, PolicyContract};
+use super::{Findings, PolicyContract};
 
 /// Checks the state after the instant.
 pub(super) fn check(
@@ -30,10 +30,7 @@ pub(super) fn check(
             continue;
         };
         found.add(state.now(), || {
-            let what = match contract.order {
-                Order::Edf => "deadline",
-                Order::FixedPriority => "priority",
-            };
+            let what = contract.order.ranks_by();
             format!(
                 "{} ({what} {}) waits, and could get CPU {cpu} from {} ({what} {least}){}",
                 state.ready_name(front.waiting),

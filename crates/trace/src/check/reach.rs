@@ -1,9 +1,11 @@
 //! The CPUs that a waiting job could get, directly or over a chain of shifts.
 
-use shiftwork_model::{Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, TaskId};
+use shiftwork_model::{
+    Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, Invariant, Order, TaskId,
+};
 
 use super::state::{State, TaskState};
-use super::{Findings, Invariant, Order, PolicyContract};
+use super::{Findings, PolicyContract};
 
 const WORDS: usize = CPUS_MAX / 64;
 
@@ -13,10 +15,7 @@ pub(crate) type Key = u64;
 
 /// The key of the ready job of a task.
 pub(crate) fn key(order: Order, task: &TaskState) -> Key {
-    match order {
-        Order::Edf => task.deadline.as_ns(),
-        Order::FixedPriority => u64::from(task.priority.number()),
-    }
+    order.rank(task.deadline, task.priority)
 }
 
 /// The most urgent waiting job of a mask, and the CPUs that it could get.

@@ -1,8 +1,8 @@
 //! Helpers shared by the tests of all checkers.
 
-use shiftwork_model::TaskSet;
+use shiftwork_model::{Invariant, Order, TaskSet};
 
-use super::{Invariant, Order, PolicyContract, check};
+use super::{PolicyContract, check};
 use crate::testing::{Script, at};
 
 pub(crate) fn edf(invariant: Invariant) -> PolicyContract {

@@ -4,7 +4,8 @@
 
 use super::reach::Survey;
 use super::state::State;
-use super::{Findings, Invariant, PolicyContract};
+use super::{Findings, PolicyContract};
+use shiftwork_model::Invariant;
 
 /// Checks the state after the instant.
 pub(super) fn check(
@@ -43,7 +44,6 @@ fn is_semi_partitioned(state: &State) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::Invariant;
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
     use shiftwork_model::Happening;

@@ -1,7 +1,6 @@
-use shiftwork_model::{CpuSet, Happening, NotReadyReason, RandomStream, Span};
+use shiftwork_model::{CpuSet, Happening, Invariant, NotReadyReason, RandomStream, Span};
 
 use super::*;
-use crate::check::Invariant;
 use crate::check::testing::edf;
 use crate::testing::{Script, at, cpu, job, noise, random_run, set};
 

@@ -1,11 +1,10 @@
 //! The reasons why a ready job does not run.
 
-use shiftwork_model::{CpuId, CpuSet, Instant, JobId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Invariant, JobId};
 
 use super::timeline::Occupant;
 use super::walk::{Piece, Walk};
 use super::{Culprit, Part};
-use crate::check::Invariant;
 use crate::check::reach::{Key, key};
 
 /// The pieces of an interval without events in which the task's job was ready and did not run.

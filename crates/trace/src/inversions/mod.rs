@@ -6,9 +6,8 @@ mod tests;
 
 pub use tally::{InversionCounts, InversionStatistics, InversionSummary};
 
-use shiftwork_model::{CpuSet, Happening, Instant, JobId, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, Happening, Instant, JobId, Order, Recorder, Span, TaskId, TaskSet};
 
-use crate::check::Order;
 use crate::check::reach::{Key, Reach, Reached, extremes, key};
 use crate::check::state::State;
 use tally::Tally;

@@ -35,9 +35,8 @@ mod state;
 mod tests;
 mod verdict;
 
-use shiftwork_model::{Affinity, Happening, Instant, Record, Span, TaskId, TaskSet};
+use shiftwork_model::{Affinity, Happening, Instant, Order, Record, Span, TaskId, TaskSet};
 
-use crate::check::Order;
 pub use verdict::{Disagreement, DisagreementKind, Rule, Verdict};
 
 /// Number of windows for which a job may deviate without interruption, however closely decisions follow each

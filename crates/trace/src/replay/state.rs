@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use shiftwork_model::{
-    CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Priority, Span, TaskId, TaskSet,
+    CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Order, Priority, Span, TaskId, TaskSet,
 };
 
 use super::Basis;
-use crate::check::Order;
 
 /// A pending job.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +72,7 @@ impl State {
                 pending: VecDeque::new(),
                 ready: None,
                 since: Instant::ZERO,
-                rank: u64::MAX,
+                deadline: Instant::NEVER,
                 server_deadline: None,
                 enforced: task.on_overrun == OnOverrun::Throttle,
                 prompt: basis.prompt.get(index).copied().unwrap_or(false),
@@ -125,8 +124,9 @@ impl State {
     /// Whether the ready job of `one` is more urgent than that of `other`, beyond what can be measured.
     pub fn precedes(&self, one: TaskId, other: TaskId) -> bool {
         let (one, other) = (&self.tasks[one.index()], &self.tasks[other.index()]);
-        one.rank < other.rank
-            || one.rank == other.rank && other.since.late_since(one.since) > self.window
+        let rank = |task: &TaskState| self.order.rank(task.deadline, task.priority);
+        rank(one) < rank(other)
+            || rank(one) == rank(other) && other.since.late_since(one.since) > self.window
     }
 
     /// Whether the jobs are of equal rank, so that either may run.
@@ -206,19 +206,16 @@ impl State {
         task.pending.retain(|pending| pending.number >= job.number);
         let own = task.pending.iter().find(|own| own.number == job.number);
         let own = own.map(|own| own.deadline).filter(|_| task.prompt);
-        let wrong = match order {
-            Order::Edf => {
-                own.is_some_and(|own| own != *deadline) && task.server_deadline != Some(*deadline)
-            }
-            Order::FixedPriority => *priority != task.priority,
+        let own = own.unwrap_or(*deadline);
+        let right = match task.server_deadline == Some(*deadline) {
+            true => *deadline,
+            false => own,
         };
+        let wrong = order.rank(*deadline, *priority) != order.rank(right, task.priority);
         if wrong {
-            (*deadline, *priority) = (own.unwrap_or(*deadline), task.priority);
+            (*deadline, *priority) = (own, task.priority);
         }
-        task.rank = match order {
-            Order::Edf => deadline.as_ns(),
-            Order::FixedPriority => u64::from(priority.number()),
-        };
+        task.deadline = *deadline;
         task.ready = Some(job.number);
         task.since = at;
         task.preempted = false;
@@ -255,16 +252,9 @@ impl State {
             }
             Happening::Replenished { deadline, .. } => {
                 task.server_deadline = Some(deadline);
-                if self.order == Order::Edf {
-                    task.rank = deadline.as_ns();
-                }
+                task.deadline = deadline;
             }
-            Happening::PrioritySet { priority, .. } => {
-                task.priority = priority;
-                if self.order == Order::FixedPriority {
-                    task.rank = u64::from(priority.number());
-                }
-            }
+            Happening::PrioritySet { priority, .. } => task.priority = priority,
             Happening::AffinitySet { ref affinity, .. } => {
                 task.affinity = *affinity.cpus();
                 self.forget_packing();

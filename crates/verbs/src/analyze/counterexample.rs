@@ -91,7 +91,7 @@ fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) 
         checker = checker.with_quanta(rule);
     }
     let mut recorders = (Counters::new(set, set.platform.cpus), checker);
-    Simulation::new(set, policy, entry.order, options).run(&mut recorders);
+    Simulation::new(set, policy, entry.traits.order, options).run(&mut recorders);
     let (counters, checker) = recorders;
     let summary = counters.finish(horizon);
     let worst = summary.tasks.iter().filter(|task| task.misses > 0);

@@ -11,8 +11,7 @@ use rustix::process::Signal;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use shiftwork_cli::catalogue;
 use shiftwork_live::{Attention, Backend, Ended as RunEnded};
-use shiftwork_model::{CpuId, Happening, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuId, Happening, Order, Span, TaskId};
 use shiftwork_policy::{Event, Policy, PolicyError, Switches};
 
 use super::actor::{Actor, command, who_plays};
@@ -179,7 +178,7 @@ pub fn failing() -> Result<(), String> {
     let strong = strong.ok_or("there is no such policy")?;
     let all = [Attention::Dedicated, Attention::Shared];
     for attention in &all[..machines(AGENT).len()] {
-        let ran = run_as_it_comes(&crowded(), OrderName::Edf, Span::from_s(100), |set| {
+        let ran = run_as_it_comes(&crowded(), Order::Edf, Span::from_s(100), |set| {
             let inner = strong.build(set).map_err(|error| error.to_string())?;
             let failing = Box::new(Fails { inner, left: 60 });
             Ok(Backend::Agent(failing, *attention))

@@ -6,8 +6,7 @@ use std::panic;
 use rustix::process::Signal;
 use shiftwork_cli::catalogue;
 use shiftwork_live::{Attention, Backend, Ended as RunEnded};
-use shiftwork_model::Span;
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{Order, Span};
 
 use super::actor::Actor;
 use super::agent::Fails;
@@ -98,7 +97,7 @@ pub fn failing() -> Result<(), String> {
     let strong = policies.find(|entry| entry.name == "strong-edf");
     let strong = strong.ok_or("there is no such policy")?;
     for attention in [Attention::Dedicated, Attention::Shared] {
-        let ran = run_as_it_comes(&crowded(), OrderName::Edf, Span::from_s(100), |set| {
+        let ran = run_as_it_comes(&crowded(), Order::Edf, Span::from_s(100), |set| {
             let inner = strong.build(set).map_err(|error| error.to_string())?;
             let failing = Box::new(Fails { inner, left: 60 });
             Ok(Backend::Fifo(failing, attention))

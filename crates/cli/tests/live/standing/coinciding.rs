@@ -17,8 +17,7 @@ use rustix::thread::{
 };
 use rustix::time::{Timespec, clock_gettime};
 use shiftwork_live::standing::Reservation;
-use shiftwork_model::{CpuSet, OnOverrun, Priority, RandomStream, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuSet, OnOverrun, Order, Priority, RandomStream, Span, TaskId};
 
 use super::stage::Stage;
 use crate::faults::compute;
@@ -149,7 +148,7 @@ fn run_jobs(first_release: &AtomicU64, run_us: &AtomicU64) {
 pub fn nothing_stands_still() -> Result<(), String> {
     let sets = if long() { 500 } else { 15 };
     let _pacer = Pacer::start();
-    for order in [OrderName::Edf, OrderName::FixedPriority] {
+    for order in [Order::Edf, Order::FixedPriority] {
         let mut stage = Stage::load_ordered(order)?;
         let threads: Vec<Periodic> = (0..TASKS_MAX).map(|_| Periodic::start()).collect();
         let mut worst = 0;

@@ -2,8 +2,7 @@
 
 use rustix::process::Pid;
 use shiftwork_live::standing::{Activity, Observed, Reservation, Settings, Standing};
-use shiftwork_model::{CpuSet, Happening, OnOverrun, Priority, Record, Share, Span, TaskId};
-use shiftwork_policy::registry::OrderName;
+use shiftwork_model::{CpuSet, Happening, OnOverrun, Order, Priority, Record, Share, Span, TaskId};
 
 use super::worker::Worker;
 use crate::faults::{all_is_well, wait_for};
@@ -75,10 +74,10 @@ pub struct Stage {
 
 impl Stage {
     pub fn load() -> Result<Self, String> {
-        Self::load_ordered(OrderName::Edf)
+        Self::load_ordered(Order::Edf)
     }
 
-    pub fn load_ordered(order: OrderName) -> Result<Self, String> {
+    pub fn load_ordered(order: Order) -> Result<Self, String> {
         let settings = Settings {
             cpus: CpuSet::from_bits(ALL),
             order,

@@ -9,8 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use shiftwork_cli::catalogue::policies;
-use shiftwork_model::{Instant, Span, TaskSet};
-use shiftwork_policy::registry::{Invariant, OrderName};
+use shiftwork_model::{Instant, Invariant, Order, Span, TaskSet};
 
 use crate::common::{Done, run, simulate};
 
@@ -61,7 +60,8 @@ fn under_every_strong_scheduler_t3_starts_at_once_and_t4_waits_instead() {
     let set = example("fig1.toml");
     let mut judged = 0;
     for entry in policies() {
-        if entry.invariant != Invariant::Strong || entry.order != OrderName::FixedPriority {
+        if entry.traits.invariant != Invariant::Strong || entry.traits.order != Order::FixedPriority
+        {
             continue;
         }
         let Some(done) = simulate(&set, entry, 1, at_ms(10_000)) else {

@@ -19,8 +19,8 @@ mod windows;
 use alloc::vec::Vec;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Job, Slots, Span, Task, TaskId, TaskSet, WindowSource, pack_weights,
-    weights_fit,
+    Affinity, Alignment, CpuId, CpuSet, Job, Slots, Span, Task, TaskId, TaskSet, WindowSource,
+    pack_weights, weights_fit,
 };
 
 use super::domains::{check_union, group_for};
@@ -66,15 +66,6 @@ pub struct Pfair {
     passed: Vec<crate::order::Subtask>,
 }
 
-/// Which quanta Pfair is to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stagger {
-    /// They begin on all CPUs together.
-    Aligned,
-    /// In each group of m CPUs the quanta of each begin 1/m of a quantum after those of the one before.
-    Staggered,
-}
-
 impl Pfair {
     /// PD2 on these groups of CPUs, which are disjoint and cover all.
     ///
@@ -84,7 +75,7 @@ impl Pfair {
         name: &'static str,
         set: &TaskSet,
         groups: Vec<CpuSet>,
-        stagger: Stagger,
+        alignment: Alignment,
     ) -> Result<Self, PolicyError> {
         let cpus = set.platform.cpus;
         let length = set.scheduler.quantum_or_default();
@@ -92,9 +83,9 @@ impl Pfair {
         let mut seats = alloc::vec![Seat::default(); cpus];
         let mut domains = Vec::with_capacity(groups.len());
         for (index, group) in groups.iter().enumerate() {
-            let parts = match stagger {
-                Stagger::Aligned => 1,
-                Stagger::Staggered => group.len(),
+            let parts = match alignment {
+                Alignment::Aligned => 1,
+                Alignment::Staggered => group.len(),
             };
             for (place, cpu) in group.iter().enumerate() {
                 seats[cpu.index()].domain = index;
@@ -121,7 +112,7 @@ impl Pfair {
         for (id, task) in set.iter() {
             policy.accepts_affinity(id, &task.name, &task.affinity)?;
         }
-        let packing = pack_weights(set, &policy.groups, stagger == Stagger::Staggered);
+        let packing = pack_weights(set, &policy.groups, alignment == Alignment::Staggered);
         for (id, task) in set.iter() {
             let group = packing.group_of[id.index()].expect("every affinity holds a whole group");
             policy.bind(id, task, group);

@@ -10,11 +10,13 @@ mod target;
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Share, Span, Task, TaskId, TaskSet};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Job, LinuxRules, Share, Span, Task, TaskId, TaskSet,
+};
 
 use super::{Placement, check_cpus};
 use crate::error::PolicyError;
-use crate::policy::{AsLinux, Switch, Switches};
+use crate::policy::{Switch, Switches};
 use crate::ready::{Status, TaskTable};
 use domain::check_domain;
 use queue::{RunQueue, Undecided};
@@ -87,7 +89,7 @@ pub struct PushPull {
     enqueued: i64,
     /// In units of 2^-20; empty if all CPUs are alike.
     capacities: Vec<u64>,
-    rules: AsLinux,
+    rules: LinuxRules,
     ties: Ties,
 }
 
@@ -104,7 +106,7 @@ impl PushPull {
     pub fn new(
         name: &'static str,
         set: &TaskSet,
-        rules: AsLinux,
+        rules: LinuxRules,
         ties: Ties,
     ) -> Result<Self, PolicyError> {
         let cpus = set.platform.cpus;
@@ -157,7 +159,7 @@ impl Placement for PushPull {
         self.homes.get(task.index()).copied()
     }
 
-    fn as_linux(&self) -> Option<AsLinux> {
+    fn as_linux(&self) -> Option<LinuxRules> {
         Some(self.rules)
     }
 

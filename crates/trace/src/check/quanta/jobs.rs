@@ -1,10 +1,10 @@
 //! Quanta allocated to jobs by their order.
 
-use shiftwork_model::{CpuSet, Instant, TaskId};
+use shiftwork_model::{CpuSet, Instant, Order, TaskId};
 
+use crate::check::Findings;
 use crate::check::reach::key;
 use crate::check::state::State;
-use crate::check::{Findings, Order};
 
 /// The state at a boundary.
 struct Boundary<'a> {

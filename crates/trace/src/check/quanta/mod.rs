@@ -4,10 +4,10 @@
 mod jobs;
 mod subtasks;
 
-use shiftwork_model::{CpuId, CpuSet, Happening, Instant, Span};
+use shiftwork_model::{CpuId, CpuSet, Happening, Instant, Order, Span};
 
+use super::Findings;
 use super::state::State;
-use super::{Findings, Order};
 use subtasks::Subtasks;
 
 /// The rule of a policy that decides only at quantum boundaries.
@@ -129,10 +129,11 @@ impl Quanta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Checker;
+    use crate::check::Checker;
     use crate::check::testing::edf;
-    use crate::check::{Checker, Invariant};
     use crate::testing::{Script, at, set};
-    use shiftwork_model::{Recorder, TaskSet};
+    use shiftwork_model::{Invariant, Recorder, TaskSet};
 
     fn found(set: &TaskSet, rule: &QuantumRule, script: &Script, horizon: u64) -> Vec<String> {
         let mut checker = Checker::new(set, edf(Invariant::Quanta)).with_quanta(rule.clone());

@@ -1,8 +1,11 @@
 //! Every schedule that may be shown is one of its policy, by the definition.
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, RandomStream, Span, Task, TaskId, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, find};
-use shiftwork_policy::{AsLinux, Event, Policy, PolicyError, Quanta, Structure, Switches};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Invariant, Job, LinuxRules, RandomStream, Span, Structure, Task,
+    TaskId, TaskSet,
+};
+use shiftwork_policy::registry::{Entry, find};
+use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
 
 use super::{strictest, witness};
 use crate::catalogue;
@@ -55,7 +58,7 @@ fn random_set(entry: &Entry, seed: u64) -> TaskSet {
         task
     };
     let mut set = TaskSet::new("test", cpus, (0..count).map(task).collect());
-    if entry.domain.contains("cluster") && entry.invariant != Invariant::PushPull {
+    if entry.domain.contains("cluster") && entry.traits.invariant != Invariant::PushPull {
         set.platform.clusters = clusters;
     }
     set.scheduler.quantum = Some(Span::from_ns(12 + 12 * random.below(3)));
@@ -119,7 +122,7 @@ impl Policy for Hasty {
     fn structure(&self) -> Option<Structure> {
         self.0.structure()
     }
-    fn as_linux(&self) -> Option<AsLinux> {
+    fn as_linux(&self) -> Option<LinuxRules> {
         self.0.as_linux()
     }
     fn packing(&self) -> Option<Vec<Affinity>> {

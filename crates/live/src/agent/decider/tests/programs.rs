@@ -1,8 +1,10 @@
 //! Programs, whose jobs are not known, and tasks that lose their reservation and get it back.
 
 use rustix::thread::Pid;
-use shiftwork_model::{Affinity, CpuId, CpuSet, OnOverrun, Priority, Span, Task, TaskId, TaskSet};
-use shiftwork_policy::registry::{self, OrderName};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, OnOverrun, Order, Priority, Span, Task, TaskId, TaskSet,
+};
+use shiftwork_policy::registry::{self};
 
 use super::super::{Decider, Slot};
 use crate::Plan;
@@ -40,7 +42,7 @@ fn bench(follows: bool, on_overrun: OnOverrun) -> Bench {
     };
     let plan = Plan {
         set: &set,
-        order: OrderName::Edf,
+        order: Order::Edf,
         bound: vec![all],
         cpus: vec![cpu],
     };

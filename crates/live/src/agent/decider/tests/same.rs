@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shiftwork_model::{
-    Affinity, Arrival, Change, CpuId, Happening, Instant, JobId, NotReadyReason, Record, Recorder,
-    Span, Task, TaskSet, Work,
+    Affinity, Arrival, Change, CpuId, Happening, Instant, Invariant, JobId, NotReadyReason, Record,
+    Recorder, Span, Task, TaskSet, Work,
 };
-use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::JobTable;
 
@@ -23,7 +23,7 @@ fn simulate(entry: &Entry, set: &TaskSet, seed: u64) -> Vec<Record> {
     };
     let mut records = Vec::new();
     let policy = entry.build(set).unwrap();
-    Simulation::new(set, policy, entry.order, options).run(&mut records);
+    Simulation::new(set, policy, entry.traits.order, options).run(&mut records);
     records
 }
 
@@ -235,7 +235,10 @@ fn order_within_an_instant_does_not_matter() {
         ..PLAIN
     };
     compare_all(flavour, 40, |entry| {
-        !matches!(entry.invariant, Invariant::Weak | Invariant::PushPull)
+        !matches!(
+            entry.traits.invariant,
+            Invariant::Weak | Invariant::PushPull
+        )
     });
 }
 

@@ -1,11 +1,11 @@
 //! Random task sets that use most of what a task-set file can express.
 
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Instant, OnOverrun, Phase, Priority,
-    RandomStream, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Instant, Invariant, OnOverrun, Phase,
+    Priority, RandomStream, Span, Task, TaskId, TaskSet, Work,
 };
 
-use shiftwork_policy::registry::{Entry, Invariant};
+use shiftwork_policy::registry::Entry;
 
 /// Length of the runs.
 pub(super) const HORIZON: Instant = Instant::from_ns(40_000_000);
@@ -44,7 +44,7 @@ pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet 
             task.arrival = Arrival::Periodic;
         }
     }
-    if entry.invariant == Invariant::PushPull {
+    if entry.traits.invariant == Invariant::PushPull {
         // A live machine has no cpusets of its own: affinities are not cut.
         set.platform.clusters.clear();
         let all = Affinity::new(set.platform.all());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use shiftwork_model::{Instant, RandomStream, Span, TaskSet};
-use shiftwork_policy::registry::{Entry, Invariant, OrderName};
+use shiftwork_model::{Instant, Invariant, Order, RandomStream, Span, TaskSet};
+use shiftwork_policy::registry::Entry;
 use shiftwork_trace::check::{self, PolicyContract};
 
 use super::sets::{Flavour, HORIZON, random_set};
@@ -125,18 +125,8 @@ fn lost_reports_lose_no_jobs() {
 
 fn facts(entry: &Entry, set: &TaskSet) -> PolicyContract {
     PolicyContract {
-        invariant: match entry.invariant {
-            Invariant::Weak => check::Invariant::Weak,
-            Invariant::Strong => check::Invariant::Strong,
-            Invariant::Packed => check::Invariant::Packed,
-            Invariant::NonPreemptive => check::Invariant::NonPreemptive,
-            Invariant::Quanta => check::Invariant::Quanta,
-            Invariant::PushPull => check::Invariant::PushPull,
-        },
-        order: match entry.order {
-            OrderName::Edf => check::Order::Edf,
-            OrderName::FixedPriority => check::Order::FixedPriority,
-        },
+        invariant: entry.traits.invariant,
+        order: entry.traits.order,
         packing: entry.build(set).ok().and_then(|policy| policy.packing()),
         immediate: true,
     }

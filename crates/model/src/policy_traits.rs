@@ -1,0 +1,266 @@
+//! What a policy is, in plain values: the properties that tests, admission, checkers, machines and reports
+//! go by. The registry of policies fills them in, once for each policy; nothing else knows policies by name.
+
+use crate::linux::{Lagging, Repairs};
+use crate::{CpuId, Instant, Priority, SchedulerOptions};
+
+/// The properties of one policy. They say nothing of how it reaches its decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyTraits {
+    /// By what it ranks jobs.
+    pub order: Order,
+    /// On which CPUs jobs run.
+    pub placement: Placement,
+    /// When a running job may lose its CPU.
+    pub preemption: Preemption,
+    /// What holds of the running jobs after every instant.
+    pub invariant: Invariant,
+    /// Which affinities it accepts.
+    pub affinities: Affinities,
+    /// How machines keep budgets and answer requests.
+    pub budgets: Budgets,
+    /// Which live machines can run it.
+    pub machines: Machines,
+    /// How the implementation that it stands for is built; `None`: nothing is known of that.
+    pub structure: Option<Structure>,
+    /// What it is among the policies that schedule by the same rule.
+    pub role: Role,
+}
+
+/// By what jobs are ranked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Earliest deadline first.
+    Edf,
+    /// Fixed priorities.
+    FixedPriority,
+}
+
+impl Order {
+    /// The name in JSON and in names of policies.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Edf => "edf",
+            Self::FixedPriority => "fp",
+        }
+    }
+
+    /// What jobs are compared by, for people.
+    pub const fn ranks_by(self) -> &'static str {
+        match self {
+            Self::Edf => "deadline",
+            Self::FixedPriority => "priority",
+        }
+    }
+
+    /// The rank of a job with this deadline and this priority; the lowest is the most urgent. Ties are
+    /// broken elsewhere.
+    pub fn rank(self, deadline: Instant, priority: Priority) -> u64 {
+        match self {
+            Self::Edf => deadline.as_ns(),
+            Self::FixedPriority => u64::from(priority.number()),
+        }
+    }
+}
+
+/// Where jobs run, and how they get there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placement {
+    /// Each task on the one CPU that it is bound to.
+    Partitioned,
+    /// Globally within the cluster that a task is bound to.
+    Clustered,
+    /// Globally over all CPUs.
+    Global,
+    /// Within affinities, without moving running jobs (Bonifaci et al. 2016, Def. II.1).
+    Weak,
+    /// Within affinities, moving running jobs where that makes room (ibid., Def. II.2).
+    Strong,
+    /// The same for nested affinities.
+    Hierarchical,
+    /// In a run queue for each CPU, between which jobs are pushed and pulled, as SCHED_DEADLINE does it.
+    PushPull,
+}
+
+impl Placement {
+    /// Whether each task is bound to a part of the CPUs that has a scheduler of its own.
+    pub const fn is_packed(self) -> bool {
+        matches!(self, Self::Partitioned | Self::Clustered)
+    }
+
+    /// Whether running jobs are moved within affinities that differ, where that makes room.
+    pub const fn shifts(self) -> bool {
+        matches!(self, Self::Strong | Self::Hierarchical)
+    }
+}
+
+/// When a running job may lose its CPU to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preemption {
+    /// As soon as a more urgent one is ready.
+    AtEvents,
+    /// Never while it is ready.
+    Never,
+    /// Where quanta begin, and only there do jobs get CPUs.
+    AtQuanta(Alignment),
+    /// The same, and jobs are scheduled in windows, quantum by quantum (Pfair).
+    Pfair(Alignment),
+}
+
+impl Preemption {
+    /// How quanta lie to each other; `None`: there are none.
+    pub const fn alignment(self) -> Option<Alignment> {
+        match self {
+            Self::AtEvents | Self::Never => None,
+            Self::AtQuanta(alignment) | Self::Pfair(alignment) => Some(alignment),
+        }
+    }
+}
+
+/// How the quanta of the CPUs lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alignment {
+    /// They begin together.
+    Aligned,
+    /// Of m CPUs each begins its quanta an m-th of a quantum after the one before it.
+    Staggered,
+}
+
+/// What holds of the running jobs after every instant; checkers judge by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invariant {
+    /// No ready job waits while one of its CPUs is idle or runs a less urgent job (Bonifaci et al.
+    /// 2016, Def. II.1).
+    Weak,
+    /// The same over every chain of shifts (Def. II.2).
+    Strong,
+    /// The weak one within each partition or cluster, as packed.
+    Packed,
+    /// No ready job waits while one of its CPUs is idle. A started job keeps its CPU as long as it is ready,
+    /// and a CPU that is free after all events of an instant takes the most urgent job that waits by then.
+    NonPreemptive,
+    /// No ready job waits while one of its CPUs is idle. Which of the ready jobs run depends on what was
+    /// pushed and pulled, and when; so nothing is said of that.
+    PushPull,
+    /// What runs is decided at quantum boundaries only. CPUs may be idle while jobs wait, for the next
+    /// boundary or for their windows; so nothing is said of that here.
+    Quanta,
+}
+
+impl Invariant {
+    /// The name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Weak => "weak",
+            Self::Strong => "strong",
+            Self::Packed => "packed",
+            Self::NonPreemptive => "non-preemptive",
+            Self::PushPull => "push and pull",
+            Self::Quanta => "at quanta",
+        }
+    }
+}
+
+/// Which affinities a policy accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affinities {
+    /// Any.
+    Any,
+    /// All CPUs that run jobs.
+    Global,
+    /// Unions of clusters.
+    Clusters,
+    /// Nested or disjoint ones.
+    Laminar,
+    /// Any within clusters (cpusets).
+    WithinClusters,
+    /// One CPU, or all of a cluster.
+    SemiPartitioned,
+}
+
+/// How machines keep budgets and answer requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budgets {
+    /// Each job has the cost of its task.
+    OfJobs,
+    /// Servers do as those of Linux's `SCHED_DEADLINE`.
+    AsLinux,
+    /// The same with the repairs that the task set names, or with all.
+    AsLinuxRepaired,
+}
+
+impl Budgets {
+    /// How exactly servers do as those of Linux, for a task set with these options; `None`: they do not.
+    pub fn linux_rules(self, options: &SchedulerOptions) -> Option<LinuxRules> {
+        let repairs = match self {
+            Self::OfJobs => return None,
+            Self::AsLinux => Repairs::NONE,
+            Self::AsLinuxRepaired => options.repairs.unwrap_or(Repairs::ALL),
+        };
+        Some(LinuxRules {
+            repairs,
+            lagging: options.lagging,
+        })
+    }
+}
+
+/// How machines are to do what `SCHED_DEADLINE` does outside of its run queues: what servers do is in
+/// `shiftwork_machine::Server`, what becomes of requests in `shiftwork_machine::Cpusets`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinuxRules {
+    /// What differs from Linux.
+    pub repairs: Repairs,
+    /// What is done about servers that lag.
+    pub lagging: Lagging,
+}
+
+/// Which live machines can run a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machines {
+    /// The core in the kernel decides so, and so does an agent.
+    KernelOrAgent,
+    /// An agent alone.
+    Agent,
+}
+
+/// How the ready queue is kept, and what of it is locked at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadyQueue {
+    /// One mergeable heap under one lock.
+    Coarse,
+    /// A mergeable heap for each CPU, and a master heap of their most urgent jobs; each under its lock.
+    Hierarchical,
+    /// One heap with a lock for each node, which cannot be merged.
+    Fine,
+}
+
+/// Where the interrupts are handled by which jobs are released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupts {
+    /// On whichever CPU they reach.
+    Global,
+    /// On this CPU, which runs no jobs.
+    Dedicated(CpuId),
+}
+
+/// The structure of an implementation: what tells implementations of one algorithm apart. It decides nothing,
+/// except that a dedicated CPU runs no jobs; a simulated machine charges overheads by it.
+///
+/// # Source
+/// B. Brandenburg, J. Anderson, "On the Implementation of Global Real-Time Schedulers", RTSS 2009.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// The ready queue.
+    pub queue: ReadyQueue,
+    /// Which CPUs releases interrupt.
+    pub interrupts: Interrupts,
+}
+
+/// What a policy is among those that schedule by the same rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The one that stands for the rule.
+    Reference,
+    /// A published baseline or another build: what tests show of the rule holds of it, too.
+    Variant,
+}
