@@ -153,13 +153,7 @@ fn misses_in_the_simulator(tasks: &[Candidate], cpus: usize) -> bool {
         reserve_server: false,
     };
     let mut records: Vec<Record> = Vec::new();
-    Simulation::new(
-        &set,
-        entry.build(&set).unwrap(),
-        entry.traits.order,
-        options,
-    )
-    .run(&mut records);
+    Simulation::new(&set, entry.build(&set).unwrap(), &entry.traits, options).run(&mut records);
     let mut due = std::collections::BTreeMap::new();
     let mut late = false;
     for record in &records {

@@ -75,7 +75,7 @@ fn longest(set: &TaskSet, policy: &str, seed: u64) -> Vec<u64> {
     };
     let mut records: Vec<Record> = Vec::new();
     let built = entry.build(set).unwrap();
-    Simulation::new(set, built, entry.traits.order, options).run(&mut records);
+    Simulation::new(set, built, &entry.traits, options).run(&mut records);
     let mut pending = vec![std::collections::VecDeque::new(); set.tasks.len()];
     let mut longest = vec![0; set.tasks.len()];
     for Record { at, what } in records {

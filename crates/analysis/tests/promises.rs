@@ -50,7 +50,7 @@ fn tardiness(set: &TaskSet, policy: &str, horizon: u64) -> BTreeMap<TaskId, [u64
         reserve_server: false,
     };
     let mut records: Vec<Record> = Vec::new();
-    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(&mut records);
+    Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(&mut records);
     let mut due: BTreeMap<JobId, u64> = BTreeMap::new();
     let mut late: BTreeMap<TaskId, [u64; 2]> = set.iter().map(|(id, _)| (id, [0; 2])).collect();
     let mut note = |job: JobId, deadline: u64, finish: u64| {

@@ -273,7 +273,7 @@ fn simulated(set: &TaskSet, policy: &str, seed: u64) -> Vec<u64> {
         reserve_server: false,
     };
     let mut records: Vec<Record> = Vec::new();
-    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(&mut records);
+    Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(&mut records);
     let mut worst = vec![0; set.tasks.len()];
     let mut released = std::collections::BTreeMap::new();
     for record in &records {

@@ -198,7 +198,7 @@ fn misses(set: &TaskSet, policy: &str, seed: u64) -> usize {
         reserve_server: false,
     };
     let mut records: Vec<Record> = Vec::new();
-    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(&mut records);
+    Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(&mut records);
     let mut due = std::collections::BTreeMap::new();
     let mut late = 0;
     for record in &records {

@@ -1,6 +1,6 @@
 //! How the implementation that a policy stands for is built, as far as its overheads depend on it.
 
-use shiftwork_model::{Affinity, CpuSet, ReadyQueue, Span, Task, TaskSet};
+use shiftwork_model::ReadyQueue;
 use shiftwork_policy::registry::Entry;
 use shiftwork_queue::QueueKind as Queue;
 
@@ -15,14 +15,9 @@ pub(crate) struct Implementation {
     pub(crate) is_in_quanta: bool,
 }
 
-/// How this policy is built; `None` if nothing is known of that. The policy says it itself.
+/// How this policy is built; `None` if nothing is known of that.
 pub(crate) fn structure(entry: &Entry) -> Option<Implementation> {
-    // Within the domain of all that say it: two CPUs, of which one may be kept for interrupts.
-    const CPUS: usize = 2;
-    let all = Affinity::new(CpuSet::first(CPUS))?;
-    let task = Task::periodic("any", Span::from_us(1), Span::from_ms(1), all);
-    let policy = entry.build(&TaskSet::new("any", CPUS, vec![task])).ok()?;
-    let queue = policy.structure()?.queue;
+    let queue = entry.traits.structure?.queue;
     Some(Implementation {
         queue: match queue {
             ReadyQueue::Coarse => Queue::Coarse,
@@ -30,7 +25,7 @@ pub(crate) fn structure(entry: &Entry) -> Option<Implementation> {
             ReadyQueue::Fine => Queue::Fine,
         },
         merges: queue != ReadyQueue::Fine,
-        is_in_quanta: policy.quanta().is_some(),
+        is_in_quanta: entry.traits.preemption.alignment().is_some(),
     })
 }
 

@@ -63,7 +63,7 @@ fn simulate(set: &TaskSet, policy: &str) -> Vec<Record> {
     };
     let mut records: Vec<Record> = Vec::new();
     let built = entry.build(set).unwrap();
-    let _ = Simulation::new(set, built, entry.traits.order, options).run(&mut records);
+    let _ = Simulation::new(set, built, &entry.traits, options).run(&mut records);
     records
 }
 

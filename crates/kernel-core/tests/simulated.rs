@@ -279,7 +279,7 @@ fn simulated(set: &TaskSet, policy: &str, seed: u64) -> RunRecorder {
         run: Run::default(),
         throttled: 0,
     };
-    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(&mut listener);
+    Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(&mut listener);
     listener
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shiftwork_model::{Affinity, CpuId, Order, Share, Span, TaskSet};
+use shiftwork_model::{Affinity, CpuId, PolicyTraits, Share, Span, TaskSet};
 use shiftwork_policy::Policy;
 
 /// What to run: the tasks, and what the core has to know of them.
@@ -13,8 +13,8 @@ use shiftwork_policy::Policy;
 pub struct Plan<'a> {
     /// The tasks, the platform and the timed changes.
     pub set: &'a TaskSet,
-    /// How jobs are ranked.
-    pub order: Order,
+    /// The properties of the policy.
+    pub traits: PolicyTraits,
     /// For each task the CPUs of the file that the policy binds it to: its affinity, or those of its packing.
     pub bound: Vec<Affinity>,
     /// The machine's CPU for each CPU of the file; as many as the platform has, all different.

@@ -196,7 +196,7 @@ fn scheduler(
     let cpus: CpuSet = plan.cpus.iter().copied().collect();
     let scheduler = Scheduler::load(&SchedulerConfig {
         decision_site,
-        order: plan.order,
+        order: plan.traits.order,
         cpus,
         has_timers: host.has_timers,
         reserve: options.reserve,

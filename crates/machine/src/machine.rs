@@ -1,6 +1,6 @@
 //! The interface of all machines.
 
-use shiftwork_model::{Order, Recorder, TaskSet};
+use shiftwork_model::{PolicyTraits, Recorder, TaskSet};
 use shiftwork_policy::Policy;
 
 /// The input of a run: the tasks, and the policy that schedules them.
@@ -9,8 +9,8 @@ pub struct Workload<'a> {
     pub set: &'a TaskSet,
     /// The policy, built for this task set, with no job ready.
     pub policy: Box<dyn Policy>,
-    /// The order by which the policy ranks jobs. Arrivals at one instant are passed to the policy in it.
-    pub order: Order,
+    /// The properties of the policy. Arrivals at one instant are passed to it in its order.
+    pub traits: PolicyTraits,
 }
 
 /// The result of a run beyond its records.

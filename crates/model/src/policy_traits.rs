@@ -2,7 +2,7 @@
 //! go by. The registry of policies fills them in, once for each policy; nothing else knows policies by name.
 
 use crate::linux::{Lagging, Repairs};
-use crate::{CpuId, Instant, Priority, SchedulerOptions};
+use crate::{CpuId, CpuSet, Instant, Priority, SchedulerOptions};
 
 /// The properties of one policy. They say nothing of how it reaches its decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,24 @@ pub struct PolicyTraits {
     pub structure: Option<Structure>,
     /// What it is among the policies that schedule by the same rule.
     pub role: Role,
+}
+
+impl PolicyTraits {
+    /// The CPU that handles interrupts and runs no jobs, if there is one.
+    pub fn dedicated_cpu(&self) -> Option<CpuId> {
+        match self.structure?.interrupts {
+            Interrupts::Global => None,
+            Interrupts::Dedicated(cpu) => Some(cpu),
+        }
+    }
+
+    /// Those of these CPUs that run jobs.
+    pub fn serving(&self, mut cpus: CpuSet) -> CpuSet {
+        if let Some(cpu) = self.dedicated_cpu() {
+            cpus.remove(cpu);
+        }
+        cpus
+    }
 }
 
 /// By what jobs are ranked.

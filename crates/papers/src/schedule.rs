@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_model::{
-    CpuId, Happening, Instant, JobId, Order, Record, Recorder, Span, TaskId, TaskSet,
+    CpuId, Happening, Instant, JobId, Order, PolicyTraits, Record, Recorder, Span, TaskId, TaskSet,
 };
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::{self};
@@ -65,11 +65,16 @@ impl Schedule {
     pub fn simulate(set: &TaskSet, policy: &str, horizon: Instant) -> Result<Self, String> {
         let entry = registry::find(policy).map_err(|error| error.to_string())?;
         let built = entry.build(set).map_err(|error| error.to_string())?;
-        Ok(Self::under(set, built, entry.traits.order, horizon))
+        Ok(Self::under(set, built, &entry.traits, horizon))
     }
 
-    /// Simulates the set under a policy that was built for it.
-    pub fn under(set: &TaskSet, policy: Box<dyn Policy>, order: Order, horizon: Instant) -> Self {
+    /// Simulates the set under a policy that was built for it and has these properties.
+    pub fn under(
+        set: &TaskSet,
+        policy: Box<dyn Policy>,
+        traits: &PolicyTraits,
+        horizon: Instant,
+    ) -> Self {
         let mut records = Vec::new();
         let options = Options {
             seed: 1,
@@ -77,7 +82,7 @@ impl Schedule {
             overheads: None,
             reserve_server: false,
         };
-        Simulation::new(set, policy, order, options).run(&mut records);
+        Simulation::new(set, policy, traits, options).run(&mut records);
         Self::of(records, set.platform.cpus, horizon)
     }
 

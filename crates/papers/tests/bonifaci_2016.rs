@@ -59,7 +59,7 @@ fn every_event_of_a_run_is_measured() {
             reserve_server: false,
         };
         let built = entry.build(&set).unwrap();
-        let outcome = Simulation::new(&set, built, entry.traits.order, options).run(&mut ());
+        let outcome = Simulation::new(&set, built, &entry.traits, options).run(&mut ());
         assert_eq!(decisions.count, outcome.events, "{policy}");
         let [half, most] = [500, 999].map(|permille| {
             decisions

@@ -2,9 +2,7 @@
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Job, LinuxRules, Priority, Span, Structure, Task, TaskId,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Priority, Span, Task, TaskId};
 
 use crate::error::PolicyError;
 
@@ -122,16 +120,6 @@ pub trait Policy: Send {
     /// When machines are to tell [`Event::Tick`]; then they tell [`Event::Released`] as well. `None`: the
     /// policy decides at events alone.
     fn quanta(&self) -> Option<Quanta> {
-        None
-    }
-
-    /// How the implementation that the policy stands for is built; `None`: nothing is known of that.
-    fn structure(&self) -> Option<Structure> {
-        None
-    }
-
-    /// If machines are to treat budgets and requests as Linux's `SCHED_DEADLINE` does: how exactly.
-    fn as_linux(&self) -> Option<LinuxRules> {
         None
     }
 

@@ -320,7 +320,8 @@ fn emsoft21(set: &TaskSet) -> Built {
 fn push_pull(entry: &Entry, set: &TaskSet) -> Built {
     let rules = entry.traits.budgets.linux_rules(&set.scheduler);
     let rules = rules.expect("queues are pushed and pulled as by Linux alone");
-    Ok(Box::new(PushPull::new(entry.name, set, rules, Ties::Fifo)?))
+    let policy = PushPull::new(entry.name, set, rules.repairs, Ties::Fifo)?;
+    Ok(Box::new(policy))
 }
 
 fn pfair(entry: &Entry, set: &TaskSet) -> Built {

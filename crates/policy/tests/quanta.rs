@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use shiftwork_model::{Affinity, Interrupts, Invariant, Task, TaskSet};
+use shiftwork_model::{Affinity, Invariant, Task, TaskSet};
 use shiftwork_model::{CpuId, CpuSet, Instant, Job, Priority, RandomStream, Span, TaskId};
 use shiftwork_policy::registry::{self};
 use shiftwork_policy::{Event, Policy, Switches};
@@ -89,14 +89,9 @@ struct Drive {
 
 impl Drive {
     fn new(name: &str, cpus: usize, tasks: usize) -> Self {
-        let policy = registry::find(name)
-            .unwrap()
-            .build(&task_set(cpus, tasks))
-            .unwrap();
-        let dedicated = match policy.structure().unwrap().interrupts {
-            Interrupts::Global => None,
-            Interrupts::Dedicated(cpu) => Some(cpu.index()),
-        };
+        let entry = registry::find(name).unwrap();
+        let policy = entry.build(&task_set(cpus, tasks)).unwrap();
+        let dedicated = entry.traits.dedicated_cpu().map(CpuId::index);
         Self {
             phases: policy.quanta().unwrap().phases,
             policy,

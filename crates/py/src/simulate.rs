@@ -143,7 +143,7 @@ impl Order {
                 .then(|| Segments::new(set.platform.cpus)),
             refused: Vec::new(),
         };
-        let simulation = Simulation::new(set, policy, entry.traits.order, options);
+        let simulation = Simulation::new(set, policy, &entry.traits, options);
         let goes_on = |_| !stop.load(Ordering::Relaxed);
         let (outcome, reached) = simulation.run_while(&mut kept, goes_on);
         let summary = kept.counters.finish(reached);

@@ -49,7 +49,7 @@ fn simulate(set: &TaskSet, policy: &str, horizon: Instant) -> Result<RunSummary,
         reserve_server: false,
     };
     let mut counters = Counters::new(set, set.platform.cpus);
-    Simulation::new(set, entry.build(set)?, entry.traits.order, options).run(&mut counters);
+    Simulation::new(set, entry.build(set)?, &entry.traits, options).run(&mut counters);
     Ok(counters.finish(horizon))
 }
 

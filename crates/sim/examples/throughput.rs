@@ -126,7 +126,7 @@ fn simulate(
         overheads: None,
         reserve_server: false,
     };
-    Simulation::new(set, entry.build(set)?, entry.traits.order, options).run(recorder);
+    Simulation::new(set, entry.build(set)?, &entry.traits, options).run(recorder);
     Ok(())
 }
 

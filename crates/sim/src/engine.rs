@@ -57,10 +57,14 @@ pub(crate) struct Engine<'a, R> {
 
 impl<'a, R: Recorder> Engine<'a, R> {
     pub(crate) fn new(workload: Workload<'a>, options: Options, recorder: &'a mut R) -> Self {
-        let Workload { set, policy, order } = workload;
+        let Workload {
+            set,
+            policy,
+            traits,
+        } = workload;
         let priorities = set.priorities();
         let cpu_count = set.platform.cpus;
-        let as_linux = policy.as_linux();
+        let as_linux = traits.budgets.linux_rules(&set.scheduler);
         let rule = match as_linux {
             Some(LinuxRules { lagging, .. }) => ServerRule::Linux(lagging),
             None => ServerRule::Releases,
@@ -75,14 +79,14 @@ impl<'a, R: Recorder> Engine<'a, R> {
             tasks.push(state);
             plans.push(plan);
         }
-        let speeds = Speeds::new(set, policy.as_ref(), &tasks);
+        let speeds = Speeds::new(set, traits.budgets, &tasks);
         let mut cpus = vec![CpuState::default(); cpu_count];
         if let Some(speeds) = &speeds {
             for (index, cpu) in cpus.iter_mut().enumerate() {
                 cpu.speed = speeds.capacity(CpuId::from_index(index));
             }
         }
-        let costs = Costs::new(set, policy.as_ref(), options.overheads.as_ref());
+        let costs = Costs::new(set, (policy.as_ref(), &traits), options.overheads.as_ref());
         let mut engine = Self {
             ticks: ticks(set, policy.as_ref(), costs.as_ref()),
             in_quanta: policy.quanta().is_some(),
@@ -90,7 +94,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             set,
             recorder,
             policy,
-            order,
+            order: traits.order,
             rule,
             horizon: options.horizon,
             events: 0,

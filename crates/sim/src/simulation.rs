@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 
 use shiftwork_machine::{Machine, Outcome, Workload};
-use shiftwork_model::{Instant, Order, Overheads, Recorder, TaskSet};
+use shiftwork_model::{Instant, Overheads, PolicyTraits, Recorder, TaskSet};
 use shiftwork_policy::Policy;
 
 use crate::costs::{Costs, QueueUse};
@@ -48,13 +48,20 @@ pub struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// The run of `set` under `policy`, which was built for it and has no ready job. `order` is the order by
-    /// which the policy ranks jobs, from its registry entry.
-    pub fn new(set: &'a TaskSet, policy: Box<dyn Policy>, order: Order, options: Options) -> Self {
-        Self {
-            workload: Workload { set, policy, order },
-            options,
-        }
+    /// The run of `set` under `policy`, which was built for it and has no ready job. `traits` are the
+    /// properties of the policy, from its registry entry.
+    pub fn new(
+        set: &'a TaskSet,
+        policy: Box<dyn Policy>,
+        traits: &PolicyTraits,
+        options: Options,
+    ) -> Self {
+        let workload = Workload {
+            set,
+            policy,
+            traits: *traits,
+        };
+        Self { workload, options }
     }
 
     /// Simulates to the horizon and records all events. Never refuses for load. Memory does not grow with the

@@ -33,7 +33,7 @@
 //! sum of C/T is compared with the capacity, not multiplied by it.
 
 use shiftwork_machine::{Server, ServerParameters};
-use shiftwork_model::{CpuId, Frequency, Instant, Recorder, Share, Span, TaskId, TaskSet};
+use shiftwork_model::{Budgets, CpuId, Frequency, Instant, Recorder, Share, Span, TaskId, TaskSet};
 use shiftwork_policy::Policy;
 
 use crate::engine::Engine;
@@ -124,7 +124,7 @@ struct Activity {
 
 impl Speeds {
     /// `None` if every CPU is always at full speed, or the policy does not model speeds.
-    pub(crate) fn new(set: &TaskSet, policy: &dyn Policy, tasks: &[TaskState]) -> Option<Self> {
+    pub(crate) fn new(set: &TaskSet, budgets: Budgets, tasks: &[TaskState]) -> Option<Self> {
         let platform = &set.platform;
         let are_scaled = platform.frequency == Frequency::GrubPa;
         let mut capacities: Vec<Speed> = platform
@@ -134,7 +134,7 @@ impl Speeds {
             .collect();
         capacities.resize(platform.cpus, Speed::FULL);
         let is_slow = capacities.iter().any(|&capacity| capacity < Speed::FULL);
-        if policy.as_linux().is_none() || !(are_scaled || is_slow) {
+        if budgets == Budgets::OfJobs || !(are_scaled || is_slow) {
             return None;
         }
         let activity = |state: &TaskState| Activity {

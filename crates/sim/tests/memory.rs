@@ -25,7 +25,7 @@ fn overloaded(horizon: u64) {
     set.tasks[2].on_overrun = OnOverrun::Throttle;
     let entry = registry::find("g-edf").unwrap();
     let policy = entry.build(&set).unwrap();
-    let outcome = Simulation::new(&set, policy, entry.traits.order, options(horizon)).run(&mut ());
+    let outcome = Simulation::new(&set, policy, &entry.traits, options(horizon)).run(&mut ());
     assert!(outcome.events > horizon / 1_000);
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use common::{AT, NS, options, task};
 use shiftwork_model::{
     Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Happening, Instant, Invariant,
-    Job, LinuxRules, Order, RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
+    Job, Order, RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::{Event, Policy, PolicyError, Switches, registry};
 use shiftwork_sim::Simulation;
@@ -61,9 +61,6 @@ impl Policy for Noted {
     }
     fn queue_of(&self, task: TaskId) -> Option<CpuId> {
         self.policy.queue_of(task)
-    }
-    fn as_linux(&self) -> Option<LinuxRules> {
-        self.policy.as_linux()
     }
 }
 
@@ -262,7 +259,7 @@ fn follow(set: &TaskSet, policy: &str, horizon: u64, name: String) -> usize {
         tasks: set.tasks.len(),
         log: Arc::clone(&log),
     };
-    let simulation = Simulation::new(set, Box::new(noted), entry.traits.order, options(horizon));
+    let simulation = Simulation::new(set, Box::new(noted), &entry.traits, options(horizon));
     simulation.run(&mut Listener(Arc::clone(&log)));
     let units =
         |share: &Share| (i128::from(share.billionths()) * UNIT / i128::from(Share::WHOLE)).max(1);

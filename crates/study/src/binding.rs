@@ -4,8 +4,7 @@ use shiftwork_analysis::admission::Placement;
 use shiftwork_analysis::overheads::Structure;
 use shiftwork_analysis::packing::pack_under;
 use shiftwork_analysis::verdicts::Rule;
-use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Interrupts, Parcel, TaskSet, pack_by};
-use shiftwork_policy::Policy;
+use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Parcel, TaskSet, pack_by};
 use shiftwork_taskset::study::Packing;
 
 use crate::plan::{Contender, QuestionKind};
@@ -21,7 +20,7 @@ pub(crate) fn bindings(
         return Vec::new();
     };
     let Some(packing) = policy.packing() else {
-        let serving = set.platform.all() - dedicated(&*policy);
+        let serving = contender.entry.traits.serving(set.platform.all());
         let within = |affinity: Affinity| Affinity::new(*affinity.cpus() & serving);
         let own: Option<_> = set.tasks.iter().map(|task| within(task.affinity)).collect();
         return own.into_iter().collect();
@@ -33,14 +32,6 @@ pub(crate) fn bindings(
         Packing::FirstFit => vec![full()],
         Packing::WorstFit => even().into_iter().collect(),
         Packing::Either => [Some(full()), even()].into_iter().flatten().collect(),
-    }
-}
-
-/// The CPU that handles interrupts alone, if there is one.
-fn dedicated(policy: &dyn Policy) -> CpuSet {
-    match policy.structure().map(|structure| structure.interrupts) {
-        Some(Interrupts::Dedicated(cpu)) => CpuSet::single(cpu),
-        _ => CpuSet::EMPTY,
     }
 }
 

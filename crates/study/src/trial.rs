@@ -171,7 +171,7 @@ fn simulated(
         reserve_server: false,
     };
     let mut counters = Counters::new(&set, set.platform.cpus);
-    let simulation = Simulation::new(&set, policy, contender.entry.traits.order, options);
+    let simulation = Simulation::new(&set, policy, &contender.entry.traits, options);
     let (_, reached) = simulation.run_while(&mut counters, |_| goes_on());
     if reached < horizon {
         return None;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use shiftwork_model::TaskSet;
+use shiftwork_model::Budgets;
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::SCHEMA_VERSION;
 
@@ -64,8 +64,5 @@ pub fn output() -> PoliciesOutput {
 /// Whether the simulator models speeds of CPUs under the policy, as `capacities` and `frequency` give
 /// them: where it does as `SCHED_DEADLINE` does.
 pub fn models_speed(entry: &Entry) -> bool {
-    let nothing = TaskSet::new("", 1, Vec::new());
-    entry
-        .build(&nothing)
-        .is_ok_and(|policy| policy.as_linux().is_some())
+    entry.traits.budgets != Budgets::OfJobs
 }

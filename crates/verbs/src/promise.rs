@@ -1,7 +1,7 @@
 //! What a policy promises, in the words of the checkers.
 
 use shiftwork_model::{
-    Affinity, CpuSet, Interrupts, Slots, TaskId, TaskSet, WindowSource, weights_fit,
+    Affinity, CpuSet, Preemption, Slots, TaskId, TaskSet, WindowSource, weights_fit,
 };
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
@@ -21,17 +21,11 @@ pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> PolicyContract {
 ///
 /// That quanta are staggered is known by when they begin: where a quantum has fewer ns than there are CPUs, they
 /// may seem not to be.
-pub fn quantum_rule(set: &TaskSet, policy: &dyn Policy) -> Option<QuantumRule> {
+pub fn quantum_rule(set: &TaskSet, entry: &Entry, policy: &dyn Policy) -> Option<QuantumRule> {
     let quanta = policy.quanta()?;
-    let choice = match policy.structure() {
-        Some(structure) => {
-            let mut served = set.platform.all();
-            if let Interrupts::Dedicated(cpu) = structure.interrupts {
-                served.remove(cpu);
-            }
-            QuantumChoice::Jobs(served)
-        }
-        None => QuantumChoice::Subtasks {
+    let choice = match entry.traits.preemption {
+        Preemption::AtQuanta(_) => QuantumChoice::Jobs(entry.traits.serving(set.platform.all())),
+        _ => QuantumChoice::Subtasks {
             shares: shares(set, policy),
             early_release: set.scheduler.early_release,
         },

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{
-    Affinity, CpuId, Happening, Instant, Invariant, Job, Phase, PolicyTraits, Record, Span, Task,
-    TaskId, TaskSet, Work,
+    Affinity, Budgets, CpuId, Happening, Instant, Invariant, Job, Phase, PolicyTraits, Record,
+    Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
 use shiftwork_policy::registry::traits::STRONG;
@@ -76,7 +76,7 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
     let set = set.as_ref().unwrap_or(run.set);
     let policy = entry.build(set)?;
     // Linux's servers hold any task back, whatever it does.
-    let is_linux = policy.as_linux().is_some();
+    let is_linux = entry.traits.budgets != Budgets::OfJobs;
     let prompt = set.iter().map(|(id, _)| !is_linux && is_prompt(set, id));
     let run = &Prompt {
         run,

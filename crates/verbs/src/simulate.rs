@@ -4,7 +4,6 @@ use std::fmt;
 
 use shiftwork_analysis::overheads::as_told;
 use shiftwork_model::{Affinity, Overheads, TaskSet};
-use shiftwork_policy::PolicyError;
 use shiftwork_policy::registry::{Built, Entry};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 
@@ -77,14 +76,7 @@ pub fn overheads(
             policy: entry.name,
             purpose,
             known: known.map(|(_, policy)| policy.clone()).collect(),
-            is_variant: is_variant(entry),
+            is_variant: entry.traits.structure.is_some(),
         }
     })
-}
-
-/// Whether this is one of the implementations of global EDF.
-fn is_variant(entry: &Entry) -> bool {
-    let nothing = TaskSet::new("", 2, Vec::new());
-    let built: Result<_, PolicyError> = entry.build(&nothing);
-    built.is_ok_and(|policy| policy.structure().is_some())
 }

@@ -90,8 +90,7 @@ fn simulate(set: &TaskSet, policy: &str) -> Vec<u64> {
         released: BTreeMap::new(),
         longest: vec![0; set.tasks.len()],
     };
-    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options)
-        .run(&mut responses);
+    Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(&mut responses);
     responses.longest
 }
 

@@ -95,7 +95,7 @@ fn responses(set: &TaskSet, policy: &str, overheads: &Overheads, horizon: Instan
     let bound = candidate(set, policy).bound.unwrap();
     let told = as_told(set, policy, &bound, overheads);
     let policy = entry.build(told.as_ref().unwrap_or(set)).unwrap();
-    Simulation::new(set, policy, entry.traits.order, options).run(&mut longest);
+    Simulation::new(set, policy, &entry.traits, options).run(&mut longest);
     for (pending, longest) in longest.pending.iter().zip(&mut longest.longest) {
         let waited = pending.front().map(|&release| horizon.late_since(release));
         *longest = waited.map_or(*longest, |waited| waited.max(*longest));

@@ -16,7 +16,7 @@ pub fn simulate(set: &TaskSet, policy: &str, horizon: u64, recorder: &mut impl R
         overheads: None,
         reserve_server: false,
     };
-    Simulation::new(set, entry.build(set).unwrap(), entry.traits.order, options).run(recorder);
+    Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(recorder);
 }
 
 /// How long the jobs of a run took.

@@ -162,7 +162,7 @@ pub fn responses(set: &TaskSet, policy: &str, horizon: u64) -> Option<Vec<u64>> 
         overheads: None,
         reserve_server: false,
     };
-    Simulation::new(set, built, entry.traits.order, options).run(&mut longest);
+    Simulation::new(set, built, &entry.traits, options).run(&mut longest);
     for (pending, longest) in longest.pending.iter().zip(&mut longest.longest) {
         let waited = pending.front().map_or(0, |release| horizon - release);
         *longest = (*longest).max(waited);

@@ -69,7 +69,7 @@ impl Live {
         };
         let plan = shiftwork_live::Plan {
             set: &set,
-            order: self.entry.traits.order,
+            traits: self.entry.traits,
             bound: set.tasks.iter().map(|task| task.affinity).collect(),
             cpus: self.cpus.clone(),
         };

@@ -158,7 +158,7 @@ fn simulation<'a>(
         overheads: None,
         reserve_server: recording.set.scheduler.reserve_server,
     };
-    Simulation::new(recording.set, policy, entry.traits.order, options)
+    Simulation::new(recording.set, policy, &entry.traits, options)
 }
 
 /// What is known of a run when it is over, beside what came of it.

@@ -95,7 +95,10 @@ fn repairs(names: &[String]) -> Result<Repairs, Failure> {
 
 /// An option that changes nothing about any policy is a mistake: its user expects something else.
 fn refuse_rules_of_nobody(args: &SimulateArgs, set: &TaskSet, jobs: &[Job]) -> Result<(), Failure> {
-    let rules = || jobs.iter().filter_map(|job| job.policy.as_linux());
+    let rules = || {
+        let budgets = jobs.iter().map(|job| job.entry.traits.budgets);
+        budgets.filter_map(|budgets| budgets.linux_rules(&set.scheduler))
+    };
     if args.lagging.is_some() && rules().next().is_none() {
         return Err(Failure::input(
             "--lagging is for dl-linux and dl-sp; simulate one of them (--policy dl-linux)",
@@ -213,7 +216,7 @@ fn simulate(args: &SimulateArgs, set: &TaskSet, job: Job, watch: &mut Watch) -> 
     let packing = job.policy.packing();
     let mut outputs = job.outputs;
     watch.start(job.entry.name);
-    let simulation = Simulation::new(set, job.policy, job.entry.traits.order, options);
+    let simulation = Simulation::new(set, job.policy, &job.entry.traits, options);
     let (outcome, reached) = simulation.run_while(&mut outputs, |now| watch.goes_on(now));
     outputs.finish(job.entry, packing, outcome.events, reached)
 }

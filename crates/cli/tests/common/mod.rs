@@ -35,7 +35,7 @@ pub fn simulate(set: &TaskSet, entry: &Entry, seed: u64, horizon: Instant) -> Op
         reserve_server: false,
     };
     let mut recorders = (Vec::new(), Counters::new(set, set.platform.cpus));
-    Simulation::new(set, policy, entry.traits.order, options).run(&mut recorders);
+    Simulation::new(set, policy, &entry.traits, options).run(&mut recorders);
     let (records, counters) = recorders;
     Some(Done {
         records,

@@ -11,7 +11,8 @@ use std::thread::{self, JoinHandle};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use shiftwork_cli::catalogue;
 use shiftwork_live::{Attention, Backend, Ended, Options, Plan, Report, run_while};
-use shiftwork_model::{CpuId, Order, Record, Recorder as _, Span, TaskSet};
+use shiftwork_model::{CpuId, Order, PolicyTraits, Record, Recorder as _, Span, TaskSet};
+use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_trace::{Counters, RunSummary};
 
 /// A task set for tests that want nothing of it but that it can be run.
@@ -87,7 +88,7 @@ pub fn run_as_it_comes(
     let backend = backend(&set)?;
     let plan = Plan {
         set: &set,
-        order,
+        traits: PolicyTraits { order, ..STRONG },
         bound: set.tasks.iter().map(|task| task.affinity).collect(),
         cpus: (1..=set.platform.cpus).map(CpuId::from_index).collect(),
     };

@@ -75,7 +75,7 @@ impl Decider {
     pub(super) fn new(plan: &Plan<'_>, policy: Box<dyn Policy>, base_ns: u64, span: Span) -> Self {
         let (set, cpus) = (plan.set, &plan.cpus);
         let priorities = set.priorities();
-        let rule = match policy.as_linux() {
+        let rule = match plan.traits.budgets.linux_rules(&set.scheduler) {
             Some(LinuxRules { lagging, .. }) => ServerRule::Linux(lagging),
             None => ServerRule::Releases,
         };
@@ -99,7 +99,7 @@ impl Decider {
             policy,
             quanta,
             tasks: set.tasks.clone(),
-            order: plan.order,
+            order: plan.traits.order,
             rule,
             timers: Timeline::new(cpus.len() + 2 * states.len(), end),
             arrivals: Vec::with_capacity(states.len()),

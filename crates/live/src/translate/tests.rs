@@ -1,4 +1,5 @@
 use shiftwork_model::{Affinity, Arrival, CpuId, Invariant, OnOverrun, Order, RandomStream, Record, Task, TaskSet};
+use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_trace::check::{PolicyContract, check};
 
 use super::*;
@@ -26,7 +27,7 @@ fn set() -> TaskSet {
 fn translator(set: &TaskSet, horizon: u64) -> EventTranslator {
     let plan = Plan {
         set,
-        order: Order::Edf,
+        traits: STRONG,
         bound: set.tasks.iter().map(|task| task.affinity).collect(),
         cpus: vec![CpuId::from_index(2), CpuId::from_index(3)],
     };

@@ -44,7 +44,7 @@ pub(super) fn paid(plan: &Plan, cell: usize, label: &str, sets: u64) -> Result<P
             reserve_server: false,
         };
         let mut counters = Counters::new(&set, set.platform.cpus);
-        Simulation::new(&set, policy, contender.entry.traits.order, options).run(&mut counters);
+        Simulation::new(&set, policy, &contender.entry.traits, options).run(&mut counters);
         let summary = counters.finish(horizon);
         paid.jobs += summary.jobs;
         paid.preemptions += summary.preemptions;

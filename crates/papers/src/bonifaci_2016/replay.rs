@@ -43,7 +43,7 @@ pub fn replay(
         overheads: None,
         reserve_server: false,
     };
-    Simulation::new(set, Box::new(timed), entry.traits.order, options).run(&mut ());
+    Simulation::new(set, Box::new(timed), &entry.traits, options).run(&mut ());
     *decisions = std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(())
 }

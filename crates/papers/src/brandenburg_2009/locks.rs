@@ -153,7 +153,7 @@ pub fn simulated(
         }),
         reserve_server: false,
     };
-    let simulation = Simulation::new(set, policy, entry.traits.order, options);
+    let simulation = Simulation::new(set, policy, &entry.traits, options);
     let (_, used) = simulation.run_measuring_queue(&mut ());
     let used = used.ok_or("nothing was measured")?;
     let [enqueue, dequeue] = [used.enqueues, used.dequeues].map(mean_and_worst);

@@ -1,6 +1,6 @@
 //! The nine implementations, as the registry of policies has them.
 
-use shiftwork_model::{Affinity, CpuSet, Interrupts, ReadyQueue, Span, Structure, Task, TaskSet};
+use shiftwork_model::{Alignment, CpuSet, Interrupts, ReadyQueue, Structure};
 use shiftwork_policy::registry;
 
 use super::CPUS;
@@ -40,17 +40,12 @@ impl Variant {
     /// In words, if the registry has none of this name, or it is not built as these are.
     pub fn find(name: &'static str) -> Result<Self, String> {
         let entry = registry::find(name).map_err(|error| error.to_string())?;
-        let all = Affinity::new(CpuSet::first(CPUS)).ok_or("a platform has CPUs")?;
-        let task = Task::periodic("any", Span::from_ms(1), Span::from_ms(10), all);
-        let set = TaskSet::new("any", CPUS, vec![task]);
-        let policy = entry.build(&set).map_err(|error| error.to_string())?;
-        let structure = policy
-            .structure()
-            .ok_or_else(|| format!("{name} has no known structure"))?;
-        let invocation = match policy.quanta() {
+        let structure = entry.traits.structure;
+        let structure = structure.ok_or_else(|| format!("{name} has no known structure"))?;
+        let invocation = match entry.traits.preemption.alignment() {
             None => Invocation::Event,
-            Some(quanta) => Invocation::Quantum {
-                staggered: quanta.phases.iter().any(|phase| !phase.is_zero()),
+            Some(alignment) => Invocation::Quantum {
+                staggered: alignment == Alignment::Staggered,
             },
         };
         Ok(Self {

@@ -142,7 +142,7 @@ pub fn run(set: &TaskSet, policy: &str, length: Span) -> Result<Outcome, String>
     let measure = Measure::new(set);
     let counters = Counters::new(set, set.platform.cpus);
     let mut recorder = ((measure, counters), Inversions::new(set, Order::Edf));
-    Simulation::new(set, built, entry.traits.order, options).run(&mut recorder);
+    Simulation::new(set, built, &entry.traits, options).run(&mut recorder);
     let ((measure, counters), inversions) = recorder;
     let summary = counters.finish(horizon);
     let InversionStatistics {

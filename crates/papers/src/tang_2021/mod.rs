@@ -12,7 +12,8 @@ mod repairs;
 
 use std::path::PathBuf;
 
-use shiftwork_model::{Instant, Lagging, LinuxRules, Order, Repairs, Span, TaskId, TaskSet};
+use shiftwork_model::{Instant, Lagging, Repairs, Span, TaskId, TaskSet};
+use shiftwork_policy::registry::traits::LINUX_REPAIRED;
 use shiftwork_policy::{PushPull, Ties};
 
 use crate::schedule::Schedule;
@@ -50,13 +51,16 @@ pub fn simulate(
     ties: Ties,
     horizon: Instant,
 ) -> Result<Schedule, String> {
-    let rules = LinuxRules {
-        repairs,
-        lagging: Lagging::Grid,
-    };
-    let policy = PushPull::new("dl", set, rules, ties).map_err(|error| error.to_string())?;
-    let order = Order::Edf;
-    Ok(Schedule::under(set, Box::new(policy), order, horizon))
+    let mut set = set.clone();
+    set.scheduler.repairs = Some(repairs);
+    set.scheduler.lagging = Lagging::Grid;
+    let policy = PushPull::new("dl", &set, repairs, ties).map_err(|error| error.to_string())?;
+    Ok(Schedule::under(
+        &set,
+        Box::new(policy),
+        &LINUX_REPAIRED,
+        horizon,
+    ))
 }
 
 /// All repairs but the one of this name.

@@ -4,9 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Job, Structure, Task, TaskId, TaskSet, groups_within, pack,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet, groups_within, pack};
 
 use super::least_urgent::LeastUrgent;
 use super::{CacheMates, Placement, check_cpus};
@@ -82,7 +80,6 @@ pub struct Domains<O: JobOrder> {
     runners: Vec<Option<TaskId>>,
     online: CpuSet,
     mates: CacheMates,
-    structure: Option<Structure>,
 }
 
 impl<O: JobOrder> Domains<O> {
@@ -118,7 +115,6 @@ impl<O: JobOrder> Domains<O> {
             runners: alloc::vec![None; platform.cpus],
             online: platform.all(),
             mates: CacheMates::new(platform),
-            structure: None,
         };
         for (id, task) in set.iter() {
             policy.accepts_affinity(id, &task.name, &task.affinity)?;
@@ -129,12 +125,6 @@ impl<O: JobOrder> Domains<O> {
             policy.bind(id, group, task.start_cpu);
         }
         Ok(policy)
-    }
-
-    /// The same, as an implementation of this structure.
-    pub(crate) fn built_as(mut self, structure: Structure) -> Self {
-        self.structure = Some(structure);
-        self
     }
 
     fn group_for(&self, task: TaskId, affinity: &Affinity) -> usize {
@@ -389,10 +379,6 @@ impl<O: JobOrder> Placement for Domains<O> {
     ) -> Result<(), PolicyError> {
         check_cpus(self.runners.len(), name, affinity)?;
         check_union(self.name, &self.groups, name, affinity)
-    }
-
-    fn structure(&self) -> Option<Structure> {
-        self.structure
     }
 
     /// One group of all CPUs is no packing.

@@ -38,9 +38,7 @@ pub use weak::Weak;
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Job, LinuxRules, Platform, Structure, Task, TaskId,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
 
 use crate::error::PolicyError;
 use crate::policy::{Event, Policy, Quanta, Switches};
@@ -100,16 +98,6 @@ pub(crate) trait Placement: Send {
 
     /// See [`Policy::queue_of`].
     fn queue_of(&self, _task: TaskId) -> Option<CpuId> {
-        None
-    }
-
-    /// See [`Policy::structure`].
-    fn structure(&self) -> Option<Structure> {
-        None
-    }
-
-    /// See [`Policy::as_linux`].
-    fn as_linux(&self) -> Option<LinuxRules> {
         None
     }
 
@@ -212,14 +200,6 @@ impl<P: Placement> Policy for P {
 
     fn quanta(&self) -> Option<Quanta> {
         Placement::quanta(self)
-    }
-
-    fn structure(&self) -> Option<Structure> {
-        Placement::structure(self)
-    }
-
-    fn as_linux(&self) -> Option<LinuxRules> {
-        Placement::as_linux(self)
     }
 
     fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError> {

@@ -42,7 +42,6 @@ use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 #[derive(Debug)]
 pub(crate) struct InQuanta<O: JobOrder> {
     name: &'static str,
-    structure: Structure,
     quanta: Quanta,
     tasks: TaskTable,
     positions: HeapPositions,
@@ -78,7 +77,6 @@ impl<O: JobOrder> InQuanta<O> {
         let served = served_cpus(name, set, structure)?;
         let mut policy = Self {
             name,
-            structure,
             quanta: Quanta {
                 length: set.scheduler.quantum_or_default(),
                 phases: phases(set, &served, alignment),
@@ -262,10 +260,6 @@ impl<O: JobOrder> Placement for InQuanta<O> {
         Some(self.quanta.clone())
     }
 
-    fn structure(&self) -> Option<Structure> {
-        Some(self.structure)
-    }
-
     fn rerank(&mut self, job: Job, _out: &mut Switches) {
         self.part(self.key_of(job.task));
         self.tasks.get_mut(job.task).job = job;
@@ -339,8 +333,8 @@ impl<O: JobOrder> Placement for InQuanta<O> {
     }
 
     fn packed(&self) -> Option<Vec<Affinity>> {
-        let dedicated = self.structure.interrupts != Interrupts::Global;
-        let cpus = Affinity::new(self.served).filter(|_| dedicated);
+        let is_packed = self.served.len() < self.runners.len();
+        let cpus = Affinity::new(self.served).filter(|_| is_packed);
         cpus.map(|cpus| alloc::vec![cpus; self.tasks.len()])
     }
 }

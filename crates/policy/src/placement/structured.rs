@@ -18,6 +18,5 @@ pub(crate) fn structured_global<O: JobOrder>(
     structure: Structure,
 ) -> Result<Domains<O>, PolicyError> {
     let served = served_cpus(name, set, structure)?;
-    let policy = Domains::new(name, set, alloc::vec![served], Preemption::Allowed)?;
-    Ok(policy.built_as(structure))
+    Domains::new(name, set, alloc::vec![served], Preemption::Allowed)
 }

@@ -66,7 +66,8 @@ pub(super) const LINUX: PolicyTraits = PolicyTraits {
     ..STRONG
 };
 
-pub(super) const LINUX_REPAIRED: PolicyTraits = PolicyTraits {
+/// SCHED_DEADLINE with the repairs that a task set names.
+pub const LINUX_REPAIRED: PolicyTraits = PolicyTraits {
     affinities: Affinities::SemiPartitioned,
     budgets: Budgets::AsLinuxRepaired,
     ..LINUX

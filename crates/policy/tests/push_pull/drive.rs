@@ -1,8 +1,6 @@
 //! The policy and the definition, side by side.
 
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Job, Lagging, LinuxRules, Priority, Repairs, Share,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Priority, Repairs, Share};
 use shiftwork_model::{Span, Task, TaskId, TaskSet};
 use shiftwork_policy::{Event, Policy, PushPull, Switches, Ties};
 
@@ -97,11 +95,7 @@ impl System {
         let billionths = |percent: u64| u32::try_from(percent).unwrap() * (Share::WHOLE / 100);
         let share = |&percent: &u64| Share::from_billionths(billionths(percent)).unwrap();
         set.platform.capacities = capacities.map(share).collect();
-        let rules = LinuxRules {
-            repairs: self.repairs,
-            lagging: Lagging::Grid,
-        };
-        PushPull::new("dl-test", &set, rules, self.ties).unwrap()
+        PushPull::new("dl-test", &set, self.repairs, self.ties).unwrap()
     }
 
     pub fn oracle(&self) -> Oracle {

@@ -34,7 +34,8 @@ mod prices;
 mod structured;
 
 use shiftwork_model::{
-    CpuId, CpuSet, Happening, Instant, JobId, Overheads, Recorder, Span, TaskId, TaskSet,
+    CpuId, CpuSet, Happening, Instant, JobId, Overheads, PolicyTraits, Recorder, Span, TaskId,
+    TaskSet,
 };
 use shiftwork_policy::Policy;
 
@@ -68,11 +69,11 @@ impl Costs {
     /// `None` if scheduling costs nothing.
     pub(crate) fn new(
         set: &TaskSet,
-        policy: &dyn Policy,
+        (policy, traits): (&dyn Policy, &PolicyTraits),
         overheads: Option<&Overheads>,
     ) -> Option<Self> {
         let costs = overheads?;
-        let structure = policy.structure();
+        let structure = traits.structure;
         // With timed changes no task is bound for the whole run; and a known structure has one scheduler for all
         // tasks.
         let is_bound = set.actions.is_empty() && structure.is_none();

@@ -49,7 +49,7 @@ pub fn simulate(set: &TaskSet, policy: &str, options: Options) -> (Vec<Record>, 
     let entry = registry::find(policy).unwrap();
     let policy = entry.build(set).unwrap();
     let mut records: Vec<Record> = Vec::new();
-    let outcome = Simulation::new(set, policy, entry.traits.order, options).run(&mut records);
+    let outcome = Simulation::new(set, policy, &entry.traits, options).run(&mut records);
     assert!(
         records.windows(2).all(|pair| pair[0].at <= pair[1].at),
         "instants do not decrease"

@@ -87,11 +87,11 @@ fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) 
         ..facts(entry, policy.packing())
     };
     let mut checker = Checker::new(set, facts);
-    if let Some(rule) = quantum_rule(of, policy.as_ref()) {
+    if let Some(rule) = quantum_rule(of, entry, policy.as_ref()) {
         checker = checker.with_quanta(rule);
     }
     let mut recorders = (Counters::new(set, set.platform.cpus), checker);
-    Simulation::new(set, policy, entry.traits.order, options).run(&mut recorders);
+    Simulation::new(set, policy, &entry.traits, options).run(&mut recorders);
     let (counters, checker) = recorders;
     let summary = counters.finish(horizon);
     let worst = summary.tasks.iter().filter(|task| task.misses > 0);

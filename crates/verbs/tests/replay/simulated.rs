@@ -76,7 +76,7 @@ fn simulated_runs_of_every_policy_pass_their_own_replay() {
                 reserve_server: false,
             };
             let mut records = Vec::<Record>::new();
-            Simulation::new(&set, policy, entry.traits.order, options).run(&mut records);
+            Simulation::new(&set, policy, &entry.traits, options).run(&mut records);
             let measured = Measured {
                 set: &set,
                 entry,

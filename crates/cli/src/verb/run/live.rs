@@ -28,7 +28,7 @@ pub fn run(start: Start<'_>, console: &mut Console) -> Result<Answer, Failure> {
     let set = recording.set;
     let plan = Plan {
         set,
-        order: entry.traits.order,
+        traits: entry.traits,
         bound: start.bound(),
         cpus: machine_cpus(args.on_cpus.as_ref(), set.platform.cpus)?,
     };

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use shiftwork_model::{Action, Affinity, Change, CpuId, Order, Phase, Share, Span, TaskSet, Work};
+use shiftwork_model::{Action, Affinity, Change, CpuId, Phase, Share, Span, TaskSet, Work};
+use shiftwork_policy::registry::traits::STRONG;
 
 use super::*;
 use crate::sys::clock::thread_cpu_ns;
@@ -68,7 +69,7 @@ fn program(name: &str, command: &[&str]) -> Task {
 fn spawn(set: &TaskSet, horizon: Span, barrier: Arc<dyn JobBarrier>) -> Result<Workers, LiveError> {
     let plan = Plan {
         set,
-        order: Order::Edf,
+        traits: STRONG,
         bound: set.tasks.iter().map(|task| task.affinity).collect(),
         cpus: vec![some_cpu()],
     };

@@ -110,14 +110,14 @@ impl PushPull {
         let queue = &self.queues[cpu.index()];
         let job = queue.waiting().find(|ready| self.is_movable(ready.task))?;
         if let Some(running) = queue.running
-            && !self.rules.repairs.push_without_itself
+            && !self.repairs.push_without_itself
             && job.deadline < self.tasks.get(running).job.deadline
             && self.is_movable(running)
         {
             // It preempts, and whoever it preempts is pushed.
             return None;
         }
-        let counted = !self.rules.repairs.push_without_itself;
+        let counted = !self.repairs.push_without_itself;
         let target = self.target(cpu, job.task, job.deadline, counted)?;
         (target != cpu).then_some((job.task, target))
     }
@@ -147,7 +147,7 @@ impl PushPull {
         if !has_slept {
             // Since Linux 6.7 even one that is alone there.
             self.push_even_alone(home);
-        } else if !is_first || self.rules.repairs.push_without_itself {
+        } else if !is_first || self.repairs.push_without_itself {
             self.push(home);
         }
         self.decide(home);

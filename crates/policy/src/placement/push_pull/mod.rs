@@ -10,9 +10,7 @@ mod target;
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Job, LinuxRules, Share, Span, Task, TaskId, TaskSet,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Repairs, Share, Span, Task, TaskId, TaskSet};
 
 use super::{Placement, check_cpus};
 use crate::error::PolicyError;
@@ -89,7 +87,7 @@ pub struct PushPull {
     enqueued: i64,
     /// In units of 2^-20; empty if all CPUs are alike.
     capacities: Vec<u64>,
-    rules: LinuxRules,
+    repairs: Repairs,
     ties: Ties,
 }
 
@@ -106,7 +104,7 @@ impl PushPull {
     pub fn new(
         name: &'static str,
         set: &TaskSet,
-        rules: LinuxRules,
+        repairs: Repairs,
         ties: Ties,
     ) -> Result<Self, PolicyError> {
         let cpus = set.platform.cpus;
@@ -129,13 +127,13 @@ impl PushPull {
             stranded: Vec::with_capacity(set.tasks.len()),
             enqueued: 0,
             capacities: set.platform.capacities.iter().map(units).collect(),
-            rules,
+            repairs,
             ties,
         };
         let clusters = set.platform.clusters_or_one();
         for (id, task) in set.iter() {
             policy.accepts_affinity(id, &task.name, &task.affinity)?;
-            check_domain(name, task, &clusters, rules.repairs.admission)?;
+            check_domain(name, task, &clusters, repairs.admission)?;
             policy.enter(id, task);
         }
         Ok(policy)
@@ -157,10 +155,6 @@ impl Placement for PushPull {
 
     fn queue_of(&self, task: TaskId) -> Option<CpuId> {
         self.homes.get(task.index()).copied()
-    }
-
-    fn as_linux(&self) -> Option<LinuxRules> {
-        Some(self.rules)
     }
 
     fn arrive(&mut self, job: Job, out: &mut Switches) {
@@ -208,7 +202,7 @@ impl Placement for PushPull {
             return false;
         }
         self.tasks.get_mut(task).set_job(next);
-        let woken = self.rules.repairs.no_bypass;
+        let woken = self.repairs.no_bypass;
         if woken {
             self.dequeue(task);
             self.tasks.get_mut(task).status = Status::Backlogged;

@@ -52,7 +52,7 @@ impl PushPull {
     /// slow for it, wakes on a better CPU. What counts is the deadline that it had, which is seldom the
     /// one that it gets.
     pub(super) fn wake_elsewhere(&mut self, task: TaskId) {
-        if self.rules.repairs.push_without_itself {
+        if self.repairs.push_without_itself {
             return;
         }
         let home = self.homes[task.index()];

@@ -1,8 +1,7 @@
 //! Every schedule that may be shown is one of its policy, by the definition.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Invariant, Job, LinuxRules, RandomStream, Span, Structure, Task,
-    TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Invariant, Job, RandomStream, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_policy::registry::{Entry, find};
 use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
@@ -119,12 +118,6 @@ impl Policy for Hasty {
     fn quanta(&self) -> Option<Quanta> {
         self.0.quanta()
     }
-    fn structure(&self) -> Option<Structure> {
-        self.0.structure()
-    }
-    fn as_linux(&self) -> Option<LinuxRules> {
-        self.0.as_linux()
-    }
     fn packing(&self) -> Option<Vec<Affinity>> {
         self.0.packing()
     }
@@ -213,9 +206,6 @@ impl Policy for Guise {
     }
     fn quanta(&self) -> Option<Quanta> {
         self.shows.quanta().or(self.decides.quanta())
-    }
-    fn structure(&self) -> Option<Structure> {
-        self.shows.structure()
     }
     fn packing(&self) -> Option<Vec<Affinity>> {
         self.shows.packing()

@@ -1,9 +1,8 @@
 //! Programs, whose jobs are not known, and tasks that lose their reservation and get it back.
 
 use rustix::thread::Pid;
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, OnOverrun, Order, Priority, Span, Task, TaskId, TaskSet,
-};
+use shiftwork_model::{Affinity, CpuId, CpuSet, OnOverrun, Priority, Span, Task, TaskId, TaskSet};
+use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_policy::registry::{self};
 
 use super::super::{Decider, Slot};
@@ -42,7 +41,7 @@ fn bench(follows: bool, on_overrun: OnOverrun) -> Bench {
     };
     let plan = Plan {
         set: &set,
-        order: Order::Edf,
+        traits: STRONG,
         bound: vec![all],
         cpus: vec![cpu],
     };

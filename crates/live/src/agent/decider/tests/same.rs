@@ -23,7 +23,7 @@ fn simulate(entry: &Entry, set: &TaskSet, seed: u64) -> Vec<Record> {
     };
     let mut records = Vec::new();
     let policy = entry.build(set).unwrap();
-    Simulation::new(set, policy, entry.traits.order, options).run(&mut records);
+    Simulation::new(set, policy, &entry.traits, options).run(&mut records);
     records
 }
 

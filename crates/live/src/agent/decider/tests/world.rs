@@ -172,7 +172,7 @@ impl<'a> World<'a> {
         let own = set.tasks.iter().map(|task| task.affinity).collect();
         let plan = Plan {
             set,
-            order: entry.traits.order,
+            traits: entry.traits,
             bound: policy.packing().unwrap_or(own),
             cpus: (0..set.platform.cpus).map(machine_cpu).collect(),
         };
