@@ -10,7 +10,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use shiftwork_analysis::admission::{Admitted, Claim, Terms};
-use shiftwork_model::{CpuSet, Instant, Priority, RandomStream, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, Order, Priority, RandomStream, Share, Span, TaskId};
+use shiftwork_policy::registry;
 
 const TASKS: usize = 1024;
 const CPUS: u64 = 64;
@@ -30,9 +31,10 @@ fn mask(nested: bool, stream: &mut RandomStream) -> CpuSet {
 
 fn admitted(nested: bool, policy: &str) -> (Admitted, RandomStream) {
     let mut stream = RandomStream::new(1, 34, 0);
+    let traits = &registry::find(policy).unwrap().traits;
     let claims = (0..TASKS).map(|index| {
         let period = stream.span(Span::from_ms(10), Span::from_ms(100));
-        let share = u64::from(policy.ends_with("edf")) * 10 + 1;
+        let share = u64::from(traits.order == Order::Edf) * 10 + 1;
         Claim {
             task: TaskId::from_index(index),
             name: format!("task {index}"),
@@ -45,7 +47,7 @@ fn admitted(nested: bool, policy: &str) -> (Admitted, RandomStream) {
         }
     });
     let claims = claims.collect();
-    let terms = Terms::of_policy(policy, Share::DEFAULT_RESERVE).unwrap();
+    let terms = Terms::new(traits, Share::DEFAULT_RESERVE).unwrap();
     let all = CpuSet::first(CPUS as usize);
     let (admitted, _) = Admitted::begin(all, terms, claims).unwrap();
     (admitted, stream)

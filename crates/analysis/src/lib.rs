@@ -26,6 +26,7 @@ mod names;
 pub mod overheads;
 pub mod packing;
 pub mod pfair;
+mod policy;
 pub mod response;
 mod steps;
 mod task;

@@ -124,7 +124,7 @@ pub fn pfair_responses(
 }
 
 /// How time is divided, as tasks see it.
-const fn slots(quanta: &Quanta, cpus: usize) -> Slots {
+pub(crate) const fn slots(quanta: &Quanta, cpus: usize) -> Slots {
     Slots {
         quantum: quanta.quantum,
         staggered_over: if quanta.staggered { cpus } else { 1 },

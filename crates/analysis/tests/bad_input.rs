@@ -17,6 +17,7 @@ use shiftwork_analysis::{NotShown, Outcome, Placed, Ranked, Sporadic, Steps};
 use shiftwork_model::{
     Affinity, CPUS_MAX, CpuId, CpuSet, Priority, RandomStream, Share, Span, Task, TaskSet,
 };
+use shiftwork_policy::registry;
 
 /// What a test said, whatever the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -529,7 +530,7 @@ fn ask(tasks: &[Sporadic], cpus: usize) {
     );
     let reserve = Share::from_billionths(0).unwrap();
     for policy in POLICIES {
-        let terms = Terms::of_policy(policy, reserve).unwrap();
+        let terms = Terms::new(&registry::find(policy).unwrap().traits, reserve).unwrap();
         let decision = admit(&set, &[], terms);
         let refused = decision.verdict() == Verdict::Refused;
         assert!(!decision.reason.is_empty(), "{policy} {set:?}");

@@ -8,6 +8,7 @@ use shiftwork_analysis::Witness;
 use shiftwork_analysis::affinity::{Feasible, Groups, feasibility, flow};
 use shiftwork_analysis::{Rate, admission};
 use shiftwork_model::{Affinity, CpuId, CpuSet, RandomStream, Share, Span, Task, TaskId, TaskSet};
+use shiftwork_policy::registry;
 
 fn task(cost: u64, period: u64, deadline: u64, cpus: CpuSet) -> Task {
     let ns = Span::from_ns;
@@ -374,7 +375,11 @@ fn an_answer_says_what_it_rests_on() {
 fn the_reserve_does_not_count_for_feasibility() {
     let set = TaskSet::new("", 1, vec![task(1, 1, 1, CpuSet::first(1))]);
     assert_eq!(feasibility(&set).verdict, Feasible::Yes);
-    let terms = admission::Terms::of_policy("strong-edf", Share::DEFAULT_RESERVE).unwrap();
+    let terms = admission::Terms::new(
+        &registry::find("strong-edf").unwrap().traits,
+        Share::DEFAULT_RESERVE,
+    )
+    .unwrap();
     let decision = admission::admit(&set, &[], terms);
     assert_eq!(decision.verdict(), admission::Verdict::Refused);
 }

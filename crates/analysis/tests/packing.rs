@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use shiftwork_analysis::admission::{Guarantee, Placement, Terms};
+use shiftwork_analysis::admission::{Guarantee, Terms};
 use shiftwork_analysis::affinity::Bound;
 use shiftwork_analysis::packing::{Heuristic, Onto, assign, pack};
 use shiftwork_analysis::uniprocessor::{fp_rta, qpa};
 use shiftwork_analysis::{NotShown, Outcome, Ranked, Sporadic, Steps};
-use shiftwork_model::{CpuId, CpuSet, Order, Priority, RandomStream, Share, Span};
+use shiftwork_model::{CpuId, CpuSet, Order, PolicyTraits, Priority, RandomStream, Share, Span};
+use shiftwork_policy::registry;
 
 /// Cost, period, deadline, CPUs as bits. The first is the most urgent.
 type Plain = (u64, u64, u64, u64);
@@ -116,11 +117,11 @@ fn an_assignment_to_single_cpus_is_found_exactly_if_there_is_one() {
         let order = [Order::Edf, Order::FixedPriority][(seed / 3 % 2) as usize];
         let reserve = [0, 50_000_000][(seed / 6 % 2) as usize];
         let supply = share(Share::WHOLE - reserve);
-        let terms = Terms {
+        let partitioned = PolicyTraits {
             order,
-            placement: Placement::Partitioned,
-            reserve: share(reserve),
+            ..registry::find("p-edf").unwrap().traits
         };
+        let terms = Terms::new(&partitioned, share(reserve)).unwrap();
         let all = CpuSet::first(cpus);
         let assigned = assign(&tasks, &all, terms, &mut Steps::ordinary());
         let expected = some_packing_holds(&tasks, cpus, order, supply);
@@ -178,7 +179,7 @@ fn a_search_succeeds_where_all_six_heuristics_fail() {
         let packed = pack(&tasks, &onto, heuristic, &mut Steps::ordinary());
         assert!(matches!(packed, Outcome::Fail(_)), "{}", heuristic.name());
     }
-    let terms = Terms::of_policy("p-edf", share(0)).unwrap();
+    let terms = Terms::new(&registry::find("p-edf").unwrap().traits, share(0)).unwrap();
     let found = assign(&tasks, &CpuSet::first(2), terms, &mut Steps::ordinary()).unwrap();
     let cpu_of = one_each(&found.cpus).unwrap();
     assert!(holds(&tasks, &cpu_of, Order::Edf, share(Share::WHOLE)));
@@ -190,7 +191,7 @@ fn what_fits_no_single_cpu_is_spread_with_the_guarantee_that_is_left() {
     let tasks = bounds(&[(2, 3, 3, 0b11); 3]);
     let all = CpuSet::first(2);
     let ask = |policy: &str| {
-        let terms = Terms::of_policy(policy, share(0)).unwrap();
+        let terms = Terms::new(&registry::find(policy).unwrap().traits, share(0)).unwrap();
         assign(&tasks, &all, terms, &mut Steps::ordinary())
     };
     let found = ask("strong-edf").unwrap();
@@ -208,14 +209,14 @@ fn what_fits_no_single_cpu_is_spread_with_the_guarantee_that_is_left() {
         (3, 5, 5, 0b111),
         (2, 10, 10, 0b111),
     ]);
-    let terms = Terms::of_policy("weak-edf", share(0)).unwrap();
+    let terms = Terms::new(&registry::find("weak-edf").unwrap().traits, share(0)).unwrap();
     let found = assign(&tasks, &CpuSet::first(3), terms, &mut Steps::ordinary()).unwrap();
     assert_eq!(found.guarantee, Guarantee::Hard);
 }
 
 #[test]
 fn what_fits_nowhere_gets_no_assignment() {
-    let terms = Terms::of_policy("hpa-edf", share(0)).unwrap();
+    let terms = Terms::new(&registry::find("hpa-edf").unwrap().traits, share(0)).unwrap();
     for tasks in [
         vec![(2, 3, 3, 1), (2, 3, 3, 1)],
         vec![(0, 3, 3, 1)],
@@ -245,7 +246,7 @@ fn the_same_question_has_the_same_answer_and_few_steps_are_respected() {
         .collect();
     let tasks = bounds(&tasks);
     let all = CpuSet::first(16);
-    let terms = Terms::of_policy("strong-edf", share(0)).unwrap();
+    let terms = Terms::new(&registry::find("strong-edf").unwrap().traits, share(0)).unwrap();
     let ask = |steps| assign(&tasks, &all, terms, &mut Steps::at_most(steps));
     assert_eq!(ask(20_000_000), ask(20_000_000));
     assert_eq!(ask(10), None);

@@ -6,7 +6,7 @@
 mod ticks;
 
 use shiftwork_analysis::admission::{Guarantee, Terms, Verdict, admit};
-use shiftwork_analysis::verdicts::{Answer, Candidate, Rule, analyse};
+use shiftwork_analysis::verdicts::{Answer, Candidate, analyse};
 use shiftwork_model::{
     Affinity, Arrival, CpuSet, Happening, Instant, OnOverrun, RandomStream, Record, Share, Span,
     Task, TaskSet,
@@ -109,7 +109,7 @@ fn no_verdict_bound_or_admission_is_refuted_by_a_run() {
         let bound: Vec<Affinity> = built.packing().unwrap_or_else(own);
         let candidate = Candidate {
             policy: policy.to_owned(),
-            rule: Rule::of_policy(policy).unwrap(),
+            traits: registry::find(policy).unwrap().traits,
             bound: Ok(bound.clone()),
         };
         let analysis = analyse(&set, &[candidate], 10_000);
@@ -129,7 +129,11 @@ fn no_verdict_bound_or_admission_is_refuted_by_a_run() {
                 assert!(longest <= best.response.as_ns(), "{longest}, {}", at());
             }
         }
-        let decision = admit(&set, &bound, Terms::of(policy, &set).unwrap());
+        let decision = admit(
+            &set,
+            &bound,
+            Terms::of(&registry::find(policy).unwrap().traits, &set).unwrap(),
+        );
         if let Verdict::Admitted(guarantee) = decision.verdict() {
             admitted += 1;
             let is_hard = guarantee == Guarantee::Hard;

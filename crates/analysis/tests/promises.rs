@@ -107,7 +107,7 @@ fn decision(set: &TaskSet, policy: &str, reserve: Share) -> Option<Decision> {
     Some(admit(
         set,
         &bound,
-        Terms::of_policy(policy, reserve).unwrap(),
+        Terms::new(&registry::find(policy).unwrap().traits, reserve).unwrap(),
     ))
 }
 

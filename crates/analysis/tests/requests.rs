@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Terms};
-use shiftwork_model::{CpuId, CpuSet, Instant, Priority, RandomStream, Share, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Order, Priority, RandomStream, Share, Span, TaskId};
+use shiftwork_policy::registry;
 
 const CPUS: usize = 3;
 const TASKS: usize = 6;
@@ -148,7 +149,11 @@ fn requests_never_overcommit_and_never_cost_others() {
         let (mut crowded, mut without) = (0, 0);
         for seed in 0..60 {
             let mut stream = RandomStream::new(seed, 36, 0);
-            let terms = Terms::of_policy(policy, Share::DEFAULT_RESERVE).unwrap();
+            let terms = Terms::new(
+                &registry::find(policy).unwrap().traits,
+                Share::DEFAULT_RESERVE,
+            )
+            .unwrap();
             let mut model = Model {
                 claims: BTreeMap::new(),
                 online: CpuSet::first(CPUS),
@@ -291,10 +296,14 @@ struct OneCpu {
 
 impl OneCpu {
     fn new(policy: &str, lingers: bool) -> Self {
-        let terms = Terms::of_policy(policy, Share::from_billionths(0).unwrap()).unwrap();
+        let terms = Terms::new(
+            &registry::find(policy).unwrap().traits,
+            Share::from_billionths(0).unwrap(),
+        )
+        .unwrap();
         Self {
             now: 0,
-            is_fp: policy.ends_with("fp"),
+            is_fp: terms.policy.order == Order::FixedPriority,
             lingers,
             admitted: Admitted::new(CpuSet::first(1), terms),
             servers: BTreeMap::new(),
@@ -376,7 +385,11 @@ impl OneCpu {
 /// Tang et al. 2021, Example 1: two tasks ask for 94 of 100 just before each of their replenishments, and
 /// for 1 just after it. Returns how late the budgets of each were used up.
 fn example_1(lingers: bool) -> [Vec<u64>; 2] {
-    let terms = Terms::of_policy("p-edf", Share::DEFAULT_RESERVE).unwrap();
+    let terms = Terms::new(
+        &registry::find("p-edf").unwrap().traits,
+        Share::DEFAULT_RESERVE,
+    )
+    .unwrap();
     let mut cpu = OneCpu::new("p-edf", lingers);
     cpu.admitted = Admitted::new(CpuSet::first(1), terms);
     let mut tardiness = [Vec::new(), Vec::new()];

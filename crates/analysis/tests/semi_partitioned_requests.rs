@@ -5,6 +5,7 @@
 
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Terms};
 use shiftwork_model::{CpuId, CpuSet, Instant, Priority, Share, Span, TaskId};
+use shiftwork_policy::registry;
 
 const TASKS: usize = 3;
 
@@ -282,7 +283,7 @@ fn no_short_sequence_of_requests_breaks_a_condition_or_a_promise() {
         Some(_) => 4,
         None => 3,
     };
-    let terms = Terms::of_policy("dl-sp", share(0)).unwrap();
+    let terms = Terms::new(&registry::find("dl-sp").unwrap().traits, share(0)).unwrap();
     let admitted = Admitted::new(CpuSet::first(2), terms);
     let ledger = Ledger {
         now: 0,

@@ -7,8 +7,9 @@
 
 mod ticks;
 
-use shiftwork_analysis::verdicts::{Answer, Candidate, Found, PolicyAnalysis, Rule, analyse};
+use shiftwork_analysis::verdicts::{Answer, Candidate, Found, PolicyAnalysis, analyse};
 use shiftwork_model::{Affinity, CpuSet, Priority, RandomStream, Span, Task, TaskSet};
+use shiftwork_policy::registry;
 use ticks::{factor, lcm};
 
 const STEPS: u64 = 20_000_000;
@@ -49,7 +50,7 @@ fn set(tasks: &[Plain], cpus: usize, tick_ns: u64, unit_ns: u64) -> TaskSet {
 fn found(policy: &str, set: &TaskSet) -> PolicyAnalysis {
     let candidate = Candidate {
         policy: policy.to_owned(),
-        rule: Rule::of_policy(policy).unwrap(),
+        traits: registry::find(policy).unwrap().traits,
         bound: Ok(set.tasks.iter().map(|task| task.affinity).collect()),
     };
     analyse(set, &[candidate], STEPS).policies.remove(0)

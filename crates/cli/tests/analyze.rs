@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use shiftwork_analysis::verdicts::{POLICIES, TESTS};
+use shiftwork_analysis::verdicts::TESTS;
 use shiftwork_cli::json::AnalyzeOutput;
+use shiftwork_verbs::analyze;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -106,7 +107,7 @@ fn the_keys_that_others_rely_on_are_there() {
     assert_eq!(value["feasible"]["witness"], Value::Null);
     assert_eq!(value["admission"]["verdict"], "admitted");
     assert_eq!(value["admission"]["guarantee"], "bounded-tardiness");
-    for policy in POLICIES {
+    for policy in analyze::all().into_iter().map(|entry| entry.name) {
         for criterion in ["hard", "soft"] {
             assert!(verdict(&value, policy, criterion)["tests"].is_array());
         }
@@ -548,8 +549,9 @@ fn the_default_criterion_is_hard_for_every_policy() {
     let light = tasks(2, "g-edf", &[("1ms", "10ms", "10ms", "0-1"); 4]);
     let light = file("default-light", &light);
     let mut seen = BTreeSet::new();
-    let questions = POLICIES.map(|policy| [(policy, &late, "1000000"), (policy, &light, "0")]);
-    for (policy, path, steps) in questions.into_iter().flatten() {
+    let policies = analyze::all().into_iter().map(|entry| entry.name);
+    let questions = policies.map(|policy| [(policy, &late, "1000000"), (policy, &light, "0")]);
+    for (policy, path, steps) in questions.flatten() {
         let (value, status) = json(path, &["--policy", policy, "--max-steps", steps]);
         let hard = verdict(&value, policy, "hard");
         let expected = match hard["verdict"].as_str().unwrap() {

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use shiftwork_analysis::admission::{Guarantee, Placement, Terms};
-use shiftwork_model::{CpuSet, Order, Share, Span, nearest_name};
+use shiftwork_analysis::admission::{Guarantee, Terms};
+use shiftwork_model::{CpuSet, Machines, Order, Share, Span, nearest_name};
+use shiftwork_policy::registry::{Entry, POLICIES};
 use shiftwork_taskset::daemon::{self, Limit};
 use shiftwork_taskset::{Environment, TasksetError};
 
@@ -81,9 +82,6 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The policies of the core in the kernel that support affinities of tasks.
-const POLICIES: [&str; 4] = ["strong-edf", "strong-fp", "hpa-edf", "hpa-fp"];
-
 /// The same share that Linux keeps for ordinary work beside real-time threads.
 const RESERVE: Share = Share::DEFAULT_RESERVE;
 /// Enough for some thousand calls a second, or the scheduling events of ten thousand jobs.
@@ -132,16 +130,20 @@ impl Config {
             ..Environment::default()
         };
         let file = daemon::read_in(text, &environment)?;
-        let policy = file.policy.as_deref().unwrap_or(POLICIES[0]);
-        let policy = policy.to_ascii_lowercase();
+        let named = |entry: &&Entry| {
+            let name = file.policy.as_deref();
+            name.is_none_or(|name| entry.name.eq_ignore_ascii_case(name))
+        };
+        let policy = policies().find(named);
+        let policy = policy.expect("the name in the file was checked");
         let reserve = file.reserve.unwrap_or(RESERVE);
-        let terms = Terms::of_policy(&policy, reserve)
+        let terms = Terms::new(&policy.traits, reserve)
             .expect("admission has terms for each of the policies that are accepted");
         let gap = file.record_gap_seconds.unwrap_or(RECORD_GAP_SECONDS);
         Ok(Self {
             cpus: file.cpus,
             guarantee: guarantee(file.guarantee, terms),
-            policy,
+            policy: policy.name.to_owned(),
             terms,
             own_share: file.own_share.unwrap_or(OWN_SHARE),
             group: file.group,
@@ -162,27 +164,36 @@ impl Config {
     }
 }
 
+/// The policies of the core in the kernel that support affinities of tasks.
+fn policies() -> impl Iterator<Item = &'static Entry> {
+    let is_supported = |entry: &&Entry| {
+        let traits = &entry.traits;
+        traits.machines == Machines::KernelOrAgent && traits.placement.shifts()
+    };
+    let mut supported: Vec<&Entry> = POLICIES.iter().filter(is_supported).collect();
+    supported.sort_by_key(|entry| entry.traits.placement);
+    supported.into_iter()
+}
+
 /// Checks that the daemon supports this policy.
 fn known_policy(name: &str) -> Result<(), String> {
-    if POLICIES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name))
-    {
+    let known: Vec<&str> = policies().map(|entry| entry.name).collect();
+    if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(());
     }
-    let meant = nearest_name(name, POLICIES);
+    let meant = nearest_name(name, known.iter().copied());
     let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
     Err(format!(
         "the daemon does not support `{name}`; {meant}it supports {}",
-        POLICIES.join(", ")
+        known.join(", ")
     ))
 }
 
 /// The guarantee of every reservation; by default the strongest that the policy gives.
 fn guarantee(name: Option<&str>, terms: Terms) -> Guarantee {
     let named = name.and_then(Guarantee::named);
-    named.unwrap_or(match (terms.order, terms.placement) {
-        (Order::Edf, Placement::Strong | Placement::Hierarchical) => Guarantee::BoundedTardiness,
+    named.unwrap_or(match terms.policy.order {
+        Order::Edf => Guarantee::BoundedTardiness,
         _ => Guarantee::Hard,
     })
 }
@@ -197,6 +208,7 @@ fn quota(limit: &Limit) -> Quota {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shiftwork_policy::registry;
 
     #[test]
     fn empty_file_has_defaults() {
@@ -219,7 +231,7 @@ mod tests {
         .unwrap();
         assert_eq!(config.cpus, Some("1-3".parse().unwrap()));
         assert_eq!(config.policy, "strong-fp");
-        assert_eq!(config.terms.order, Order::FixedPriority);
+        assert_eq!(config.terms.policy.order, Order::FixedPriority);
         assert_eq!(config.terms.reserve.billionths(), 100_000_000);
         assert_eq!(config.guarantee, Guarantee::Share);
         assert_eq!(config.group.as_deref(), Some("audio"));
@@ -277,7 +289,7 @@ mod tests {
 
     #[test]
     fn guarantee_of_every_name_is_known_to_admission() {
-        let terms = Terms::of_policy("strong-edf", RESERVE).unwrap();
+        let terms = Terms::new(&registry::find("strong-edf").unwrap().traits, RESERVE).unwrap();
         for name in daemon::GUARANTEES {
             assert_eq!(guarantee(Some(name), terms).name(), name);
         }

@@ -94,7 +94,7 @@ impl Daemon {
         let cpus = config.cpus.unwrap_or(online);
         let scheduler = Standing::load(&Settings {
             cpus,
-            order: config.terms.order,
+            order: config.terms.policy.order,
             reserve: config.terms.reserve,
             trace_bytes: TRACE_BYTES,
         })?;

@@ -11,7 +11,7 @@ mod validation;
 
 use std::collections::BTreeMap;
 
-use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Placement, Refusal, Terms};
+use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Refusal, Terms};
 use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
 
 use crate::backend::SchedulerBackend;

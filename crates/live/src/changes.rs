@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use shiftwork_analysis::admission::{Admitted, Claim, Placement, Refusal};
+use shiftwork_analysis::admission::{Admitted, Claim, Refusal};
 use shiftwork_model::{
-    Affinity, AffinityKind, Change, CpuId, CpuSet, Happening, Instant, Priority, Recorder, Span,
-    TaskId,
+    Affinity, AffinityKind, Change, CpuId, CpuSet, Happening, Instant, Placement, Priority,
+    Recorder, Span, TaskId,
 };
 
 use crate::machine::Machine;
@@ -320,7 +320,10 @@ impl<'a> Changes<'a> {
 
     /// Whether the policy lets affinities change: policies that bind tasks themselves, or ignore affinities, do not.
     fn may_bind(&self, task: TaskId, affinity: &Affinity) -> Result<(), String> {
-        let placement = self.admitted.as_ref().map(|all| all.terms().placement);
+        let placement = self
+            .admitted
+            .as_ref()
+            .map(|all| all.terms().policy.placement);
         match placement {
             None | Some(Placement::Strong | Placement::Weak) => Ok(()),
             Some(Placement::Hierarchical) => {

@@ -1,10 +1,8 @@
 //! To which CPUs a contender binds the tasks of a set.
 
-use shiftwork_analysis::admission::Placement;
 use shiftwork_analysis::overheads::Structure;
 use shiftwork_analysis::packing::pack_under;
-use shiftwork_analysis::verdicts::Rule;
-use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Parcel, TaskSet, pack_by};
+use shiftwork_model::{Affinity, CpuSet, Fit, Heuristic, Parcel, Placement, TaskSet, pack_by};
 use shiftwork_taskset::study::Packing;
 
 use crate::plan::{Contender, QuestionKind};
@@ -37,10 +35,8 @@ pub(crate) fn bindings(
 
 /// The CPUs or clusters onto which it packs.
 fn parts(contender: &Contender, set: &TaskSet) -> Vec<CpuSet> {
-    match contender.rule {
-        Rule::Preemptive(_, Placement::Partitioned) => {
-            set.platform.all().iter().map(CpuSet::single).collect()
-        }
+    match contender.entry.traits.placement {
+        Placement::Partitioned => set.platform.all().iter().map(CpuSet::single).collect(),
         _ => set.platform.clusters_or_one(),
     }
 }
@@ -52,9 +48,10 @@ fn filled(
     set: &TaskSet,
     parts: &[CpuSet],
 ) -> Option<Vec<Affinity>> {
-    let structure = Structure::of_policy(contender.entry.name, set)?;
+    let traits = &contender.entry.traits;
+    let structure = Structure::of(traits, set);
     let overheads = contender.overheads(kind)?;
-    pack_under(set, contender.rule, parts, (&structure, overheads))
+    pack_under(set, traits, parts, (&structure, overheads))
 }
 
 /// Worst fit, so that all parts are loaded alike; `None` if some task lies in none of them.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use shiftwork_analysis::verdicts::{Criterion, Rule, TESTS};
+use shiftwork_analysis::verdicts::{Criterion, TESTS, under_overheads};
 use shiftwork_model::{Affinity, Overheads, Span, TaskSet, nearest_name};
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_taskset::generate::every_affinity;
@@ -52,8 +52,6 @@ pub struct Contender {
     pub file: study::Contender,
     /// The policy.
     pub entry: &'static Entry,
-    /// How it schedules.
-    pub rule: Rule,
     /// The worst overheads, for deadlines and simulations; `None` if scheduling costs nothing.
     pub worst: Option<Overheads>,
     /// The average, for tardiness; the worst if the file has no average.
@@ -95,26 +93,23 @@ impl QuestionKind {
 pub fn read(text: &str) -> Result<StudyFile, TasksetError> {
     let environment = Environment {
         policy: &|name| known_policy(name).map(drop),
-        test: &|policy, test| known_test(known_policy(policy)?.1, test),
+        test: &|policy, test| known_test(known_policy(policy)?, test),
         ..Environment::default()
     };
     study::read_in(text, &environment)
 }
 
-/// The policy of this name, and how it schedules; otherwise the message for people.
-fn known_policy(name: &str) -> Result<(&'static Entry, Rule), String> {
-    let entry = registry::find(name).map_err(|error| error.to_string())?;
-    let rule = Rule::of_policy(entry.name);
-    let rule = rule.ok_or_else(|| format!("no test speaks of the policy `{}`", entry.name))?;
-    Ok((entry, rule))
+/// The policy of this name; otherwise the message for people.
+fn known_policy(name: &str) -> Result<&'static Entry, String> {
+    registry::find(name).map_err(|error| error.to_string())
 }
 
-/// That a test of this name speaks of a policy of this rule; otherwise the message for people.
-fn known_test(rule: Rule, name: &str) -> Result<(), String> {
-    let rule = as_tested(rule);
+/// That a test of this name speaks of the policy, under overheads at least; otherwise the message for people.
+fn known_test(policy: &Entry, name: &str) -> Result<(), String> {
+    let tested = under_overheads(&policy.traits);
     let mut known: Vec<&str> = TESTS
         .iter()
-        .filter(|test| test.speaks_of(rule))
+        .filter(|test| test.speaks_of(&tested))
         .map(|test| test.name)
         .collect();
     known.dedup();
@@ -347,9 +342,9 @@ fn contender(
         contender: one.label.clone(),
         problem,
     };
-    let (entry, rule) = known_policy(&one.policy).map_err(refused)?;
+    let entry = known_policy(&one.policy).map_err(refused)?;
     for test in &one.tests {
-        known_test(rule, test).map_err(refused)?;
+        known_test(entry, test).map_err(refused)?;
     }
     let overheads = one.overheads.as_ref().unwrap_or(&file.overheads);
     let [worst, average] = match overheads {
@@ -362,19 +357,9 @@ fn contender(
     Ok(Contender {
         file: one.clone(),
         entry,
-        rule,
         average: average.or_else(|| worst.clone()),
         worst,
     })
-}
-
-/// The rule of which tests speak where a policy of this rule is asked about: global EDF that decides in quanta is, under
-/// overheads, global EDF with costs in whole quanta.
-fn as_tested(rule: Rule) -> Rule {
-    match rule {
-        Rule::InQuanta => Rule::of_policy("g-edf").unwrap_or(rule),
-        other => other,
-    }
 }
 
 /// The worst and the average overheads of a contender.

@@ -121,15 +121,15 @@ fn shown(
     bound: &[Affinity],
     steps: u64,
 ) -> Reply {
-    let structure = Structure::of_policy(contender.entry.name, set);
+    let structure = Structure::of(&contender.entry.traits, set);
     let overheads = contender.overheads(QuestionKind::Shown(criterion));
     let tests: Vec<&str> = contender.file.tests.iter().map(String::as_str).collect();
     let decision = decide(
         set,
         &Question {
-            rule: contender.rule,
+            traits: contender.entry.traits,
             bound,
-            price: structure.as_ref().zip(overheads),
+            price: overheads.map(|overheads| (&structure, overheads)),
             criterion,
             steps,
             only: (!tests.is_empty()).then_some(&tests),
@@ -159,7 +159,7 @@ fn simulated(
     }
     let told = overheads
         .as_ref()
-        .and_then(|overheads| as_told(&set, contender.entry.name, bound, overheads));
+        .and_then(|overheads| as_told(&set, &contender.entry.traits, bound, overheads));
     let Ok(policy) = contender.entry.build(told.as_ref().unwrap_or(&set)) else {
         return Some(Reply::default());
     };

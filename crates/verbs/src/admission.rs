@@ -5,7 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shiftwork_analysis::admission::{Decision, Terms, Verdict, admit};
-use shiftwork_model::{Affinity, TaskSet};
+use shiftwork_model::{Affinity, Budgets, PolicyTraits, Preemption, TaskSet};
+use shiftwork_policy::registry::Entry;
 
 /// What admission says of a task set under a policy. Shown as `admission under POLICY: VERDICT: REASON`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +18,15 @@ pub struct Admission {
 impl Admission {
     /// Decides on the task set with each task bound to these CPUs. `Err`: why the policy does not take the set, which
     /// is a refusal for that reason. So is a policy of which no condition is known.
-    pub fn of(policy: &str, set: &TaskSet, bound: Result<&[Affinity], &str>) -> Self {
-        let decision = match (Terms::of(policy, set), bound) {
+    pub fn of(policy: &Entry, set: &TaskSet, bound: Result<&[Affinity], &str>) -> Self {
+        let traits = &policy.traits;
+        let decision = match (Terms::of(traits, set), bound) {
             (_, Err(outside)) => Decision::refused(outside.to_owned()),
             (Some(terms), Ok(bound)) => admit(set, bound, terms),
-            (None, Ok(_)) => Decision::unguaranteed(why_nothing_is_guaranteed(policy)),
+            (None, Ok(_)) => Decision::unguaranteed(why_nothing_is_guaranteed(traits)),
         };
         Self {
-            policy: policy.to_owned(),
+            policy: policy.name.to_owned(),
             decision,
         }
     }
@@ -74,16 +76,16 @@ pub struct AdmissionOutput {
     best_effort: Option<bool>,
 }
 
-/// Why nothing is guaranteed under the policy with this name, in a sentence without its end; for policies
+/// Why nothing is guaranteed under a policy like this, in a sentence without its end; for policies
 /// of which admission knows no condition.
-pub fn why_nothing_is_guaranteed(policy: &str) -> &'static str {
-    match policy {
-        "dl-linux" => {
+pub const fn why_nothing_is_guaranteed(policy: &PolicyTraits) -> &'static str {
+    match (policy.budgets, policy.preemption) {
+        (Budgets::AsLinux, _) => {
             "Linux only adds up the utilizations, and that does not bound tardiness under SCHED_DEADLINE as it \
              is (docs/sched-deadline.md says why); `dl-sp` is the same with four repairs, and has a condition \
              under which it is bounded"
         }
-        "CQm" | "S-CQm" | "CQ1" | "S-CQ1" => {
+        (_, Preemption::AtQuanta(_)) => {
             "jobs wait for the next quantum to begin, and so does a CPU that is free, of which no condition takes \
              account; `CEm` and `CE1` decide at once, and have one"
         }

@@ -19,7 +19,7 @@ pub fn policy(set: &TaskSet, entry: &Entry, overheads: Option<&Overheads>) -> Bu
     };
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
     let bound: Vec<Affinity> = policy.packing().unwrap_or_else(own);
-    match as_told(set, entry.name, &bound, overheads) {
+    match as_told(set, &entry.traits, &bound, overheads) {
         Some(told) => entry.build(&told),
         None => Ok(policy),
     }

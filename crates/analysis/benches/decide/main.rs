@@ -18,8 +18,9 @@ use std::hint::black_box;
 use rustix::time::{ClockId, clock_gettime};
 use shiftwork_analysis::overheads::{Structure, inflate};
 use shiftwork_analysis::packing::pack_under;
-use shiftwork_analysis::verdicts::{Answer, Criterion, Question, Rule, decide};
+use shiftwork_analysis::verdicts::{Answer, Criterion, Question, decide};
 use shiftwork_model::{Affinity, CpuSet, Overheads, TaskSet};
+use shiftwork_policy::registry;
 use shiftwork_taskset::generate::Distribution;
 
 use cells::{CRITERIA, POLICIES, clusters, overheads, singles, task_set};
@@ -74,8 +75,8 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
 fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
     let mut spent = Spent::default();
     let overheads = overheads(name, criterion);
-    let rule = Rule::of_policy(name).unwrap();
-    let structure = Structure::of_policy(name, &sets[0]).unwrap();
+    let traits = &registry::find(name).unwrap().traits;
+    let structure = Structure::of(traits, &sets[0]);
     let price = (&structure, &overheads);
     // What was found is dropped at once, as it is in a study.
     let ((), time) = timed(|| {
@@ -91,7 +92,7 @@ fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
         .collect();
     let ((), time) = timed(|| {
         for (set, cpus) in sets.iter().zip(&cpus) {
-            black_box(inflate(set, (rule, &structure), cpus, &overheads));
+            black_box(inflate(set, (traits, &structure), cpus, &overheads));
         }
     });
     spent.inflating = time;
@@ -100,7 +101,7 @@ fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
         asked
             .map(|(set, bound)| {
                 let question = Question {
-                    rule,
+                    traits: *traits,
                     bound,
                     price: Some((&structure, &overheads)),
                     criterion,
@@ -119,7 +120,7 @@ fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
         .filter(|&&answer| answer == Answer::Schedulable)
         .count() as u64;
     let taken = sets.iter().zip(&bound).map(|(set, bound)| {
-        reference::seconds(set, bound, (rule, &structure, &overheads), criterion)
+        reference::seconds(set, bound, (traits, &structure, &overheads), criterion)
     });
     spent.reference = taken.sum();
     spent.charging = sets.iter().map(reference::charging).sum();
@@ -127,10 +128,10 @@ fn policy(sets: &[TaskSet], name: &str, criterion: Criterion) -> Spent {
 }
 
 fn bound(set: &TaskSet, name: &str, price: (&Structure, &Overheads)) -> Vec<Affinity> {
-    let rule = Rule::of_policy(name).unwrap();
+    let traits = &registry::find(name).unwrap().traits;
     match name {
-        "p-edf" => pack_under(set, rule, &singles(), price).unwrap(),
-        "c-edf" | "c-pd2" | "cs-pd2" => pack_under(set, rule, &clusters(), price).unwrap(),
+        "p-edf" => pack_under(set, traits, &singles(), price).unwrap(),
+        "c-edf" | "c-pd2" | "cs-pd2" => pack_under(set, traits, &clusters(), price).unwrap(),
         _ => set.tasks.iter().map(|task| task.affinity).collect(),
     }
 }

@@ -2,9 +2,9 @@
 
 use shiftwork_analysis::global_edf::{bar, bcl, gfb, load, rta};
 use shiftwork_analysis::overheads::{Structure, inflate};
-use shiftwork_analysis::verdicts::{Criterion, Rule};
+use shiftwork_analysis::verdicts::Criterion;
 use shiftwork_analysis::{Outcome, Sporadic, Steps};
-use shiftwork_model::{Affinity, CpuSet, Overheads, TaskSet};
+use shiftwork_model::{Affinity, CpuSet, Overheads, PolicyTraits, Preemption, TaskSet};
 
 /// Seconds for so many tasks.
 struct Cost {
@@ -88,7 +88,7 @@ pub fn charging(set: &TaskSet) -> f64 {
 pub fn seconds(
     set: &TaskSet,
     bound: &[Affinity],
-    (rule, structure, overheads): (Rule, &Structure, &Overheads),
+    (policy, structure, overheads): (&PolicyTraits, &Structure, &Overheads),
     criterion: Criterion,
 ) -> f64 {
     let cpus: Vec<CpuSet> = bound.iter().map(|affinity| *affinity.cpus()).collect();
@@ -103,7 +103,7 @@ pub fn seconds(
     } else {
         0.0
     };
-    let inflated = inflate(set, (rule, structure), &cpus, overheads).unwrap();
+    let inflated = inflate(set, (policy, structure), &cpus, overheads).unwrap();
     let mut seconds = packing;
     for part in parts {
         let members = inflated.iter().filter(|one| one.cpus == part);
@@ -117,9 +117,9 @@ pub fn seconds(
         let alone = tasks.iter().map(utilization).fold(0.0, f64::max);
         let is_lost = alone > 1.0 || tasks.iter().map(utilization).sum::<f64>() > part.len() as f64;
         let is_tested = part.len() > 1 && criterion == Criterion::Hard && !is_lost;
-        match rule {
-            Rule::Pfair { .. } => seconds += GFB.at(count),
-            Rule::NonPreemptive if is_tested => seconds += DEVI_ANDERSON.at(count),
+        match policy.preemption {
+            Preemption::Pfair(_) => seconds += GFB.at(count),
+            Preemption::Never if is_tested => seconds += DEVI_ANDERSON.at(count),
             _ if is_tested => {
                 for (cost, test) in &TESTS {
                     seconds += cost.at(count);

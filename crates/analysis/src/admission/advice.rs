@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use shiftwork_model::{CpuSet, Platform, Span, TaskId};
+use shiftwork_model::{Affinities, CpuSet, Placement, Platform, Span, TaskId};
 
 use super::decide::{Counted, Judgement, judge};
-use super::{Claim, Guarantee, Placement, Terms, words};
+use super::{Claim, Guarantee, Terms, words};
 use crate::affinity::Groups;
 use crate::affinity::laminar::Tree;
 use crate::exact::Rate;
@@ -65,7 +65,8 @@ pub(super) fn candidates(
     /// Each costs a decision.
     const MOST: usize = 16;
     let own = claim.cpus & *all;
-    let fits = |cpus: &CpuSet| match terms.placement {
+    let placement = terms.policy.placement;
+    let fits = |cpus: &CpuSet| match placement {
         Placement::Partitioned => cpus.len() == 1 && *cpus != own,
         Placement::Clustered => *cpus != own,
         _ => own.is_subset(cpus) && *cpus != own,
@@ -76,20 +77,21 @@ pub(super) fn candidates(
             wider.insert((cpus.len(), cpus));
         }
     };
-    match terms.placement {
+    match placement {
+        _ if terms.quanta.is_some() => {}
         Placement::Partitioned => all.iter().for_each(|cpu| add(CpuSet::single(cpu))),
-        Placement::Global | Placement::NonPreemptive | Placement::Pfair(_) => {}
         Placement::Clustered => known.iter().for_each(|cpus| add(*cpus & *all)),
-        Placement::SemiPartitioned => add(*all),
+        Placement::PushPull => add(*all),
         Placement::Weak | Placement::Strong | Placement::Hierarchical => {
             known.iter().for_each(|cpus| add(*cpus & *all));
             let used = others.iter().map(|other| other.cpus & *all);
             used.for_each(&mut add);
             add(*all);
         }
+        _ => {}
     }
     let nests =
-        |cpus: &CpuSet| terms.placement != Placement::Hierarchical || nests(*cpus, others, all);
+        |cpus: &CpuSet| terms.policy.affinities != Affinities::Laminar || nests(*cpus, others, all);
     let wider = wider.into_iter().map(|(_, cpus)| cpus).filter(nests);
     wider.take(MOST).collect()
 }

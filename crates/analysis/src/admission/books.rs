@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuSet, Order, Share, TaskId};
+use shiftwork_model::{CpuSet, Share, TaskId};
 
 use super::lingering::Stay;
-use super::{Claim, Guarantee, Placement, Terms};
+use super::{Claim, Guarantee, Terms};
 use crate::affinity::Groups;
 use crate::exact::Rate;
 
@@ -25,8 +25,7 @@ pub(super) enum Line {
 
 impl Line {
     pub(super) fn of(stay: Stay<'_>, terms: Terms, online: &CpuSet) -> Self {
-        let sums_decide = terms.order == Order::Edf
-            && matches!(terms.placement, Placement::Strong | Placement::Hierarchical);
+        let sums_decide = terms.is_edf() && terms.policy.placement.shifts();
         // Whether others have shorter deadlines does not matter: then nobody asks the sums.
         let (counted, links) = stay.counted(terms, true, online);
         if counted.is_empty() {

@@ -1,9 +1,10 @@
 //! The decision on some claims: does the demand fit, and what does the policy make of it?
 
-use shiftwork_model::{CpuSet, Order, Share, TaskId};
+use crate::policy::{is_fp, is_non_preemptive, is_semi_partitioned};
+use shiftwork_model::{CpuSet, Placement, Share, TaskId};
 
 use super::words::{self, Note};
-use super::{Claim, Decision, Guarantee, Placement, Terms};
+use super::{Claim, Decision, Guarantee, Terms};
 use crate::affinity::parts::parts;
 use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
 use crate::exact::{Rate, beside};
@@ -110,8 +111,8 @@ pub(super) fn judge(
     terms: Terms,
     steps: &mut Steps,
 ) -> Judgement {
-    if let Placement::Pfair(time) = terms.placement {
-        return time.judge(counted, online, terms, |counted| {
+    if let Some(quanta) = &terms.quanta {
+        return quanta.judge(counted, online, terms, |counted| {
             graded(counted, online, terms, steps)
         });
     }
@@ -238,7 +239,7 @@ fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Step
             linked: part.members.iter().any(|&place| place >= claims.len()),
         };
         let grade = grade(&members, terms, steps);
-        let promises_deadlines = terms.placement == Placement::Partitioned;
+        let promises_deadlines = terms.policy.placement == Placement::Partitioned;
         if promises_deadlines && let Some(witness) = grade.witness {
             return Judgement::refused(witness);
         }
@@ -256,26 +257,23 @@ fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Step
 }
 
 fn grade(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
-    let cpus = members.cpus;
-    let preempts = terms.placement != Placement::NonPreemptive;
-    if let Placement::Pfair(time) = terms.placement {
-        let (guarantee, note) = time.promise(members, terms);
+    let (policy, cpus) = (&terms.policy, members.cpus);
+    if let Some(quanta) = &terms.quanta {
+        let (guarantee, note) = quanta.promise(members, terms);
         return Grade {
             guarantee,
             note,
             witness: None,
         };
     }
-    match terms.order {
+    match policy.placement {
         _ if members.claims.is_empty() => Grade::of(Guarantee::Hard),
-        Order::Edf if terms.placement == Placement::SemiPartitioned => {
-            semi_partitioned(members, terms)
-        }
-        _ if cpus.len() == 1 && preempts => on_one_cpu(&members.claims, &cpus, terms, steps),
-        Order::FixedPriority if preempts => by_priority(members, terms, steps),
-        Order::FixedPriority => Grade::because(Guarantee::None, Note::NoTest),
-        Order::Edf if terms.placement == Placement::Weak => weak(members, terms, steps),
-        Order::Edf => soft(members, terms),
+        _ if is_semi_partitioned(policy) => semi_partitioned(members, terms),
+        _ if is_non_preemptive(policy) => soft(members, terms),
+        _ if cpus.len() == 1 => on_one_cpu(&members.claims, &cpus, terms, steps),
+        _ if is_fp(policy) => by_priority(members, terms, steps),
+        Placement::Weak => weak(members, terms, steps),
+        _ => soft(members, terms),
     }
 }
 
@@ -298,11 +296,11 @@ fn ranked(claim: &Claim) -> Ranked {
 fn on_one_cpu(members: &[&Claim], cpus: &CpuSet, terms: Terms, steps: &mut Steps) -> Grade {
     let supply = beside(terms.reserve);
     let cpu = cpus.lowest().expect("a part has a CPU");
-    match terms.order {
-        Order::Edf if members.iter().all(|claim| claim.deadline >= claim.period) => {
+    match terms.is_edf() {
+        true if members.iter().all(|claim| claim.deadline >= claim.period) => {
             Grade::of(Guarantee::Hard)
         }
-        Order::Edf => {
+        true => {
             let tasks: Vec<Sporadic> = members.iter().map(|claim| sporadic(claim)).collect();
             match qpa(&tasks, supply, steps) {
                 Outcome::Pass(()) => Grade::of(Guarantee::Hard),
@@ -320,7 +318,7 @@ fn on_one_cpu(members: &[&Claim], cpus: &CpuSet, terms: Terms, steps: &mut Steps
                 },
             }
         }
-        Order::FixedPriority => {
+        false => {
             let tasks: Vec<Ranked> = members.iter().map(|claim| ranked(claim)).collect();
             match fp_rta(&tasks, supply, steps) {
                 Outcome::Pass(()) => Grade::of(Guarantee::Hard),
@@ -411,7 +409,7 @@ fn soft(members: &Members<'_>, terms: Terms) -> Grade {
     if members.are_alike() {
         return Grade::of(Guarantee::BoundedTardiness);
     }
-    if matches!(terms.placement, Placement::Weak | Placement::NonPreemptive) {
+    if terms.policy.placement == Placement::Weak || is_non_preemptive(&terms.policy) {
         return Grade::because(Guarantee::None, Note::Weak);
     }
     if let Some(late) = members.first(|claim| claim.deadline > claim.period) {

@@ -47,9 +47,9 @@
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::{CpuSet, Instant, Order, Share, Span};
+use shiftwork_model::{CpuSet, Instant, Placement, Share, Span};
 
-use super::{Claim, Placement, Terms};
+use super::{Claim, Terms};
 use crate::affinity::parts::parts;
 use crate::exact::beside;
 
@@ -111,23 +111,23 @@ impl<'a> Stay<'a> {
 /// Whether what these claims demand are rates: under EDF, except where all deadlines are promised by
 /// windows, if no deadline is before the end of its period.
 pub(super) fn is_linear<'a>(terms: Terms, mut claims: impl Iterator<Item = &'a Claim>) -> bool {
-    let in_quanta = matches!(terms.placement, Placement::Pfair(_));
-    let by_rate = terms.order == Order::Edf && terms.placement != Placement::Weak && !in_quanta;
+    let is_weak = terms.policy.placement == Placement::Weak;
+    let by_rate = terms.is_edf() && !is_weak && terms.quanta.is_none();
     by_rate && claims.all(|claim| claim.deadline >= claim.period)
 }
 
 /// Whether, of two claims that one server has one after the other, this one alone makes enough room for
 /// both: it takes no less, from nobody else's CPUs.
 fn stands_for(one: &Claim, other: &Claim, terms: Terms, linear: bool) -> bool {
-    let is_edf = terms.order == Order::Edf;
+    let is_edf = terms.is_edf();
     // Whatever contains the wider CPUs contains the narrower, which are also true of their sums.
-    let nests = linear && matches!(terms.placement, Placement::Strong | Placement::Hierarchical);
+    let nests = linear && terms.policy.placement.shifts();
     let within = match nests {
         true => one.cpus.is_subset(&other.cpus),
         false => one.cpus == other.cpus,
     };
     // Tests that look at windows are exact for nobody, and may show less of a later deadline.
-    let is_exact = is_edf && terms.placement != Placement::Weak;
+    let is_exact = is_edf && terms.policy.placement != Placement::Weak;
     let covers = one.cost >= other.cost
         && one.period <= other.period
         && one.deadline <= other.deadline
@@ -159,11 +159,11 @@ pub(super) fn aftermath(
     };
     let members: Vec<(&Claim, bool)> = part.members.iter().map(|&place| counted[place]).collect();
     let is_short = |&(claim, _): &(&Claim, bool)| claim.deadline < claim.period;
-    match (terms.order, part.cpus.len()) {
-        (Order::Edf, 1) if members.iter().any(is_short) => until_idle(&members, terms.reserve),
-        (Order::Edf, 1) => Span::ZERO,
-        (Order::Edf, _) if terms.placement != Placement::Weak => Span::ZERO,
-        (Order::FixedPriority, 1) => until_idle(&members, terms.reserve),
+    match (terms.is_edf(), part.cpus.len()) {
+        (true, 1) if members.iter().any(is_short) => until_idle(&members, terms.reserve),
+        (true, 1) => Span::ZERO,
+        (true, _) if terms.policy.placement != Placement::Weak => Span::ZERO,
+        (false, 1) => until_idle(&members, terms.reserve),
         _ => members
             .iter()
             .map(|(claim, _)| claim.deadline)

@@ -9,7 +9,7 @@
 //! and use another one: `lingering.rs` says how long, and why no sequence of requests gets more than what
 //! was admitted.
 //!
-//! A policy is known here by its order, its placement, and where it binds each task; so partitioned,
+//! A policy is known here by its properties and where it binds each task; so partitioned,
 //! clustered and global scheduling are affinities like any other.
 
 mod advice;
@@ -23,116 +23,60 @@ mod tests;
 mod words;
 
 pub use online::{Admitted, Loss, Refusal, Returned};
-pub use pfair::PfairTime;
 
 use std::fmt;
 
 use shiftwork_model::{
-    Affinity, CpuSet, Order, Priority, Share, Slots, Span, Task, TaskId, TaskSet,
+    Affinity, Alignment, CpuSet, Order, PolicyTraits, Priority, Share, Span, Task, TaskId, TaskSet,
 };
 
 use crate::affinity::Groups;
 use crate::exact::Rate;
-use crate::verdicts::Rule;
+use crate::pfair::Quanta;
+use crate::policy::{is_edf, is_fp, is_non_preemptive, is_packed, is_semi_partitioned, pfair};
 use crate::{Steps, Witness};
-
-/// How a policy places jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// Each task on the one CPU it is bound to.
-    Partitioned,
-    /// Globally within the cluster that a task is bound to.
-    Clustered,
-    /// Globally over all CPUs.
-    Global,
-    /// Within affinities, without moving running jobs (Bonifaci et al. 2016, Def. II.1).
-    Weak,
-    /// Within any affinities, moving running jobs where that makes room (ibid., Def. II.2).
-    Strong,
-    /// The same for nested affinities.
-    Hierarchical,
-    /// Globally over all CPUs, and a job that runs goes on to its end.
-    NonPreemptive,
-    /// Each task on one CPU or globally over all, as SCHED_DEADLINE does it with its migrations repaired.
-    SemiPartitioned,
-    /// PD2 in quanta, globally within the CPUs that a task is bound to.
-    Pfair(PfairTime),
-}
 
 /// Under what tasks are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The policy's order.
-    pub order: Order,
-    /// The policy's placement.
-    pub placement: Placement,
+    /// The properties of the policy.
+    pub policy: PolicyTraits,
     /// The share of each CPU that is kept for everything that is not real-time.
     pub reserve: Share,
+    /// How a Pfair policy divides time; `None` under others.
+    pub quanta: Option<Quanta>,
 }
 
 impl Terms {
-    /// The terms of the policy with this name (`hpa-edf`, `strong-fp-kernel`); a name is a placement
-    /// and an order, and what follows them does not matter; besides there are `np-g-edf`, `dl-sp` and
-    /// the event-driven implementations of global EDF (`CEm`). `None` for policies of which nothing is
-    /// known here, such as `dl-linux`, or not without the task set: see [`of`](Self::of).
-    pub fn of_policy(name: &str, reserve: Share) -> Option<Self> {
-        let name = name.to_ascii_lowercase();
-        let (order, placement) = match name.as_str() {
-            "np-g-edf" => (Order::Edf, Placement::NonPreemptive),
-            "cem" | "hem" | "fem" | "ce1" | "fe1" => (Order::Edf, Placement::Global),
-            "dl-sp" => (Order::Edf, Placement::SemiPartitioned),
-            name => by_words(name)?,
-        };
-        Some(Self {
-            order,
-            placement,
+    /// The terms of a policy whatever the task set is. `None` if no condition is known under which it guarantees
+    /// anything, as of SCHED_DEADLINE as it is; or not without the task set: see [`of`](Self::of). So what is
+    /// decided under terms is decided for EDF or fixed priorities.
+    pub fn new(policy: &PolicyTraits, reserve: Share) -> Option<Self> {
+        let is_known = [is_edf, is_fp, is_non_preemptive, is_semi_partitioned];
+        let is_known = is_known.into_iter().any(|is_known| is_known(policy));
+        is_known.then_some(Self {
+            policy: *policy,
             reserve,
+            quanta: None,
         })
     }
-}
 
-impl Terms {
-    /// The terms of the policy with this name for this task set; for Pfair policies they are a matter of
-    /// quanta.
-    pub fn of(name: &str, set: &TaskSet) -> Option<Self> {
+    /// The terms of a policy for this task set; for Pfair policies they are a matter of quanta.
+    pub fn of(policy: &PolicyTraits, set: &TaskSet) -> Option<Self> {
         let reserve = set.scheduler.reserve;
-        let Some(Rule::Pfair { staggered }) = Rule::of_policy(name) else {
-            return Self::of_policy(name, reserve);
-        };
-        let Slots {
-            quantum, aligned, ..
-        } = Slots::of(set, 1);
-        let time = PfairTime {
-            quantum,
-            staggered,
-            aligned,
+        let Some(alignment) = pfair(policy) else {
+            return Self::new(policy, reserve);
         };
         Some(Self {
-            order: Order::Edf,
-            placement: Placement::Pfair(time),
+            policy: *policy,
             reserve,
+            quanta: Some(Quanta::of(set, alignment == Alignment::Staggered)),
         })
     }
-}
 
-/// A placement and an order, as the words of a name.
-fn by_words(name: &str) -> Option<(Order, Placement)> {
-    let mut words = name.split('-');
-    let placement = match words.next()? {
-        "p" => Placement::Partitioned,
-        "c" => Placement::Clustered,
-        "g" => Placement::Global,
-        "weak" => Placement::Weak,
-        "strong" => Placement::Strong,
-        "hpa" => Placement::Hierarchical,
-        _ => return None,
-    };
-    let order = match words.next()? {
-        "edf" => Order::Edf,
-        "fp" => Order::FixedPriority,
-        _ => return None,
-    };
-    Some((order, placement))
+    pub(crate) fn is_edf(&self) -> bool {
+        self.policy.order == Order::Edf
+    }
 }
 
 /// What a policy promises, from nothing to everything.
@@ -330,12 +274,8 @@ pub fn admit(set: &TaskSet, bound: &[Affinity], terms: Terms) -> Decision {
         decision.reason.push_str(&advice);
     }
     let crowded = matches!(decision.witness, Some(Witness::Crowd { .. }));
-    let narrowed = matches!(
-        terms.placement,
-        Placement::Partitioned | Placement::Clustered
-    );
-    if crowded && narrowed && !decision.fits && fits_unbound(set, terms) {
-        decision.reason.push_str(words::fits_unbound(terms.order));
+    if crowded && is_packed(&terms.policy) && !decision.fits && fits_unbound(set, terms) {
+        decision.reason.push_str(words::fits_unbound(terms));
     }
     decision
 }

@@ -1,34 +1,15 @@
 //! Admission under Pfair: exact in whole quanta, which is all that PD2 needs.
 
-use shiftwork_model::{Slots, Span, TaskId, WindowSource};
+use shiftwork_model::{Span, TaskId, WindowSource};
 
 use super::decide::{Counted, Judgement, Members, crowd, refusal};
 use super::words::Note;
 use super::{Claim, Guarantee, Terms};
 use crate::affinity::Groups;
 use crate::exact::{Rate, beside};
+use crate::pfair::{Quanta, slots};
 
-/// How a Pfair policy divides time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PfairTime {
-    /// The length of a quantum.
-    pub quantum: Span,
-    /// Whether quanta begin on the CPUs of a group one after the other.
-    pub staggered: bool,
-    /// Whether all jobs are released where quanta begin.
-    pub aligned: bool,
-}
-
-impl PfairTime {
-    /// The slots of a group of so many CPUs.
-    const fn slots(&self, cpus: usize) -> Slots {
-        Slots {
-            quantum: self.quantum,
-            staggered_over: if self.staggered { cpus } else { 1 },
-            aligned: self.aligned,
-        }
-    }
-
+impl Quanta {
     /// The claim in whole quanta, with the end of its windows as its period. A task without a single slot needs
     /// two CPUs, which no CPU has.
     fn in_quanta(&self, claim: &Claim, cpus: usize, source: WindowSource) -> Claim {
@@ -36,7 +17,7 @@ impl PfairTime {
         if times.iter().any(|time| time.is_zero()) || self.quantum.is_zero() {
             return claim.clone();
         }
-        let weight = self.slots(cpus).weight(times, source);
+        let weight = slots(self, cpus).weight(times, source);
         let (quanta, slots) = match weight.slots {
             0 => (2, 1),
             slots => (weight.quanta, slots),

@@ -4,10 +4,12 @@ mod online;
 mod sets;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Order, Priority, Share, Span, Task, TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Instant, Order, PolicyTraits, Priority, Share, Span, Task, TaskId,
+    TaskSet,
 };
+use shiftwork_policy::registry;
 
-use super::{Admitted, Claim, Decision, Guarantee, Loss, Placement, Terms, Verdict, admit, claims};
+use super::{Admitted, Claim, Decision, Guarantee, Loss, Terms, Verdict, admit, claims};
 use crate::Witness;
 
 /// Where nothing lingers.
@@ -25,7 +27,11 @@ fn set(cpus: usize, tasks: &[(&str, u64, u64, u64, &str)]) -> TaskSet {
 }
 
 fn terms(policy: &str) -> Terms {
-    Terms::of_policy(policy, Share::DEFAULT_RESERVE).unwrap()
+    Terms::new(
+        &registry::find(policy).unwrap().traits,
+        Share::DEFAULT_RESERVE,
+    )
+    .unwrap()
 }
 
 fn decided(policy: &str, set: &TaskSet) -> Decision {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, Order, Share, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Share, Span, TaskId};
 
 use super::{Claim, Guarantee, Terms};
 use crate::Witness;
@@ -19,8 +19,6 @@ pub(super) enum Note {
     NotShown(TaskId),
     /// The test on these CPUs was given up.
     StepLimit(CpuSet),
-    /// No test speaks of the policy.
-    NoTest,
     /// Weak scheduling of affinities that differ.
     Weak,
     /// A bound exists for affinities that overlap, and nobody knows a number.
@@ -232,7 +230,6 @@ fn because(note: &Note, names: &Names<'_>) -> String {
             )
         }
         Note::StepLimit(set) => format!("the test for {} took too many steps", cpus(set)),
-        Note::NoTest => "no test speaks of this policy".to_owned(),
         Note::Weak => "without shifts a task may wait although moving others would make room; a \
                        `strong` policy moves them"
             .to_owned(),
@@ -334,13 +331,13 @@ pub(super) fn lingering(former: &[(&Claim, Instant)]) -> String {
 }
 
 /// Where the policy's own choice of CPUs, not the demand, is why it is refused.
-pub(super) const fn fits_unbound(order: Order) -> &'static str {
-    match order {
-        Order::Edf => {
+pub(super) fn fits_unbound(terms: Terms) -> &'static str {
+    match terms.is_edf() {
+        true => {
             "; the tasks do fit their affinities, only not bound like this: `strong-edf` admits \
              them, with other guarantees"
         }
-        Order::FixedPriority => {
+        false => {
             "; the tasks do fit their affinities, only not bound like this: a `strong` policy has \
              room for them"
         }

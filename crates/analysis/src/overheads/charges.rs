@@ -1,10 +1,12 @@
 //! What the overheads are on the CPUs of one part.
 
-use shiftwork_model::{CpuId, CpuSet, Overheads, Platform, Span, TaskSet};
+use shiftwork_model::{
+    CpuId, CpuSet, Interrupts, Overheads, Platform, PolicyTraits, Span, TaskSet,
+};
 
-use super::{Interrupts, Structure};
+use super::Structure;
 use crate::Sporadic;
-use crate::verdicts::Rule;
+use crate::policy::is_packed;
 
 /// The overheads of one part, in nanoseconds.
 pub(crate) struct Charges {
@@ -48,15 +50,15 @@ impl Charges {
     /// With so many members. That a dedicated CPU may be busy with releases of others is still to be said.
     pub fn new(
         set: &TaskSet,
-        (rule, structure): (Rule, &Structure),
+        (policy, structure): (&PolicyTraits, &Structure),
         (site, members): (&Site, usize),
         overheads: &Overheads,
     ) -> Self {
-        let tasks = match rule.is_packed() {
+        let tasks = match is_packed(policy) {
             true => members,
             false => set.tasks.len(),
         };
-        let dedicated = structure.interrupts == Interrupts::Dedicated;
+        let dedicated = structure.interrupts != Interrupts::Global;
         let at = |cost: &shiftwork_model::LinearCost| u128::from(cost.at(tasks).as_ns());
         let (enqueue, dequeue) = (at(&overheads.enqueue), at(&overheads.dequeue));
         // All that use the ready queue and are told by others.

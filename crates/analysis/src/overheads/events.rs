@@ -4,19 +4,22 @@ use std::cell::OnceCell;
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_model::Span;
+use shiftwork_model::{PolicyTraits, Preemption, Span};
 
 use super::charges::Charges;
 use super::{Obstacle, StandIn};
 use crate::Sporadic;
 use crate::exact::{Demand, Rate, units_of, whole};
 use crate::filter::Interval;
-use crate::verdicts::Rule;
 
 /// The tasks of the part, in its order.
-pub(super) fn inflate(rule: Rule, tasks: &[Sporadic], charges: &Charges) -> Vec<StandIn> {
-    let interrupts = Interruptions::of(rule, tasks, charges);
-    let Terms { own, beside } = Terms::new(rule, charges, tasks.len());
+pub(super) fn inflate(
+    policy: &PolicyTraits,
+    tasks: &[Sporadic],
+    charges: &Charges,
+) -> Vec<StandIn> {
+    let interrupts = Interruptions::of(policy, tasks, charges);
+    let Terms { own, beside } = Terms::new(policy, charges, tasks.len());
     let inflated = |task: &Sporadic| {
         let work = task.cost_ns() + own;
         match interrupts.stretch(work).zip(charges.queued) {
@@ -50,8 +53,8 @@ pub(crate) struct NearTerms {
 
 impl NearTerms {
     /// In a part with so many tasks.
-    pub fn new(rule: Rule, charges: &Charges, tasks: usize) -> Self {
-        let Terms { own, beside } = Terms::new(rule, charges, tasks);
+    pub fn new(policy: &PolicyTraits, charges: &Charges, tasks: usize) -> Self {
+        let Terms { own, beside } = Terms::new(policy, charges, tasks);
         let release = if charges.dedicated {
             0
         } else {
@@ -78,9 +81,9 @@ impl NearTerms {
 
 impl Terms {
     /// In a part with so many tasks.
-    fn new(rule: Rule, charges: &Charges, tasks: usize) -> Self {
+    fn new(policy: &PolicyTraits, charges: &Charges, tasks: usize) -> Self {
         // What a job does to others: another one is switched to when it is done, and refills its caches.
-        let is_preemptive = rule != Rule::NonPreemptive;
+        let is_preemptive = policy.preemption != Preemption::Never;
         let stretches = if is_preemptive { 2 } else { 1 };
         let refill = if is_preemptive { charges.refill } else { 0 };
         Self {
@@ -112,13 +115,13 @@ struct Interruptions<'a> {
 }
 
 impl<'a> Interruptions<'a> {
-    fn of(rule: Rule, tasks: &'a [Sporadic], charges: &'a Charges) -> Self {
+    fn of(policy: &PolicyTraits, tasks: &'a [Sporadic], charges: &'a Charges) -> Self {
         // Two roundings: the period as a float, and the quotient.
         let often = Interval::sum_over(tasks, 2, |task| match task.period.as_ns() {
             0 => 0.0,
             period => 1.0 / period as f64,
         });
-        let left = NearTerms::new(rule, charges, tasks.len()).left(often);
+        let left = NearTerms::new(policy, charges, tasks.len()).left(often);
         Self {
             tasks,
             charges,
@@ -255,12 +258,12 @@ mod tests {
                 release: cost(80),
                 ..Overheads::default()
             };
-            let rule = Rule::of_policy("g-edf").unwrap();
-            let structure = Structure::of_policy("g-edf", &set).unwrap();
+            let policy = &shiftwork_policy::registry::find("g-edf").unwrap().traits;
+            let structure = Structure::of(policy, &set);
             let site = Site::new(&set.platform, &CpuSet::first(2));
             let members = (&site, tasks.len());
-            let charges = Charges::new(&set, (rule, &structure), members, &overheads);
-            let found = Interruptions::of(rule, &tasks, &charges);
+            let charges = Charges::new(&set, (policy, &structure), members, &overheads);
+            let found = Interruptions::of(policy, &tasks, &charges);
             for _ in 0..20 {
                 let work = u128::from(stream.below(50_000_000));
                 let expected = found.exactly().stretch_exactly(work);

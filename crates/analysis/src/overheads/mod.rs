@@ -65,52 +65,35 @@ mod charges;
 mod events;
 mod quanta;
 
-use shiftwork_model::{Affinity, CpuSet, Overheads, Span, TaskSet};
+use shiftwork_model::{
+    Affinity, Alignment, Budgets, CpuSet, Interrupts, Overheads, PolicyTraits, Span, TaskSet,
+};
 
 use crate::Sporadic;
 use crate::affinity::parts::parts;
 use crate::pfair::Quanta;
-use crate::verdicts::Rule;
+use crate::policy::pfair;
 pub(crate) use charges::{Charges, Site};
 pub(crate) use events::NearTerms;
-
-/// Who handles releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupts {
-    /// Any CPU.
-    Global,
-    /// One more CPU than those to which the tasks are bound, which runs no jobs.
-    Dedicated,
-}
 
 /// How a scheduler is built, as far as its overheads are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Structure {
     /// `None`: it decides whenever something happens; otherwise where quanta begin.
     pub quantum: Option<Quanta>,
-    /// Who handles releases.
+    /// Where releases are handled. A dedicated CPU is one more than those to which the tasks are bound.
     pub interrupts: Interrupts,
 }
 
 impl Structure {
-    /// That of the policy with this name, in any case, for this task set: Pfair and some implementations of
-    /// global EDF (`CQm`) go by quanta, all others by events; interrupts come everywhere, except for
-    /// implementations that dedicate a CPU to them (`CE1`). `None` if nothing is known of the policy.
-    pub fn of_policy(name: &str, set: &TaskSet) -> Option<Self> {
-        let name = name.to_ascii_lowercase();
-        let staggered = match Rule::of_policy(&name)? {
-            Rule::Pfair { staggered } => Some(staggered),
-            Rule::InQuanta => Some(name.starts_with("s-")),
-            _ => None,
-        };
-        let interrupts = match name.as_str() {
-            "ce1" | "cq1" | "s-cq1" | "fe1" => Interrupts::Dedicated,
-            _ => Interrupts::Global,
-        };
-        Some(Self {
-            quantum: staggered.map(|staggered| Quanta::of(set, staggered)),
-            interrupts,
-        })
+    /// That of a policy for this task set.
+    pub fn of(policy: &PolicyTraits, set: &TaskSet) -> Self {
+        let alignment = policy.preemption.alignment();
+        let structure = policy.structure;
+        Self {
+            quantum: alignment.map(|alignment| Quanta::of(set, alignment == Alignment::Staggered)),
+            interrupts: structure.map_or(Interrupts::Global, |structure| structure.interrupts),
+        }
     }
 }
 
@@ -153,7 +136,7 @@ pub struct Inflated {
     pub obstacle: Option<Obstacle>,
 }
 
-/// The task set with these overheads under policies of this rule and structure, task by task, bound to
+/// The task set with these overheads under policies like this with this structure, task by task, bound to
 /// these CPUs; `None` if no accounting is known: under `dl-*`, and where affinities in a part differ.
 ///
 /// Exact, rounded up to nanoseconds; more of any overhead never makes a cost less or a period longer.
@@ -166,11 +149,11 @@ pub struct Inflated {
 /// they are whole.
 pub fn inflate(
     set: &TaskSet,
-    (rule, structure): (Rule, &Structure),
+    (policy, structure): (&PolicyTraits, &Structure),
     bound: &[CpuSet],
     overheads: &Overheads,
 ) -> Option<Vec<Inflated>> {
-    if !is_accounted(rule) {
+    if !is_accounted(policy) {
         return None;
     }
     let mut inflated: Vec<Option<Inflated>> = vec![None; set.tasks.len()];
@@ -184,7 +167,7 @@ pub fn inflate(
             cpus: &part.cpus,
             tasks: &tasks,
         };
-        let of_part = inflate_part(set, (rule, structure), &members, overheads);
+        let of_part = inflate_part(set, (policy, structure), &members, overheads);
         for (&place, one) in part.members.iter().zip(of_part) {
             inflated[place] = Some(Inflated {
                 task: one.task,
@@ -207,42 +190,42 @@ pub(crate) struct Members<'a> {
 /// The same as [`inflate`] for one part of the set, in the order of its members.
 pub(crate) fn inflate_part(
     set: &TaskSet,
-    (rule, structure): (Rule, &Structure),
+    (policy, structure): (&PolicyTraits, &Structure),
     members: &Members<'_>,
     overheads: &Overheads,
 ) -> Vec<StandIn> {
     let site = Site::new(&set.platform, members.cpus);
     let count = members.tasks.len();
-    let charges = Charges::new(set, (rule, structure), (&site, count), overheads);
+    let charges = Charges::new(set, (policy, structure), (&site, count), overheads);
     let charges = charges.of_members(members.tasks);
     match &structure.quantum {
-        None => events::inflate(rule, members.tasks, &charges),
-        Some(quanta) => quanta::inflate((rule, quanta), members.tasks, &charges),
+        None => events::inflate(policy, members.tasks, &charges),
+        Some(quanta) => quanta::inflate((policy, quanta), members.tasks, &charges),
     }
 }
 
 /// Whether [`inflate`] knows an accounting, given that the affinities in each part are the same.
-pub(crate) const fn is_accounted(rule: Rule) -> bool {
-    !matches!(rule, Rule::SemiPartitioned | Rule::AsLinux)
+pub(crate) fn is_accounted(policy: &PolicyTraits) -> bool {
+    policy.budgets == Budgets::OfJobs
 }
 
 /// The task set as a scheduler has to be told it that gives each job a number of quanta (Pfair): with costs for
 /// which the quanta of a job suffice although these overheads take a part of each, with what is left of periods and
-/// deadlines once releases are handled, and bound as here. `None` if the policy with this name is no such scheduler, or
-/// nothing is left of a quantum.
+/// deadlines once releases are handled, and bound as here. `None` if the policy is no such scheduler, or nothing is left of a
+/// quantum.
 ///
 /// What is shown under overheads holds for a scheduler that was told this, while jobs run for what the task set says.
 pub fn as_told(
     set: &TaskSet,
-    policy: &str,
+    policy: &PolicyTraits,
     bound: &[Affinity],
     overheads: &Overheads,
 ) -> Option<TaskSet> {
-    let rule = Rule::of_policy(policy).filter(|rule| matches!(rule, Rule::Pfair { .. }))?;
-    let structure = Structure::of_policy(policy, set)?;
+    pfair(policy)?;
+    let structure = Structure::of(policy, set);
     let all = set.platform.all();
     let cpus: Vec<CpuSet> = bound.iter().map(|one| *one.cpus() & all).collect();
-    let inflated = inflate(set, (rule, &structure), &cpus, overheads)?;
+    let inflated = inflate(set, (policy, &structure), &cpus, overheads)?;
     let mut told = set.clone();
     for ((task, bound), inflated) in told.tasks.iter_mut().zip(bound).zip(inflated) {
         let stand_in = inflated.task?;

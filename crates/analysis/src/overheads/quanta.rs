@@ -1,14 +1,16 @@
 //! Schedulers that decide where quanta begin.
 
+use shiftwork_model::PolicyTraits;
+
 use super::charges::Charges;
 use super::{Obstacle, StandIn};
 use crate::Sporadic;
 use crate::pfair::Quanta;
-use crate::verdicts::Rule;
+use crate::policy::pfair;
 
 /// The tasks of the part, in its order. What the tests of Pfair charge themselves is left to them.
 pub(super) fn inflate(
-    (rule, quanta): (Rule, &Quanta),
+    (policy, quanta): (&PolicyTraits, &Quanta),
     tasks: &[Sporadic],
     charges: &Charges,
 ) -> Vec<StandIn> {
@@ -18,7 +20,7 @@ pub(super) fn inflate(
         false => charges.release * quantum.div_ceil(task.period_ns().max(1)),
     };
     let of_all: u128 = tasks.iter().map(releases).sum();
-    let is_pfair = matches!(rule, Rule::Pfair { .. });
+    let is_pfair = pfair(policy).is_some();
     let sees_at_once = |task: &Sporadic| quanta.sees_at_once(task.period);
     // What is released at one instant is one interrupt, and nothing is released at others.
     let queued = match tasks.iter().all(sees_at_once) {

@@ -1,10 +1,10 @@
 //! Affinities for tasks whose present ones ask too much.
 
-use shiftwork_model::{CpuSet, Order, Share, TaskId};
+use shiftwork_model::{Affinities, CpuSet, Placement, Share, TaskId};
 
 use super::search::{Found, search};
 use super::{Fit, Heuristic, Onto, pack};
-use crate::admission::{Guarantee, Placement, Terms};
+use crate::admission::{Guarantee, Terms};
 use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
 use crate::exact::{Rate, beside};
 use crate::{Outcome, Placed, Steps};
@@ -59,7 +59,7 @@ pub fn assign(
         supply,
         singles: Onto {
             groups: &singles,
-            order: terms.order,
+            order: terms.policy.order,
             supply,
         },
     };
@@ -71,10 +71,8 @@ pub fn assign(
         return Some(one_each(found));
     }
     // The last resort comes before what may use up all steps.
-    let mostly_single = match terms.placement {
-        Placement::Partitioned => None,
-        _ => Some(plan.mostly_on_one_cpu(steps)),
-    };
+    let is_partitioned = terms.policy.placement == Placement::Partitioned;
+    let mostly_single = (!is_partitioned).then(|| plan.mostly_on_one_cpu(steps));
     let resort = mostly_single
         .as_ref()
         .and_then(|cpus| plan.with_bounded_tardiness(cpus.clone(), steps));
@@ -196,27 +194,24 @@ impl Plan<'_> {
     /// Whether the policy takes affinities of this shape.
     fn is_taken(&self, cpus: &[CpuSet]) -> bool {
         let nested = || laminar::Tree::new(&self.groups(cpus)).is_some();
-        self.terms.placement != Placement::Hierarchical || nested()
+        self.terms.policy.affinities != Affinities::Laminar || nested()
     }
 
     fn is_shown(&self, cpus: &[CpuSet], steps: &mut Steps) -> bool {
         let with = self.tasks.iter().zip(cpus);
-        match self.terms.order {
-            Order::FixedPriority => {
-                let tasks: Vec<Bound> = with
-                    .map(|(bound, &cpus)| Bound { cpus, ..*bound })
-                    .collect();
-                matches!(reduction(&tasks, self.supply, steps), Outcome::Pass(()))
-            }
-            Order::Edf => {
-                let tasks: Vec<Placed> = with
-                    .map(|(bound, &cpus)| Placed {
-                        task: bound.ranked.task,
-                        cpus,
-                    })
-                    .collect();
-                matches!(reduction_edf(&tasks, self.supply, steps), Outcome::Pass(_))
-            }
+        if self.terms.is_edf() {
+            let tasks: Vec<Placed> = with
+                .map(|(bound, &cpus)| Placed {
+                    task: bound.ranked.task,
+                    cpus,
+                })
+                .collect();
+            matches!(reduction_edf(&tasks, self.supply, steps), Outcome::Pass(_))
+        } else {
+            let tasks: Vec<Bound> = with
+                .map(|(bound, &cpus)| Bound { cpus, ..*bound })
+                .collect();
+            matches!(reduction(&tasks, self.supply, steps), Outcome::Pass(()))
         }
     }
 
@@ -227,12 +222,9 @@ impl Plan<'_> {
         mut cpus: Vec<CpuSet>,
         steps: &mut Steps,
     ) -> Option<Assignment> {
-        let strong = matches!(
-            self.terms.placement,
-            Placement::Strong | Placement::Hierarchical
-        );
+        let shifts = self.terms.policy.placement.shifts();
         let implicit = |bound: &Bound| bound.ranked.task.deadline == bound.ranked.task.period;
-        if !strong || self.terms.order != Order::Edf || !self.tasks.iter().all(implicit) {
+        if !shifts || !self.terms.is_edf() || !self.tasks.iter().all(implicit) {
             return None;
         }
         // Some may have to leave their CPU to others that cannot go elsewhere.

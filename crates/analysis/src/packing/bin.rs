@@ -74,13 +74,13 @@ impl Bin {
         if self.cpus > 1 {
             return Some(true);
         }
-        let met = match self.order {
-            Order::Edf if fit([&self.dense], 1, self.supply) => true,
-            Order::Edf => {
+        let met = match self.order == Order::Edf {
+            true if fit([&self.dense], 1, self.supply) => true,
+            true => {
                 let tasks: Vec<Sporadic> = self.members.iter().map(|member| member.task).collect();
                 decided(qpa(&tasks, self.supply, steps))?
             }
-            Order::FixedPriority => decided(fp_rta(&self.members, self.supply, steps))?,
+            false => decided(fp_rta(&self.members, self.supply, steps))?,
         };
         Some(met)
     }

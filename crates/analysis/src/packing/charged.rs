@@ -1,19 +1,22 @@
 //! Parts being filled with tasks that pay for overheads, and whether they can take another.
 
-use shiftwork_model::{CpuSet, Overheads, Slots, Span, TaskSet, Weight, WindowSource, weights_fit};
+use shiftwork_model::{
+    Alignment, CpuSet, Interrupts, Overheads, PolicyTraits, Slots, Span, TaskSet, Weight,
+    WindowSource, weights_fit,
+};
 
 use crate::Sporadic;
 use crate::exact::{Demand, Rate, fit, whole};
 use crate::filter::{Interval, RATIO, ratio};
-use crate::overheads::{Charges, Interrupts, Members, NearTerms, Site, Structure, inflate_part};
-use crate::verdicts::Rule;
+use crate::overheads::{Charges, Members, NearTerms, Site, Structure, inflate_part};
+use crate::policy::pfair;
 
 /// What is packed, and at what price.
 #[derive(Clone, Copy)]
 pub(super) struct Load<'a> {
     pub set: &'a TaskSet,
     pub tasks: &'a [Sporadic],
-    pub rule: Rule,
+    pub policy: &'a PolicyTraits,
     pub structure: &'a Structure,
     pub overheads: &'a Overheads,
     /// Whether deadlines count.
@@ -184,11 +187,11 @@ fn beyond_doubt(room: f64) -> f64 {
 
 impl Kind {
     fn new(load: &Load<'_>, site: Site, cpus: &CpuSet) -> Self {
-        let price = (load.rule, load.structure);
+        let price = (load.policy, load.structure);
         let is_global = load.structure.interrupts == Interrupts::Global;
         let releases = Charges::new(load.set, price, (&site, 1), load.overheads).release;
-        let way = match load.rule {
-            Rule::Pfair { .. } if is_global && releases == 0 => Way::Constant,
+        let way = match pfair(load.policy) {
+            Some(_) if is_global && releases == 0 => Way::Constant,
             _ if is_global && load.structure.quantum.is_none() => Way::Sums,
             _ => Way::AtLeast,
         };
@@ -205,9 +208,9 @@ impl Kind {
             self.terms.resize(members + 1, None);
         }
         self.terms[members].get_or_insert_with(|| {
-            let price = (load.rule, load.structure);
+            let price = (load.policy, load.structure);
             let charges = Charges::new(load.set, price, (&self.site, members), load.overheads);
-            NearTerms::new(load.rule, &charges, members)
+            NearTerms::new(load.policy, &charges, members)
         })
     }
 
@@ -259,13 +262,13 @@ impl Load<'_> {
             window: reciprocal(window),
             period: reciprocal(task.period.as_ns()),
         };
-        let Rule::Pfair { .. } = self.rule else {
+        if pfair(self.policy).is_none() {
             let items = self.tasks.iter().map(|task| {
                 let window = self.window(cpus, task);
                 item([task.cost, window].map(|span| span.as_ns()), task)
             });
             return items.collect();
-        };
+        }
         let slots = self.slots(cpus);
         let members = Members {
             cpus,
@@ -273,7 +276,7 @@ impl Load<'_> {
         };
         let charged: Vec<Option<Sporadic>> = match way {
             Way::Constant => {
-                let price = (self.rule, self.structure);
+                let price = (self.policy, self.structure);
                 let charged = inflate_part(self.set, price, &members, self.overheads);
                 charged.into_iter().map(|one| one.task).collect()
             }
@@ -290,8 +293,8 @@ impl Load<'_> {
     }
 
     fn slots(&self, cpus: &CpuSet) -> Slots {
-        match self.rule {
-            Rule::Pfair { staggered: true } => Slots::of(self.set, cpus.len()),
+        match pfair(self.policy) {
+            Some(Alignment::Staggered) => Slots::of(self.set, cpus.len()),
             _ => Slots::of(self.set, 1),
         }
     }
@@ -310,19 +313,19 @@ impl Load<'_> {
 
     /// Whether what these members need fits.
     fn fits(&self, cpus: &CpuSet, members: &[Sporadic]) -> bool {
-        let price = (self.rule, self.structure);
+        let price = (self.policy, self.structure);
         let tasks = Members {
             cpus,
             tasks: members,
         };
         let charged = inflate_part(self.set, price, &tasks, self.overheads);
         let charged: Option<Vec<Sporadic>> = charged.into_iter().map(|one| one.task).collect();
-        charged.is_some_and(|tasks| match self.rule {
-            Rule::Pfair { .. } => {
+        charged.is_some_and(|tasks| match pfair(self.policy) {
+            Some(_) => {
                 let slots = self.slots(cpus);
                 weights_fit(tasks.iter().map(|task| self.weight(&slots, task)), cpus)
             }
-            _ => self.demand_fits(cpus, &tasks),
+            None => self.demand_fits(cpus, &tasks),
         })
     }
 

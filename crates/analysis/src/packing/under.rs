@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use shiftwork_model::{
-    Affinity, CpuSet, Overheads, TaskSet, Utilization, WindowSource, groups_within, pack,
-    pack_weights,
+    Affinity, Alignment, CpuSet, Overheads, PolicyTraits, TaskSet, Utilization, WindowSource,
+    groups_within, pack, pack_weights,
 };
 
 use super::charged::{Bins, Load};
@@ -12,9 +12,9 @@ use crate::Sporadic;
 use crate::affinity::parts::distinct;
 use crate::filter::ratio;
 use crate::overheads::Structure;
-use crate::verdicts::Rule;
+use crate::policy::pfair;
 
-/// The CPUs of each task under a partitioned or clustered policy of this rule, so that what the tasks of each of
+/// The CPUs of each task under a partitioned or clustered policy, so that what the tasks of each of
 /// `parts` (disjoint sets of CPUs) need fits there *with these overheads*; as the policy itself packs them if no
 /// such packing is found. `None` if an affinity holds none of the parts.
 ///
@@ -37,7 +37,7 @@ use crate::verdicts::Rule;
 /// releases are charged to quanta, or a CPU is dedicated to them.
 pub fn pack_under(
     set: &TaskSet,
-    rule: Rule,
+    policy: &PolicyTraits,
     parts: &[CpuSet],
     (structure, overheads): (&Structure, &Overheads),
 ) -> Option<Vec<Affinity>> {
@@ -50,7 +50,7 @@ pub fn pack_under(
     }
     let tasks: Vec<Sporadic> = set.tasks.iter().map(Sporadic::from).collect();
     let is_implicit = tasks.iter().all(|task| task.deadline >= task.period);
-    let sources: &[WindowSource] = match is_implicit && !matches!(rule, Rule::Pfair { .. }) {
+    let sources: &[WindowSource] = match is_implicit && pfair(policy).is_none() {
         true => &[WindowSource::Period],
         false => &[WindowSource::Deadline, WindowSource::Period],
     };
@@ -59,14 +59,14 @@ pub fn pack_under(
         let load = Load {
             set,
             tasks: &tasks,
-            rule,
+            policy,
             structure,
             overheads,
             source,
         };
         first_fit(&tasks, Bins::new(load, parts), &choices)
     });
-    let part_of = found.or_else(|| plain(set, rule, parts))?;
+    let part_of = found.or_else(|| plain(set, policy, parts))?;
     let affinities = parts.iter().map(|cpus| Affinity::new(*cpus));
     let affinities: Vec<Option<Affinity>> = affinities.collect();
     part_of.into_iter().map(|part| affinities[part]).collect()
@@ -138,10 +138,10 @@ fn sort_decreasing(places: &mut Vec<usize>, tasks: &[Sporadic]) {
 }
 
 /// As the policy packs by itself.
-fn plain(set: &TaskSet, rule: Rule, parts: &[CpuSet]) -> Option<Vec<usize>> {
-    let packing = match rule {
-        Rule::Pfair { staggered } => pack_weights(set, parts, staggered),
-        _ => pack(set, parts),
+fn plain(set: &TaskSet, policy: &PolicyTraits, parts: &[CpuSet]) -> Option<Vec<usize>> {
+    let packing = match pfair(policy) {
+        Some(alignment) => pack_weights(set, parts, alignment == Alignment::Staggered),
+        None => pack(set, parts),
     };
     packing.group_of.into_iter().collect()
 }

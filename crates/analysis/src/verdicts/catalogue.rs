@@ -4,11 +4,14 @@
 //! in the order of their cost, so that the first that passes is the cheapest; before them are those that are
 //! asked for response times alone, so that exact times are not put down to a test with the same bound.
 
-use shiftwork_model::Span;
+use crate::policy::{
+    is_by_affinity, is_edf, is_fp, is_non_preemptive, is_semi_partitioned, pfair as pfair_of,
+    shifts,
+};
+use shiftwork_model::{Alignment, Placement, PolicyTraits, Span};
 
 use super::ask::{ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, without_bounds};
 use super::case::{Case, Deadlines, Shape};
-use super::policy::Rule;
 use crate::affinity::{Rounding, laminar_tardiness, reduction_edf, reduction_fp, speedup, spl};
 use crate::exact::{beside, whole};
 use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
@@ -76,15 +79,15 @@ pub struct Test {
     pub exact: Option<&'static str>,
     /// Where it comes from.
     pub source: &'static str,
-    speaks_of: fn(Rule) -> bool,
-    takes: fn(Rule, &Case) -> bool,
+    speaks_of: fn(&PolicyTraits) -> bool,
+    takes: fn(&PolicyTraits, &Case) -> bool,
     pub(super) asked: Asked,
 }
 
 impl Test {
-    /// Whether the test says anything about policies of this rule.
-    pub fn speaks_of(&self, rule: Rule) -> bool {
-        (self.speaks_of)(rule)
+    /// Whether the test says anything about policies like this.
+    pub fn speaks_of(&self, policy: &PolicyTraits) -> bool {
+        (self.speaks_of)(policy)
     }
 
     /// Whether it is asked for response times alone.
@@ -93,8 +96,8 @@ impl Test {
     }
 
     /// Whether the tasks are within its domain.
-    pub(super) fn takes(&self, rule: Rule, case: &Case) -> bool {
-        case.deadlines <= self.deadlines && (self.takes)(rule, case)
+    pub(super) fn takes(&self, policy: &PolicyTraits, case: &Case) -> bool {
+        case.deadlines <= self.deadlines && (self.takes)(policy, case)
     }
 }
 
@@ -106,7 +109,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: Some("one CPU"),
         source: "Zhang, Burns, IEEE Transactions on Computers 58(9), 2009",
-        speaks_of: Rule::is_edf,
+        speaks_of: is_edf,
         takes: on_one_cpu,
         asked: Asked::Parts(ask_qpa),
     },
@@ -116,21 +119,21 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: Some("one CPU, distinct priorities"),
         source: "Joseph, Pandya, The Computer Journal 29(5), 1986; Lehoczky, RTSS 1990",
-        speaks_of: Rule::is_fp,
+        speaks_of: is_fp,
         takes: on_one_cpu,
         asked: Asked::Parts(ask_fp_rta),
     },
     Test {
         name: "edf-rta",
         source: "Spuri, INRIA RR-2772, 1996; Guan, Yi, DATE 2014",
-        ..times_on_one_cpu(Rule::is_edf, |case, steps| {
+        ..times_on_one_cpu(is_edf, |case, steps| {
             with_bounds(edf_rta(&case.tasks, whole(), steps))
         })
     },
     Test {
         name: "fp-rta",
         source: "Lehoczky, RTSS 1990",
-        ..times_on_one_cpu(Rule::is_fp, |case, steps| {
+        ..times_on_one_cpu(is_fp, |case, steps| {
             with_bounds(fp_response_times(&case.ranked(), whole(), steps))
         })
     },
@@ -193,7 +196,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Constrained,
         exact: None,
         source: "Bertogna, Cirinei, RTSS 2007",
-        speaks_of: |rule| rule.is_fp() && !rule.is_partitioned(),
+        speaks_of: |policy| is_fp(policy) && !is_partitioned(policy),
         takes: globally,
         asked: Asked::Parts(|case, steps| {
             with_bounds(bertogna_cirinei(&case.ranked(), case.cpus.len(), steps))
@@ -205,7 +208,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Constrained,
         exact: None,
         source: "Guan, Stigge, Yi, Yu, RTSS 2009",
-        speaks_of: Rule::is_fp,
+        speaks_of: is_fp,
         takes: globally,
         asked: Asked::Parts(|case, steps| {
             with_bounds(guan(&case.ranked(), case.cpus.len(), steps))
@@ -217,7 +220,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Constrained,
         exact: None,
         source: "Bonifaci, Brandenburg, D'Angelo, Marchetti-Spaccamela, ECRTS 2016, Theorem IV.8",
-        speaks_of: |rule| rule.is_edf() && rule.shifts(),
+        speaks_of: |policy| is_edf(policy) && shifts(policy),
         takes: |_, case| case.has_two_levels(),
         asked: Asked::Parts(|case, steps| without_bounds(speedup(&case.placed(), steps))),
     },
@@ -227,7 +230,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Constrained,
         exact: None,
         source: "Gujarati, Cerqueira, Brandenburg, Real-Time Systems 51(4), 2015",
-        speaks_of: |rule| rule.is_fp() && rule.is_by_affinity(),
+        speaks_of: |policy| is_fp(policy) && is_by_affinity(policy),
         takes: any,
         asked: Asked::Parts(|case, steps| with_bounds(reduction_fp(&case.bound(), whole(), steps))),
     },
@@ -237,7 +240,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Constrained,
         exact: None,
         source: "Gujarati, Cerqueira, Brandenburg, Real-Time Systems 51(4), 2015",
-        speaks_of: |rule| rule.is_edf() && rule.is_by_affinity(),
+        speaks_of: |policy| is_edf(policy) && is_by_affinity(policy),
         takes: any,
         asked: Asked::Parts(|case, steps| {
             with_bounds(reduction_edf(&case.placed(), whole(), steps))
@@ -277,8 +280,8 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "Bonifaci et al., ECRTS 2016; Erickson, Devi, Baruah, ECRTS 2010",
-        speaks_of: |rule| rule.is_edf() || rule.is_fp(),
-        takes: |rule, case| case.shape != Shape::Overlapping && fitting_is_enough(rule, case),
+        speaks_of: |policy| is_edf(policy) || is_fp(policy),
+        takes: |policy, case| case.shape != Shape::Overlapping && fitting_is_enough(policy, case),
         asked: Asked::Parts(ask_fit),
     },
     Test {
@@ -287,7 +290,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "Baruah, Brandenburg, RTSS 2013; Tang, Anderson, Abeni, RTNS 2021",
-        speaks_of: |rule| rule.is_edf() && rule.shifts(),
+        speaks_of: |policy| is_edf(policy) && shifts(policy),
         takes: fitting_is_enough,
         asked: Asked::Parts(ask_fit),
     },
@@ -297,7 +300,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Implicit,
         exact: None,
         source: "Tang, Anderson, Abeni, RTNS 2021, conditions (1) and (2)",
-        speaks_of: |rule| rule == Rule::SemiPartitioned,
+        speaks_of: is_semi_partitioned,
         takes: any,
         asked: Asked::Whole(|case, steps| {
             let terms = (beside(case.terms.reserve), Rounding::Exact);
@@ -310,7 +313,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Implicit,
         exact: None,
         source: "Devi, Anderson, RTSS 2005",
-        speaks_of: Rule::is_edf,
+        speaks_of: is_edf,
         takes: globally,
         asked: Asked::Parts(|case, steps| {
             with_bounds(devi_anderson(&case.tasks, case.cpus.len(), steps))
@@ -322,7 +325,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Implicit,
         exact: None,
         source: "Devi, Anderson, RTSS 2005, non-preemptive",
-        speaks_of: |rule| rule == Rule::NonPreemptive,
+        speaks_of: is_non_preemptive,
         takes: globally,
         asked: Asked::Parts(|case, steps| {
             with_bounds(devi_anderson_non_preemptive(
@@ -338,7 +341,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "Erickson, Anderson, ECRTS 2012",
-        speaks_of: Rule::is_edf,
+        speaks_of: is_edf,
         takes: globally,
         asked: Asked::Parts(|case, steps| with_bounds(gel(&case.tasks, case.cpus.len(), steps))),
     },
@@ -348,7 +351,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "docs/theory/laminar-tardiness.md, not refereed",
-        speaks_of: |rule| rule.is_edf() && rule.shifts(),
+        speaks_of: |policy| is_edf(policy) && shifts(policy),
         takes: |_, case| case.shape != Shape::Overlapping,
         asked: Asked::Parts(|case, steps| with_bounds(laminar_tardiness(&case.placed(), steps))),
     },
@@ -371,7 +374,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Worst-case response times, which are there whenever the tasks fit the CPU.
-const fn times_on_one_cpu(speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
+const fn times_on_one_cpu(speaks_of: fn(&PolicyTraits) -> bool, ask: Ask) -> Test {
     Test {
         name: "",
         criterion: Criterion::Soft,
@@ -385,7 +388,7 @@ const fn times_on_one_cpu(speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
 }
 
 /// Whether there are quanta enough.
-const fn pfair_test(criterion: Criterion, speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
+const fn pfair_test(criterion: Criterion, speaks_of: fn(&PolicyTraits) -> bool, ask: Ask) -> Test {
     Test {
         name: "pfair",
         criterion,
@@ -398,12 +401,12 @@ const fn pfair_test(criterion: Criterion, speaks_of: fn(Rule) -> bool, ask: Ask)
     }
 }
 
-fn is_aligned_pfair(rule: Rule) -> bool {
-    rule == Rule::Pfair { staggered: false }
+fn is_aligned_pfair(policy: &PolicyTraits) -> bool {
+    pfair_of(policy) == Some(Alignment::Aligned)
 }
 
-fn is_staggered_pfair(rule: Rule) -> bool {
-    rule == Rule::Pfair { staggered: true }
+fn is_staggered_pfair(policy: &PolicyTraits) -> bool {
+    pfair_of(policy) == Some(Alignment::Staggered)
 }
 
 /// A test of global EDF for arbitrary deadlines.
@@ -414,14 +417,14 @@ const fn global_edf(name: &'static str, ask: Ask) -> Test {
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "",
-        speaks_of: |rule| rule.is_edf() && !rule.is_partitioned(),
+        speaks_of: |policy| is_edf(policy) && !is_partitioned(policy),
         takes: globally,
         asked: Asked::Parts(ask),
     }
 }
 
 /// Whether a heuristic finds a CPU for every task; policies bind tasks in their own way.
-const fn packing(name: &'static str, speaks_of: fn(Rule) -> bool, ask: Ask) -> Test {
+const fn packing(name: &'static str, speaks_of: fn(&PolicyTraits) -> bool, ask: Ask) -> Test {
     Test {
         name,
         criterion: Criterion::Hard,
@@ -434,35 +437,39 @@ const fn packing(name: &'static str, speaks_of: fn(Rule) -> bool, ask: Ask) -> T
     }
 }
 
-fn is_partitioned_edf(rule: Rule) -> bool {
-    rule.is_partitioned() && rule.is_edf()
+fn is_partitioned(policy: &PolicyTraits) -> bool {
+    policy.placement == Placement::Partitioned
 }
 
-fn is_partitioned_fp(rule: Rule) -> bool {
-    rule.is_partitioned() && rule.is_fp()
+fn is_partitioned_edf(policy: &PolicyTraits) -> bool {
+    is_partitioned(policy) && is_edf(policy)
 }
 
-fn globally(_: Rule, case: &Case) -> bool {
+fn is_partitioned_fp(policy: &PolicyTraits) -> bool {
+    is_partitioned(policy) && is_fp(policy)
+}
+
+fn globally(_: &PolicyTraits, case: &Case) -> bool {
     case.is_global()
 }
 
-fn any(_: Rule, _: &Case) -> bool {
+fn any(_: &PolicyTraits, _: &Case) -> bool {
     true
 }
 
-fn on_one_cpu(_: Rule, case: &Case) -> bool {
+fn on_one_cpu(_: &PolicyTraits, case: &Case) -> bool {
     matches!(case.shape, Shape::One(_))
 }
 
 /// Whether tardiness is bounded as soon as the demand fits: on one CPU under any order, since it is done
 /// with everything by the end of a busy period; under global EDF; and under the strong invariant if no
 /// deadline is beyond its period.
-fn fitting_is_enough(rule: Rule, case: &Case) -> bool {
+fn fitting_is_enough(policy: &PolicyTraits, case: &Case) -> bool {
     match case.shape {
         Shape::One(_) => true,
-        Shape::Uniform => rule.is_edf(),
+        Shape::Uniform => is_edf(policy),
         Shape::Nested | Shape::Overlapping => {
-            rule.is_edf() && rule.shifts() && case.deadlines <= Deadlines::Constrained
+            is_edf(policy) && shifts(policy) && case.deadlines <= Deadlines::Constrained
         }
     }
 }

@@ -5,7 +5,7 @@ use shiftwork_model::{Span, TaskId};
 use super::case::Case;
 use super::catalogue::Criterion;
 use super::ground::Ground;
-use super::{Answer, Best, Bounds, Judgement, PolicyAnalysis, Rule};
+use super::{Answer, Best, Bounds, Candidate, Judgement, PolicyAnalysis};
 use crate::{Sporadic, Witness};
 
 /// Keeps bounds on the response times of a part.
@@ -85,10 +85,10 @@ pub(super) fn refute(judgement: &mut Judgement, by: &'static str, witness: Optio
 }
 
 /// Before anything is asked of a policy about so many tasks.
-pub(super) fn nothing_known(policy: &str, rule: Rule, tasks: usize) -> PolicyAnalysis {
+pub(super) fn nothing_known(candidate: &Candidate, tasks: usize) -> PolicyAnalysis {
     PolicyAnalysis {
-        policy: policy.to_owned(),
-        rule,
+        policy: candidate.policy.clone(),
+        traits: candidate.traits,
         refusal: None,
         hard: undecided(),
         soft: undecided(),

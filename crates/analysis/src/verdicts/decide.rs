@@ -8,7 +8,7 @@
 //! 3. The tests, each of the parts that none before it shows, until all are shown.
 //! 4. Where nothing was shown: the exact tests, of the tasks as they are, which may prove that nothing can be.
 
-use shiftwork_model::{Affinity, Overheads, Span, TaskSet};
+use shiftwork_model::{Affinity, Overheads, PolicyTraits, Span, TaskSet};
 
 use super::ask::ask;
 use super::case::Case;
@@ -16,8 +16,8 @@ use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
 use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
-use super::under::rule_under;
-use super::{Answer, Best, Rule};
+use super::under::under_overheads;
+use super::{Answer, Best};
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
 use crate::response::demand_fits;
 use crate::{Sporadic, Steps};
@@ -25,8 +25,8 @@ use crate::{Sporadic, Steps};
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// How the policy schedules.
-    pub rule: Rule,
+    /// The properties of the policy.
+    pub traits: PolicyTraits,
     /// The CPUs to which it binds each task, in the order of the tasks and within their affinities.
     pub bound: &'a [Affinity],
     /// How the scheduler is built and what it costs; `None`: nothing. The caller chooses between the worst
@@ -76,10 +76,10 @@ impl Decision {
 /// # Cost
 /// That of the tests until one passes; linear in the number of tasks where the demand does not fit.
 pub fn decide(set: &TaskSet, question: &Question<'_>) -> Decision {
-    let divided = Divided::new(set, question.rule);
+    let divided = Divided::new(set, &question.traits);
     let grounds = divided.grounds(question.bound, question.steps);
     let placed: usize = grounds.iter().map(|ground| ground.case.ids.len()).sum();
-    let mut free = Trial::new(question, question.rule, grounds);
+    let mut free = Trial::new(question, question.traits, grounds);
     if placed < set.tasks.len() || free.hope() == Hope::None {
         return NOTHING.with(Answer::Unschedulable, Some("feasibility"));
     }
@@ -163,7 +163,7 @@ enum Charged<'a> {
 /// Tests being asked about the parts of a task set.
 struct Trial<'a> {
     question: &'a Question<'a>,
-    rule: Rule,
+    traits: PolicyTraits,
     grounds: Vec<Ground>,
     /// By part: how much later than the real tasks these are released; nothing if they are the real ones.
     delays: Vec<Vec<Span>>,
@@ -172,10 +172,10 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    const fn new(question: &'a Question<'a>, rule: Rule, grounds: Vec<Ground>) -> Self {
+    const fn new(question: &'a Question<'a>, traits: PolicyTraits, grounds: Vec<Ground>) -> Self {
         Self {
             question,
-            rule,
+            traits,
             grounds,
             delays: Vec::new(),
             best: Vec::new(),
@@ -193,16 +193,16 @@ impl<'a> Trial<'a> {
             return Charged::Nothing;
         };
         let is_uniform = |ground: &Ground| ground.case.is_global();
-        if !is_accounted(self.rule) || !self.grounds.iter().all(is_uniform) {
+        if !is_accounted(&self.traits) || !self.grounds.iter().all(is_uniform) {
             return Charged::Nothing;
         }
-        let mut charged = Trial::new(self.question, rule_under(self.rule), Vec::new());
+        let mut charged = Trial::new(self.question, under_overheads(&self.traits), Vec::new());
         for ground in &self.grounds {
             let members = Members {
                 cpus: &ground.case.cpus,
                 tasks: &ground.case.tasks,
             };
-            let inflated = inflate_part(set, (self.rule, structure), &members, overheads);
+            let inflated = inflate_part(set, (&self.traits, structure), &members, overheads);
             let tasks: Option<Vec<Sporadic>> = inflated.iter().map(|one| one.task).collect();
             let Some(tasks) = tasks else {
                 return Charged::TooMuch;
@@ -283,7 +283,7 @@ impl<'a> Trial<'a> {
 
     /// The tests for this criterion that speak of the policy and are not excluded, the cheapest first.
     fn admitted(&self, phase: Criterion) -> Vec<&'static Test> {
-        let admitted = |test: &&Test| test.speaks_of(self.rule) && self.question.admits(test);
+        let admitted = |test: &&Test| test.speaks_of(&self.traits) && self.question.admits(test);
         in_order(phase).filter(admitted).collect()
     }
 
@@ -303,7 +303,7 @@ impl<'a> Trial<'a> {
                 Asked::Times(_) | Asked::Whole(_) | Asked::Aside(_) => continue,
             };
             let is_dominated = failed.is_some_and(|failed| dominates(failed, test.name));
-            if is_dominated || !test.takes(self.rule, &ground.case) {
+            if is_dominated || !test.takes(&self.traits, &ground.case) {
                 continue;
             }
             match ask(run, &ground.case, &mut Steps::at_most(ground.steps)) {
@@ -337,7 +337,7 @@ impl<'a> Trial<'a> {
                 let shown = ask(run, &whole.case, &mut Steps::at_most(whole.steps));
                 matches!(shown, Shown::Pass(_))
             };
-            if test.takes(self.rule, &whole.case) && passes() {
+            if test.takes(&self.traits, &whole.case) && passes() {
                 self.grounds.iter_mut().for_each(|ground| ground.note(test));
             }
         }
@@ -360,7 +360,7 @@ impl<'a> Trial<'a> {
         }
         let exact = TESTS.iter().filter(|test| test.exact.is_some());
         let mut asked =
-            exact.filter(|test| test.speaks_of(self.rule) && self.question.admits(test));
+            exact.filter(|test| test.speaks_of(&self.traits) && self.question.admits(test));
         let fails = |test: &Test| {
             let Asked::Parts(run) = test.asked else {
                 return false;
@@ -370,7 +370,8 @@ impl<'a> Trial<'a> {
                 .filter(|ground| !ground.is_shown(Criterion::Hard))
                 .any(|ground| {
                     let shown = || ask(run, &ground.case, &mut Steps::at_most(ground.steps));
-                    test.takes(self.rule, &ground.case) && matches!(shown(), Shown::Fail(Some(_)))
+                    test.takes(&self.traits, &ground.case)
+                        && matches!(shown(), Shown::Fail(Some(_)))
                 })
         };
         asked.find(|test| fails(test)).map(|test| test.name)

@@ -1,29 +1,29 @@
 //! A task set as tests are asked about it: in parts.
 
-use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
+use crate::policy::{is_fp, pfair};
+use shiftwork_model::{Affinity, CpuSet, PolicyTraits, Priority, Span, TaskId, TaskSet};
 
-use super::Rule;
 use super::case::{Case, CaseTerms};
 use super::ground::Ground;
 use crate::Sporadic;
 use crate::affinity::parts::parts_within;
 use crate::pfair::Quanta;
 
-/// Task sets under one rule; what the tests of that rule do not ask for is left out.
+/// Task sets under one policy; what the tests that speak of it do not ask for is left out.
 pub(super) struct Divided<'a> {
     set: &'a TaskSet,
     all: CpuSet,
     terms: CaseTerms,
-    /// Of all tasks; `None` if the rule has none.
+    /// Of all tasks; `None` if they do not matter.
     priorities: Option<Vec<Priority>>,
 }
 
 impl<'a> Divided<'a> {
-    pub fn new(set: &'a TaskSet, rule: Rule) -> Self {
+    pub fn new(set: &'a TaskSet, policy: &PolicyTraits) -> Self {
         // Pfair counts in quanta, whatever these are counted in.
-        let (quanta, tick) = match rule {
-            Rule::Pfair { .. } => (Quanta::of(set, false), Span::from_ns(1)),
-            _ => {
+        let (quanta, tick) = match pfair(policy) {
+            Some(_) => (Quanta::of(set, false), Span::from_ns(1)),
+            None => {
                 let quanta = Quanta {
                     quantum: set.scheduler.quantum_or_default(),
                     staggered: false,
@@ -41,7 +41,7 @@ impl<'a> Divided<'a> {
                 reserve: set.scheduler.reserve,
                 tick,
             },
-            priorities: rule.is_fp().then(|| set.priorities()),
+            priorities: is_fp(policy).then(|| set.priorities()),
         }
     }
 

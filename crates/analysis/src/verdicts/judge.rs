@@ -94,14 +94,16 @@ impl<'a> Inquiry<'a> {
         let tasks = self.set.tasks.len();
         let mut found = PolicyAnalysis {
             refusal: candidate.bound.as_ref().err().cloned(),
-            ..nothing_known(&candidate.policy, candidate.rule, tasks)
+            ..nothing_known(candidate, tasks)
         };
         match &candidate.bound {
             Ok(bound) => {
                 self.bound(bound, feasibility, only, &mut found);
             }
             Err(_) => {
-                let listed = TESTS.iter().filter(|test| test.speaks_of(candidate.rule));
+                let listed = TESTS
+                    .iter()
+                    .filter(|test| test.speaks_of(&candidate.traits));
                 for test in listed {
                     let tests = &mut judgement(&mut found, test.criterion).tests;
                     tests.push((test.name, Found::NotApplicable));
@@ -120,7 +122,7 @@ impl<'a> Inquiry<'a> {
         only: Option<Criterion>,
         found: &mut PolicyAnalysis,
     ) {
-        let divided = Divided::new(self.set, found.rule);
+        let divided = Divided::new(self.set, &found.traits);
         let mut grounds = divided.grounds(bound, self.steps);
         let mut whole = divided.whole(self.steps);
         let overload = overload(&grounds);
@@ -128,7 +130,7 @@ impl<'a> Inquiry<'a> {
             if only.is_some_and(|wanted| grounds.iter().all(|ground| ground.is_shown(wanted))) {
                 break;
             }
-            if !test.speaks_of(found.rule) || (only.is_some() && test.is_for_times()) {
+            if !test.speaks_of(&found.traits) || (only.is_some() && test.is_for_times()) {
                 continue;
             }
             let infeasible = feasibility.verdict == Feasible::No;
@@ -203,7 +205,7 @@ impl<'a> Inquiry<'a> {
         found: &mut PolicyAnalysis,
     ) -> Found {
         let test = &TESTS[place];
-        if !test.takes(found.rule, &ground.case) {
+        if !test.takes(&found.traits, &ground.case) {
             return Found::NotApplicable;
         }
         if lost {

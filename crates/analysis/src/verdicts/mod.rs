@@ -1,6 +1,6 @@
 //! All that can be said of a task set: every test that applies, for every policy, and what follows.
 //!
-//! [`TESTS`] is the catalogue. A policy is known by its [`Rule`] and by where it binds each task; so
+//! [`TESTS`] is the catalogue. A policy is known by its properties and by where it binds each task; so
 //! partitioned, clustered and global scheduling are affinities like any other. The tasks fall into
 //! *parts*: CPUs and tasks that no task connects with any others. A test passes if it passes for every
 //! part. A criterion is shown if every part is shown by some test, perhaps each by another.
@@ -18,7 +18,6 @@ mod decide;
 mod divide;
 mod ground;
 mod judge;
-mod policy;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -29,12 +28,11 @@ pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
 pub use decide::{Decision, Question, decide};
 pub use judge::analyse;
-pub use policy::{POLICIES, Rule};
 pub use scale::{Factor, largest_factor};
-pub use under::{Account, Charged, Price, Table, analyse_under};
+pub use under::{Account, Charged, Price, Table, analyse_under, under_overheads};
 pub use words::{Names, decimal, fraction, witness};
 
-use shiftwork_model::{Affinity, Span, TaskSet, Work};
+use shiftwork_model::{Affinity, PolicyTraits, Span, TaskSet, Work};
 
 use crate::affinity::Feasibility;
 use crate::{Demand, Witness};
@@ -44,8 +42,8 @@ use crate::{Demand, Witness};
 pub struct Candidate {
     /// The name.
     pub policy: String,
-    /// How it schedules.
-    pub rule: Rule,
+    /// Its properties.
+    pub traits: PolicyTraits,
     /// The CPUs to which it binds each task, in the order of the tasks; or why it refuses them.
     pub bound: Result<Vec<Affinity>, String>,
 }
@@ -134,8 +132,8 @@ pub struct Best {
 pub struct PolicyAnalysis {
     /// The policy.
     pub policy: String,
-    /// How it schedules.
-    pub rule: Rule,
+    /// Its properties.
+    pub traits: PolicyTraits,
     /// Why it refuses the task set, if it does.
     pub refusal: Option<String>,
     /// Whether all deadlines are met.

@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
 
-use shiftwork_model::{Affinity, CpuSet, RandomStream, Span, Task, TaskSet, pack};
+use shiftwork_model::{
+    Affinity, Budgets, CpuSet, PolicyTraits, RandomStream, Role, Span, Task, TaskSet, pack,
+};
+use shiftwork_policy::registry::{self, Entry};
 
 use super::*;
 use crate::affinity::Feasible;
@@ -41,7 +44,7 @@ fn tang_5() -> TaskSet {
 
 /// Where a policy binds the tasks, as `policy` does it.
 fn candidate(name: &str, set: &TaskSet) -> Candidate {
-    let rule = Rule::of_policy(name).unwrap();
+    let entry = registry::find(name).unwrap();
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
     let bound = match name {
         "p-edf" | "p-fp" => {
@@ -51,14 +54,14 @@ fn candidate(name: &str, set: &TaskSet) -> Candidate {
             Ok(packed.collect())
         }
         "dl-sp" | "pd2" | "s-pd2" => {
-            let built = shiftwork_policy::registry::find(name).unwrap().build(set);
+            let built = entry.build(set);
             built.map(|_| own()).map_err(|refusal| refusal.to_string())
         }
         _ => Ok(own()),
     };
     Candidate {
         policy: name.to_owned(),
-        rule,
+        traits: entry.traits,
         bound,
     }
 }
@@ -81,12 +84,21 @@ fn verdict_of(test: &str, judgement: &Judgement) -> Option<Found> {
         .map(|&(_, found)| found)
 }
 
+/// Those that stand for a rule of which tests speak.
+fn policies() -> impl Iterator<Item = &'static str> {
+    let stands_for_a_rule = |entry: &&Entry| {
+        entry.traits.role == Role::Reference && entry.traits.budgets != Budgets::AsLinux
+    };
+    let entries = registry::POLICIES.iter().filter(stands_for_a_rule);
+    entries.map(|entry| entry.name)
+}
+
 #[test]
 fn no_test_is_asked_twice_about_one_policy() {
-    for policy in POLICIES {
-        let rule = Rule::of_policy(policy).unwrap();
+    for policy in policies() {
+        let traits = &registry::find(policy).unwrap().traits;
         let mut seen = BTreeSet::new();
-        for test in TESTS.iter().filter(|test| test.speaks_of(rule)) {
+        for test in TESTS.iter().filter(|test| test.speaks_of(traits)) {
             assert!(
                 seen.insert((test.name, test.criterion)),
                 "{policy}: {}",
@@ -95,6 +107,24 @@ fn no_test_is_asked_twice_about_one_policy() {
         }
         assert!(!seen.is_empty(), "{policy}");
     }
+}
+
+#[test]
+fn tests_speak_alike_of_all_implementations_of_a_policy() {
+    let traits = |name| &registry::find(name).unwrap().traits;
+    let speak = |traits: &PolicyTraits| -> Vec<bool> {
+        TESTS.iter().map(|test| test.speaks_of(traits)).collect()
+    };
+    for name in ["CEm", "HEm", "FEm", "CE1", "FE1"] {
+        assert_eq!(speak(traits(name)), speak(traits("g-edf")), "{name}");
+    }
+    for name in ["CQm", "S-CQm", "CQ1", "S-CQ1"] {
+        assert!(!speak(traits(name)).contains(&true), "{name}");
+        let charged = under_overheads(traits(name));
+        assert_eq!(speak(&charged), speak(traits("g-edf")), "{name}");
+    }
+    assert_eq!(speak(traits("hpa-fp-ecrts16")), speak(traits("hpa-fp")));
+    assert!(!speak(traits("dl-linux")).contains(&true));
 }
 
 #[test]
@@ -298,7 +328,7 @@ fn a_deadline_before_the_cost_is_a_hard_no_and_no_soft_one() {
 
 #[test]
 fn no_tasks_meet_all_deadlines() {
-    for policy in POLICIES {
+    for policy in policies() {
         let found = found(policy, &set(2, &[]));
         assert_eq!(found.hard.answer, Answer::Schedulable, "{policy}");
         assert_eq!(found.soft.answer, Answer::Schedulable, "{policy}");
@@ -351,8 +381,7 @@ fn verdicts_do_not_contradict_each_other() {
     };
     for seed in 0..seeds {
         let set = random(&mut RandomStream::new(seed, 71, 0));
-        let candidates: Vec<Candidate> =
-            POLICIES.iter().map(|name| candidate(name, &set)).collect();
+        let candidates: Vec<Candidate> = policies().map(|name| candidate(name, &set)).collect();
         let together = analyse(&set, &candidates, STEPS);
         for (candidate, found) in candidates.iter().zip(&together.policies) {
             let context = format!("seed {seed}, {}", candidate.policy);
@@ -447,7 +476,7 @@ fn what_no_test_takes_into_account_is_told() {
 fn asked(set: &TaskSet, criterion: Criterion, only: Option<&[&str]>, tardiness: bool) -> Decision {
     let bound: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
     let question = Question {
-        rule: Rule::of_policy("p-edf").unwrap(),
+        traits: registry::find("p-edf").unwrap().traits,
         bound: &bound,
         price: None,
         criterion,

@@ -3,12 +3,11 @@
 //! What is shown of such a set holds for the real one. What is not shown of it proves nothing, since every
 //! job is charged for the worst; a "no" is that of the set without overheads, which it remains with them.
 
-use shiftwork_model::{Affinity, Order, Overheads, Span, TaskSet};
+use shiftwork_model::{Affinity, Invariant, Overheads, PolicyTraits, Preemption, Span, TaskSet};
 
 use super::catalogue::{Asked, TESTS};
 use super::judge::analyse;
-use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis, Rule};
-use crate::admission::Placement;
+use super::{Analysis, Answer, Candidate, Criterion, Found, Judgement, PolicyAnalysis};
 use crate::overheads::{Inflated, Structure, inflate};
 
 /// What scheduling costs under one policy.
@@ -132,7 +131,12 @@ fn charge(
         .iter()
         .map(|affinity| *affinity.cpus() & all)
         .collect();
-    let inflated = inflate(set, (candidate.rule, &price.structure), &bound, overheads?)?;
+    let inflated = inflate(
+        set,
+        (&candidate.traits, &price.structure),
+        &bound,
+        overheads?,
+    )?;
     Some(Charged { table, inflated })
 }
 
@@ -192,7 +196,7 @@ impl Question<'_> {
             Some((set, bound)) => {
                 let candidate = Candidate {
                     bound: Ok(bound),
-                    rule: rule_under(self.candidate.rule),
+                    traits: under_overheads(&self.candidate.traits),
                     policy: self.candidate.policy.clone(),
                 };
                 let analysis = analyse(&set, &[candidate], self.steps);
@@ -239,13 +243,16 @@ fn stand_in(set: &TaskSet, inflated: &[Inflated]) -> Option<(TaskSet, Vec<Affini
     Some((stand_in, bound))
 }
 
-/// The rule under which the stand-ins are scheduled.
-pub(super) const fn rule_under(rule: Rule) -> Rule {
-    match rule {
-        // The stand-ins need whole quanta and come where these begin: that nobody decides in between
-        // changes nothing.
-        Rule::InQuanta => Rule::Preemptive(Order::Edf, Placement::Global),
-        other => other,
+/// The policy under which the stand-ins are scheduled, and of which tests speak. Where jobs get whole quanta, the
+/// stand-ins need whole quanta and come where these begin: that nothing is decided in between changes nothing.
+pub const fn under_overheads(policy: &PolicyTraits) -> PolicyTraits {
+    match policy.preemption {
+        Preemption::AtQuanta(_) => PolicyTraits {
+            preemption: Preemption::AtEvents,
+            invariant: Invariant::Strong,
+            ..*policy
+        },
+        _ => *policy,
     }
 }
 

@@ -2,17 +2,14 @@
 
 use shiftwork_analysis::overheads::Structure;
 use shiftwork_analysis::verdicts::{
-    Answer, Best, Criterion, Found, POLICIES, PolicyAnalysis, Price, Question, analyse_under,
-    decide,
+    Answer, Best, Criterion, Found, PolicyAnalysis, Price, Question, analyse_under, decide,
 };
 use shiftwork_model::{Overheads, RandomStream, Span, TaskSet};
+use shiftwork_policy::registry;
 
 use crate::{candidate, random};
 
 const STEPS: u64 = 20_000;
-
-/// Further names with rules or structures of their own.
-const OTHERS: [&str; 6] = ["dl-linux", "CQm", "S-CQm", "CE1", "CQ1", "FEm"];
 
 fn price(policy: &str, set: &TaskSet, criterion: Criterion, overheads: &Overheads) -> Price {
     let overheads = Some(overheads.clone());
@@ -21,7 +18,7 @@ fn price(policy: &str, set: &TaskSet, criterion: Criterion, overheads: &Overhead
         Criterion::Soft => [None, overheads],
     };
     Price {
-        structure: Structure::of_policy(policy, set).unwrap(),
+        structure: Structure::of(&registry::find(policy).unwrap().traits, set),
         worst,
         average,
     }
@@ -46,7 +43,7 @@ fn the_answer_is_that_of_asking_everything() {
     };
     let mut counts = [0; 3];
     for seed in 0..seeds {
-        for policy in POLICIES.into_iter().chain(OTHERS) {
+        for policy in registry::POLICIES.iter().map(|entry| entry.name) {
             let mut stream = RandomStream::new(seed, 83, 0);
             let mut set = random::system(policy, &mut stream);
             let overheads = random::overheads(&mut stream);
@@ -67,7 +64,7 @@ fn the_answer_is_that_of_asking_everything() {
                     let (all, _) = analyse_under(&set, &asked, STEPS);
                     let all = &all.policies[0];
                     let question = Question {
-                        rule: candidate.rule,
+                        traits: candidate.traits,
                         bound: &bound,
                         price: price.as_ref().map(|it| &it.structure).zip(overheads),
                         criterion,
@@ -106,7 +103,7 @@ fn only_the_tests_that_are_named_are_asked() {
         let (all, _) = analyse_under(&set, &[(candidate.clone(), None)], STEPS);
         for (test, found) in &all.policies[0].hard.tests {
             let question = Question {
-                rule: candidate.rule,
+                traits: candidate.traits,
                 bound: &bound,
                 price: None,
                 criterion: Criterion::Hard,

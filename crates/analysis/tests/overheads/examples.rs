@@ -1,11 +1,12 @@
 //! Hand-computed examples, one for each term.
 
-use shiftwork_analysis::overheads::{Interrupts, Obstacle, Structure, inflate};
+use shiftwork_analysis::overheads::{Obstacle, Structure, inflate};
 use shiftwork_analysis::pfair::Quanta;
-use shiftwork_analysis::verdicts::{Price, Rule, analyse_under};
-use shiftwork_model::{Affinity, CpuSet, LinearCost, Overheads, Span, Task, TaskSet};
+use shiftwork_analysis::verdicts::{Price, analyse_under};
+use shiftwork_model::{Affinity, CpuSet, Interrupts, LinearCost, Overheads, Span, Task, TaskSet};
+use shiftwork_policy::registry;
 
-use crate::{NS, cost, inflated, times};
+use crate::{DEDICATED, NS, cost, inflated, times};
 
 /// Tasks with these costs and periods on so many CPUs, with ticks every 1000 ns.
 fn set(cpus: usize, tasks: &[(u64, u64)]) -> TaskSet {
@@ -79,13 +80,13 @@ fn a_dedicated_cpu_takes_the_releases() {
         ..Overheads::default()
     };
     let set = set(3, &[(855, 100_000), (855, 100_000)]);
-    let found = inflated(&set, "CE1", Interrupts::Dedicated, &overheads);
+    let found = inflated(&set, "CE1", DEDICATED, &overheads);
     // (855 + 2 x 50) / 0.95 = 1005.3, rounded up, and its own release; that of the other may come first.
     assert_eq!(times(&found[0]), [1_016, 99_990, 99_990]);
     assert_eq!(found[0].delay, NS(10));
     assert_eq!(found[0].cpus, "1-2".parse().unwrap());
-    let own = Structure::of_policy("CE1", &set).unwrap();
-    assert_eq!(own.interrupts, Interrupts::Dedicated);
+    let own = Structure::of(&registry::find("CE1").unwrap().traits, &set);
+    assert_eq!(own.interrupts, DEDICATED);
 }
 
 #[test]
@@ -161,10 +162,10 @@ fn a_quantum_loses_what_its_beginning_costs() {
     assert_eq!(found[1].delay, NS(20));
     // A dedicated CPU handles both releases before the first of the quanta: 780 remain.
     set.tasks[0].cost = NS(2_341);
-    let found = inflated(&set, "pd2", Interrupts::Dedicated, &overheads);
+    let found = inflated(&set, "pd2", DEDICATED, &overheads);
     assert_eq!(times(&found[0]), [4_000, 10_000, 10_000]);
     set.tasks[0].cost = NS(2_340);
-    let found = inflated(&set, "pd2", Interrupts::Dedicated, &overheads);
+    let found = inflated(&set, "pd2", DEDICATED, &overheads);
     assert_eq!(times(&found[0]), [3_000, 10_000, 10_000]);
     set.scheduler.quantum = Some(NS(200));
     let found = inflated(&set, "pd2", Interrupts::Global, &overheads);
@@ -178,7 +179,7 @@ fn a_quantum_loses_what_its_beginning_costs() {
 fn quanta_are_charged_where_tests_do_not_know_them() {
     // Global EDF by staggered quanta of 1000 on 4 CPUs, not aligned: 20 + 1000 + 750 are lost.
     let set = set(4, &[(900, 10_000)]);
-    let rule = Rule::of_policy("g-edf").unwrap();
+    let traits = &registry::find("g-edf").unwrap().traits;
     let structure = Structure {
         quantum: Some(Quanta {
             quantum: NS(1_000),
@@ -193,13 +194,13 @@ fn quanta_are_charged_where_tests_do_not_know_them() {
         ..Overheads::default()
     };
     let bound = [CpuSet::first(4)];
-    let found = inflate(&set, (rule, &structure), &bound, &overheads).unwrap();
+    let found = inflate(&set, (traits, &structure), &bound, &overheads).unwrap();
     assert_eq!(times(&found[0]), [1_000, 8_000, 8_000]);
     assert_eq!(found[0].delay, NS(1_770));
     // A deadline within what is lost leaves nothing.
     let mut short = set;
     short.tasks[0].deadline = NS(2_769);
-    let found = inflate(&short, (rule, &structure), &bound, &overheads).unwrap();
+    let found = inflate(&short, (traits, &structure), &bound, &overheads).unwrap();
     assert_eq!(
         (found[0].task, found[0].obstacle),
         (None, Some(Obstacle::Window))
@@ -235,7 +236,7 @@ fn staggering_delays_by_nearly_a_quantum() {
 /// The bound of Pfair on the response time of the first task under these overheads.
 fn pfair_response(set: &TaskSet, policy: &str, overheads: Overheads) -> Span {
     let price = Price {
-        structure: Structure::of_policy(policy, set).unwrap(),
+        structure: Structure::of(&registry::find(policy).unwrap().traits, set),
         worst: Some(overheads),
         average: None,
     };
@@ -270,10 +271,10 @@ fn bounds_count_from_the_real_release() {
 fn nothing_is_known_where_affinities_overlap_and_differ() {
     let accounted = |policy: &str, affinities: [&str; 3]| {
         let set = set(2, &[(100, 1_000), (100, 1_000), (100, 1_000)]);
-        let rule = Rule::of_policy(policy).unwrap();
+        let traits = &registry::find(policy).unwrap().traits;
         let bound = affinities.map(|cpus| cpus.parse().unwrap());
-        let structure = Structure::of_policy(policy, &set).unwrap();
-        inflate(&set, (rule, &structure), &bound, &Overheads::default()).is_some()
+        let structure = Structure::of(traits, &set);
+        inflate(&set, (traits, &structure), &bound, &Overheads::default()).is_some()
     };
     for policy in ["weak-edf", "weak-fp", "strong-edf", "hpa-fp"] {
         assert!(accounted(policy, ["0", "1", "0"]), "{policy}");

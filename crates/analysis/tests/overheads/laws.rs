@@ -1,10 +1,10 @@
 //! What holds of the accounting whatever the numbers are.
 
-use shiftwork_analysis::overheads::{Inflated, Interrupts, Structure};
+use shiftwork_analysis::overheads::{Inflated, Structure};
 use shiftwork_analysis::verdicts::{Answer, Candidate, Price, Table, analyse, analyse_under};
-use shiftwork_model::{LinearCost, Overheads, RandomStream, TaskSet};
+use shiftwork_model::{Interrupts, LinearCost, Overheads, RandomStream, TaskSet};
 
-use crate::{NS, candidate, inflated, random, times};
+use crate::{DEDICATED, NS, candidate, inflated, random, times};
 
 const POLICIES: [&str; 8] = [
     "p-edf", "g-edf", "np-g-edf", "c-edf", "p-fp", "weak-edf", "pd2", "s-pd2",
@@ -25,7 +25,7 @@ fn cases() -> impl Iterator<Item = (u64, &'static str, TaskSet, Overheads)> {
 
 fn price(candidate: &Candidate, set: &TaskSet, overheads: &Overheads) -> Price {
     Price {
-        structure: Structure::of_policy(&candidate.policy, set).unwrap(),
+        structure: Structure::of(&candidate.traits, set),
         worst: Some(overheads.clone()),
         average: Some(overheads.clone()),
     }
@@ -48,7 +48,7 @@ fn overheads_of_nothing_change_nothing() {
         assert_eq!(free.bounds, priced.bounds, "seed {seed}, {policy}");
         let hard = accounts[0].hard.as_ref().unwrap();
         assert_eq!(hard.table, Table::Worst);
-        if !policy.ends_with("pd2") {
+        if priced.traits.preemption.alignment().is_none() {
             for (task, inflated) in set.tasks.iter().zip(&hard.inflated) {
                 let plain = [task.cost, task.period, task.deadline].map(|span| span.as_ns());
                 assert_eq!(times(inflated), plain, "seed {seed}, {policy}");
@@ -86,7 +86,7 @@ fn more_of_any_overhead_is_never_better() {
     ];
     let mut mattered = [0; 10];
     for (seed, policy, set, overheads) in cases() {
-        for interrupts in [Interrupts::Global, Interrupts::Dedicated] {
+        for interrupts in [Interrupts::Global, DEDICATED] {
             let before = inflated(&set, policy, interrupts, &overheads);
             for (place, (name, field)) in more.iter().enumerate() {
                 let mut costly = overheads.clone();

@@ -12,9 +12,9 @@ mod packing;
 mod random;
 mod soundness;
 
-use shiftwork_analysis::overheads::{Inflated, Interrupts, Structure, inflate};
-use shiftwork_analysis::verdicts::{Candidate, Rule};
-use shiftwork_model::{CpuSet, LinearCost, Overheads, Span, TaskSet};
+use shiftwork_analysis::overheads::{Inflated, Structure, inflate};
+use shiftwork_analysis::verdicts::Candidate;
+use shiftwork_model::{CpuId, CpuSet, Interrupts, LinearCost, Overheads, Span, TaskSet};
 use shiftwork_policy::registry;
 
 const NS: fn(u64) -> Span = Span::from_ns;
@@ -27,18 +27,18 @@ fn cost(base: u64) -> LinearCost {
     }
 }
 
+/// Any CPU that runs no jobs.
+const DEDICATED: Interrupts = Interrupts::Dedicated(CpuId::from_index(0));
+
 /// How the policy binds the tasks, as it does itself.
 fn candidate(set: &TaskSet, policy: &str) -> Candidate {
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
+    let entry = registry::find(policy).unwrap();
+    let built = entry.build(set).map_err(|refusal| refusal.to_string());
     Candidate {
         policy: policy.to_owned(),
-        rule: Rule::of_policy(policy).unwrap(),
-        bound: match registry::find(policy).map(|entry| entry.build(set)) {
-            Ok(Ok(built)) => Ok(built.packing().unwrap_or_else(own)),
-            Ok(Err(refusal)) => Err(refusal.to_string()),
-            // Tests know it, the simulator does not.
-            Err(_) => Ok(own()),
-        },
+        traits: entry.traits,
+        bound: built.map(|built| built.packing().unwrap_or_else(own)),
     }
 }
 
@@ -52,11 +52,11 @@ fn inflated(
     let candidate = candidate(set, policy);
     let structure = Structure {
         interrupts,
-        ..Structure::of_policy(policy, set).unwrap()
+        ..Structure::of(&candidate.traits, set)
     };
     let bound = candidate.bound.unwrap();
     let bound: Vec<CpuSet> = bound.iter().map(|affinity| *affinity.cpus()).collect();
-    inflate(set, (candidate.rule, &structure), &bound, overheads).unwrap()
+    inflate(set, (&candidate.traits, &structure), &bound, overheads).unwrap()
 }
 
 /// Cost, period and deadline in nanoseconds.

@@ -1,7 +1,6 @@
 //! The overheads that were measured on the Niagara, and the example that has them.
 
-use shiftwork_analysis::overheads::Interrupts;
-use shiftwork_model::TaskSet;
+use shiftwork_model::{Interrupts, TaskSet};
 use shiftwork_taskset::overheads::{OverheadFile, Use, read};
 
 use crate::{inflated, times};

@@ -4,12 +4,11 @@ use std::cmp::Reverse;
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_analysis::overheads::{Interrupts, Structure, inflate};
+use shiftwork_analysis::overheads::{Structure, inflate};
 use shiftwork_analysis::packing::pack_under;
-use shiftwork_analysis::verdicts::Rule;
 use shiftwork_model::{
-    Affinity, CpuSet, LinearCost, Overheads, RandomStream, Slots, Span, TaskSet, WindowSource,
-    groups_within,
+    Affinity, Alignment, CpuId, CpuSet, Interrupts, LinearCost, Overheads, Placement, PolicyTraits,
+    Preemption, RandomStream, Slots, Span, TaskSet, WindowSource, groups_within,
 };
 use shiftwork_policy::registry;
 
@@ -21,7 +20,7 @@ const POLICIES: [&str; 5] = ["p-edf", "c-edf", "p-fp", "c-pd2", "cs-pd2"];
 struct Problem {
     set: TaskSet,
     policy: &'static str,
-    rule: Rule,
+    traits: PolicyTraits,
     structure: Structure,
     overheads: Overheads,
     parts: Vec<CpuSet>,
@@ -31,7 +30,8 @@ impl Problem {
     fn random(seed: u64, policy: &'static str) -> Self {
         let mut stream = RandomStream::new(seed, 101, 0);
         let mut set = random::system(policy, &mut stream);
-        let parts: Vec<CpuSet> = match policy.starts_with("p-") {
+        let traits = registry::find(policy).unwrap().traits;
+        let parts: Vec<CpuSet> = match traits.placement == Placement::Partitioned {
             true => set.platform.all().iter().map(CpuSet::single).collect(),
             false => set.platform.clusters.clone(),
         };
@@ -42,18 +42,18 @@ impl Problem {
             }
         }
         let mut overheads = random::overheads(&mut stream);
-        if policy.contains("pd2") && stream.below(2) == 0 {
+        if traits.preemption.alignment().is_some() && stream.below(2) == 0 {
             [overheads.release, overheads.enqueue, overheads.dequeue] = [LinearCost::default(); 3];
         }
         let structure = Structure {
             interrupts: match stream.below(4) {
-                0 => Interrupts::Dedicated,
+                0 => Interrupts::Dedicated(CpuId::from_index(0)),
                 _ => Interrupts::Global,
             },
-            ..Structure::of_policy(policy, &set).unwrap()
+            ..Structure::of(&traits, &set)
         };
         Self {
-            rule: Rule::of_policy(policy).unwrap(),
+            traits,
             set,
             policy,
             structure,
@@ -64,7 +64,7 @@ impl Problem {
 
     fn found(&self) -> Vec<CpuSet> {
         let price = (&self.structure, &self.overheads);
-        let found = pack_under(&self.set, self.rule, &self.parts, price).unwrap();
+        let found = pack_under(&self.set, &self.traits, &self.parts, price).unwrap();
         found.iter().map(|affinity| *affinity.cpus()).collect()
     }
 
@@ -75,7 +75,7 @@ impl Problem {
             .tasks
             .iter()
             .all(|task| task.deadline >= task.period);
-        let is_pfair = self.policy.contains("pd2");
+        let is_pfair = self.traits.preemption.alignment().is_some();
         let deadlines = (!is_implicit || is_pfair).then_some(WindowSource::Deadline);
         let mut sources = deadlines.into_iter().chain([WindowSource::Period]);
         sources.find_map(|source| self.first_fit(source))
@@ -108,7 +108,7 @@ impl Problem {
         let tasks = members.iter().map(|&task| self.set.tasks[task].clone());
         of_part.tasks = tasks.collect();
         let mut overheads = self.overheads.clone();
-        if self.policy.contains("pd2") {
+        if self.traits.preemption.alignment().is_some() {
             // Costs are those with all tasks.
             let fixed = |cost: &mut LinearCost| {
                 cost.base = cost.at(self.set.tasks.len());
@@ -130,16 +130,17 @@ impl Problem {
         }
         let cpus = self.parts[part];
         let bound = vec![cpus; members.len()];
-        let price = (self.rule, &self.structure);
+        let price = (&self.traits, &self.structure);
         let inflated = inflate(&of_part, price, &bound, &overheads).unwrap();
         let mut sum = Ratio::from_integer(BigInt::from(0));
         for one in inflated {
             let Some(task) = one.task else {
                 return false;
             };
-            let [cost, window] = match self.rule {
-                Rule::Pfair { staggered } => {
-                    let slots = Slots::of(&self.set, if staggered { cpus.len() } else { 1 });
+            let [cost, window] = match self.traits.preemption {
+                Preemption::Pfair(alignment) => {
+                    let is_staggered = alignment == Alignment::Staggered;
+                    let slots = Slots::of(&self.set, if is_staggered { cpus.len() } else { 1 });
                     let times = [task.cost, task.period, task.deadline];
                     let weight = slots.weight(times, source);
                     [weight.quanta, weight.slots]
@@ -207,11 +208,11 @@ fn what_overheads_make_too_full_is_spread() {
         switch: crate::cost(1),
         ..Overheads::default()
     };
-    let rule = Rule::of_policy("p-edf").unwrap();
-    let structure = Structure::of_policy("p-edf", &set).unwrap();
+    let traits = &registry::find("p-edf").unwrap().traits;
+    let structure = Structure::of(traits, &set);
     let parts: Vec<CpuSet> = CpuSet::first(3).iter().map(CpuSet::single).collect();
     let found = |overheads: &Overheads| {
-        let found = pack_under(&set, rule, &parts, (&structure, overheads)).unwrap();
+        let found = pack_under(&set, traits, &parts, (&structure, overheads)).unwrap();
         found
             .iter()
             .map(|affinity| affinity.to_string())
@@ -225,5 +226,5 @@ fn what_overheads_make_too_full_is_spread() {
         ..Overheads::default()
     };
     assert_eq!(found(&costly), ["0", "0", "1"]);
-    assert_eq!(pack_under(&set, rule, &[], (&structure, &costly)), None);
+    assert_eq!(pack_under(&set, traits, &[], (&structure, &costly)), None);
 }

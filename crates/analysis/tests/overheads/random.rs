@@ -1,8 +1,10 @@
 //! Random systems with random overheads, in units in which much happens soon.
 
 use shiftwork_model::{
-    Affinity, Arrival, CpuId, LinearCost, OnOverrun, Overheads, RandomStream, Span, Task, TaskSet,
+    Affinity, Arrival, CpuId, LinearCost, OnOverrun, Overheads, Placement, RandomStream, Span,
+    Task, TaskSet,
 };
+use shiftwork_policy::registry;
 
 use crate::NS;
 
@@ -13,10 +15,9 @@ pub fn system(policy: &str, stream: &mut RandomStream) -> TaskSet {
     let count = 1 + stream.below(7) as usize;
     let is_implicit = stream.below(2) == 0;
     let share = 1 + 130 * cpus as u64 / count as u64;
-    let knows_affinities = ["weak", "strong", "hpa"]
-        .iter()
-        .any(|known| policy.starts_with(known));
-    let in_quanta = ["pd2", "CQ"].iter().any(|part| policy.contains(part));
+    let traits = &registry::find(policy).unwrap().traits;
+    let knows_affinities = traits.placement == Placement::Weak || traits.placement.shifts();
+    let in_quanta = traits.preemption.alignment().is_some();
     let width = match knows_affinities {
         true => [1, 2, cpus][stream.below(3) as usize],
         false => cpus,

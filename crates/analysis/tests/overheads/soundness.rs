@@ -46,7 +46,7 @@ fn shown(set: &TaskSet, policy: &str, overheads: &Overheads) -> Option<Shown> {
     let candidate = candidate(set, policy);
     candidate.bound.as_ref().ok()?;
     let price = Price {
-        structure: Structure::of_policy(policy, set).unwrap(),
+        structure: Structure::of(&registry::find(policy).unwrap().traits, set),
         worst: Some(overheads.clone()),
         average: None,
     };
@@ -93,7 +93,7 @@ fn responses(set: &TaskSet, policy: &str, overheads: &Overheads, horizon: Instan
         reserve_server: false,
     };
     let bound = candidate(set, policy).bound.unwrap();
-    let told = as_told(set, policy, &bound, overheads);
+    let told = as_told(set, &entry.traits, &bound, overheads);
     let policy = entry.build(told.as_ref().unwrap_or(set)).unwrap();
     Simulation::new(set, policy, &entry.traits, options).run(&mut longest);
     for (pending, longest) in longest.pending.iter().zip(&mut longest.longest) {

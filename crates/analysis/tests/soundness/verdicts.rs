@@ -1,6 +1,6 @@
 //! What `analyze` says of a policy as a whole: from whichever tests, part by part.
 
-use shiftwork_analysis::verdicts::{Analysis, Answer, Candidate, Rule, analyse};
+use shiftwork_analysis::verdicts::{Analysis, Answer, Candidate, analyse};
 use shiftwork_model::{Arrival, Span, TaskSet};
 use shiftwork_policy::registry;
 
@@ -41,7 +41,7 @@ pub fn candidate(set: &TaskSet, policy: &str) -> Candidate {
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
     Candidate {
         policy: policy.to_owned(),
-        rule: Rule::of_policy(policy).unwrap(),
+        traits: entry.traits,
         bound: match entry.build(set) {
             Ok(built) => Ok(built.packing().unwrap_or_else(own)),
             Err(refusal) => Err(refusal.to_string()),

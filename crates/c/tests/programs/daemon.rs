@@ -7,18 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use shiftwork_analysis::admission::{Guarantee, Terms};
+use shiftwork_analysis::admission::Guarantee;
 use shiftwork_client::{
     self as client, Admitted, Answer, Call, Changed, Dismissed, Error, OwnTask,
 };
 use shiftwork_daemon::backend::SchedulerBackend;
+use shiftwork_daemon::config::Config;
 use shiftwork_daemon::quotas::{Quota, Quotas};
 use shiftwork_daemon::reservation::{Denial, Owner, Reservation, Thread};
 use shiftwork_daemon::reservation_table::{ReservationTable, Rules};
 use shiftwork_daemon::run::now;
 use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_daemon::threads;
-use shiftwork_model::{CpuSet, OnOverrun, Priority, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, OnOverrun, Priority, Span, TaskId};
 
 /// Accepts everything and does nothing.
 struct NoBackend;
@@ -140,7 +141,7 @@ fn table() -> ReservationTable {
     };
     ReservationTable::new(Rules {
         cpus: CpuSet::first(1),
-        terms: Terms::of_policy("strong-edf", Share::DEFAULT_RESERVE).unwrap(),
+        terms: Config::parse("").unwrap().terms,
         guarantee: Guarantee::BoundedTardiness,
         quotas: Quotas {
             user: quota,

@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
     let policy = entry
         .build(&set)
         .map_err(|error| Failure::in_file(&input.path, error))?;
-    let admission = Admission::of(entry.name, &set, Ok(&bound(&set, policy.as_ref())));
+    let admission = Admission::of(entry, &set, Ok(&bound(&set, policy.as_ref())));
     if !admission.is_admitted() && !args.best_effort {
         admission::refuse(&admission, console, entry)?;
         return Ok(Answer::No);

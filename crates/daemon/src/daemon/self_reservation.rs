@@ -150,7 +150,7 @@ impl Daemon {
 fn reservation(cost: Span, rules: &Rules, online: CpuSet) -> Reservation {
     let there = rules.cpus & online;
     let is_hard = rules.guarantee == Guarantee::Hard;
-    let is_short = is_hard && rules.terms.order == Order::Edf;
+    let is_short = is_hard && rules.terms.policy.order == Order::Edf;
     Reservation {
         cost,
         period: PERIOD,
@@ -179,6 +179,7 @@ fn cost(share: Share) -> Option<Span> {
 mod tests {
     use shiftwork_analysis::admission::Terms;
     use shiftwork_model::RandomStream;
+    use shiftwork_policy::registry;
 
     use super::*;
     use crate::reservation_table::ReservationTable;
@@ -199,7 +200,7 @@ mod tests {
         };
         Rules {
             cpus: "1-3".parse().unwrap(),
-            terms: Terms::of_policy(policy, reserve).unwrap(),
+            terms: Terms::new(&registry::find(policy).unwrap().traits, reserve).unwrap(),
             guarantee,
             quotas: crate::quotas::Quotas {
                 user: quota,

@@ -6,6 +6,7 @@ mod churn;
 use std::collections::BTreeMap;
 
 use shiftwork_model::{OnOverrun, Priority, Share};
+use shiftwork_policy::registry;
 
 use super::*;
 use crate::quotas::Quota;
@@ -112,7 +113,7 @@ pub(super) fn table(policy: &str, cpus: usize) -> ReservationTable {
     let reserve = Share::from_billionths(50_000_000).unwrap();
     ReservationTable::new(Rules {
         cpus: CpuSet::first(cpus),
-        terms: Terms::of_policy(policy, reserve).unwrap(),
+        terms: Terms::new(&registry::find(policy).unwrap().traits, reserve).unwrap(),
         guarantee: Guarantee::BoundedTardiness,
         quotas: Quotas {
             user: generous,

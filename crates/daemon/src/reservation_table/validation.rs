@@ -1,8 +1,8 @@
 //! Validation of reservations, independent of the owner and of the load.
 
-use shiftwork_model::{Affinity, AffinityKind};
+use shiftwork_model::{Affinities, Affinity, AffinityKind};
 
-use super::{Denial, Placement, Reservation, ReservationTable, Span, TaskId};
+use super::{Denial, Reservation, ReservationTable, Span, TaskId};
 
 /// Also the default minimum of SCHED_DEADLINE (`kernel.sched_deadline_period_min_us`).
 pub(crate) const PERIOD_MIN: Span = Span::from_us(100);
@@ -61,7 +61,7 @@ impl ReservationTable {
         task: Option<TaskId>,
         to: &Reservation,
     ) -> Result<(), Denial> {
-        if self.rules.terms.placement != Placement::Hierarchical {
+        if self.rules.terms.policy.affinities != Affinities::Laminar {
             return Ok(());
         }
         let others = self.tasks().filter(|&(other, _)| Some(other) != task);

@@ -1,60 +1,80 @@
 //! Which policies are looked at, and where each binds the tasks.
 
-use shiftwork_analysis::verdicts::{Candidate, POLICIES, Rule};
-use shiftwork_model::{Affinity, TaskSet};
+use shiftwork_analysis::verdicts::Candidate;
+use shiftwork_model::{Affinity, Budgets, Preemption, Role, TaskSet};
+use shiftwork_policy::registry::Entry;
 
 use super::error::QuestionError;
 use crate::catalogue;
 
-/// A policy of which something is known, by its name in lower case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// The name.
-    pub name: String,
-    /// How it schedules.
-    pub rule: Rule,
-}
-
 /// The policy with this name, in any case.
 ///
 /// # Errors
-/// If there is no such policy, or nothing is known of it.
-pub fn named(name: &str) -> Result<Named, QuestionError> {
-    let known = POLICIES
-        .iter()
-        .find(|known| known.eq_ignore_ascii_case(name));
-    let name = match (known, catalogue::find(name)) {
-        (Some(known), _) => (*known).to_owned(),
-        (None, Ok(entry)) => entry.name.to_owned(),
-        (None, Err(error)) => return Err(QuestionError::Policy(error)),
-    };
-    match Rule::of_policy(&name) {
-        Some(rule) => Ok(Named { name, rule }),
-        None => Err(QuestionError::NoTest(name)),
-    }
+/// If there is no such policy.
+pub fn named(name: &str) -> Result<&'static Entry, QuestionError> {
+    catalogue::find(name).map_err(QuestionError::Policy)
 }
 
-/// All policies of which tests speak, baselines and other builds of the same rules left out.
-pub fn all() -> Vec<Named> {
-    let named = |name: &&str| Named {
-        name: (*name).to_owned(),
-        rule: Rule::of_policy(name).expect("every listed policy has a rule"),
+/// All policies of which tests speak, by placement, and Pfair last; baselines and other builds of the same rules
+/// are left out.
+pub fn all() -> Vec<&'static Entry> {
+    let is_listed = |entry: &&Entry| {
+        entry.traits.role == Role::Reference && entry.traits.budgets != Budgets::AsLinux
     };
-    POLICIES.iter().map(named).collect()
+    let mut all: Vec<_> = catalogue::policies().filter(is_listed).collect();
+    all.sort_by_key(|entry| {
+        let traits = &entry.traits;
+        let is_pfair = matches!(traits.preemption, Preemption::Pfair(_));
+        let placement = (!is_pfair).then_some(traits.placement);
+        (is_pfair, placement, traits.preemption == Preemption::Never)
+    });
+    all
 }
 
 /// The policy with the CPUs to which it binds the tasks of this set.
-pub fn candidate(named: &Named, set: &TaskSet) -> Candidate {
+pub fn candidate(entry: &Entry, set: &TaskSet) -> Candidate {
     Candidate {
-        policy: named.name.clone(),
-        rule: named.rule,
-        bound: bound(named, set),
+        policy: entry.name.to_owned(),
+        traits: entry.traits,
+        bound: bound(entry, set),
     }
 }
 
-fn bound(named: &Named, set: &TaskSet) -> Result<Vec<Affinity>, String> {
+fn bound(entry: &Entry, set: &TaskSet) -> Result<Vec<Affinity>, String> {
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
-    let entry = catalogue::find(&named.name).map_err(|error| error.to_string())?;
     let policy = entry.build(set).map_err(|error| error.to_string())?;
     Ok(policy.packing().unwrap_or_else(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_of_which_tests_speak_is_listed_once_by_placement() {
+        let names: Vec<&str> = all().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(
+            names,
+            [
+                "p-edf",
+                "p-fp",
+                "c-edf",
+                "c-fp",
+                "g-edf",
+                "g-fp",
+                "np-g-edf",
+                "weak-edf",
+                "weak-fp",
+                "strong-edf",
+                "strong-fp",
+                "hpa-edf",
+                "hpa-fp",
+                "dl-sp",
+                "pd2",
+                "s-pd2",
+                "c-pd2",
+                "cs-pd2",
+            ]
+        );
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use shiftwork_analysis::verdicts::POLICIES;
 use shiftwork_policy::PolicyError;
 
 /// Why nothing can be said about what was asked.
@@ -11,21 +10,14 @@ use shiftwork_policy::PolicyError;
 pub enum QuestionError {
     /// There is no such policy.
     Policy(PolicyError),
-    /// No test speaks of the policy with this name.
-    NoTest(String),
     /// Affinities cannot be proposed for the policy with this name.
-    NoProposal(String),
+    NoProposal(&'static str),
 }
 
 impl fmt::Display for QuestionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Policy(error) => error.fmt(f),
-            Self::NoTest(name) => write!(
-                f,
-                "no test speaks of {name}; there are tests for {}",
-                POLICIES.join(" ")
-            ),
             Self::NoProposal(name) => write!(
                 f,
                 "affinities cannot be proposed for {name}; `strong-edf` and `p-edf` are among those for which \

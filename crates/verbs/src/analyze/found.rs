@@ -9,9 +9,10 @@ use shiftwork_analysis::verdicts::{
 };
 use shiftwork_analysis::{Ranked, Sporadic, Steps};
 use shiftwork_model::{Span, TaskSet};
+use shiftwork_policy::registry::Entry;
 use shiftwork_taskset::overheads::OverheadFile;
 
-use super::candidate::{self, Named, candidate};
+use super::candidate::{self, candidate};
 use super::counterexample;
 use super::error::QuestionError;
 use super::price::price;
@@ -97,6 +98,10 @@ pub struct Findings {
     pub proposal: Option<Proposal>,
 }
 
+fn is_among(one: &Entry, entries: &[&Entry]) -> bool {
+    entries.iter().any(|entry| entry.name == one.name)
+}
+
 /// Where no policy is named.
 const TAKES_ANY: &str = "strong-edf";
 
@@ -115,10 +120,10 @@ impl Findings {
             true => of_file.collect(),
             false => question.policies.iter().collect(),
         };
-        let mut chosen: Vec<Named> = Vec::new();
+        let mut chosen: Vec<&'static Entry> = Vec::new();
         for name in names {
             let named = candidate::named(name)?;
-            if !chosen.contains(&named) {
+            if !is_among(named, &chosen) {
                 chosen.push(named);
             }
         }
@@ -126,9 +131,11 @@ impl Findings {
             true => candidate::all(),
             false => Vec::new(),
         };
-        let further = chosen.iter().filter(|named| !looked_at.contains(named));
-        let further: Vec<Named> = further.cloned().collect();
-        looked_at.extend(further);
+        for named in &chosen {
+            if !is_among(named, &looked_at) {
+                looked_at.push(named);
+            }
+        }
         let file = overheads.as_ref().map(|(_, file)| file);
         let candidates: Vec<_> = looked_at
             .iter()
@@ -139,15 +146,15 @@ impl Findings {
         let examples = counterexample::search(set, &mut analysis);
         let scales = question.scale.then(|| scales(question, set, &looked_at));
         let first = match chosen.first() {
-            Some(named) => named.clone(),
+            Some(named) => named,
             None => candidate::named(TAKES_ANY)?,
         };
         let proposal = match question.assign {
-            true => Some(proposal(&first, set, criterion, question.max_steps)?),
+            true => Some(proposal(first, set, criterion, question.max_steps)?),
             false => None,
         };
-        let admission = admission(&first, set);
-        let names = chosen.iter().map(|named| named.name.clone()).collect();
+        let admission = admission(first, set);
+        let names = chosen.iter().map(|named| named.name.to_owned()).collect();
         let mut findings = Self {
             analysis,
             accounts,
@@ -172,7 +179,7 @@ impl Findings {
         &self,
         question: &Question,
         set: &TaskSet,
-        mut asked: Vec<Named>,
+        mut asked: Vec<&'static Entry>,
     ) -> Option<Remedies> {
         if !question.remedies || self.known() == Known::Schedulable {
             return None;
@@ -267,25 +274,25 @@ fn any(answers: &[Known]) -> Known {
     }
 }
 
-fn admission(named: &Named, set: &TaskSet) -> Admission {
-    let candidate = candidate(named, set);
+fn admission(entry: &Entry, set: &TaskSet) -> Admission {
+    let candidate = candidate(entry, set);
     let bound = candidate.bound.as_deref().map_err(String::as_str);
-    Admission::of(&candidate.policy, set, bound)
+    Admission::of(entry, set, bound)
 }
 
 /// Proposes affinities within those of the file with which the policy meets the criterion; if there are none, any
 /// with which it does; else with which it guarantees anything, within those of the file if possible.
 ///
 /// # Errors
-/// If nothing is known of the policy.
+/// If no condition is known under which the policy guarantees anything.
 pub(super) fn proposal(
-    named: &Named,
+    entry: &Entry,
     set: &TaskSet,
     criterion: Criterion,
     steps: u64,
 ) -> Result<Proposal, QuestionError> {
-    let terms = Terms::of_policy(&named.name, set.scheduler.reserve)
-        .ok_or_else(|| QuestionError::NoProposal(named.name.clone()))?;
+    let terms = Terms::new(&entry.traits, set.scheduler.reserve)
+        .ok_or(QuestionError::NoProposal(entry.name))?;
     let all = set.platform.all();
     let claims = claims(set, &[]);
     let tasks = |widen: bool| -> Vec<Bound> {
@@ -316,18 +323,18 @@ pub(super) fn proposal(
         },
     };
     Ok(Proposal {
-        policy: named.name.clone(),
+        policy: entry.name.to_owned(),
         is_wider,
         assignment,
     })
 }
 
-fn scales(question: &Question, set: &TaskSet, looked_at: &[Named]) -> Vec<Scale> {
-    let scale = |named: &Named| {
+fn scales(question: &Question, set: &TaskSet, looked_at: &[&'static Entry]) -> Vec<Scale> {
+    let scale = |named: &&'static Entry| {
         let criterion = question.criterion;
         let mut of = |set: &TaskSet| candidate(named, set);
         Scale {
-            policy: named.name.clone(),
+            policy: named.name.to_owned(),
             criterion,
             is_refused: of(set).bound.is_err(),
             factor: largest_factor(set, &mut of, criterion, question.max_steps),

@@ -12,7 +12,7 @@ mod json;
 mod price;
 mod remedy;
 
-pub use candidate::{Named, all, candidate, named};
+pub use candidate::{all, candidate, named};
 pub use error::QuestionError;
 pub use found::{Findings, Proposal, Question, Scale, Tardiness};
 pub use json::{AnalyzeOutput, output};

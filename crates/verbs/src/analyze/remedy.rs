@@ -8,9 +8,10 @@ use shiftwork_analysis::verdicts::{
     Account, Answer as Known, Criterion, Factor, PolicyAnalysis, analyse_under, largest_factor,
 };
 use shiftwork_model::{Affinity, TaskSet};
+use shiftwork_policy::registry::Entry;
 use shiftwork_taskset::overheads::OverheadFile;
 
-use super::candidate::{self, Named, candidate};
+use super::candidate::{self, candidate};
 use super::found::{Proposal, proposal};
 use super::price::price;
 use crate::admission::Admission;
@@ -75,16 +76,16 @@ impl Search<'_> {
         mut self,
         known: &[PolicyAnalysis],
         accounts: &[Account],
-        missing: &[Named],
+        missing: &[&'static Entry],
     ) -> Remedies {
         self.steps = self.steps.min(STEPS);
-        let change = |named: &Named| {
+        let change = |named: &&'static Entry| {
             let is = |found: &&PolicyAnalysis| found.policy == named.name;
             let account = known.iter().position(|found| is(&found));
             let account = account.and_then(|place| accounts.get(place));
             let priced = account.is_some_and(|account| account.of(self.criterion).is_some());
             Change {
-                policy: named.name.clone(),
+                policy: named.name.to_owned(),
                 proposal: self.proposal(named),
                 // The search for factors knows no overheads.
                 factor: (!priced).then(|| self.factor(named)).flatten(),
@@ -98,21 +99,19 @@ impl Search<'_> {
     }
 
     fn substitutes(&self, known: &[PolicyAnalysis]) -> Vec<Substitute> {
-        let is_known = |named: &Named| known.iter().any(|found| found.policy == named.name);
-        let others: Vec<Named> = candidate::all()
-            .into_iter()
-            .filter(|named| !is_known(named))
-            .collect();
+        let is_known = |named: &Entry| known.iter().any(|found| found.policy == named.name);
+        let mut others = candidate::all();
+        others.retain(|named| !is_known(named));
         let others = self.analysed(self.set, &others);
         let all = known.iter().chain(&others);
         let meet = all.filter(|found| found.refusal.is_none() && self.is_met(found));
         let mut substitutes: Vec<Substitute> = meet
             .filter_map(|found| {
                 let named = candidate::named(&found.policy).ok()?;
-                let bound = candidate(&named, self.set).bound.ok()?;
+                let bound = candidate(named, self.set).bound.ok()?;
                 Some(Substitute {
-                    policy: named.name.clone(),
-                    admission: Admission::of(&named.name, self.set, Ok(&bound)).verdict(),
+                    policy: named.name.to_owned(),
+                    admission: Admission::of(named, self.set, Ok(&bound)).verdict(),
                 })
             })
             .collect();
@@ -121,7 +120,7 @@ impl Search<'_> {
     }
 
     /// Affinities with which the policy meets the criterion, under its overheads, too.
-    fn proposal(&self, named: &Named) -> Option<Proposal> {
+    fn proposal(&self, named: &'static Entry) -> Option<Proposal> {
         let found = proposal(named, self.set, self.criterion, self.steps).ok()?;
         let cpus = &found.assignment.as_ref()?.cpus;
         let mut set = self.set.clone();
@@ -129,11 +128,11 @@ impl Search<'_> {
             task.affinity = Affinity::new(cpus)?;
         }
         let is_met = |found: &PolicyAnalysis| self.is_met(found);
-        let analysed = self.analysed(&set, std::slice::from_ref(named));
+        let analysed = self.analysed(&set, &[named]);
         analysed.first().is_some_and(is_met).then_some(found)
     }
 
-    fn factor(&self, named: &Named) -> Option<Factor> {
+    fn factor(&self, named: &'static Entry) -> Option<Factor> {
         if self.set.tasks.len() > TASKS_MAX {
             return None;
         }
@@ -143,7 +142,7 @@ impl Search<'_> {
         found.is_at_least(1, 10).then_some(found)
     }
 
-    fn analysed(&self, set: &TaskSet, policies: &[Named]) -> Vec<PolicyAnalysis> {
+    fn analysed(&self, set: &TaskSet, policies: &[&'static Entry]) -> Vec<PolicyAnalysis> {
         let candidates: Vec<_> = policies
             .iter()
             .map(|named| (candidate(named, set), price(named, set, self.overheads)))

@@ -1,6 +1,7 @@
 //! Requests while tasks run.
 
 use super::*;
+use shiftwork_policy::registry;
 
 #[test]
 fn an_affinity_that_does_not_fit_costs_the_reservation_and_nobody_else() {
@@ -109,7 +110,11 @@ fn who_can_be_promised_too_little_is_refused() {
 }
 
 fn strong_edf() -> Terms {
-    Terms::of_policy("strong-edf", Share::from_billionths(50_000_000).unwrap()).unwrap()
+    Terms::new(
+        &registry::find("strong-edf").unwrap().traits,
+        Share::from_billionths(50_000_000).unwrap(),
+    )
+    .unwrap()
 }
 
 fn six_of_ten(index: usize, cpus: &str) -> Claim {

@@ -1,6 +1,7 @@
 //! Decisions on whole sets.
 
 use super::*;
+use shiftwork_policy::registry;
 
 #[test]
 fn a_crowd_is_named_with_its_cpus_and_both_sums() {
@@ -252,24 +253,24 @@ fn nobody_and_everything_reserved_are_answered_too() {
     assert_eq!(decided("p-edf", &set(2, &[])).guarantee, Guarantee::Hard);
     let everything = Share::from_billionths(Share::WHOLE).unwrap();
     for policy in ["p-edf", "g-fp", "strong-edf"] {
-        let terms = Terms::of_policy(policy, everything).unwrap();
+        let terms = Terms::new(&registry::find(policy).unwrap().traits, everything).unwrap();
         let decision = admit(&set(2, &[("a", 1, 10, 10, "0-1")]), &[], terms);
         assert_eq!(decision.verdict(), Verdict::Refused, "{policy}");
     }
 }
 
 #[test]
-fn a_policy_s_name_gives_its_terms() {
-    let kernel = terms("Strong-FP-kernel");
-    assert_eq!(
-        (kernel.order, kernel.placement),
-        (Order::FixedPriority, Placement::Strong)
-    );
-    for unknown in ["np-g-fp", "dl-linux", "pd2", "CQm", "", "strong"] {
+fn policies_without_a_known_condition_have_no_terms() {
+    let traits = |name| registry::find(name).unwrap().traits;
+    let np_g_fp = PolicyTraits {
+        order: Order::FixedPriority,
+        ..traits("np-g-edf")
+    };
+    for unknown in [np_g_fp, traits("dl-linux"), traits("pd2"), traits("CQm")] {
         assert_eq!(
-            Terms::of_policy(unknown, Share::DEFAULT_RESERVE),
+            Terms::new(&unknown, Share::DEFAULT_RESERVE),
             None,
-            "{unknown}"
+            "{unknown:?}"
         );
     }
 }

@@ -159,7 +159,7 @@ fn tests(set: &TaskSet, found: &PolicyAnalysis, console: &mut Console) -> Result
     }
     let listed = listed(found);
     if listed.is_empty() {
-        let why = why_nothing_is_guaranteed(&found.policy);
+        let why = why_nothing_is_guaranteed(&found.traits);
         return console.line(format!("no test speaks of {}: {why}", found.policy));
     }
     console.line(format!("tests for {}:", found.policy))?;

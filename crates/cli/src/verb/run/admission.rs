@@ -1,7 +1,7 @@
 //! Whether a task set may begin.
 
 use serde_json::{Value, json};
-use shiftwork_analysis::admission::{Admitted, Placement, Terms, claims};
+use shiftwork_analysis::admission::{Admitted, Terms, claims};
 use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_verbs::admission::Admission;
@@ -20,12 +20,8 @@ pub fn online(
     if !admission.is_admitted() {
         return None;
     }
-    let terms = Terms::of(entry.name, set)?;
-    let cpus = match (terms.placement, bound) {
-        // A CPU that is dedicated to interrupts runs no jobs.
-        (Placement::Global, [first, ..]) => *first.cpus(),
-        _ => set.platform.all(),
-    };
+    let terms = Terms::of(&entry.traits, set)?;
+    let cpus = entry.traits.serving(set.platform.all());
     let begun = Admitted::begin(cpus, terms, claims(set, bound)).ok();
     begun.map(|(admitted, _)| admitted)
 }

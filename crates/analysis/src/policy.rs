@@ -1,0 +1,56 @@
+//! Classification of policies by their properties, as far as tests and admission care.
+
+use shiftwork_model::{Alignment, Budgets, Invariant, Order, Placement, PolicyTraits, Preemption};
+
+/// Whether running jobs are preempted at any time, so that an invariant holds at all times.
+pub(crate) const fn is_preemptive(policy: &PolicyTraits) -> bool {
+    matches!(policy.preemption, Preemption::AtEvents)
+        && matches!(
+            policy.invariant,
+            Invariant::Weak | Invariant::Strong | Invariant::Packed
+        )
+}
+
+/// Preemptive EDF, with any placement.
+pub(crate) fn is_edf(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && policy.order == Order::Edf
+}
+
+/// Preemptive fixed priorities, with any placement.
+pub(crate) fn is_fp(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && policy.order == Order::FixedPriority
+}
+
+/// Whether each part has a scheduler of its own.
+pub(crate) const fn is_packed(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && policy.placement.is_packed()
+}
+
+/// Whether affinities may differ within a part.
+pub(crate) const fn is_by_affinity(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && (matches!(policy.placement, Placement::Weak) || shifts(policy))
+}
+
+/// Whether running jobs are moved where that makes room.
+pub(crate) const fn shifts(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && policy.placement.shifts()
+}
+
+/// Global EDF; a job that runs goes on to its end.
+pub(crate) fn is_non_preemptive(policy: &PolicyTraits) -> bool {
+    let is_global = policy.placement == Placement::Global;
+    is_global && (policy.order, policy.preemption) == (Order::Edf, Preemption::Never)
+}
+
+/// SCHED_DEADLINE with repaired migrations: each task on one CPU or on all of them.
+pub(crate) fn is_semi_partitioned(policy: &PolicyTraits) -> bool {
+    policy.budgets == Budgets::AsLinuxRepaired
+}
+
+/// PD2, in quanta that lie to each other like this.
+pub(crate) const fn pfair(policy: &PolicyTraits) -> Option<Alignment> {
+    match policy.preemption {
+        Preemption::Pfair(alignment) => Some(alignment),
+        _ => None,
+    }
+}
