@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shiftwork_model::{Happening, Instant, Invariant, Recorder, Span, TaskSet as Set};
+use shiftwork_model::{Budgets, Happening, Instant, Recorder, Span, TaskSet as Set};
 use shiftwork_policy::PolicyError as Refusal;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
@@ -150,7 +150,7 @@ impl Order {
         Ok(Run {
             json: summary.to_json(entry.name, outcome.events).to_string(),
             jobs: kept.jobs.map(|jobs| jobs.finish(reached)),
-            has_servers: entry.traits.invariant == Invariant::PushPull,
+            has_servers: entry.traits.budgets != Budgets::OfJobs,
             segments: kept.segments.map(|segments| segments.finish(reached)),
             packing,
             refused: kept.refused,

@@ -5,7 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use shiftwork_model::{Affinity, Happening, Instant, Invariant, Record, Recorder, Span, TaskSet};
+use shiftwork_model::{
+    Affinity, Budgets, Happening, Instant, Invariant, Record, Recorder, Span, TaskSet,
+};
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
@@ -203,9 +205,9 @@ impl Outputs {
                 let path = path(file);
                 let file = create(&path)?;
                 // Elsewhere a server follows the releases.
-                let table = match entry.traits.invariant {
-                    Invariant::PushPull => JobTable::with_server_deadlines(set, file),
-                    _ => JobTable::new(set, file),
+                let table = match entry.traits.budgets {
+                    Budgets::OfJobs => JobTable::new(set, file),
+                    _ => JobTable::with_server_deadlines(set, file),
                 };
                 Some((path, table))
             }

@@ -1,7 +1,7 @@
 //! Which machine runs a policy here.
 
 use shiftwork_live::host::{self, Obstacle, System};
-use shiftwork_model::TaskSet;
+use shiftwork_model::{Budgets, Machines, TaskSet};
 use shiftwork_policy::registry::Entry;
 
 use crate::args::MachineName;
@@ -40,9 +40,11 @@ impl Chosen {
 /// that Linux has anyway.
 pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
     match wanted {
-        MachineName::Auto | MachineName::Kernel if entry.name == OF_LINUX => Err(of_linux()),
+        MachineName::Auto | MachineName::Kernel if entry.traits.budgets == Budgets::AsLinux => {
+            Err(of_linux(entry))
+        }
         MachineName::Sim => Ok(()),
-        MachineName::Kernel if !runs_in_kernel(entry.name) => Err(not_in_kernel(entry)),
+        MachineName::Kernel if !runs_in_kernel(entry) => Err(not_in_kernel(entry)),
         _ => Ok(()),
     }
 }
@@ -90,7 +92,7 @@ fn best(
     fifo: impl FnOnce() -> Option<Obstacle>,
 ) -> Result<(Chosen, Option<String>), Failure> {
     match sched_ext {
-        None if runs_in_kernel(entry.name) => Ok((Chosen::Kernel, None)),
+        None if runs_in_kernel(entry) => Ok((Chosen::Kernel, None)),
         None => Ok((Chosen::Agent, None)),
         Some(obstacle) => match fifo() {
             None => {
@@ -105,24 +107,19 @@ fn best(
     }
 }
 
-/// The policy that copies what Linux does by itself.
-const OF_LINUX: &str = "dl-linux";
-
 /// A user of Linux's own policy expects Linux's own scheduler: a copy of it would be slower, and its
 /// figures would be taken for Linux's.
-fn of_linux() -> Failure {
+fn of_linux(entry: &Entry) -> Failure {
     Failure::input(format_args!(
-        "policy {OF_LINUX} is what Linux does by itself: start each task under SCHED_DEADLINE (`chrt -d -T \
+        "policy {} is what Linux does by itself: start each task under SCHED_DEADLINE (`chrt -d -T \
          RUNTIME_NS -P PERIOD_NS 0 COMMAND`); `--machine sim` simulates it, `--policy dl-sp` runs it with its \
-         repairs, and `--machine agent --best-effort` runs a copy of it to compare with"
+         repairs, and `--machine agent --best-effort` runs a copy of it to compare with",
+        entry.name
     ))
 }
 
 fn not_in_kernel(entry: &Entry) -> Failure {
-    let names: Vec<&str> = catalogue::policies()
-        .map(|entry| entry.name)
-        .filter(|name| runs_in_kernel(name))
-        .collect();
+    let names: Vec<&str> = in_kernel().collect();
     Failure::input(format_args!(
         "policy {} needs an agent (`--machine agent` or `--machine fifo`); inside the kernel run: {}",
         entry.name,
@@ -133,10 +130,13 @@ fn not_in_kernel(entry: &Entry) -> Failure {
 /// Whether the kernel can decide so: the core schedules strongly, and partitioned, clustered, global
 /// and nested affinities are special cases of that. Published variants of the same differ in where they
 /// place jobs, weak and non-preemptive ones in whom they run.
-fn runs_in_kernel(policy: &str) -> bool {
-    let name = policy.strip_suffix("-kernel").unwrap_or(policy);
-    let order = name.strip_suffix("-edf").or(name.strip_suffix("-fp"));
-    matches!(order, Some("p" | "g" | "c" | "strong" | "hpa"))
+fn runs_in_kernel(entry: &Entry) -> bool {
+    entry.traits.machines == Machines::KernelOrAgent
+}
+
+fn in_kernel() -> impl Iterator<Item = &'static str> {
+    let entries = catalogue::policies().filter(|entry| runs_in_kernel(entry));
+    entries.map(|entry| entry.name)
 }
 
 #[cfg(test)]
@@ -145,12 +145,8 @@ mod tests {
 
     #[test]
     fn the_kernel_takes_what_strong_scheduling_with_special_affinities_is() {
-        let live: Vec<&str> = catalogue::policies()
-            .map(|entry| entry.name)
-            .filter(|name| runs_in_kernel(name))
-            .collect();
         assert_eq!(
-            live,
+            in_kernel().collect::<Vec<_>>(),
             [
                 "p-edf",
                 "g-edf",
