@@ -42,7 +42,7 @@ fn random_set_for(entry: &Entry, seed: u64) -> TaskSet {
 }
 
 fn judge(set: &TaskSet, done: &Done) -> Vec<check::Violation> {
-    check::check(set, done.facts.clone(), done.horizon, &done.records)
+    check::check(set, done.contract.clone(), done.horizon, &done.records)
 }
 
 #[test]
@@ -105,13 +105,14 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             let Some(mut done) = simulate(&set, entry, seed, HORIZON) else {
                 return false;
             };
-            broken(&mut done.facts);
+            broken(&mut done.contract);
             !judge(&set, &done).is_empty()
         })
     };
     for entry in policies() {
         if entry.traits.invariant == Invariant::Weak {
-            let strong = |facts: &mut check::PolicyContract| facts.invariant = Invariant::Strong;
+            let strong =
+                |contract: &mut check::PolicyContract| contract.invariant = Invariant::Strong;
             assert!(
                 found_out(entry, strong),
                 "{} is weak, not strong",
@@ -119,7 +120,8 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             );
         }
         if entry.traits.invariant == Invariant::Quanta {
-            let strong = |facts: &mut check::PolicyContract| facts.invariant = Invariant::Strong;
+            let strong =
+                |contract: &mut check::PolicyContract| contract.invariant = Invariant::Strong;
             assert!(
                 found_out(entry, strong),
                 "{} does not decide at once",
@@ -132,8 +134,8 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             continue;
         }
         let other_order: fn(&mut check::PolicyContract) = match entry.traits.order {
-            Order::Edf => |facts| facts.order = Order::FixedPriority,
-            _ => |facts| facts.order = Order::Edf,
+            Order::Edf => |contract| contract.order = Order::FixedPriority,
+            _ => |contract| contract.order = Order::Edf,
         };
         assert!(
             found_out(entry, other_order),

@@ -6,8 +6,8 @@ mod common;
 
 use common::{AT, NS, id, options, simulate, task};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, Invariant, OnOverrun, Order, Phase,
-    RandomStream, Record, Repairs, Share, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, Happening, OnOverrun, Order, Phase, RandomStream,
+    Record, Repairs, Share, TaskSet, Work,
 };
 use shiftwork_policy::registry::{self};
 use shiftwork_trace::check::{self, PolicyContract};
@@ -154,12 +154,7 @@ fn random_requests_pass_the_checkers() {
             let context = format!("seed {seed}, {policy}, narrow {narrow}, {repairs:?}");
             let entry = registry::find(policy).unwrap();
             assert_eq!(entry.traits.order, Order::Edf);
-            let contract = PolicyContract {
-                invariant: Invariant::PushPull,
-                order: Order::Edf,
-                packing: None,
-                immediate: true,
-            };
+            let contract = PolicyContract::of(&entry.traits, None);
             let (records, _) = simulate(&set, policy, options(400));
             let found = check::check(&set, contract, AT(400), &records);
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();

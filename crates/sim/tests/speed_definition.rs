@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 
 use common::{AT, NS, options, task};
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Happening, Instant, Invariant,
-    Job, Order, RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Happening, Instant, Job,
+    RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
 };
+use shiftwork_policy::registry::traits::LINUX_REPAIRED;
 use shiftwork_policy::{Event, Policy, PolicyError, Switches, registry};
 use shiftwork_sim::Simulation;
-use shiftwork_trace::check::{self, Checker, PolicyContract};
+use shiftwork_trace::check::{Checker, PolicyContract};
 
 /// The observations of a run, in order.
 enum Seen {
@@ -208,12 +209,7 @@ impl Book {
     /// Asserts what holds at any speed: affinities, one CPU per job, and no idle CPU while a job waits that may use
     /// it.
     fn check(&self, set: &TaskSet, horizon: u64, log: &Log) {
-        let contract = PolicyContract {
-            invariant: Invariant::PushPull,
-            order: Order::Edf,
-            packing: None,
-            immediate: true,
-        };
+        let contract = PolicyContract::of(&LINUX_REPAIRED, None);
         let mut checker = Checker::new(set, contract);
         for seen in log.lock().unwrap().iter() {
             if let Seen::Fact(at, what) = seen {

@@ -15,4 +15,4 @@ pub mod replay;
 pub mod simulate;
 
 pub use admission::why_nothing_is_guaranteed;
-pub use promise::{facts, quantum_rule};
+pub use promise::quantum_rule;

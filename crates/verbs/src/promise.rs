@@ -1,21 +1,9 @@
 //! What a policy promises, in the words of the checkers.
 
-use shiftwork_model::{
-    Affinity, CpuSet, Preemption, Slots, TaskId, TaskSet, WindowSource, weights_fit,
-};
+use shiftwork_model::{CpuSet, Preemption, Slots, TaskId, TaskSet, WindowSource, weights_fit};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
-use shiftwork_trace::check::{PfairShare, PolicyContract, QuantumChoice, QuantumRule};
-
-/// What a policy promises if reactions take time; `packing` is where it has bound the tasks.
-pub fn facts(entry: &Entry, packing: Option<Vec<Affinity>>) -> PolicyContract {
-    PolicyContract {
-        invariant: entry.traits.invariant,
-        order: entry.traits.order,
-        packing,
-        immediate: false,
-    }
-}
+use shiftwork_trace::check::{PfairShare, QuantumChoice, QuantumRule};
 
 /// What gets the quanta of a policy that was built for this task set; `None` if it decides at events alone.
 ///

@@ -21,15 +21,15 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// From the records of a run until `horizon` under a policy that promises `facts`.
+    /// From the records of a run until `horizon` under a policy that promises `contract`.
     pub fn of(
         set: &TaskSet,
-        facts: &check::PolicyContract,
+        contract: &check::PolicyContract,
         records: &[Record],
         horizon: Instant,
     ) -> Self {
         let missed = first_misses(set, records, horizon, usize::MAX);
-        let explained = |job: &JobId| explain(set, facts, records, *job, horizon).ok();
+        let explained = |job: &JobId| explain(set, contract, records, *job, horizon).ok();
         let first = missed.iter().take(EXPLAINED_MAX).filter_map(explained);
         Self {
             names: set.tasks.iter().map(|task| task.name.clone()).collect(),
@@ -41,8 +41,8 @@ impl Explained {
     /// The same of a run that this command made; `None` if that was not asked for.
     pub fn of_run(recording: &Recording<'_>, run: &Finished) -> Option<Self> {
         let records = run.records.as_deref().filter(|_| recording.args.explain)?;
-        let (facts, horizon) = (recording.facts(run), run.summary.horizon);
-        Some(Self::of(recording.set, &facts, records, horizon))
+        let (contract, horizon) = (recording.contract(run), run.summary.horizon);
+        Some(Self::of(recording.set, &contract, records, horizon))
     }
 
     /// For people.

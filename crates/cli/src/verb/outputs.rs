@@ -11,7 +11,6 @@ use shiftwork_model::{
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::{Counters, Inversions, JobTable, RunSummary, check, perfetto};
-use shiftwork_verbs::facts;
 
 use super::analyze;
 use super::chosen::is_random;
@@ -105,10 +104,10 @@ impl Recording<'_> {
     }
 
     /// What the policy of the run promises there.
-    pub fn facts(&self, run: &Finished) -> check::PolicyContract {
+    pub fn contract(&self, run: &Finished) -> check::PolicyContract {
         check::PolicyContract {
             immediate: self.machine == "sim" && !self.has_overheads,
-            ..facts(run.entry, run.packing.clone())
+            ..check::PolicyContract::of(&run.entry.traits, run.packing.clone())
         }
     }
 
@@ -123,7 +122,7 @@ impl Recording<'_> {
                 set: self.set,
                 records: run.records.as_deref().unwrap_or_default(),
                 summary: &run.summary,
-                contract: Some(self.facts(run)),
+                contract: Some(self.contract(run)),
                 bounds: self.bounds(run),
                 provenance: self.provenance(run.entry),
             })

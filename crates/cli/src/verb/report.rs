@@ -15,7 +15,6 @@ use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::{fingerprint, read_bytes};
 use crate::output::Console;
-use shiftwork_verbs::facts;
 
 /// A trace, and what it comes down to.
 struct Traced {
@@ -24,7 +23,7 @@ struct Traced {
     set: TaskSet,
     summary: RunSummary,
     /// What the policy promises; `None` if it is not known here.
-    facts: Option<check::PolicyContract>,
+    contract: Option<check::PolicyContract>,
     bounds: Vec<Option<Bound>>,
 }
 
@@ -44,7 +43,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Answer, Failure> 
             set: &trace.set,
             records: &trace.file.records,
             summary: &trace.summary,
-            contract: trace.facts.clone(),
+            contract: trace.contract.clone(),
             bounds: trace.bounds.clone(),
             provenance: provenance(trace),
         })
@@ -111,8 +110,8 @@ impl Traced {
     /// `None` if the policy is not known here.
     fn explained(&self) -> Option<Explained> {
         let (records, horizon) = (&self.file.records, self.summary.horizon);
-        let facts = self.facts.as_ref()?;
-        Some(Explained::of(&self.set, facts, records, horizon))
+        let contract = self.contract.as_ref()?;
+        Some(Explained::of(&self.set, contract, records, horizon))
     }
 }
 
@@ -148,9 +147,13 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     if let Some(inversions) = inversions {
         summary = summary.with_inversions(&inversions.finish(horizon));
     }
-    let facts = entry.map(|entry| {
+    let contract = entry.map(|entry| {
         let policy = entry.build(&set).ok();
-        facts(entry, policy.and_then(|policy| policy.packing()))
+        let packing = policy.and_then(|policy| policy.packing());
+        check::PolicyContract {
+            immediate: false,
+            ..check::PolicyContract::of(&entry.traits, packing)
+        }
     });
     let policy = &file.provenance.policy;
     // A page is to be quick, and the trace does not say whether the machine took time to schedule.
@@ -162,7 +165,7 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
         path,
         bounds,
         summary,
-        facts,
+        contract,
         set,
         file,
     })

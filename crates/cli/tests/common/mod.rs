@@ -21,13 +21,13 @@ pub struct Done {
     pub summary: RunSummary,
     pub horizon: Instant,
     /// By what the checkers judge it.
-    pub facts: check::PolicyContract,
+    pub contract: check::PolicyContract,
 }
 
 /// Simulates; `None` if the task set is outside the policy's domain.
 pub fn simulate(set: &TaskSet, entry: &Entry, seed: u64, horizon: Instant) -> Option<Done> {
     let policy = entry.build(set).ok()?;
-    let facts = facts(entry, policy.packing());
+    let contract = check::PolicyContract::of(&entry.traits, policy.packing());
     let options = Options {
         seed,
         horizon,
@@ -41,7 +41,7 @@ pub fn simulate(set: &TaskSet, entry: &Entry, seed: u64, horizon: Instant) -> Op
         records,
         summary: counters.finish(horizon),
         horizon,
-        facts,
+        contract,
     })
 }
 
@@ -49,19 +49,6 @@ pub fn simulate(set: &TaskSet, entry: &Entry, seed: u64, horizon: Instant) -> Op
 pub fn run(set: &TaskSet, policy: &str, horizon: Instant) -> Done {
     let entry = registry::find(policy).unwrap();
     simulate(set, entry, 1, horizon).unwrap_or_else(|| panic!("{policy} refuses {}", set.name))
-}
-
-/// What a policy promises, in the words of the checkers.
-pub fn facts(
-    entry: &Entry,
-    packing: Option<Vec<shiftwork_model::Affinity>>,
-) -> check::PolicyContract {
-    check::PolicyContract {
-        invariant: entry.traits.invariant,
-        order: entry.traits.order,
-        packing,
-        immediate: true,
-    }
 }
 
 impl Done {

@@ -48,13 +48,13 @@ pub fn run_with_budgets() -> Result<(), String> {
 
 fn judged(order: Order, ranked: Order) -> Result<(), String> {
     let ran = run(MIXED, order, SPAN)?;
-    let facts = PolicyContract {
+    let contract = PolicyContract {
         invariant: Invariant::Strong,
         order: ranked,
         packing: None,
         immediate: false,
     };
-    let violations = check(&ran.set, facts, Instant::ZERO + SPAN, &ran.records);
+    let violations = check(&ran.set, contract, Instant::ZERO + SPAN, &ran.records);
     if !violations.is_empty() {
         return Err(format!("{order:?}: {violations:?}"));
     }

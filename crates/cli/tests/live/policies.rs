@@ -12,7 +12,6 @@ use shiftwork_trace::perfetto::TraceFile;
 
 use crate::agreement::does_as_the_policy_decides;
 use crate::command::{number, on_three_cpus, run_with_trace};
-use crate::common::facts;
 use crate::long;
 
 /// The task that would run for longer than its cost.
@@ -265,7 +264,7 @@ fn judge(set: &TaskSet, policy: &str, json: &Value, trace: &TraceFile) -> Result
         .packing();
     let promised = check::PolicyContract {
         immediate: false,
-        ..facts(entry, packing)
+        ..check::PolicyContract::of(&entry.traits, packing)
     };
     let horizon = trace.ended.ok_or("the trace has no end")?;
     let violations = check::check(set, promised, horizon, &trace.records);

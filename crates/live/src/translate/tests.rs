@@ -306,14 +306,14 @@ fn nonsense_is_survived_in_order() {
             translator.take(event(at, kind, task, cpu, value), &mut records);
         }
         assert!(records.is_sorted_by_key(|record| record.at), "seed {seed}");
-        let facts = PolicyContract {
+        let contract = PolicyContract {
             invariant: Invariant::Strong,
             order: Order::Edf,
             packing: None,
             immediate: false,
         };
         // The checkers take it all; what they find in nonsense does not matter.
-        let _ = check(&set, facts, Instant::from_ns(200), &records);
+        let _ = check(&set, contract, Instant::from_ns(200), &records);
     }
 }
 

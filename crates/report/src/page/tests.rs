@@ -13,15 +13,14 @@ use crate::run::{Bound, Provenance};
 use crate::run_script::{self, RunScript};
 
 fn contract(policy: &str) -> PolicyContract {
+    let (invariant, order) = match policy {
+        "strong-fp" => (Invariant::Strong, Order::FixedPriority),
+        "weak-fp" => (Invariant::Weak, Order::FixedPriority),
+        _ => (Invariant::Weak, Order::Edf),
+    };
     PolicyContract {
-        invariant: match policy.starts_with("strong") {
-            true => Invariant::Strong,
-            false => Invariant::Weak,
-        },
-        order: match policy.ends_with("fp") {
-            true => Order::FixedPriority,
-            false => Order::Edf,
-        },
+        invariant,
+        order,
         packing: None,
         immediate: true,
     }

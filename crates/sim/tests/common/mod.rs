@@ -6,12 +6,12 @@
 )]
 
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Happening, Instant, Invariant, JobId,
-    OnOverrun, Order, Phase, Priority, RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Phase,
+    Priority, RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Outcome, Simulation};
-use shiftwork_trace::check::{self, PolicyContract};
+use shiftwork_trace::check::PolicyContract;
 
 pub const AT: fn(u64) -> Instant = Instant::from_ns;
 pub const NS: fn(u64) -> Span = Span::from_ns;
@@ -120,12 +120,8 @@ pub fn switches(records: &[Record]) -> Vec<String> {
 
 /// The rules that the policy promises to keep.
 pub fn contract(entry: &Entry, set: &TaskSet) -> PolicyContract {
-    PolicyContract {
-        invariant: entry.traits.invariant,
-        order: entry.traits.order,
-        packing: entry.build(set).ok().and_then(|policy| policy.packing()),
-        immediate: true,
-    }
+    let policy = entry.build(set).ok();
+    PolicyContract::of(&entry.traits, policy.and_then(|policy| policy.packing()))
 }
 
 fn random_work(random: &mut RandomStream, cost: u64) -> Work {

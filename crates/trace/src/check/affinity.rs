@@ -38,7 +38,7 @@ fn check_task(state: &State, id: TaskId, found: &mut Findings) {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
-    use shiftwork_model::{Affinity, Happening, TaskId};
+    use shiftwork_model::{Affinity, Happening, Invariant, TaskId};
 
     #[test]
     fn job_outside_its_affinity_is_a_violation() {

@@ -27,7 +27,7 @@ pub(super) fn check(state: &State, found: &mut Findings) {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
-    use shiftwork_model::Happening;
+    use shiftwork_model::{Happening, Invariant};
 
     #[test]
     fn job_on_a_cpu_that_is_away_is_a_violation() {

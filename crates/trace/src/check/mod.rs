@@ -20,7 +20,9 @@ mod work_conservation;
 
 use std::fmt;
 
-use shiftwork_model::{Affinity, Happening, Instant, Invariant, Order, Record, Recorder, TaskSet};
+use shiftwork_model::{
+    Affinity, Happening, Instant, Invariant, Order, PolicyTraits, Record, Recorder, TaskSet,
+};
 
 use budget::Budgets;
 use quanta::Quanta;
@@ -47,36 +49,6 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The invariant that a policy promises to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invariant {
-    /// No ready job waits while one of its CPUs is idle or runs a less urgent job (Bonifaci et al.
-    /// 2016, Def. II.1).
-    Weak,
-    /// The same over every chain of shifts (Def. II.2).
-    Strong,
-    /// The weak invariant within each partition or cluster of the packing.
-    Packed,
-    /// No ready job waits while one of its CPUs is idle. A started job keeps its CPU as long as it is ready,
-    /// and a CPU that is free after all events of an instant takes the most urgent job that waits by then.
-    NonPreemptive,
-    /// No ready job waits while one of its CPUs is idle (SCHED_DEADLINE). The choice among ready jobs
-    /// depends on earlier pushes and pulls, and is not checked.
-    PushPull,
-    /// Decisions are made at quantum boundaries only. CPUs may be idle while jobs wait for the next boundary or
-    /// for their windows; only a [`QuantumRule`], if one is given, checks that.
-    Quanta,
-}
-
-/// The order by which a policy ranks jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Earliest deadline first.
-    Edf,
-    /// Fixed priorities.
-    FixedPriority,
-}
-
 /// The promises of a policy, by which the records are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyContract {
@@ -91,6 +63,18 @@ pub struct PolicyContract {
     /// live machines), order, work conservation and budgets hold only outside of reaction windows, and are not
     /// checked.
     pub immediate: bool,
+}
+
+impl PolicyContract {
+    /// That of a policy with these properties that has bound the tasks so, where decisions are immediate.
+    pub const fn of(policy: &PolicyTraits, packing: Option<Vec<Affinity>>) -> Self {
+        Self {
+            invariant: policy.invariant,
+            order: policy.order,
+            packing,
+            immediate: true,
+        }
+    }
 }
 
 /// A recorder that checks the records of a run.

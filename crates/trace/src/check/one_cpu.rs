@@ -90,7 +90,7 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, job, set};
-    use shiftwork_model::{Happening, NotReadyReason, TaskSet};
+    use shiftwork_model::{Happening, Invariant, NotReadyReason, TaskSet};
 
     fn one_task() -> TaskSet {
         set(2, &[("a", "0-1")])

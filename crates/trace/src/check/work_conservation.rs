@@ -46,7 +46,7 @@ fn is_semi_partitioned(state: &State) -> bool {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
-    use shiftwork_model::Happening;
+    use shiftwork_model::{Happening, Invariant};
 
     #[test]
     fn an_idle_cpu_is_found_as_long_as_one_of_its_jobs_waits() {

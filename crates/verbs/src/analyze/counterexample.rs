@@ -9,7 +9,7 @@ use shiftwork_trace::Counters;
 use shiftwork_trace::check::{Checker, PolicyContract, Violation};
 
 use crate::catalogue;
-use crate::promise::{facts, quantum_rule};
+use crate::promise::quantum_rule;
 
 #[cfg(test)]
 mod tests;
@@ -82,11 +82,8 @@ fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) 
         overheads: None,
         reserve_server: false,
     };
-    let facts = PolicyContract {
-        immediate: true,
-        ..facts(entry, policy.packing())
-    };
-    let mut checker = Checker::new(set, facts);
+    let contract = PolicyContract::of(&entry.traits, policy.packing());
+    let mut checker = Checker::new(set, contract);
     if let Some(rule) = quantum_rule(of, entry, policy.as_ref()) {
         checker = checker.with_quanta(rule);
     }

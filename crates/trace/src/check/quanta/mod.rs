@@ -130,7 +130,6 @@ impl Quanta {
 mod tests {
     use super::*;
     use crate::check::Checker;
-    use crate::check::Checker;
     use crate::check::testing::edf;
     use crate::testing::{Script, at, set};
     use shiftwork_model::{Invariant, Recorder, TaskSet};

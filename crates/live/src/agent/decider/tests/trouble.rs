@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shiftwork_model::{Instant, Invariant, Order, RandomStream, Span, TaskSet};
+use shiftwork_model::{Instant, RandomStream, Span, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::check::{self, PolicyContract};
 
@@ -123,13 +123,9 @@ fn lost_reports_lose_no_jobs() {
     }
 }
 
-fn facts(entry: &Entry, set: &TaskSet) -> PolicyContract {
-    PolicyContract {
-        invariant: entry.traits.invariant,
-        order: entry.traits.order,
-        packing: entry.build(set).ok().and_then(|policy| policy.packing()),
-        immediate: true,
-    }
+fn contract(entry: &Entry, set: &TaskSet) -> PolicyContract {
+    let policy = entry.build(set).ok();
+    PolicyContract::of(&entry.traits, policy.and_then(|policy| policy.packing()))
 }
 
 /// The translator takes every event, so what the checkers find is what the decider made of its part.
@@ -146,7 +142,7 @@ fn invariant_holds_again_after_lost_reports() {
             let world = run_out(entry, &set, seed, losing(seed, 0));
             let Some(since) = world.synced else { continue };
             synced += 1;
-            let found = check::check(&set, facts(entry, &set), HORIZON, &world.records);
+            let found = check::check(&set, contract(entry, &set), HORIZON, &world.records);
             let since = since + Span::from_us(1);
             let found: Vec<String> = found
                 .iter()
