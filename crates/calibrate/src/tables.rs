@@ -317,7 +317,7 @@ fn constant(ns: i64) -> LinearCost {
 #[cfg(test)]
 mod tests {
     use shiftwork_live::Attention;
-    use shiftwork_model::CpuSet;
+    use shiftwork_model::{CpuSet, ReadyQueue};
     use shiftwork_policy::registry::find;
 
     use super::*;
@@ -505,19 +505,20 @@ mod tests {
         assert_eq!((common.enqueue, common.dequeue), Default::default());
         for name in NINE {
             // Merging takes longer than inserting, and is not for fine-grained queues.
-            let (enqueue, dequeue) = match &name[..1] {
-                "f" => (line(2_080, 2), line(2_480, 2)),
-                "h" => (line(1_280, 2), line(1_480, 2)),
-                _ => (line(280, 2), line(480, 2)),
+            let traits = find(name).unwrap().traits;
+            let (enqueue, dequeue) = match traits.structure.unwrap().queue {
+                ReadyQueue::Fine => (line(2_080, 2), line(2_480, 2)),
+                ReadyQueue::Hierarchical => (line(1_280, 2), line(1_480, 2)),
+                ReadyQueue::Coarse => (line(280, 2), line(480, 2)),
             };
             let wanted = Overheads {
                 schedule: line(60, 0),
                 enqueue,
                 dequeue,
                 // In quanta, ticks look at the queue.
-                tick: match name.contains("cq") {
-                    true => line(700, 2),
-                    false => line(700, 0),
+                tick: match traits.preemption.alignment() {
+                    Some(_) => line(700, 2),
+                    None => line(700, 0),
                 },
                 ..common.clone()
             };

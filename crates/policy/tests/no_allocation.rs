@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, RandomStream, Span, Task, TaskId};
+use shiftwork_model::{
+    Affinities, Affinity, CpuId, CpuSet, Instant, Job, RandomStream, Span, Task, TaskId,
+};
 use shiftwork_model::{Priority, TaskSet};
 use shiftwork_policy::registry::{Entry, POLICIES};
 use shiftwork_policy::{Event, Policy, Switches};
@@ -14,12 +16,11 @@ fn task_set(cpus: usize, policy: &Entry, random: &mut RandomStream) -> TaskSet {
     let mut set = TaskSet::new("test", cpus, Vec::new());
     set.platform.clusters = vec![range(0, cpus / 2), range(cpus / 2, cpus - cpus / 2)];
     set.platform.caches = set.platform.clusters.clone();
-    let is_global = policy.domain.starts_with("every task may use every CPU");
-    let widths = match policy.name.trim_start_matches("np-").as_bytes()[0] {
-        _ if is_global => vec![cpus],
-        b'c' => vec![cpus / 2],
-        b'd' => vec![cpus / 2, 1],
-        _ => vec![cpus, cpus / 2, 1],
+    let widths = match policy.traits.affinities {
+        Affinities::Global => vec![cpus],
+        Affinities::Clusters => vec![cpus / 2],
+        Affinities::WithinClusters | Affinities::SemiPartitioned => vec![cpus / 2, 1],
+        Affinities::Laminar | Affinities::Any => vec![cpus, cpus / 2, 1],
     };
     for index in 0..5 * cpus {
         let width = widths[random.below(widths.len() as u64) as usize];

@@ -282,7 +282,7 @@ fn staggered_quanta_are_spread_over_the_cpus_that_run_jobs() {
 fn a_cpu_for_interrupts_leaves_one_for_tasks_or_the_set_is_refused() {
     for entry in registry::POLICIES {
         let built = entry.build(&task_set(1, 1));
-        if entry.domain.contains("at least two CPUs") {
+        if entry.traits.dedicated_cpu().is_some() {
             let refused = built.err().unwrap().to_string();
             let wanted = format!(
                 "{}: CPU 0 is dedicated to interrupts and runs no jobs, and the platform has no other; it \

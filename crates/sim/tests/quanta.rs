@@ -5,7 +5,8 @@
 mod common;
 
 use common::{NS, finishes, run, set};
-use shiftwork_model::{CpuId, Happening, RandomStream, Record, TaskSet};
+use shiftwork_model::{Alignment, CpuId, Happening, Preemption, RandomStream, Record, TaskSet};
+use shiftwork_policy::registry;
 
 /// The first incomplete job of a task.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +33,11 @@ struct Reference<'a> {
 impl<'a> Reference<'a> {
     fn new(set: &'a TaskSet, policy: &str) -> Self {
         let tasks = set.tasks.len();
+        let traits = registry::find(policy).unwrap().traits;
         Self {
             set,
-            staggered: policy.starts_with('S'),
-            first: usize::from(policy.ends_with('1')),
+            staggered: traits.preemption == Preemption::AtQuanta(Alignment::Staggered),
+            first: usize::from(traits.dedicated_cpu().is_some()),
             ready: Vec::new(),
             counts: vec![(0, 0); tasks],
             runs: vec![None; set.platform.cpus],

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use shiftwork_model::{Affinity, CpuSet, Span, Task, TaskSet, Work};
+use shiftwork_model::{Affinity, Budgets, CpuSet, Span, Task, TaskSet, Work};
 use shiftwork_taskset::generate::{
     Deadlines, Key, Options, Periods, Shape, Spread, Utilizations, generate,
 };
 
 use crate::command::{number, on_three_cpus, run};
 use crate::long;
+use crate::policies::named;
 
 /// How long every task set runs, in milliseconds: several of its periods.
 const HORIZON_MS: u64 = 100;
@@ -82,7 +83,7 @@ fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result
     let mut disagreeing = Vec::new();
     for seed in seeds.start..seeds.start + count {
         let mut set = random_set(shape, seed)?;
-        if policy.starts_with("dl-") {
+        if named(policy).traits.budgets != Budgets::OfJobs {
             // Where jobs wait follows from who was pushed first: of things that happen at once a microsecond
             // decides, and about all that follows.
             for (index, task) in set.tasks.iter_mut().enumerate() {

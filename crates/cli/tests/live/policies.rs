@@ -4,7 +4,8 @@
 use serde_json::Value;
 use shiftwork_cli::catalogue;
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Happening, Invariant, Phase, Span, Task, TaskSet, Work,
+    Affinities, Affinity, Arrival, CpuSet, Happening, Invariant, Machines, Phase, Placement, Span,
+    Task, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
 use shiftwork_trace::check;
@@ -22,50 +23,31 @@ const SLEEPS: &str = "sleeps";
 
 /// The affinities that a policy takes, of six tasks on three CPUs.
 fn affinities(policy: &str) -> [&'static str; 6] {
-    // Every CPU, or every cluster, of which there is one.
-    if named(policy).domain.starts_with("every ") {
-        return ["0-2"; 6];
-    }
-    match policy.split('-').next() {
-        Some("p") => ["0", "0-2", "0-2", "2", "0-2", "0-2"],
-        Some("dl") => ["0", "0-1", "0-1", "2", "0-1", "0-1"],
-        Some("hpa") => ["0", "0-1", "0-2", "2", "0-1", "0-2"],
-        _ => ["0", "0-1", "1-2", "2", "0,2", "0-2"],
+    let traits = named(policy).traits;
+    match traits.affinities {
+        // Every CPU, or every cluster, of which there is one.
+        Affinities::Global | Affinities::Clusters => ["0-2"; 6],
+        Affinities::WithinClusters | Affinities::SemiPartitioned => {
+            ["0", "0-1", "0-1", "2", "0-1", "0-1"]
+        }
+        Affinities::Laminar => ["0", "0-1", "0-2", "2", "0-1", "0-2"],
+        Affinities::Any if traits.placement.is_packed() => ["0", "0-2", "0-2", "2", "0-2", "0-2"],
+        Affinities::Any => ["0", "0-1", "1-2", "2", "0,2", "0-2"],
     }
 }
 
-fn named(policy: &str) -> &'static Entry {
+pub fn named(policy: &str) -> &'static Entry {
     let mut all = catalogue::policies();
     all.find(|entry| entry.name == policy).unwrap()
 }
 
-/// Those that the kernel decides by.
-const IN_KERNEL: [&str; 12] = [
-    "g-edf",
-    "g-fp",
-    "p-edf",
-    "p-fp",
-    "c-edf",
-    "c-fp",
-    "hpa-edf",
-    "hpa-fp",
-    "strong-edf",
-    "strong-fp",
-    "strong-edf-kernel",
-    "strong-fp-kernel",
-];
-
-/// Those of global EDF.
-const IMPLEMENTATIONS: [&str; 9] = [
-    "CEm", "CQm", "S-CQm", "HEm", "FEm", "CE1", "CQ1", "S-CQ1", "FE1",
-];
-
 /// Each keeps what it promises, and does what it does in the simulation.
 pub fn keep_what_they_promise() -> Result<(), String> {
     let ms = if long() { 2_000 } else { 150 };
-    IN_KERNEL
-        .iter()
-        .try_for_each(|policy| keeps_its_promise(policy, "kernel", ms))
+    let in_kernel = |entry: &&Entry| entry.traits.machines == Machines::KernelOrAgent;
+    catalogue::policies()
+        .filter(in_kernel)
+        .try_for_each(|entry| keeps_its_promise(entry.name, "kernel", ms))
 }
 
 /// What is tried in one test: who fails there is tried again with few others.
@@ -82,17 +64,18 @@ enum Family {
 
 /// Whoever is none of the others is strong, so that nobody is left out.
 fn family(entry: &Entry) -> Family {
-    if IMPLEMENTATIONS.contains(&entry.name) {
+    let traits = &entry.traits;
+    if traits.structure.is_some() {
         return Family::Implementation;
     }
-    if entry.traits.invariant == Invariant::Quanta {
+    if traits.invariant == Invariant::Quanta {
         return Family::Quanta;
     }
-    match entry.name.split('-').next() {
-        Some("p" | "c") => Family::Packed,
-        Some("g" | "np" | "weak") => Family::Global,
-        Some("hpa") => Family::Nested,
-        Some("dl") => Family::Linux,
+    match traits.placement {
+        Placement::Partitioned | Placement::Clustered => Family::Packed,
+        Placement::Global | Placement::Weak => Family::Global,
+        Placement::Hierarchical => Family::Nested,
+        Placement::PushPull => Family::Linux,
         _ => Family::Strong,
     }
 }

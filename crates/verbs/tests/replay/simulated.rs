@@ -1,7 +1,8 @@
 //! The simulated machine reacts at once: under every policy its runs pass, and the policy is alike itself.
 
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Instant, Phase, RandomStream, Record, Span, Task, TaskSet, Work,
+    Affinities, Affinity, Arrival, CpuSet, Instant, Phase, RandomStream, Record, Span, Task,
+    TaskSet, Work,
 };
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_verbs::catalogue;
@@ -43,14 +44,12 @@ fn random_set(random: &mut RandomStream, affinities: &[&str]) -> TaskSet {
     TaskSet::new("random", 3, (0..6).map(task).collect())
 }
 
-fn affinities(domain: &str, name: &str) -> &'static [&'static str] {
-    if domain.starts_with("every ") {
-        return &["0-2"];
-    }
-    match name.split('-').next() {
-        Some("dl") => &["0", "1", "2", "0-2"],
-        Some("hpa") => &["0", "0-1", "2", "0-2"],
-        _ => &["0", "1-2", "0-1", "0,2", "2", "0-2"],
+fn affinities(taken: Affinities) -> &'static [&'static str] {
+    match taken {
+        Affinities::Global | Affinities::Clusters => &["0-2"],
+        Affinities::WithinClusters | Affinities::SemiPartitioned => &["0", "1", "2", "0-2"],
+        Affinities::Laminar => &["0", "0-1", "2", "0-2"],
+        Affinities::Any => &["0", "1-2", "0-1", "0,2", "2", "0-2"],
     }
 }
 
@@ -64,7 +63,7 @@ fn simulated_runs_of_every_policy_pass_their_own_replay() {
     for entry in catalogue::policies() {
         for seed in 1..=seeds {
             let mut random = RandomStream::new(seed, 1, 0);
-            let mut set = random_set(&mut random, affinities(entry.domain, entry.name));
+            let mut set = random_set(&mut random, affinities(entry.traits.affinities));
             set.scheduler.quantum = Some(Span::from_ms(1));
             let Ok(policy) = entry.build(&set) else {
                 continue;

@@ -1,7 +1,7 @@
 //! Every schedule that may be shown is one of its policy, by the definition.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Invariant, Job, RandomStream, Span, Task, TaskId, TaskSet,
+    Affinities, Affinity, CpuId, CpuSet, Job, RandomStream, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_policy::registry::{Entry, find};
 use shiftwork_policy::{Event, Policy, PolicyError, Quanta, Switches};
@@ -27,16 +27,16 @@ fn random_set(entry: &Entry, seed: u64) -> TaskSet {
     let cpus = 2 + random.below(3) as usize;
     let half = cpus.div_ceil(2);
     let (all, clusters) = (range(0..cpus), vec![range(0..half), range(half..cpus)]);
-    let pick = |random: &mut RandomStream| match entry.domain {
-        domain if domain.contains("use every CPU") => all,
-        domain if domain.contains("union of clusters") => {
-            [all, clusters[0], clusters[1]][random.below(3) as usize]
-        }
-        domain if domain.contains("nested") || domain.contains("each task on one CPU") => {
+    let pick = |random: &mut RandomStream| match entry.traits.affinities {
+        Affinities::Global => all,
+        Affinities::Clusters => [all, clusters[0], clusters[1]][random.below(3) as usize],
+        Affinities::Laminar | Affinities::SemiPartitioned => {
             let one = CpuSet::single(CpuId::from_index(random.below(cpus as u64) as usize));
             [all, one][random.below(2) as usize]
         }
-        _ => CpuSet::from_bits(1 + random.below((1 << cpus) - 1)),
+        Affinities::Any | Affinities::WithinClusters => {
+            CpuSet::from_bits(1 + random.below((1 << cpus) - 1))
+        }
     };
     let count = cpus as u64 + random.below(5);
     let task = |index| {
@@ -57,7 +57,7 @@ fn random_set(entry: &Entry, seed: u64) -> TaskSet {
         task
     };
     let mut set = TaskSet::new("test", cpus, (0..count).map(task).collect());
-    if entry.domain.contains("cluster") && entry.traits.invariant != Invariant::PushPull {
+    if entry.traits.affinities == Affinities::Clusters {
         set.platform.clusters = clusters;
     }
     set.scheduler.quantum = Some(Span::from_ns(12 + 12 * random.below(3)));

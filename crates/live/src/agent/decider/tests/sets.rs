@@ -1,8 +1,8 @@
 //! Random task sets that use most of what a task-set file can express.
 
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Instant, Invariant, OnOverrun, Phase,
-    Priority, RandomStream, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Alignment, Arrival, Change, CpuId, CpuSet, Instant, Invariant, OnOverrun,
+    Phase, Preemption, Priority, RandomStream, Span, Task, TaskId, TaskSet, Work,
 };
 
 use shiftwork_policy::registry::Entry;
@@ -37,7 +37,7 @@ struct Maker {
 /// one or all CPUs.
 pub(super) fn random_set(entry: &Entry, seed: u64, flavour: Flavour) -> TaskSet {
     let mut set = any_set(seed, flavour);
-    if ["s-pd2", "cs-pd2"].contains(&entry.name) {
+    if entry.traits.preemption == Preemption::Pfair(Alignment::Staggered) {
         // With staggered quanta a job that waits for the previous one matters, and an agent knows of such a job
         // only if its task is periodic.
         for task in &mut set.tasks {
