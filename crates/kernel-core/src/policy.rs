@@ -48,6 +48,7 @@ fn build(entry: &Entry, set: &TaskSet) -> Built {
 #[derive(Debug)]
 pub struct KernelPolicy {
     name: &'static str,
+    order: Order,
     core: Core,
     cpus: usize,
     /// The assignment after the switches that were returned so far.
@@ -66,6 +67,7 @@ impl KernelPolicy {
                 .then_some(())
                 .ok_or(PolicyError::TooMany {
                     policy: name,
+                    order,
                     what,
                     found,
                     at_most,
@@ -75,6 +77,7 @@ impl KernelPolicy {
         within("tasks", set.tasks.len(), TASKS_MAX)?;
         let mut policy = Self {
             name,
+            order,
             core: Core::new(order, bits(&platform.all())),
             cpus: platform.cpus,
             assigned: [None; CPUS_MAX],
@@ -116,6 +119,7 @@ impl KernelPolicy {
             Some(_) => Ok(()),
             None => Err(PolicyError::TooMany {
                 policy: self.name,
+                order: self.order,
                 what: "tasks",
                 found: id.index() + 1,
                 at_most: TASKS_MAX,

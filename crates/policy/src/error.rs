@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, nearest_name};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Order, nearest_name};
 
 /// Why a policy refuses. Each message says what was found and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum PolicyError {
     NotLaminar {
         /// The policy.
         policy: &'static str,
+        /// By what it ranks jobs.
+        order: Order,
         /// One task and its affinity.
         first: (String, Box<Affinity>),
         /// The other.
@@ -32,6 +34,8 @@ pub enum PolicyError {
     NotGlobal {
         /// The policy.
         policy: &'static str,
+        /// By what it ranks jobs.
+        order: Order,
         /// The task.
         task: String,
         /// Its affinity.
@@ -97,6 +101,8 @@ pub enum PolicyError {
     TooMany {
         /// The policy.
         policy: &'static str,
+        /// By what it ranks jobs.
+        order: Order,
         /// Of what there are too many.
         what: &'static str,
         /// How many there are.
@@ -125,6 +131,7 @@ impl fmt::Display for PolicyError {
             }
             Self::NotLaminar {
                 policy,
+                order,
                 first,
                 second,
             } => write!(
@@ -135,17 +142,18 @@ impl fmt::Display for PolicyError {
                 first.1,
                 second.0,
                 second.1,
-                if policy.contains("fp") { "fp" } else { "edf" },
+                order.name(),
             ),
             Self::NotGlobal {
                 policy,
+                order,
                 task,
                 affinity,
             } => write!(
                 f,
                 "{policy}: task {task} may use only CPUs {{{affinity}}}, and this policy schedules over \
                  all of them; `hpa-{order}` takes nested affinities, `strong-{order}` any",
-                order = if policy.contains("fp") { "fp" } else { "edf" },
+                order = order.name(),
             ),
             Self::NoCpuLeft { policy, cpu } => write!(
                 f,
@@ -204,13 +212,14 @@ impl fmt::Display for PolicyError {
             ),
             Self::TooMany {
                 policy,
+                order,
                 what,
                 found,
                 at_most,
             } => write!(
                 f,
                 "{policy} takes up to {at_most} {what}, here are {found}; `strong-{}` takes any number",
-                if policy.contains("fp") { "fp" } else { "edf" },
+                order.name(),
             ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }

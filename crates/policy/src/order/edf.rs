@@ -1,4 +1,4 @@
-use shiftwork_model::{Instant, Job, TaskId};
+use shiftwork_model::{Instant, Job, Order, TaskId};
 
 use super::{JobOrder, Ranking};
 
@@ -18,6 +18,8 @@ impl Ranking for Edf {
 }
 
 impl JobOrder for Edf {
+    const ORDER: Order = Order::Edf;
+
     fn key(job: &Job) -> Self::Key {
         (job.deadline, job.ready, job.task)
     }

@@ -1,4 +1,4 @@
-use shiftwork_model::{Instant, Job, Priority, TaskId};
+use shiftwork_model::{Instant, Job, Order, Priority, TaskId};
 
 use super::{JobOrder, Ranking};
 
@@ -18,6 +18,8 @@ impl Ranking for FixedPriority {
 }
 
 impl JobOrder for FixedPriority {
+    const ORDER: Order = Order::FixedPriority;
+
     fn key(job: &Job) -> Self::Key {
         (job.priority, job.ready, job.task)
     }

@@ -10,7 +10,7 @@ pub(crate) use pfair::{Eligibility, Subtask, SubtaskOrder};
 
 use core::fmt::Debug;
 
-use shiftwork_model::{Job, TaskId};
+use shiftwork_model::{Job, Order, TaskId};
 
 /// How what waits is compared; the smaller key is the more important one. Ties must be broken: the keys
 /// of two different tasks are never equal.
@@ -30,6 +30,9 @@ pub trait Ranking: Send {
 
 /// Ranks jobs.
 pub trait JobOrder: Ranking {
+    /// What it is called.
+    const ORDER: Order;
+
     /// The job's key.
     fn key(job: &Job) -> Self::Key;
 }

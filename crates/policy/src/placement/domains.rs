@@ -4,7 +4,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet, groups_within, pack};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Job, Order, Task, TaskId, TaskSet, groups_within, pack,
+};
 
 use super::least_urgent::LeastUrgent;
 use super::{CacheMates, Placement, check_cpus};
@@ -378,7 +380,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
         check_cpus(self.runners.len(), name, affinity)?;
-        check_union(self.name, &self.groups, name, affinity)
+        check_union((self.name, O::ORDER), &self.groups, name, affinity)
     }
 
     /// One group of all CPUs is no packing.
@@ -408,7 +410,7 @@ fn served_by(groups: &[CpuSet]) -> CpuSet {
 /// Whether the affinity of the task with this name is a union of groups, and perhaps of CPUs of no group, which
 /// run no jobs.
 pub(super) fn check_union(
-    policy: &'static str,
+    (policy, order): (&'static str, Order),
     groups: &[CpuSet],
     name: &str,
     affinity: &Affinity,
@@ -423,6 +425,7 @@ pub(super) fn check_union(
     if groups.len() == 1 {
         return Err(PolicyError::NotGlobal {
             policy,
+            order,
             task,
             affinity,
         });

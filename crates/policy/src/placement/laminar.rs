@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Task, TaskId, TaskSet, first_overlap};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Order, Task, TaskId, TaskSet, first_overlap};
 
 use super::check_cpus;
 use crate::error::PolicyError;
@@ -23,7 +23,7 @@ impl Family {
     ///
     /// # Errors
     /// If two affinities overlap without nesting, or one names a CPU that does not exist.
-    pub fn of(policy: &'static str, set: &TaskSet) -> Result<Self, PolicyError> {
+    pub fn of(policy: (&'static str, Order), set: &TaskSet) -> Result<Self, PolicyError> {
         for task in &set.tasks {
             check_cpus(set.platform.cpus, &task.name, &task.affinity)?;
         }
@@ -75,7 +75,7 @@ impl Family {
     /// Whether the task may have this affinity beside the others.
     pub fn accepts(
         &self,
-        policy: &'static str,
+        (policy, order): (&'static str, Order),
         task: TaskId,
         name: &str,
         affinity: &Affinity,
@@ -88,6 +88,7 @@ impl Family {
         let name = self.names.get(task.index()).map_or(name, String::as_str);
         Err(PolicyError::NotLaminar {
             policy,
+            order,
             first: (
                 self.names[other.index()].clone(),
                 Box::new(Affinity::new(*mask).expect("an affinity is never empty")),

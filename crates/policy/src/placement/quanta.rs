@@ -327,6 +327,7 @@ impl<O: JobOrder> Placement for InQuanta<O> {
         }
         Err(PolicyError::NotGlobal {
             policy: self.name,
+            order: O::ORDER,
             task: name.into(),
             affinity: Box::new(*affinity),
         })

@@ -83,7 +83,7 @@ impl<O: Queued, M: Mask> Ecrts16<O, M> {
     /// # Errors
     /// If two affinities overlap without nesting.
     pub fn new(name: &'static str, set: &TaskSet, assigner: Assigner) -> Result<Self, PolicyError> {
-        let family = Family::of(name, set)?;
+        let family = Family::of((name, O::ORDER), set)?;
         let count = set.platform.cpus;
         let mut policy = Self {
             name,
@@ -469,6 +469,7 @@ impl<O: Queued, M: Mask> Placement for Ecrts16<O, M> {
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
         check_cpus(self.cpu_count, name, affinity)?;
-        self.family.accepts(self.name, task, name, affinity)
+        self.family
+            .accepts((self.name, O::ORDER), task, name, affinity)
     }
 }

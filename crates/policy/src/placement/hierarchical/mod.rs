@@ -48,7 +48,7 @@ impl<O: JobOrder> Hierarchical<O> {
     /// # Errors
     /// If two affinities overlap without nesting.
     pub fn new(name: &'static str, set: &TaskSet) -> Result<Self, PolicyError> {
-        let family = Family::of(name, set)?;
+        let family = Family::of((name, O::ORDER), set)?;
         let online = set.platform.all();
         let shape = family.shape(set.platform.cpus);
         let mut policy = Self {
@@ -297,6 +297,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
         check_cpus(self.platform.cpus, name, affinity)?;
-        self.family.accepts(self.name, task, name, affinity)
+        self.family
+            .accepts((self.name, O::ORDER), task, name, affinity)
     }
 }

@@ -19,8 +19,8 @@ mod windows;
 use alloc::vec::Vec;
 
 use shiftwork_model::{
-    Affinity, Alignment, CpuId, CpuSet, Job, Slots, Span, Task, TaskId, TaskSet, WindowSource,
-    pack_weights, weights_fit,
+    Affinity, Alignment, CpuId, CpuSet, Job, Order, Slots, Span, Task, TaskId, TaskSet,
+    WindowSource, pack_weights, weights_fit,
 };
 
 use super::domains::{check_union, group_for};
@@ -400,7 +400,7 @@ impl Placement for Pfair {
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
         check_cpus(self.seats.len(), name, affinity)?;
-        check_union(self.name, &self.groups, name, affinity)
+        check_union((self.name, Order::Edf), &self.groups, name, affinity)
     }
 
     /// One group of all CPUs is no packing.
