@@ -254,7 +254,7 @@ impl Lockstep {
             let task = &self.tasks[index];
             let rank = match self.order {
                 Order::Edf => task.deadline.as_ns(),
-                Order::FixedPriority => u64::from(task.priority),
+                _ => u64::from(task.priority),
             };
             (rank, task.ready, index)
         });

@@ -73,7 +73,7 @@ impl Pair {
     fn new(set: &TaskSet, order: Order) -> Self {
         let (name, reference) = match order {
             Order::Edf => ("strong-edf-kernel", "strong-edf"),
-            Order::FixedPriority => ("strong-fp-kernel", "strong-fp"),
+            _ => ("strong-fp-kernel", "strong-fp"),
         };
         Self {
             core: KernelPolicy::new(name, order, set).unwrap(),

@@ -194,7 +194,7 @@ impl Lockstep {
             let plain = &self.plain[index];
             let rank = match self.order {
                 Order::Edf => plain.deadline.unwrap(),
-                Order::FixedPriority => i128::from(plain.priority),
+                _ => i128::from(plain.priority),
             };
             (rank, plain.ready, index)
         });

@@ -92,9 +92,12 @@ fn recorder_for(shape: Shape, policy: &Entry) -> &Entry {
     found.expect("the registry has this policy")
 }
 
-/// Whether the policy takes task sets of this shape, and is not too slow to be measured: the
+/// Whether the policy takes task sets of this shape, decides at events, and is not too slow to be measured: the
 /// published algorithms need milliseconds per event when thousands of jobs wait for 1024 CPUs.
 pub fn is_measured(case: &Case, policy: &Entry) -> bool {
+    if policy.traits.preemption.alignment().is_some() {
+        return false;
+    }
     let published = policy.traits.role == Role::Variant && policy.traits.structure.is_none();
     if published && case.load > 100 && case.cpus > 256 {
         return false;

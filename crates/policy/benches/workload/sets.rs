@@ -1,6 +1,6 @@
 //! Task sets to measure with.
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, RandomStream, Span, Task, TaskSet};
+use shiftwork_model::{Affinities, Affinity, CpuId, CpuSet, RandomStream, Span, Task, TaskSet};
 use shiftwork_policy::registry::Entry;
 
 /// What the affinities of a task set look like.
@@ -22,10 +22,12 @@ pub enum Shape {
 impl Shape {
     /// The usual one for a policy: the widest of global, clustered, three-level that it takes.
     pub fn usual_for(policy: &Entry) -> Self {
-        match policy.name.trim_start_matches("np-").as_bytes()[0] {
-            b'g' => Self::Global,
-            b'c' => Self::Clustered,
-            _ => Self::ThreeLevel,
+        match policy.traits.affinities {
+            Affinities::Global => Self::Global,
+            Affinities::Clusters | Affinities::WithinClusters | Affinities::SemiPartitioned => {
+                Self::Clustered
+            }
+            Affinities::Laminar | Affinities::Any => Self::ThreeLevel,
         }
     }
 
