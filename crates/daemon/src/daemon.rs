@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
-use shiftwork_model::{CpuSet, Happening, Instant, OnOverrun, Order, Record, Span, TaskId};
+use shiftwork_model::{CpuSet, Happening, Instant, OnOverrun, Record, Span, TaskId};
 
 use crate::backend::sched_ext::SchedExtBackend;
 use crate::config::Config;

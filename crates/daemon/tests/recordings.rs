@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use shiftwork_daemon::recorder::{Recorder, Recording, RecordingAnalysis};
 use shiftwork_daemon::reservation::Reservation;
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, OnOverrun, RandomStream, Record,
-    Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, Invariant, OnOverrun, Order,
+    RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use shiftwork_analysis::admission::{Order, Terms as Admission};
-use shiftwork_model::{CpuSet, Happening, Instant, JobId, Record, Share};
+use shiftwork_model::{CpuSet, Happening, Instant, JobId, Record};
+use shiftwork_policy::registry;
+use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_trace::JobTracker;
-use shiftwork_trace::check::{Invariant, Order as ByWhat, PolicyContract};
+use shiftwork_trace::check::PolicyContract;
 use shiftwork_trace::explain::{Cause, Culprit, Explanation, explain, first_misses, readable_at};
 
 use super::Recording;
@@ -204,17 +205,12 @@ impl MissReport {
     }
 }
 
-/// What the daemon's policies keep, as checkers judge it: strong affinities, by deadlines or priorities.
+/// What the policy keeps, as checkers judge it; those of the daemon keep the strong invariant.
 fn promises(policy: &str) -> PolicyContract {
-    let admission = Admission::of_policy(policy, Share::DEFAULT_RESERVE);
+    let traits = registry::find(policy).map_or(STRONG, |entry| entry.traits);
     PolicyContract {
-        invariant: Invariant::Strong,
-        order: match admission.map(|terms| terms.order) {
-            Some(Order::FixedPriority) => ByWhat::FixedPriority,
-            Some(Order::Edf) | None => ByWhat::Edf,
-        },
-        packing: None,
         immediate: false,
+        ..PolicyContract::of(&traits, None)
     }
 }
 

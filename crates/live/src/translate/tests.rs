@@ -1,4 +1,6 @@
-use shiftwork_model::{Affinity, Arrival, CpuId, Invariant, OnOverrun, Order, RandomStream, Record, Task, TaskSet};
+use shiftwork_model::{
+    Affinity, Arrival, CpuId, Invariant, OnOverrun, Order, RandomStream, Record, Task, TaskSet,
+};
 use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_trace::check::{PolicyContract, check};
 

@@ -179,10 +179,8 @@ impl Context<'_> {
     fn before(&self, job: JobId, other: JobId, at: Instant) -> Option<bool> {
         let key = |job: JobId| {
             let rank = self.line.history(job)?.rank(at)?;
-            Some(match self.contract?.order {
-                Order::Edf => (rank.deadline.as_ns(), rank.ready, job.task),
-                Order::FixedPriority => (u64::from(rank.priority.number()), rank.ready, job.task),
-            })
+            let key = self.contract?.order.rank(rank.deadline, rank.priority);
+            Some((key, rank.ready, job.task))
         };
         Some(key(job)? < key(other)?)
     }

@@ -27,8 +27,8 @@ pub(super) struct TaskState {
     pub ready: Option<u64>,
     /// The instant at which it became ready.
     since: Instant,
-    /// The deadline or priority by which it is ranked.
-    rank: u64,
+    /// The deadline by which the job is scheduled.
+    deadline: Instant,
     /// The deadline that a server has set.
     server_deadline: Option<Instant>,
     enforced: bool,
