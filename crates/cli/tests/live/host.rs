@@ -23,6 +23,8 @@ struct Machine {
     /// Follows the names of its tests; empty for the usual one.
     label: &'static str,
     accel: Accel,
+    /// See [`Boot::turn`].
+    turn: Option<Duration>,
     kernel: fn() -> KernelChoice,
     groups: &'static [Group],
     /// Whether it is a Debian system rather than the tests alone.
@@ -32,10 +34,14 @@ struct Machine {
     only_long: bool,
 }
 
+/// For how long each CPU is executed where tests of [`Group::Locks`] run: about as long as a decision takes.
+pub const TURN: Duration = Duration::from_micros(10);
+
 const MACHINES: &[Machine] = &[
     Machine {
         label: "",
         accel: Accel::Auto,
+        turn: None,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Function],
         is_debian: false,
@@ -45,6 +51,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         label: "",
         accel: Accel::Icount,
+        turn: None,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Latency, Group::Deadline],
         is_debian: false,
@@ -54,6 +61,7 @@ const MACHINES: &[Machine] = &[
     Machine {
         label: "",
         accel: Accel::Icount,
+        turn: None,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Clusters],
         is_debian: false,
@@ -62,7 +70,18 @@ const MACHINES: &[Machine] = &[
     },
     Machine {
         label: "",
+        accel: Accel::Icount,
+        turn: Some(TURN),
+        kernel: || KernelChoice::Newest,
+        groups: &[Group::Locks],
+        is_debian: false,
+        slowness: 60,
+        only_long: false,
+    },
+    Machine {
+        label: "",
         accel: Accel::Auto,
+        turn: None,
         kernel: || KernelChoice::Newest,
         groups: &[Group::Debian],
         is_debian: true,
@@ -93,6 +112,7 @@ const fn without_sched_ext(
     Machine {
         label,
         accel: Accel::Icount,
+        turn: None,
         kernel,
         groups: &[Group::Fifo],
         is_debian: false,
@@ -109,6 +129,7 @@ const fn other_deadline(
     Machine {
         label,
         accel: Accel::Icount,
+        turn: None,
         kernel,
         groups,
         is_debian: false,
@@ -121,6 +142,7 @@ const fn other_kernel(label: &'static str, kernel: fn() -> KernelChoice) -> Mach
     Machine {
         label,
         accel: Accel::Auto,
+        turn: None,
         kernel,
         groups: &[Group::Function, Group::Kernels],
         is_debian: false,
@@ -395,6 +417,7 @@ fn boot(
     let own = std::env::current_exe().map_err(BootError::Files)?;
     let mut boot = Boot::new(own)?;
     boot.accel = machine.accel;
+    boot.turn = machine.turn;
     boot.kernel = (machine.kernel)();
     boot.arguments = tests.iter().map(|(_, test)| test.name.into()).collect();
     boot.files = vec![match machine.is_debian {

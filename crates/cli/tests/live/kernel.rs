@@ -1,7 +1,13 @@
 //! What the kernel of the guest offers.
 
 use std::fs;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::host::TURN;
 
 /// The kernel was built with `sched_ext`, nobody holds it, and its types and configuration are where
 /// loaders look for them.
@@ -41,5 +47,37 @@ pub fn clock_counts_instructions() -> Result<(), String> {
     match first.abs_diff(second) * 1000 <= first {
         true => Ok(()),
         false => Err(format!("the same loop took {first:?}, then {second:?}")),
+    }
+}
+
+/// While four threads compute, one on each CPU, none stands still for longer than all others have their turns: between two
+/// readings of the clock it shows how long the CPU was not executed. The clock is that of the thread's own CPU time, which
+/// goes on then, and not while the kernel runs another thread.
+pub fn no_cpu_is_executed_for_long() -> Result<(), String> {
+    const CPUS: u32 = 4;
+    let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+    let longest_gap = move |cpu| {
+        let mut only = CpuSet::new();
+        only.set(cpu as usize);
+        sched_setaffinity(None, &only).unwrap();
+        let (mut last, mut longest) = (now(), Duration::ZERO);
+        let end = last + Duration::from_millis(100);
+        while last < end {
+            let read = now();
+            longest = longest.max(read - last);
+            last = read;
+        }
+        longest
+    };
+    let threads = (0..CPUS).map(|cpu| thread::spawn(move || longest_gap(cpu)));
+    let threads: Vec<_> = threads.collect();
+    let gaps = threads.into_iter().map(|thread| thread.join().unwrap());
+    let longest = gaps.max().unwrap();
+    println!("a CPU stood still for {longest:?} at most");
+    // An interrupt takes some turns, and one that waits for a lock some more.
+    let allowed = TURN * CPUS * 10;
+    match longest <= allowed {
+        true => Ok(()),
+        false => Err(format!("allowed are {allowed:?}")),
     }
 }

@@ -70,6 +70,11 @@ const TESTS: &[Test] = &[
         kernel::clock_counts_instructions,
     ),
     Test::new(
+        "no_cpu_is_executed_for_long_where_locks_are_tested",
+        Group::Locks,
+        kernel::no_cpu_is_executed_for_long,
+    ),
+    Test::new(
         "a_run_of_nested_affinities_agrees_with_its_simulation",
         Group::Latency,
         agreement::of_nested_affinities,
@@ -211,7 +216,7 @@ const TESTS: &[Test] = &[
     .within(120),
     Test::new(
         "coinciding_wakeups_leave_no_assignment_waiting",
-        Group::Latency,
+        Group::Locks,
         standing::coinciding::nothing_stands_still,
     )
     .within(1_800),
@@ -637,6 +642,9 @@ pub enum Group {
     Function,
     /// A clock that counts instructions: only here may a test assert times.
     Latency,
+    /// As `Latency`, where no CPU is executed for longer than [`host::TURN`] before the next one is: what waits for a lock of another
+    /// CPU waits about as long as on a real machine. It takes more of the host's time.
+    Locks,
     /// A kernel that is too old for sched_ext, with a clock that counts instructions; with `SHIFTWORK_LONG` an older one
     /// as well.
     Fifo,
