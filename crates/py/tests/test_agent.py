@@ -156,7 +156,7 @@ def test_what_went_wrong_first_is_raised(fake: FakeAgent) -> None:
         fake.instead = broken
 
 
-def test_other_threads_are_told_whose_it_is(fake: FakeAgent) -> None:
+def test_other_threads_get_an_error_that_names_the_owner(fake: FakeAgent) -> None:
     raised: list[agent.AgentError] = []
 
     def other(task: agent.OwnTask) -> None:
@@ -171,7 +171,7 @@ def test_other_threads_are_told_whose_it_is(fake: FakeAgent) -> None:
         thread.start()
         thread.join()
         assert [error.kind for error in raised] == ["other-thread"] * 4
-        assert f"thread {threading.get_native_id()}'s" in str(raised[0])
+        assert f"thread {threading.get_native_id()} and" in str(raised[0])
         assert task.wait_next() >= 0
     assert fake.methods == ["Admit", "Dismiss"]
 
