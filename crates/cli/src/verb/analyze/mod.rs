@@ -67,7 +67,7 @@ pub fn bounds(set: &TaskSet, policy: &str, steps: u64) -> Vec<Option<Bound>> {
     if !left_out(set).is_empty() || set.scheduler.reserve_server {
         return Vec::new();
     }
-    let analysis = analyse(set, &[candidate(&named, set)], steps);
+    let analysis = analyse(set, &[candidate(named, set)], steps);
     let best = analysis.policies.into_iter().flat_map(|found| found.best);
     best.map(|best| {
         best.map(|best| Bound {
