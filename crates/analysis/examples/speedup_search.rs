@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 
 use shiftwork_analysis::affinity::Speed;
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, RandomStream, Record, Span, Task, TaskSet,
+    Affinity, CpuId, CpuSet, Instant, RandomStream, Record, RecordKind, Span, Task, TaskSet,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -157,11 +157,11 @@ fn misses_in_the_simulator(tasks: &[Candidate], cpus: usize) -> bool {
     let mut due = std::collections::BTreeMap::new();
     let mut late = false;
     for record in &records {
-        match record.what {
-            Happening::Released { job, deadline } => {
+        match record.kind {
+            RecordKind::Released { job, deadline } => {
                 due.insert(job, deadline);
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 late |= due
                     .remove(&job)
                     .is_some_and(|deadline| deadline < record.at);

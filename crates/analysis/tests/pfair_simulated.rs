@@ -8,7 +8,7 @@ mod ticks;
 use shiftwork_analysis::admission::{Guarantee, Terms, Verdict, admit};
 use shiftwork_analysis::verdicts::{Answer, Candidate, analyse};
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Happening, Instant, OnOverrun, RandomStream, Record, Share, Span,
+    Affinity, Arrival, CpuSet, Instant, OnOverrun, RandomStream, Record, RecordKind, Share, Span,
     Task, TaskSet,
 };
 use shiftwork_policy::registry;
@@ -78,10 +78,10 @@ fn longest(set: &TaskSet, policy: &str, seed: u64) -> Vec<u64> {
     Simulation::new(set, built, &entry.traits, options).run(&mut records);
     let mut pending = vec![std::collections::VecDeque::new(); set.tasks.len()];
     let mut longest = vec![0; set.tasks.len()];
-    for Record { at, what } in records {
-        match what {
-            Happening::Released { job, .. } => pending[job.task.index()].push_back(at),
-            Happening::Completed { job } => {
+    for Record { at, kind } in records {
+        match kind {
+            RecordKind::Released { job, .. } => pending[job.task.index()].push_back(at),
+            RecordKind::Completed { job } => {
                 let place = job.task.index();
                 let release: Instant = pending[place].pop_front().unwrap();
                 longest[place] = longest[place].max(at.late_since(release).as_ns());

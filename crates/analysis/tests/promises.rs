@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use shiftwork_analysis::Witness;
 use shiftwork_analysis::admission::{Decision, Guarantee, Terms, Verdict, admit};
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Happening, Instant, JobId, RandomStream, Record, Share, Span, Task,
+    Affinity, Arrival, CpuSet, Instant, JobId, RandomStream, Record, RecordKind, Share, Span, Task,
     TaskId, TaskSet,
 };
 use shiftwork_policy::registry;
@@ -59,11 +59,11 @@ fn tardiness(set: &TaskSet, policy: &str, horizon: u64) -> BTreeMap<TaskId, [u64
         *worst = (*worst).max(finish.saturating_sub(deadline));
     };
     for record in &records {
-        match record.what {
-            Happening::Released { job, deadline } => {
+        match record.kind {
+            RecordKind::Released { job, deadline } => {
                 due.insert(job, deadline.as_ns());
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 note(job, due.remove(&job).unwrap(), record.at.as_ns());
             }
             _ => {}

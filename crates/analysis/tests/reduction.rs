@@ -6,7 +6,7 @@
 use shiftwork_analysis::affinity::{Bound, reduction_edf, reduction_fp};
 use shiftwork_analysis::{NotShown, Outcome, Placed, Ranked, Sporadic, Steps};
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Happening, Instant, Priority, RandomStream, Record, Share, Span,
+    Affinity, Arrival, CpuSet, Instant, Priority, RandomStream, Record, RecordKind, Share, Span,
     Task, TaskSet,
 };
 use shiftwork_policy::registry;
@@ -277,11 +277,11 @@ fn simulated(set: &TaskSet, policy: &str, seed: u64) -> Vec<u64> {
     let mut worst = vec![0; set.tasks.len()];
     let mut released = std::collections::BTreeMap::new();
     for record in &records {
-        match record.what {
-            Happening::Released { job, .. } => {
+        match record.kind {
+            RecordKind::Released { job, .. } => {
                 released.insert(job, record.at.as_ns());
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 let response = record.at.as_ns() - released[&job];
                 let worst: &mut u64 = &mut worst[job.task.index()];
                 *worst = (*worst).max(response);

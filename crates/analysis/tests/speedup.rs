@@ -7,7 +7,7 @@ use num_rational::Ratio;
 use shiftwork_analysis::affinity::{Speed, speedup};
 use shiftwork_analysis::{NotShown, Outcome, Placed, Sporadic, Steps};
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Happening, Instant, RandomStream, Record, Span, Task, TaskSet,
+    Affinity, Arrival, CpuSet, Instant, RandomStream, Record, RecordKind, Span, Task, TaskSet,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -202,11 +202,11 @@ fn misses(set: &TaskSet, policy: &str, seed: u64) -> usize {
     let mut due = std::collections::BTreeMap::new();
     let mut late = 0;
     for record in &records {
-        match record.what {
-            Happening::Released { job, deadline } => {
+        match record.kind {
+            RecordKind::Released { job, deadline } => {
                 due.insert(job, deadline);
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 late += usize::from(due.remove(&job).unwrap() < record.at);
             }
             _ => {}

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
-use shiftwork_model::{CpuSet, Happening, Instant, OnOverrun, Record, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, OnOverrun, Record, RecordKind, Span, TaskId};
 
 use crate::backend::sched_ext::SchedExtBackend;
 use crate::config::Config;
@@ -251,8 +251,8 @@ impl Daemon {
     /// What follows from a record for reservations. `demoted` is the task of the record before, if it was demoted by it.
     fn handle(&mut self, record: &Record, demoted: &mut Option<TaskId>) -> Vec<TaskNotice> {
         let was_demoted = demoted.take();
-        match record.what {
-            Happening::Left { task } => {
+        match record.kind {
+            RecordKind::Left { task } => {
                 // A task that is not served was dismissed by the table, or the number is another's by now; one that was
                 // demoted has its answer.
                 let is_served = self.table.task(task).is_some_and(|it| it.is_served);
@@ -261,7 +261,7 @@ impl Daemon {
                 }
                 Vec::new()
             }
-            Happening::BudgetSpent { job } => {
+            RecordKind::BudgetSpent { job } => {
                 let warned = self.table.task(job.task);
                 let warned = warned.filter(|it| it.reservation.on_overrun == OnOverrun::Signal);
                 if let Some(reserved) = warned {
@@ -269,7 +269,7 @@ impl Daemon {
                 }
                 Vec::new()
             }
-            Happening::Demoted { task, ref asked } => {
+            RecordKind::Demoted { task, ref asked } => {
                 *demoted = Some(task);
                 // A record may be older than what came of it: what counts is what the thread is bound to now.
                 let reserved = self.table.task(task);
@@ -278,10 +278,10 @@ impl Daemon {
                 let notice = self.table.request_affinity(task, cpus, &mut self.backend);
                 notice.into_iter().collect()
             }
-            Happening::CpuOffline { cpu } => {
+            RecordKind::CpuOffline { cpu } => {
                 self.table.cpu_offline(record.at, cpu, &mut self.backend)
             }
-            Happening::CpuOnline { cpu } => {
+            RecordKind::CpuOnline { cpu } => {
                 self.table.cpu_online(record.at, cpu, &mut self.backend)
             }
             _ => Vec::new(),

@@ -99,7 +99,7 @@ impl Observations {
 
 impl ObservedThread {
     fn record(&mut self, did: &Observed) {
-        match did.what {
+        match did.activity {
             Activity::Woken => {
                 if let Some(before) = self.woken.replace(did.at) {
                     self.periods.add(did.at.late_since(before));
@@ -146,11 +146,11 @@ mod tests {
 
     const TASK: TaskId = TaskId::from_index(9);
 
-    fn did(at_us: u64, what: Activity) -> Observed {
+    fn did(at_us: u64, activity: Activity) -> Observed {
         Observed {
             at: Instant::from_ns(at_us * 1_000),
             task: TASK,
-            what,
+            activity,
         }
     }
 

@@ -14,7 +14,7 @@ mod recording;
 use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{
-    Affinity, Arrival, CpuSet, Happening, Instant, JobId, Record, Span, Task, TaskId, TaskSet,
+    Affinity, Arrival, CpuSet, Instant, JobId, Record, RecordKind, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_trace::perfetto::{Absence, EndedTask, Loss, MissedJob, RecorderMetadata};
 
@@ -104,8 +104,8 @@ impl Recorder {
     /// The task's reservation has ended.
     pub fn forget(&mut self, task: TaskId, now: Instant) {
         let number = self.incarnations.of(task);
-        let left = self.records.back().filter(|last| match last.what {
-            Happening::Left { task } => Some(task.index() as u32) == number,
+        let left = self.records.back().filter(|last| match last.kind {
+            RecordKind::Left { task } => Some(task.index() as u32) == number,
             _ => false,
         });
         let gone = left.map_or(now, |left| left.at);
@@ -237,7 +237,7 @@ impl Recorder {
             .iter()
             .map(|cpu| Record {
                 at: Instant::ZERO,
-                what: Happening::CpuOffline { cpu },
+                kind: RecordKind::CpuOffline { cpu },
             })
             .collect();
         at_first.extend(records);
@@ -309,16 +309,16 @@ impl Recorder {
 
 /// Whether the missed job ends by this.
 fn ends(record: &Record, miss: &Miss) -> bool {
-    match record.what {
-        Happening::Completed { job } => job == miss.job,
-        Happening::Left { task } => task == miss.job.task && record.at > miss.release,
+    match record.kind {
+        RecordKind::Completed { job } => job == miss.job,
+        RecordKind::Left { task } => task == miss.job.task && record.at > miss.release,
         _ => false,
     }
 }
 
 /// Jobs that are pending at the beginning are shown from their releases on, but for at most as long as the recording is.
 fn origin(records: &[Record], since: Instant, until: Instant) -> Instant {
-    let is_release = |record: &&Record| matches!(record.what, Happening::Released { .. });
+    let is_release = |record: &&Record| matches!(record.kind, RecordKind::Released { .. });
     let first = records.iter().find(is_release);
     let span = until.late_since(since).max(Span::from_s(1));
     let earliest = Instant::from_ns(since.as_ns().saturating_sub(span.as_ns()));
@@ -336,7 +336,7 @@ fn present<'a>(
     let all = incarnations.all();
     let number = |task: TaskId| task.index() as u32;
     records.retain_mut(|record| {
-        let mut tasks = record.what.tasks_mut().into_iter().flatten();
+        let mut tasks = record.kind.tasks_mut().into_iter().flatten();
         tasks.all(|task| all.contains_key(&number(*task)))
     });
     let mut index: BTreeMap<u32, TaskId> = BTreeMap::new();
@@ -346,7 +346,7 @@ fn present<'a>(
         }
     }
     for record in records.iter_mut() {
-        for task in record.what.tasks_mut().into_iter().flatten() {
+        for task in record.kind.tasks_mut().into_iter().flatten() {
             index.insert(number(*task), TaskId::LAST);
         }
     }
@@ -354,7 +354,7 @@ fn present<'a>(
         *task = TaskId::from_index(place);
     }
     for record in records {
-        for task in record.what.tasks_mut().into_iter().flatten() {
+        for task in record.kind.tasks_mut().into_iter().flatten() {
             *task = index[&number(*task)];
         }
     }
@@ -374,7 +374,7 @@ fn present<'a>(
 fn rebase(record: &mut Record, origin: Instant) {
     let from_origin = |at: Instant| Instant::from_ns(at.as_ns().saturating_sub(origin.as_ns()));
     record.at = from_origin(record.at);
-    if let Some(deadline) = record.what.deadline_mut() {
+    if let Some(deadline) = record.kind.deadline_mut() {
         *deadline = from_origin(*deadline);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId};
+use shiftwork_model::{CpuId, Instant, JobId, Record, RecordKind, Span, TaskId};
 use shiftwork_trace::{JobTracker, Pending};
 
 /// Counters of a task.
@@ -64,7 +64,7 @@ impl TaskStatistics {
     /// The task is gone; the next task with its number has none of its jobs.
     pub fn remove(&mut self, task: TaskId) {
         self.tasks.remove(&task);
-        self.tracker.take(Instant::ZERO, &Happening::Left { task });
+        self.tracker.take(Instant::ZERO, &RecordKind::Left { task });
     }
 
     /// The counters of the task; `None` if there is none.
@@ -90,15 +90,15 @@ impl TaskStatistics {
 
     /// Takes a record; returns a miss that was not counted before.
     pub fn record(&mut self, record: &Record) -> Option<Miss> {
-        let ended = self.tracker.take(record.at, &record.what);
-        match record.what {
-            Happening::Switched { cpu, from, to } => self.switch(record.at, cpu, from, to),
-            Happening::Interrupted { job, time } => {
+        let ended = self.tracker.take(record.at, &record.kind);
+        match record.kind {
+            RecordKind::Switched { cpu, from, to } => self.switch(record.at, cpu, from, to),
+            RecordKind::Interrupted { job, time } => {
                 let cpu = self.tasks.get(&job.task)?.cpu?;
                 *self.since.get_mut(&cpu)? += time;
             }
-            Happening::BudgetSpent { job } => self.tasks.get_mut(&job.task)?.overruns += 1,
-            Happening::Completed { job } => {
+            RecordKind::BudgetSpent { job } => self.tasks.get_mut(&job.task)?.overruns += 1,
+            RecordKind::Completed { job } => {
                 let missed = self
                     .tasks
                     .get_mut(&job.task)?
@@ -106,9 +106,9 @@ impl TaskStatistics {
                 self.misses += u64::from(missed.is_some());
                 return missed;
             }
-            Happening::Left { task } => self.tasks.get_mut(&task)?.dropped = ended,
+            RecordKind::Left { task } => self.tasks.get_mut(&task)?.dropped = ended,
             // It is not known how the job ended in which it lost its reservation.
-            Happening::Entered { task } => self.tasks.get_mut(&task)?.dropped = None,
+            RecordKind::Entered { task } => self.tasks.get_mut(&task)?.dropped = None,
             _ => {}
         }
         None
@@ -184,21 +184,21 @@ mod tests {
         JobId { task: TASK, number }
     }
 
-    fn record(all: &mut TaskStatistics, at_ns: u64, what: Happening) -> Option<Miss> {
+    fn record(all: &mut TaskStatistics, at_ns: u64, kind: RecordKind) -> Option<Miss> {
         let at = Instant::from_ns(at_ns);
-        all.record(&Record { at, what })
+        all.record(&Record { at, kind })
     }
 
     /// The job wakes up, and is due 100 ns later.
     fn wake(all: &mut TaskStatistics, at_ns: u64, number: u64) {
         all.insert(TASK);
         let (job, deadline) = (job(number), Instant::from_ns(at_ns + 100));
-        record(all, at_ns, Happening::Released { job, deadline });
+        record(all, at_ns, RecordKind::Released { job, deadline });
         let priority = Priority::MOST_URGENT;
         record(
             all,
             at_ns,
-            Happening::Ready {
+            RecordKind::Ready {
                 job,
                 deadline,
                 priority,
@@ -207,12 +207,12 @@ mod tests {
     }
 
     fn block(all: &mut TaskStatistics, at_ns: u64, number: u64) -> Option<Miss> {
-        record(all, at_ns, Happening::Completed { job: job(number) })
+        record(all, at_ns, RecordKind::Completed { job: job(number) })
     }
 
     fn switch(all: &mut TaskStatistics, at_ns: u64, from: Option<u64>, to: Option<u64>) {
         let (from, to) = (from.map(job), to.map(job));
-        record(all, at_ns, Happening::Switched { cpu: CPU, from, to });
+        record(all, at_ns, RecordKind::Switched { cpu: CPU, from, to });
     }
 
     fn counters(all: &TaskStatistics) -> TaskCounters {
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(counters(&all).cpu, Some(CPU));
         assert_eq!(all.running_on(CPU), Some(TASK));
         let time = Span::from_ns(5);
-        record(&mut all, 72, Happening::Interrupted { job: job(1), time });
+        record(&mut all, 72, RecordKind::Interrupted { job: job(1), time });
         switch(&mut all, 72, Some(1), None);
         block(&mut all, 72, 1);
         wake(&mut all, 110, 2);
@@ -244,12 +244,12 @@ mod tests {
     fn throttled_task_continues_same_job() {
         let mut all = TaskStatistics::default();
         wake(&mut all, 0, 1);
-        record(&mut all, 50, Happening::BudgetSpent { job: job(1) });
+        record(&mut all, 50, RecordKind::BudgetSpent { job: job(1) });
         let reason = NotReadyReason::Throttled;
         record(
             &mut all,
             50,
-            Happening::NotReady {
+            RecordKind::NotReady {
                 job: job(1),
                 reason,
             },
@@ -264,7 +264,7 @@ mod tests {
     fn readmitted_task_starts_new_job() {
         let mut all = TaskStatistics::default();
         wake(&mut all, 0, 1);
-        record(&mut all, 50, Happening::Left { task: TASK });
+        record(&mut all, 50, RecordKind::Left { task: TASK });
         let late = all.find_late(Instant::from_ns(101));
         assert_eq!(
             late.len(),
@@ -272,7 +272,7 @@ mod tests {
             "its reservation was lost, and its deadline was not"
         );
         assert_eq!(all.find_late(Instant::from_ns(500)), []);
-        record(&mut all, 900, Happening::Entered { task: TASK });
+        record(&mut all, 900, RecordKind::Entered { task: TASK });
         wake(&mut all, 900, 2);
         block(&mut all, 990, 2);
         let found = counters(&all);

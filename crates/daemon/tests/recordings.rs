@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use shiftwork_daemon::recorder::{Recorder, Recording, RecordingAnalysis};
 use shiftwork_daemon::reservation::Reservation;
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, Instant, Invariant, OnOverrun, Order,
-    RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, Instant, Invariant, OnOverrun, Order, RandomStream,
+    Record, RecordKind, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -71,9 +71,9 @@ fn simulate(set: &TaskSet, policy: &str) -> Vec<Record> {
 /// kernel cannot tell such a thing.
 fn jobs_meet(records: &[Record]) -> bool {
     let mut open: BTreeMap<TaskId, u64> = BTreeMap::new();
-    records.iter().any(|record| match record.what {
-        Happening::Released { job, .. } => open.insert(job.task, job.number).is_some(),
-        Happening::Completed { job } => {
+    records.iter().any(|record| match record.kind {
+        RecordKind::Released { job, .. } => open.insert(job.task, job.number).is_some(),
+        RecordKind::Completed { job } => {
             open.remove(&job.task);
             false
         }
@@ -98,7 +98,7 @@ fn record(set: &TaskSet, records: &[Record], policy: &str, span: Span) -> Record
         recorder.know(id, &task.name, &reservation);
         recorder.record(&Record {
             at: Instant::ZERO,
-            what: Happening::Entered { task: id },
+            kind: RecordKind::Entered { task: id },
         });
     }
     let mut polled = Instant::ZERO;

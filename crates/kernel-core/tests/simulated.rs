@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use shiftwork_kernel_core::{Core, TaskNumber};
 use shiftwork_machine::{ReleasePattern, Stretch, WorkSource};
 use shiftwork_model::{
-    Affinity, Arrival, CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Order, Phase, Priority,
-    RandomStream, Recorder, Span, Task, TaskId, TaskSet, Work,
+    Affinity, Arrival, CpuId, CpuSet, Instant, JobId, OnOverrun, Order, Phase, Priority,
+    RandomStream, RecordKind, Recorder, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::find;
 use shiftwork_sim::{Options, Simulation};
@@ -45,16 +45,16 @@ struct RunRecorder {
 }
 
 impl Recorder for RunRecorder {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match what {
-            Happening::Switched { cpu, to, .. } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match kind {
+            RecordKind::Switched { cpu, to, .. } => {
                 self.on[cpu.index()] = *to;
                 self.run.note(at, self.on.iter().flatten().copied());
             }
-            Happening::Completed { job } if at < HORIZON => {
+            RecordKind::Completed { job } if at < HORIZON => {
                 self.run.finished.insert(*job, at);
             }
-            Happening::BudgetSpent { .. } => self.throttled += 1,
+            RecordKind::BudgetSpent { .. } => self.throttled += 1,
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 
 use shiftwork_analysis::admission::{Admitted, Claim, Refusal};
 use shiftwork_model::{
-    Affinity, AffinityKind, Change, CpuId, CpuSet, Happening, Instant, Placement, Priority,
+    Affinity, AffinityKind, Change, CpuId, CpuSet, Instant, Placement, Priority, RecordKind,
     Recorder, Span, TaskId,
 };
 
@@ -137,7 +137,7 @@ impl<'a> Changes<'a> {
                 Ok(()) => {}
                 Err(Failure::Refused(reason)) => {
                     let reason = reason.into_boxed_str();
-                    recorder.record(now, &Happening::Refused { action, reason });
+                    recorder.record(now, &RecordKind::Refused { action, reason });
                 }
                 Err(Failure::Fatal(error)) => return Err(error),
             }

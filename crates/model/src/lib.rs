@@ -37,7 +37,7 @@ pub use policy_traits::{
     PolicyTraits, Preemption, ReadyQueue, Role, Structure,
 };
 pub use random::RandomStream;
-pub use record::{Happening, NotReadyReason, Record, Recorder};
+pub use record::{NotReadyReason, Record, RecordKind, Recorder};
 pub use slots::{Slots, Weight, WindowSource, pack_weights, weights_fit};
 pub use task::{Arrival, Job, JobId, OnOverrun, Phase, Priority, Task, TaskId, Work};
 pub use taskset::{Action, Change, Frequency, Platform, SchedulerOptions, Share, TaskSet};

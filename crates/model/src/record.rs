@@ -1,5 +1,5 @@
-//! The facts that a run records. Every machine tells them in the same words, in the order in which
-//! they happen, so that one set of counters and checkers judges all machines alike.
+//! The records of a run. Every machine makes the same kinds of records, in the order of the events,
+//! so that one set of counters and checkers judges all machines alike.
 
 use alloc::boxed::Box;
 
@@ -17,13 +17,13 @@ pub enum NotReadyReason {
     Throttled,
 }
 
-/// One fact of a run.
+/// What a record of a run says.
 ///
 /// A job is *pending* from `Released` to `Completed` (or `Left`), and *ready* from `Ready` to
 /// `NotReady`, `Completed` or `Left`. The jobs of a task run one after the other: a job becomes
 /// ready when it is released and the job before it is completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum RecordKind {
     /// A job was released; it is due at `deadline`.
     Released {
         /// The job.
@@ -171,7 +171,7 @@ pub enum Happening {
     },
 }
 
-impl Happening {
+impl RecordKind {
     /// The deadline that it says, to count it from another origin.
     pub const fn deadline_mut(&mut self) -> Option<&mut Instant> {
         match self {
@@ -216,55 +216,55 @@ impl Happening {
     }
 }
 
-/// A fact and when it happened.
+/// One record of a run: what happened, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// The instant.
     pub at: Instant,
-    /// What.
-    pub what: Happening,
+    /// What happened.
+    pub kind: RecordKind,
 }
 
-/// Takes the facts of a run as they happen: a counter, a checker, a writer, or several of them.
+/// Consumes the records of a run as they are made: a counter, a checker, a writer, or several of them.
 pub trait Recorder {
-    /// Takes one fact. Instants never decrease.
-    fn record(&mut self, at: Instant, what: &Happening);
+    /// Takes one record. Instants never decrease.
+    fn record(&mut self, at: Instant, kind: &RecordKind);
 }
 
 /// Keeps nothing.
 impl Recorder for () {
-    fn record(&mut self, _: Instant, _: &Happening) {}
+    fn record(&mut self, _: Instant, _: &RecordKind) {}
 }
 
 /// Keeps everything.
 impl Recorder for alloc::vec::Vec<Record> {
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         self.push(Record {
             at,
-            what: what.clone(),
+            kind: kind.clone(),
         });
     }
 }
 
 /// Passes on to both.
 impl<A: Recorder, B: Recorder> Recorder for (A, B) {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        self.0.record(at, what);
-        self.1.record(at, what);
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.0.record(at, kind);
+        self.1.record(at, kind);
     }
 }
 
 /// Passes on if there is one.
 impl<R: Recorder> Recorder for Option<R> {
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         if let Some(recorder) = self {
-            recorder.record(at, what);
+            recorder.record(at, kind);
         }
     }
 }
 
 impl<R: Recorder + ?Sized> Recorder for &mut R {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        (**self).record(at, what);
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        (**self).record(at, kind);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder, TaskSet};
+use shiftwork_model::{CpuId, Instant, JobId, RecordKind, Recorder, TaskSet};
 
 /// Tardiness is counted in thousandths of a period, up to so many periods.
 const PERIODS_MAX: usize = 20;
@@ -159,18 +159,18 @@ impl Seen {
 }
 
 impl Recorder for Measure {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, deadline } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 self.tasks[job.task.index()].deadlines.push_back(deadline);
             }
-            Happening::Completed { job } => self.tasks[job.task.index()].complete(at),
-            Happening::BudgetSpent { job } => self.tasks[job.task.index()].ended = Some(at),
-            Happening::Replenished { task, .. } => {
+            RecordKind::Completed { job } => self.tasks[job.task.index()].complete(at),
+            RecordKind::BudgetSpent { job } => self.tasks[job.task.index()].ended = Some(at),
+            RecordKind::Replenished { task, .. } => {
                 let seen = &mut self.tasks[task.index()];
                 seen.counts.late_replenishments += u64::from(seen.ended == Some(at));
             }
-            Happening::Switched { cpu, to, .. } => {
+            RecordKind::Switched { cpu, to, .. } => {
                 let before = self.on[cpu.index()].take();
                 if let Some((job, _)) = before.filter(|(_, start)| *start < at) {
                     self.ran(job, cpu);
@@ -198,15 +198,15 @@ mod tests {
         let mut measure = Measure::new(&TaskSet::new("", 2, vec![task]));
         let task = TaskId::from_index(0);
         let job = |number| JobId { task, number };
-        let switched = |cpu, to| Happening::Switched {
+        let switched = |cpu, to| RecordKind::Switched {
             cpu: CpuId::from_index(cpu),
             from: None,
             to,
         };
-        for (when, what) in [
+        for (when, kind) in [
             (
                 0,
-                Happening::Released {
+                RecordKind::Released {
                     job: job(1),
                     deadline: at(10),
                 },
@@ -219,15 +219,15 @@ mod tests {
             (6, switched(1, Some(job(1)))),
             (
                 10,
-                Happening::Released {
+                RecordKind::Released {
                     job: job(2),
                     deadline: at(20),
                 },
             ),
-            (11, Happening::Completed { job: job(1) }),
+            (11, RecordKind::Completed { job: job(1) }),
             (
                 11,
-                Happening::Replenished {
+                RecordKind::Replenished {
                     task,
                     budget: Span::from_ns(5),
                     deadline: at(20),
@@ -235,18 +235,18 @@ mod tests {
             ),
             (11, switched(1, None)),
             (11, switched(0, Some(job(2)))),
-            (16, Happening::Completed { job: job(2) }),
+            (16, RecordKind::Completed { job: job(2) }),
             (16, switched(0, None)),
             (
                 20,
-                Happening::Replenished {
+                RecordKind::Replenished {
                     task,
                     budget: Span::from_ns(5),
                     deadline: at(30),
                 },
             ),
         ] {
-            measure.record(at(when), &what);
+            measure.record(at(when), &kind);
         }
         let counts = measure.all();
         assert_eq!((counts.completed, counts.in_time()), (2, 1));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_model::{
-    CpuId, Happening, Instant, JobId, Order, PolicyTraits, Record, Recorder, Span, TaskId, TaskSet,
+    CpuId, Instant, JobId, Order, PolicyTraits, Record, RecordKind, Recorder, Span, TaskId, TaskSet,
 };
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::{self};
@@ -90,9 +90,9 @@ impl Schedule {
         let mut stretches = Vec::new();
         let mut fates = BTreeMap::new();
         let mut on: Vec<Option<(JobId, Instant)>> = vec![None; cpus];
-        for Record { at, what } in &records {
-            match *what {
-                Happening::Released { job, deadline } => {
+        for Record { at, kind } in &records {
+            match *kind {
+                RecordKind::Released { job, deadline } => {
                     let fate = Fate {
                         release: *at,
                         deadline,
@@ -100,12 +100,12 @@ impl Schedule {
                     };
                     fates.insert(job, fate);
                 }
-                Happening::Completed { job } => {
+                RecordKind::Completed { job } => {
                     if let Some(fate) = fates.get_mut(&job) {
                         fate.finish = Some(*at);
                     }
                 }
-                Happening::Switched { cpu, to, .. } => {
+                RecordKind::Switched { cpu, to, .. } => {
                     let before = on[cpu.index()].take();
                     stretches.extend(before.map(|(job, start)| Stretch {
                         job,
@@ -177,7 +177,7 @@ impl Schedule {
         let of = |record| match record {
             &Record {
                 at,
-                what: Happening::Refused { ref reason, .. },
+                kind: RecordKind::Refused { ref reason, .. },
             } => Some((at, &**reason)),
             _ => None,
         };
@@ -202,8 +202,8 @@ impl Schedule {
     }
 
     fn tell(&self, recorder: &mut impl Recorder) {
-        for Record { at, what } in &self.records {
-            recorder.record(*at, what);
+        for Record { at, kind } in &self.records {
+            recorder.record(*at, kind);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shiftwork_model::{Budgets, Happening, Instant, Recorder, Span, TaskSet as Set};
+use shiftwork_model::{Budgets, Instant, RecordKind, Recorder, Span, TaskSet as Set};
 use shiftwork_policy::PolicyError as Refusal;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
@@ -103,11 +103,11 @@ struct Kept {
 }
 
 impl Recorder for Kept {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        self.counters.record(at, what);
-        self.jobs.record(at, what);
-        self.segments.record(at, what);
-        if let Happening::Refused { action, reason } = what {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.counters.record(at, kind);
+        self.jobs.record(at, kind);
+        self.segments.record(at, kind);
+        if let RecordKind::Refused { action, reason } = kind {
             self.refused.push((at.as_ns(), *action, reason.to_string()));
         }
     }

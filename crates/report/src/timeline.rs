@@ -5,7 +5,7 @@
 //! one CPU at one instant the last one counts.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Record, Span,
+    Affinity, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, Record, RecordKind, Span,
     TaskId, TaskSet,
 };
 
@@ -119,7 +119,7 @@ impl Timeline {
                 builder.settle();
                 builder.now = record.at;
             }
-            let known = builder.apply(&record.what);
+            let known = builder.apply(&record.kind);
             builder.line.foreign += usize::from(known.is_none());
         }
         builder.finish()
@@ -272,11 +272,11 @@ impl Builder {
         }
     }
 
-    fn apply(&mut self, what: &Happening) -> Option<()> {
+    fn apply(&mut self, kind: &RecordKind) -> Option<()> {
         let now = self.now;
-        match *what {
-            Happening::Released { job, deadline } => self.release(job, deadline)?,
-            Happening::Ready {
+        match *kind {
+            RecordKind::Released { job, deadline } => self.release(job, deadline)?,
+            RecordKind::Ready {
                 job,
                 deadline,
                 priority,
@@ -290,43 +290,43 @@ impl Builder {
                     priority,
                 });
             }
-            Happening::NotReady { job, reason } => {
+            RecordKind::NotReady { job, reason } => {
                 let state = match reason {
                     NotReadyReason::Suspended => State::Suspended,
                     NotReadyReason::Throttled => State::Throttled,
                 };
                 self.history(job)?.enter(now, state);
             }
-            Happening::Completed { job } => self.history(job)?.end = End::Finished(now),
-            Happening::Switched { cpu, to, .. } => self.switch(cpu, to)?,
-            Happening::Replenished { task, deadline, .. } => {
+            RecordKind::Completed { job } => self.history(job)?.end = End::Finished(now),
+            RecordKind::Switched { cpu, to, .. } => self.switch(cpu, to)?,
+            RecordKind::Replenished { task, deadline, .. } => {
                 self.change_rank(task, |rank| rank.deadline = deadline)?;
             }
-            Happening::PrioritySet { task, priority } => {
+            RecordKind::PrioritySet { task, priority } => {
                 self.change_rank(task, |rank| rank.priority = priority)?;
             }
-            Happening::Left { task } => self.drop_jobs(task)?,
-            Happening::AffinitySet { task, ref affinity } => {
+            RecordKind::Left { task } => self.drop_jobs(task)?,
+            RecordKind::AffinitySet { task, ref affinity } => {
                 let changes = self.line.affinities.get_mut(task.index())?;
                 changes.push((now, **affinity));
             }
-            Happening::CpuOffline { cpu } => self.leave_cpu(cpu, Absence::Offline)?,
-            Happening::CpuOnline { cpu } => self.serve_cpu(cpu, Absence::Offline)?,
-            Happening::CpuTaken { cpu } => self.leave_cpu(cpu, Absence::Taken)?,
-            Happening::CpuReturned { cpu } => self.serve_cpu(cpu, Absence::Taken)?,
-            Happening::BackgroundStarted { cpu } => self.leave_cpu(cpu, Absence::Background)?,
-            Happening::BackgroundEnded { cpu } => self.serve_cpu(cpu, Absence::Background)?,
-            Happening::Refused { action, ref reason } => {
+            RecordKind::CpuOffline { cpu } => self.leave_cpu(cpu, Absence::Offline)?,
+            RecordKind::CpuOnline { cpu } => self.serve_cpu(cpu, Absence::Offline)?,
+            RecordKind::CpuTaken { cpu } => self.leave_cpu(cpu, Absence::Taken)?,
+            RecordKind::CpuReturned { cpu } => self.serve_cpu(cpu, Absence::Taken)?,
+            RecordKind::BackgroundStarted { cpu } => self.leave_cpu(cpu, Absence::Background)?,
+            RecordKind::BackgroundEnded { cpu } => self.serve_cpu(cpu, Absence::Background)?,
+            RecordKind::Refused { action, ref reason } => {
                 let text = format!("action {}: {reason}", action + 1);
                 self.line.refusals.push((now, text));
             }
-            Happening::AttributesSet { task, cost, .. } => {
+            RecordKind::AttributesSet { task, cost, .. } => {
                 self.line.costs.get_mut(task.index())?.push((now, cost));
             }
-            Happening::BudgetSpent { .. }
-            | Happening::Interrupted { .. }
-            | Happening::Demoted { .. }
-            | Happening::Entered { .. } => {}
+            RecordKind::BudgetSpent { .. }
+            | RecordKind::Interrupted { .. }
+            | RecordKind::Demoted { .. }
+            | RecordKind::Entered { .. } => {}
         }
         Some(())
     }

@@ -2,7 +2,7 @@
 
 use shiftwork_machine::{Cpusets, Server, ServerParameters, ServerRule};
 use shiftwork_model::{
-    Affinity, Change, CpuId, Happening, Instant, LinuxRules, Priority, Recorder, Span, TaskId,
+    Affinity, Change, CpuId, Instant, LinuxRules, Priority, RecordKind, Recorder, Span, TaskId,
     TaskSet,
 };
 use shiftwork_policy::Event;
@@ -53,7 +53,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.actions.done += 1;
             if let Err(reason) = self.change(now, &set.actions[action].change) {
                 let reason = reason.into_boxed_str();
-                self.record(now, Happening::Refused { action, reason });
+                self.record(now, RecordKind::Refused { action, reason });
             }
         }
     }
@@ -117,7 +117,7 @@ impl<R: Recorder> Engine<'_, R> {
             return Err(format!("task `{}` takes part already", task.name));
         }
         self.accepts(&Event::Enter(id, &task))?;
-        self.record(now, Happening::Entered { task: id });
+        self.record(now, RecordKind::Entered { task: id });
         self.notify_policy(Event::Enter(id, &task), None);
         self.tasks[id.index()].stage = Stage::Idle;
         let (attributes, rule) = (self.tasks[id.index()].attributes, self.rule);
@@ -134,7 +134,7 @@ impl<R: Recorder> Engine<'_, R> {
             return Err(format!("task `{name}` takes no part"));
         }
         self.accepts(&Event::Leave(id))?;
-        self.record(now, Happening::Left { task: id });
+        self.record(now, RecordKind::Left { task: id });
         self.note_leaving(now, id);
         self.notify_policy(Event::Leave(id), None);
         self.forget_queued(id);
@@ -173,7 +173,7 @@ impl<R: Recorder> Engine<'_, R> {
         }
         self.record(
             now,
-            Happening::AttributesSet {
+            RecordKind::AttributesSet {
                 task: id,
                 cost,
                 period,
@@ -187,7 +187,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.plans[id.index()].task.affinity = *to;
         self.record(
             now,
-            Happening::AffinitySet {
+            RecordKind::AffinitySet {
                 task: id,
                 affinity: Box::new(*to),
             },
@@ -228,7 +228,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.tasks[id.index()].priority = to;
         self.record(
             now,
-            Happening::PrioritySet {
+            RecordKind::PrioritySet {
                 task: id,
                 priority: to,
             },
@@ -251,14 +251,14 @@ impl<R: Recorder> Engine<'_, R> {
             let state = if offline { "offline" } else { "online" };
             return Err(format!("CPU {cpu} is {state} already"));
         }
-        let (event, what) = if offline {
-            (Event::CpuOffline(cpu), Happening::CpuOffline { cpu })
+        let (event, kind) = if offline {
+            (Event::CpuOffline(cpu), RecordKind::CpuOffline { cpu })
         } else {
-            (Event::CpuOnline(cpu), Happening::CpuOnline { cpu })
+            (Event::CpuOnline(cpu), RecordKind::CpuOnline { cpu })
         };
         self.accepts(&event)?;
         self.actions.offline[cpu.index()] = offline;
-        self.record(now, what);
+        self.record(now, kind);
         // During background work the CPU is offline for the policy already.
         if !self
             .reserve

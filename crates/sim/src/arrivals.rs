@@ -1,6 +1,6 @@
 //! Arrivals: releases, ends of suspensions, replenishments; the most urgent first.
 
-use shiftwork_model::{Arrival, CpuId, Happening, Instant, Job, JobId, Recorder, TaskId};
+use shiftwork_model::{Arrival, CpuId, Instant, Job, JobId, RecordKind, Recorder, TaskId};
 use shiftwork_policy::Event;
 
 use crate::engine::Engine;
@@ -48,7 +48,7 @@ impl<R: Recorder> Engine<'_, R> {
 
     fn record_ready(&mut self, now: Instant, id: TaskId) -> Job {
         let job = self.ready_job(now, id);
-        let happening = Happening::Ready {
+        let kind = RecordKind::Ready {
             job: JobId {
                 task: id,
                 number: self.tasks[id.index()].number,
@@ -56,7 +56,7 @@ impl<R: Recorder> Engine<'_, R> {
             deadline: job.deadline,
             priority: job.priority,
         };
-        self.record(now, happening);
+        self.record(now, kind);
         job
     }
 
@@ -100,7 +100,7 @@ impl<R: Recorder> Engine<'_, R> {
         self.releases.set(id.index(), next);
         self.record(
             now,
-            Happening::Released {
+            RecordKind::Released {
                 job,
                 deadline: now + attributes.deadline,
             },

@@ -1,7 +1,7 @@
 //! Switches: at the end of an instant each CPU switches to its assigned job if that differs from the job that
 //! it ran before the instant.
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder, TaskId};
+use shiftwork_model::{CpuId, Instant, JobId, RecordKind, Recorder, TaskId};
 
 use crate::engine::Engine;
 use crate::state::{Stage, TaskKind};
@@ -126,7 +126,7 @@ impl<R: Recorder> Engine<'_, R> {
         if self.costs.is_some() {
             self.record_interrupted(now, cpu, from);
         }
-        self.record(now, Happening::Switched { cpu, from, to });
+        self.record(now, RecordKind::Switched { cpu, from, to });
         if self.reserve.is_some() {
             self.note_busy(now, cpu, from.is_some(), to.is_some());
         }

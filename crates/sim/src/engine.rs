@@ -2,7 +2,7 @@
 
 use shiftwork_machine::{Outcome, ServerRule, Workload};
 use shiftwork_model::{
-    CpuId, Happening, Instant, Job, LinuxRules, Order, Recorder, TaskId, TaskSet,
+    CpuId, Instant, Job, LinuxRules, Order, RecordKind, Recorder, TaskId, TaskSet,
 };
 use shiftwork_policy::{Event, Policy, Switch, Switches};
 
@@ -276,8 +276,8 @@ impl<'a, R: Recorder> Engine<'a, R> {
     }
 
     #[inline(always)]
-    pub(crate) fn record(&mut self, now: Instant, what: Happening) {
-        self.recorder.record(now, &what);
+    pub(crate) fn record(&mut self, now: Instant, kind: RecordKind) {
+        self.recorder.record(now, &kind);
     }
 
     /// Records completions exactly at the horizon; no other event of that instant is part of the run.
@@ -297,7 +297,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
             let id = TaskId::from_index(place);
             if self.tasks[place].stage == Stage::Suspended && self.is_last_stretch(id) {
                 let job = self.job(id);
-                self.record(horizon, Happening::Completed { job });
+                self.record(horizon, RecordKind::Completed { job });
             }
         }
     }

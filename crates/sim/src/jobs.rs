@@ -3,7 +3,7 @@
 
 use shiftwork_machine::{Admission, ServerRule, Spent};
 use shiftwork_model::{
-    Arrival, CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, Span, TaskId,
+    Arrival, CpuId, Instant, JobId, NotReadyReason, RecordKind, Recorder, Span, TaskId,
 };
 use shiftwork_policy::Event;
 
@@ -109,7 +109,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.spend(now, job.task, cpu);
         } else if self.sleep_after_stretch(job.task).is_some() {
             let reason = NotReadyReason::Suspended;
-            self.record(now, Happening::NotReady { job, reason });
+            self.record(now, RecordKind::NotReady { job, reason });
             self.notify_policy(Event::Block(job.task), Some(cpu));
             self.suspend(now, job.task);
         } else {
@@ -124,7 +124,7 @@ impl<R: Recorder> Engine<'_, R> {
             .expect("only a CPU that runs a job can stop");
         let all_done = self.cpus[cpu.index()].granted == self.tasks[job.task.index()].remaining;
         if all_done && self.sleep_after_stretch(job.task).is_none() {
-            self.record(horizon, Happening::Completed { job });
+            self.record(horizon, RecordKind::Completed { job });
         }
     }
 
@@ -140,7 +140,7 @@ impl<R: Recorder> Engine<'_, R> {
     #[inline]
     fn complete(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
-        self.record(now, Happening::Completed { job });
+        self.record(now, RecordKind::Completed { job });
         if self.rule != ServerRule::Releases && self.plans[id.index()].pattern.next() == now {
             // For Linux a task whose next job is released at this instant has not slept.
             self.release(now, id);
@@ -208,12 +208,12 @@ impl<R: Recorder> Engine<'_, R> {
     #[inline(never)]
     fn spend(&mut self, now: Instant, id: TaskId, cpu: CpuId) {
         let job = self.job(id);
-        self.record(now, Happening::BudgetSpent { job });
+        self.record(now, RecordKind::BudgetSpent { job });
         let server = self.plans[id.index()].server.as_mut();
         match server.expect("only a budget stops a job early").spent(now) {
             Spent::Throttled(until) => {
                 let reason = NotReadyReason::Throttled;
-                self.record(now, Happening::NotReady { job, reason });
+                self.record(now, RecordKind::NotReady { job, reason });
                 self.tasks[id.index()].stage = Stage::Throttled;
                 self.timers.set(id.index(), until);
                 self.notify_policy(Event::BudgetSpent(id), Some(cpu));
@@ -227,7 +227,7 @@ impl<R: Recorder> Engine<'_, R> {
                     // The job continues on its CPU, or waits there.
                 } else {
                     let reason = NotReadyReason::Throttled;
-                    self.record(now, Happening::NotReady { job, reason });
+                    self.record(now, RecordKind::NotReady { job, reason });
                     self.notify_policy(Event::BudgetSpent(id), Some(cpu));
                     self.arrivals.push(id);
                 }
@@ -241,7 +241,7 @@ impl<R: Recorder> Engine<'_, R> {
             let deadline = self.tasks[id.index()].deadline;
             self.record(
                 now,
-                Happening::Replenished {
+                RecordKind::Replenished {
                     task: id,
                     budget,
                     deadline,
@@ -279,7 +279,7 @@ impl<R: Recorder> Engine<'_, R> {
             self.timers.set(id.index(), Instant::NEVER);
             if self.tasks[id.index()].stage == Stage::Suspended && self.is_last_stretch(id) {
                 let job = self.job(id);
-                self.record(now, Happening::Completed { job });
+                self.record(now, RecordKind::Completed { job });
                 self.finish_job(now, id);
             } else {
                 self.waking.push(id);

@@ -3,7 +3,7 @@
 //!
 //! For the policy the CPU is offline meanwhile.
 
-use shiftwork_model::{CpuId, Happening, Instant, Recorder, Share, Span, TaskSet};
+use shiftwork_model::{CpuId, Instant, RecordKind, Recorder, Share, Span, TaskSet};
 use shiftwork_policy::Event;
 
 use crate::engine::Engine;
@@ -74,14 +74,14 @@ impl<R: Recorder> Engine<'_, R> {
             } else {
                 reserve.in_background[cpu.index()] = true;
                 reserve.timers.set(cpu.index(), now + span);
-                self.record(now, Happening::BackgroundStarted { cpu });
+                self.record(now, RecordKind::BackgroundStarted { cpu });
                 self.notify_policy(Event::CpuOffline(cpu), None);
             }
         }
     }
 
     fn end_background(&mut self, now: Instant, cpu: CpuId) {
-        self.record(now, Happening::BackgroundEnded { cpu });
+        self.record(now, RecordKind::BackgroundEnded { cpu });
         if !self.actions.is_offline(cpu) {
             self.notify_policy(Event::CpuOnline(cpu), None);
         }

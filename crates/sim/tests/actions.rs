@@ -4,7 +4,7 @@ mod common;
 
 use common::{AT, NS, finishes, id, run, set, story, switches, task};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, Happening, Priority, Record, Share, TaskSet, Work,
+    Action, Affinity, Change, CpuId, Priority, Record, RecordKind, Share, TaskSet, Work,
 };
 
 fn with(mut set: TaskSet, changes: Vec<(u64, Change)>) -> TaskSet {
@@ -21,8 +21,8 @@ fn pinned(cpu: usize) -> Affinity {
 
 /// The refused actions: instant, index and reason.
 fn refusals(records: &[Record]) -> Vec<(u64, usize, String)> {
-    let refusal = |record: &Record| match &record.what {
-        Happening::Refused { action, reason } => {
+    let refusal = |record: &Record| match &record.kind {
+        RecordKind::Refused { action, reason } => {
             Some((record.at.as_ns(), *action, reason.to_string()))
         }
         _ => None,
@@ -234,9 +234,9 @@ fn background_work_gets_a_cpu_after_a_second_without_break() {
         let mut options = common::options(3 * second);
         options.reserve_server = true;
         let records = common::simulate(set, "g-edf", options).0;
-        let line = |record: &Record| match record.what {
-            Happening::BackgroundStarted { .. } => Some(("start", record.at.as_ns() / ms)),
-            Happening::BackgroundEnded { .. } => Some(("end", record.at.as_ns() / ms)),
+        let line = |record: &Record| match record.kind {
+            RecordKind::BackgroundStarted { .. } => Some(("start", record.at.as_ns() / ms)),
+            RecordKind::BackgroundEnded { .. } => Some(("end", record.at.as_ns() / ms)),
             _ => None,
         };
         records.iter().filter_map(line).collect::<Vec<_>>()

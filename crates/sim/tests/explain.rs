@@ -365,7 +365,7 @@ fn executed(records: &[Record], job: JobId, until: shiftwork_model::Instant) -> 
     let mut since = std::collections::BTreeMap::new();
     let mut sum = Span::ZERO;
     for record in records {
-        if let shiftwork_model::Happening::Switched { cpu, from, to } = record.what {
+        if let shiftwork_model::RecordKind::Switched { cpu, from, to } = record.kind {
             if let Some(begin) = since.remove(&cpu).filter(|_| from == Some(job)) {
                 sum += record.at.min(until).late_since(begin);
             }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use common::{AT, NS, contract, finishes, options, random_set, run, set, simulate, task};
 use shiftwork_model::{
-    Arrival, CpuId, Happening, Instant, LinearCost, OnOverrun, Overheads, Phase, RandomStream,
-    Record, TaskSet, Work,
+    Arrival, CpuId, Instant, LinearCost, OnOverrun, Overheads, Phase, RandomStream, Record,
+    RecordKind, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::Options;
@@ -157,11 +157,11 @@ fn shown(records: &[Record], cpus: usize) -> Shown {
     let mut records = records.iter().peekable();
     for now in 0..HORIZON {
         while let Some(record) = records.next_if(|record| record.at.as_ns() == now) {
-            match record.what {
-                Happening::Switched { cpu, to, .. } => {
+            match record.kind {
+                RecordKind::Switched { cpu, to, .. } => {
                     on[cpu.index()] = to.map(|job| (job.task.index(), job.number));
                 }
-                Happening::Completed { job } => {
+                RecordKind::Completed { job } => {
                     shown.finishes.push((job.task.index(), job.number, now));
                 }
                 _ => {}
@@ -261,10 +261,10 @@ fn every_instant_follows_the_definition() {
 
 /// Whether a CPU became free at an instant at which a job was released.
 fn is_coinciding(records: &[Record]) -> bool {
-    let ends = |record: &&Record| matches!(record.what, Happening::Completed { .. });
+    let ends = |record: &&Record| matches!(record.kind, RecordKind::Completed { .. });
     let arrives = |at: Instant| {
         let mut same = records.iter().filter(|record| record.at == at);
-        same.any(|record| matches!(record.what, Happening::Released { .. }))
+        same.any(|record| matches!(record.kind, RecordKind::Released { .. }))
     };
     records.iter().filter(ends).any(|record| arrives(record.at))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use common::{AT, NS, finishes, options, set, simulate};
 use shiftwork_model::{
-    Affinity, Happening, JobId, LinearCost, Overheads, RandomStream, Record, TaskSet,
+    Affinity, JobId, LinearCost, Overheads, RandomStream, Record, RecordKind, TaskSet,
 };
 
 fn cost(base: u64) -> LinearCost {
@@ -200,22 +200,22 @@ fn interruptions_of_jobs_are_recorded_exactly() {
         let mut since = [0; 2];
         for record in &records {
             let now = record.at.as_ns();
-            match record.what {
-                Happening::Switched { cpu, from, .. } => {
+            match record.kind {
+                RecordKind::Switched { cpu, from, .. } => {
                     let before = std::mem::replace(&mut since[cpu.index()], now);
                     if let Some(job) = from {
                         *on_cpu.entry(job).or_default() += now - before;
                     }
                 }
-                Happening::Interrupted { job, time } => {
+                RecordKind::Interrupted { job, time } => {
                     *not_own.entry(job).or_default() += time.as_ns();
                 }
                 _ => {}
             }
         }
-        let finished = |record: &Record| match record.what {
+        let finished = |record: &Record| match record.kind {
             // A job that completes at the horizon has no switch afterwards.
-            Happening::Completed { job } if record.at < AT(2_000) => Some(job),
+            RecordKind::Completed { job } if record.at < AT(2_000) => Some(job),
             _ => None,
         };
         for job in records.iter().filter_map(finished) {

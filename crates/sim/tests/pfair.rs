@@ -6,7 +6,7 @@ mod common;
 
 use common::{AT, NS, id, options, simulate, task};
 use shiftwork_model::{
-    Action, Arrival, Change, CpuSet, Happening, Instant, Phase, RandomStream, Record, Span,
+    Action, Arrival, Change, CpuSet, Instant, Phase, RandomStream, Record, RecordKind, Span,
     TaskSet, Work,
 };
 use shiftwork_policy::registry;
@@ -108,10 +108,10 @@ fn tardiness(set: &TaskSet, policy: &str, horizon: u64) -> u64 {
     let (records, _) = simulate(set, policy, options(horizon));
     let mut due = vec![Vec::new(); set.tasks.len()];
     let mut latest = 0;
-    for Record { at, what } in &records {
-        match what {
-            Happening::Released { job, deadline } => due[job.task.index()].push(Some(*deadline)),
-            Happening::Completed { job } => {
+    for Record { at, kind } in &records {
+        match kind {
+            RecordKind::Released { job, deadline } => due[job.task.index()].push(Some(*deadline)),
+            RecordKind::Completed { job } => {
                 let deadline = due[job.task.index()][job.number as usize - 1].take();
                 latest = latest.max(at.late_since(deadline.unwrap()).as_ns());
             }
@@ -171,7 +171,7 @@ fn feasible_sets_meet_deadlines_aligned_and_have_tardiness_below_a_quantum_stagg
 fn running(records: &[Record], cpus: usize, at: u64) -> Vec<Option<usize>> {
     let mut on = vec![None; cpus];
     for record in records.iter().filter(|record| record.at <= AT(at)) {
-        if let Happening::Switched { cpu, to, .. } = record.what {
+        if let RecordKind::Switched { cpu, to, .. } = record.kind {
             on[cpu.index()] = to.map(|job| job.task.index());
         }
     }
@@ -201,8 +201,8 @@ fn three_tasks_of_weight_two_thirds_alternate() {
     let (records, _) = simulate(&set, "s-pd2", options(72));
     let instants: Vec<u64> = records
         .iter()
-        .filter_map(|record| match record.what {
-            Happening::Switched { cpu, .. } => {
+        .filter_map(|record| match record.kind {
+            RecordKind::Switched { cpu, .. } => {
                 Some((record.at.as_ns() + 6 * cpu.index() as u64) % 12)
             }
             _ => None,

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{NS, finishes, run, set};
-use shiftwork_model::{Alignment, CpuId, Happening, Preemption, RandomStream, Record, TaskSet};
+use shiftwork_model::{Alignment, CpuId, Preemption, RandomStream, Record, RecordKind, TaskSet};
 use shiftwork_policy::registry;
 
 /// The first incomplete job of a task.
@@ -224,7 +224,7 @@ fn random_set(seed: u64) -> (TaskSet, TaskSet) {
 /// The records with the numbers of all CPUs increased by one.
 fn shifted(records: Vec<Record>) -> Vec<Record> {
     let shift = |mut record: Record| {
-        if let Happening::Switched { cpu, .. } = &mut record.what {
+        if let RecordKind::Switched { cpu, .. } = &mut record.kind {
             *cpu = CpuId::from_index(cpu.index() + 1);
         }
         record

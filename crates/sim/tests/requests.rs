@@ -5,7 +5,7 @@ mod common;
 
 use common::{AT, NS, finishes, id, run, set, story};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, Record, Repairs, Share, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, Record, RecordKind, Repairs, Share, TaskSet, Work,
 };
 
 const POLICIES: [&str; 2] = ["dl-linux", "dl-sp"];
@@ -41,16 +41,16 @@ fn costs(task: usize, cost: u64) -> Change {
 fn answers(records: &[Record]) -> Vec<String> {
     let line = |record: &Record| {
         let at = record.at.as_ns();
-        Some(match &record.what {
-            Happening::Refused { action, reason } => format!("{at} refused {action}: {reason}"),
-            Happening::AffinitySet { task, affinity } => format!("{at} {task:?} on {affinity}"),
-            Happening::AttributesSet { task, cost, .. } => {
+        Some(match &record.kind {
+            RecordKind::Refused { action, reason } => format!("{at} refused {action}: {reason}"),
+            RecordKind::AffinitySet { task, affinity } => format!("{at} {task:?} on {affinity}"),
+            RecordKind::AttributesSet { task, cost, .. } => {
                 format!("{at} {task:?} costs {}", cost.as_ns())
             }
-            Happening::Entered { task } => format!("{at} {task:?} entered"),
-            Happening::Left { task } => format!("{at} {task:?} left"),
-            Happening::CpuOffline { cpu } => format!("{at} CPU {cpu} offline"),
-            Happening::CpuOnline { cpu } => format!("{at} CPU {cpu} online"),
+            RecordKind::Entered { task } => format!("{at} {task:?} entered"),
+            RecordKind::Left { task } => format!("{at} {task:?} left"),
+            RecordKind::CpuOffline { cpu } => format!("{at} CPU {cpu} offline"),
+            RecordKind::CpuOnline { cpu } => format!("{at} CPU {cpu} online"),
             _ => return None,
         })
     };
@@ -157,8 +157,8 @@ fn alternating_parameters_obtain_more_than_the_admitted_bandwidth() {
     assert!(first.len() == 10 && second.len() == 9);
     assert!(growth(&first) && growth(&second), "{first:?} {second:?}");
     // 188 of 100 were granted, of which admission never counted more than 95.
-    let budget = |record: &Record| match record.what {
-        Happening::Replenished { budget, .. } => Some(budget.as_ns()),
+    let budget = |record: &Record| match record.kind {
+        RecordKind::Replenished { budget, .. } => Some(budget.as_ns()),
         _ => None,
     };
     assert!(records.iter().filter_map(budget).all(|budget| budget == 94));

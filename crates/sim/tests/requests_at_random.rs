@@ -6,8 +6,8 @@ mod common;
 
 use common::{AT, NS, id, options, simulate, task};
 use shiftwork_model::{
-    Action, Affinity, Change, CpuId, CpuSet, Happening, OnOverrun, Order, Phase, RandomStream,
-    Record, Repairs, Share, TaskSet, Work,
+    Action, Affinity, Change, CpuId, CpuSet, OnOverrun, Order, Phase, RandomStream, Record,
+    RecordKind, Repairs, Share, TaskSet, Work,
 };
 use shiftwork_policy::registry::{self};
 use shiftwork_trace::check::{self, PolicyContract};
@@ -97,8 +97,8 @@ fn assert_within_clusters(set: &TaskSet, records: &[Record], context: &str) {
     let mut clusters = set.platform.clusters.clone();
     let refused: Vec<usize> = records
         .iter()
-        .filter_map(|record| match record.what {
-            Happening::Refused { action, .. } => Some(action),
+        .filter_map(|record| match record.kind {
+            RecordKind::Refused { action, .. } => Some(action),
             _ => None,
         })
         .collect();
@@ -115,7 +115,7 @@ fn assert_within_clusters(set: &TaskSet, records: &[Record], context: &str) {
         });
     let mut next = changes.next();
     for record in records {
-        let Happening::AffinitySet { affinity, .. } = &record.what else {
+        let RecordKind::AffinitySet { affinity, .. } = &record.kind else {
             continue;
         };
         let fits =
@@ -160,7 +160,7 @@ fn random_requests_pass_the_checkers() {
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert!(found.is_empty(), "{context}: {found:#?}");
             assert_within_clusters(&set, &records, &context);
-            let is_refused = |record: &&Record| matches!(record.what, Happening::Refused { .. });
+            let is_refused = |record: &&Record| matches!(record.kind, RecordKind::Refused { .. });
             let count = records.iter().filter(is_refused).count();
             refused += count;
             granted += set.actions.len() - count;

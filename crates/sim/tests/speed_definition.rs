@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use common::{AT, NS, options, task};
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Happening, Instant, Job,
-    RandomStream, Recorder, Share, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Frequency, Instant, Job, RandomStream,
+    RecordKind, Recorder, Share, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::traits::LINUX_REPAIRED;
 use shiftwork_policy::{Event, Policy, PolicyError, Switches, registry};
@@ -19,7 +19,7 @@ use shiftwork_trace::check::{Checker, PolicyContract};
 
 /// The observations of a run, in order.
 enum Seen {
-    Fact(Instant, Happening),
+    Fact(Instant, RecordKind),
     /// The CPU with the run queue of each task, at the end of an instant.
     Queues(Vec<Option<CpuId>>),
 }
@@ -29,8 +29,8 @@ type Log = Arc<Mutex<Vec<Seen>>>;
 struct Listener(Log);
 
 impl Recorder for Listener {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        self.0.lock().unwrap().push(Seen::Fact(at, what.clone()));
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.0.lock().unwrap().push(Seen::Fact(at, kind.clone()));
     }
 }
 
@@ -170,10 +170,10 @@ impl Book {
         assert!(-speed < least, "{}: {account:?} at {}", self.name, self.now);
     }
 
-    fn take(&mut self, what: &Happening) {
-        match *what {
-            Happening::Released { job, .. } => self.account(job.task).released = job.number,
-            Happening::Ready { job, deadline, .. } => {
+    fn take(&mut self, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, .. } => self.account(job.task).released = job.number,
+            RecordKind::Ready { job, deadline, .. } => {
                 let account = self.account(job.task);
                 let deadline = i128::from(deadline.as_ns());
                 if account.deadline != deadline {
@@ -181,7 +181,7 @@ impl Book {
                 }
                 account.deadline = deadline;
             }
-            Happening::Replenished {
+            RecordKind::Replenished {
                 task,
                 budget,
                 deadline,
@@ -190,9 +190,9 @@ impl Book {
                 account.budget = i128::from(budget.as_ns()) * UNIT - account.begun();
                 account.deadline = i128::from(deadline.as_ns());
             }
-            Happening::Completed { job } => self.complete(job.task),
-            Happening::BudgetSpent { job } => self.spend(job.task),
-            Happening::Switched { cpu, from, to } => {
+            RecordKind::Completed { job } => self.complete(job.task),
+            RecordKind::BudgetSpent { job } => self.spend(job.task),
+            RecordKind::Switched { cpu, from, to } => {
                 if let Some(job) = from
                     && self.account(job.task).on == Some(cpu)
                 {
@@ -212,8 +212,8 @@ impl Book {
         let contract = PolicyContract::of(&LINUX_REPAIRED, None);
         let mut checker = Checker::new(set, contract);
         for seen in log.lock().unwrap().iter() {
-            if let Seen::Fact(at, what) = seen {
-                checker.record(*at, what);
+            if let Seen::Fact(at, kind) = seen {
+                checker.record(*at, kind);
             }
         }
         let found = checker.finish(AT(horizon));
@@ -271,9 +271,9 @@ fn follow(set: &TaskSet, policy: &str, horizon: u64, name: String) -> usize {
     };
     for seen in log.lock().unwrap().iter() {
         match seen {
-            Seen::Fact(at, what) => {
+            Seen::Fact(at, kind) => {
                 book.advance(i128::from(at.as_ns()));
-                book.take(what);
+                book.take(kind);
             }
             Seen::Queues(queues) => {
                 for (account, queue) in book.accounts.iter_mut().zip(queues) {

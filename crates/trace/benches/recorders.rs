@@ -4,7 +4,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, Invariant, JobId, Order, Priority, Record,
+    Affinity, CpuId, CpuSet, Instant, Invariant, JobId, Order, Priority, Record, RecordKind,
     Recorder, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_trace::check::{Checker, PolicyContract};
@@ -36,26 +36,26 @@ fn records() -> Vec<Record> {
         };
         let begin_ns = round as u64 * 60_000 + (index % CPUS) as u64 * 101;
         let due = Instant::from_ns(begin_ns + 1_000_000);
-        let mut record = |after_ns, what| {
+        let mut record = |after_ns, kind| {
             records.push(Record {
                 at: Instant::from_ns(begin_ns + after_ns),
-                what,
+                kind,
             });
         };
-        let on = Happening::Switched {
+        let on = RecordKind::Switched {
             cpu,
             from: None,
             to: Some(job),
         };
-        let off = Happening::Switched {
+        let off = RecordKind::Switched {
             cpu,
             from: Some(job),
             to: None,
         };
-        record(0, Happening::Released { job, deadline: due });
+        record(0, RecordKind::Released { job, deadline: due });
         record(
             0,
-            Happening::Ready {
+            RecordKind::Ready {
                 job,
                 deadline: due,
                 priority: Priority::MOST_URGENT,
@@ -66,7 +66,7 @@ fn records() -> Vec<Record> {
             record(20_000, off.clone());
             record(30_000, on);
         }
-        record(50_000, Happening::Completed { job });
+        record(50_000, RecordKind::Completed { job });
         record(50_000, off);
     }
     records.sort_by_key(|record| record.at);
@@ -75,7 +75,7 @@ fn records() -> Vec<Record> {
 
 fn play(records: &[Record], recorder: &mut impl Recorder) {
     for record in records {
-        recorder.record(record.at, &record.what);
+        recorder.record(record.at, &record.kind);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use shiftwork_model::{Happening, Instant, JobId, Record, Span, TaskSet};
+use shiftwork_model::{Instant, JobId, Record, RecordKind, Span, TaskSet};
 
 /// The completions of a job in both runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +70,11 @@ pub fn compare(
 fn finishes(records: &[Record], horizon: Instant) -> BTreeMap<JobId, Option<Instant>> {
     let mut jobs = BTreeMap::new();
     for record in records {
-        match record.what {
-            Happening::Released { job, .. } if record.at < horizon => {
+        match record.kind {
+            RecordKind::Released { job, .. } if record.at < horizon => {
                 jobs.insert(job, None);
             }
-            Happening::Completed { job } if record.at <= horizon => {
+            RecordKind::Completed { job } if record.at <= horizon => {
                 jobs.entry(job)
                     .and_modify(|finish| *finish = Some(record.at));
             }

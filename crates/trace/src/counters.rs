@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use shiftwork_model::{Happening, Instant, JobId, Recorder, TaskId, TaskSet};
+use shiftwork_model::{Instant, JobId, RecordKind, Recorder, TaskId, TaskSet};
 
 use crate::backlog::{Backlog, Pending, Run};
 use crate::running::{Change, Running};
@@ -63,28 +63,28 @@ impl Recorder for Counters {
     // Always inline, so that the kind of the record, which the caller knows, need not be matched again:
     // simulations spend much of their time here.
     #[inline(always)]
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         if at != self.now {
             if !self.running.is_settled() {
                 self.settle();
             }
             self.now = at;
         }
-        match *what {
-            Happening::Released { job, deadline } => {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.release(job.number, at, deadline);
                 }
             }
-            Happening::Ready { job, .. } => self.set_ready(job.task, job.number),
-            Happening::NotReady { job, .. } => self.set_ready(job.task, 0),
-            Happening::Completed { job } => {
+            RecordKind::Ready { job, .. } => self.set_ready(job.task, job.number),
+            RecordKind::NotReady { job, .. } => self.set_ready(job.task, 0),
+            RecordKind::Completed { job } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.complete(job.number, at);
                 }
             }
-            Happening::Switched { cpu, to, .. } => self.running.switch(cpu, to),
-            Happening::Left { task } => self.drop_jobs(task),
+            RecordKind::Switched { cpu, to, .. } => self.running.switch(cpu, to),
+            RecordKind::Left { task } => self.drop_jobs(task),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use shiftwork_model::{Happening, Instant, Recorder, Span, TaskSet};
+use shiftwork_model::{Instant, RecordKind, Recorder, Span, TaskSet};
 
 use crate::jobs::{JobRow, JobSink, Jobs};
 
@@ -35,8 +35,8 @@ struct Lines<W: Write> {
 }
 
 impl<W: Write> Recorder for JobTable<W> {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        self.0.record(at, what);
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.0.record(at, kind);
     }
 }
 
@@ -203,12 +203,12 @@ mod tests {
             .at(0)
             .release(0, 1, 10)
             .switch(0, Some((0, 1)))
-            .record(Happening::Released {
+            .record(RecordKind::Released {
                 job: crate::testing::job(0, 2),
                 deadline: at(11),
             })
             .at(5)
-            .record(Happening::Left {
+            .record(RecordKind::Left {
                 task: TaskId::from_index(0),
             })
             .switch(0, None)
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn server_deadline_is_an_optional_last_column() {
-        let replenished = |deadline| Happening::Replenished {
+        let replenished = |deadline| RecordKind::Replenished {
             task: TaskId::from_index(0),
             budget: shiftwork_model::Span::from_ns(1),
             deadline: at(deadline),

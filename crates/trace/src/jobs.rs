@@ -1,6 +1,6 @@
 //! The jobs of a run, one row each.
 
-use shiftwork_model::{Happening, Instant, JobId, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{Instant, JobId, RecordKind, Recorder, Span, TaskId, TaskSet};
 
 use crate::backlog::{Backlog, Pending, Run};
 
@@ -80,9 +80,9 @@ struct Unfinished {
 }
 
 impl<S: JobSink> Recorder for Jobs<S> {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, deadline } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.backlog.push(Pending {
                         number: job.number,
@@ -91,7 +91,7 @@ impl<S: JobSink> Recorder for Jobs<S> {
                     });
                 }
             }
-            Happening::Switched { from, to, .. } => {
+            RecordKind::Switched { from, to, .. } => {
                 if let Some(task) = from.and_then(|job| self.current(job)) {
                     task.leave_cpu(at);
                 }
@@ -99,10 +99,10 @@ impl<S: JobSink> Recorder for Jobs<S> {
                     task.enter_cpu(at);
                 }
             }
-            Happening::Ready { job, deadline, .. } => self.schedule(job.task, deadline),
-            Happening::Replenished { task, deadline, .. } => self.schedule(task, deadline),
-            Happening::Completed { job } => self.complete(job, at),
-            Happening::Left { task } => self.drop_jobs(task),
+            RecordKind::Ready { job, deadline, .. } => self.schedule(job.task, deadline),
+            RecordKind::Replenished { task, deadline, .. } => self.schedule(task, deadline),
+            RecordKind::Completed { job } => self.complete(job, at),
+            RecordKind::Left { task } => self.drop_jobs(task),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Reaction times of a machine: from an event to the start of the job that runs because of it.
 
 use serde_json::{Value, json};
-use shiftwork_model::{Happening, Instant, JobId, Record, Recorder, Span, TaskSet};
+use shiftwork_model::{Instant, JobId, Record, RecordKind, Recorder, Span, TaskSet};
 
 use crate::statistics::Distribution;
 
@@ -66,7 +66,7 @@ impl Reactions {
             any: Instant::ZERO,
         };
         for record in records {
-            observer.record(record.at, &record.what);
+            observer.record(record.at, &record.kind);
         }
         observer.reactions
     }
@@ -110,14 +110,14 @@ struct Observer {
 }
 
 impl Recorder for Observer {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Switched { to, .. } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Switched { to, .. } => {
                 if let Some(job) = to {
                     self.got(at, job);
                 }
             }
-            Happening::Ready { job, .. } => {
+            RecordKind::Ready { job, .. } => {
                 self.any = at;
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     *task = Some(Awaited {
@@ -127,12 +127,12 @@ impl Recorder for Observer {
                 }
             }
             // No job runs because of these: a release is followed by `Ready`, and a spent budget by `NotReady`.
-            Happening::Released { .. }
-            | Happening::BudgetSpent { .. }
-            | Happening::Entered { .. }
-            | Happening::Demoted { .. }
-            | Happening::AttributesSet { .. }
-            | Happening::Refused { .. } => {}
+            RecordKind::Released { .. }
+            | RecordKind::BudgetSpent { .. }
+            | RecordKind::Entered { .. }
+            | RecordKind::Demoted { .. }
+            | RecordKind::AttributesSet { .. }
+            | RecordKind::Refused { .. } => {}
             _ => {
                 self.any = at;
                 self.freed = at;

@@ -1,6 +1,6 @@
 //! The schedule of a run as segments.
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Recorder};
+use shiftwork_model::{CpuId, Instant, JobId, RecordKind, Recorder};
 
 use crate::running::Running;
 
@@ -31,12 +31,12 @@ pub struct Segments {
 }
 
 impl Recorder for Segments {
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         if at != self.now {
             self.settle();
             self.now = at;
         }
-        if let Happening::Switched { cpu, to, .. } = *what {
+        if let RecordKind::Switched { cpu, to, .. } = *kind {
             self.running.switch(cpu, to);
         }
     }

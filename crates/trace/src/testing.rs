@@ -1,8 +1,8 @@
 //! Records for tests: scripted or random.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, RandomStream,
-    Record, Recorder, Span, Task, TaskId, TaskSet,
+    Affinity, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, RandomStream, Record,
+    RecordKind, Recorder, Span, Task, TaskId, TaskSet,
 };
 
 /// A task set of these tasks with their affinities; the first is the most urgent by priority.
@@ -45,14 +45,14 @@ impl Script {
         self
     }
 
-    pub fn record(mut self, what: Happening) -> Self {
-        self.records.push(Record { at: self.now, what });
+    pub fn record(mut self, kind: RecordKind) -> Self {
+        self.records.push(Record { at: self.now, kind });
         self
     }
 
     /// A job is released and ready; its priority is given by the index of its task.
     pub fn release(self, task: usize, number: u64, deadline: u64) -> Self {
-        self.record(Happening::Released {
+        self.record(RecordKind::Released {
             job: job(task, number),
             deadline: at(deadline),
         })
@@ -60,7 +60,7 @@ impl Script {
     }
 
     pub fn ready(self, task: usize, number: u64, deadline: u64) -> Self {
-        self.record(Happening::Ready {
+        self.record(RecordKind::Ready {
             job: job(task, number),
             deadline: at(deadline),
             priority: Priority::new(task as u32 + 1).unwrap(),
@@ -68,14 +68,14 @@ impl Script {
     }
 
     pub fn not_ready(self, task: usize, number: u64, reason: NotReadyReason) -> Self {
-        self.record(Happening::NotReady {
+        self.record(RecordKind::NotReady {
             job: job(task, number),
             reason,
         })
     }
 
     pub fn complete(self, task: usize, number: u64) -> Self {
-        self.record(Happening::Completed {
+        self.record(RecordKind::Completed {
             job: job(task, number),
         })
     }
@@ -86,11 +86,11 @@ impl Script {
             .records
             .iter()
             .rev()
-            .find_map(|record| match record.what {
-                Happening::Switched { cpu, to, .. } if cpu.index() == on => Some(to),
+            .find_map(|record| match record.kind {
+                RecordKind::Switched { cpu, to, .. } if cpu.index() == on => Some(to),
                 _ => None,
             });
-        self.record(Happening::Switched {
+        self.record(RecordKind::Switched {
             cpu: cpu(on),
             from: before.flatten(),
             to: to.map(|(task, number)| job(task, number)),
@@ -99,7 +99,7 @@ impl Script {
 
     pub fn play(&self, recorder: &mut impl Recorder) {
         for record in &self.records {
-            recorder.record(record.at, &record.what);
+            recorder.record(record.at, &record.kind);
         }
     }
 }
@@ -112,13 +112,13 @@ pub(crate) fn noise(random: &mut RandomStream, tasks: u64, cpus: u64, count: u64
             now += random.below(3) * (random.bits() >> (24 + random.below(40)));
             Record {
                 at: at(now),
-                what: nonsense(random, tasks, cpus),
+                kind: nonsense(random, tasks, cpus),
             }
         })
         .collect()
 }
 
-fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> Happening {
+fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> RecordKind {
     let task = TaskId::from_index(random.below(tasks) as usize);
     let cpu = CpuId::from_index(random.below(cpus) as usize);
     let job = JobId {
@@ -133,62 +133,62 @@ fn nonsense(random: &mut RandomStream, tasks: u64, cpus: u64) -> Happening {
     let span = Span::from_ns(random.bits() >> random.below(64));
     let priority = Priority::new(1 + random.below((1 << 31) - 1) as u32).unwrap();
     match random.below(22) {
-        0 => Happening::Released { job, deadline },
-        1 => Happening::Ready {
+        0 => RecordKind::Released { job, deadline },
+        1 => RecordKind::Ready {
             job,
             deadline,
             priority,
         },
-        2 => Happening::NotReady {
+        2 => RecordKind::NotReady {
             job,
             reason: NotReadyReason::Suspended,
         },
-        3 => Happening::NotReady {
+        3 => RecordKind::NotReady {
             job,
             reason: NotReadyReason::Throttled,
         },
-        4 => Happening::Completed { job },
-        5 => Happening::Switched {
+        4 => RecordKind::Completed { job },
+        5 => RecordKind::Switched {
             cpu,
             from: other,
             to: Some(job),
         },
-        6 => Happening::Switched {
+        6 => RecordKind::Switched {
             cpu,
             from: Some(job),
             to: other,
         },
-        7 => Happening::BudgetSpent { job },
-        8 => Happening::Replenished {
+        7 => RecordKind::BudgetSpent { job },
+        8 => RecordKind::Replenished {
             task,
             budget: span,
             deadline,
         },
-        9 => Happening::Entered { task },
-        10 => Happening::Left { task },
-        11 => Happening::AffinitySet {
+        9 => RecordKind::Entered { task },
+        10 => RecordKind::Left { task },
+        11 => RecordKind::AffinitySet {
             task,
             affinity: Box::new(some_affinity(random)),
         },
-        12 => Happening::PrioritySet { task, priority },
-        13 => Happening::AttributesSet {
+        12 => RecordKind::PrioritySet { task, priority },
+        13 => RecordKind::AttributesSet {
             task,
             cost: span,
             period: span,
             deadline: span,
         },
-        14 => Happening::CpuOffline { cpu },
-        15 => Happening::CpuOnline { cpu },
-        16 if random.below(2) == 0 => Happening::BackgroundStarted { cpu },
-        16 => Happening::BackgroundEnded { cpu },
-        17 => Happening::CpuTaken { cpu },
-        18 => Happening::CpuReturned { cpu },
-        19 => Happening::Interrupted { job, time: span },
-        20 => Happening::Demoted {
+        14 => RecordKind::CpuOffline { cpu },
+        15 => RecordKind::CpuOnline { cpu },
+        16 if random.below(2) == 0 => RecordKind::BackgroundStarted { cpu },
+        16 => RecordKind::BackgroundEnded { cpu },
+        17 => RecordKind::CpuTaken { cpu },
+        18 => RecordKind::CpuReturned { cpu },
+        19 => RecordKind::Interrupted { job, time: span },
+        20 => RecordKind::Demoted {
             task,
             asked: Box::new(*some_affinity(random).cpus()),
         },
-        _ => Happening::Refused {
+        _ => RecordKind::Refused {
             action: random.below(9) as usize,
             reason: "weiß nicht".repeat(random.below(30) as usize).into(),
         },
@@ -243,14 +243,14 @@ struct RandomRun {
 }
 
 impl RandomRun {
-    fn record(&mut self, what: Happening) {
-        self.script = std::mem::take(&mut self.script).record(what);
+    fn record(&mut self, kind: RecordKind) {
+        self.script = std::mem::take(&mut self.script).record(kind);
     }
 
     fn release(&mut self, task: usize, deadline: u64) {
         self.released[task] += 1;
         let number = self.released[task];
-        self.record(Happening::Released {
+        self.record(RecordKind::Released {
             job: job(task, number),
             deadline: at(deadline),
         });
@@ -271,7 +271,7 @@ impl RandomRun {
         let Some((task, number)) = self.on[cpu] else {
             return;
         };
-        self.record(Happening::Completed {
+        self.record(RecordKind::Completed {
             job: job(task, number),
         });
         self.pending[task].remove(0);
@@ -283,7 +283,7 @@ impl RandomRun {
     fn block(&mut self, task: usize) {
         if std::mem::take(&mut self.ready[task]) {
             let job = job(task, self.pending[task][0]);
-            self.record(Happening::NotReady {
+            self.record(RecordKind::NotReady {
                 job,
                 reason: NotReadyReason::Suspended,
             });
@@ -292,7 +292,7 @@ impl RandomRun {
     }
 
     fn leave(&mut self, task: usize) {
-        self.record(Happening::Left {
+        self.record(RecordKind::Left {
             task: TaskId::from_index(task),
         });
         self.pending[task].clear();
@@ -320,7 +320,7 @@ impl RandomRun {
     fn switch(&mut self, on: usize, to: Option<(usize, u64)>) {
         let named = |(task, number)| job(task, number);
         let from = std::mem::replace(&mut self.on[on], to).map(named);
-        self.record(Happening::Switched {
+        self.record(RecordKind::Switched {
             cpu: cpu(on),
             from,
             to: to.map(named),

@@ -1,6 +1,6 @@
 //! Follows each task's jobs through the records of a run.
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, TaskId};
+use shiftwork_model::{CpuId, Instant, JobId, RecordKind, TaskId};
 
 use crate::backlog::{Backlog, Pending};
 
@@ -23,30 +23,30 @@ struct TrackedTask {
 impl JobTracker {
     /// Takes the next record. The job that ends with it, if it was the oldest pending one of its task: it is completed,
     /// or dropped because its task left.
-    pub fn take(&mut self, at: Instant, what: &Happening) -> Option<Pending> {
-        match *what {
-            Happening::Released { job, deadline } => {
+    pub fn take(&mut self, at: Instant, kind: &RecordKind) -> Option<Pending> {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 self.task_mut(job.task).backlog.push(Pending {
                     number: job.number,
                     release: at,
                     deadline,
                 });
             }
-            Happening::Ready { job, .. } => self.task_mut(job.task).ready = Some(job.number),
-            Happening::NotReady { job, .. } => self.task_mut(job.task).ready = None,
-            Happening::Completed { job } => {
+            RecordKind::Ready { job, .. } => self.task_mut(job.task).ready = Some(job.number),
+            RecordKind::NotReady { job, .. } => self.task_mut(job.task).ready = None,
+            RecordKind::Completed { job } => {
                 let task = self.task_mut(job.task);
                 let completed = task.backlog.pop(job.number)?;
                 task.ready = None;
                 return Some(completed);
             }
-            Happening::Switched { cpu, to, .. } => {
+            RecordKind::Switched { cpu, to, .. } => {
                 if self.running.len() <= cpu.index() {
                     self.running.resize(cpu.index() + 1, None);
                 }
                 self.running[cpu.index()] = to;
             }
-            Happening::Left { task } => {
+            RecordKind::Left { task } => {
                 let task = self.task_mut(task);
                 task.ready = None;
                 let oldest = task.backlog.front();
@@ -100,7 +100,7 @@ mod tests {
         let mut tracker = JobTracker::default();
         let mut ended = Vec::new();
         for record in &script.records {
-            let job = tracker.take(record.at, &record.what);
+            let job = tracker.take(record.at, &record.kind);
             ended.push(job.map(|job| job.number));
         }
         (tracker, ended)
@@ -113,7 +113,7 @@ mod tests {
             .release(0, 1, 10)
             .switch(1, Some((0, 1)))
             .at(5)
-            .record(Happening::Released {
+            .record(RecordKind::Released {
                 job: job(0, 2),
                 deadline: at(15),
             });
@@ -139,7 +139,7 @@ mod tests {
     fn jobs_of_a_task_that_left_are_not_pending() {
         let task = TaskId::from_index(0);
         let script = Script::default().at(0).release(0, 1, 10).release(0, 2, 12);
-        let (tracker, ended) = track(&script.at(3).record(Happening::Left { task }));
+        let (tracker, ended) = track(&script.at(3).record(RecordKind::Left { task }));
         assert_eq!(ended.last(), Some(&Some(1)));
         assert_eq!(tracker.pending(task).map(|job| job.number), None);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Recorder, Span,
+    Affinity, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, RecordKind, Recorder, Span,
     Task, TaskId, TaskSet,
 };
 use shiftwork_trace::perfetto::{Provenance, Writer};
@@ -17,19 +17,19 @@ use shiftwork_trace::perfetto::{Provenance, Writer};
 const MISSING: i32 = 77;
 
 /// Two tasks on two CPUs: a shift, a spent budget, a missed deadline, and a CPU that goes away.
-fn happenings() -> Vec<(u64, Happening)> {
+fn record_kinds() -> Vec<(u64, RecordKind)> {
     let job = |index| JobId {
         task: TaskId::from_index(index),
         number: 1,
     };
     let [imu, gps] = [job(0), job(1)];
     let due = |ms: u64| Instant::ZERO + Span::from_ms(ms);
-    let ready = |job: JobId, ms| Happening::Ready {
+    let ready = |job: JobId, ms| RecordKind::Ready {
         job,
         deadline: due(ms),
         priority: Priority::MOST_URGENT,
     };
-    let switch = |cpu, from, to| Happening::Switched {
+    let switch = |cpu, from, to| RecordKind::Switched {
         cpu: CpuId::from_index(cpu),
         from,
         to,
@@ -38,7 +38,7 @@ fn happenings() -> Vec<(u64, Happening)> {
     vec![
         (
             0,
-            Happening::Released {
+            RecordKind::Released {
                 job: imu,
                 deadline: due(10),
             },
@@ -47,20 +47,20 @@ fn happenings() -> Vec<(u64, Happening)> {
         (0, switch(0, None, Some(imu))),
         (
             0,
-            Happening::Released {
+            RecordKind::Released {
                 job: gps,
                 deadline: due(20),
             },
         ),
         (0, ready(gps, 20)),
         (0, switch(1, None, Some(gps))),
-        (4, Happening::Completed { job: imu }),
+        (4, RecordKind::Completed { job: imu }),
         (4, switch(0, Some(imu), Some(gps))),
         (4, switch(1, Some(gps), None)),
-        (6, Happening::BudgetSpent { job: gps }),
+        (6, RecordKind::BudgetSpent { job: gps }),
         (
             6,
-            Happening::NotReady {
+            RecordKind::NotReady {
                 job: gps,
                 reason: NotReadyReason::Throttled,
             },
@@ -68,7 +68,7 @@ fn happenings() -> Vec<(u64, Happening)> {
         (6, switch(0, Some(gps), None)),
         (
             8,
-            Happening::Replenished {
+            RecordKind::Replenished {
                 task: gps.task,
                 budget,
                 deadline: due(40),
@@ -76,17 +76,17 @@ fn happenings() -> Vec<(u64, Happening)> {
         ),
         (8, ready(gps, 40)),
         (8, switch(0, None, Some(gps))),
-        (25, Happening::Completed { job: gps }),
+        (25, RecordKind::Completed { job: gps }),
         (25, switch(0, Some(gps), None)),
         (
             26,
-            Happening::CpuOffline {
+            RecordKind::CpuOffline {
                 cpu: CpuId::from_index(1),
             },
         ),
         (
             28,
-            Happening::CpuOnline {
+            RecordKind::CpuOnline {
                 cpu: CpuId::from_index(1),
             },
         ),
@@ -106,8 +106,8 @@ fn trace() -> Vec<u8> {
         task_set: "name = \"example\"\n".into(),
     };
     let mut writer = Writer::new(&set, &provenance, Vec::new()).with_sched_switch(&set);
-    for (ms, what) in happenings() {
-        writer.record(Instant::ZERO + Span::from_ms(ms), &what);
+    for (ms, kind) in record_kinds() {
+        writer.record(Instant::ZERO + Span::from_ms(ms), &kind);
     }
     writer.finish(horizon).expect("memory takes everything")
 }

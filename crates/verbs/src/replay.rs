@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{
-    Affinity, Budgets, CpuId, Happening, Instant, Invariant, Job, Phase, PolicyTraits, Record,
+    Affinity, Budgets, CpuId, Instant, Invariant, Job, Phase, PolicyTraits, Record, RecordKind,
     Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
@@ -265,12 +265,12 @@ impl Decisions {
         }
     }
 
-    fn job(&self, at: Instant, what: &Happening) -> Option<Job> {
-        let Happening::Ready {
+    fn job(&self, at: Instant, kind: &RecordKind) -> Option<Job> {
+        let RecordKind::Ready {
             job,
             deadline,
             priority,
-        } = *what
+        } = *kind
         else {
             return None;
         };
@@ -287,19 +287,19 @@ impl Decisions {
     }
 
     /// Applies the record as an event. Returns whether the next record belongs to the same event.
-    fn take(&mut self, at: Instant, what: &Happening, next: Option<&Happening>) -> bool {
-        match *what {
-            Happening::Ready { job, deadline, .. } if self.knows(job.task) => {
+    fn take(&mut self, at: Instant, kind: &RecordKind, next: Option<&RecordKind>) -> bool {
+        match *kind {
+            RecordKind::Ready { job, deadline, .. } if self.knows(job.task) => {
                 self.wakes[job.task.index()] += 1;
                 match std::mem::replace(&mut self.ready[job.task.index()], true) {
                     true => self.tell(Event::SetDeadline(job.task, deadline)),
                     false => self
-                        .job(at, what)
+                        .job(at, kind)
                         .into_iter()
                         .for_each(|job| self.tell(Event::Wake(job))),
                 }
             }
-            Happening::Completed { job } if self.knows(job.task) => {
+            RecordKind::Completed { job } if self.knows(job.task) => {
                 let successor = next.and_then(|next| self.job(at, next));
                 let successor = successor.filter(|next| next.task == job.task);
                 if let Some(successor) = successor.filter(|_| self.ready[job.task.index()]) {
@@ -311,20 +311,20 @@ impl Decisions {
                 }
                 self.stop(job.task, Event::Complete(job.task));
             }
-            Happening::NotReady { job, .. } if self.knows(job.task) => {
+            RecordKind::NotReady { job, .. } if self.knows(job.task) => {
                 self.stop(job.task, Event::Block(job.task));
             }
-            Happening::BudgetSpent { job } if self.knows(job.task) => {
+            RecordKind::BudgetSpent { job } if self.knows(job.task) => {
                 if self.tasks[job.task.index()].on_overrun == shiftwork_model::OnOverrun::Throttle {
                     self.stop(job.task, Event::BudgetSpent(job.task));
                 }
             }
-            Happening::Replenished { task, deadline, .. } if self.knows(task) => {
+            RecordKind::Replenished { task, deadline, .. } if self.knows(task) => {
                 if self.ready[task.index()] {
                     self.tell(Event::SetDeadline(task, deadline));
                 }
             }
-            _ => self.take_change(what),
+            _ => self.take_change(kind),
         }
         false
     }
@@ -339,25 +339,25 @@ impl Decisions {
         task.index() < self.tasks.len()
     }
 
-    fn take_change(&mut self, what: &Happening) {
-        match *what {
-            Happening::Entered { task } if self.knows(task) => {
+    fn take_change(&mut self, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Entered { task } if self.knows(task) => {
                 let entering = self.tasks[task.index()].clone();
                 self.tell(Event::Enter(task, &entering));
             }
-            Happening::Left { task } if self.knows(task) => {
+            RecordKind::Left { task } if self.knows(task) => {
                 self.ready[task.index()] = false;
                 self.tell(Event::Leave(task));
             }
-            Happening::AffinitySet { task, ref affinity } if self.knows(task) => {
+            RecordKind::AffinitySet { task, ref affinity } if self.knows(task) => {
                 self.tasks[task.index()].affinity = **affinity;
                 self.tell(Event::SetAffinity(task, affinity));
             }
-            Happening::PrioritySet { task, priority } if self.knows(task) => {
+            RecordKind::PrioritySet { task, priority } if self.knows(task) => {
                 self.tasks[task.index()].priority = Some(priority);
                 self.tell(Event::SetPriority(task, priority));
             }
-            Happening::AttributesSet {
+            RecordKind::AttributesSet {
                 task,
                 cost,
                 period,
@@ -368,12 +368,12 @@ impl Decisions {
                 let changed = changed.clone();
                 self.tell(Event::SetAttributes(task, &changed));
             }
-            Happening::CpuOffline { cpu }
-            | Happening::CpuTaken { cpu }
-            | Happening::BackgroundStarted { cpu } => self.count_away(cpu, true),
-            Happening::CpuOnline { cpu }
-            | Happening::CpuReturned { cpu }
-            | Happening::BackgroundEnded { cpu } => self.count_away(cpu, false),
+            RecordKind::CpuOffline { cpu }
+            | RecordKind::CpuTaken { cpu }
+            | RecordKind::BackgroundStarted { cpu } => self.count_away(cpu, true),
+            RecordKind::CpuOnline { cpu }
+            | RecordKind::CpuReturned { cpu }
+            | RecordKind::BackgroundEnded { cpu } => self.count_away(cpu, false),
             _ => {}
         }
     }
@@ -396,10 +396,10 @@ impl Decisions {
 }
 
 impl Reference for Decisions {
-    fn apply(&mut self, at: Instant, events: &[Happening]) -> bool {
+    fn apply(&mut self, at: Instant, events: &[RecordKind]) -> bool {
         let mut events = events.iter().peekable();
-        while let Some(what) = events.next() {
-            if self.take(at, what, events.peek().copied()) {
+        while let Some(kind) = events.next() {
+            if self.take(at, kind, events.peek().copied()) {
                 events.next();
             }
         }

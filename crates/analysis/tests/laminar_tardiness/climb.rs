@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_model::{
-    Arrival, Happening, Instant, JobId, RandomStream, Recorder, Span, TaskSet, Work,
+    Arrival, Instant, JobId, RandomStream, RecordKind, Recorder, Span, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -19,12 +19,12 @@ struct Responses {
 }
 
 impl Recorder for Responses {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match what {
-            Happening::Released { job, .. } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match kind {
+            RecordKind::Released { job, .. } => {
                 self.released.insert(*job, at);
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 let response = at.late_since(self.released[job]).as_ns();
                 let longest = &mut self.longest[job.task.index()];
                 *longest = response.max(*longest);
@@ -132,8 +132,8 @@ fn climbing_does_not_get_beyond_a_bound() {
                     }
                 }
             }
-            let what = format!("{shape}, {deadlines:?}, {policy}, seed {seed}");
-            seen.add(&system, &bounds, &worst, &what);
+            let case = format!("{shape}, {deadlines:?}, {policy}, seed {seed}");
+            seen.add(&system, &bounds, &worst, &case);
         }
         seen.print(&format!("{shape} climb"));
     }

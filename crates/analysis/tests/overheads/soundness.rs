@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use shiftwork_analysis::overheads::{Structure, as_told};
 use shiftwork_analysis::verdicts::{Answer, Best, Price, analyse_under};
 use shiftwork_model::{
-    Arrival, Happening, Instant, Overheads, RandomStream, Recorder, Span, TaskSet, Work,
+    Arrival, Instant, Overheads, RandomStream, RecordKind, Recorder, Span, TaskSet, Work,
 };
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
@@ -66,10 +66,10 @@ struct Longest {
 }
 
 impl Recorder for Longest {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, .. } => self.pending[job.task.index()].push_back(at),
-            Happening::Completed { job } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, .. } => self.pending[job.task.index()].push_back(at),
+            RecordKind::Completed { job } => {
                 let place = job.task.index();
                 if let Some(release) = self.pending[place].pop_front() {
                     self.longest[place] = self.longest[place].max(at.late_since(release));

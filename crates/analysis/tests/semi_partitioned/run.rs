@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shiftwork_model::{Happening, Instant, Order, Recorder, TaskSet};
+use shiftwork_model::{Instant, Order, RecordKind, Recorder, TaskSet};
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::{Inversion, InversionKind, Inversions};
@@ -27,10 +27,10 @@ struct Responses {
 }
 
 impl Recorder for Responses {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, .. } => self.pending[job.task.index()].push_back(at),
-            Happening::Completed { job } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, .. } => self.pending[job.task.index()].push_back(at),
+            RecordKind::Completed { job } => {
                 let place = job.task.index();
                 let release = self.pending[place].pop_front().unwrap();
                 let took = at.late_since(release).as_ns();
@@ -135,12 +135,12 @@ impl Undone {
 }
 
 impl Recorder for Undone {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, .. } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, .. } => {
                 self.released += self.costs[job.task.index()].unwrap_or(0);
             }
-            Happening::Switched { cpu, to, .. } => {
+            RecordKind::Switched { cpu, to, .. } => {
                 self.stop(cpu.index(), at);
                 let place = to.map(|job| job.task.index());
                 let counted = place.filter(|&place| self.costs[place].is_some());

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shiftwork_model::{Arrival, Happening, Instant, RandomStream, Recorder, Span, TaskSet, Work};
+use shiftwork_model::{Arrival, Instant, RandomStream, RecordKind, Recorder, Span, TaskSet, Work};
 use shiftwork_policy::registry;
 use shiftwork_sim::{Options, Simulation};
 
@@ -129,12 +129,12 @@ struct Longest {
 }
 
 impl Recorder for Longest {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, .. } => {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, .. } => {
                 self.pending[job.task.index()].push_back(at.as_ns());
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 let place = job.task.index();
                 if let Some(release) = self.pending[place].pop_front() {
                     self.longest[place] = self.longest[place].max(at.as_ns() - release);

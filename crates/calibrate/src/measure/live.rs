@@ -12,7 +12,7 @@ use shiftwork_live::{
     run_while,
 };
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, Instant, Record, Span, Task, TaskSet, Work,
+    Affinity, CpuId, CpuSet, Instant, Record, RecordKind, Span, Task, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
 
@@ -188,9 +188,9 @@ struct Begun {
 fn excess(set: &TaskSet, records: &[Record]) -> Vec<i64> {
     let mut begun: Vec<Option<Begun>> = vec![None; set.tasks.len()];
     let mut found = Vec::new();
-    for Record { at, what } in records {
-        match *what {
-            Happening::Switched { from, to, .. } => {
+    for Record { at, kind } in records {
+        match *kind {
+            RecordKind::Switched { from, to, .. } => {
                 let mut stopped = from.and_then(|job| begun[job.task.index()].as_mut());
                 stopped
                     .iter_mut()
@@ -208,7 +208,7 @@ fn excess(set: &TaskSet, records: &[Record]) -> Vec<i64> {
                     }
                 }
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 let Some(begun) = begun[job.task.index()].take() else {
                     continue;
                 };
@@ -249,14 +249,14 @@ mod tests {
         let cpu = CpuId::from_index(0);
         Record {
             at: at(us),
-            what: Happening::Switched { cpu, from, to },
+            kind: RecordKind::Switched { cpu, from, to },
         }
     }
 
     fn completed(us: u64, job: JobId) -> Record {
         Record {
             at: at(us),
-            what: Happening::Completed { job },
+            kind: RecordKind::Completed { job },
         }
     }
 

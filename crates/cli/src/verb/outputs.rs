@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use shiftwork_model::{
-    Affinity, Budgets, Happening, Instant, Invariant, Record, Recorder, Span, TaskSet,
+    Affinity, Budgets, Instant, Invariant, Record, RecordKind, Recorder, Span, TaskSet,
 };
 use shiftwork_policy::registry::Entry;
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
@@ -164,21 +164,21 @@ pub struct Outputs {
 const REFUSED_MAX: usize = 10;
 
 impl Recorder for Outputs {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        self.counters.record(at, what);
-        self.inversions.record(at, what);
-        if let Happening::Refused { action, reason } = what
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.counters.record(at, kind);
+        self.inversions.record(at, kind);
+        if let RecordKind::Refused { action, reason } = kind
             && self.refused.len() < REFUSED_MAX
         {
             self.refused.push((at, *action, reason.clone()));
         }
         if let Some((_, jobs)) = &mut self.jobs {
-            jobs.record(at, what);
+            jobs.record(at, kind);
         }
         if let Some((_, trace)) = &mut self.trace {
-            trace.record(at, what);
+            trace.record(at, kind);
         }
-        self.records.record(at, what);
+        self.records.record(at, kind);
     }
 }
 

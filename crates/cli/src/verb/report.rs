@@ -140,8 +140,8 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     let mut counters = Counters::new(&set, file.cpus);
     let mut inversions = entry.map(|entry| Inversions::new(&set, entry.traits.order));
     for record in &file.records {
-        counters.record(record.at, &record.what);
-        inversions.record(record.at, &record.what);
+        counters.record(record.at, &record.kind);
+        inversions.record(record.at, &record.kind);
     }
     let mut summary = counters.finish(horizon);
     if let Some(inversions) = inversions {

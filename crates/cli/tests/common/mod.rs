@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use shiftwork_model::{Happening, Instant, JobId, Record, TaskSet};
+use shiftwork_model::{Instant, JobId, Record, RecordKind, TaskSet};
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::{Counters, RunSummary, check};
@@ -63,19 +63,19 @@ impl Done {
     /// When a job first ran; `None` if it never did.
     pub fn start(&self, set: &TaskSet, task: &str, number: u64) -> Option<Instant> {
         let job = Self::job(set, task, number);
-        self.when(|what| matches!(what, Happening::Switched { to: Some(to), .. } if *to == job))
+        self.when(|kind| matches!(kind, RecordKind::Switched { to: Some(to), .. } if *to == job))
     }
 
     /// When a job finished; `None` if it did not.
     pub fn finish(&self, set: &TaskSet, task: &str, number: u64) -> Option<Instant> {
         let job = Self::job(set, task, number);
-        self.when(|what| matches!(what, Happening::Completed { job: done } if *done == job))
+        self.when(|kind| matches!(kind, RecordKind::Completed { job: done } if *done == job))
     }
 
-    fn when(&self, is_it: impl Fn(&Happening) -> bool) -> Option<Instant> {
+    fn when(&self, is_it: impl Fn(&RecordKind) -> bool) -> Option<Instant> {
         self.records
             .iter()
-            .find(|record| is_it(&record.what))
+            .find(|record| is_it(&record.kind))
             .map(|record| record.at)
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs that begin without a wake-up of their own, or with several in one interrupt: no CPU misses them.
 
-use shiftwork_model::{Happening, Instant, Span, TaskSet};
+use shiftwork_model::{Instant, RecordKind, Span, TaskSet};
 use shiftwork_trace::perfetto::TraceFile;
 
 use crate::command::{THREE_CPUS, run_with_trace};
@@ -64,8 +64,8 @@ fn follows_at_once(machine: &str) -> Result<(), String> {
 
 /// From the end of each job to that of the next.
 fn intervals(trace: &TraceFile) -> Vec<Span> {
-    let is_end = |what: &Happening| matches!(what, Happening::Completed { .. });
-    let ends = trace.records.iter().filter(|record| is_end(&record.what));
+    let is_end = |kind: &RecordKind| matches!(kind, RecordKind::Completed { .. });
+    let ends = trace.records.iter().filter(|record| is_end(&record.kind));
     let ends: Vec<Instant> = ends.map(|record| record.at).collect();
     let pairs = ends.windows(2);
     pairs.filter_map(|pair| pair[1].since(pair[0])).collect()

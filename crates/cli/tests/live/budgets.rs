@@ -1,6 +1,6 @@
 //! Budgets of jobs that never end by themselves: what such a task gets of each period, by the trace.
 
-use shiftwork_model::{Happening, Instant, Order, Record, Span, TaskId};
+use shiftwork_model::{Instant, Order, Record, RecordKind, Span, TaskId};
 
 use crate::running::run;
 
@@ -107,7 +107,7 @@ fn per_period(records: &[Record], task: usize, offset: Span, period: Span) -> Ve
     let mut sums = vec![Span::ZERO; usize::try_from(count).unwrap()];
     let mut since: Option<Instant> = None;
     for record in records {
-        let Happening::Switched { from, to, .. } = &record.what else {
+        let RecordKind::Switched { from, to, .. } = &record.kind else {
             continue;
         };
         let is_it =

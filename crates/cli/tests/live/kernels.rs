@@ -1,7 +1,7 @@
 //! What must hold on every kernel: a run with budgets that are used up, judged by the checkers. No time
 //! is asserted, since these kernels run as quick as they go.
 
-use shiftwork_model::{Happening, Instant, Invariant, Order, Span};
+use shiftwork_model::{Instant, Invariant, Order, RecordKind, Span};
 use shiftwork_trace::check::{PolicyContract, check};
 
 use crate::running::run;
@@ -58,8 +58,8 @@ fn judged(order: Order, ranked: Order) -> Result<(), String> {
     if !violations.is_empty() {
         return Err(format!("{order:?}: {violations:?}"));
     }
-    let is_spent = |happening: &Happening| matches!(happening, Happening::BudgetSpent { job } if job.task.index() == 0);
-    let spent = ran.records.iter().filter(|record| is_spent(&record.what));
+    let is_spent = |kind: &RecordKind| matches!(kind, RecordKind::BudgetSpent { job } if job.task.index() == 0);
+    let spent = ran.records.iter().filter(|record| is_spent(&record.kind));
     let (spent, tasks) = (spent.count(), &ran.summary.tasks);
     let completed: Vec<u64> = tasks.iter().map(|task| task.completed).collect();
     println!("{order:?}: {spent} budgets spent, completed {completed:?}");

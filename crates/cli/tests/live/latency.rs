@@ -1,7 +1,7 @@
 //! From a decision to the CPU running what was decided, as `run` measures it on every run, by a clock
 //! that counts instructions: the figures are the same on every machine.
 
-use shiftwork_model::{Happening, Instant, JobId, Order, Record, Span};
+use shiftwork_model::{Instant, JobId, Order, Record, RecordKind, Span};
 use shiftwork_trace::{ReactionStatistics, Reactions};
 
 use crate::running::{Hogs, Ran, run, run_by_agent};
@@ -230,8 +230,8 @@ fn shifts(ran: &Ran) -> Vec<(Span, Span)> {
     const MOVES: usize = 2;
     let began = |from: usize, task: usize| {
         let is_of = |job: &JobId| job.task.index() == task;
-        let switched = |record: &Record| match &record.what {
-            Happening::Switched { to: Some(job), .. } if is_of(job) => Some(record.at),
+        let switched = |record: &Record| match &record.kind {
+            RecordKind::Switched { to: Some(job), .. } if is_of(job) => Some(record.at),
             _ => None,
         };
         ran.records[from..].iter().find_map(switched)
@@ -239,9 +239,11 @@ fn shifts(ran: &Ran) -> Vec<(Span, Span)> {
     let mut on = [None; 3];
     let mut found = Vec::new();
     for (index, record) in ran.records.iter().enumerate() {
-        match &record.what {
-            Happening::Switched { cpu, to, .. } => on[cpu.index()] = to.map(|job| job.task.index()),
-            Happening::Ready { job, .. }
+        match &record.kind {
+            RecordKind::Switched { cpu, to, .. } => {
+                on[cpu.index()] = to.map(|job| job.task.index())
+            }
+            RecordKind::Ready { job, .. }
                 if job.task.index() != MOVES && on[job.task.index()] == Some(MOVES) =>
             {
                 let after = |at: Option<Instant>| at.and_then(|at| at.since(record.at));

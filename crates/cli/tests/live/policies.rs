@@ -4,7 +4,7 @@
 use serde_json::Value;
 use shiftwork_cli::catalogue;
 use shiftwork_model::{
-    Affinities, Affinity, Arrival, CpuSet, Happening, Invariant, Machines, Phase, Placement, Span,
+    Affinities, Affinity, Arrival, CpuSet, Invariant, Machines, Phase, Placement, RecordKind, Span,
     Task, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
@@ -235,8 +235,8 @@ fn judge(set: &TaskSet, policy: &str, json: &Value, trace: &TraceFile) -> Result
             "{lost} records were lost; {jobs} jobs were released, and {simulated} in the simulation"
         ));
     }
-    let is_spent = |what: &Happening| matches!(what, Happening::BudgetSpent { .. });
-    if !trace.records.iter().any(|record| is_spent(&record.what)) {
+    let is_spent = |kind: &RecordKind| matches!(kind, RecordKind::BudgetSpent { .. });
+    if !trace.records.iter().any(|record| is_spent(&record.kind)) {
         return Err(format!("{OVERRUNS} never uses up its budget"));
     }
     let entry = catalogue::policies().find(|entry| entry.name == policy);

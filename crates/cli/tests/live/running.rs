@@ -104,7 +104,7 @@ pub fn run_as_it_comes(
         .map_err(|error| error.to_string())?;
     let mut counters = Counters::new(&set, set.platform.cpus);
     for record in &records {
-        counters.record(record.at, &record.what);
+        counters.record(record.at, &record.kind);
     }
     let summary = counters.finish(report.reached);
     Ok(Ran {

@@ -10,7 +10,7 @@ use std::fs;
 use std::thread;
 
 use rustix::time::ClockId;
-use shiftwork_model::{Affinity, Happening, Record, Span, Task, TaskSet, Work};
+use shiftwork_model::{Affinity, Record, RecordKind, Span, Task, TaskSet, Work};
 
 use crate::command::{THREE_CPUS, run_with_trace};
 use crate::deadline::work::{bind, burn, enter, now_ns, sleep_until};
@@ -86,12 +86,12 @@ fn with_ours() -> Result<Lateness, String> {
     }
     let mut lateness = Lateness::default();
     let mut due = BTreeMap::new();
-    for Record { at, what } in &trace.records {
-        match *what {
-            Happening::Released { job, deadline } => {
+    for Record { at, kind } in &trace.records {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 due.insert(job, deadline);
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 let due = due.remove(&job).ok_or("a job ends that was not released")?;
                 lateness[job.task.index()].push(at.as_ns() as i64 - due.as_ns() as i64);
             }

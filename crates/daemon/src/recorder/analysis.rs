@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use shiftwork_model::{CpuSet, Happening, Instant, JobId, Record};
+use shiftwork_model::{CpuSet, Instant, JobId, Record, RecordKind};
 use shiftwork_policy::registry;
 use shiftwork_policy::registry::traits::STRONG;
 use shiftwork_trace::JobTracker;
@@ -74,8 +74,8 @@ impl<'a> RecordingAnalysis<'a> {
             .records
             .iter()
             .take_while(before)
-            .filter_map(|record| match record.what {
-                Happening::Released { job, .. } => Some(job),
+            .filter_map(|record| match record.kind {
+                RecordKind::Released { job, .. } => Some(job),
                 _ => None,
             })
             .collect();
@@ -221,12 +221,12 @@ fn losses(recording: &Recording) -> Vec<Loss> {
     let (mut offline, mut demoted) = (CpuSet::EMPTY, None);
     let mut losses = Vec::new();
     for record in &recording.records {
-        let ended = tracker.take(record.at, &record.what);
-        match record.what {
-            Happening::CpuOffline { cpu } if cpus.contains(cpu) => offline.insert(cpu),
-            Happening::CpuOnline { cpu } => offline.remove(cpu),
-            Happening::Demoted { task, ref asked } => demoted = Some((task, **asked)),
-            Happening::Left { task } => {
+        let ended = tracker.take(record.at, &record.kind);
+        match record.kind {
+            RecordKind::CpuOffline { cpu } if cpus.contains(cpu) => offline.insert(cpu),
+            RecordKind::CpuOnline { cpu } => offline.remove(cpu),
+            RecordKind::Demoted { task, ref asked } => demoted = Some((task, **asked)),
+            RecordKind::Left { task } => {
                 let asked = demoted.take().filter(|(demoted, _)| *demoted == task);
                 let is_gone = recording.metadata.has_ended(task, record.at);
                 let reason = match asked {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, Happening, Record, TaskId};
+use shiftwork_model::{CpuId, Record, RecordKind, TaskId};
 
 /// Parts of the state; a record that sets one replaces the record before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,17 +29,17 @@ pub(super) struct StateCheckpoint(BTreeMap<Part, Record>);
 impl StateCheckpoint {
     /// The record is before the checkpoint from now on.
     pub fn take(&mut self, record: &Record) {
-        match record.what {
-            Happening::CpuOffline { cpu } => self.set(Part::Offline(cpu), record),
-            Happening::CpuOnline { cpu } => self.end(&[Part::Offline(cpu)]),
-            Happening::CpuTaken { cpu } => self.set(Part::Taken(cpu), record),
-            Happening::CpuReturned { cpu } => self.end(&[Part::Taken(cpu)]),
-            Happening::BackgroundStarted { cpu } => self.set(Part::Background(cpu), record),
-            Happening::BackgroundEnded { cpu } => self.end(&[Part::Background(cpu)]),
-            Happening::Switched { cpu, to, .. } => {
+        match record.kind {
+            RecordKind::CpuOffline { cpu } => self.set(Part::Offline(cpu), record),
+            RecordKind::CpuOnline { cpu } => self.end(&[Part::Offline(cpu)]),
+            RecordKind::CpuTaken { cpu } => self.set(Part::Taken(cpu), record),
+            RecordKind::CpuReturned { cpu } => self.end(&[Part::Taken(cpu)]),
+            RecordKind::BackgroundStarted { cpu } => self.set(Part::Background(cpu), record),
+            RecordKind::BackgroundEnded { cpu } => self.end(&[Part::Background(cpu)]),
+            RecordKind::Switched { cpu, to, .. } => {
                 self.end(&[Part::Running(cpu)]);
                 if to.is_some() {
-                    let what = Happening::Switched {
+                    let kind = RecordKind::Switched {
                         cpu,
                         from: None,
                         to,
@@ -48,23 +48,25 @@ impl StateCheckpoint {
                         Part::Running(cpu),
                         &Record {
                             at: record.at,
-                            what,
+                            kind,
                         },
                     );
                 }
             }
-            Happening::Entered { task } => self.set(Part::Entered(task), record),
-            Happening::Left { task } => {
+            RecordKind::Entered { task } => self.set(Part::Entered(task), record),
+            RecordKind::Left { task } => {
                 self.end(&[Part::Entered(task), Part::Job(task), Part::Ready(task)]);
             }
-            Happening::AttributesSet { task, .. } => self.set(Part::Attributes(task), record),
-            Happening::AffinitySet { task, .. } => self.set(Part::Affinity(task), record),
-            Happening::PrioritySet { task, .. } => self.set(Part::Priority(task), record),
-            Happening::Released { job, .. } => self.set(Part::Job(job.task), record),
-            Happening::Ready { job, .. } | Happening::NotReady { job, .. } => {
+            RecordKind::AttributesSet { task, .. } => self.set(Part::Attributes(task), record),
+            RecordKind::AffinitySet { task, .. } => self.set(Part::Affinity(task), record),
+            RecordKind::PrioritySet { task, .. } => self.set(Part::Priority(task), record),
+            RecordKind::Released { job, .. } => self.set(Part::Job(job.task), record),
+            RecordKind::Ready { job, .. } | RecordKind::NotReady { job, .. } => {
                 self.set(Part::Ready(job.task), record);
             }
-            Happening::Completed { job } => self.end(&[Part::Job(job.task), Part::Ready(job.task)]),
+            RecordKind::Completed { job } => {
+                self.end(&[Part::Job(job.task), Part::Ready(job.task)])
+            }
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Happening, JobId, Record, TaskId};
+use shiftwork_model::{JobId, Record, RecordKind, TaskId};
 
 use crate::reservation::Reservation;
 
@@ -71,7 +71,7 @@ impl Incarnations {
     /// The record with the numbers of incarnations as those of tasks; `None` if it is about a task without a reservation.
     pub fn renumber(&mut self, record: &Record) -> Option<Record> {
         let mut record = record.clone();
-        if let Happening::Switched { from, to, .. } = &mut record.what {
+        if let RecordKind::Switched { from, to, .. } = &mut record.kind {
             for job in [from, to] {
                 let renumbered = job.and_then(|it| {
                     let task = self.meant_by(it.task)?;
@@ -81,9 +81,9 @@ impl Incarnations {
             }
             return Some(record);
         }
-        let enters = matches!(record.what, Happening::Entered { .. });
-        let leaves = matches!(record.what, Happening::Left { .. });
-        for task in record.what.tasks_mut().into_iter().flatten() {
+        let enters = matches!(record.kind, RecordKind::Entered { .. });
+        let leaves = matches!(record.kind, RecordKind::Left { .. });
+        for task in record.kind.tasks_mut().into_iter().flatten() {
             if enters && let Some(number) = self.coming.remove(task) {
                 self.present.insert(*task, number);
             }
@@ -146,22 +146,22 @@ mod tests {
     }
 
     /// The incarnation that a record of the task is about.
-    fn hear(all: &mut Incarnations, what: Happening) -> Option<usize> {
+    fn hear(all: &mut Incarnations, kind: RecordKind) -> Option<usize> {
         let at = Instant::ZERO;
-        let mut record = all.renumber(&Record { at, what })?;
-        let [task, _] = record.what.tasks_mut();
+        let mut record = all.renumber(&Record { at, kind })?;
+        let [task, _] = record.kind.tasks_mut();
         task.map(|task| task.index())
     }
 
-    const ENTERED: Happening = Happening::Entered { task: TASK };
-    const LEFT: Happening = Happening::Left { task: TASK };
+    const ENTERED: RecordKind = RecordKind::Entered { task: TASK };
+    const LEFT: RecordKind = RecordKind::Left { task: TASK };
 
-    const fn completed() -> Happening {
+    const fn completed() -> RecordKind {
         let job = JobId {
             task: TASK,
             number: 1,
         };
-        Happening::Completed { job }
+        RecordKind::Completed { job }
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
     fn a_switch_between_a_task_and_one_without_a_reservation_is_of_the_task_alone() {
         let mut all = Incarnations::default();
         let [one, other] = [TASK, TaskId::from_index(4)].map(|task| JobId { task, number: 1 });
-        let what = Happening::Switched {
+        let kind = RecordKind::Switched {
             cpu: CpuId::from_index(1),
             from: Some(one),
             to: Some(other),
@@ -207,10 +207,10 @@ mod tests {
         let record = all
             .renumber(&Record {
                 at: Instant::ZERO,
-                what,
+                kind,
             })
             .unwrap();
-        let Happening::Switched { from, to, .. } = record.what else {
+        let RecordKind::Switched { from, to, .. } = record.kind else {
             panic!("{record:?}");
         };
         assert_eq!((from, to.map(|job| job.task.index())), (None, Some(0)));

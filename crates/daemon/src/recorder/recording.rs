@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use shiftwork_model::{Happening, Instant, JobId, Record, Recorder as _, TaskSet};
+use shiftwork_model::{Instant, JobId, Record, RecordKind, Recorder as _, TaskSet};
 use shiftwork_taskset::TasksetError;
 use shiftwork_trace::JobTracker;
 use shiftwork_trace::perfetto::{
@@ -97,11 +97,11 @@ impl Recording {
         let numbers = &self.metadata.numbers;
         let mut tracker = JobTracker::default();
         let is_miss = |record: &&Record| {
-            let ended = tracker.take(record.at, &record.what);
-            let (Happening::Completed {
+            let ended = tracker.take(record.at, &record.kind);
+            let (RecordKind::Completed {
                 job: JobId { task, .. },
             }
-            | Happening::Left { task }) = record.what
+            | RecordKind::Left { task }) = record.kind
             else {
                 return false;
             };
@@ -123,7 +123,7 @@ impl Recording {
         let writer = Writer::new(&self.set, &provenance, Vec::new());
         let mut writer = writer.with_recorder(self.metadata.clone());
         for record in &self.records {
-            writer.record(record.at, &record.what);
+            writer.record(record.at, &record.kind);
         }
         let written = writer.finish(self.until);
         written.expect("writing to memory does not fail")

@@ -32,14 +32,14 @@ impl Tape {
         for (task, name, cpus, deadline_ms) in [(A, "a", "1", 4), (B, "b", cpus_of_b, 5)] {
             tape.recorder
                 .know(task, name, &reservation(cpus, deadline_ms));
-            tape.tell(0, Happening::Entered { task });
+            tape.tell(0, RecordKind::Entered { task });
         }
         tape
     }
 
-    fn tell(&mut self, at_us: u64, what: Happening) {
+    fn tell(&mut self, at_us: u64, kind: RecordKind) {
         let at = at(at_us);
-        self.recorder.record(&Record { at, what });
+        self.recorder.record(&Record { at, kind });
     }
 
     fn job(&self, task: TaskId) -> JobId {
@@ -52,11 +52,11 @@ impl Tape {
         let number = self.job(task).number + 1;
         self.jobs.insert(task, (number, at_us));
         let (job, deadline) = (self.job(task), at(due_us));
-        self.tell(at_us, Happening::Released { job, deadline });
+        self.tell(at_us, RecordKind::Released { job, deadline });
         let priority = Priority::MOST_URGENT;
         self.tell(
             at_us,
-            Happening::Ready {
+            RecordKind::Ready {
                 job,
                 deadline,
                 priority,
@@ -68,7 +68,7 @@ impl Tape {
         let (cpu, to) = (CpuId::from_index(cpu), Some(self.job(task)));
         self.tell(
             at_us,
-            Happening::Switched {
+            RecordKind::Switched {
                 cpu,
                 from: None,
                 to,
@@ -80,7 +80,7 @@ impl Tape {
         let (cpu, from) = (CpuId::from_index(cpu), Some(self.job(task)));
         self.tell(
             at_us,
-            Happening::Switched {
+            RecordKind::Switched {
                 cpu,
                 from,
                 to: None,
@@ -95,7 +95,7 @@ impl Tape {
 
     fn blocks(&mut self, at_us: u64, task: TaskId) {
         let job = self.job(task);
-        self.tell(at_us, Happening::Completed { job });
+        self.tell(at_us, RecordKind::Completed { job });
     }
 
     /// Polls every 50 ms until then, as the daemon does.
@@ -166,7 +166,7 @@ fn overrun(cpus_of_b: &str) -> Tape {
     tape.begins(1_000, A, 1);
     tape.wakes(2_000, B, 7_000);
     let job = tape.job(A);
-    tape.tell(2_000, Happening::BudgetSpent { job });
+    tape.tell(2_000, RecordKind::BudgetSpent { job });
     tape.stops(9_000, A, 1);
     tape.blocks(9_000, A);
     tape.runs(9_000, 10_000, B, 1);
@@ -175,22 +175,22 @@ fn overrun(cpus_of_b: &str) -> Tape {
 }
 
 /// A CPU goes away, and comes back; with the cause of misses by that.
-fn absences(index: usize) -> [(Happening, Happening, &'static str); 3] {
+fn absences(index: usize) -> [(RecordKind, RecordKind, &'static str); 3] {
     let cpu = CpuId::from_index(index);
     [
         (
-            Happening::CpuTaken { cpu },
-            Happening::CpuReturned { cpu },
+            RecordKind::CpuTaken { cpu },
+            RecordKind::CpuReturned { cpu },
             "CPU taken by a higher class",
         ),
         (
-            Happening::CpuOffline { cpu },
-            Happening::CpuOnline { cpu },
+            RecordKind::CpuOffline { cpu },
+            RecordKind::CpuOnline { cpu },
             "CPU went offline",
         ),
         (
-            Happening::BackgroundStarted { cpu },
-            Happening::BackgroundEnded { cpu },
+            RecordKind::BackgroundStarted { cpu },
+            RecordKind::BackgroundEnded { cpu },
             "background reserve",
         ),
     ]
@@ -254,7 +254,7 @@ fn interrupts_are_the_cause_where_they_are_recorded() {
     tape.wakes(2_000, B, 7_000);
     tape.begins(2_000, B, 1);
     let (job, time) = (tape.job(B), Span::from_us(5_100));
-    tape.tell(8_000, Happening::Interrupted { job, time });
+    tape.tell(8_000, RecordKind::Interrupted { job, time });
     tape.stops(8_000, B, 1);
     tape.blocks(8_000, B);
     assert_eq!(tape.cause(11_000), "interrupts");
@@ -266,7 +266,7 @@ fn too_narrow_an_affinity_is_the_cause_and_only_the_daemons_cpus_count() {
         let mut tape = Tape::on("1");
         if is_offline {
             let cpu = CpuId::from_index(2);
-            tape.tell(500, Happening::CpuOffline { cpu });
+            tape.tell(500, RecordKind::CpuOffline { cpu });
         }
         for at in [1_000, 2_000, 3_000, 4_000, 5_000, 6_000] {
             tape.wakes(at, A, at + 400);
@@ -304,7 +304,7 @@ fn an_absence_of_the_daemon_is_named_with_the_cause() {
 #[test]
 fn the_loss_of_a_reservation_is_explained() {
     let asked = Box::new(CpuSet::from_bits(0b1000));
-    let demoted = Happening::Demoted { task: B, asked };
+    let demoted = RecordKind::Demoted { task: B, asked };
     for (before, cause) in [
         (
             Some(demoted),
@@ -315,18 +315,18 @@ fn the_loss_of_a_reservation_is_explained() {
         let mut tape = Tape::on("1");
         tape.wakes(2_000, B, 7_000);
         let cpu = CpuId::from_index(1);
-        tape.tell(3_000, Happening::CpuOffline { cpu });
+        tape.tell(3_000, RecordKind::CpuOffline { cpu });
         if let Some(demoted) = before {
             tape.tell(3_010, demoted);
         }
-        tape.tell(3_010, Happening::Left { task: B });
+        tape.tell(3_010, RecordKind::Left { task: B });
         let told = tape.report(9_000);
         assert_eq!(told.cause(), cause);
         assert!(told.text().contains("went on in the background"));
     }
     let mut tape = Tape::on("1");
     tape.wakes(2_000, B, 7_000);
-    tape.tell(3_000, Happening::Left { task: B });
+    tape.tell(3_000, RecordKind::Left { task: B });
     tape.recorder.forget(B, at(4_000));
     tape.polls_until(9_000);
     let recording = tape.all(0, None);
@@ -411,7 +411,7 @@ fn of_jobs_that_ended_nothing_remains() {
     let mut tape = overrun("1");
     tape.polls_until(20_000_000);
     let records = tape.all(0, None).records;
-    let entered = |record: &Record| matches!(record.what, Happening::Entered { .. });
+    let entered = |record: &Record| matches!(record.kind, RecordKind::Entered { .. });
     assert!(
         records.len() == 3 && records[1..].iter().all(entered),
         "{records:?}"
@@ -428,7 +428,7 @@ fn a_limit_keeps_the_newest() {
     tape.polls_until(1_100_000);
     let records = |of: &Recording| {
         let origin_ns = of.metadata.origin_ns;
-        let at = |it: &Record| (it.at.as_ns() + origin_ns, std::mem::discriminant(&it.what));
+        let at = |it: &Record| (it.at.as_ns() + origin_ns, std::mem::discriminant(&it.kind));
         // The first says that CPU 0 is not the daemon's.
         of.records.iter().skip(1).map(at).collect::<Vec<_>>()
     };
@@ -471,7 +471,7 @@ fn tasks_that_share_a_name_have_their_numbers_behind_it() {
 fn misses_of_a_task_are_counted_from_an_instant_on() {
     let mut tape = overrun("1");
     tape.wakes(20_000, B, 25_000);
-    tape.tell(24_000, Happening::Left { task: B });
+    tape.tell(24_000, RecordKind::Left { task: B });
     tape.polls_until(40_000);
     let recording = tape.all(0, None);
     // One job of `b` ended late, and one was dropped before it was due.

@@ -45,7 +45,7 @@ pub struct Settings {
 ///
 /// The kernel has one such scheduler at a time. CPUs are in the machine's numbers, instants are of the monotonic
 /// clock. A task is one reservation; its number can be any below 1,024 and can be used again once it is
-/// [dismissed](Self::dismiss) or has [left](shiftwork_model::Happening::Left). To be used by one thread.
+/// [dismissed](Self::dismiss) or has [left](shiftwork_model::RecordKind::Left). To be used by one thread.
 pub struct Standing {
     machine: KernelMachine,
     cpus: CpuSet,
@@ -101,7 +101,7 @@ impl Standing {
     }
 
     /// The thread has the reservation from now on, as this task. It has to be [bound](Self::bind) to the
-    /// reservation's CPUs before; one that is not is [demoted](shiftwork_model::Happening::Demoted) for those that it
+    /// reservation's CPUs before; one that is not is [demoted](shiftwork_model::RecordKind::Demoted) for those that it
     /// is bound to, unless they are more.
     ///
     /// A task that was demoted gets its reservation back if these are the CPUs that it asked

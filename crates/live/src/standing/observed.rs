@@ -1,16 +1,16 @@
-//! What observed threads do, which are no tasks.
+//! Activity of observed threads, which have no reservation.
 
 use shiftwork_model::{Instant, Span, TaskId};
 
 /// Something that an observed thread did as ordinary work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// When, on the monotonic clock.
+    /// The instant, on the monotonic clock.
     pub at: Instant,
     /// The number that it is observed by.
     pub task: TaskId,
-    /// What.
-    pub what: Activity,
+    /// What the thread did.
+    pub activity: Activity,
 }
 
 /// What an observed thread does.

@@ -1,6 +1,8 @@
 //! What events mean for CPUs.
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Happening, Instant, JobId, Recorder, Span, TaskId};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Instant, JobId, RecordKind, Recorder, Span, TaskId,
+};
 
 use super::EventTranslator;
 use crate::Plan;
@@ -97,18 +99,18 @@ impl EventTranslator {
         let reasons = [
             (
                 why::OFFLINE,
-                Happening::CpuOffline { cpu },
-                Happening::CpuOnline { cpu },
+                RecordKind::CpuOffline { cpu },
+                RecordKind::CpuOnline { cpu },
             ),
             (
                 why::TAKEN,
-                Happening::CpuTaken { cpu },
-                Happening::CpuReturned { cpu },
+                RecordKind::CpuTaken { cpu },
+                RecordKind::CpuReturned { cpu },
             ),
             (
                 why::BACKGROUND,
-                Happening::BackgroundStarted { cpu },
-                Happening::BackgroundEnded { cpu },
+                RecordKind::BackgroundStarted { cpu },
+                RecordKind::BackgroundEnded { cpu },
             ),
         ];
         for (reason, begins, ends) in reasons {
@@ -134,7 +136,7 @@ impl EventTranslator {
         }
         self.cpus[place].shown = to;
         let cpu = CpuId::from_index(place);
-        self.record(at, Happening::Switched { cpu, from, to }, recorder);
+        self.record(at, RecordKind::Switched { cpu, from, to }, recorder);
     }
 
     pub(super) fn measure(&mut self, event: Event) {
@@ -178,11 +180,11 @@ impl EventTranslator {
         recorder: &mut R,
     ) {
         if let Some(affinity) = Affinity::new(self.numbers.recorded(&cpus) & self.numbers.managed) {
-            let what = Happening::AffinitySet {
+            let kind = RecordKind::AffinitySet {
                 task: id,
                 affinity: Box::new(affinity),
             };
-            self.record(at, what, recorder);
+            self.record(at, kind, recorder);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What events of a task mean for its jobs.
 
 use shiftwork_model::{
-    CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Recorder, Span, TaskId,
+    CpuSet, Instant, JobId, NotReadyReason, Priority, RecordKind, Recorder, Span, TaskId,
 };
 
 use super::{EventTranslator, Pending};
@@ -26,7 +26,7 @@ impl EventTranslator {
         }
         let early = state.early.take();
         let admitted = state.admitted.take();
-        self.record(at, Happening::Entered { task: id }, recorder);
+        self.record(at, RecordKind::Entered { task: id }, recorder);
         if let Some((attributes, priority)) = admitted {
             if self.tasks[id.index()].attributes != attributes {
                 self.set_attributes(at, id, attributes, recorder);
@@ -78,7 +78,7 @@ impl EventTranslator {
         task_state.pending.push_back(pending);
         let [.., relative] = task_state.attributes;
         let deadline = release + relative;
-        self.record(at, Happening::Released { job, deadline }, recorder);
+        self.record(at, RecordKind::Released { job, deadline }, recorder);
     }
 
     pub(super) fn ready<R: Recorder>(
@@ -117,12 +117,12 @@ impl EventTranslator {
         let on = task_state.on;
         let deadline = self.instant(event.value);
         let job = first.job;
-        let what = Happening::Ready {
+        let kind = RecordKind::Ready {
             job,
             deadline,
             priority,
         };
-        self.record(at, what, recorder);
+        self.record(at, kind, recorder);
         // It need not have left its CPU between two jobs.
         if let Some(place) = on {
             self.show(at, place, Some(job), recorder);
@@ -141,7 +141,7 @@ impl EventTranslator {
             return;
         }
         if let Some(job) = self.current(id) {
-            self.record(at, Happening::NotReady { job, reason }, recorder);
+            self.record(at, RecordKind::NotReady { job, reason }, recorder);
         }
     }
 
@@ -168,7 +168,7 @@ impl EventTranslator {
         task_state.pending.pop_front();
         let on = task_state.on;
         let job = first.job;
-        self.record(at, Happening::Completed { job }, recorder);
+        self.record(at, RecordKind::Completed { job }, recorder);
         if let Some(place) = on
             && self.cpus[place].shown == Some(job)
         {
@@ -229,7 +229,7 @@ impl EventTranslator {
             && time >= INTERRUPTED_MIN
         {
             let at = self.instant(event.at);
-            self.record(at, Happening::Interrupted { job, time }, recorder);
+            self.record(at, RecordKind::Interrupted { job, time }, recorder);
         }
     }
 
@@ -243,7 +243,7 @@ impl EventTranslator {
         task_state.pending.clear();
         task_state.ready = false;
         task_state.stops_soon = false;
-        self.record(at, Happening::Left { task: id }, recorder);
+        self.record(at, RecordKind::Left { task: id }, recorder);
         if let Some(place) = self.tasks[id.index()].on {
             self.show(at, place, None, recorder);
         }

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use shiftwork_model::{
-    CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Recorder, Span, TaskId,
+    CpuSet, Instant, JobId, NotReadyReason, Priority, RecordKind, Recorder, Span, TaskId,
 };
 
 use crate::Plan;
@@ -222,9 +222,9 @@ impl EventTranslator {
     }
 
     /// Records do not go back in time, not by the nanosecond that two CPUs' clocks may differ.
-    fn record<R: Recorder>(&mut self, at: Instant, what: Happening, recorder: &mut R) {
+    fn record<R: Recorder>(&mut self, at: Instant, kind: RecordKind, recorder: &mut R) {
         self.now = self.now.max(at);
-        recorder.record(self.now, &what);
+        recorder.record(self.now, &kind);
     }
 
     /// The first pending job of the task.
@@ -236,7 +236,7 @@ impl EventTranslator {
     }
 
     fn observe(&mut self, event: Event, id: TaskId) {
-        let what = match event.kind {
+        let activity = match event.kind {
             Kind::Woken => Activity::Woken,
             Kind::Stopped => Activity::Ran(Span::from_ns(event.value)),
             Kind::Blocked => Activity::Blocked,
@@ -244,7 +244,11 @@ impl EventTranslator {
             _ => return,
         };
         let at = self.instant(event.at);
-        self.observed.push(Observed { at, task: id, what });
+        self.observed.push(Observed {
+            at,
+            task: id,
+            activity,
+        });
     }
 
     fn take_task_event<R: Recorder>(&mut self, event: Event, id: TaskId, recorder: &mut R) {
@@ -296,7 +300,7 @@ impl EventTranslator {
             Kind::Spent => {
                 self.decisions += 1;
                 if let Some(job) = self.current(id).filter(|_| self.tasks[index].ready) {
-                    self.record(at, Happening::BudgetSpent { job }, recorder);
+                    self.record(at, RecordKind::BudgetSpent { job }, recorder);
                     match self.tasks[index].on {
                         Some(_) => self.tasks[index].stops_soon = true,
                         None => self.not_ready(at, id, NotReadyReason::Throttled, recorder),
@@ -306,18 +310,18 @@ impl EventTranslator {
             Kind::Overrun => {
                 self.overran.push(id);
                 if let Some(job) = self.current(id) {
-                    self.record(at, Happening::BudgetSpent { job }, recorder);
+                    self.record(at, RecordKind::BudgetSpent { job }, recorder);
                 }
             }
             Kind::Replenished => {
                 let [budget, ..] = self.tasks[index].attributes;
                 let deadline = self.instant(event.value);
-                let what = Happening::Replenished {
+                let kind = RecordKind::Replenished {
                     task: id,
                     budget,
                     deadline,
                 };
-                self.record(at, what, recorder);
+                self.record(at, kind, recorder);
             }
             Kind::Running => self.running(at, event, id, recorder),
             Kind::Stopped => self.stopped(at, event, id, recorder),
@@ -329,7 +333,7 @@ impl EventTranslator {
                 self.tasks[index].cpus = cpus;
                 self.affinity(at, id, cpus, recorder);
                 let asked = Box::new(self.numbers.recorded(&cpus));
-                self.record(at, Happening::Demoted { task: id, asked }, recorder);
+                self.record(at, RecordKind::Demoted { task: id, asked }, recorder);
                 self.leave(at, id, recorder);
             }
             Kind::Affinity => {
@@ -381,13 +385,13 @@ impl EventTranslator {
         self.advance(before_ns, recorder);
         self.tasks[id.index()].attributes = attributes;
         let [cost, period, deadline] = attributes;
-        let what = Happening::AttributesSet {
+        let kind = RecordKind::AttributesSet {
             task: id,
             cost,
             period,
             deadline,
         };
-        self.record(at, what, recorder);
+        self.record(at, kind, recorder);
     }
 
     fn set_priority<R: Recorder>(
@@ -398,7 +402,7 @@ impl EventTranslator {
         recorder: &mut R,
     ) {
         self.tasks[task.index()].priority = Some(priority);
-        self.record(at, Happening::PrioritySet { task, priority }, recorder);
+        self.record(at, RecordKind::PrioritySet { task, priority }, recorder);
     }
 
     /// What each CPU of the file is shown with.

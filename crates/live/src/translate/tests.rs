@@ -63,7 +63,7 @@ fn told(set: &TaskSet, horizon: u64, events: &[Event]) -> Vec<String> {
     }
     records
         .iter()
-        .map(|record| format!("{} {:?}", record.at.as_ns(), record.what))
+        .map(|record| format!("{} {:?}", record.at.as_ns(), record.kind))
         .map(|line| line.replace("Instant", "").replace("CpuId", ""))
         .collect()
 }
@@ -230,8 +230,8 @@ fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
     }
     let told: Vec<_> = records
         .iter()
-        .filter_map(|record| match record.what {
-            Happening::Interrupted { time, .. } => Some((record.at.as_ns(), time.as_ns())),
+        .filter_map(|record| match record.kind {
+            RecordKind::Interrupted { time, .. } => Some((record.at.as_ns(), time.as_ns())),
             _ => None,
         })
         .collect();
@@ -247,10 +247,10 @@ fn who_asks_for_other_cpus_leaves_and_is_remembered() {
     translator.take(event(2, K::Demoted, 1, None, 0b1000), &mut records);
     let asked: CpuSet = [CpuId::from_index(3)].into_iter().collect();
     assert_eq!(translator.asking, [(TaskId::from_index(0), asked)]);
-    let left = Happening::Left {
+    let left = RecordKind::Left {
         task: TaskId::from_index(0),
     };
-    assert_eq!(records.last().map(|record| &record.what), Some(&left));
+    assert_eq!(records.last().map(|record| &record.kind), Some(&left));
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn reservation(cost: u64) -> Reservation {
 fn lines(records: &[Record]) -> Vec<String> {
     let line = |record: &Record| {
         let at = record.at.as_ns() - ORIGIN;
-        format!("{at} {:?}", record.what).replace("CpuId", "")
+        format!("{at} {:?}", record.kind).replace("CpuId", "")
     };
     records.iter().map(line).collect()
 }
@@ -360,8 +360,8 @@ fn a_task_that_enters_is_recorded_with_its_reservation() {
         event(4, K::Left, 7, None, 0),
     ]);
     assert_eq!(
-        records[4].what,
-        Happening::Released {
+        records[4].kind,
+        RecordKind::Released {
             job: JobId {
                 task: TaskId::from_index(6),
                 number: 1
@@ -410,14 +410,14 @@ fn a_demotion_is_recorded_with_the_cpus_asked_for_before_the_task_leaves() {
         event(3, K::Demoted, 7, None, 0b0001),
     ]);
     let task = TaskId::from_index(6);
-    let what: Vec<&Happening> = records.iter().skip(4).map(|record| &record.what).collect();
+    let kind: Vec<&RecordKind> = records.iter().skip(4).map(|record| &record.kind).collect();
     // CPU 0 is none that tasks may have.
     let asked = Box::new(CpuSet::from_bits(0b0001));
     assert_eq!(
-        what,
+        kind,
         [
-            &Happening::Demoted { task, asked },
-            &Happening::Left { task }
+            &RecordKind::Demoted { task, asked },
+            &RecordKind::Left { task }
         ]
     );
 }
@@ -432,7 +432,7 @@ fn an_observed_thread_has_no_records() {
         translator.take(event(at, kind, 7, Some(1), 30), &mut records);
     }
     assert_eq!(records, []);
-    let did: Vec<Activity> = translator.observed.iter().map(|it| it.what).collect();
+    let did: Vec<Activity> = translator.observed.iter().map(|it| it.activity).collect();
     let ran = Activity::Ran(Span::from_ns(30));
     assert_eq!(
         did,

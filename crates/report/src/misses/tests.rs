@@ -1,4 +1,4 @@
-use shiftwork_model::{Affinity, CpuId, Happening, Invariant, NotReadyReason, Order, Span, Work};
+use shiftwork_model::{Affinity, CpuId, Invariant, NotReadyReason, Order, RecordKind, Span, Work};
 
 use super::*;
 use crate::run_script::{self, RunScript};
@@ -137,11 +137,11 @@ fn with_current_priorities(script: &RunScript) -> RunScript {
     let mut retold = RunScript::of(script.set.clone());
     let priorities = script.set.priorities();
     for record in &script.records {
-        let mut what = record.what.clone();
-        if let Happening::Ready { job, priority, .. } = &mut what {
+        let mut kind = record.kind.clone();
+        if let RecordKind::Ready { job, priority, .. } = &mut kind {
             *priority = priorities[job.task.index()];
         }
-        retold.at_ns(record.at.as_ns()).record(what);
+        retold.at_ns(record.at.as_ns()).record(kind);
     }
     retold
 }
@@ -214,7 +214,7 @@ fn overrun_is_relative_to_the_declared_cost_at_the_release() {
     );
     let mut changed = RunScript::of(script.set.clone());
     let (task, cost, ms) = (script.id("a"), Span::from_ms(9), Span::from_ms(10));
-    changed.record(Happening::AttributesSet {
+    changed.record(RecordKind::AttributesSet {
         task,
         cost,
         period: ms,
@@ -341,13 +341,13 @@ fn background_work_and_offline_cpus_do_not_count_as_idle() {
     let mut script = RunScript::new(1, &[("a", 2, 5, "0")]);
     script
         .at(0)
-        .record(Happening::BackgroundStarted { cpu })
+        .record(RecordKind::BackgroundStarted { cpu })
         .release("a");
     script
         .at(3)
-        .record(Happening::BackgroundEnded { cpu })
-        .record(Happening::CpuOffline { cpu });
-    script.at(4).record(Happening::CpuOnline { cpu });
+        .record(RecordKind::BackgroundEnded { cpu })
+        .record(RecordKind::CpuOffline { cpu });
+    script.at(4).record(RecordKind::CpuOnline { cpu });
     script.at(5).run(0, "a");
     script.at(7).complete("a").run(0, "");
     let misses = explained(&script, 8, Order::Edf);
@@ -379,7 +379,7 @@ fn job_dropped_with_its_task_has_its_own_sentence() {
     let mut script = RunScript::new(1, &[("a", 4, 10, "0"), ("b", 4, 10, "0")]);
     script.at(0).release("a").release("b").run(0, "a");
     let task = script.id("b");
-    script.at(1).record(Happening::Left { task });
+    script.at(1).record(RecordKind::Left { task });
     script.at(4).complete("a").run(0, "");
     let misses = explained(&script, 20, Order::Edf);
     assert_eq!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use shiftwork_model::{
-    Affinity, CpuId, Happening, Instant, JobId, NotReadyReason, Priority, Record, Recorder, Span,
+    Affinity, CpuId, Instant, JobId, NotReadyReason, Priority, Record, RecordKind, Recorder, Span,
     Task, TaskId, TaskSet,
 };
 use shiftwork_trace::{Counters, RunSummary};
@@ -57,8 +57,8 @@ impl RunScript {
         self
     }
 
-    pub fn record(&mut self, what: Happening) -> &mut Self {
-        self.records.push(Record { at: self.now, what });
+    pub fn record(&mut self, kind: RecordKind) -> &mut Self {
+        self.records.push(Record { at: self.now, kind });
         self
     }
 
@@ -78,7 +78,7 @@ impl RunScript {
         let number = self.released[task.index()];
         let job = JobId { task, number };
         let deadline = self.now + self.set.tasks[task.index()].deadline;
-        self.record(Happening::Released { job, deadline });
+        self.record(RecordKind::Released { job, deadline });
         self.pending[task.index()].insert(number, deadline);
         if self.pending[task.index()].len() == 1 {
             self.ready(task);
@@ -90,7 +90,7 @@ impl RunScript {
         let job = self.current(task);
         let deadline = self.pending[task.index()][&job.number];
         let priority: Priority = self.set.priorities()[task.index()];
-        self.record(Happening::Ready {
+        self.record(RecordKind::Ready {
             job,
             deadline,
             priority,
@@ -108,13 +108,13 @@ impl RunScript {
         let to = (!task.is_empty()).then(|| self.current(self.id(task)));
         let from = std::mem::replace(&mut self.running[cpu], to);
         let cpu = CpuId::from_index(cpu);
-        self.record(Happening::Switched { cpu, from, to })
+        self.record(RecordKind::Switched { cpu, from, to })
     }
 
     pub fn complete(&mut self, task: &str) -> &mut Self {
         let task = self.id(task);
         let job = self.current(task);
-        self.record(Happening::Completed { job });
+        self.record(RecordKind::Completed { job });
         self.pending[task.index()].remove(&job.number);
         if !self.pending[task.index()].is_empty() {
             self.ready(task);
@@ -125,14 +125,14 @@ impl RunScript {
     /// The task's current job is no longer ready.
     pub fn stop(&mut self, task: &str, reason: NotReadyReason) -> &mut Self {
         let job = self.current(self.id(task));
-        self.record(Happening::NotReady { job, reason })
+        self.record(RecordKind::NotReady { job, reason })
     }
 
     pub fn summary(&self, horizon_ms: u64) -> RunSummary {
         let horizon = Instant::from_ns(horizon_ms * 1_000_000);
         let mut counters = Counters::new(&self.set, self.set.platform.cpus);
         for record in self.records.iter().filter(|record| record.at <= horizon) {
-            counters.record(record.at, &record.what);
+            counters.record(record.at, &record.kind);
         }
         counters.finish(horizon)
     }
@@ -338,7 +338,7 @@ pub fn everything() -> RunScript {
         .complete("filter")
         .run(0, "")
         .run(1, "");
-    script.record(Happening::BackgroundStarted { cpu });
+    script.record(RecordKind::BackgroundStarted { cpu });
     script
         .at(30)
         .release("sensor")
@@ -346,13 +346,13 @@ pub fn everything() -> RunScript {
         .run(0, "sensor");
     script
         .at(31)
-        .record(Happening::BackgroundEnded { cpu })
+        .record(RecordKind::BackgroundEnded { cpu })
         .run(1, log);
     script.at(32).complete("sensor").run(0, "").run(1, "");
-    script.record(Happening::CpuOffline { cpu });
+    script.record(RecordKind::CpuOffline { cpu });
     script
         .at(36)
-        .record(Happening::CpuOnline { cpu })
+        .record(RecordKind::CpuOnline { cpu })
         .run(1, log);
     script.at(38).complete(log).run(1, "");
     script
@@ -368,12 +368,12 @@ pub fn everything() -> RunScript {
     );
     script
         .at(41)
-        .record(Happening::Refused { action: 0, reason });
+        .record(RecordKind::Refused { action: 0, reason });
     script.at(42).complete("sensor").run(0, "filter");
     script
         .at(43)
         .run(1, "")
-        .record(Happening::Left { task: planner });
+        .record(RecordKind::Left { task: planner });
     script.at(46).complete("filter").run(0, "");
     script
 }

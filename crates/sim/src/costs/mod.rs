@@ -34,7 +34,7 @@ mod prices;
 mod structured;
 
 use shiftwork_model::{
-    CpuId, CpuSet, Happening, Instant, JobId, Overheads, PolicyTraits, Recorder, Span, TaskId,
+    CpuId, CpuSet, Instant, JobId, Overheads, PolicyTraits, RecordKind, Recorder, Span, TaskId,
     TaskSet,
 };
 use shiftwork_policy::Policy;
@@ -212,7 +212,7 @@ impl<R: Recorder> Engine<'_, R> {
         if let Some(job) = left
             && !time.is_zero()
         {
-            self.record(now, Happening::Interrupted { job, time });
+            self.record(now, RecordKind::Interrupted { job, time });
         }
     }
 

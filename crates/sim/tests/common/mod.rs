@@ -6,8 +6,8 @@
 )]
 
 use shiftwork_model::{
-    Action, Affinity, Arrival, Change, CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Phase,
-    Priority, RandomStream, Record, Span, Task, TaskId, TaskSet, Work,
+    Action, Affinity, Arrival, Change, CpuId, CpuSet, Instant, JobId, OnOverrun, Phase, Priority,
+    RandomStream, Record, RecordKind, Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::{self, Entry};
 use shiftwork_sim::{Options, Outcome, Simulation};
@@ -66,7 +66,7 @@ pub fn finishes(records: &[Record], task: usize) -> Vec<u64> {
     records
         .iter()
         .filter(
-            |record| matches!(record.what, Happening::Completed { job } if job.task == id(task)),
+            |record| matches!(record.kind, RecordKind::Completed { job } if job.task == id(task)),
         )
         .map(|record| record.at.as_ns())
         .collect()
@@ -77,17 +77,17 @@ pub fn story(records: &[Record], task: usize) -> Vec<String> {
     let of = |job: &JobId| job.task == id(task);
     let line = |record: &Record| {
         let at = record.at.as_ns();
-        Some(match &record.what {
-            Happening::Released { job, deadline } if of(job) => {
+        Some(match &record.kind {
+            RecordKind::Released { job, deadline } if of(job) => {
                 format!("{at} released {} due {}", job.number, deadline.as_ns())
             }
-            Happening::Ready { job, deadline, .. } if of(job) => {
+            RecordKind::Ready { job, deadline, .. } if of(job) => {
                 format!("{at} ready {} by {}", job.number, deadline.as_ns())
             }
-            Happening::NotReady { job, reason } if of(job) => format!("{at} {reason:?}"),
-            Happening::Completed { job } if of(job) => format!("{at} completed {}", job.number),
-            Happening::BudgetSpent { job } if of(job) => format!("{at} spent"),
-            Happening::Replenished {
+            RecordKind::NotReady { job, reason } if of(job) => format!("{at} {reason:?}"),
+            RecordKind::Completed { job } if of(job) => format!("{at} completed {}", job.number),
+            RecordKind::BudgetSpent { job } if of(job) => format!("{at} spent"),
+            RecordKind::Replenished {
                 task: of,
                 budget,
                 deadline,
@@ -98,8 +98,8 @@ pub fn story(records: &[Record], task: usize) -> Vec<String> {
                     deadline.as_ns()
                 )
             }
-            Happening::Entered { task: of } if *of == id(task) => format!("{at} entered"),
-            Happening::Left { task: of } if *of == id(task) => format!("{at} left"),
+            RecordKind::Entered { task: of } if *of == id(task) => format!("{at} entered"),
+            RecordKind::Left { task: of } if *of == id(task) => format!("{at} left"),
             _ => return None,
         })
     };
@@ -108,8 +108,8 @@ pub fn story(records: &[Record], task: usize) -> Vec<String> {
 
 /// The switches, one short line each: `4 cpu1 T0.2` (`-` for idle).
 pub fn switches(records: &[Record]) -> Vec<String> {
-    let line = |record: &Record| match record.what {
-        Happening::Switched { cpu, to, .. } => {
+    let line = |record: &Record| match record.kind {
+        RecordKind::Switched { cpu, to, .. } => {
             let to = to.map_or(String::from("-"), |job| format!("{job:?}"));
             Some(format!("{} cpu{cpu} {to}", record.at.as_ns()))
         }

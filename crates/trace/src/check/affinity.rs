@@ -38,7 +38,7 @@ fn check_task(state: &State, id: TaskId, found: &mut Findings) {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
-    use shiftwork_model::{Affinity, Happening, Invariant, TaskId};
+    use shiftwork_model::{Affinity, Invariant, RecordKind, TaskId};
 
     #[test]
     fn job_outside_its_affinity_is_a_violation() {
@@ -60,7 +60,7 @@ mod tests {
             .release(0, 1, 20)
             .switch(0, Some((0, 1)))
             .at(4)
-            .record(Happening::AffinitySet {
+            .record(RecordKind::AffinitySet {
                 task: TaskId::from_index(0),
                 affinity,
             });

@@ -27,25 +27,25 @@ pub(super) fn check(state: &State, found: &mut Findings) {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
-    use shiftwork_model::{Happening, Invariant};
+    use shiftwork_model::{Invariant, RecordKind};
 
     #[test]
     fn job_on_a_cpu_that_is_away_is_a_violation() {
         let set = set(1, &[("a", "0")]);
         for (goes, returns, why) in [
             (
-                Happening::CpuOffline { cpu: cpu(0) },
-                Happening::CpuOnline { cpu: cpu(0) },
+                RecordKind::CpuOffline { cpu: cpu(0) },
+                RecordKind::CpuOnline { cpu: cpu(0) },
                 "is offline",
             ),
             (
-                Happening::CpuTaken { cpu: cpu(0) },
-                Happening::CpuReturned { cpu: cpu(0) },
+                RecordKind::CpuTaken { cpu: cpu(0) },
+                RecordKind::CpuReturned { cpu: cpu(0) },
                 "others have taken",
             ),
             (
-                Happening::BackgroundStarted { cpu: cpu(0) },
-                Happening::BackgroundEnded { cpu: cpu(0) },
+                RecordKind::BackgroundStarted { cpu: cpu(0) },
+                RecordKind::BackgroundEnded { cpu: cpu(0) },
                 "is given to background work",
             ),
         ] {

@@ -4,7 +4,7 @@
 //! it may begin with less, which is not in the records. Tasks whose overruns are not throttled
 //! have no budget. The servers of SCHED_DEADLINE are not checked.
 
-use shiftwork_model::{Happening, Instant, Invariant, OnOverrun, Span, TaskSet};
+use shiftwork_model::{Instant, Invariant, OnOverrun, RecordKind, Span, TaskSet};
 
 use super::state::State;
 use super::{Findings, PolicyContract};
@@ -46,14 +46,14 @@ impl Budgets {
     }
 
     /// Takes a record of the current instant.
-    pub fn take(&mut self, state: &State, what: &Happening, found: &mut Findings) {
-        match *what {
-            Happening::Released { job, .. } => {
+    pub fn take(&mut self, state: &State, kind: &RecordKind, found: &mut Findings) {
+        match *kind {
+            RecordKind::Released { job, .. } => {
                 if let Some(budget) = self.0.get_mut(job.task.index()) {
                     budget.released = job.number;
                 }
             }
-            Happening::Ready { job, .. } => {
+            RecordKind::Ready { job, .. } => {
                 if let Some(budget) = self.0.get_mut(job.task.index())
                     && budget.job != job.number
                 {
@@ -61,7 +61,7 @@ impl Budgets {
                     budget.begin(job.number);
                 }
             }
-            Happening::Replenished {
+            RecordKind::Replenished {
                 task,
                 budget: limit,
                 ..
@@ -72,7 +72,7 @@ impl Budgets {
                     budget.limit = limit;
                 }
             }
-            Happening::AttributesSet { task, cost, .. } => {
+            RecordKind::AttributesSet { task, cost, .. } => {
                 if let Some(budget) = self.0.get_mut(task.index()) {
                     budget.costs.push((budget.released + 1, cost));
                 }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn replenishment_gives_a_running_job_a_new_budget() {
-        let replenished = |budget| Happening::Replenished {
+        let replenished = |budget| RecordKind::Replenished {
             task: TaskId::from_index(0),
             budget: Span::from_ns(budget),
             deadline: at(190),
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn changed_cost_applies_to_later_releases() {
-        let attributes = Happening::AttributesSet {
+        let attributes = RecordKind::AttributesSet {
             task: TaskId::from_index(0),
             cost: Span::from_ns(3),
             period: Span::from_ns(100),

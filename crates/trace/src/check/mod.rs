@@ -21,7 +21,7 @@ mod work_conservation;
 use std::fmt;
 
 use shiftwork_model::{
-    Affinity, Happening, Instant, Invariant, Order, PolicyTraits, Record, Recorder, TaskSet,
+    Affinity, Instant, Invariant, Order, PolicyTraits, Record, RecordKind, Recorder, TaskSet,
 };
 
 use budget::Budgets;
@@ -107,7 +107,7 @@ impl Findings {
 }
 
 impl Recorder for Checker {
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         if at < self.state.now() {
             let now = self.state.now();
             self.found
@@ -116,13 +116,13 @@ impl Recorder for Checker {
         if at != self.state.now() {
             self.advance(at);
         }
-        one_cpu::check_record(&self.state, what, &mut self.found);
-        self.budgets.take(&self.state, what, &mut self.found);
+        one_cpu::check_record(&self.state, kind, &mut self.found);
+        self.budgets.take(&self.state, kind, &mut self.found);
         if let Some(quanta) = &mut self.quanta {
-            quanta.take(at, what);
+            quanta.take(at, kind);
         }
-        self.survey.take(&self.state, what);
-        self.state.take(what);
+        self.survey.take(&self.state, kind);
+        self.state.take(kind);
     }
 }
 
@@ -201,7 +201,7 @@ pub fn check(
 ) -> Vec<Violation> {
     let mut checker = Checker::new(set, contract);
     for record in records {
-        checker.record(record.at, &record.what);
+        checker.record(record.at, &record.kind);
     }
     checker.finish(horizon)
 }

@@ -1,13 +1,13 @@
 //! No job runs on two CPUs, no CPU runs two jobs, and a job runs only while it is ready.
 
-use shiftwork_model::{CpuId, Happening, JobId, TaskId};
+use shiftwork_model::{CpuId, JobId, RecordKind, TaskId};
 
 use super::Findings;
 use super::state::State;
 
 /// Checks a record by itself, independent of later records of its instant.
-pub(super) fn check_record(state: &State, what: &Happening, found: &mut Findings) {
-    let (task, cpu) = names_in(what);
+pub(super) fn check_record(state: &State, kind: &RecordKind, found: &mut Findings) {
+    let (task, cpu) = names_in(kind);
     if let Some(task) = task.filter(|task| task.index() >= state.tasks.len()) {
         found.add(state.now(), || {
             format!(
@@ -22,7 +22,7 @@ pub(super) fn check_record(state: &State, what: &Happening, found: &mut Findings
         });
         return;
     }
-    if let Happening::Switched { cpu, from, .. } = *what
+    if let RecordKind::Switched { cpu, from, .. } = *kind
         && from != state.on(cpu)
     {
         let name = |job: Option<JobId>| job.map_or("nothing".into(), |job| state.name(job));
@@ -60,29 +60,29 @@ pub(super) fn check(state: &State, found: &mut Findings) {
     }
 }
 
-fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
-    match *what {
-        Happening::Released { job, .. }
-        | Happening::Ready { job, .. }
-        | Happening::NotReady { job, .. }
-        | Happening::Completed { job }
-        | Happening::Interrupted { job, .. }
-        | Happening::BudgetSpent { job } => (Some(job.task), None),
-        Happening::Switched { cpu, to, .. } => (to.map(|job| job.task), Some(cpu)),
-        Happening::Replenished { task, .. }
-        | Happening::Entered { task }
-        | Happening::Left { task }
-        | Happening::Demoted { task, .. }
-        | Happening::AffinitySet { task, .. }
-        | Happening::PrioritySet { task, .. }
-        | Happening::AttributesSet { task, .. } => (Some(task), None),
-        Happening::CpuOffline { cpu }
-        | Happening::CpuOnline { cpu }
-        | Happening::BackgroundStarted { cpu }
-        | Happening::BackgroundEnded { cpu }
-        | Happening::CpuTaken { cpu }
-        | Happening::CpuReturned { cpu } => (None, Some(cpu)),
-        Happening::Refused { .. } => (None, None),
+fn names_in(kind: &RecordKind) -> (Option<TaskId>, Option<CpuId>) {
+    match *kind {
+        RecordKind::Released { job, .. }
+        | RecordKind::Ready { job, .. }
+        | RecordKind::NotReady { job, .. }
+        | RecordKind::Completed { job }
+        | RecordKind::Interrupted { job, .. }
+        | RecordKind::BudgetSpent { job } => (Some(job.task), None),
+        RecordKind::Switched { cpu, to, .. } => (to.map(|job| job.task), Some(cpu)),
+        RecordKind::Replenished { task, .. }
+        | RecordKind::Entered { task }
+        | RecordKind::Left { task }
+        | RecordKind::Demoted { task, .. }
+        | RecordKind::AffinitySet { task, .. }
+        | RecordKind::PrioritySet { task, .. }
+        | RecordKind::AttributesSet { task, .. } => (Some(task), None),
+        RecordKind::CpuOffline { cpu }
+        | RecordKind::CpuOnline { cpu }
+        | RecordKind::BackgroundStarted { cpu }
+        | RecordKind::BackgroundEnded { cpu }
+        | RecordKind::CpuTaken { cpu }
+        | RecordKind::CpuReturned { cpu } => (None, Some(cpu)),
+        RecordKind::Refused { .. } => (None, None),
     }
 }
 
@@ -90,7 +90,7 @@ fn names_in(what: &Happening) -> (Option<TaskId>, Option<CpuId>) {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, job, set};
-    use shiftwork_model::{Happening, Invariant, NotReadyReason, TaskSet};
+    use shiftwork_model::{Invariant, NotReadyReason, RecordKind, TaskSet};
 
     fn one_task() -> TaskSet {
         set(2, &[("a", "0-1")])
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn switch_from_a_job_that_does_not_run_is_a_violation() {
         let script = Script::default().at(1).release(0, 1, 9);
-        let switched = Happening::Switched {
+        let switched = RecordKind::Switched {
             cpu: cpu(0),
             from: Some(job(0, 1)),
             to: None,
@@ -188,7 +188,7 @@ mod tests {
         );
         let script = Script::default()
             .at(2)
-            .record(Happening::CpuOnline { cpu: cpu(2) });
+            .record(RecordKind::CpuOnline { cpu: cpu(2) });
         assert_eq!(
             first(&script),
             "at 2ns: a record names CPU 2, and there are 2"

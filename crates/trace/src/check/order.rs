@@ -100,7 +100,7 @@ mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, at, cpu, set};
     use shiftwork_model::{
-        Affinity, CpuSet, Happening, Priority, RandomStream, Span, TaskId, TaskSet,
+        Affinity, CpuSet, Priority, RandomStream, RecordKind, Span, TaskId, TaskSet,
     };
 
     fn two_tasks() -> TaskSet {
@@ -140,7 +140,7 @@ mod tests {
             ..edf(Invariant::Strong)
         };
         assert_eq!(found(&two_tasks(), contract(), &b_waits(19), 9), [""; 0]);
-        let demoted = Happening::PrioritySet {
+        let demoted = RecordKind::PrioritySet {
             task: TaskId::from_index(0),
             priority: Priority::new(3).unwrap(),
         };
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn replenished_job_is_ranked_by_its_new_deadline() {
-        let postponed = Happening::Replenished {
+        let postponed = RecordKind::Replenished {
             task: TaskId::from_index(0),
             budget: Span::from_ns(10),
             deadline: at(40),
@@ -229,7 +229,7 @@ mod tests {
             .release(0, 1, 20)
             .switch(0, Some((0, 1)))
             .at(1)
-            .record(Happening::AffinitySet {
+            .record(RecordKind::AffinitySet {
                 task: TaskId::from_index(0),
                 affinity,
             })
@@ -303,7 +303,7 @@ mod tests {
             .release(2, 1, 20)
             .at(5)
             .complete(1, 1)
-            .record(Happening::CpuOffline { cpu: cpu(0) })
+            .record(RecordKind::CpuOffline { cpu: cpu(0) })
             .switch(0, None);
         let right = displaced.clone().switch(1, Some((0, 1)));
         assert_eq!(
@@ -322,8 +322,8 @@ mod tests {
         let set = set(1, &[("a", "0"), ("b", "0")]);
         let script = b_waits(15)
             .at(7)
-            .record(Happening::CpuOffline { cpu: cpu(0) })
-            .record(Happening::CpuOnline { cpu: cpu(0) });
+            .record(RecordKind::CpuOffline { cpu: cpu(0) })
+            .record(RecordKind::CpuOnline { cpu: cpu(0) });
         let script = script.switch(0, Some((1, 1)));
         assert_eq!(
             found(&set, edf(Invariant::NonPreemptive), &script, 9),

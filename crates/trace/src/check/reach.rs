@@ -1,7 +1,7 @@
 //! The CPUs that a waiting job could get, directly or over a chain of shifts.
 
 use shiftwork_model::{
-    Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, Invariant, Order, TaskId,
+    Affinity, CPUS_MAX, CpuId, CpuSet, Instant, Invariant, Order, RecordKind, TaskId,
 };
 
 use super::state::{State, TaskState};
@@ -75,19 +75,19 @@ impl Survey {
     }
 
     /// Takes a record of the current instant.
-    pub fn take(&mut self, state: &State, what: &Happening) {
+    pub fn take(&mut self, state: &State, kind: &RecordKind) {
         let Some(packing) = &mut self.packing else {
             return;
         };
-        match *what {
-            Happening::AffinitySet { task, .. } => packing.forget(task),
+        match *kind {
+            RecordKind::AffinitySet { task, .. } => packing.forget(task),
             // Tasks that are known from the start are packed already.
-            Happening::Entered { task } if state.now() > Instant::ZERO => packing.forget(task),
+            RecordKind::Entered { task } if state.now() > Instant::ZERO => packing.forget(task),
             // For a policy a CPU is offline, whatever uses it.
-            Happening::CpuOffline { .. }
-            | Happening::CpuOnline { .. }
-            | Happening::CpuTaken { .. }
-            | Happening::CpuReturned { .. } => packing.bound.fill(None),
+            RecordKind::CpuOffline { .. }
+            | RecordKind::CpuOnline { .. }
+            | RecordKind::CpuTaken { .. }
+            | RecordKind::CpuReturned { .. } => packing.bound.fill(None),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The state of the run at the current instant, from its records.
 
-use shiftwork_model::{CpuId, CpuSet, Happening, Instant, JobId, Priority, TaskId, TaskSet};
+use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Priority, RecordKind, TaskId, TaskSet};
 
 use crate::running::{Change, Running};
 
@@ -144,9 +144,9 @@ impl State {
     }
 
     /// Takes a record of this instant. Unknown tasks and CPUs change nothing.
-    pub fn take(&mut self, what: &Happening) {
-        match *what {
-            Happening::Ready {
+    pub fn take(&mut self, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Ready {
                 job,
                 deadline,
                 priority,
@@ -160,48 +160,48 @@ impl State {
                 task.priority = priority;
                 self.set_ready(job.task, Some(job.number));
             }
-            Happening::NotReady { job, .. } | Happening::Completed { job } => {
+            RecordKind::NotReady { job, .. } | RecordKind::Completed { job } => {
                 self.set_ready(job.task, None);
             }
-            Happening::Left { task } => self.set_ready(task, None),
-            Happening::Switched { cpu, to, .. } => {
+            RecordKind::Left { task } => self.set_ready(task, None),
+            RecordKind::Switched { cpu, to, .. } => {
                 self.changed = true;
                 self.running.switch(cpu, to);
             }
-            Happening::Replenished { task, deadline, .. } => {
+            RecordKind::Replenished { task, deadline, .. } => {
                 if let Some(task) = self.touch(task) {
                     task.deadline = deadline;
                 }
             }
-            Happening::PrioritySet { task, priority } => {
+            RecordKind::PrioritySet { task, priority } => {
                 if let Some(task) = self.touch(task) {
                     task.priority = priority;
                 }
             }
-            Happening::AffinitySet { task, ref affinity } => {
+            RecordKind::AffinitySet { task, ref affinity } => {
                 let mask = self.intern(*affinity.cpus());
                 if let Some(task) = self.touch(task) {
                     task.affinity = *affinity.cpus();
                     task.mask = mask;
                 }
             }
-            Happening::CpuOffline { cpu } => self.lose(cpu, |state| state.offline.insert(cpu)),
-            Happening::CpuOnline { cpu } => self.change_cpus(|state| state.offline.remove(cpu)),
-            Happening::CpuTaken { cpu } => self.lose(cpu, |state| state.taken.insert(cpu)),
-            Happening::CpuReturned { cpu } => self.change_cpus(|state| state.taken.remove(cpu)),
-            Happening::BackgroundStarted { cpu } => {
+            RecordKind::CpuOffline { cpu } => self.lose(cpu, |state| state.offline.insert(cpu)),
+            RecordKind::CpuOnline { cpu } => self.change_cpus(|state| state.offline.remove(cpu)),
+            RecordKind::CpuTaken { cpu } => self.lose(cpu, |state| state.taken.insert(cpu)),
+            RecordKind::CpuReturned { cpu } => self.change_cpus(|state| state.taken.remove(cpu)),
+            RecordKind::BackgroundStarted { cpu } => {
                 self.lose(cpu, |state| state.background.insert(cpu));
             }
-            Happening::BackgroundEnded { cpu } => {
+            RecordKind::BackgroundEnded { cpu } => {
                 self.change_cpus(|state| state.background.remove(cpu));
             }
-            Happening::Released { .. }
-            | Happening::BudgetSpent { .. }
-            | Happening::Interrupted { .. }
-            | Happening::Entered { .. }
-            | Happening::Demoted { .. }
-            | Happening::AttributesSet { .. }
-            | Happening::Refused { .. } => {}
+            RecordKind::Released { .. }
+            | RecordKind::BudgetSpent { .. }
+            | RecordKind::Interrupted { .. }
+            | RecordKind::Entered { .. }
+            | RecordKind::Demoted { .. }
+            | RecordKind::AttributesSet { .. }
+            | RecordKind::Refused { .. } => {}
         }
     }
 

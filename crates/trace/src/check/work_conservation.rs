@@ -46,7 +46,7 @@ fn is_semi_partitioned(state: &State) -> bool {
 mod tests {
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, cpu, set};
-    use shiftwork_model::{Happening, Invariant};
+    use shiftwork_model::{Invariant, RecordKind};
 
     #[test]
     fn an_idle_cpu_is_found_as_long_as_one_of_its_jobs_waits() {
@@ -81,7 +81,7 @@ mod tests {
     fn a_cpu_that_is_away_may_be_idle() {
         let script = Script::default()
             .at(1)
-            .record(Happening::CpuOffline { cpu: cpu(0) });
+            .record(RecordKind::CpuOffline { cpu: cpu(0) });
         let script = script.release(0, 1, 9);
         assert_eq!(
             found(&set(1, &[("a", "0")]), edf(Invariant::Strong), &script, 9),

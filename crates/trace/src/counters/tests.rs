@@ -58,10 +58,10 @@ fn jobs_dropped_with_their_task_count_as_released_and_unfinished() {
         .release(0, 1, 10)
         .release(1, 1, 90)
         .at(5)
-        .record(Happening::Left {
+        .record(RecordKind::Left {
             task: TaskId::from_index(0),
         })
-        .record(Happening::Left {
+        .record(RecordKind::Left {
             task: TaskId::from_index(1),
         });
     let summary = count(&one_task(), &script, 50);
@@ -193,7 +193,7 @@ fn definition(script: &Script, tasks: usize, horizon: u64) -> Vec<TaskSummary> {
     for instant in instants {
         let before = (oracle.on.clone(), oracle.last.clone());
         let now = script.records.iter().filter(|record| record.at == instant);
-        now.for_each(|record| oracle.take(record.at, &record.what));
+        now.for_each(|record| oracle.take(record.at, &record.kind));
         oracle.compare(&before.0, &before.1);
     }
     for record in script
@@ -201,8 +201,8 @@ fn definition(script: &Script, tasks: usize, horizon: u64) -> Vec<TaskSummary> {
         .iter()
         .filter(|record| record.at == at(horizon))
     {
-        if matches!(record.what, Happening::Completed { .. }) {
-            oracle.take(record.at, &record.what);
+        if matches!(record.kind, RecordKind::Completed { .. }) {
+            oracle.take(record.at, &record.kind);
         }
     }
     oracle.summaries(horizon)
@@ -235,23 +235,23 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn take(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, deadline } => {
+    fn take(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 self.released.insert(job, (at, deadline));
             }
-            Happening::Ready { job, .. } => {
+            RecordKind::Ready { job, .. } => {
                 self.ready.insert(job);
             }
-            Happening::NotReady { job, .. } => {
+            RecordKind::NotReady { job, .. } => {
                 self.ready.remove(&job);
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 self.ready.remove(&job);
                 self.finished.insert(job, at);
             }
-            Happening::Left { task } => self.ready.retain(|job| job.task != task),
-            Happening::Switched { cpu, to, .. } => {
+            RecordKind::Left { task } => self.ready.retain(|job| job.task != task),
+            RecordKind::Switched { cpu, to, .. } => {
                 self.on.remove(&cpu.index());
                 to.map(|job| self.on.insert(cpu.index(), job));
             }
@@ -350,8 +350,8 @@ fn contradictory_records_never_panic() {
         let mut counters = Counters::new(&set, 4);
         let mut table = crate::JobTable::new(&set, Vec::new());
         for record in &records {
-            counters.record(record.at, &record.what);
-            table.record(record.at, &record.what);
+            counters.record(record.at, &record.kind);
+            table.record(record.at, &record.kind);
         }
         let horizon = records.last().map_or(Instant::ZERO, |record| record.at);
         let summary = counters.finish(horizon);

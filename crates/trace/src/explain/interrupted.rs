@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
+use shiftwork_model::{CpuId, Instant, Record, RecordKind, Span, TaskSet};
 
 use crate::running::Running;
 
@@ -26,9 +26,9 @@ impl Losses {
                 running.settle();
                 now = record.at;
             }
-            match record.what {
-                Happening::Switched { cpu, to, .. } => running.switch(cpu, to),
-                Happening::Interrupted { job, time } => {
+            match record.kind {
+                RecordKind::Switched { cpu, to, .. } => running.switch(cpu, to),
+                RecordKind::Interrupted { job, time } => {
                     let mut all = (0..cpus).map(CpuId::from_index);
                     let cpu = all.find(|&cpu| running.before(cpu) == Some(job));
                     if let Some(cpu) = cpu {

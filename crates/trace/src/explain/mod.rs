@@ -297,7 +297,7 @@ pub fn explain(
 pub fn first_misses(set: &TaskSet, records: &[Record], until: Instant, most: usize) -> Vec<JobId> {
     let mut jobs: Jobs<Vec<JobRow>> = Jobs::new(set, Vec::new());
     for record in records {
-        jobs.record(record.at, &record.what);
+        jobs.record(record.at, &record.kind);
     }
     let mut late = jobs.finish(until);
     late.retain(|row| match row.finish {

@@ -1,4 +1,4 @@
-use shiftwork_model::{CpuSet, Happening, Invariant, NotReadyReason, RandomStream, Span};
+use shiftwork_model::{CpuSet, Invariant, NotReadyReason, RandomStream, RecordKind, Span};
 
 use super::*;
 use crate::check::testing::edf;
@@ -36,7 +36,7 @@ fn parts(explanation: &Explanation) -> Vec<(Part, u64)> {
 }
 
 /// Job 1 of a is released at 0 and due at 10, runs from 0 to 4 and from 9 to 12; meanwhile something.
-fn away_from_4_to_9(begins: Happening, ends: Happening) -> Script {
+fn away_from_4_to_9(begins: RecordKind, ends: RecordKind) -> Script {
     Script::default()
         .at(0)
         .release(0, 1, 10)
@@ -58,22 +58,22 @@ fn cpu_that_is_away_is_the_cause_by_its_use() {
     let cpu = cpu(0);
     for (begins, ends, part, culprit, occupant) in [
         (
-            Happening::CpuTaken { cpu },
-            Happening::CpuReturned { cpu },
+            RecordKind::CpuTaken { cpu },
+            RecordKind::CpuReturned { cpu },
             Part::Taken,
             Culprit::CpuTaken,
             Occupant::Taken,
         ),
         (
-            Happening::CpuOffline { cpu },
-            Happening::CpuOnline { cpu },
+            RecordKind::CpuOffline { cpu },
+            RecordKind::CpuOnline { cpu },
             Part::Offline,
             Culprit::CpuOffline,
             Occupant::Offline,
         ),
         (
-            Happening::BackgroundStarted { cpu },
-            Happening::BackgroundEnded { cpu },
+            RecordKind::BackgroundStarted { cpu },
+            RecordKind::BackgroundEnded { cpu },
             Part::Background,
             Culprit::Reserve,
             Occupant::Background,
@@ -115,7 +115,7 @@ fn unnoticed_release_is_a_stall() {
     let set = set(1, &[("a", "0")]);
     let script = Script::default()
         .at(0)
-        .record(Happening::Released {
+        .record(RecordKind::Released {
             job: job(0, 1),
             deadline: at(10),
         })
@@ -161,7 +161,7 @@ fn interrupts_count_at_the_begin_of_their_stretch() {
         .release(0, 1, 10)
         .switch(0, Some((0, 1)))
         .at(13)
-        .record(Happening::Interrupted {
+        .record(RecordKind::Interrupted {
             job: job(0, 1),
             time: Span::from_ns(4),
         })
@@ -184,9 +184,9 @@ fn two_culprits(deadline: u64) -> Explanation {
         .at(13)
         .complete(1, 1)
         .switch(0, None)
-        .record(Happening::CpuTaken { cpu })
+        .record(RecordKind::CpuTaken { cpu })
         .at(17)
-        .record(Happening::CpuReturned { cpu })
+        .record(RecordKind::CpuReturned { cpu })
         .switch(0, Some((0, 1)))
         .at(27)
         .complete(0, 1)

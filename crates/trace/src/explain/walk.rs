@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use shiftwork_model::{
-    CpuId, CpuSet, Frequency, Happening, Instant, JobId, NotReadyReason, Record, Span, TaskId,
+    CpuId, CpuSet, Frequency, Instant, JobId, NotReadyReason, Record, RecordKind, Span, TaskId,
     TaskSet,
 };
 
@@ -185,8 +185,8 @@ impl<'a> Walk<'a> {
             self.pass(record.at);
             self.state.advance(record.at);
         }
-        self.note(record.at, &record.what);
-        self.state.take(&record.what);
+        self.note(record.at, &record.kind);
+        self.state.take(&record.kind);
         self.end.is_none()
     }
 
@@ -375,37 +375,37 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes a record before the state does.
-    fn note(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, deadline } => self.release(at, job, deadline),
-            Happening::Ready { job, .. } => {
+    fn note(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, deadline } => self.release(at, job, deadline),
+            RecordKind::Ready { job, .. } => {
                 if let Some(history) = self.histories.get_mut(job.task.index()) {
                     history.reason = None;
                 }
             }
-            Happening::NotReady { job, reason } => {
+            RecordKind::NotReady { job, reason } => {
                 if let Some(history) = self.histories.get_mut(job.task.index()) {
                     history.reason = Some(reason);
                 }
             }
-            Happening::Completed { job } => self.complete(at, job),
-            Happening::BudgetSpent { job } => {
+            RecordKind::Completed { job } => self.complete(at, job),
+            RecordKind::BudgetSpent { job } => {
                 if let Some(history) = self.histories.get_mut(job.task.index()) {
                     history.is_spent = true;
                 }
             }
-            Happening::Replenished { task, .. } => {
+            RecordKind::Replenished { task, .. } => {
                 if let Some(history) = self.histories.get_mut(task.index()) {
                     history.is_spent = false;
                     history.consumed = Span::ZERO;
                 }
             }
-            Happening::AttributesSet { task, cost, .. } => {
+            RecordKind::AttributesSet { task, cost, .. } => {
                 if let Some(history) = self.histories.get_mut(task.index()) {
                     history.cost = cost;
                 }
             }
-            Happening::Left { task } => self.leave(at, task),
+            RecordKind::Left { task } => self.leave(at, task),
             _ => {}
         }
     }

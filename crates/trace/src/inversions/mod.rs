@@ -6,7 +6,7 @@ mod tests;
 
 pub use tally::{InversionCounts, InversionStatistics, InversionSummary};
 
-use shiftwork_model::{CpuSet, Happening, Instant, JobId, Order, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, Instant, JobId, Order, RecordKind, Recorder, Span, TaskId, TaskSet};
 
 use crate::check::reach::{Key, Reach, Reached, extremes, key};
 use crate::check::state::State;
@@ -288,11 +288,11 @@ impl<F: FnMut(&Inversion)> Inversions<F> {
 }
 
 impl<F: FnMut(&Inversion)> Recorder for Inversions<F> {
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         if at != self.state.now() {
             self.update();
             self.state.advance(at);
         }
-        self.state.take(what);
+        self.state.take(kind);
     }
 }

@@ -121,13 +121,13 @@ fn chain_that_ends_at_an_idle_cpu_is_an_inversion() {
 fn urgency_goes_by_scheduling_deadlines() {
     let script = shift_would_help()
         .at(6)
-        .record(Happening::Replenished {
+        .record(RecordKind::Replenished {
             task: TaskId::from_index(0),
             budget: Span::from_ns(1),
             deadline: at(95),
         })
         .at(8)
-        .record(Happening::Replenished {
+        .record(RecordKind::Replenished {
             task: TaskId::from_index(2),
             budget: Span::from_ns(1),
             deadline: at(96),
@@ -191,8 +191,8 @@ fn inversion_ends_at_the_horizon() {
 #[test]
 fn cpu_that_is_away_causes_no_inversion() {
     for gone in [
-        Happening::CpuOffline { cpu: cpu(1) },
-        Happening::BackgroundStarted { cpu: cpu(1) },
+        RecordKind::CpuOffline { cpu: cpu(1) },
+        RecordKind::BackgroundStarted { cpu: cpu(1) },
     ] {
         let script = Script::default()
             .at(0)
@@ -214,7 +214,7 @@ fn inversions_of_random_runs_equal_the_definitions() {
         let set = set(3, &tasks);
         let mut script = random_run(&mut random, 4, 3, 120);
         for record in &mut script.records {
-            if let Happening::Ready { deadline, .. } = &mut record.what {
+            if let RecordKind::Ready { deadline, .. } = &mut record.kind {
                 *deadline = at(random.below(6));
             }
         }
@@ -261,15 +261,15 @@ mod plain {
         let mut ready = vec![None; set.tasks.len()];
         let mut runs = vec![None; cpus];
         for record in script.records.iter().take_while(|record| record.at <= now) {
-            match record.what {
-                Happening::Ready { job, deadline, .. } => {
+            match record.kind {
+                RecordKind::Ready { job, deadline, .. } => {
                     ready[job.task.index()] = Some((job, deadline));
                 }
-                Happening::NotReady { job, .. } | Happening::Completed { job } => {
+                RecordKind::NotReady { job, .. } | RecordKind::Completed { job } => {
                     ready[job.task.index()] = None;
                 }
-                Happening::Left { task } => ready[task.index()] = None,
-                Happening::Switched { cpu, to, .. } => runs[cpu.index()] = to,
+                RecordKind::Left { task } => ready[task.index()] = None,
+                RecordKind::Switched { cpu, to, .. } => runs[cpu.index()] = to,
                 _ => {}
             }
         }
@@ -310,8 +310,8 @@ mod plain {
             .iter()
             .rev()
             .filter(|record| record.at <= now);
-        let mut ready = earlier.filter_map(|record| match record.what {
-            Happening::Ready { job, deadline, .. } if job.task == of.task => Some(deadline),
+        let mut ready = earlier.filter_map(|record| match record.kind {
+            RecordKind::Ready { job, deadline, .. } if job.task == of.task => Some(deadline),
             _ => None,
         });
         ready.next().unwrap_or(Instant::NEVER)

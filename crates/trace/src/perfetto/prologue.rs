@@ -1,6 +1,6 @@
 //! The beginning of a trace: header, tracks and names; and the rare packets.
 
-use shiftwork_model::{Happening, TaskSet};
+use shiftwork_model::{RecordKind, TaskSet};
 
 use super::Provenance;
 use super::packets::{Name, Note, SEQUENCE, write_packet};
@@ -179,15 +179,20 @@ fn instant(track: u64, at_ns: u64, name: String) -> TracePacket {
 }
 
 /// Appends an instant for a change of parameters, with its text; nothing for other records.
-pub(super) fn write_change(buffer: &mut ProtoBuffer, tracks: Tracks, at_ns: u64, what: &Happening) {
-    let (track, text) = match what {
-        Happening::AffinitySet { task, affinity } => {
+pub(super) fn write_change(
+    buffer: &mut ProtoBuffer,
+    tracks: Tracks,
+    at_ns: u64,
+    kind: &RecordKind,
+) {
+    let (track, text) = match kind {
+        RecordKind::AffinitySet { task, affinity } => {
             (tracks.task(task.index()), format!("affinity {affinity}"))
         }
-        Happening::PrioritySet { task, priority } => {
+        RecordKind::PrioritySet { task, priority } => {
             (tracks.task(task.index()), format!("priority {priority}"))
         }
-        Happening::AttributesSet {
+        RecordKind::AttributesSet {
             task,
             cost,
             period,
@@ -196,11 +201,11 @@ pub(super) fn write_change(buffer: &mut ProtoBuffer, tracks: Tracks, at_ns: u64,
             tracks.task(task.index()),
             format!("cost {cost}, period {period}, deadline {deadline}"),
         ),
-        Happening::Demoted { task, asked } => (
+        RecordKind::Demoted { task, asked } => (
             tracks.task(task.index()),
             format!("demoted: asked for CPUs {asked}"),
         ),
-        Happening::Refused { action, reason } => {
+        RecordKind::Refused { action, reason } => {
             (RUN, format!("action {action} refused: {reason}"))
         }
         _ => return,

@@ -1,14 +1,14 @@
 //! The records of a run in compact form.
 //!
-//! A record is the number of its kind, see `kind` (one byte), the nanoseconds since
+//! A record is the number of its kind, see `tag` (one byte), the nanoseconds since
 //! the record before it (from 0 for the first), then its fields in their order: numbers as varints,
 //! a task as its index, a job as task and number, an optional job with its task plus 1 and 0 for
 //! none, a deadline as the signed distance from the record's instant, CPU sets and texts after their
 //! length. Time differences wrap, so that all records are read back exactly.
 
 use shiftwork_model::{
-    Affinity, CPUS_MAX, CpuId, CpuSet, Happening, Instant, JobId, NotReadyReason, Priority, Record,
-    Span, TaskId,
+    Affinity, CPUS_MAX, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, Record,
+    RecordKind, Span, TaskId,
 };
 
 use super::proto_buffer::ProtoBuffer;
@@ -22,17 +22,17 @@ const RECORD_BYTES_MAX: usize = 64;
 
 /// Appends a record; `last` is the instant of the previous one.
 #[inline]
-pub(super) fn write(buffer: &mut ProtoBuffer, last: &mut Instant, at: Instant, what: &Happening) {
+pub(super) fn write(buffer: &mut ProtoBuffer, last: &mut Instant, at: Instant, kind: &RecordKind) {
     buffer.ensure(RECORD_BYTES_MAX);
-    buffer.byte(kind(what));
+    buffer.byte(tag(kind));
     buffer.varint(at.as_ns().wrapping_sub(last.as_ns()));
     *last = at;
-    match *what {
-        Happening::Released { job, deadline } => {
+    match *kind {
+        RecordKind::Released { job, deadline } => {
             write_job(buffer, job);
             write_deadline(buffer, at, deadline);
         }
-        Happening::Ready {
+        RecordKind::Ready {
             job,
             deadline,
             priority,
@@ -41,26 +41,26 @@ pub(super) fn write(buffer: &mut ProtoBuffer, last: &mut Instant, at: Instant, w
             write_deadline(buffer, at, deadline);
             buffer.varint(priority.number().into());
         }
-        Happening::NotReady { job, reason } => {
+        RecordKind::NotReady { job, reason } => {
             write_job(buffer, job);
             buffer.byte(match reason {
                 NotReadyReason::Suspended => 0,
                 NotReadyReason::Throttled => 1,
             });
         }
-        Happening::Completed { job } | Happening::BudgetSpent { job } => write_job(buffer, job),
-        Happening::Switched { cpu, from, to } => {
+        RecordKind::Completed { job } | RecordKind::BudgetSpent { job } => write_job(buffer, job),
+        RecordKind::Switched { cpu, from, to } => {
             write_cpu(buffer, cpu);
             write_some_job(buffer, from);
             write_some_job(buffer, to);
         }
-        _ => write_rare(buffer, at, what),
+        _ => write_rare(buffer, at, kind),
     }
 }
 
-fn write_rare(buffer: &mut ProtoBuffer, at: Instant, what: &Happening) {
-    match what {
-        Happening::Replenished {
+fn write_rare(buffer: &mut ProtoBuffer, at: Instant, kind: &RecordKind) {
+    match kind {
+        RecordKind::Replenished {
             task,
             budget,
             deadline,
@@ -69,20 +69,20 @@ fn write_rare(buffer: &mut ProtoBuffer, at: Instant, what: &Happening) {
             buffer.varint(budget.as_ns());
             write_deadline(buffer, at, *deadline);
         }
-        Happening::Entered { task } | Happening::Left { task } => write_task(buffer, *task),
-        Happening::AffinitySet { task, affinity } => {
+        RecordKind::Entered { task } | RecordKind::Left { task } => write_task(buffer, *task),
+        RecordKind::AffinitySet { task, affinity } => {
             write_task(buffer, *task);
             write_cpus(buffer, affinity.cpus());
         }
-        Happening::Demoted { task, asked } => {
+        RecordKind::Demoted { task, asked } => {
             write_task(buffer, *task);
             write_cpus(buffer, asked);
         }
-        Happening::PrioritySet { task, priority } => {
+        RecordKind::PrioritySet { task, priority } => {
             write_task(buffer, *task);
             buffer.varint(priority.number().into());
         }
-        Happening::AttributesSet {
+        RecordKind::AttributesSet {
             task,
             cost,
             period,
@@ -93,53 +93,53 @@ fn write_rare(buffer: &mut ProtoBuffer, at: Instant, what: &Happening) {
                 .into_iter()
                 .for_each(|span| buffer.varint(span.as_ns()));
         }
-        Happening::CpuOffline { cpu }
-        | Happening::CpuOnline { cpu }
-        | Happening::BackgroundStarted { cpu }
-        | Happening::BackgroundEnded { cpu }
-        | Happening::CpuTaken { cpu }
-        | Happening::CpuReturned { cpu } => write_cpu(buffer, *cpu),
-        Happening::Interrupted { job, time } => {
+        RecordKind::CpuOffline { cpu }
+        | RecordKind::CpuOnline { cpu }
+        | RecordKind::BackgroundStarted { cpu }
+        | RecordKind::BackgroundEnded { cpu }
+        | RecordKind::CpuTaken { cpu }
+        | RecordKind::CpuReturned { cpu } => write_cpu(buffer, *cpu),
+        RecordKind::Interrupted { job, time } => {
             write_job(buffer, *job);
             buffer.varint(time.as_ns());
         }
-        Happening::Refused { action, reason } => {
+        RecordKind::Refused { action, reason } => {
             buffer.varint(*action as u64);
             buffer.varint(reason.len() as u64);
             buffer.slice(reason.as_bytes());
         }
-        Happening::Released { .. }
-        | Happening::Ready { .. }
-        | Happening::NotReady { .. }
-        | Happening::Completed { .. }
-        | Happening::BudgetSpent { .. }
-        | Happening::Switched { .. } => unreachable!("the frequent kinds are written by `write`"),
+        RecordKind::Released { .. }
+        | RecordKind::Ready { .. }
+        | RecordKind::NotReady { .. }
+        | RecordKind::Completed { .. }
+        | RecordKind::BudgetSpent { .. }
+        | RecordKind::Switched { .. } => unreachable!("the frequent kinds are written by `write`"),
     }
 }
 
-const fn kind(what: &Happening) -> u8 {
-    match what {
-        Happening::Released { .. } => 0,
-        Happening::Ready { .. } => 1,
-        Happening::NotReady { .. } => 2,
-        Happening::Completed { .. } => 3,
-        Happening::Switched { .. } => 4,
-        Happening::BudgetSpent { .. } => 5,
-        Happening::Replenished { .. } => 6,
-        Happening::Entered { .. } => 7,
-        Happening::Left { .. } => 8,
-        Happening::AffinitySet { .. } => 9,
-        Happening::PrioritySet { .. } => 10,
-        Happening::AttributesSet { .. } => 11,
-        Happening::CpuOffline { .. } => 12,
-        Happening::CpuOnline { .. } => 13,
-        Happening::BackgroundStarted { .. } => 14,
-        Happening::BackgroundEnded { .. } => 15,
-        Happening::Refused { .. } => 16,
-        Happening::CpuTaken { .. } => 17,
-        Happening::CpuReturned { .. } => 18,
-        Happening::Interrupted { .. } => 19,
-        Happening::Demoted { .. } => 20,
+const fn tag(kind: &RecordKind) -> u8 {
+    match kind {
+        RecordKind::Released { .. } => 0,
+        RecordKind::Ready { .. } => 1,
+        RecordKind::NotReady { .. } => 2,
+        RecordKind::Completed { .. } => 3,
+        RecordKind::Switched { .. } => 4,
+        RecordKind::BudgetSpent { .. } => 5,
+        RecordKind::Replenished { .. } => 6,
+        RecordKind::Entered { .. } => 7,
+        RecordKind::Left { .. } => 8,
+        RecordKind::AffinitySet { .. } => 9,
+        RecordKind::PrioritySet { .. } => 10,
+        RecordKind::AttributesSet { .. } => 11,
+        RecordKind::CpuOffline { .. } => 12,
+        RecordKind::CpuOnline { .. } => 13,
+        RecordKind::BackgroundStarted { .. } => 14,
+        RecordKind::BackgroundEnded { .. } => 15,
+        RecordKind::Refused { .. } => 16,
+        RecordKind::CpuTaken { .. } => 17,
+        RecordKind::CpuReturned { .. } => 18,
+        RecordKind::Interrupted { .. } => 19,
+        RecordKind::Demoted { .. } => 20,
     }
 }
 
@@ -215,71 +215,71 @@ impl<'a> RecordReader<'a> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let kind = self.byte()?;
+        let tag = self.byte()?;
         let at = Instant::from_ns(self.last.as_ns().wrapping_add(self.number()?));
         self.last = at;
-        let what = self.happening(kind)?;
-        Ok(Some(Record { at, what }))
+        let kind = self.kind(tag)?;
+        Ok(Some(Record { at, kind }))
     }
 
-    fn happening(&mut self, kind: u8) -> Result<Happening, Wrong> {
-        Ok(match kind {
-            0 => Happening::Released {
+    fn kind(&mut self, tag: u8) -> Result<RecordKind, Wrong> {
+        Ok(match tag {
+            0 => RecordKind::Released {
                 job: self.job()?,
                 deadline: self.deadline()?,
             },
-            1 => Happening::Ready {
+            1 => RecordKind::Ready {
                 job: self.job()?,
                 deadline: self.deadline()?,
                 priority: self.priority()?,
             },
-            2 => Happening::NotReady {
+            2 => RecordKind::NotReady {
                 job: self.job()?,
                 reason: self.reason()?,
             },
-            3 => Happening::Completed { job: self.job()? },
-            4 => Happening::Switched {
+            3 => RecordKind::Completed { job: self.job()? },
+            4 => RecordKind::Switched {
                 cpu: self.cpu()?,
                 from: self.some_job()?,
                 to: self.some_job()?,
             },
-            5 => Happening::BudgetSpent { job: self.job()? },
-            6 => Happening::Replenished {
+            5 => RecordKind::BudgetSpent { job: self.job()? },
+            6 => RecordKind::Replenished {
                 task: self.task()?,
                 budget: self.span()?,
                 deadline: self.deadline()?,
             },
-            7 => Happening::Entered { task: self.task()? },
-            8 => Happening::Left { task: self.task()? },
-            9 => Happening::AffinitySet {
+            7 => RecordKind::Entered { task: self.task()? },
+            8 => RecordKind::Left { task: self.task()? },
+            9 => RecordKind::AffinitySet {
                 task: self.task()?,
                 affinity: self.affinity()?,
             },
-            10 => Happening::PrioritySet {
+            10 => RecordKind::PrioritySet {
                 task: self.task()?,
                 priority: self.priority()?,
             },
-            11 => Happening::AttributesSet {
+            11 => RecordKind::AttributesSet {
                 task: self.task()?,
                 cost: self.span()?,
                 period: self.span()?,
                 deadline: self.span()?,
             },
-            12 => Happening::CpuOffline { cpu: self.cpu()? },
-            13 => Happening::CpuOnline { cpu: self.cpu()? },
-            14 => Happening::BackgroundStarted { cpu: self.cpu()? },
-            15 => Happening::BackgroundEnded { cpu: self.cpu()? },
-            16 => Happening::Refused {
+            12 => RecordKind::CpuOffline { cpu: self.cpu()? },
+            13 => RecordKind::CpuOnline { cpu: self.cpu()? },
+            14 => RecordKind::BackgroundStarted { cpu: self.cpu()? },
+            15 => RecordKind::BackgroundEnded { cpu: self.cpu()? },
+            16 => RecordKind::Refused {
                 action: self.index()?,
                 reason: self.text()?,
             },
-            17 => Happening::CpuTaken { cpu: self.cpu()? },
-            18 => Happening::CpuReturned { cpu: self.cpu()? },
-            19 => Happening::Interrupted {
+            17 => RecordKind::CpuTaken { cpu: self.cpu()? },
+            18 => RecordKind::CpuReturned { cpu: self.cpu()? },
+            19 => RecordKind::Interrupted {
                 job: self.job()?,
                 time: self.span()?,
             },
-            20 => Happening::Demoted {
+            20 => RecordKind::Demoted {
                 task: self.task()?,
                 asked: Box::new(self.cpus()?),
             },

@@ -4,7 +4,7 @@ mod reading;
 
 use prost::Message;
 
-use shiftwork_model::{CpuSet, Happening, NotReadyReason, Recorder, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, NotReadyReason, RecordKind, Recorder, Span, TaskId, TaskSet};
 
 use super::schema::{INSTANT, SLICE_BEGIN, SLICE_END, TracePacket, TrackEvent};
 use super::*;
@@ -173,7 +173,7 @@ fn slice_of_a_pending_job_begins_when_its_predecessor_ends() {
         .at(0)
         .release(0, 1, 10)
         .at(10)
-        .record(Happening::Released {
+        .record(RecordKind::Released {
             job: crate::testing::job(0, 2),
             deadline: at(20),
         })
@@ -209,7 +209,7 @@ fn throttled_and_suspended_times_are_slices_within_the_job() {
         .at(12)
         .not_ready(0, 1, NotReadyReason::Suspended)
         .at(14)
-        .record(Happening::Left {
+        .record(RecordKind::Left {
             task: TaskId::from_index(0),
         });
     let lines = shown_on("imu", &write(&set(1, &[("imu", "0")]), &script, 30));
@@ -230,9 +230,9 @@ fn throttled_and_suspended_times_are_slices_within_the_job() {
 fn cpu_taken_by_a_higher_class_is_a_slice() {
     let script = Script::default()
         .at(1)
-        .record(Happening::CpuTaken { cpu: cpu(1) })
+        .record(RecordKind::CpuTaken { cpu: cpu(1) })
         .at(2)
-        .record(Happening::CpuReturned { cpu: cpu(1) });
+        .record(RecordKind::CpuReturned { cpu: cpu(1) });
     let lines = shown(&write(&set(2, &[("imu", "0")]), &script, 30));
     assert_eq!(lines[1..], ["1 CPU 1 away [taken", "2 CPU 1 away ]"]);
 }
@@ -244,22 +244,22 @@ fn unavailable_cpus_and_changes_of_parameters_are_events() {
     let spans = [1, 2, 3].map(Span::from_us);
     let script = Script::default()
         .at(1)
-        .record(Happening::CpuOffline { cpu: cpu(1) })
-        .record(Happening::BackgroundStarted { cpu: cpu(0) })
-        .record(Happening::AffinitySet { task, affinity })
+        .record(RecordKind::CpuOffline { cpu: cpu(1) })
+        .record(RecordKind::BackgroundStarted { cpu: cpu(0) })
+        .record(RecordKind::AffinitySet { task, affinity })
         .at(2)
-        .record(Happening::CpuOnline { cpu: cpu(1) })
-        .record(Happening::AttributesSet {
+        .record(RecordKind::CpuOnline { cpu: cpu(1) })
+        .record(RecordKind::AttributesSet {
             task,
             cost: spans[0],
             period: spans[1],
             deadline: spans[2],
         })
-        .record(Happening::Demoted {
+        .record(RecordKind::Demoted {
             task,
             asked: Box::new(CpuSet::first(3)),
         })
-        .record(Happening::Refused {
+        .record(RecordKind::Refused {
             action: 3,
             reason: "no".into(),
         });

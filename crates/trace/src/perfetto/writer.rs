@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use shiftwork_model::{
-    CpuId, Happening, Instant, JobId, NotReadyReason, Recorder, Span, TaskId, TaskSet,
+    CpuId, Instant, JobId, NotReadyReason, RecordKind, Recorder, Span, TaskId, TaskSet,
 };
 
 use super::packets::{Event, Name, Note, write_packet, write_records};
@@ -78,7 +78,7 @@ struct TaskTrack {
 }
 
 impl<W: Write> Recorder for Writer<W> {
-    fn record(&mut self, at: Instant, what: &Happening) {
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
         if at != self.now {
             if !self.running.is_settled() {
                 self.settle();
@@ -86,8 +86,8 @@ impl<W: Write> Recorder for Writer<W> {
             self.now = at;
             self.keep_up();
         }
-        records::write(&mut self.records, &mut self.last_record, at, what);
-        self.show(what);
+        records::write(&mut self.records, &mut self.last_record, at, kind);
+        self.show(kind);
         if self.records.len() >= STRETCH_BYTES {
             self.close_stretch();
         }
@@ -186,10 +186,10 @@ impl<W: Write> Writer<W> {
     /// Appends the events of a record to the tracks. Changes of running jobs are appended at the end of the
     /// instant.
     #[inline]
-    fn show(&mut self, what: &Happening) {
+    fn show(&mut self, kind: &RecordKind) {
         let (at_ns, buffer) = (self.now.as_ns(), &mut self.buffer);
-        match *what {
-            Happening::Released { job, deadline } => {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     let number = job.number;
                     let job = Pending {
@@ -200,42 +200,42 @@ impl<W: Write> Writer<W> {
                     task.release(buffer, job, self.horizon);
                 }
             }
-            Happening::Ready { job, .. } => {
+            RecordKind::Ready { job, .. } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.end_wait(buffer, at_ns);
                 }
             }
-            Happening::NotReady { job, reason } => {
+            RecordKind::NotReady { job, reason } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.begin_wait(buffer, at_ns, reason);
                 }
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.complete(buffer, self.now, job.number);
                 }
             }
-            Happening::Switched { cpu, to, .. } => self.running.switch(cpu, to),
-            _ => self.show_rare(what),
+            RecordKind::Switched { cpu, to, .. } => self.running.switch(cpu, to),
+            _ => self.show_rare(kind),
         }
     }
 
-    fn show_rare(&mut self, what: &Happening) {
+    fn show_rare(&mut self, kind: &RecordKind) {
         let at_ns = self.now.as_ns();
-        match *what {
-            Happening::BudgetSpent { job } => self.show_instant(job.task, Name::BudgetSpent),
-            Happening::Replenished { task, .. } => self.show_instant(task, Name::Replenished),
-            Happening::Entered { task } => self.show_instant(task, Name::Entered),
-            Happening::Left { task } => self.show_leaving(task),
-            Happening::CpuOffline { cpu } => self.show_away(cpu, Some(Name::Offline)),
-            Happening::BackgroundStarted { cpu } => self.show_away(cpu, Some(Name::Background)),
-            Happening::CpuTaken { cpu } => self.show_away(cpu, Some(Name::Taken)),
-            Happening::CpuOnline { cpu }
-            | Happening::CpuReturned { cpu }
-            | Happening::BackgroundEnded { cpu } => {
+        match *kind {
+            RecordKind::BudgetSpent { job } => self.show_instant(job.task, Name::BudgetSpent),
+            RecordKind::Replenished { task, .. } => self.show_instant(task, Name::Replenished),
+            RecordKind::Entered { task } => self.show_instant(task, Name::Entered),
+            RecordKind::Left { task } => self.show_leaving(task),
+            RecordKind::CpuOffline { cpu } => self.show_away(cpu, Some(Name::Offline)),
+            RecordKind::BackgroundStarted { cpu } => self.show_away(cpu, Some(Name::Background)),
+            RecordKind::CpuTaken { cpu } => self.show_away(cpu, Some(Name::Taken)),
+            RecordKind::CpuOnline { cpu }
+            | RecordKind::CpuReturned { cpu }
+            | RecordKind::BackgroundEnded { cpu } => {
                 self.show_away(cpu, None);
             }
-            _ => prologue::write_change(&mut self.buffer, self.tracks, at_ns, what),
+            _ => prologue::write_change(&mut self.buffer, self.tracks, at_ns, kind),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Processes the records of a run instant by instant, and checks the time between.
 
-use shiftwork_model::{CpuId, Happening, Instant, JobId, Record, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuId, Instant, JobId, Record, RecordKind, Span, TaskId, TaskSet};
 
 use super::state::{MachineError, State, is_event};
 use super::{Basis, Disagreement, DisagreementKind, Judge, PATIENCE, Rule, Verdict};
@@ -110,11 +110,11 @@ impl<'a> Engine<'a> {
     fn take(&mut self, at: Instant, instant: &[&Record]) {
         let mut events = Vec::new();
         for (index, record) in instant.iter().enumerate() {
-            if is_replenished_at_once(&record.what, &instant[index..]) {
+            if is_replenished_at_once(&record.kind, &instant[index..]) {
                 continue;
             }
-            let mut what = record.what.clone();
-            match self.state.take(at, &mut what) {
+            let mut kind = record.kind.clone();
+            match self.state.take(at, &mut kind) {
                 Some(MachineError::Unnoticed(job, due)) => self.find(Disagreement {
                     from: due,
                     waits: vec![job],
@@ -126,15 +126,15 @@ impl<'a> Engine<'a> {
                 }),
                 None => {}
             }
-            if is_event(&what) {
-                events.push(what);
+            if is_event(&kind) {
+                events.push(kind);
             }
         }
         self.decide(at, &events);
         self.note_starts(at, instant);
     }
 
-    fn decide(&mut self, at: Instant, events: &[Happening]) {
+    fn decide(&mut self, at: Instant, events: &[RecordKind]) {
         let decides = match &mut self.judge {
             _ if events.is_empty() => false,
             Judge::SameSet(reference) => reference.apply(at, events),
@@ -152,7 +152,7 @@ impl<'a> Engine<'a> {
         let still = |it: &Misstart| state.cpus.get(it.cpu.index()) == Some(&Some(it.job));
         self.misstarts.retain(still);
         for record in instant {
-            let Happening::Switched { cpu, from, to } = record.what else {
+            let RecordKind::Switched { cpu, from, to } = record.kind else {
                 continue;
             };
             if let (Some(from), Some(left)) = (from, self.left.get_mut(cpu.index())) {
@@ -422,13 +422,13 @@ fn since_when(known: &[(TaskId, bool, Instant)], it: &Wrong) -> Option<Instant> 
 }
 
 /// Whether a spent budget is replenished at the same instant: then the job stays ready.
-fn is_replenished_at_once(what: &Happening, rest: &[&Record]) -> bool {
-    let Happening::BudgetSpent { job } = *what else {
+fn is_replenished_at_once(kind: &RecordKind, rest: &[&Record]) -> bool {
+    let RecordKind::BudgetSpent { job } = *kind else {
         return false;
     };
     let mut rest = rest.iter();
     rest.any(
-        |record| matches!(record.what, Happening::Replenished { task, .. } if task == job.task),
+        |record| matches!(record.kind, RecordKind::Replenished { task, .. } if task == job.task),
     )
 }
 

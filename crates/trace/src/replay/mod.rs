@@ -35,7 +35,7 @@ mod state;
 mod tests;
 mod verdict;
 
-use shiftwork_model::{Affinity, Happening, Instant, Order, Record, Span, TaskId, TaskSet};
+use shiftwork_model::{Affinity, Instant, Order, Record, RecordKind, Span, TaskId, TaskSet};
 
 pub use verdict::{Disagreement, DisagreementKind, Rule, Verdict};
 
@@ -54,7 +54,7 @@ pub const WINDOW: Span = Span::from_us(200);
 pub trait Reference {
     /// Applies the events of one instant, which may be empty of events. Returns whether other jobs are
     /// selected now, or on other CPUs.
-    fn apply(&mut self, at: Instant, events: &[Happening]) -> bool;
+    fn apply(&mut self, at: Instant, events: &[RecordKind]) -> bool;
 
     /// Appends the tasks whose jobs are selected.
     fn selected(&self, tasks: &mut Vec<TaskId>);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use shiftwork_model::{
-    CpuId, CpuSet, Happening, Instant, JobId, OnOverrun, Order, Priority, Span, TaskId, TaskSet,
+    CpuId, CpuSet, Instant, JobId, OnOverrun, Order, Priority, RecordKind, Span, TaskId, TaskSet,
 };
 
 use super::Basis;
@@ -141,19 +141,19 @@ impl State {
     }
 
     /// Takes a record. Returns the machine's error that it shows, and corrects the record if possible.
-    pub fn take(&mut self, at: Instant, what: &mut Happening) -> Option<MachineError> {
-        match *what {
-            Happening::Switched { cpu, to, .. } => self.switch(cpu, to),
-            Happening::CpuOffline { cpu } => self.change_cpus(|it| it.offline.insert(cpu)),
-            Happening::CpuOnline { cpu } => self.change_cpus(|it| it.offline.remove(cpu)),
-            Happening::CpuTaken { cpu } => self.change_cpus(|it| it.taken.insert(cpu)),
-            Happening::CpuReturned { cpu } => self.change_cpus(|it| it.taken.remove(cpu)),
-            Happening::BackgroundStarted { cpu } => {
+    pub fn take(&mut self, at: Instant, kind: &mut RecordKind) -> Option<MachineError> {
+        match *kind {
+            RecordKind::Switched { cpu, to, .. } => self.switch(cpu, to),
+            RecordKind::CpuOffline { cpu } => self.change_cpus(|it| it.offline.insert(cpu)),
+            RecordKind::CpuOnline { cpu } => self.change_cpus(|it| it.offline.remove(cpu)),
+            RecordKind::CpuTaken { cpu } => self.change_cpus(|it| it.taken.insert(cpu)),
+            RecordKind::CpuReturned { cpu } => self.change_cpus(|it| it.taken.remove(cpu)),
+            RecordKind::BackgroundStarted { cpu } => {
                 self.change_cpus(|it| it.background.insert(cpu))
             }
-            Happening::BackgroundEnded { cpu } => self.change_cpus(|it| it.background.remove(cpu)),
-            Happening::Ready { job, .. } => return self.become_ready(at, job, what),
-            _ => self.take_of_task(at, what),
+            RecordKind::BackgroundEnded { cpu } => self.change_cpus(|it| it.background.remove(cpu)),
+            RecordKind::Ready { job, .. } => return self.become_ready(at, job, kind),
+            _ => self.take_of_task(at, kind),
         }
         None
     }
@@ -192,13 +192,13 @@ impl State {
         &mut self,
         at: Instant,
         job: JobId,
-        what: &mut Happening,
+        kind: &mut RecordKind,
     ) -> Option<MachineError> {
         let (order, window) = (self.order, self.window);
         let task = self.tasks.get_mut(job.task.index())?;
-        let Happening::Ready {
+        let RecordKind::Ready {
             deadline, priority, ..
-        } = what
+        } = kind
         else {
             return None;
         };
@@ -227,35 +227,37 @@ impl State {
         }
     }
 
-    fn take_of_task(&mut self, at: Instant, what: &Happening) {
-        let Some(task) = task_of(what).and_then(|task| self.tasks.get_mut(task.index())) else {
+    fn take_of_task(&mut self, at: Instant, kind: &RecordKind) {
+        let Some(task) = task_of(kind).and_then(|task| self.tasks.get_mut(task.index())) else {
             return;
         };
-        match *what {
-            Happening::Released { job, deadline } => {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 if task.pending.is_empty() {
                     task.due = Some(at);
                 }
                 let number = job.number;
                 task.pending.push_back(Pending { number, deadline });
             }
-            Happening::NotReady { .. } => task.ready = None,
-            Happening::BudgetSpent { .. } if task.enforced => (task.ready, task.due) = (None, None),
-            Happening::Completed { job } => {
+            RecordKind::NotReady { .. } => task.ready = None,
+            RecordKind::BudgetSpent { .. } if task.enforced => {
+                (task.ready, task.due) = (None, None)
+            }
+            RecordKind::Completed { job } => {
                 task.ready = None;
                 task.pending.retain(|pending| pending.number > job.number);
                 task.due = (!task.pending.is_empty()).then_some(at);
             }
-            Happening::Left { .. } => {
+            RecordKind::Left { .. } => {
                 (task.ready, task.due) = (None, None);
                 task.pending.clear();
             }
-            Happening::Replenished { deadline, .. } => {
+            RecordKind::Replenished { deadline, .. } => {
                 task.server_deadline = Some(deadline);
                 task.deadline = deadline;
             }
-            Happening::PrioritySet { priority, .. } => task.priority = priority,
-            Happening::AffinitySet { ref affinity, .. } => {
+            RecordKind::PrioritySet { priority, .. } => task.priority = priority,
+            RecordKind::AffinitySet { ref affinity, .. } => {
                 task.affinity = *affinity.cpus();
                 self.forget_packing();
             }
@@ -278,28 +280,28 @@ impl State {
     }
 }
 
-fn task_of(what: &Happening) -> Option<TaskId> {
-    match *what {
-        Happening::Released { job, .. }
-        | Happening::NotReady { job, .. }
-        | Happening::BudgetSpent { job }
-        | Happening::Completed { job } => Some(job.task),
-        Happening::Left { task }
-        | Happening::Replenished { task, .. }
-        | Happening::PrioritySet { task, .. }
-        | Happening::AffinitySet { task, .. } => Some(task),
+fn task_of(kind: &RecordKind) -> Option<TaskId> {
+    match *kind {
+        RecordKind::Released { job, .. }
+        | RecordKind::NotReady { job, .. }
+        | RecordKind::BudgetSpent { job }
+        | RecordKind::Completed { job } => Some(job.task),
+        RecordKind::Left { task }
+        | RecordKind::Replenished { task, .. }
+        | RecordKind::PrioritySet { task, .. }
+        | RecordKind::AffinitySet { task, .. } => Some(task),
         _ => None,
     }
 }
 
 /// Whether a record is an event for a policy, and not an action of a CPU.
-pub(super) const fn is_event(what: &Happening) -> bool {
+pub(super) const fn is_event(kind: &RecordKind) -> bool {
     !matches!(
-        what,
-        Happening::Switched { .. }
-            | Happening::Interrupted { .. }
-            | Happening::Released { .. }
-            | Happening::Demoted { .. }
-            | Happening::Refused { .. }
+        kind,
+        RecordKind::Switched { .. }
+            | RecordKind::Interrupted { .. }
+            | RecordKind::Released { .. }
+            | RecordKind::Demoted { .. }
+            | RecordKind::Refused { .. }
     )
 }

@@ -1,4 +1,4 @@
-use shiftwork_model::{Happening, Instant, NotReadyReason, RandomStream, Span, TaskId, TaskSet};
+use shiftwork_model::{Instant, NotReadyReason, RandomStream, RecordKind, Span, TaskId, TaskSet};
 
 use super::*;
 use crate::testing::{Script, at, cpu, noise, set};
@@ -25,7 +25,7 @@ fn found(verdict: &Verdict) -> Vec<String> {
 struct Fixed(Vec<usize>, bool);
 
 impl Reference for Fixed {
-    fn apply(&mut self, _: Instant, _: &[Happening]) -> bool {
+    fn apply(&mut self, _: Instant, _: &[RecordKind]) -> bool {
         self.1
     }
 
@@ -118,7 +118,7 @@ fn deviation_during_continual_decisions_is_reported_after_ten_windows() {
 
 #[test]
 fn unnoticed_release_is_a_stall() {
-    let released = |deadline| Happening::Released {
+    let released = |deadline| RecordKind::Released {
         job: crate::testing::job(0, 1),
         deadline: at(deadline),
     };
@@ -144,7 +144,7 @@ fn unnoticed_release_is_a_stall() {
 
 #[test]
 fn job_scheduled_by_a_wrong_deadline_is_a_disagreement() {
-    let script = Script::default().at(1_000).record(Happening::Released {
+    let script = Script::default().at(1_000).record(RecordKind::Released {
         job: crate::testing::job(0, 1),
         deadline: at(9_000),
     });
@@ -159,13 +159,13 @@ fn job_scheduled_by_a_wrong_deadline_is_a_disagreement() {
 fn offline_cpu_may_idle_and_throttled_job_may_wait() {
     let script = Script::default()
         .at(1_000)
-        .record(Happening::CpuTaken { cpu: cpu(0) });
+        .record(RecordKind::CpuTaken { cpu: cpu(0) });
     let script = script.release(0, 1, 9_000);
     let judged = |script: &Script| verdict(&one_cpu(), Judge::WeakInvariant, script, 9_000);
     assert!(judged(&script).holds());
     let script = script
         .at(3_000)
-        .record(Happening::CpuReturned { cpu: cpu(0) });
+        .record(RecordKind::CpuReturned { cpu: cpu(0) });
     assert!(!judged(&script).holds());
     let script = script.at(3_100).not_ready(0, 1, NotReadyReason::Throttled);
     assert!(judged(&script).holds());

@@ -2,7 +2,7 @@
 //! definition, executed directly, and shares no code with the policies.
 
 use shiftwork_model::{
-    CpuId, Happening, Instant, JobId, Priority, RandomStream, Record, Span, TaskId, TaskSet,
+    CpuId, Instant, JobId, Priority, RandomStream, Record, RecordKind, Span, TaskId, TaskSet,
 };
 
 /// How the machine's scheduler decides.
@@ -115,9 +115,9 @@ pub fn run(
 }
 
 impl Machine<'_> {
-    fn record(&mut self, what: Happening) {
+    fn record(&mut self, kind: RecordKind) {
         let at = Instant::from_ns(self.now);
-        self.records.push(Record { at, what });
+        self.records.push(Record { at, kind });
     }
 
     fn late(&mut self) -> u64 {
@@ -150,7 +150,7 @@ impl Machine<'_> {
         for index in 0..self.tasks.len() {
             if self.tasks[index].ready && self.tasks[index].left == 0 {
                 let job = self.job(index);
-                self.record(Happening::Completed { job });
+                self.record(RecordKind::Completed { job });
                 let task = &mut self.tasks[index];
                 (task.ready, task.done, task.noticed) = (false, task.done + 1, self.now);
                 for cpu in 0..self.runs.len() {
@@ -179,7 +179,7 @@ impl Machine<'_> {
                     ..self.job(index)
                 };
                 let deadline = Instant::from_ns(self.deadline(index, number));
-                self.record(Happening::Released { job, deadline });
+                self.record(RecordKind::Released { job, deadline });
                 if number == self.tasks[index].done + 1 {
                     self.tasks[index].noticed = self.late();
                 }
@@ -191,7 +191,7 @@ impl Machine<'_> {
                 let priority = self.set.tasks[index]
                     .priority
                     .unwrap_or(Priority::MOST_URGENT);
-                self.record(Happening::Ready {
+                self.record(RecordKind::Ready {
                     job,
                     deadline,
                     priority,
@@ -427,7 +427,7 @@ impl Machine<'_> {
         self.runs[cpu] = to;
         let to = to.map(|index| self.job(index));
         let cpu = CpuId::from_index(cpu);
-        self.record(Happening::Switched { cpu, from, to });
+        self.record(RecordKind::Switched { cpu, from, to });
     }
 
     /// To the next instant at which something happens.

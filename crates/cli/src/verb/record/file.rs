@@ -87,7 +87,7 @@ fn explain(recording: &Recording) -> (Vec<MissReport>, usize) {
 fn summary(recording: &Recording) -> RunSummary {
     let mut counters = Counters::new(&recording.set, recording.set.platform.cpus);
     for record in &recording.records {
-        counters.record(record.at, &record.what);
+        counters.record(record.at, &record.kind);
     }
     counters.finish(recording.until)
 }

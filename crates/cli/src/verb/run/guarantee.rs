@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shiftwork_analysis::admission::{Guarantee, Verdict as Admitted};
-use shiftwork_model::{CpuId, Happening, Instant, Record, Span, TaskSet};
+use shiftwork_model::{CpuId, Instant, Record, RecordKind, Span, TaskSet};
 use shiftwork_report::span;
 use shiftwork_trace::ReactionStatistics;
 use shiftwork_trace::replay::{DisagreementKind, Verdict};
@@ -125,13 +125,13 @@ impl Evidence<'_> {
         let mut since = vec![None; cpus];
         let mut away = vec![Span::ZERO; cpus];
         for record in self.records {
-            match record.what {
-                Happening::CpuOffline { cpu } | Happening::CpuTaken { cpu } => {
+            match record.kind {
+                RecordKind::CpuOffline { cpu } | RecordKind::CpuTaken { cpu } => {
                     if let Some(since) = since.get_mut(cpu.index()) {
                         since.get_or_insert(record.at);
                     }
                 }
-                Happening::CpuOnline { cpu } | Happening::CpuReturned { cpu } => {
+                RecordKind::CpuOnline { cpu } | RecordKind::CpuReturned { cpu } => {
                     let begun = since.get_mut(cpu.index()).and_then(Option::take);
                     if let Some(begun) = begun {
                         away[cpu.index()] += record.at.late_since(begun);
@@ -157,7 +157,7 @@ impl Evidence<'_> {
     fn overrun(&self) -> Option<String> {
         let mut counts = vec![0_u64; self.set.tasks.len()];
         for record in self.records {
-            if let Happening::BudgetSpent { job } = record.what
+            if let RecordKind::BudgetSpent { job } = record.kind
                 && let Some(count) = counts.get_mut(job.task.index())
             {
                 *count += 1;
@@ -254,18 +254,18 @@ mod tests {
 
     #[test]
     fn the_likely_cause_is_the_first_with_evidence() {
-        let at = |ms: u64, what| Record {
+        let at = |ms: u64, kind| Record {
             at: Instant::from_ns(ms * 1_000_000),
-            what,
+            kind,
         };
         let cpu = CpuId::from_index(1);
         let job = JobId {
             task: TaskId::from_index(0),
             number: 1,
         };
-        let spent = at(2, Happening::BudgetSpent { job });
-        let taken = at(3, Happening::CpuTaken { cpu });
-        let returned = at(15, Happening::CpuReturned { cpu });
+        let spent = at(2, RecordKind::BudgetSpent { job });
+        let taken = at(3, RecordKind::CpuTaken { cpu });
+        let returned = at(15, RecordKind::CpuReturned { cpu });
         assert_eq!(cause(&[], Some(Span::from_us(77))), None);
         let all = [spent.clone(), taken, returned];
         assert_eq!(

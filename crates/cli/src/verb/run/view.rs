@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use shiftwork_live::Progress;
-use shiftwork_model::{Happening, Instant, JobId, Recorder, Span, TaskSet};
+use shiftwork_model::{Instant, JobId, RecordKind, Recorder, Span, TaskSet};
 
 use crate::output::{Console, columns};
 
@@ -34,8 +34,8 @@ struct Shown {
 pub struct Counting(Rc<RefCell<Tally>>);
 
 impl Recorder for Counting {
-    fn record(&mut self, at: Instant, what: &Happening) {
-        self.0.borrow_mut().take(at, what);
+    fn record(&mut self, at: Instant, kind: &RecordKind) {
+        self.0.borrow_mut().take(at, kind);
     }
 }
 
@@ -102,15 +102,15 @@ impl Tally {
         }
     }
 
-    fn take(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, deadline } => {
+    fn take(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, deadline } => {
                 if let Some(task) = self.tasks.get_mut(job.task.index()) {
                     task.jobs += 1;
                     task.pending.push_back((at, deadline));
                 }
             }
-            Happening::Completed { job } => {
+            RecordKind::Completed { job } => {
                 let task = self.tasks.get_mut(job.task.index());
                 if let Some((task, (release, deadline))) =
                     task.and_then(|task| task.pending.pop_front().map(|job| (task, job)))
@@ -119,7 +119,7 @@ impl Tally {
                     task.late += u64::from(at > deadline);
                 }
             }
-            Happening::Left { task } => {
+            RecordKind::Left { task } => {
                 if let Some(task) = self.tasks.get_mut(task.index()) {
                     task.pending.clear();
                 }
@@ -194,15 +194,15 @@ mod tests {
 
     fn tally() -> Tally {
         let mut tally = Tally::new(2);
-        let released = |job, deadline| Happening::Released {
+        let released = |job, deadline| RecordKind::Released {
             job,
             deadline: AT(deadline),
         };
         tally.take(AT(0), &released(job(0, 1), 10));
         tally.take(AT(0), &released(job(1, 1), 20));
-        tally.take(AT(3), &Happening::Completed { job: job(0, 1) });
+        tally.take(AT(3), &RecordKind::Completed { job: job(0, 1) });
         tally.take(AT(10), &released(job(0, 2), 20));
-        tally.take(AT(22), &Happening::Completed { job: job(0, 2) });
+        tally.take(AT(22), &RecordKind::Completed { job: job(0, 2) });
         tally
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn jobs_of_a_task_that_left_are_not_waited_for() {
         let mut tally = tally();
         let task = TaskId::from_index(1);
-        tally.take(AT(23), &Happening::Left { task });
+        tally.take(AT(23), &RecordKind::Left { task });
         assert_eq!(tally.tasks[1].missed(AT(30)), 0);
     }
 

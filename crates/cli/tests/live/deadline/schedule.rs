@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Happening, Record};
+use shiftwork_model::{Record, RecordKind};
 
 use super::ftrace::Switch;
 
@@ -39,7 +39,7 @@ impl Schedule {
     pub fn of_records(records: &[Record], cpus: usize, end_ns: u64) -> Self {
         let mut schedule = Self::empty(cpus, end_ns);
         for record in records {
-            if let Happening::Switched { cpu, to, .. } = record.what {
+            if let RecordKind::Switched { cpu, to, .. } = record.kind {
                 let task = to.map(|job| job.task.index());
                 schedule.switch(cpu.index(), record.at.as_ns(), task);
             }

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 use shiftwork_cli::catalogue;
 use shiftwork_live::{Attention, Backend, Ended as RunEnded};
-use shiftwork_model::{CpuId, Happening, Order, Span, TaskId};
+use shiftwork_model::{CpuId, Order, RecordKind, Span, TaskId};
 use shiftwork_policy::{Event, Policy, PolicyError, Switches};
 
 use super::actor::{Actor, command, who_plays};
@@ -360,7 +360,7 @@ pub fn programs() -> Result<(), String> {
     ended.says("note: the program of task quits ended: exit status: 7")?;
     ended.says("note: the program of task warned ended: signal: 24 (SIGXCPU)")?;
     for task in [4, 6].map(number) {
-        if !ended.has(|what| *what == Happening::Left { task }) {
+        if !ended.has(|kind| *kind == RecordKind::Left { task }) {
             return Err(format!("no record says that {task:?} left"));
         }
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use shiftwork_model::{CpuId, Happening, Instant, Span};
+use shiftwork_model::{CpuId, Instant, RecordKind, Span};
 
 use super::actor::{Actor, command};
 use super::others::tolerated;
@@ -41,11 +41,11 @@ fn absences_of_at_least(least: Span, ended: &Ended) -> Result<Vec<(Instant, Inst
     let (mut before, mut after) = (0, 0);
     for record in ended.records() {
         let was_gone = is_offline || is_taken;
-        match record.what {
-            Happening::CpuOffline { cpu } if cpu == LOST => is_offline = true,
-            Happening::CpuTaken { cpu } if cpu == LOST => is_taken = true,
-            Happening::CpuOnline { cpu } if cpu == LOST => is_offline = false,
-            Happening::CpuReturned { cpu } if cpu == LOST => is_taken = false,
+        match record.kind {
+            RecordKind::CpuOffline { cpu } if cpu == LOST => is_offline = true,
+            RecordKind::CpuTaken { cpu } if cpu == LOST => is_taken = true,
+            RecordKind::CpuOnline { cpu } if cpu == LOST => is_offline = false,
+            RecordKind::CpuReturned { cpu } if cpu == LOST => is_taken = false,
             _ => {}
         }
         match (was_gone, is_offline || is_taken) {
@@ -65,11 +65,11 @@ fn absences_of_at_least(least: Span, ended: &Ended) -> Result<Vec<(Instant, Inst
             }
             _ => {}
         }
-        if let Happening::Switched {
+        if let RecordKind::Switched {
             cpu: LOST,
             to: Some(job),
             ..
-        } = record.what
+        } = record.kind
         {
             match (gone.is_some(), absences.is_empty()) {
                 (true, _) => ran_meanwhile = Some((job, record.at)),

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
-use shiftwork_model::{Happening, Record};
+use shiftwork_model::{Record, RecordKind};
 use shiftwork_trace::perfetto::{self, TraceFile};
 use tempfile::TempDir;
 
@@ -272,8 +272,8 @@ impl Ended {
     }
 
     /// Whether such a record is there.
-    fn has(&self, is: impl Fn(&Happening) -> bool) -> bool {
-        self.records().iter().any(|record| is(&record.what))
+    fn has(&self, is: impl Fn(&RecordKind) -> bool) -> bool {
+        self.records().iter().any(|record| is(&record.kind))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use shiftwork_model::{CpuId, Happening, Instant, Span, TaskId};
+use shiftwork_model::{CpuId, Instant, RecordKind, Span, TaskId};
 
 use super::actor::{Actor, command};
 use super::{Ended, KERNEL, Live, all_is_well, file, goes_on};
@@ -38,7 +38,7 @@ pub(super) fn executed(ended: &Ended, task: TaskId) -> Span {
     let mut since: [Option<Instant>; 3] = [None; 3];
     let mut sum = Span::ZERO;
     for record in ended.records() {
-        if let Happening::Switched { cpu, to, .. } = record.what {
+        if let RecordKind::Switched { cpu, to, .. } = record.kind {
             let since = &mut since[cpu.index()];
             sum = since
                 .take()
@@ -102,13 +102,13 @@ pub(super) fn beside_the_restless(machine: &[&str]) -> Result<Answers, String> {
     never_late(&ended, &["calm", "full"])?;
     ended.says("task restless asked for CPUs 2 and lost its reservation")?;
     let of = TaskId::from_index(2);
-    let count = |is: &dyn Fn(&Happening) -> bool| {
+    let count = |is: &dyn Fn(&RecordKind) -> bool| {
         let records = ended.records().iter();
-        records.filter(|record| is(&record.what)).count()
+        records.filter(|record| is(&record.kind)).count()
     };
-    let asked = count(&|what| matches!(what, Happening::AffinitySet { task, .. } if *task == of));
-    let lost = count(&|what| *what == Happening::Left { task: of });
-    let back = count(&|what| *what == Happening::Entered { task: of });
+    let asked = count(&|kind| matches!(kind, RecordKind::AffinitySet { task, .. } if *task == of));
+    let lost = count(&|kind| *kind == RecordKind::Left { task: of });
+    let back = count(&|kind| *kind == RecordKind::Entered { task: of });
     Ok(Answers { asked, lost, back })
 }
 
@@ -170,13 +170,13 @@ pub fn of_waiting() -> Result<(), String> {
     drop(waiting);
     never_late(&ended, &["calm"])?;
     let cpu = CpuId::from_index(0);
-    let at = |wanted: Happening| {
+    let at = |wanted: RecordKind| {
         let mut records = ended.records().iter();
-        records.find(|record| record.what == wanted).map(|it| it.at)
+        records.find(|record| record.kind == wanted).map(|it| it.at)
     };
     let (Some(begun), Some(over)) = (
-        at(Happening::BackgroundStarted { cpu }),
-        at(Happening::BackgroundEnded { cpu }),
+        at(RecordKind::BackgroundStarted { cpu }),
+        at(RecordKind::BackgroundEnded { cpu }),
     ) else {
         return Err("no record says that it was served".to_owned());
     };
@@ -190,7 +190,7 @@ pub fn of_waiting() -> Result<(), String> {
     }
     let runs = |record: &&shiftwork_model::Record| {
         let is_there =
-            matches!(record.what, Happening::Switched { cpu: on, to: Some(_), .. } if on == cpu);
+            matches!(record.kind, RecordKind::Switched { cpu: on, to: Some(_), .. } if on == cpu);
         is_there && record.at > begun && record.at < over
     };
     match ended.records().iter().find(runs) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shiftwork_model::{Happening, NotReadyReason, TaskId};
+use shiftwork_model::{NotReadyReason, RecordKind, TaskId};
 
 use super::actor::{command, who_plays};
 use super::{Ended, Live, all_is_well, file, processor_time, wait_for};
@@ -34,7 +34,7 @@ fn beside_good(bad: &str) -> Result<Ended, String> {
 
 fn left(ended: &Ended) -> Result<(), String> {
     let task = TaskId::from_index(1);
-    match ended.has(|what| *what == Happening::Left { task }) {
+    match ended.has(|kind| *kind == RecordKind::Left { task }) {
         true => Ok(()),
         false => Err("no record says that the bad task left".to_owned()),
     }
@@ -58,7 +58,7 @@ pub fn one_is_killed() -> Result<(), String> {
 pub fn one_is_warned() -> Result<(), String> {
     let ended = beside_good(&(bad("hog") + "\non-overrun = \"signal\""))?;
     ended.says("note: the program of task bad ended: signal: 24 (SIGXCPU)")?;
-    match ended.has(|what| matches!(what, Happening::BudgetSpent { job } if job.task.index() == 1))
+    match ended.has(|kind| matches!(kind, RecordKind::BudgetSpent { job } if job.task.index() == 1))
     {
         true => left(&ended),
         false => Err("no record says that the budget was used up".to_owned()),
@@ -72,8 +72,8 @@ pub fn a_warned_one_is_changed() -> Result<(), String> {
                set-attr = { task = \"bad\", cost = \"6ms\" }";
     let ended = beside_good(bad)?;
     let throttled = NotReadyReason::Throttled;
-    let is_throttled = |what: &Happening| matches!(what, Happening::NotReady { job, reason } if job.task.index() == 1 && *reason == throttled);
-    let is_changed = |what: &Happening| matches!(what, Happening::AttributesSet { .. });
+    let is_throttled = |kind: &RecordKind| matches!(kind, RecordKind::NotReady { job, reason } if job.task.index() == 1 && *reason == throttled);
+    let is_changed = |kind: &RecordKind| matches!(kind, RecordKind::AttributesSet { .. });
     match (ended.has(is_changed), ended.has(is_throttled)) {
         (true, false) => Ok(()),
         found => Err(format!("changed, and throttled: {found:?}")),

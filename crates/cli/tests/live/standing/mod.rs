@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shiftwork_live::standing::Reservation;
 use shiftwork_live::{Class, LiveError, set_class};
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Happening, NotReadyReason, OnOverrun, Record, Span,
+    Affinity, CpuId, CpuSet, NotReadyReason, OnOverrun, Record, RecordKind, Span,
 };
 
 use crate::faults::{Offline, goes_on, wait_for};
@@ -37,23 +37,23 @@ pub fn tells_what_threads_do() -> Result<(), String> {
     };
     stage.must_admit(3, &little)?;
     stage.hear(0, 0, enters)?;
-    stage.hear(0, 0, |what| is_bound(what, 0b0110))?;
-    let is_release = |what: &Happening| matches!(what, Happening::Released { .. });
-    let is_ready = |what: &Happening| matches!(what, Happening::Ready { .. });
+    stage.hear(0, 0, |kind| is_bound(kind, 0b0110))?;
+    let is_release = |kind: &RecordKind| matches!(kind, RecordKind::Released { .. });
+    let is_ready = |kind: &RecordKind| matches!(kind, RecordKind::Ready { .. });
     let woken = stage.hear(0, 0, is_release)?;
     let ready = stage.hear(0, 0, is_ready)?;
     // A new server: its deadline begins where it wakes up.
     let due = woken.at + Span::from_ms(20);
-    if !matches!(ready.what, Happening::Ready { deadline, .. } if deadline == due) {
+    if !matches!(ready.kind, RecordKind::Ready { deadline, .. } if deadline == due) {
         return Err(format!("{woken:?}, then {ready:?}"));
     }
-    let stops = |what: &Happening| matches!(what, Happening::Switched { to: None, .. });
+    let stops = |kind: &RecordKind| matches!(kind, RecordKind::Switched { to: None, .. });
     for is in [runs, completes, stops] {
         stage.hear(0, 0, is)?;
     }
     for index in [1, 2] {
-        stage.hear(0, index, |what| {
-            matches!(what, Happening::Replenished { .. })
+        stage.hear(0, index, |kind| {
+            matches!(kind, RecordKind::Replenished { .. })
         })?;
     }
     stage.hear(0, 1, completes)?;
@@ -78,12 +78,12 @@ pub fn tells_what_threads_do() -> Result<(), String> {
     stage.hear(
         mark,
         2,
-        |what| matches!(what, Happening::PrioritySet { priority, .. } if *priority == has_priority),
+        |kind| matches!(kind, RecordKind::PrioritySet { priority, .. } if *priority == has_priority),
     )?;
     stage.hear(
         mark,
         2,
-        |what| matches!(what, Happening::AttributesSet { cost, .. } if *cost == has_cost),
+        |kind| matches!(kind, RecordKind::AttributesSet { cost, .. } if *cost == has_cost),
     )?;
     naps.end();
     stage.hear(0, 0, leaves)?;
@@ -134,15 +134,15 @@ fn is_woken(stage: &Stage, within: Duration) -> bool {
 }
 
 /// Waits by `poll(2)` until this is told of the task; longer than a second takes only who is not woken.
-fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&Happening) -> bool) -> Result<(), String> {
+fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&RecordKind) -> bool) -> Result<(), String> {
     const SECONDS: u64 = 20;
     loop {
         if !is_woken(stage, Duration::from_secs(SECONDS)) {
             return Err(format!("nobody was woken for {SECONDS} s"));
         }
-        let of_task = |it: &&Record| task_of(&it.what) == Some(task(index));
+        let of_task = |it: &&Record| task_of(&it.kind) == Some(task(index));
         let mut records = stage.take()?.iter().filter(of_task);
-        if records.any(|it| is(&it.what)) {
+        if records.any(|it| is(&it.kind)) {
             return Ok(());
         }
     }
@@ -171,19 +171,19 @@ pub fn numbers_are_used_again() -> Result<(), String> {
     stage.hear(mark, NUMBER, completes)?;
     let mark = stage.mark()?;
     stage.hear(mark, NUMBER, completes)?;
-    let of_first = |what: &Happening| {
+    let of_first = |kind: &RecordKind| {
         matches!(
-            what,
-            Happening::Left { .. }
-                | Happening::Demoted { .. }
-                | Happening::AffinitySet { .. }
-                | Happening::BudgetSpent { .. }
+            kind,
+            RecordKind::Left { .. }
+                | RecordKind::Demoted { .. }
+                | RecordKind::AffinitySet { .. }
+                | RecordKind::BudgetSpent { .. }
         )
     };
     let begin = stage.records.iter();
-    let begin = begin.rev().position(|it| enters(&it.what)).unwrap();
+    let begin = begin.rev().position(|it| enters(&it.kind)).unwrap();
     // Its reservation is said where it enters.
-    let is_first = |it: &Record| matches!(it.what, Happening::Released { .. });
+    let is_first = |it: &Record| matches!(it.kind, RecordKind::Released { .. });
     let begin = stage.records.len() - begin;
     let first = stage.records[begin..].iter().position(is_first);
     let begin = begin + first.unwrap_or(0);
@@ -193,7 +193,7 @@ pub fn numbers_are_used_again() -> Result<(), String> {
             &stage.records[begin..]
         ));
     }
-    if stage.records[begin..].iter().any(|it| is_on(&it.what, 1)) {
+    if stage.records[begin..].iter().any(|it| is_on(&it.kind, 1)) {
         return Err(String::from("the second was on a CPU of the first"));
     }
     they_take_turns(&mut stage, NUMBER, &second)?;
@@ -247,8 +247,8 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
     stage.is_sound()?;
     let lives: Vec<bool> = stage.records[mark..]
         .iter()
-        .filter(|it| leaves(&it.what) || enters(&it.what))
-        .map(|it| leaves(&it.what))
+        .filter(|it| leaves(&it.kind) || enters(&it.kind))
+        .map(|it| leaves(&it.kind))
         .collect();
     // Who had it before leaves first.
     let expected: Vec<bool> = (0..2 * ROUNDS).map(|step| step % 2 == 0).collect();
@@ -266,7 +266,7 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
     stage.must_admit(0, &wish(&worker, 0b0110))?;
     stage.hear(0, 0, runs)?;
     worker.binds_itself(0b1000);
-    let asks_for_3 = |what: &Happening| matches!(what, Happening::Demoted { asked, .. } if **asked == CpuSet::from_bits(0b1000));
+    let asks_for_3 = |kind: &RecordKind| matches!(kind, RecordKind::Demoted { asked, .. } if **asked == CpuSet::from_bits(0b1000));
     stage.hear(0, 0, asks_for_3)?;
     // An answer to another question, and another thread in its place.
     let admit = |stage: &mut Stage, of: &Reservation| {
@@ -281,7 +281,7 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
         return Err(String::from("it is not admitted for what it asked for"));
     }
     let running = stage.hear(mark, 0, runs)?;
-    if !is_on(&running.what, 3) {
+    if !is_on(&running.kind, 3) {
         return Err(format!("{running:?}"));
     }
     let (mark, cpus) = (stage.mark()?, CpuSet::from_bits(0b0010));
@@ -291,7 +291,7 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let bound = stage.standing.bind(worker.id, &cpus);
     bound.map_err(|error| error.to_string())?;
-    stage.hear(mark, 0, |what| is_bound(what, 0b0010))?;
+    stage.hear(mark, 0, |kind| is_bound(kind, 0b0010))?;
     let demotions = stage.count(mark, 0, is_demoted);
     worker.binds_itself(0b0100);
     stage.hear(mark, 0, is_demoted)?;
@@ -317,8 +317,8 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
 pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     const LOST: u64 = 2;
     let cpu = CpuId::from_index(2);
-    let lost = |it: &Record| it.what == Happening::CpuOffline { cpu };
-    let back = |it: &Record| it.what == Happening::CpuOnline { cpu };
+    let lost = |it: &Record| it.kind == RecordKind::CpuOffline { cpu };
+    let back = |it: &Record| it.kind == RecordKind::CpuOnline { cpu };
     let [one, two] = [Doing::Naps; 2].map(Worker::start);
     let early = Offline::take(LOST)?;
     let mut stage = Stage::load()?;
@@ -330,7 +330,7 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     let mark = stage.mark()?;
     for index in [0, 1] {
         let begins = stage.hear(mark, index, runs)?;
-        if !is_on(&begins.what, 3) {
+        if !is_on(&begins.kind, 3) {
             return Err(format!("on a CPU that is offline: {begins:?}"));
         }
     }
@@ -363,8 +363,8 @@ pub fn holds_nobody_for_too_long() -> Result<(), String> {
     };
     stage.must_admit(0, &little)?;
     let spent = stage.hear(0, 0, is_spent)?;
-    let again = stage.hear(0, 0, |what| matches!(what, Happening::Replenished { .. }))?;
-    let Happening::Replenished { deadline, .. } = again.what else {
+    let again = stage.hear(0, 0, |kind| matches!(kind, RecordKind::Replenished { .. }))?;
+    let RecordKind::Replenished { deadline, .. } = again.kind else {
         return Err(format!("{again:?}"));
     };
     let ahead = deadline.late_since(spent.at);
@@ -443,19 +443,19 @@ pub fn keeps_its_part_in_a_higher_class() -> Result<(), String> {
 }
 
 /// A job of a task begins to run there.
-fn is_on(what: &Happening, index: usize) -> bool {
-    runs(what) && matches!(what, Happening::Switched { cpu, .. } if cpu.index() == index)
+fn is_on(kind: &RecordKind, index: usize) -> bool {
+    runs(kind) && matches!(kind, RecordKind::Switched { cpu, .. } if cpu.index() == index)
 }
 
-fn is_bound(what: &Happening, cpus: u64) -> bool {
+fn is_bound(kind: &RecordKind, cpus: u64) -> bool {
     let wanted = Affinity::new(CpuSet::from_bits(cpus));
-    matches!(what, Happening::AffinitySet { affinity, .. } if Some(**affinity) == wanted)
+    matches!(kind, RecordKind::AffinitySet { affinity, .. } if Some(**affinity) == wanted)
 }
 
-const fn is_throttled(what: &Happening) -> bool {
+const fn is_throttled(kind: &RecordKind) -> bool {
     matches!(
-        what,
-        Happening::NotReady {
+        kind,
+        RecordKind::NotReady {
             reason: NotReadyReason::Throttled,
             ..
         }
@@ -465,7 +465,7 @@ const fn is_throttled(what: &Happening) -> bool {
 /// Waits until some task runs there.
 fn runs_on(stage: &mut Stage, cpu: usize) -> Result<(), String> {
     stage.wait_for(&format!("somebody to run on CPU {cpu}"), |it| {
-        is_on(&it.what, cpu)
+        is_on(&it.kind, cpu)
     })
 }
 
@@ -503,7 +503,7 @@ pub fn come_and_go() -> Result<(), String> {
             open = Some(descriptors());
         }
     }
-    let lives = |is: &dyn Fn(&Happening) -> bool| {
+    let lives = |is: &dyn Fn(&RecordKind) -> bool| {
         (1..4)
             .map(|number| stage.count(0, number, is))
             .sum::<usize>()

@@ -2,7 +2,9 @@
 
 use rustix::process::Pid;
 use shiftwork_live::standing::{Activity, Observed, Reservation, Settings, Standing};
-use shiftwork_model::{CpuSet, Happening, OnOverrun, Order, Priority, Record, Share, Span, TaskId};
+use shiftwork_model::{
+    CpuSet, OnOverrun, Order, Priority, Record, RecordKind, Share, Span, TaskId,
+};
 
 use super::worker::Worker;
 use crate::faults::{all_is_well, wait_for};
@@ -32,37 +34,37 @@ pub const fn task(index: usize) -> TaskId {
 }
 
 /// The task that the record is about: the one that begins to run, or else the one that stops.
-pub fn task_of(what: &Happening) -> Option<TaskId> {
-    let mut what = what.clone();
-    let [one, other] = what.tasks_mut();
+pub fn task_of(kind: &RecordKind) -> Option<TaskId> {
+    let mut kind = kind.clone();
+    let [one, other] = kind.tasks_mut();
     other.or(one).map(|task| *task)
 }
 
 /// A job of a task begins or goes on to run.
-pub const fn runs(what: &Happening) -> bool {
-    matches!(what, Happening::Switched { to: Some(_), .. })
+pub const fn runs(kind: &RecordKind) -> bool {
+    matches!(kind, RecordKind::Switched { to: Some(_), .. })
 }
 
 /// A job's budget is used up.
-pub const fn is_spent(what: &Happening) -> bool {
-    matches!(what, Happening::BudgetSpent { .. })
+pub const fn is_spent(kind: &RecordKind) -> bool {
+    matches!(kind, RecordKind::BudgetSpent { .. })
 }
 
 /// A job ends.
-pub const fn completes(what: &Happening) -> bool {
-    matches!(what, Happening::Completed { .. })
+pub const fn completes(kind: &RecordKind) -> bool {
+    matches!(kind, RecordKind::Completed { .. })
 }
 
-pub const fn leaves(what: &Happening) -> bool {
-    matches!(what, Happening::Left { .. })
+pub const fn leaves(kind: &RecordKind) -> bool {
+    matches!(kind, RecordKind::Left { .. })
 }
 
-pub const fn enters(what: &Happening) -> bool {
-    matches!(what, Happening::Entered { .. })
+pub const fn enters(kind: &RecordKind) -> bool {
+    matches!(kind, RecordKind::Entered { .. })
 }
 
-pub const fn is_demoted(what: &Happening) -> bool {
-    matches!(what, Happening::Demoted { .. })
+pub const fn is_demoted(kind: &RecordKind) -> bool {
+    matches!(kind, RecordKind::Demoted { .. })
 }
 
 /// The scheduler, all its records, and what observed threads did.
@@ -154,7 +156,7 @@ impl Stage {
         &mut self,
         after: usize,
         index: usize,
-        is: impl Fn(&Happening) -> bool,
+        is: impl Fn(&RecordKind) -> bool,
     ) -> Result<Record, String> {
         let asked = std::any::type_name_of_val(&is);
         let heard = wait_for(asked, || {
@@ -162,7 +164,7 @@ impl Stage {
                 return Some(Err(why));
             }
             let mut records = self.records.iter().skip(after);
-            let found = records.find(|it| task_of(&it.what) == Some(task(index)) && is(&it.what));
+            let found = records.find(|it| task_of(&it.kind) == Some(task(index)) && is(&it.kind));
             found.cloned().map(Ok)
         });
         let last = self.records.len().saturating_sub(20).max(after);
@@ -170,10 +172,10 @@ impl Stage {
     }
 
     /// How many such records are about the task, after so many of all.
-    pub fn count(&self, after: usize, index: usize, is: impl Fn(&Happening) -> bool) -> usize {
+    pub fn count(&self, after: usize, index: usize, is: impl Fn(&RecordKind) -> bool) -> usize {
         let records = self.records.iter().skip(after);
         records
-            .filter(|it| task_of(&it.what) == Some(task(index)) && is(&it.what))
+            .filter(|it| task_of(&it.kind) == Some(task(index)) && is(&it.kind))
             .count()
     }
 
@@ -181,7 +183,7 @@ impl Stage {
     pub fn did(&self, after: usize, index: usize) -> impl Iterator<Item = Activity> + '_ {
         let all = self.observed.iter().skip(after);
         all.filter(move |it| it.task == task(index))
-            .map(|it| it.what)
+            .map(|it| it.activity)
     }
 
     /// Waits until the observed thread does this.
@@ -189,12 +191,12 @@ impl Stage {
         &mut self,
         after: usize,
         index: usize,
-        what: Activity,
+        activity: Activity,
     ) -> Result<(), String> {
-        wait_for(&format!("{what:?}"), || match self.take() {
+        wait_for(&format!("{activity:?}"), || match self.take() {
             Ok(_) => self
                 .did(after, index)
-                .any(|it| it == what)
+                .any(|it| it == activity)
                 .then_some(Ok(())),
             Err(why) => Some(Err(why)),
         })?
@@ -228,8 +230,8 @@ impl Stage {
 fn stretches_are_whole(records: &[Record]) -> Result<(), String> {
     let mut runs = [None; 4];
     for record in records {
-        match record.what {
-            Happening::Switched { cpu, from, to } => {
+        match record.kind {
+            RecordKind::Switched { cpu, from, to } => {
                 let before = std::mem::replace(&mut runs[cpu.index()], to);
                 let other = |(from, to): (shiftwork_model::JobId, shiftwork_model::JobId)| {
                     from.task != to.task
@@ -238,7 +240,7 @@ fn stretches_are_whole(records: &[Record]) -> Result<(), String> {
                     return Err(format!("{before:?} ran before {record:?}"));
                 }
             }
-            Happening::Interrupted { .. } => return Err(format!("{record:?}")),
+            RecordKind::Interrupted { .. } => return Err(format!("{record:?}")),
             _ => {}
         }
     }

@@ -11,31 +11,31 @@ fn a_recording_that_is_written_reads_back() {
     let (task, job) = (B, tape.job(B));
     let cpus = CpuSet::from_bits(2);
     let deadline = at(12_000);
-    for what in [
-        Happening::Replenished {
+    for kind in [
+        RecordKind::Replenished {
             task,
             budget: Span::from_ms(1),
             deadline,
         },
-        Happening::AffinitySet {
+        RecordKind::AffinitySet {
             task,
             affinity: Box::new(Affinity::new(cpus).unwrap()),
         },
-        Happening::PrioritySet {
+        RecordKind::PrioritySet {
             task,
             priority: Priority::LEAST_URGENT,
         },
-        Happening::NotReady {
+        RecordKind::NotReady {
             job,
             reason: NotReadyReason::Throttled,
         },
-        Happening::Demoted {
+        RecordKind::Demoted {
             task,
             asked: Box::new(cpus),
         },
-        Happening::Left { task },
+        RecordKind::Left { task },
     ] {
-        tape.tell(10_000, what);
+        tape.tell(10_000, kind);
     }
     let mut recording = tape.recording(600_000);
     recording.metadata.absences.push(Absence {

@@ -52,28 +52,28 @@ fn noise(tape: &mut Tape, at_us: u64, random: &mut RandomStream) {
     match random.below(20) {
         0..=4 => tape.wakes(at_us, task, at_us + random.below(9_000)),
         5 | 6 => tape.blocks(at_us, task),
-        7 => tape.tell(at_us, Happening::BudgetSpent { job }),
+        7 => tape.tell(at_us, RecordKind::BudgetSpent { job }),
         8 => {
             let budget = Span::from_ms(1);
-            let what = Happening::Replenished {
+            let kind = RecordKind::Replenished {
                 task,
                 budget,
                 deadline,
             };
-            tape.tell(at_us, what);
+            tape.tell(at_us, kind);
         }
         9..=11 => tape.begins(at_us, task, cpu),
         12..=14 => tape.stops(at_us, task, cpu),
-        15 => tape.tell(at_us, Happening::Entered { task }),
-        16 => tape.tell(at_us, Happening::Left { task }),
+        15 => tape.tell(at_us, RecordKind::Entered { task }),
+        16 => tape.tell(at_us, RecordKind::Left { task }),
         17 => {
             let asked = Box::new(cpus);
-            tape.tell(at_us, Happening::Demoted { task, asked });
-            tape.tell(at_us, Happening::Left { task });
+            tape.tell(at_us, RecordKind::Demoted { task, asked });
+            tape.tell(at_us, RecordKind::Left { task });
         }
         18 => {
             let reason = NotReadyReason::Throttled;
-            tape.tell(at_us, Happening::NotReady { job, reason });
+            tape.tell(at_us, RecordKind::NotReady { job, reason });
         }
         _ => {
             let [one, other] = [cpu, 3 - cpu].map(absences);

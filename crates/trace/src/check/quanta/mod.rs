@@ -4,7 +4,7 @@
 mod jobs;
 mod subtasks;
 
-use shiftwork_model::{CpuId, CpuSet, Happening, Instant, Order, Span};
+use shiftwork_model::{CpuId, CpuSet, Instant, Order, RecordKind, Span};
 
 use super::Findings;
 use super::state::State;
@@ -87,9 +87,9 @@ impl Quanta {
     }
 
     /// Takes a record of the instant.
-    pub fn take(&mut self, at: Instant, what: &Happening) {
+    pub fn take(&mut self, at: Instant, kind: &RecordKind) {
         if let Rule::Subtasks(subtasks) = &mut self.rule {
-            subtasks.take(at, what);
+            subtasks.take(at, kind);
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn found(set: &TaskSet, rule: &QuantumRule, script: &Script, horizon: u64) -> Vec<String> {
         let mut checker = Checker::new(set, edf(Invariant::Quanta)).with_quanta(rule.clone());
         for record in &script.records {
-            checker.record(record.at, &record.what);
+            checker.record(record.at, &record.kind);
         }
         let found = checker.finish(at(horizon));
         found.iter().map(ToString::to_string).collect()

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use shiftwork_model::{CpuSet, Happening, Instant, TaskId};
+use shiftwork_model::{CpuSet, Instant, RecordKind, TaskId};
 
 use super::PfairShare;
 use crate::check::Findings;
@@ -108,9 +108,9 @@ impl Subtasks {
     }
 
     /// Takes a record of the instant.
-    pub fn take(&mut self, at: Instant, what: &Happening) {
-        match *what {
-            Happening::Released { job, .. } => {
+    pub fn take(&mut self, at: Instant, kind: &RecordKind) {
+        match *kind {
+            RecordKind::Released { job, .. } => {
                 let Some(task) = self.tasks.get_mut(job.task.index()) else {
                     return;
                 };
@@ -119,12 +119,12 @@ impl Subtasks {
                 task.not_before = seen + task.slots;
                 task.jobs.push_back(seen);
             }
-            Happening::Ready { .. }
-            | Happening::Completed { .. }
-            | Happening::Switched { .. }
-            | Happening::Interrupted { .. }
-            | Happening::Demoted { .. }
-            | Happening::Refused { .. } => {}
+            RecordKind::Ready { .. }
+            | RecordKind::Completed { .. }
+            | RecordKind::Switched { .. }
+            | RecordKind::Interrupted { .. }
+            | RecordKind::Demoted { .. }
+            | RecordKind::Refused { .. } => {}
             // Windows then depend on more than this checker knows.
             _ => self
                 .groups

@@ -24,7 +24,7 @@ fn header_and_records_are_read_back() {
         let mut writer = Writer::new(&set, &provenance(99), Vec::new());
         records
             .iter()
-            .for_each(|record| writer.record(record.at, &record.what));
+            .for_each(|record| writer.record(record.at, &record.kind));
         let file = read(&writer.finish(at(horizon)).unwrap()).unwrap();
         let expected = TraceFile {
             recorder: None,
@@ -49,7 +49,7 @@ fn corrupted_trace_never_panics_the_reader() {
         let records = noise(&mut random, 2, 3, 20);
         records
             .iter()
-            .for_each(|record| writer.record(record.at, &record.what));
+            .for_each(|record| writer.record(record.at, &record.kind));
         let bytes = writer.finish(at(99)).unwrap();
         for _ in 0..20 {
             let mut broken = bytes.clone();

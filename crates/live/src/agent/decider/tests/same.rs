@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shiftwork_model::{
-    Affinity, Arrival, Change, CpuId, Happening, Instant, Invariant, JobId, NotReadyReason, Record,
-    Recorder, Span, Task, TaskSet, Work,
+    Affinity, Arrival, Change, CpuId, Instant, Invariant, JobId, NotReadyReason, Record,
+    RecordKind, Recorder, Span, Task, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
 use shiftwork_sim::{Options, Simulation};
@@ -29,8 +29,8 @@ fn simulate(entry: &Entry, set: &TaskSet, seed: u64) -> Vec<Record> {
 
 /// The actions that the policy refuses.
 fn refused(records: &[Record]) -> BTreeSet<usize> {
-    let refused = |record: &Record| match record.what {
-        Happening::Refused { action, .. } => Some(action),
+    let refused = |record: &Record| match record.kind {
+        RecordKind::Refused { action, .. } => Some(action),
         _ => None,
     };
     records.iter().filter_map(refused).collect()
@@ -45,9 +45,9 @@ pub(super) fn is_any_refused(entry: &Entry, set: &TaskSet, seed: u64) -> bool {
 fn jobs(set: &TaskSet, records: &[Record], until: Instant) -> Vec<String> {
     let mut table = JobTable::new(set, Vec::new());
     for record in records {
-        let is_completion = matches!(record.what, Happening::Completed { .. });
+        let is_completion = matches!(record.kind, RecordKind::Completed { .. });
         if record.at < until || record.at == until && is_completion {
-            table.record(record.at, &record.what);
+            table.record(record.at, &record.kind);
         }
     }
     let table = String::from_utf8(table.finish(until).unwrap()).unwrap();
@@ -62,7 +62,7 @@ fn scheduled(records: &[Record], until: Instant) -> Vec<(Instant, Vec<JobId>)> {
     let mut sets: Vec<(Instant, Vec<JobId>)> = Vec::new();
     let before = records.iter().filter(|record| record.at < until);
     for record in before {
-        let Happening::Switched { cpu, to, .. } = record.what else {
+        let RecordKind::Switched { cpu, to, .. } = record.kind else {
             continue;
         };
         on.insert(cpu, to);
@@ -81,37 +81,37 @@ fn scheduled(records: &[Record], until: Instant) -> Vec<(Instant, Vec<JobId>)> {
 fn happened(records: &[Record], until: Instant) -> Vec<String> {
     let waits = |spent: &Record, of: JobId| {
         let same = records.iter().filter(|record| record.at == spent.at);
-        let mut same = same.map(|record| &record.what);
+        let mut same = same.map(|record| &record.kind);
         let reason = NotReadyReason::Throttled;
-        same.any(|what| *what == Happening::NotReady { job: of, reason })
+        same.any(|kind| *kind == RecordKind::NotReady { job: of, reason })
     };
     let is_compared = |record: &&Record| {
-        if let Happening::BudgetSpent { job } = record.what
+        if let RecordKind::BudgetSpent { job } = record.kind
             && !waits(record, job)
         {
             return false;
         }
         let of_jobs = matches!(
-            record.what,
-            Happening::Released { .. }
-                | Happening::Ready { .. }
-                | Happening::NotReady { .. }
-                | Happening::Completed { .. }
-                | Happening::BudgetSpent { .. }
-                | Happening::Replenished { .. }
-                | Happening::CpuOffline { .. }
-                | Happening::CpuOnline { .. }
+            record.kind,
+            RecordKind::Released { .. }
+                | RecordKind::Ready { .. }
+                | RecordKind::NotReady { .. }
+                | RecordKind::Completed { .. }
+                | RecordKind::BudgetSpent { .. }
+                | RecordKind::Replenished { .. }
+                | RecordKind::CpuOffline { .. }
+                | RecordKind::CpuOnline { .. }
         );
         record.at < until && of_jobs
     };
     let line = |record: &Record| {
         let at = record.at.as_ns();
-        match record.what {
+        match record.kind {
             // A live machine knows the amount only of the latest jobs.
-            Happening::Replenished { task, deadline, .. } => {
+            RecordKind::Replenished { task, deadline, .. } => {
                 format!("{at:>10} {task:?} replenished by {deadline:?}")
             }
-            ref what => format!("{at:>10} {what:?}"),
+            ref kind => format!("{at:>10} {kind:?}"),
         }
     };
     let mut lines: Vec<String> = records.iter().filter(is_compared).map(line).collect();
@@ -262,8 +262,8 @@ fn free_cpu_chooses_after_arrivals_of_the_instant() {
     for seed in 0..8 {
         let mut world = World::new(entry, &set, seed, Habits::of(seed), BTreeSet::new());
         world.run();
-        let ends = world.records.iter().filter_map(|record| match record.what {
-            Happening::Completed { job } => Some((job.task.index(), record.at)),
+        let ends = world.records.iter().filter_map(|record| match record.kind {
+            RecordKind::Completed { job } => Some((job.task.index(), record.at)),
             _ => None,
         });
         let ends: Vec<_> = ends.collect();
