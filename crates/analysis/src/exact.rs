@@ -248,8 +248,8 @@ impl Decimal for Demand {
     }
 }
 
-/// `needed` and `available`, of which the first is more, as decimals that show it: two places, and
-/// more only where two do not tell them apart. Rounded down, except that a difference below 10^-12
+/// `needed` and `available`, of which the first is more, as decimals that differ: two places, and
+/// more only where two give equal numbers. Rounded down, except that a difference below 10^-12
 /// is written as such.
 pub(crate) fn side_by_side(needed: &impl Decimal, available: &impl Decimal) -> (String, String) {
     for places in 2..=12 {

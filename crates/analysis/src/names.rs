@@ -5,7 +5,7 @@ use shiftwork_model::TaskId;
 /// So many names are written out.
 const NAMES: usize = 8;
 
-/// The name of a task in quotes, or its number if nobody knows it.
+/// The name of a task in quotes, or its number if the name is unknown.
 pub(crate) fn quoted(task: TaskId, name: Option<&str>) -> String {
     match name {
         Some(name) => format!("`{name}`"),

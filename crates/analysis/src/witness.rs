@@ -4,7 +4,7 @@ use shiftwork_model::{CpuId, CpuSet, Share, Span, TaskId};
 
 use crate::exact::{Demand, Rate};
 
-/// Why a "no" is a "no". Whoever doubts it can check it by hand.
+/// The evidence for a "no". It can be checked by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Witness {

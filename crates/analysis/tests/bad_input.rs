@@ -284,7 +284,7 @@ fn check(tested: &Tested, tasks: &[Sporadic], cpus: usize, answer: &Answer) {
             }
         }
         Answer::Fail(place) => {
-            assert!(!tasks.is_empty(), "nobody is late: {}", context());
+            assert!(!tasks.is_empty(), "no task to fail: {}", context());
             assert!(
                 place.is_none_or(|place| place < tasks.len()),
                 "{}",
@@ -341,7 +341,7 @@ fn odd_tasks_together_get_sane_answers() {
 }
 
 #[test]
-fn nobody_is_always_in_time() {
+fn an_empty_set_is_always_schedulable() {
     for tested in TESTED {
         for cpus in [0, 1, 2, CPUS_MAX] {
             let answer = (tested.run)(&[], cpus, &mut Steps::ordinary());

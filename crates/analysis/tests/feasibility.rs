@@ -131,8 +131,9 @@ fn a_yes_or_no_is_never_contradicted_by_a_schedule() {
     assert!(counts.iter().all(|&count| count > 30), "{counts:?}");
 }
 
-/// A schedule of one hyperperiod, all tasks starting together, found unit of work by unit of work: who
-/// has no room lets another move (augmenting paths). By CPU and unit of time, the job there.
+/// A schedule of one hyperperiod, all tasks starting together, found unit of work by unit of work:
+/// a job without a free place moves another one (augmenting paths). By CPU and unit of time, the
+/// job there.
 ///
 /// Whole units lose nothing, as above. What comes of it is checked by itself, so nothing rests on how
 /// it was found.
@@ -184,7 +185,7 @@ impl<'a> Builder<'a> {
         false
     }
 
-    /// A CPU for the job at this time; who is there goes to another CPU or to another time.
+    /// A CPU for the job at this time; the job there moves to another CPU or to another time.
     fn at(
         &mut self,
         job: usize,

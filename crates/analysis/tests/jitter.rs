@@ -82,7 +82,7 @@ fn random(stream: &mut RandomStream, count: u64, periods: u64) -> Vec<WithJitter
 }
 
 #[test]
-fn the_bound_is_reached_by_whom_jitter_hits_first_and_together() {
+fn first_jobs_with_maximum_jitter_ready_together_reach_the_bound() {
     let mut later = 0;
     for seed in 0..600 * factor() {
         let mut stream = RandomStream::new(seed, 72, 0);

@@ -202,7 +202,7 @@ fn what_fits_no_single_cpu_is_spread_with_the_guarantee_that_is_left() {
     );
     assert_eq!(ask("p-edf"), None);
     assert_eq!(ask("weak-edf"), None);
-    // Half a CPU more for everybody, and deadlines are met on three, two of which one task shares.
+    // With half a CPU more, all deadlines are met on three CPUs; one task shares two of them.
     let tasks = bounds(&[
         (3, 5, 5, 0b111),
         (3, 5, 5, 0b111),

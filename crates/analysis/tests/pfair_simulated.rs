@@ -1,4 +1,4 @@
-//! What is said of the Pfair policies, against runs of the simulator: whoever is schedulable misses no
+//! Verdicts on the Pfair policies, against runs of the simulator: a schedulable task misses no
 //! deadline, and no job takes longer than its bound; in clusters, too.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]

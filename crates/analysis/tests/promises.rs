@@ -198,7 +198,7 @@ fn what_partitioned_scheduling_refuses_as_late_is_late() {
                 let worst = tardiness(&set, policy, 3 * hyperperiod(&set) + 50);
                 assert!(
                     worst.values().any(|&[before, after]| before + after > 0),
-                    "{policy}, seed {seed}: {} but nobody is late: {set:?}",
+                    "{policy}, seed {seed}: {} but no task is late: {set:?}",
                     decision.reason
                 );
             }
@@ -221,7 +221,7 @@ fn what_does_not_fit_falls_behind_for_ever() {
             };
             assert!(
                 worst(60) > worst(30) && worst(30) > 0,
-                "seed {seed}: {} but nobody falls behind: {set:?}",
+                "seed {seed}: {} but no task falls behind: {set:?}",
                 decision.reason
             );
         }

@@ -360,12 +360,12 @@ fn set_of(tasks: &[Plain], cpus: usize) -> TaskSet {
 }
 
 #[test]
-fn whoever_it_shows_under_edf_is_never_later_than_its_bound() {
+fn a_task_shown_under_edf_never_exceeds_its_bound() {
     never_late(["weak-edf", "strong-edf"], by_edf);
 }
 
 #[test]
-fn whoever_it_shows_under_fixed_priorities_is_never_later_than_its_bound() {
+fn a_task_shown_under_fixed_priorities_never_exceeds_its_bound() {
     never_late(["weak-fp", "strong-fp"], by_priority);
 }
 

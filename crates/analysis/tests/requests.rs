@@ -1,4 +1,4 @@
-//! No sequence of requests over-commits a CPU or breaks a promise to somebody else.
+//! No sequence of requests over-commits a CPU or breaks a promise to another task.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -19,8 +19,8 @@ struct Model {
 }
 
 impl Model {
-    /// Whether those who hold a reservation fit, by Hall's condition over all sets of tasks. Periods
-    /// are divisors of 120.
+    /// Whether the tasks that hold a reservation fit, by Hall's condition over all sets of tasks.
+    /// Periods are divisors of 120.
     fn fits(&self, admitted: &Admitted) -> bool {
         let holders: Vec<&Claim> = self
             .claims
@@ -282,7 +282,7 @@ enum Request {
     Wake,
 }
 
-/// One CPU, its servers, and who admits them.
+/// One CPU, its servers, and their admission control.
 #[derive(Clone)]
 struct OneCpu {
     now: u64,
@@ -360,7 +360,7 @@ impl OneCpu {
             .for_each(|server| server.replenish(now));
     }
 
-    /// One unit of time; who is late at its end.
+    /// Simulates one unit of time; returns a task that is late at its end.
     fn run(&mut self) -> Option<usize> {
         let is_fp = self.is_fp;
         let ready = self.servers.iter_mut();
@@ -458,7 +458,7 @@ fn random_request(policy: &str, stream: &mut RandomStream) -> Request {
     }
 }
 
-/// Who is late first, and when, if tasks ask for whatever they like whenever they like.
+/// The time and the task of the first deadline miss under random requests at random times.
 fn first_late(policy: &str, lingers: bool, seed: u64, granted: &mut usize) -> Option<(u64, usize)> {
     let mut stream = RandomStream::new(seed, 39, 0);
     let mut cpu = OneCpu::new(policy.split(',').next().unwrap(), lingers);
@@ -481,7 +481,7 @@ fn first_late(policy: &str, lingers: bool, seed: u64, granted: &mut usize) -> Op
 }
 
 #[test]
-fn whatever_is_asked_when_nobody_who_is_admitted_is_late() {
+fn admitted_tasks_meet_their_deadlines_under_random_requests() {
     let long = std::env::var_os("SHIFTWORK_LONG").is_some();
     let seeds = if long { 100_000 } else { 120 };
     for policy in ["p-edf, implicit", "p-edf, constrained", "p-fp"] {
@@ -498,12 +498,12 @@ fn whatever_is_asked_when_nobody_who_is_admitted_is_late() {
 }
 
 /// All sequences of requests of two tasks, two at each instant: before and after replenishments.
-fn every_sequence(cpu: &OneCpu, depth: usize, told: &mut Vec<String>) -> usize {
+fn every_sequence(cpu: &OneCpu, depth: usize, requests: &mut Vec<String>) -> usize {
     if depth == 0 {
         let mut cpu = cpu.clone();
         for _ in 0..8 {
             cpu.replenish();
-            assert_eq!(cpu.run(), None, "{told:?}");
+            assert_eq!(cpu.run(), None, "{requests:?}");
         }
         return 1;
     }
@@ -523,21 +523,21 @@ fn every_sequence(cpu: &OneCpu, depth: usize, told: &mut Vec<String>) -> usize {
             if let Some(request) = request {
                 cpu.request(task, request);
             }
-            told.push(format!("{} T{task} {request:?}", cpu.now));
+            requests.push(format!("{} T{task} {request:?}", cpu.now));
             if depth.is_multiple_of(2) {
                 cpu.replenish();
             } else {
-                assert_eq!(cpu.run(), None, "{told:?}");
+                assert_eq!(cpu.run(), None, "{requests:?}");
             }
-            count += every_sequence(&cpu, depth - 1, told);
-            told.pop();
+            count += every_sequence(&cpu, depth - 1, requests);
+            requests.pop();
         }
     }
     count
 }
 
 #[test]
-fn no_short_sequence_of_requests_makes_anybody_late() {
+fn no_short_sequence_of_requests_makes_a_task_late() {
     let depth = match std::env::var_os("SHIFTWORK_LONG") {
         Some(_) => 8,
         None => 4,

@@ -356,7 +356,7 @@ fn published_examples_have_their_published_bounds() {
 }
 
 #[test]
-fn on_one_cpu_nobody_is_tardy() {
+fn on_one_cpu_no_task_is_tardy() {
     let full = [sporadic(1, 2, 2), sporadic(1, 3, 3), sporadic(1, 6, 6)];
     assert_eq!(found(devi_anderson, &full, 1), Some(vec![2, 3, 6]));
     assert_eq!(found(gel, &full, 1), Some(vec![2, 3, 6]));

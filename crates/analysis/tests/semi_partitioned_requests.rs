@@ -1,5 +1,5 @@
 //! Every short sequence of requests under the terms of `dl-sp`: conditions (1) and (2) of Tang et al. hold
-//! after each of them, nobody pays for another's request, and what fits is granted.
+//! after each of them, no task loses capacity to another's request, and what fits is granted.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -120,8 +120,7 @@ fn share(parts: u64) -> Share {
     Share::from_billionths(parts as u32 * (Share::WHOLE / WHOLE as u32)).unwrap()
 }
 
-/// What became of a request: who asked and what for, if a task did for something, and whether it was
-/// granted.
+/// The outcome of a request: the task and what it asked for, if any, and whether it was granted.
 struct Answer {
     asked: Option<(usize, Wish)>,
     granted: bool,
@@ -203,23 +202,23 @@ fn search(
     admitted: &Admitted,
     ledger: &Ledger,
     depth: usize,
-    told: &mut Vec<Request>,
+    requests: &mut Vec<Request>,
     counts: &mut [usize; 2],
 ) {
     if depth == 0 {
         return;
     }
     // Tasks are alike: the first that asks is T0, and so forth.
-    let known = told.iter().filter_map(|request| request.task()).max();
+    let known = requests.iter().filter_map(|request| request.task()).max();
     let known = known.map_or(0, |last| last + 1);
     let is_next = |request: &Request| request.task().is_none_or(|task| task <= known);
     for request in every_request().into_iter().filter(is_next) {
         let (mut admitted, before) = (admitted.clone(), admitted);
         let mut next = ledger.clone();
-        told.push(request);
+        requests.push(request);
         let held_before = ledger.held(before);
         let answer = ask(&mut admitted, &mut next, request);
-        let context = || format!("{told:?}: {next:?}, promised {:?}", promises(&admitted));
+        let context = || format!("{requests:?}: {next:?}, promised {:?}", promises(&admitted));
         let held = next.held(&admitted);
         assert!(next.fits(&held), "too much: {}", context());
         let (old, new) = (promises(before), promises(&admitted));
@@ -272,8 +271,8 @@ fn search(
             // Where a CPU went, what lingered makes room first.
             next.past.clear();
         }
-        search(&admitted, &next, depth - 1, told, counts);
-        told.pop();
+        search(&admitted, &next, depth - 1, requests, counts);
+        requests.pop();
     }
 }
 

@@ -176,7 +176,7 @@ fn requests_one_by_one_are_answered_as_the_conditions_say_of_all() {
                 let period = 1_000_000 + stream.below(9_000_000);
                 let tenth =
                     (u128::from(period) * u128::from(limit)) / u128::from(Share::WHOLE) / 10;
-                // In some sets everybody is bound, so that every single CPU is at its limit.
+                // In some sets all tasks are bound, so that every single CPU is at its limit.
                 let bound = seed % 3 == 0 || stream.below(2) == 0;
                 let cpu = bound.then_some(part as usize % cpus);
                 (tenth as u64 + stream.below(3) - 1, period, cpu)
@@ -190,7 +190,7 @@ fn requests_one_by_one_are_answered_as_the_conditions_say_of_all() {
             "seed {seed}, {cpus} CPUs, limit {limit}: {tasks:?}"
         );
         answers[usize::from(expected)] += 1;
-        // Without the repair everybody has the whole cluster, and condition (1) is all.
+        // Without the repair all tasks have the whole cluster, and condition (1) is sufficient.
         tasks.iter_mut().for_each(|task| task.2 = None);
         let expected = decide(&tasks, cpus, limit, Rounding::Kernel) == Outcome::Pass(());
         let found = all_may_enter(&tasks, cpus, reserve, Repairs::NONE);

@@ -1,6 +1,6 @@
 //! One task set: drawing it, and asking all questions about it.
 
-use shiftwork_analysis::overheads::{Structure, as_told};
+use shiftwork_analysis::overheads::{Structure, inflate_for_pfair};
 use shiftwork_analysis::verdicts::{Answer, Criterion, Question, decide};
 use shiftwork_model::{Affinity, Instant, Span, TaskSet};
 use shiftwork_sim::{Options, Simulation};
@@ -159,7 +159,7 @@ fn simulated(
     }
     let told = overheads
         .as_ref()
-        .and_then(|overheads| as_told(&set, &contender.entry.traits, bound, overheads));
+        .and_then(|overheads| inflate_for_pfair(&set, &contender.entry.traits, bound, overheads));
     let Ok(policy) = contender.entry.build(told.as_ref().unwrap_or(&set)) else {
         return Some(Reply::default());
     };

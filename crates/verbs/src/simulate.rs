@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use shiftwork_analysis::overheads::as_told;
+use shiftwork_analysis::overheads::inflate_for_pfair;
 use shiftwork_model::{Affinity, Overheads, TaskSet};
 use shiftwork_policy::registry::{Built, Entry};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 
-/// The policy for this task set; under overheads as it has to be told the set (Pfair takes them into
-/// account).
+/// The policy for this task set. Under overheads a Pfair policy is built for the inflated set.
 ///
 /// # Errors
 /// If the task set is outside the policy's domain.
@@ -19,8 +18,8 @@ pub fn policy(set: &TaskSet, entry: &Entry, overheads: Option<&Overheads>) -> Bu
     };
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
     let bound: Vec<Affinity> = policy.packing().unwrap_or_else(own);
-    match as_told(set, &entry.traits, &bound, overheads) {
-        Some(told) => entry.build(&told),
+    match inflate_for_pfair(set, &entry.traits, &bound, overheads) {
+        Some(inflated) => entry.build(&inflated),
         None => Ok(policy),
     }
 }

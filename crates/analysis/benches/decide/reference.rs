@@ -112,7 +112,7 @@ pub fn seconds(
         let Some(tasks) = tasks else {
             continue;
         };
-        // Whoever needs more than there is is not tested.
+        // Task sets that exceed the capacity are not tested.
         let utilization = |task: &Sporadic| task.cost.as_ns() as f64 / task.period.as_ns() as f64;
         let alone = tasks.iter().map(utilization).fold(0.0, f64::max);
         let is_lost = alone > 1.0 || tasks.iter().map(utilization).sum::<f64>() > part.len() as f64;

@@ -11,8 +11,8 @@ use crate::affinity::laminar::Tree;
 use crate::exact::Rate;
 use crate::{Steps, Witness};
 
-/// What all trials for one advice may take together, which is far less than a decision may: whoever is
-/// refused does not wait for it.
+/// Step limit of all trials for one advice. It is far below that of a decision, so that a refusal
+/// is not delayed by its advice.
 pub(super) const STEPS: Steps = Steps::at_most(50_000);
 
 /// The largest cost below that of the claim which is accepted; `None` if none is known.
@@ -51,10 +51,11 @@ pub(super) fn first_accepted(
     accepted.copied()
 }
 
-/// Where a claim might go instead, the narrowest first: CPUs that contain its own, or under policies that
-/// bind tasks others of the same kind. `known` are sets of CPUs that mean something to somebody.
+/// Alternative affinities of a claim, the narrowest first: sets of CPUs that contain its own, or
+/// other sets of the same kind under policies that bind tasks. `known` are the sets of CPUs already
+/// in use by name or by another task.
 ///
-/// Under hierarchical policies only those that keep the affinities nested.
+/// Under hierarchical policies, only sets that keep the affinities nested.
 pub(super) fn candidates(
     claim: &Claim,
     others: &[&Claim],
@@ -96,7 +97,7 @@ pub(super) fn candidates(
     wider.take(MOST).collect()
 }
 
-/// Whether CPUs nest with everybody's.
+/// Whether these CPUs nest with the affinities of all other claims.
 fn nests(cpus: CpuSet, others: &[&Claim], all: &CpuSet) -> bool {
     let mut groups = Groups::default();
     let Some(any) = Rate::new(Span::ZERO, Span::from_ns(1)) else {
@@ -142,7 +143,7 @@ pub(super) fn on_set(
 }
 
 impl Judgement {
-    /// Whose claim has to change: the last of the tasks that the witness or a note names.
+    /// The task that has to change its claim: the last task that the witness or a note names.
     fn last_of_the_crowd(&self, claims: &[Claim], all: &CpuSet) -> Option<TaskId> {
         match &self.witness {
             Some(Witness::Crowd { tasks, .. }) => tasks.last().copied(),

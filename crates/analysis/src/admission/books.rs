@@ -26,7 +26,7 @@ pub(super) enum Line {
 impl Line {
     pub(super) fn of(stay: Stay<'_>, terms: Terms, online: &CpuSet) -> Self {
         let sums_decide = terms.is_edf() && terms.policy.placement.shifts();
-        // Whether others have shorter deadlines does not matter: then nobody asks the sums.
+        // Whether other tasks have shorter deadlines does not matter: the sums are not used then.
         let (counted, links) = stay.counted(terms, true, online);
         if counted.is_empty() {
             return Self::Nothing;
@@ -97,8 +97,8 @@ impl Books {
         }
     }
 
-    /// What the task would be promised with `new` in place of `old`, if everybody fits and nobody else
-    /// loses a promise. `None` if not, or if sums do not decide.
+    /// The guarantee of the task with `new` in place of `old`. `None` if a task does not fit, if
+    /// another task would lose its guarantee, or if sums do not decide.
     ///
     /// # Cost
     /// That of [`Groups::shortage`], beside the sizes of the groups that the task is in.
@@ -130,14 +130,14 @@ impl Books {
         promise
     }
 
-    /// Whether this is one CPU that nobody can use together with others.
+    /// Whether this is one CPU that no task can use together with other CPUs.
     fn is_alone(&self, cpus: &CpuSet) -> bool {
         let used = self.groups.iter().map(|(mask, _)| mask);
         let mut together = used.chain(self.links.keys());
         cpus.len() == 1 && together.all(|mask| mask == cpus || !mask.intersects(cpus))
     }
 
-    /// Whether nobody has a hard promise that these CPUs, used together, would break.
+    /// Whether using these CPUs together breaks no task's hard guarantee.
     fn keeps_hard(&self, cpus: &CpuSet, is_hard: &impl Fn(TaskId) -> bool) -> bool {
         let mut inside = self
             .groups

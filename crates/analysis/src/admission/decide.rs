@@ -122,7 +122,7 @@ pub(super) fn judge(
     }
 }
 
-/// Who cannot have what it needs under any order, if anybody.
+/// The tasks that do not fit under any order; `None` if all tasks fit.
 pub(super) fn refusal(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Option<Witness> {
     if let Some(witness) = claims.iter().find_map(|claim| impossible(claim, online)) {
         return Some(witness);
@@ -131,7 +131,7 @@ pub(super) fn refusal(claims: &[&Claim], online: &CpuSet, terms: Terms) -> Optio
     crowd(&groups, beside(terms.reserve))
 }
 
-/// Who does not fit, each task named once however many claims it has.
+/// The tasks that do not fit. A task with several claims is named once.
 pub(super) fn crowd(groups: &Groups, supply: Share) -> Option<Witness> {
     let (crowd, _) = groups.shortage(supply);
     let mut witness = groups.witness(&crowd?, supply);
@@ -189,24 +189,25 @@ impl Grade {
     }
 }
 
-/// CPUs that are connected, and who uses them.
+/// A connected set of CPUs and the claims on them.
 pub(super) struct Members<'a> {
     pub(super) claims: Vec<&'a Claim>,
     pub(super) cpus: CpuSet,
     online: CpuSet,
-    /// Whether somebody may use more of them together than its claim says.
+    /// Whether a task may use more of the CPUs together than its claim says.
     linked: bool,
 }
 
 impl Members<'_> {
-    /// Whether everybody may use the same CPUs.
+    /// Whether all tasks may use the same CPUs.
     fn are_alike(&self) -> bool {
         let alike = |claim: &&Claim| claim.cpus & self.online == self.cpus;
         !self.linked && self.claims.iter().all(alike)
     }
 
-    /// In an order that does not depend on who came when: tests that know more of the tasks that they looked
-    /// at first would else answer by it where priorities are equal.
+    /// The claims in an order that is independent of their arrival. A test that has tighter bounds
+    /// for the tasks analysed first would otherwise depend on the arrival order of tasks of equal
+    /// priority.
     fn in_order(&self) -> Vec<&Claim> {
         let mut claims: Vec<&Claim> = self.claims.clone();
         let own = |claim: &&Claim| (claim.deadline, claim.period, claim.cost, claim.cpus);
@@ -376,7 +377,7 @@ fn weak(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
     }
 }
 
-/// SCHED_DEADLINE with repaired migrations: whoever may use one CPU or all of them.
+/// SCHED_DEADLINE with repaired migrations, for tasks that may use one CPU or all CPUs.
 ///
 /// # Source
 /// S. Tang, J. Anderson, L. Abeni, "On the Defectiveness of SCHED_DEADLINE w.r.t. Tardiness and

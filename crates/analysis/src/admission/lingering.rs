@@ -1,4 +1,4 @@
-//! Claims that nobody asks for any more and that still count.
+//! Claims that have ended but still count in admission.
 //!
 //! A task that has used the budget of its period and leaves, or asks for less, could come back at once for
 //! another budget if its claim ended with it (Example 1 of Tang et al.: two tasks ask for 94 of 100 around
@@ -12,34 +12,37 @@
 //! never less.
 //!
 //! # Why no sequence of requests gets more than its share
-//! Let a server be given a budget C at r, to be used in a period that ends at e = r + T. Invariant: as long
-//! as the server may use it, and at least in all of [r, e), a claim counts with rate C/T or more on CPUs
-//! among those that it may use. For a period that goes on to its end either the claim is present, or it
-//! lingers until e; and what counts instead of it ([`Stay`]) has a rate that is not lower. A server that
-//! gives up q of its budget at t has used C - q, and has been counted since r with C/T until
-//! e - q T / C: that is C - q. A task that enters anew while its old claim lingers has a new server: both
-//! count. So what is given to servers in any interval, to be used by its end, is at most the integral of
-//! what counts in it; and at every instant that passed admission, which holds for all claims together.
-//! With EDF on one CPU and no deadline before the end of a period this is the demand criterion:
-//! nobody is late, whatever is asked when. On several CPUs it bounds what any group of tasks can take
-//! from the others in the long run.
+//! Let a server be given a budget C at r, to be used in a period that ends at e = r + T. Invariant:
+//! as long as the server may use it, and at least in all of [r, e), a claim counts with rate C/T or
+//! more on CPUs among those that it may use. For a period that goes on to its end either the claim
+//! is present, or it lingers until e; and what counts instead of it ([`Stay`]) has a rate that is
+//! not lower. A server that gives up q of its budget at t has used C - q, and has been counted
+//! since r with C/T until e - q T / C: that is C - q. A task that enters anew while its old claim
+//! lingers has a new server: both count. So what is given to servers in any interval, to be used by
+//! its end, is at most the integral of what counts in it; and at every instant that passed
+//! admission, which holds for all claims together. With EDF on one CPU and no deadline before the
+//! end of a period this is the demand criterion: no deadline is missed, for any sequence of
+//! requests. On several CPUs it bounds the CPU time that any group of tasks can take from the
+//! others in the long run.
 //!
-//! A task that moves to other CPUs in the middle of a period takes what is left of its budget along. That
-//! the old claim lingers one period longer than `until` makes every stay on some CPUs count for as many
-//! whole budgets as can be used there, so that nobody gains by moving to and fro; but work that was left
-//! undone arrives there with an early deadline, and may make others late by at most one budget for
-//! each move, unless the machine lowers what is left to what the rest of the period allows.
+//! A task that moves to other CPUs in the middle of a period keeps its remaining budget. The old
+//! claim lingers one period longer than `until`. Each stay on some CPUs then counts for as many
+//! whole budgets as can be used there, and a task gains nothing by moving back and forth. The
+//! unfinished work arrives with an early deadline, however, and may delay other tasks past their
+//! deadlines by at most one budget for each move, unless the machine lowers the remaining budget to
+//! what the rest of the period allows.
 //!
 //! # Where demand is not a rate
-//! Under fixed priorities and for deadlines before the end of the period, tests look at intervals in which
-//! the same tasks take part from beginning to end. No such interval may hold jobs of a claim that ended
-//! and of one that came in its place, or each test might pass and both together not be true. Where
-//! the test looks at the window of one job (fixed priorities or weak EDF on several CPUs), a claim therefore lingers
-//! for the longest deadline more. Where it looks at busy intervals (one CPU), it lingers until the
-//! CPU has been idle, which it has after (W + A) / (supply - U), where W is the work of all jobs that can
-//! be pending when the period ends, if nobody is late, A the sum of the costs of all tasks that are still
-//! there, and U the sum of their utilizations: so long as the CPU is busy, work W and at most
-//! C + C x / T of each of them in x has to be done.
+//! Under fixed priorities and for deadlines before the end of the period, tests look at intervals
+//! in which the same tasks take part from beginning to end. No such interval may hold jobs of a
+//! claim that ended and of one that came in its place, or each test might pass and both together
+//! not be true. Where the test looks at the window of one job (fixed priorities or weak EDF on
+//! several CPUs), a claim therefore lingers for the longest deadline more. Where it looks at busy
+//! intervals (one CPU), it lingers until the CPU has been idle, which it has after (W + A) /
+//! (supply - U), where W is the work of all jobs that can be pending when the period ends if no
+//! deadline is missed, A the sum of the costs of all present tasks, and U the sum of their
+//! utilizations: while the CPU is busy, the demand in an interval of length x is at most W plus C +
+//! C x / T of each present task.
 //!
 //! # Assumes
 //! Servers that keep their budgets ([`hard`](super::Guarantee::Hard) promises: exactly; what a machine lets
@@ -53,7 +56,8 @@ use super::{Claim, Terms};
 use crate::affinity::parts::parts;
 use crate::exact::beside;
 
-/// So many claims of one task linger at most; who asks for more changes has to wait.
+/// Maximum number of lingering claims of one task. Further changes of that task are refused until
+/// one of them ends.
 pub(super) const FORMER_MAX: usize = 16;
 
 /// A claim that counts at least until then.
@@ -89,7 +93,7 @@ impl<'a> Stay<'a> {
         online: &CpuSet,
     ) -> (Vec<&'a Claim>, Vec<CpuSet>) {
         let mut kept: Vec<&Claim> = Vec::new();
-        // A former claim whose CPUs are all gone takes nothing from anybody.
+        // A former claim whose CPUs are all offline takes no capacity from other tasks.
         let present = self.present;
         let is_there = |claim: &&Claim| {
             present.is_some_and(|present| std::ptr::eq(*claim, present))
@@ -116,8 +120,8 @@ pub(super) fn is_linear<'a>(terms: Terms, mut claims: impl Iterator<Item = &'a C
     by_rate && claims.all(|claim| claim.deadline >= claim.period)
 }
 
-/// Whether, of two claims that one server has one after the other, this one alone makes enough room for
-/// both: it takes no less, from nobody else's CPUs.
+/// Whether, of two successive claims of one server, counting `one` alone is enough for both: it
+/// demands no less, and only on CPUs of the other.
 fn stands_for(one: &Claim, other: &Claim, terms: Terms, linear: bool) -> bool {
     let is_edf = terms.is_edf();
     // Whatever contains the wider CPUs contains the narrower, which are also true of their sums.
@@ -126,7 +130,8 @@ fn stands_for(one: &Claim, other: &Claim, terms: Terms, linear: bool) -> bool {
         true => one.cpus.is_subset(&other.cpus),
         false => one.cpus == other.cpus,
     };
-    // Tests that look at windows are exact for nobody, and may show less of a later deadline.
+    // Tests that look at windows are not exact: a later deadline may fail where an earlier one
+    // passes.
     let is_exact = is_edf && terms.policy.placement != Placement::Weak;
     let covers = one.cost >= other.cost
         && one.period <= other.period

@@ -5,9 +5,9 @@
 //! in `decide.rs`: the demand must fit the CPUs beside the reserve, and then every group of CPUs
 //! that no task connects with another gets the best guarantee that a condition shows.
 //!
-//! Whoever leaves or asks for less goes on to count for a while, or a task could use its budget, leave,
-//! and use another one: `lingering.rs` says how long, and why no sequence of requests gets more than what
-//! was admitted.
+//! The claim of a task that leaves or lowers its demand still counts for a while. Otherwise a task
+//! could use its budget, leave, and use another one. `lingering.rs` defines how long, and proves
+//! that no sequence of requests gets more than what was admitted.
 //!
 //! A policy is known here by its properties and where it binds each task; so partitioned,
 //! clustered and global scheduling are affinities like any other.
@@ -158,7 +158,7 @@ impl fmt::Display for Verdict {
 /// What admission needs to know of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Whose claim it is.
+    /// The task that makes the claim.
     pub task: TaskId,
     /// For people.
     pub name: String,

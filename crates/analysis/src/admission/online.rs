@@ -1,4 +1,4 @@
-//! Admission while tasks run: who holds a reservation, and what becomes of requests.
+//! Admission at run time: the tasks that hold reservations, and the decisions on requests.
 
 mod cpus;
 mod release;
@@ -39,7 +39,7 @@ impl std::error::Error for Refusal {}
 /// A promise that a change of the machine broke.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Whose.
+    /// The task that the promise was given to.
     pub task: TaskId,
     /// What is still promised; `None`: the reservation is gone.
     pub left: Option<Guarantee>,
@@ -50,9 +50,9 @@ pub struct Loss {
 /// What a CPU that comes back changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Returned {
-    /// Who has a reservation again, and with what promise.
+    /// The tasks that have a reservation again, each with its guarantee.
     pub regained: Vec<(TaskId, Guarantee)>,
-    /// Whose promise is weaker now.
+    /// The tasks that have a weaker guarantee now.
     pub losses: Vec<Loss>,
 }
 
@@ -62,7 +62,7 @@ struct Entry {
     claim: Claim,
     /// What was promised when the task's last request was granted; `None` without a reservation.
     promise: Option<Guarantee>,
-    /// Counts grants: who holds a reservation longer has the smaller number.
+    /// Sequence number of the grant: the older reservation has the smaller number.
     since: u64,
     /// What it had before and still counts.
     former: Vec<Former>,
@@ -112,8 +112,8 @@ impl Departed {
 /// request. The private module `lingering` proves it, and says what that instant has to be; the present
 /// instant plus the old period is never too early.
 ///
-/// There is no clock here: [`advance`](Self::advance) says what time it is, and what lingers longer than
-/// that counts. Whoever never advances gets nothing back.
+/// There is no clock here: [`advance`](Self::advance) sets the present time, and claims that linger
+/// beyond it count. A caller that never advances the time never frees a lingering claim.
 ///
 /// # Cost
 /// Under EDF and the strong invariant, with deadlines at the end of the period, a request that is granted
@@ -130,12 +130,12 @@ pub struct Admitted {
     departed: Vec<Departed>,
     books: Books,
     grants: u64,
-    /// Whether something was released since those who wait were last asked.
+    /// Whether capacity was released since the waiting tasks were last tried.
     freed: bool,
 }
 
 impl Admitted {
-    /// Nobody is admitted yet, on these CPUs.
+    /// No task is admitted yet, on these CPUs.
     pub fn new(online: CpuSet, terms: Terms) -> Self {
         Self {
             terms,
@@ -193,7 +193,7 @@ impl Admitted {
         &self.online
     }
 
-    /// The latest instant that it was told.
+    /// The latest instant given to [`advance`](Self::advance).
     pub const fn now(&self) -> Instant {
         self.now
     }
@@ -208,7 +208,7 @@ impl Admitted {
         self.entries.get(&task).map(|entry| &entry.claim)
     }
 
-    /// How many claims count that nobody holds any more.
+    /// Number of lingering claims: they have ended and still count.
     pub fn lingering(&self) -> usize {
         let former = self.entries.values().map(|entry| entry.former.len());
         let departed = self.departed.iter().map(|departed| departed.former.len());
@@ -227,9 +227,9 @@ impl Admitted {
         decision
     }
 
-    /// It is now so late: what lingered until now counts no more, as far as nothing else depends on it,
-    /// and whoever waits for a reservation and now fits gets it, those first who had theirs longest.
-    /// Returns them. An instant before the last one changes nothing.
+    /// Sets the present time. Claims that lingered until `now` no longer count, unless another
+    /// claim depends on them. Waiting tasks that fit now get their reservations, in the order of
+    /// their last grants. Returns these tasks. An instant before the last one changes nothing.
     pub fn advance(&mut self, now: Instant) -> Vec<(TaskId, Guarantee)> {
         self.now = self.now.max(now);
         self.release();
@@ -288,11 +288,12 @@ impl Admitted {
         self.release();
     }
 
-    /// The task's affinity has changed, which no one can forbid: `cpus` is where the policy now binds
-    /// it. If that is not admitted the task loses its reservation, and nobody else anything; it gets it
-    /// back by another change, when a CPU comes back, or when something is released.
+    /// The task's affinity has changed, which admission cannot forbid: `cpus` is where the policy
+    /// now binds it. If that is not admitted the task loses its reservation, and other tasks keep
+    /// theirs. It gets its reservation back by another change, when a CPU comes back, or when
+    /// capacity is released.
     ///
-    /// What it had counts until `until`, the end of its server's period, and another period.
+    /// Its old claim counts until `until`, the end of its server's period, and another period.
     ///
     /// # Errors
     /// Why it has no reservation now. Also for a task that is not known.
@@ -370,7 +371,7 @@ impl Admitted {
     /// The reserve is to be another. All promises must hold with it, or it stays as it is.
     ///
     /// # Errors
-    /// Who would lose.
+    /// If a task would lose its guarantee.
     pub fn set_reserve(&mut self, reserve: Share) -> Result<(), Box<Refusal>> {
         let before = std::mem::replace(&mut self.terms.reserve, reserve);
         let counted = self.counted(None, true);

@@ -21,7 +21,7 @@ pub(super) enum Note {
     StepLimit(CpuSet),
     /// Weak scheduling of affinities that differ.
     Weak,
-    /// A bound exists for affinities that overlap, and nobody knows a number.
+    /// A bound exists for affinities that overlap; no value of it is known.
     NoNumber,
     /// The task may use neither one CPU nor all.
     NeitherOneNorAll(TaskId),
@@ -248,13 +248,13 @@ fn because(note: &Note, names: &Names<'_>) -> String {
             names.of(*task)
         ),
         Note::Quanta(tasks) => {
-            let whose = match tasks.is_empty() {
+            let affected = match tasks.is_empty() {
                 true => "all tasks".to_owned(),
                 false => names.list(tasks),
             };
             format!(
                 "what releases within quanta and quanta that end later on some CPUs take from deadlines \
-                 leaves too few quanta for {whose}"
+                 leaves too few quanta for {affected}"
             )
         }
         Note::Dense(tasks) => format!(
@@ -313,7 +313,7 @@ pub(super) fn advice(claim: &Claim, cost: Option<Span>, wider: Option<&CpuSet>) 
     )
 }
 
-/// Who counts although it left or asks for less now, as the end of a sentence.
+/// The lingering claims, as the end of a sentence.
 pub(super) fn lingering(former: &[(&Claim, Instant)]) -> String {
     let mut text = String::new();
     for (claim, until) in former.iter().take(3) {

@@ -36,7 +36,7 @@ pub struct Feasibility {
     /// `flow` or `laminar` (the sums of utilizations), `flow-density` or `laminar-density` (those of
     /// densities), or `task` if one task cannot be, whatever the others do.
     pub by: &'static str,
-    /// Who does not fit where.
+    /// The tasks that do not fit, and their CPUs.
     pub witness: Option<Witness>,
 }
 

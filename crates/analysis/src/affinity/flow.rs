@@ -1,9 +1,9 @@
 //! Any affinities: a maximum flow from the tasks to the CPUs, and its minimum cut as the witness.
 //!
 //! Tasks with one affinity are one source of flow; CPUs that the same affinities contain are one
-//! sink, a *cell*. Three networks may be asked: with demands rounded up (if all of it flows,
-//! everybody fits), rounded down (if not, somebody does not), and, where the truth lies between,
-//! with every amount multiplied by a common multiple of the periods.
+//! sink, a *cell*. Up to three networks are solved. With demands rounded up, a saturating flow
+//! shows that all tasks fit. With demands rounded down, a flow that is not saturating shows that
+//! they do not. If neither decides, every amount is multiplied by a common multiple of the periods.
 
 use std::collections::VecDeque;
 use std::ops::{AddAssign, SubAssign};
@@ -14,7 +14,7 @@ use shiftwork_model::{CPUS_MAX, CpuSet, Share};
 use super::{Crowd, Group, Groups};
 use crate::exact::{Demand, common_multiple, units_of};
 
-/// Groups that need more than all their CPUs supply, `None` if everybody fits. Exact.
+/// Groups that need more than all their CPUs supply, `None` if all tasks fit. Exact.
 ///
 /// # Cost
 /// Dinic's algorithm on g affinities and at most as many cells as there are CPUs, m: O(g m) per
@@ -30,7 +30,7 @@ pub fn shortage(groups: &Groups, supply: Share) -> Option<Crowd> {
     let demands: Vec<&Demand> = groups.iter().map(|(_, group)| group.demand()).collect();
     let cpu = units_of(supply);
     let units = |of: fn(&Demand) -> u128| demands.iter().map(|demand| of(demand)).collect();
-    // Nobody lacks anything even with every rate rounded up: done.
+    // All tasks fit even with every rate rounded up: done.
     Flow::new(&shape, units(Demand::units_max), &cpu).run()?;
     let crowd = Flow::new(&shape, units(Demand::units_min), &cpu).run();
     crowd.or_else(|| exactly(&shape, &demands, supply))
@@ -71,7 +71,7 @@ fn exactly(shape: &Shape, demands: &[&Demand], supply: Share) -> Option<Crowd> {
     Flow::new(shape, needed, &(&common * supply.billionths())).run()
 }
 
-/// Who may flow where. Edge e leads from group `edges[e].0` to cell `edges[e].1`.
+/// The edges of the network. Edge e leads from group `edges[e].0` to cell `edges[e].1`.
 #[derive(Debug)]
 struct Shape {
     masks: Vec<CpuSet>,

@@ -1,4 +1,4 @@
-//! Nested affinities: whoever may use only CPUs of a node must fit there, for every node of the tree.
+//! Nested affinities: for every node of the tree, the tasks confined to its CPUs must fit there.
 
 use shiftwork_model::{CPUS_MAX, CpuId, CpuSet, Share};
 

@@ -40,7 +40,7 @@ impl Group {
         &self.demand
     }
 
-    /// Who they are, in the order in which they came.
+    /// The tasks of the group, in the order in which they were added.
     pub fn members(&self) -> &[TaskId] {
         &self.members
     }
@@ -112,7 +112,8 @@ impl Groups {
         self.0.is_empty()
     }
 
-    /// Groups that need more than their CPUs supply, `None` if everybody fits; and who found out.
+    /// Groups that need more than their CPUs supply, `None` if all tasks fit; and the algorithm
+    /// used.
     ///
     /// That no single task exceeds one CPU is not looked at here.
     ///

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_do_not_count_connect_nobody() {
+    fn excluded_cpus_connect_no_tasks() {
         let affinities = ["0,4", "1-2,4", "1-2", "4"].map(cpus);
         let found = parts_within(affinities.iter(), Some(&cpus("0-3")));
         let expected = [("0", vec![0]), ("1-2", vec![1, 2])];

@@ -9,8 +9,8 @@ use super::parts::parts;
 use crate::exact::{Demand, Rate, units_of, whole};
 use crate::{NotShown, Outcome, Placed, Steps};
 
-/// The speed s at which EDF with the strong invariant schedules what anybody can at speed 1, if
-/// tasks may use all of m CPUs or one of several disjoint clusters of at most k CPUs each.
+/// The speed s at which EDF with the strong invariant schedules every set that is feasible at speed
+/// 1, if tasks may use all of m CPUs or one of several disjoint clusters of at most k CPUs each.
 ///
 /// s is the positive root of m s² - ((m - 2) s' + m) s - m s' = 0 with s' = 2 - 1/k. It grows with m
 /// and k, for k = 1 up to 1 + sqrt 2 and for k = m up to (3 + sqrt 17) / 2. The polynomial is

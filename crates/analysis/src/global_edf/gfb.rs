@@ -57,7 +57,7 @@ fn exactly(tasks: &[Sporadic], cpus: usize, steps: &mut Steps) -> Option<bool> {
         return Some(true);
     };
     let length = u128::from(shorter(most).as_ns());
-    // Nobody has 2^62 CPUs, and with spans of 64 bits they would not fit 128.
+    // No machine has 2^62 CPUs, and with spans of 64 bits the product would not fit 128 bits.
     let cpus = (cpus as u128).min(1 << 62);
     let bound = (cpus * length) as i128 - ((cpus - 1) * most.cost_ns()) as i128;
     let parts = tasks

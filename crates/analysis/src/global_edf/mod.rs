@@ -67,7 +67,7 @@ fn misfit(tasks: &[Sporadic], cpus: usize, deadlines: Deadlines) -> Option<NotSh
     Some(NotShown { place })
 }
 
-/// Whether a job is in time when nobody else runs, and is done before the next one comes.
+/// Whether a job alone meets its deadline, and completes before the next one is released.
 fn fits_alone(task: &Sporadic) -> bool {
     task.is_possible() && task.cost <= shorter(task)
 }

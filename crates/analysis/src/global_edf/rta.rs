@@ -81,7 +81,7 @@ impl Others {
 }
 
 /// The least x with floor(sum of min(w_i, x + 1) / m) <= x, if it is at most `most`. What is at most
-/// `reached` is not told apart: some number up to it stands for all.
+/// `reached` is not distinguished: some number up to it stands for all.
 ///
 /// With y = x + 1 that is the least y with sum of min(w_i, y) < m y. The left side is concave in y, so
 /// that from any y that holds one comes down to the least by Newton's method, piece by piece.

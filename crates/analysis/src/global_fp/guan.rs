@@ -17,11 +17,11 @@ use crate::{NotShown, Outcome, Ranked, Steps};
 /// Sporadic tasks, independent, preemptive, no self-suspension, constrained deadlines: a task with
 /// D > T or C > D is not shown, nor are periods beyond [`Span::MAX`]. Time is whole nanoseconds.
 ///
-/// Equal priorities are more urgent both ways: among them, whoever is released first goes first. The
-/// paper has distinct priorities. With equal ones, an equal may wait at that last instant while an
-/// earlier job of the task itself runs, so that its limit to m - 1 tasks does not hold of them; they
-/// count with carry-in all, and with what they may run until their deadlines
-/// ([`super::bertogna_cirinei()`]).
+/// Tasks of equal priority interfere with each other: among them, the job released first goes
+/// first. The paper has distinct priorities. A task of equal priority may wait at that last instant
+/// while an earlier job of the analysed task runs. The paper's limit to m - 1 carry-in tasks
+/// therefore does not cover tasks of equal priority: all of them count with carry-in, and with what
+/// they may run until their deadlines ([`super::bertogna_cirinei()`]).
 ///
 /// # Cost
 /// One step per pair of tasks and leap; pseudo-polynomial.

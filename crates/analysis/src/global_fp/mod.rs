@@ -26,7 +26,7 @@ struct Known {
 }
 
 impl Known {
-    /// All that is known before the task is looked at: if nobody misses, it is done by its deadline.
+    /// The initial bound of a task: if no deadline is missed, it finishes by its deadline.
     /// `None` outside the domain of the tests.
     fn until_deadline(ranked: &Ranked) -> Option<Self> {
         let task = &ranked.task;
@@ -49,7 +49,7 @@ impl Known {
     }
 }
 
-/// Whom a task may have to wait for.
+/// The tasks that may delay a task.
 struct Rivals<'a> {
     /// Those of more urgent priorities, with their response times.
     urgent: &'a [Known],

@@ -29,7 +29,7 @@ pub(crate) struct Charges {
     pub quantum: Span,
 }
 
-/// CPUs as far as overheads tell them apart.
+/// The properties of a set of CPUs that overheads depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
     pub cpus: usize,
@@ -61,12 +61,12 @@ impl Charges {
         let dedicated = structure.interrupts != Interrupts::Global;
         let at = |cost: &shiftwork_model::LinearCost| u128::from(cost.at(tasks).as_ns());
         let (enqueue, dequeue) = (at(&overheads.enqueue), at(&overheads.dequeue));
-        // All that use the ready queue and are told by others.
+        // All CPUs that use the ready queue and receive reschedule interrupts.
         let concerned = site.cpus + usize::from(dedicated);
         let others = concerned.saturating_sub(1) as u128;
         let wait = others * enqueue.max(dequeue);
         let quantum = structure.quantum.map(|quanta| quanta.quantum);
-        // Whoever is alone is never preempted; but quanta may pause anybody.
+        // A task alone on its CPUs is never preempted; but quanta may interrupt any task.
         let is_undisturbed = members < 2 && quantum.is_none();
         Self {
             dedicated,

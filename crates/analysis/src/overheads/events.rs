@@ -108,7 +108,8 @@ fn once(charges: &Charges, tasks: usize) -> u128 {
 struct Interruptions<'a> {
     tasks: &'a [Sporadic],
     charges: &'a Charges,
-    /// What a job takes as a multiple of its work in the long run, as far as floats tell; `None` if nothing is left.
+    /// Time that a job takes as a multiple of its work in the long run, in floating point; `None`
+    /// if nothing is left.
     factor: Option<Interval>,
     /// In the long run, exactly: summed up only where that is in doubt.
     load: OnceCell<Load>,

@@ -44,16 +44,16 @@
 //! taken off, and nothing is charged twice.
 //!
 //! # Queues
-//! Whoever inserts or takes out a job may have to wait until all other m - 1 CPUs have done the same once
-//! (a lock in the order of requests): rel is `release` + `enqueue` and sch is `schedule` + `dequeue`, each with
-//! m - 1 times the longer of both.
+//! A CPU that inserts or removes a job may have to wait until all other m - 1 CPUs have done the
+//! same once (a FIFO lock): rel is `release` + `enqueue` and sch is `schedule` + `dequeue`, each
+//! with m - 1 times the longer of both.
 //!
 //! # Assumes
-//! Jobs keep their priorities, and a job goes on elsewhere only after all CPUs of its part were taken by more
-//! urgent ones; whoever is done with one of these has paid for it. So there is no accounting where
-//! the affinities in a part differ, nor for SCHED_DEADLINE: there a job is moved aside by one that need
-//! not be more urgent (strong invariant), or to a CPU that was free all the time (weak invariant), and pays
-//! for that itself.
+//! Jobs keep their priorities, and a job migrates only after all CPUs of its part were taken by
+//! more urgent ones; the more urgent job that completes is charged for the migration. So there is
+//! no accounting where the affinities in a part differ, nor for SCHED_DEADLINE: there a job is
+//! moved aside by one that need not be more urgent (strong invariant), or to a CPU that was free
+//! all the time (weak invariant), and pays for that itself.
 //!
 //! # Source
 //! B. Brandenburg, "Scheduling and Locking in Multiprocessor Real-Time Operating Systems", PhD thesis,
@@ -209,13 +209,14 @@ pub(crate) fn is_accounted(policy: &PolicyTraits) -> bool {
     policy.budgets == Budgets::OfJobs
 }
 
-/// The task set as a scheduler has to be told it that gives each job a number of quanta (Pfair): with costs for
-/// which the quanta of a job suffice although these overheads take a part of each, with what is left of periods and
-/// deadlines once releases are handled, and bound as here. `None` if the policy is no such scheduler, or nothing is left of a
-/// quantum.
+/// The task set to configure a Pfair scheduler with under these overheads. Costs are inflated so
+/// that the quanta of a job suffice although overheads take a part of each. Periods and deadlines
+/// are reduced by the time that releases take to be handled. Affinities are those of `bound`.
+/// `None` if the policy is not Pfair, or if overheads take the whole quantum.
 ///
-/// What is shown under overheads holds for a scheduler that was told this, while jobs run for what the task set says.
-pub fn as_told(
+/// Guarantees under overheads hold for a scheduler with these parameters, while jobs execute as the
+/// original task set says.
+pub fn inflate_for_pfair(
     set: &TaskSet,
     policy: &PolicyTraits,
     bound: &[Affinity],
@@ -226,8 +227,8 @@ pub fn as_told(
     let all = set.platform.all();
     let cpus: Vec<CpuSet> = bound.iter().map(|one| *one.cpus() & all).collect();
     let inflated = inflate(set, (policy, &structure), &cpus, overheads)?;
-    let mut told = set.clone();
-    for ((task, bound), inflated) in told.tasks.iter_mut().zip(bound).zip(inflated) {
+    let mut result = set.clone();
+    for ((task, bound), inflated) in result.tasks.iter_mut().zip(bound).zip(inflated) {
         let stand_in = inflated.task?;
         task.cost = stand_in.cost;
         // So it takes jobs to come when their releases are handled.
@@ -235,7 +236,7 @@ pub fn as_told(
         task.deadline = stand_in.deadline;
         task.affinity = *bound;
     }
-    Some(told)
+    Some(result)
 }
 
 /// [`Inflated`], but where the task runs.

@@ -36,7 +36,7 @@ pub(super) fn inflate(
         let Some(queued) = queued else {
             return StandIn::none(Obstacle::Interrupts);
         };
-        // Whoever comes just where a quantum begins is handled in it.
+        // The release of a job at the beginning of a quantum is handled in that quantum.
         let handled = match charges.dedicated && at_once {
             true => queued + charges.release,
             false => 0,

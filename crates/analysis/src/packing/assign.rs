@@ -184,7 +184,7 @@ impl Plan<'_> {
                     }
                     return cpus;
                 }
-                // Whoever finds no CPU does not come into question again.
+                // A task that fits on no CPU is not tried again.
                 Outcome::Fail(unplaced) => wide.push(left.remove(unplaced.place)),
                 Outcome::StepLimit => return self.tasks.iter().map(|bound| bound.cpus).collect(),
             }

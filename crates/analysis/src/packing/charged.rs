@@ -225,7 +225,7 @@ impl Kind {
         Some(terms.stretched(left, [sums.sum(sums.sizes), sums.sum(sums.windows)]))
     }
 
-    /// Whether they fit, as far as floats tell.
+    /// Whether they fit; `None` where floating point cannot decide.
     fn fits(&mut self, load: &Load<'_>, sums: &Sums, room: Interval) -> Option<bool> {
         let Some(need) = self.need(load, sums, sums.count) else {
             return Some(false);
@@ -238,7 +238,7 @@ impl Kind {
         if need.at_most(room) != Some(true) {
             return None;
         }
-        // On one CPU nobody needs more than all together.
+        // On one CPU no task needs more than all tasks together.
         let whole = Interval::of(1);
         if room == whole {
             return Some(true);

@@ -1,7 +1,7 @@
 //! Which CPU, or cluster of CPUs, each task gets, so that all fit.
 //!
-//! [`pack`] is packing by one of the heuristics of the literature; [`assign`] searches, for people
-//! who ask where their tasks should go. Both respect affinities and judge a single CPU exactly: by
+//! [`pack`] is packing by one of the heuristics of the literature; [`assign`] searches for an
+//! assignment of tasks to CPUs. Both respect affinities and analyse a single CPU exactly: by
 //! processor demand under EDF, by response times under fixed priorities.
 
 mod assign;

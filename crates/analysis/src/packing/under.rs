@@ -1,4 +1,4 @@
-//! Packing where scheduling costs something: what is charged to a task depends on who shares its CPUs.
+//! Packing under overheads: the charge of a task depends on the tasks that share its CPUs.
 
 use std::cmp::Reverse;
 

@@ -158,8 +158,8 @@ fn response(
     }
     let (task, jitter) = (own.task(), own.jitter_ns());
     let mut worst = 0;
-    // Since the first job became ready, which then had waited for the whole jitter: when the job at
-    // hand arrived, had that one arrived when it became ready, and when it finishes.
+    // Relative to when the first job became ready, after waiting for the whole jitter: the arrival
+    // of the current job, if the first had arrived when it became ready, and its finishing time.
     let mut arrived = 0;
     let mut finish = time_for(task.cost_ns(), supply)?;
     // Job by job, until one finishes before the next may be ready.

@@ -85,7 +85,8 @@ fn search(tasks: &[Sporadic], supply: Share, steps: &mut Steps) -> Option<Outcom
     }
 }
 
-/// Whether the sum of all C / min(D, T) is at most 1, as far as floats tell: then all deadlines are met.
+/// Whether floating point shows that the sum of all C / min(D, T) is at most 1: then all deadlines
+/// are met.
 fn densities_fit(tasks: &[Sporadic]) -> bool {
     let sum = Interval::sum_over(tasks, RATIO, |task| {
         ratio(task.cost.as_ns(), task.deadline.min(task.period).as_ns())

@@ -61,7 +61,7 @@ pub(super) fn ask_fit(case: &Case, _: &mut Steps) -> Shown {
     }
 }
 
-/// Under EDF on one CPU whoever passes is done by its deadline.
+/// Under EDF on one CPU, every job of a set that passes completes by its deadline.
 pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
     let Shape::One(cpu) = case.shape else {
         return Shown::Fail(None);

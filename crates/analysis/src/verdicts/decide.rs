@@ -103,7 +103,7 @@ impl Question<'_> {
         self.only.is_none_or(|only| only.contains(&test.name))
     }
 
-    /// Whether tests for this criterion may tell anything of the part that is not known yet and matters.
+    /// Whether tests for this criterion may still show something of the part that matters.
     fn needs(&self, phase: Criterion, ground: &Ground) -> bool {
         let is_answered = match self.criterion {
             Criterion::Soft => ground.is_shown(Criterion::Soft),
@@ -115,7 +115,7 @@ impl Question<'_> {
     }
 }
 
-/// What may still be shown of tasks, as far as sums tell.
+/// What may still be shown of tasks, judged by sums of utilizations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Hope {
     /// Nothing: the demand does not fit, or something is no task.
@@ -224,7 +224,7 @@ impl<'a> Trial<'a> {
     fn decide(&mut self, divided: &Divided<'_>, real: &TaskSet) -> Decision {
         let criterion = self.question.criterion;
         let hope = self.hope();
-        // Who meets all deadlines is never tardy, and bounds may be within deadlines.
+        // A task that meets all deadlines is never tardy, and bounds may be within deadlines.
         let phases = match criterion {
             Criterion::Hard => [Criterion::Hard, Criterion::Soft],
             Criterion::Soft => [Criterion::Soft, Criterion::Hard],
@@ -240,7 +240,7 @@ impl<'a> Trial<'a> {
                 ((phase, tests), (phase, times))
             })
             .unzip();
-        // Response times last: who is shown to meet all deadlines needs none.
+        // Response times last: tasks that are shown to meet all deadlines need none.
         let tests: Vec<(Criterion, Vec<&Test>)> = tests.into_iter().chain(times).collect();
         for place in 0..self.grounds.len() {
             for (phase, tests) in &tests {
@@ -287,7 +287,7 @@ impl<'a> Trial<'a> {
         in_order(phase).filter(admitted).collect()
     }
 
-    /// Asks tests for this criterion about one part, until they can tell nothing new of it.
+    /// Applies tests for this criterion to one part, until they can show nothing new.
     fn ask_about(&mut self, place: usize, phase: Criterion, tests: &[&Test]) {
         let ground = &mut self.grounds[place];
         let mut failed: Option<&str> = None;

@@ -48,7 +48,8 @@ impl Ground {
         self.by(criterion).is_some()
     }
 
-    /// Who meets all deadlines is never tardy.
+    /// The test that shows the criterion. A part that meets all deadlines has bounded tardiness,
+    /// too.
     pub fn by(&self, criterion: Criterion) -> Option<&'static str> {
         let [hard, soft] = self.shown;
         match criterion {

@@ -21,8 +21,8 @@ use crate::{Demand, Steps, Witness};
 /// Demand that does not fit decides before any test is asked: those that apply then fail.
 ///
 /// # Assumes
-/// Sporadic tasks, independent, and no overheads; what else a task set says is told by
-/// [`left_out`](super::left_out).
+/// Sporadic tasks, independent, and no overheads; [`left_out`](super::left_out) lists what else in
+/// a task set is not taken into account.
 ///
 /// # Cost
 /// That of the tests; the same question is asked once, whatever the number of policies to which it is
@@ -254,8 +254,9 @@ fn subjects(case: &Case) -> Vec<Subject> {
     (0..case.ids.len()).map(subject).collect()
 }
 
-/// The tests with their places; if a criterion is wanted, those that are for it come first. The others
-/// may show it, too: who meets all deadlines is never tardy, and bounds may be within deadlines.
+/// The tests with their places; if a criterion is wanted, those that are for it come first. The
+/// others may show it, too: a task that meets all deadlines is never tardy, and bounds may be
+/// within deadlines.
 fn in_order(only: Option<Criterion>) -> Vec<(usize, &'static Test)> {
     let mut order: Vec<(usize, &Test)> = TESTS.iter().enumerate().collect();
     order.sort_by_key(|(_, test)| only.is_some_and(|wanted| test.criterion != wanted));

@@ -455,13 +455,13 @@ fn costs_may_grow_until_a_sum_is_full() {
 }
 
 #[test]
-fn what_no_test_takes_into_account_is_told() {
+fn left_out_lists_what_no_test_takes_into_account() {
     use shiftwork_model::{Frequency, Phase, Share, Work};
     let mut set = set(1, &[(2, 10, 10, "0"), (2, 10, 10, "0"), (2, 10, 10, "0")]);
     let [run, sleep] = [Phase::Run(Span::from_ms(1)), Phase::Sleep(Span::from_ms(1))];
     set.tasks[0].work = Work::Phases(vec![run, sleep, run]);
     set.tasks[1].work = Work::Uniform(Span::from_ms(1), Span::from_ms(3));
-    let told = [
+    let expected = [
         "task `t1` suspends itself within a job",
         "jobs of task `t2` may run for 3ms, longer than its cost of 2ms",
         "CPUs that are not at full speed",
@@ -469,7 +469,7 @@ fn what_no_test_takes_into_account_is_told() {
     ];
     set.platform.capacities = vec![Share::from_billionths(500_000_000).unwrap()];
     set.platform.frequency = Frequency::GrubPa;
-    assert_eq!(left_out(&set), told);
+    assert_eq!(left_out(&set), expected);
 }
 
 /// A question about `p-edf`.

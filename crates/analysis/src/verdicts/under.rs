@@ -154,7 +154,7 @@ impl Question<'_> {
             let known = charged.as_ref().map(|charged| self.ask(found, charged));
             charged.zip(known)
         });
-        // Whoever bounds tardiness under the worst overheads does so under others.
+        // A tardiness bound under the worst overheads holds under smaller ones.
         let (hard, soft) = (worst.clone(), average.clone().or(worst.clone()));
         let best = worst.or(average);
         if hard.is_some() || soft.is_some() {
@@ -230,7 +230,7 @@ impl Question<'_> {
 fn stand_in(set: &TaskSet, inflated: &[Inflated]) -> Option<(TaskSet, Vec<Affinity>)> {
     let mut stand_in = set.clone();
     let mut bound = Vec::new();
-    // Those who name no priority have one by deadline, which is to stay as it is.
+    // Tasks without an explicit priority have one by deadline; it must not change.
     let priorities = set.priorities();
     for ((task, priority), inflated) in stand_in.tasks.iter_mut().zip(priorities).zip(inflated) {
         let parameters = inflated.task?;

@@ -6,7 +6,7 @@ use crate::Witness;
 use crate::exact::{Decimal as _, Demand, Supplied, common_multiple, side_by_side, whole};
 use crate::names::{list, quoted};
 
-/// Fractions with more digits than this below the line are no use to anybody.
+/// Maximum size of the denominator of a fraction that is shown, in bits.
 const FRACTION_BITS: u64 = 1024;
 
 /// The sum as a reduced fraction (`17/6`); `None` if its denominator may have more than 1024 bits, as

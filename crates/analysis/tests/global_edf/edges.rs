@@ -118,7 +118,7 @@ fn bcl_knows_both_cases_of_its_condition() {
     // Both works are cut, so equality does not.
     let tasks = [sporadic(2, 3, 3), sporadic(2, 9, 9), sporadic(2, 9, 9)];
     assert_eq!(found("bcl", &tasks, 2), Some(false));
-    // Nobody to wait for, but nothing to spare either: neither case, as published.
+    // No interfering task, but no slack either: neither case, as published.
     assert_eq!(found("bcl", &[sporadic(3, 3, 3)], 2), Some(false));
 }
 
@@ -159,7 +159,7 @@ fn impossible_tasks_fail_with_their_place() {
 }
 
 #[test]
-fn huge_and_tiny_times_harm_nobody() {
+fn huge_and_tiny_times_do_not_overflow() {
     const TIMES: [u64; 7] = [0, 1, 2, 1_000_000_007, (1 << 62) - 1, 1 << 62, u64::MAX];
     let mut stream = RandomStream::new(0, 62, 4);
     let mut time = || match stream.below(3) {

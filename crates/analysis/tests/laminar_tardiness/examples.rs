@@ -38,7 +38,7 @@ fn three_small_tasks_on_two_cpus_respond_before_their_deadlines() {
 }
 
 #[test]
-fn a_task_that_nobody_can_block_responds_within_its_cost() {
+fn a_task_that_no_task_can_block_responds_within_its_cost() {
     let bounds = responses(2, &[(2, 5, 5, 0b01), (3, 4, 4, 0b11)]);
     assert_eq!(bounds, [20, 30]);
 }

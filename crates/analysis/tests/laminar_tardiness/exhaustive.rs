@@ -1,5 +1,6 @@
 //! All releases of tiny systems in whole units, every job as long as declared: a search through all
-//! states. Who runs is the definition of the strong invariant, by trying; no policy is involved.
+//! states. The running jobs follow the definition of the strong invariant by brute force, without a
+//! policy.
 
 use std::collections::BTreeSet;
 

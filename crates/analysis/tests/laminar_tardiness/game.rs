@@ -1,4 +1,4 @@
-//! Adversaries that see everything and choose who releases a job, unit by unit.
+//! Adversaries that see everything and choose, unit by unit, which tasks release a job.
 
 use std::collections::VecDeque;
 
@@ -38,7 +38,7 @@ impl<'a> Game<'a> {
         }
     }
 
-    fn tell(&mut self, event: Event<'_>) {
+    fn apply(&mut self, event: Event<'_>) {
         self.switches.clear();
         self.policy.on_event(event, &mut self.switches);
     }
@@ -50,7 +50,7 @@ impl<'a> Game<'a> {
 
     fn wake(&mut self, task: usize) {
         if let Some(deadline) = self.deadline(task) {
-            self.tell(Event::Wake(Job {
+            self.apply(Event::Wake(Job {
                 task: TaskId::from_index(task),
                 ready: Instant::from_ns(self.now),
                 deadline: Instant::from_ns(deadline),
@@ -91,7 +91,7 @@ impl<'a> Game<'a> {
             }
         }
         for &task in &done {
-            self.tell(Event::Complete(TaskId::from_index(task)));
+            self.apply(Event::Complete(TaskId::from_index(task)));
             self.pending[task].pop_front();
         }
         done.into_iter().for_each(|task| self.wake(task));
@@ -104,20 +104,20 @@ impl<'a> Game<'a> {
     }
 }
 
-/// How an adversary thinks. Each has a victim, whose job it wants to be late.
+/// The strategy of an adversary. Each has a victim and tries to make its job late.
 #[derive(Clone, Copy, Debug)]
 enum Mind {
-    /// Everybody as often as possible, from random offsets.
+    /// All tasks as often as possible, from random offsets.
     Periodic,
-    /// Everybody with some probability.
+    /// Each task with some probability.
     Chance,
     /// Only jobs that are due before the victim's, the victim at once.
     Beats,
-    /// As before, but the victim waits until everybody else is behind.
+    /// As before, but the victim waits until all other tasks are behind.
     Ambush,
-    /// By turns everybody but those of the victim's affinity, and everybody.
+    /// Alternately all tasks except those of the victim's affinity, and all tasks.
     Bursts,
-    /// Each task has one of the other habits.
+    /// Each task has one of the other strategies.
     Mixed,
 }
 

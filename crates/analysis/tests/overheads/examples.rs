@@ -23,7 +23,7 @@ fn costs(set: &TaskSet, policy: &str, overheads: &Overheads) -> Vec<u64> {
 }
 
 #[test]
-fn a_job_pays_for_two_switches_and_the_refill_of_whom_it_preempts() {
+fn a_job_pays_for_two_switches_and_the_refill_of_the_preempted_job() {
     let overheads = Overheads {
         schedule: cost(10),
         switch: cost(5),
@@ -40,10 +40,10 @@ fn a_job_pays_for_two_switches_and_the_refill_of_whom_it_preempts() {
     assert_eq!(costs(&two, "g-edf", &overheads), [1_337, 2_337]);
     // Without preemptions one switch; no refill.
     assert_eq!(costs(&two, "np-g-edf", &overheads), [1_022, 2_022]);
-    // On one CPU nobody has to be told and nobody migrates.
+    // On one CPU there are no reschedule interrupts and no migrations.
     let one = set(1, &[(1_000, 10_000), (2_000, 20_000)]);
     assert_eq!(costs(&one, "p-edf", &overheads), [1_130, 2_130]);
-    // Whoever is alone on a CPU is never preempted; first fit packs these two apart.
+    // A task alone on a CPU is never preempted; first fit packs these two apart.
     let apart = set(2, &[(6_000, 10_000), (12_000, 20_000)]);
     assert_eq!(costs(&apart, "p-edf", &overheads), [6_030, 12_030]);
 }
@@ -108,7 +108,7 @@ fn costs_count_the_tasks_of_the_partition() {
 }
 
 #[test]
-fn whoever_uses_a_queue_may_wait_for_all_other_cpus() {
+fn a_queue_operation_may_wait_for_all_other_cpus() {
     let overheads = Overheads {
         release: cost(1),
         enqueue: cost(20),
@@ -265,8 +265,8 @@ fn bounds_count_from_the_real_release() {
     assert_eq!(pfair_response(&set, "pd2", overheads), NS(6_019));
 }
 
-/// Under weak affinities T2 of seed 135, the least urgent of three on four CPUs, was moved from a CPU to one
-/// that was free, by a task that is bound there: it paid for that, and nobody was charged.
+/// Under weak affinities T2 of seed 135, the least urgent of three on four CPUs, was moved to a
+/// free CPU by a task that is bound to its CPU: T2 bore that cost, and it was charged to no task.
 #[test]
 fn nothing_is_known_where_affinities_overlap_and_differ() {
     let accounted = |policy: &str, affinities: [&str; 3]| {

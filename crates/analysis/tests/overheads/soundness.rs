@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shiftwork_analysis::overheads::{Structure, as_told};
+use shiftwork_analysis::overheads::{Structure, inflate_for_pfair};
 use shiftwork_analysis::verdicts::{Answer, Best, Price, analyse_under};
 use shiftwork_model::{
     Arrival, Instant, Overheads, RandomStream, RecordKind, Recorder, Span, TaskSet, Work,
@@ -93,8 +93,8 @@ fn responses(set: &TaskSet, policy: &str, overheads: &Overheads, horizon: Instan
         reserve_server: false,
     };
     let bound = candidate(set, policy).bound.unwrap();
-    let told = as_told(set, &entry.traits, &bound, overheads);
-    let policy = entry.build(told.as_ref().unwrap_or(set)).unwrap();
+    let inflated = inflate_for_pfair(set, &entry.traits, &bound, overheads);
+    let policy = entry.build(inflated.as_ref().unwrap_or(set)).unwrap();
     Simulation::new(set, policy, &entry.traits, options).run(&mut longest);
     for (pending, longest) in longest.pending.iter().zip(&mut longest.longest) {
         let waited = pending.front().map(|&release| horizon.late_since(release));

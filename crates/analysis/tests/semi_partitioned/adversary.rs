@@ -1,11 +1,11 @@
-//! An adversary who chooses, while a schedule goes on, when bound tasks release their jobs, so that those
-//! who migrate fall behind as far as possible.
+//! An adversary that chooses at run time when bound tasks release their jobs, so that the migrating
+//! tasks fall behind as far as possible.
 //!
-//! Migrating tasks release as often as they may. Again and again the adversary tries, for every two bound
-//! tasks, every pair of releases in the near future, simulates what would come of each, and commits the one
-//! after which the most work of migrating tasks is left undone; of equal ones the earliest. Two at a time,
-//! since one preempted task always finds the CPU that is left: that is the pattern of Example 5. If
-//! no pair gains anything, time goes on.
+//! Migrating tasks release as often as they may. Repeatedly, for every two bound tasks, the
+//! adversary simulates every pair of releases in the near future. It commits the pair that leaves
+//! the most work of migrating tasks unfinished; of equal ones the earliest. It releases two jobs at
+//! a time, since one preempted task always finds the CPU that is left: that is the pattern of
+//! Example 5. If no pair gains anything, time advances.
 
 use std::cmp::Reverse;
 
@@ -168,7 +168,7 @@ pub fn without(name: &str) -> Repairs {
     others.fold(Repairs::NONE, |repairs, name| repairs.with(name).unwrap())
 }
 
-/// What an adversary with this effort achieves; the same effort for everybody.
+/// The result of an adversary with this effort; the same effort for every policy.
 fn attack(system: &System, (policy, repairs): (&'static str, Repairs)) -> Vec<u64> {
     let steps = if is_long() { 24 } else { 6 };
     Attack::new(system, policy, repairs).run(system, steps)

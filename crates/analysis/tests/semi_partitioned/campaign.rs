@@ -55,7 +55,7 @@ fn releases(
             let next = at + member.period;
             at = match pattern {
                 Pattern::Sporadic if stream.below(2) == 0 => next + stream.below(member.period),
-                // Whoever would come shortly before a burst waits for it.
+                // A release shortly before a burst is postponed to the burst.
                 Pattern::Bursts => {
                     let burst = bursts[bursts.partition_point(|&burst| burst < next)..].first();
                     match burst {
@@ -75,9 +75,9 @@ fn releases(
 #[derive(Debug, Default)]
 struct Seen {
     runs: u64,
-    /// Runs in which somebody was late.
+    /// Runs in which a task was late.
     late: u64,
-    /// How often a run was made four times as long at most.
+    /// Maximum number of times that a run was made four times as long.
     longer: u32,
     inversions: u64,
     direct: u64,
@@ -85,7 +85,7 @@ struct Seen {
     chained: u64,
 }
 
-/// How late somebody is at most in the first so many periods.
+/// Maximum tardiness of any task within this number of periods.
 fn lateness(
     system: &System,
     pattern: Pattern,
@@ -101,13 +101,13 @@ fn lateness(
     (late.max().unwrap(), set, run)
 }
 
-/// How often a run has to be made four times as long until that makes nobody later by half; `None` if seven
-/// times are not enough.
+/// How often a run has to be made four times as long until that no longer raises the maximum
+/// tardiness by half; `None` if seven times are not enough.
 fn settles(system: &System, pattern: Pattern, stream: &mut RandomStream) -> Option<u32> {
     let mut before = lateness(system, pattern, PERIODS, stream).0;
     for times in 1..=7 {
         let after = lateness(system, pattern, PERIODS << (2 * times), stream).0;
-        // Moments count for little.
+        // Short delays count for little.
         if 2 * after <= 3 * before + 2 * system.longest_period() {
             return Some(times);
         }
@@ -134,7 +134,7 @@ fn lateness_settles_and_inversions_end_with_the_job_in_the_way() {
             for inversion in &run.inversions {
                 count(&set, inversion, &case, &mut seen);
             }
-            // Whoever is not late by more than that has nothing to settle.
+            // A maximum tardiness below that has nothing to settle.
             if late > 2 * system.longest_period() {
                 let times = settles(&system, pattern, &mut stream);
                 assert!(times.is_some(), "later and later: {case}");

@@ -122,7 +122,7 @@ pub fn random(stream: &mut RandomStream) -> System {
     }
     let mut order: Vec<usize> = (0..system.members.len()).collect();
     stream.shuffle(&mut order);
-    // Some tasks take a share at random first; then everybody takes what is left.
+    // Some tasks take a share at random first; then all tasks take what is left.
     for &place in &order {
         let period = system.members[place].period;
         let most = 1 + stream.below(period);

@@ -55,15 +55,15 @@ pub fn check(seed: u64, seen: &mut Seen) {
                     late.filter(|(response, one)| **response > one.task.deadline.as_ns());
                 assert!(
                     late.next().is_some(),
-                    "seed {seed}, {policy}: nobody is late in {horizon} ns, but {witness:?}: {system:?}"
+                    "seed {seed}, {policy}: no task late in {horizon} ns, but {witness:?}: {system:?}"
                 );
             }
         }
     }
 }
 
-/// By when whoever needs more than there is is late, if tasks start together: with every hyperperiod
-/// at least a nanosecond of work more is left over. `None` if that is too long.
+/// Time by which a set above the capacity has missed a deadline if tasks start together: each
+/// hyperperiod adds at least a nanosecond to the backlog. `None` if that is too long.
 fn patience(system: &System) -> Option<u64> {
     let cycle = system.hyperperiod(200)?;
     let deadlines = system.members.iter().map(|one| one.task.deadline.as_ns());

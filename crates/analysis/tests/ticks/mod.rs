@@ -36,8 +36,8 @@ pub struct Rules<Rank> {
 /// When each task releases jobs, ascending.
 pub type Releases = Vec<Vec<u64>>;
 
-/// The longest response time of each task. A task's jobs run one after the other; ties go to whoever
-/// was released first, then to the lower index.
+/// The longest response time of each task. A task's jobs run one after the other; ties go to the
+/// job released first, then to the lower index.
 pub fn responses<Rank: Fn(&Job) -> u64>(
     tasks: &[Sporadic],
     releases: &Releases,

@@ -7,9 +7,10 @@ use super::{Admitted, Entry, Loss, Returned};
 use crate::Witness;
 
 impl Admitted {
-    /// A CPU is gone. Whoever no longer fits loses the reservation, last come first: among the tasks
-    /// that together need too much, the one that was admitted or changed last, again and again until
-    /// the rest fit. Others may keep theirs with a weaker promise. What lingered there makes room first.
+    /// A CPU is gone. Tasks that no longer fit lose their reservations: among the tasks that
+    /// together need too much, the one that was admitted or changed last, repeated until the rest
+    /// fit. Others may keep theirs with a weaker guarantee. Claims that linger there are dropped
+    /// first.
     pub fn cpu_offline(&mut self, cpu: CpuId) -> Vec<Loss> {
         self.online.remove(cpu);
         let mut losses = Vec::new();
@@ -41,9 +42,9 @@ impl Admitted {
         }
     }
 
-    /// A CPU is back. Whoever waits for a reservation and now fits gets it, those first who had theirs
-    /// longest. Affinities that were alike without the CPU may differ with it, so that less can be
-    /// shown of the tasks that hold a reservation: nobody loses it, but a promise may be weaker.
+    /// A CPU is back. Waiting tasks that fit now get their reservations, in the order of their last
+    /// grants. Affinities that were equal without the CPU may differ with it, so that less can be
+    /// shown of the tasks that hold a reservation: no task loses it, but a guarantee may be weaker.
     pub fn cpu_online(&mut self, cpu: CpuId) -> Returned {
         self.online.insert(cpu);
         self.rebook_all();

@@ -1,4 +1,4 @@
-//! What becomes free, and who gets it.
+//! Releasing capacity, and granting it to waiting tasks.
 
 use shiftwork_model::{Instant, TaskId};
 
@@ -78,7 +78,7 @@ impl Admitted {
         self.departed.clear();
     }
 
-    /// Whoever waits for a reservation and fits gets it, those first who had theirs longest.
+    /// Grants reservations to waiting tasks that fit, in the order of their last grants.
     pub(super) fn regain(&mut self) -> Vec<(TaskId, Guarantee)> {
         let waiting = self.entries.iter();
         let waiting = waiting.filter(|(_, entry)| entry.promise.is_none());

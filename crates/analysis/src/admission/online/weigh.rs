@@ -14,7 +14,7 @@ use crate::exact::beside;
 /// What speaks against a claim.
 pub(super) struct Against {
     pub(super) judgement: Judgement,
-    /// Whose promise would be broken: what it was, and what would be left of it.
+    /// The task that would lose a promise, its guarantee, and the weaker one that would be left.
     pub(super) broken: Option<(TaskId, Guarantee, Guarantee)>,
     /// The least that is promised to a task, and what could be promised to the one that asks.
     pub(super) less: Option<(Guarantee, Guarantee)>,
@@ -117,7 +117,7 @@ impl Admitted {
         self.books.promise(claim.task, old, &new, supply, is_hard)
     }
 
-    /// Whether a judgement admits, and keeps what was promised to everybody but `asking`.
+    /// Whether a judgement admits, and keeps the promises to all tasks except `asking`.
     pub(super) fn check_promises(
         &self,
         judgement: Judgement,
@@ -180,7 +180,8 @@ impl Admitted {
         }
     }
 
-    /// If the claim fits but for what lingers: who that is in words, and until when at least.
+    /// If the claim fits except for lingering claims: these as text, and the earliest time to
+    /// retry.
     pub(super) fn again(&self, claim: &Claim) -> Option<(String, Instant)> {
         let entries = self.entries.values().flat_map(|entry| &entry.former);
         let departed = self.departed.iter().flat_map(|departed| &departed.former);
@@ -197,21 +198,21 @@ impl Admitted {
         if promise < self.least() {
             return None;
         }
-        let mut told: Vec<(&Claim, Instant)> = Vec::new();
+        let mut latest: Vec<(&Claim, Instant)> = Vec::new();
         for former in former {
-            match told
+            match latest
                 .iter_mut()
-                .find(|told| told.0.task == former.claim.task)
+                .find(|entry| entry.0.task == former.claim.task)
             {
-                Some(told) => told.1 = former.until,
-                None => told.push((&former.claim, former.until)),
+                Some(entry) => entry.1 = former.until,
+                None => latest.push((&former.claim, former.until)),
             }
         }
-        Some((words::lingering(&told), last))
+        Some((words::lingering(&latest), last))
     }
 
-    /// All claims that count: of those who hold a reservation, of `asking`, whose task has that claim
-    /// instead of its own, and, if wanted, those that linger.
+    /// All claims that count: those of the tasks that hold a reservation, the `asked` claim in
+    /// place of its task's own, and, if `linger`, the lingering claims.
     pub(super) fn counted<'a>(&'a self, asked: Option<&'a Claim>, linger: bool) -> Counted<'a> {
         let own = asked.and_then(|claim| self.entries.get(&claim.task));
         let others = self.entries.values();

@@ -4,7 +4,7 @@ use super::*;
 use shiftwork_policy::registry;
 
 #[test]
-fn an_affinity_that_does_not_fit_costs_the_reservation_and_nobody_else() {
+fn an_affinity_that_does_not_fit_costs_only_the_tasks_own_reservation() {
     let set = set(2, &[("a", 6, 10, 10, "0-1"), ("b", 6, 10, 10, "1")]);
     let mut admitted = begun("strong-edf", &set);
     let refusal = admitted
@@ -80,12 +80,12 @@ fn no_request_weakens_what_another_was_promised() {
 }
 
 #[test]
-fn who_is_promised_less_than_could_be_shown_keeps_nobody_out() {
+fn a_task_promised_less_than_could_be_shown_does_not_block_admission() {
     let all = Admitted::new(mask("0-1"), strong_edf());
     let enter_both = |mut all: Admitted| {
         [(0, "0"), (1, "0-1")].map(|(index, cpus)| all.enter(six_of_ten(index, cpus)).map_err(drop))
     };
-    // Alone on its CPU it never misses; beside somebody who comes there from elsewhere it may be late.
+    // Alone on its CPU, task 0 meets all deadlines; with a migrating task there, it may be tardy.
     assert_eq!(enter_both(all.clone()), [Ok(Guarantee::Hard), Err(())]);
     let bounded = Ok(Guarantee::BoundedTardiness);
     assert_eq!(
@@ -95,7 +95,7 @@ fn who_is_promised_less_than_could_be_shown_keeps_nobody_out() {
 }
 
 #[test]
-fn who_can_be_promised_too_little_is_refused() {
+fn a_task_with_too_weak_a_guarantee_is_refused() {
     let mut all = Admitted::new(mask("0-2"), strong_edf()).promising(Guarantee::Hard);
     assert_eq!(all.enter(six_of_ten(0, "0")), Ok(Guarantee::Hard));
     assert_eq!(all.enter(six_of_ten(1, "1")), Ok(Guarantee::Hard));
@@ -216,7 +216,7 @@ fn what_a_task_had_counts_until_its_period_ends() {
 }
 
 #[test]
-fn whoever_leaves_and_comes_back_counts_twice_for_a_while() {
+fn a_task_that_leaves_and_returns_counts_twice_for_a_while() {
     let set = set(1, &[("a", 6, 10, 10, "0")]);
     let (mut admitted, at) = (begun("p-edf", &set), at_ms);
     admitted.advance(at(4));
@@ -231,7 +231,7 @@ fn whoever_leaves_and_comes_back_counts_twice_for_a_while() {
 }
 
 #[test]
-fn whoever_waits_gets_its_reservation_back_when_something_is_released() {
+fn a_waiting_task_regains_its_reservation_when_capacity_is_released() {
     let set = set(2, &[("a", 6, 10, 10, "0"), ("b", 6, 10, 10, "1")]);
     let (mut admitted, at) = (begun("strong-edf", &set), at_ms);
     assert!(admitted.request_affinity(id(0), mask("1"), at(10)).is_err());

@@ -87,7 +87,7 @@ fn partitioned_scheduling_refuses_what_would_be_late() {
 }
 
 #[test]
-fn a_packing_that_is_too_tight_is_told_from_a_demand_that_is() {
+fn a_failed_packing_is_distinguished_from_excess_demand() {
     let thirds = [
         ("a", 2, 3, 3, "0-1"),
         ("b", 2, 3, 3, "0-1"),
@@ -249,7 +249,7 @@ fn impossible_tasks_are_refused_in_words() {
 }
 
 #[test]
-fn nobody_and_everything_reserved_are_answered_too() {
+fn an_empty_set_and_a_full_reserve_are_answered() {
     assert_eq!(decided("p-edf", &set(2, &[])).guarantee, Guarantee::Hard);
     let everything = Share::from_billionths(Share::WHOLE).unwrap();
     for policy in ["p-edf", "g-fp", "strong-edf"] {
@@ -340,8 +340,8 @@ fn the_verdict_is_shown_in_the_same_words_everywhere() {
          the reserve is taken in small pieces"
     );
     assert_eq!(
-        Decision::refused("nobody knows".to_owned()).to_string(),
-        "refused: nobody knows"
+        Decision::refused("the reason".to_owned()).to_string(),
+        "refused: the reason"
     );
 }
 

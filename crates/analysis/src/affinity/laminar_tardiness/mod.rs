@@ -32,7 +32,7 @@ use crate::{NotShown, Outcome, Placed, Steps};
 ///
 /// # Errors
 /// Fails with a task whose affinity is empty or overlaps another without nesting, whose cost is zero
-/// or above its period or its deadline, or one of those who need more than their CPUs.
+/// or above its period or its deadline, or one of the tasks that together exceed their CPUs.
 ///
 /// # Assumes
 /// Sporadic tasks with arbitrary deadlines, not below the cost; independent, preemptive, no

@@ -76,7 +76,7 @@ impl Number for f64 {
     }
 }
 
-/// Rounded towards more. Whoever uses it keeps amounts below 2^62, so that products fit.
+/// Rounds up. The caller keeps amounts below 2^62, so that products fit.
 impl Number for i128 {
     const ZERO: Self = 0;
 

@@ -131,7 +131,7 @@ impl<'a, N: Number> Operator<'a, N> {
         }
         for node in 0..self.of.nodes.len() {
             let remaining = self.remaining(&values, chosen, node);
-            // Who may block, and the chain.
+            // The sets of tasks that may block, and the chain.
             let sets = 2 * sets_of(&self.of.nodes[node].chain, chosen);
             for task in self.of.nodes[node].own.clone() {
                 steps.take(sets)?;

@@ -13,7 +13,7 @@ const CHILDREN_MAX: usize = 8;
 /// At most so many sets of a node, and less where each costs more than 1,024 steps.
 const REMOVALS_MAX: usize = 256;
 
-/// Sums of utilizations of subtrees, rounded down and up in units, and exactly once somebody asks.
+/// Sums of utilizations of subtrees, rounded down and up in units; the exact sums on demand.
 pub(super) struct Loads<'a> {
     own: Vec<(u128, u128)>,
     all: Vec<(u128, u128)>,

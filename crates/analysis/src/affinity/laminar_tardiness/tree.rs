@@ -1,5 +1,5 @@
-//! A component of nested affinities as the theorem sees it: nodes, who can block whom, and the sets
-//! of tasks that are looked at together.
+//! A component of nested affinities in the theorem's terms: nodes, the tasks that can block each
+//! other, and the sets of tasks that are analysed together.
 
 use std::ops::Range;
 

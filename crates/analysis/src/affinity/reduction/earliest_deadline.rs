@@ -62,8 +62,8 @@ pub fn reduction_edf(
     }
 }
 
-/// What is known so far: as long as nobody has missed a deadline, each job of task i finishes within
-/// `known[i].response`, at first its deadline.
+/// Bounds so far: as long as no deadline has been missed, each job of task i finishes within
+/// `known[i].response`, initially its deadline.
 struct Rounds<'a> {
     tasks: &'a [Placed],
     known: Vec<Interferer>,
@@ -131,7 +131,7 @@ impl Rounds<'_> {
         })
     }
 
-    /// Who shares a CPU with the task.
+    /// The other tasks that share a CPU with the task.
     fn others(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let cpus = &self.tasks[place].cpus;
         let others = (0..self.tasks.len()).filter(move |&other| other != place);

@@ -22,7 +22,7 @@ pub(super) struct Capped {
 }
 
 impl Interferer {
-    /// All that is known before the task is looked at: if nobody misses, it is done by its deadline.
+    /// The initial bound of a task: if no deadline is missed, it finishes by its deadline.
     /// `None` if it cannot be, or if the deadline is beyond the period.
     pub(super) fn until_deadline(task: &Sporadic, supply: Share) -> Option<Self> {
         let cost = u64::try_from(time_for(task.cost.as_ns().into(), supply)?).ok()?;

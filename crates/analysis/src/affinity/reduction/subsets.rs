@@ -16,8 +16,8 @@ const CELLS_MAX: usize = 10;
 /// Up to so many pairs of a subset and a task, every subset is tried.
 const PAIRS_MAX: usize = 1 << 16;
 
-/// CPUs that the same other tasks may use: whoever looks at one of them loses nothing by looking at
-/// all.
+/// CPUs that the same other tasks may use. An analysis of one of them loses nothing by using all of
+/// them.
 #[derive(Debug)]
 struct Cell {
     cpus: usize,
