@@ -3,7 +3,7 @@
 //! `cargo bench --bench events -- '75%/three-level/m=24'` measures a part. Names are
 //! load/affinities/CPUs/policy. Time is CPU time. `wake` and `complete` at the end select events of
 //! one kind, timed one by one on the wall clock: the cost of reading it is taken off, and events
-//! that were interrupted are left out. The instruction counts tell the kinds apart better.
+//! that were interrupted are left out. The instruction counts separate the kinds better.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark reads the clock; nothing is decided by it"
@@ -25,7 +25,7 @@ use workload::runs::{self, Library, Run};
 /// Light, heavy, and far too much, so that backlogs are long.
 const LOADS: [u64; 3] = [75, 85, 150];
 
-/// The load at which wake and complete are told apart.
+/// The load at which wake and complete are measured separately.
 const APART: u64 = 75;
 
 fn events(criterion: &mut Criterion) {

@@ -1,5 +1,5 @@
-//! The scheduling policies of shiftwork: an *order* (who matters more) and a *placement* (who runs
-//! where). Events go in, switches come out.
+//! The scheduling policies of shiftwork: an *order* (which jobs are more urgent) and a *placement*
+//! (which CPU runs which job). Events go in, switches come out.
 //!
 //! This crate owns every scheduling decision and nothing else. It must never read a clock, start a
 //! thread, or know what carries its decisions out: machines do that. Wake, block, complete, budget

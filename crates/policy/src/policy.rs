@@ -23,11 +23,11 @@ pub enum Event<'a> {
     Tick {
         /// The CPU.
         cpu: CpuId,
-        /// How many quanta have begun there before, whether or not they were told.
+        /// Number of quanta that have begun there before, with or without an event.
         quantum: u64,
     },
-    /// A job was released while the one before it is not finished; it becomes ready, and
-    /// [`Wake`](Self::Wake) is told, when that is. For policies that have to know before.
+    /// A job was released while the one before it is not finished. It becomes ready, with a
+    /// [`Wake`](Self::Wake), when that job is. For policies that have to know before.
     Released(Job),
     /// The task may use other CPUs from now on. One event: the scheduled set of the new affinity,
     /// placed with the fewest shifts from what is assigned now.
@@ -43,9 +43,10 @@ pub enum Event<'a> {
     Enter(TaskId, &'a Task),
     /// A task takes no part any more; its ready job is gone.
     Leave(TaskId),
-    /// The clusters (cpusets) are these from now on, disjoint. Who may use what is told by itself.
+    /// The clusters (cpusets) are these from now on, disjoint. Affinities change by events of their
+    /// own.
     SetClusters(&'a [CpuSet]),
-    /// The CPU is gone; who ran there is still ready. Whoever has no CPU left waits.
+    /// The CPU is gone. The job that ran there is still ready. A job without any CPU left waits.
     CpuOffline(CpuId),
     /// The CPU is back.
     CpuOnline(CpuId),
@@ -117,8 +118,8 @@ pub trait Policy: Send {
         None
     }
 
-    /// When machines are to tell [`Event::Tick`]; then they tell [`Event::Released`] as well. `None`: the
-    /// policy decides at events alone.
+    /// When machines have to send [`Event::Tick`]; then they send [`Event::Released`] as well.
+    /// `None`: the policy decides at other events alone.
     fn quanta(&self) -> Option<Quanta> {
         None
     }

@@ -1,4 +1,4 @@
-//! A tournament over a fixed number of slots: who is the smallest, kept up to date in O(log n)
+//! A tournament over a fixed number of slots: the smallest entry, kept up to date in O(log n)
 //! per change without allocation.
 
 use alloc::vec;

@@ -9,7 +9,7 @@ use shiftwork_policy::{Event, Policy, Switches};
 
 const NAMES: [&str; 4] = ["CQm", "S-CQm", "CQ1", "S-CQ1"];
 
-/// What the definition says, with nothing remembered but who is ready and who runs where.
+/// The definition; its only state is the ready jobs and the task on each CPU.
 struct Definition {
     ready: Vec<Job>,
     last: Vec<Option<usize>>,
@@ -76,7 +76,7 @@ fn task_set(cpus: usize, tasks: usize) -> TaskSet {
     TaskSet::new("test", cpus, (0..tasks).map(task).collect())
 }
 
-/// A policy, its definition, and what they were told.
+/// A policy, its definition, and the events given to them.
 struct Drive {
     policy: Box<dyn Policy>,
     definition: Definition,
@@ -108,7 +108,7 @@ impl Drive {
         }
     }
 
-    fn tell(&mut self, event: Event<'_>) {
+    fn apply(&mut self, event: Event<'_>) {
         self.story += &format!(" {event:?}");
         self.out.clear();
         self.policy.on_event(event, &mut self.out);
@@ -139,13 +139,13 @@ impl Drive {
             priority: Priority::LEAST_URGENT,
         };
         self.definition.ready.push(job);
-        self.tell(Event::Wake(job));
+        self.apply(Event::Wake(job));
     }
 
     fn stop(&mut self, event: Event<'_>, task: usize) {
         self.definition.ready.retain(|job| job.task.index() != task);
         self.definition.stop(task);
-        self.tell(event);
+        self.apply(event);
     }
 
     fn rerank(&mut self, task: usize, deadline: u64) {
@@ -153,17 +153,17 @@ impl Drive {
         let jobs = &mut self.definition.ready;
         let job = jobs.iter_mut().find(|job| job.task.index() == task);
         job.unwrap().deadline = deadline;
-        self.tell(Event::SetDeadline(TaskId::from_index(task), deadline));
+        self.apply(Event::SetDeadline(TaskId::from_index(task), deadline));
     }
 
     fn set_online(&mut self, cpu: usize, online: bool) {
         self.definition.online[cpu] = online;
         let id = CpuId::from_index(cpu);
         if online {
-            self.tell(Event::CpuOnline(id));
+            self.apply(Event::CpuOnline(id));
         } else {
             self.definition.runs[cpu] = None;
-            self.tell(Event::CpuOffline(id));
+            self.apply(Event::CpuOffline(id));
         }
     }
 
@@ -171,7 +171,7 @@ impl Drive {
     fn end(&mut self, due: &[usize]) {
         for &cpu in due {
             let cpu = CpuId::from_index(cpu);
-            self.tell(Event::Tick { cpu, quantum: 0 });
+            self.apply(Event::Tick { cpu, quantum: 0 });
         }
         self.out.clear();
         self.policy.end_instant(&mut self.out);
@@ -211,7 +211,7 @@ impl Drive {
                 self.wake(task, now, now + random.below(20));
             }
         }
-        // Between boundaries nobody is due, at some all are.
+        // Between boundaries no CPU is due, at some all are.
         let due: Vec<usize> = match random.below(3) {
             0 => Vec::new(),
             1 => (0..cpus).collect(),
@@ -300,7 +300,7 @@ fn a_cpu_for_interrupts_leaves_one_for_tasks_or_the_set_is_refused() {
 }
 
 #[test]
-fn whoever_decides_in_quanta_says_when_they_are() {
+fn a_policy_in_quanta_declares_its_quanta() {
     for entry in registry::POLICIES {
         let policy = entry.build(&task_set(2, 1)).unwrap();
         let in_quanta = entry.traits.invariant == Invariant::Quanta;

@@ -73,7 +73,7 @@ fn built_policies_are_what_their_traits_say() {
     }
 }
 
-/// Where two references had the same traits, tests and machines could not tell them apart.
+/// Tests and machines could not distinguish two references with the same traits.
 #[test]
 fn references_differ_in_their_traits() {
     let is_reference = |entry: &&Entry| entry.traits.role == Role::Reference;

@@ -1,4 +1,5 @@
-//! The events of a run: a small event-driven simulation that keeps what it told the policy.
+//! The events of a run: a small event-driven simulation that records the events it gives the
+//! policy.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +8,7 @@ use shiftwork_model::{CpuId, Instant, Invariant, Job, Order, Priority, Span, Tas
 use shiftwork_policy::registry::Entry;
 use shiftwork_policy::{Event, Policy, Switches};
 
-/// What a policy was told.
+/// An event given to a policy.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Wake(Job),
@@ -44,14 +45,14 @@ pub struct Recording {
 /// is finished, so that an overloaded run is stationary.
 ///
 /// Under weak placement only the same events lead to the same state. Elsewhere it depends on the
-/// ready jobs alone, if those that run are woken first (which matters where nobody is preempted).
+/// ready jobs alone, if those that run are woken first (which matters without preemption).
 pub fn record(set: &TaskSet, policy: &Entry, warm_up: usize, steps: usize) -> Recording {
     let mut run = Run::new(set, policy);
     run.play(warm_up);
-    let told = core::mem::take(&mut run.steps);
+    let steps_so_far = core::mem::take(&mut run.steps);
     let depends_on_history = policy.traits.invariant == Invariant::Weak;
     let before = if depends_on_history {
-        told
+        steps_so_far
     } else {
         run.ready_jobs().into_iter().map(Step::Wake).collect()
     };
@@ -148,12 +149,16 @@ impl<'a> Run<'a> {
             if task.turn != turn {
                 continue;
             }
-            let released = task.job.take().expect("who completes has a job").ready;
+            let released = task
+                .job
+                .take()
+                .expect("a task that completes has a job")
+                .ready;
             task.turn += 1;
             self.ready -= 1;
             let due = released + self.set.tasks[id.index()].period;
             self.releases.push(Reverse((due.max(now), id)));
-            self.tell(now, Step::Complete(id));
+            self.apply(now, Step::Complete(id));
         }
     }
 
@@ -177,7 +182,7 @@ impl<'a> Run<'a> {
             task.job = Some(job);
             task.left = self.set.tasks[job.task.index()].cost;
             self.ready += 1;
-            self.tell(now, Step::Wake(job));
+            self.apply(now, Step::Wake(job));
         }
     }
 
@@ -191,12 +196,12 @@ impl<'a> Run<'a> {
         ready.into_iter().filter_map(|task| task.job).collect()
     }
 
-    fn tell(&mut self, now: Instant, step: Step) {
+    fn apply(&mut self, now: Instant, step: Step) {
         self.out.clear();
         self.policy.on_event(step.event(), &mut self.out);
         self.steps.push(step);
         let switches = core::mem::take(&mut self.out);
-        // Everyone who lost a CPU first: in between, a task may seem to be on two.
+        // First the tasks that lost a CPU: in between, a task may seem to be on two.
         let mut moved = Vec::new();
         for from in switches.iter().filter_map(|switch| switch.from) {
             if self.stop(now, from) {

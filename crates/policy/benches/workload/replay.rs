@@ -32,19 +32,19 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    /// The events that are left until the end, at most `limit`, each handed to `tell`, which must
-    /// apply it. Returns their number.
+    /// The events that are left until the end, at most `limit`, each passed to `apply`, which must
+    /// give it to the policy. Returns their number.
     #[inline]
     pub fn advance_with(
         &mut self,
         limit: usize,
-        mut tell: impl FnMut(&mut dyn Policy, &Step, &mut Switches),
+        mut apply: impl FnMut(&mut dyn Policy, &Step, &mut Switches),
     ) -> usize {
         let steps = &self.run.recording.steps[self.next..];
         let steps = &steps[..limit.min(steps.len())];
         for step in steps {
             self.out.clear();
-            tell(&mut *self.policy, step, &mut self.out);
+            apply(&mut *self.policy, step, &mut self.out);
         }
         self.next += steps.len();
         steps.len()
@@ -71,7 +71,7 @@ impl<'a> Replay<'a> {
     pub fn rewind(&mut self) {
         assert!(self.is_at_end(), "only what is ready at the end is known");
         match &self.run.recording.after {
-            Some(steps) => steps.iter().for_each(|step| self.tell(step)),
+            Some(steps) => steps.iter().for_each(|step| self.apply(step)),
             None => {
                 self.policy = self
                     .entry
@@ -107,10 +107,13 @@ impl<'a> Replay<'a> {
 
     fn begin(&mut self) {
         let run = self.run;
-        run.recording.before.iter().for_each(|step| self.tell(step));
+        run.recording
+            .before
+            .iter()
+            .for_each(|step| self.apply(step));
     }
 
-    fn tell(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Step) {
         self.out.clear();
         self.policy.on_event(step.event(), &mut self.out);
     }

@@ -1,4 +1,4 @@
-//! Who matters more. Each sibling file is one order of the literature.
+//! Orders: which of two jobs is more urgent. Each sibling file is one order of the literature.
 
 mod edf;
 mod fixed_priority;
@@ -12,16 +12,16 @@ use core::fmt::Debug;
 
 use shiftwork_model::{Job, Order, TaskId};
 
-/// How what waits is compared; the smaller key is the more important one. Ties must be broken: the keys
-/// of two different tasks are never equal.
+/// How waiting jobs are compared; the smaller key is the more urgent one. Ties must be broken: the
+/// keys of two different tasks are never equal.
 pub trait Ranking: Send {
     /// What is compared.
     type Key: Send + Ord + Copy + Debug;
 
-    /// Precedes every key: nobody is the least urgent.
+    /// Precedes every key. Stands for "no job" where the least urgent is sought.
     const FIRST: Self::Key;
 
-    /// Follows every key: nobody is the most urgent.
+    /// Follows every key. Stands for "no job" where the most urgent is sought.
     const LAST: Self::Key;
 
     /// The task that this is the key of.

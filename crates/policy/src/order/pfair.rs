@@ -19,7 +19,7 @@ pub(crate) struct Subtask {
     pub group_deadline: Reverse<u64>,
     /// The slot in which the window begins.
     pub release: u64,
-    /// Whose it is.
+    /// The task of the subtask.
     pub task: TaskId,
 }
 
@@ -54,7 +54,7 @@ impl Ranking for SubtaskOrder {
     }
 }
 
-/// Whose turn to compete comes first: by slot, then by task.
+/// Orders tasks by the slot from which they are eligible, then by task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Eligibility;
 

@@ -1,5 +1,5 @@
-//! What weak and strong scheduling under arbitrary affinities have in common: who runs where, whose
-//! mask is what, and who waits.
+//! Common state of weak and strong scheduling under arbitrary affinities: the assignment of jobs to
+//! CPUs, the masks of the tasks, and the waiting jobs.
 
 use alloc::vec::Vec;
 
@@ -154,7 +154,7 @@ impl<O: JobOrder, M: Mask> Assignment<O, M> {
         self.runner_keys[cpu.index()] = O::key(&job);
     }
 
-    /// Gives an online CPU to a job, or to nobody. What ran there is left to the caller.
+    /// Assigns a job, or none, to an online CPU. The caller handles the job that ran there.
     #[inline]
     pub fn assign(&mut self, cpu: CpuId, to: Option<TaskId>, out: &mut Switches) {
         let from = core::mem::replace(&mut self.runners[cpu.index()], to);

@@ -353,7 +353,7 @@ impl<O: JobOrder> Placement for Domains<O> {
         }
     }
 
-    /// The CPU is back, for whoever waits.
+    /// The CPU is back and takes a waiting job.
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.insert(cpu);
         if !served_by(&self.groups).contains(cpu) {

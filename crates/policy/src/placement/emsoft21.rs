@@ -15,7 +15,7 @@ use crate::ready::{Status, TaskTable};
 ///
 /// Corrected where the published text does not work: Algorithm 1 advances its queue, gives the
 /// arriving task its processor and moves the preempted one to the ready tasks; equal priorities do
-/// not preempt; Algorithm 2 visits every task once and may find nobody. A change of priority or
+/// not preempt; Algorithm 2 visits every task once and may find none. A change of priority or
 /// affinity is a departure and an arrival, since RTEMS's own shortcuts break even the weak
 /// invariant.
 ///
@@ -150,7 +150,7 @@ impl<M: Mask> Emsoft21<M> {
         highest
     }
 
-    /// Algorithm 2 as a whole, for a processor that nobody has.
+    /// Algorithm 2 as a whole, for an idle processor.
     fn refill(&mut self, free: CpuId, out: &mut Switches) {
         let Some(highest) = self.most_urgent_reaching(free) else {
             return self.preempt(free, None, out);

@@ -1,5 +1,5 @@
-//! Families of nested or disjoint affinities: who has which, and the tree that they form before
-//! anything is scheduled in it.
+//! Families of nested or disjoint affinities: the affinity of each task, and the tree that they
+//! form before anything is scheduled in it.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};

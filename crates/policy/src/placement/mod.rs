@@ -1,7 +1,8 @@
-//! Who runs where. Each sibling file is one placement of the literature, generic over the order.
+//! Placements: which CPU runs which job. Each sibling file is one placement of the literature,
+//! generic over the order.
 //!
-//! A placement implements [`Placement`], the handful of things that can happen to it; the shared
-//! code here turns [`Event`]s into them, so that every placement agrees on what an event means.
+//! A placement implements the few operations of [`Placement`]. The shared code here translates
+//! [`Event`]s into them, so that every placement agrees on the meaning of an event.
 
 mod arbitrary;
 mod backlogs;

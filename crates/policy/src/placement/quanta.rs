@@ -14,10 +14,10 @@ use crate::order::JobOrder;
 use crate::policy::{Quanta, Switch, Switches};
 use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 
-/// Between boundaries nothing begins: who becomes ready is enqueued, and a CPU whose job ends is idle until
-/// its next quantum begins. At a boundary, after everything else of the instant, the CPUs whose quanta
-/// begin decide together. The *selected* jobs are the most urgent ready ones, as many as there are CPUs,
-/// wherever they are.
+/// Between boundaries no job starts: a job that becomes ready is enqueued, and a CPU whose job ends
+/// is idle until its next quantum begins. At a boundary, after all other events of the instant, the
+/// CPUs whose quanta begin decide together. The *selected* jobs are the most urgent ready ones, as
+/// many as there are CPUs, wherever they are.
 ///
 /// 1. A CPU whose quantum begins keeps a selected job, and gives up any other.
 /// 2. The selected jobs that have no CPU, the most urgent first, each take one of those CPUs that is
@@ -27,7 +27,7 @@ use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 /// So no job is stopped that global scheduling would run, none moves while it runs, and a CPU decides for
 /// itself alone. There are always enough jobs for the CPUs that gave up theirs: as long as a job that is not
 /// selected runs, a selected one waits. Aligned, exactly the selected jobs run after each boundary;
-/// staggered, whoever stays selected for a quantum runs at the end of it.
+/// staggered, a job that stays selected for a quantum runs at the end of it.
 ///
 /// # Invariant
 /// `selected` are the most urgent ready jobs; of them those without a CPU are in `unplaced`. All other ready
@@ -38,7 +38,7 @@ use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 ///
 /// # Source
 /// B. Brandenburg, J. Anderson, "On the Implementation of Global Real-Time Schedulers", RTSS 2009
-/// (CQm, S-CQm, CQ1, S-CQ1), which leaves open whom a staggered CPU may preempt.
+/// (CQm, S-CQm, CQ1, S-CQ1), which leaves open which job a staggered CPU may preempt.
 #[derive(Debug)]
 pub(crate) struct InQuanta<O: JobOrder> {
     name: &'static str,
@@ -135,7 +135,7 @@ impl<O: JobOrder> InQuanta<O> {
     }
 
     fn deselect_last(&mut self) {
-        let key = self.selected.pop().expect("somebody is selected");
+        let key = self.selected.pop().expect("at least one job is selected");
         if !self.is_placed(&key) {
             self.unplaced.remove(O::task(&key), &mut self.positions);
         }

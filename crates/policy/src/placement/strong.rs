@@ -20,7 +20,8 @@ use crate::ready::{Status, TaskTable};
 /// The scheduled jobs are exactly the greedy set: most urgent first, keep a job if the kept set
 /// still fits on the CPUs.
 ///
-/// O(m) mask operations per step of a chain, and O(masks with a backlog) to find who may fill a CPU.
+/// O(m) mask operations per step of a chain, and O(masks with a backlog) to find a job for a free
+/// CPU.
 #[derive(Debug)]
 pub struct Strong<O: JobOrder, M> {
     cpus: Assignment<O, M>,
@@ -128,7 +129,7 @@ impl<O: JobOrder, M: Mask> Strong<O, M> {
             .collect()
     }
 
-    /// Keeps who is scheduled, but places them with the fewest shifts from `before`.
+    /// Keeps the set of scheduled jobs, but places them with the fewest shifts from `before`.
     fn replace_from(&mut self, before: &[Option<TaskId>], out: &mut Switches) {
         let mask = |task: TaskId| cpus(self.cpus.mask(task)).collect();
         let moves = fewest_shifts(before, &self.snapshot(), mask, |task| {
@@ -226,7 +227,7 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
                 self.arrive(job, out);
             }
             Status::Assigned(cpu) if self.only_narrows(task, cpu, affinity) => {
-                // It stays, and can make room for nobody whom it could not make room for before.
+                // It stays, and cannot make room for a job for which it could not before.
                 self.cpus.set_affinity(task, affinity);
             }
             Status::Assigned(_) => {
@@ -244,7 +245,7 @@ impl<O: JobOrder, M: Mask> Placement for Strong<O, M> {
     }
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
-        // Everybody else is still placed as the definition says: one arrival is all there is to do.
+        // All other jobs are still placed as the definition says: one arrival is sufficient.
         if let Some(job) = self.cpus.take_offline(cpu, out) {
             self.arrive(job, out);
         }

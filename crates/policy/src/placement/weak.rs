@@ -1,4 +1,4 @@
-//! Weak scheduling under arbitrary affinities: nobody shifts to make room.
+//! Weak scheduling under arbitrary affinities: no job shifts to make room.
 
 use shiftwork_model::{Affinity, CpuId, Job, Task, TaskId, TaskSet};
 

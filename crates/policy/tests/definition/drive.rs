@@ -1,4 +1,4 @@
-//! A policy beside a plain model of what it was told, compared after every event.
+//! A policy beside a plain model that gets the same events, compared after every event.
 
 use shiftwork_model::{
     Affinity, CpuId, CpuSet, Instant, Job, Order, Priority, Span, Task, TaskId, TaskSet,
@@ -210,7 +210,7 @@ impl Driver {
         self.policy.on_event(Event::Wake(job), &mut self.out);
     }
 
-    /// The switches, and nothing else, tell a machine what to run.
+    /// A machine follows the switches and nothing else.
     fn follow_switches(&mut self) {
         let mut seen = CpuSet::EMPTY;
         for switch in &self.out {

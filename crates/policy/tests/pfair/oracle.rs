@@ -95,7 +95,7 @@ pub struct Task {
     pub jobs: Vec<Job>,
 }
 
-/// How far everybody is.
+/// The progress of all tasks.
 pub struct Oracle {
     tasks: Vec<Task>,
     cpus: usize,

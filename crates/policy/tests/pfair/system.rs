@@ -1,5 +1,5 @@
-//! A machine that does nothing but what quanta need: it releases jobs, ends them, tells ticks, and compares
-//! each slot with the definition.
+//! A minimal machine for quanta: it releases jobs, ends them, sends ticks, and compares each slot
+//! with the definition.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ impl System {
             system: self,
             policy: find(policy).unwrap().build(&set).unwrap(),
             out: Switches::new(),
-            told: vec![(0, 0); self.tasks.len()],
+            counts: vec![(0, 0); self.tasks.len()],
             left: vec![0; self.tasks.len()],
             running: vec![None; self.cpus],
             priorities: set.priorities(),
@@ -107,8 +107,8 @@ struct Run<'a> {
     system: &'a System,
     policy: Box<dyn Policy>,
     out: Switches,
-    /// By task: how many jobs were released, and how many are done.
-    told: Vec<(usize, usize)>,
+    /// By task: the number of released jobs, and of completed jobs.
+    counts: Vec<(usize, usize)>,
     /// What is left of the present job, in quanta.
     left: Vec<u64>,
     running: Vec<Option<TaskId>>,
@@ -116,7 +116,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn tell(&mut self, event: Event<'_>) {
+    fn apply(&mut self, event: Event<'_>) {
         self.out.clear();
         self.policy.on_event(event, &mut self.out);
         self.follow();
@@ -131,7 +131,7 @@ impl Run<'_> {
 
     fn wakes(&mut self, index: usize, now: u64) -> Event<'static> {
         let task = &self.system.tasks[index];
-        let job = task.jobs[self.told[index].1];
+        let job = task.jobs[self.counts[index].1];
         self.left[index] = job.runs;
         Event::Wake(self.job(index, job.seen, now))
     }
@@ -160,16 +160,16 @@ impl Run<'_> {
             let ready: Vec<usize> = cpus.iter().filter_map(|&cpu| self.end(cpu)).collect();
             for &cpu in &cpus {
                 let cpu = CpuId::from_index(cpu);
-                self.tell(Event::Tick { cpu, quantum: slot });
+                self.apply(Event::Tick { cpu, quantum: slot });
             }
             if phase == 0 {
                 self.release(slot, now);
             }
             for index in ready {
-                let (released, done) = self.told[index];
+                let (released, done) = self.counts[index];
                 if released > done {
                     let wake = self.wakes(index, now);
-                    self.tell(wake);
+                    self.apply(wake);
                 }
             }
             self.out.clear();
@@ -199,26 +199,26 @@ impl Run<'_> {
         if self.left[task.index()] > 0 {
             return None;
         }
-        self.told[task.index()].1 += 1;
-        self.tell(Event::Complete(task));
+        self.counts[task.index()].1 += 1;
+        self.apply(Event::Complete(task));
         Some(task.index())
     }
 
     fn release(&mut self, slot: u64, now: u64) {
         for index in 0..self.system.tasks.len() {
-            let (released, done) = self.told[index];
+            let (released, done) = self.counts[index];
             let jobs = &self.system.tasks[index].jobs;
             if jobs.get(released).is_none_or(|job| job.seen != slot) {
                 continue;
             }
-            self.told[index].0 += 1;
+            self.counts[index].0 += 1;
             let runs = self.running.contains(&Some(TaskId::from_index(index)));
             if released > done || runs {
                 let job = self.job(index, slot, now);
-                self.tell(Event::Released(job));
+                self.apply(Event::Released(job));
             } else {
                 let wake = self.wakes(index, now);
-                self.tell(wake);
+                self.apply(wake);
             }
         }
     }

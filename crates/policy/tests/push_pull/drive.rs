@@ -114,8 +114,8 @@ impl System {
     }
 }
 
-/// Sends a step to the policy; whether a job succeeded another.
-pub fn tell(policy: &mut PushPull, step: &Step, out: &mut Switches) -> bool {
+/// Applies a step to the policy. Returns whether a job succeeded another.
+pub fn apply(policy: &mut PushPull, step: &Step, out: &mut Switches) -> bool {
     let task = TaskId::from_index;
     let job = |index: usize, now: u64, deadline: u64| Job {
         task: task(index),
@@ -163,8 +163,8 @@ pub fn tell(policy: &mut PushPull, step: &Step, out: &mut Switches) -> bool {
     false
 }
 
-/// The same to the definition.
-pub fn tell_oracle(oracle: &mut Oracle, step: &Step) -> bool {
+/// Applies a step to the definition.
+pub fn apply_to_oracle(oracle: &mut Oracle, step: &Step) -> bool {
     match step {
         &Step::Wake(task, now, deadline) => oracle.wake(task, now, deadline),
         &Step::Block(task) | &Step::Complete(task) | &Step::Leave(task) => oracle.stop(task, false),
@@ -181,16 +181,16 @@ pub fn tell_oracle(oracle: &mut Oracle, step: &Step) -> bool {
     false
 }
 
-/// What CPUs were told to run, by index.
-pub type Told = Vec<Option<TaskId>>;
+/// The tasks that the switches let run, by CPU.
+pub type Running = Vec<Option<TaskId>>;
 
-/// Carries out what was told; says what is wrong with it.
-pub fn carry_out(out: &Switches, told: &mut Told) -> Result<(), String> {
+/// Carries out the switches. Returns what is wrong with them.
+pub fn carry_out(out: &Switches, running: &mut Running) -> Result<(), String> {
     for (at, switch) in out.iter().enumerate() {
         if out[..at].iter().any(|other| other.cpu == switch.cpu) {
             return Err(format!("two switches of one CPU: {out:?}"));
         }
-        let job = &mut told[switch.cpu.index()];
+        let job = &mut running[switch.cpu.index()];
         if *job != switch.from {
             return Err(format!("{switch:?} where {job:?} was to run"));
         }
@@ -199,9 +199,9 @@ pub fn carry_out(out: &Switches, told: &mut Told) -> Result<(), String> {
     Ok(())
 }
 
-/// Says where the policy is not as the definition, or has not told what it decided.
-pub fn compare(policy: &PushPull, oracle: &Oracle, told: &Told) -> Result<(), String> {
-    for (cpu, &told) in told.iter().enumerate() {
+/// Returns where the policy differs from the definition, or its switches from its assignment.
+pub fn compare(policy: &PushPull, oracle: &Oracle, running: &Running) -> Result<(), String> {
+    for (cpu, &running) in running.iter().enumerate() {
         let assigned = policy.assigned(CpuId::from_index(cpu));
         let expected = oracle.running(cpu).map(TaskId::from_index);
         if assigned != expected {
@@ -209,9 +209,9 @@ pub fn compare(policy: &PushPull, oracle: &Oracle, told: &Told) -> Result<(), St
                 "CPU {cpu} runs {assigned:?} instead of {expected:?}"
             ));
         }
-        // A CPU that has yet to decide tells what it decided then.
-        if told != assigned && !oracle.is_undecided(cpu) {
-            return Err(format!("CPU {cpu} was told {told:?} and has {assigned:?}"));
+        // A CPU that has yet to decide appends its switch when it does.
+        if running != assigned && !oracle.is_undecided(cpu) {
+            return Err(format!("CPU {cpu} runs {running:?} and has {assigned:?}"));
         }
     }
     for (task, known) in oracle.tasks.iter().enumerate() {
@@ -235,7 +235,7 @@ pub fn compare(policy: &PushPull, oracle: &Oracle, told: &Told) -> Result<(), St
 pub struct Pair {
     pub policy: PushPull,
     pub oracle: Oracle,
-    told: Told,
+    running: Running,
     out: Switches,
 }
 
@@ -244,7 +244,7 @@ impl Pair {
         Self {
             policy: system.policy(),
             oracle: system.oracle(),
-            told: vec![None; system.cpus],
+            running: vec![None; system.cpus],
             out: Vec::new(),
         }
     }
@@ -255,12 +255,12 @@ impl Pair {
     /// What differs.
     pub fn step(&mut self, step: &Step) -> Result<(), String> {
         self.out.clear();
-        let succeeded = tell(&mut self.policy, step, &mut self.out);
-        let expected = tell_oracle(&mut self.oracle, step);
+        let succeeded = apply(&mut self.policy, step, &mut self.out);
+        let expected = apply_to_oracle(&mut self.oracle, step);
         if succeeded != expected {
             return Err(format!("succeeded: {succeeded}"));
         }
-        carry_out(&self.out, &mut self.told)?;
-        compare(&self.policy, &self.oracle, &self.told)
+        carry_out(&self.out, &mut self.running)?;
+        compare(&self.policy, &self.oracle, &self.running)
     }
 }

@@ -4,7 +4,7 @@ use shiftwork_model::{Repairs, TaskId};
 use shiftwork_policy::Ties;
 
 use crate::all_rules;
-use crate::drive::{Spec, Step, System, carry_out, compare, tell, tell_oracle};
+use crate::drive::{Spec, Step, System, apply, apply_to_oracle, carry_out, compare};
 use crate::oracle::Oracle;
 
 /// When everything happens: some deadlines are over, some are due, some are to come.
@@ -45,7 +45,7 @@ impl Search {
     fn go(&mut self, oracle: &Oracle, depth: usize) {
         for step in self.possible(oracle) {
             let mut next = oracle.clone();
-            tell_oracle(&mut next, &step);
+            apply_to_oracle(&mut next, &step);
             self.steps.push(step);
             self.sequences += 1;
             let replay = self.replay(&next);
@@ -59,14 +59,14 @@ impl Search {
 
     fn replay(&self, oracle: &Oracle) -> Result<(), String> {
         let mut policy = self.system.policy();
-        let mut told = vec![None::<TaskId>; self.system.cpus];
+        let mut running = vec![None::<TaskId>; self.system.cpus];
         let mut out = Vec::new();
         for step in &self.steps {
             out.clear();
-            tell(&mut policy, step, &mut out);
-            carry_out(&out, &mut told)?;
+            apply(&mut policy, step, &mut out);
+            carry_out(&out, &mut running)?;
         }
-        compare(&policy, oracle, &told)
+        compare(&policy, oracle, &running)
     }
 }
 

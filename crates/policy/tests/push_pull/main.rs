@@ -1,4 +1,4 @@
-//! Push and pull do what they are told to do: after every event every CPU runs the job, and every task
+//! Push and pull follow their definition: after every event every CPU runs the job, and every task
 //! has the queue, that the definition gives.
 //!
 //! `oracle.rs` is the definition, executed naively; `drive.rs` sends events to it and to the policy and

@@ -1,5 +1,5 @@
-//! Push and pull as the definition tells it: one list of queued jobs, looked through from end to end. It
-//! shares nothing with the policy, knows no sorted queue and no table, and is slow.
+//! Push and pull by definition: one list of queued jobs, searched from end to end. It shares
+//! nothing with the policy, has no sorted queue and no table, and is slow.
 
 /// What of the rules differs from Linux.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +236,8 @@ impl Oracle {
         self.decide(cpu);
     }
 
-    /// First all who became ready where they ran are pushed, then the CPUs decide, the earliest first.
+    /// First all jobs that became ready where they ran are pushed, then the CPUs decide, the
+    /// earliest first.
     pub fn decide_all(&mut self) {
         while let Some(at) = self.earliest_left(|left| left.pushes) {
             self.left[at].pushes = false;

@@ -1,4 +1,4 @@
-//! What holds at the end of every instant, told without the definition.
+//! Properties that hold at the end of every instant, stated independently of the definition.
 
 use shiftwork_model::{CpuId, TaskId};
 use shiftwork_policy::{Policy, PushPull};
@@ -57,7 +57,7 @@ impl Facts<'_> {
     }
 
     /// No ready job waits while a CPU is idle that it may use.
-    pub fn nobody_waits_for_nothing(&self) -> Result<(), String> {
+    pub fn no_job_waits_for_an_idle_cpu(&self) -> Result<(), String> {
         for task in self.ready() {
             let waits = self.assigned(self.queue_of(task)) != Some(task);
             let usable = self.tasks[task].cpus & self.online;

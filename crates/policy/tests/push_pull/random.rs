@@ -127,7 +127,7 @@ impl Play {
         (self.now + self.random.below(12)).saturating_sub(2)
     }
 
-    /// One step. Jobs succeed mostly those that run; whoever enters may be the next unknown task.
+    /// One step. Jobs succeed mostly running ones; a task that enters may be the next unknown one.
     fn step(&mut self, oracle: &Oracle) -> Step {
         let known = oracle.tasks.len();
         let task = self.below(known as u64) as usize;
@@ -221,10 +221,10 @@ fn in_semi_partitioned_systems_everything_goes_as_defined() {
 }
 
 #[test]
-fn in_semi_partitioned_systems_nobody_waits_while_a_cpu_is_idle_that_it_may_use() {
+fn in_semi_partitioned_systems_no_job_waits_for_an_idle_cpu() {
     for seed in seeds() {
         let play = Play::new(seed, Shape::SemiPartitioned, Events::Tasks);
-        play.run(seed, |facts| facts.nobody_waits_for_nothing());
+        play.run(seed, |facts| facts.no_job_waits_for_an_idle_cpu());
     }
 }
 

@@ -212,7 +212,7 @@ impl<O: Queued, M: Mask> Ecrts16<O, M> {
         }
     }
 
-    /// Algorithm 3 without its last step: admits the task, and returns who has to leave for it
+    /// Algorithm 3 without its last step: admits the task, and returns the task that it displaces
     /// (possibly itself).
     fn admit(&mut self, task: TaskId) -> Option<TaskId> {
         let mut beta = self.node_of[task.index()];

@@ -1,16 +1,16 @@
 //! Strong scheduling under laminar affinities: nested or disjoint, as caches, sockets and partitions
 //! are.
 //!
-//! `selection.rs` says who is scheduled, `seats.rs` where; this file joins them. The tree of
-//! affinities itself is in `laminar.rs`.
+//! `selection.rs` selects the jobs to run, `positions.rs` their CPUs; this file joins them. The
+//! tree of affinities itself is in `laminar.rs`.
 
+mod positions;
 mod range_bits;
-mod seats;
 mod selection;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId, TaskSet};
 
-use self::seats::Seats;
+use self::positions::Positions;
 use self::selection::Selection;
 use super::fewest_shifts::{Move, fewest_shifts};
 use super::laminar::Family;
@@ -39,7 +39,7 @@ pub struct Hierarchical<O: JobOrder> {
     online: CpuSet,
     tasks: TaskTable,
     selection: Selection<O>,
-    seats: Seats<O>,
+    positions: Positions<O>,
 }
 
 impl<O: JobOrder> Hierarchical<O> {
@@ -53,7 +53,7 @@ impl<O: JobOrder> Hierarchical<O> {
         let shape = family.shape(set.platform.cpus);
         let mut policy = Self {
             name,
-            seats: Seats::new(shape, &set.platform, &online),
+            positions: Positions::new(shape, &set.platform, &online),
             selection: Selection::new(),
             tasks: TaskTable::default(),
             family,
@@ -71,10 +71,10 @@ impl<O: JobOrder> Hierarchical<O> {
     /// Makes the tree of the current affinities and puts all jobs where they were: those that run on
     /// their CPUs, the others into their heaps. Off the dispatch path.
     fn rebuild(&mut self) {
-        let running = self.seats.snapshot();
+        let running = self.positions.snapshot();
         let shape = self.family.shape(self.platform.cpus);
         self.selection.reset(&shape, &self.family, &self.online);
-        self.seats = Seats::new(shape, &self.platform, &self.online);
+        self.positions = Positions::new(shape, &self.platform, &self.online);
         for task in (0..self.tasks.len()).map(TaskId::from_index) {
             if self.tasks.status(task) == Status::Backlogged {
                 self.selection.wait(self.key(task));
@@ -82,9 +82,9 @@ impl<O: JobOrder> Hierarchical<O> {
         }
         for (cpu, task) in running.into_iter().enumerate() {
             let Some(task) = task else { continue };
-            let position = self.seats.position(CpuId::from_index(cpu));
-            let seat = (self.key(task), self.selection.node_of(task));
-            self.seats.set(position, Some(seat));
+            let position = self.positions.position(CpuId::from_index(cpu));
+            let runner = (self.key(task), self.selection.node_of(task));
+            self.positions.set(position, Some(runner));
             self.selection.schedule(task, None);
         }
     }
@@ -104,7 +104,7 @@ impl<O: JobOrder> Hierarchical<O> {
     #[inline]
     fn admit(&mut self, next: &O::Key, position: usize, out: &mut Switches) {
         self.selection.admit(O::task(next));
-        self.seats.vacate(position);
+        self.positions.vacate(position);
         self.place(O::task(next), out);
     }
 
@@ -114,8 +114,10 @@ impl<O: JobOrder> Hierarchical<O> {
         let mut moving = task;
         loop {
             let last_cpu = self.tasks.get(moving).last_cpu;
-            let (position, set) = self.seats.find(self.selection.node_of(moving), last_cpu);
-            let displaced = self.seats.runner(position);
+            let (position, set) = self
+                .positions
+                .find(self.selection.node_of(moving), last_cpu);
+            let displaced = self.positions.runner(position);
             self.assign(position, Some(moving), out);
             if set == 0 {
                 return;
@@ -126,30 +128,30 @@ impl<O: JobOrder> Hierarchical<O> {
 
     #[inline]
     fn assign(&mut self, position: usize, to: Option<TaskId>, out: &mut Switches) {
-        let cpu = self.seats.cpu(position);
-        let seat = to.map(|task| {
+        let cpu = self.positions.cpu(position);
+        let runner = to.map(|task| {
             let entry = self.tasks.get_mut(task);
             entry.status = Status::Assigned(cpu);
             entry.last_cpu = Some(cpu);
             (O::key(&entry.job), self.selection.node_of(task))
         });
-        let from = self.seats.set(position, seat);
+        let from = self.positions.set(position, runner);
         out.push(Switch { cpu, from, to });
     }
 
-    /// Keeps who is scheduled, but places them with the fewest shifts from `before`.
+    /// Keeps the set of scheduled jobs, but places them with the fewest shifts from `before`.
     fn replace_from(&mut self, before: &[Option<TaskId>], out: &mut Switches) {
         let usable = |task: TaskId| {
             let cpus = self.family.get(task).expect("a scheduled task takes part");
             (*cpus & self.online).iter().collect()
         };
         let last_cpu = |task: TaskId| self.tasks.get(task).last_cpu;
-        let moves = fewest_shifts(before, &self.seats.snapshot(), usable, last_cpu);
+        let moves = fewest_shifts(before, &self.positions.snapshot(), usable, last_cpu);
         for &Move { cpu, .. } in &moves {
-            self.assign(self.seats.position(cpu), None, out);
+            self.assign(self.positions.position(cpu), None, out);
         }
         for &Move { cpu, to } in moves.iter().filter(|change| change.to.is_some()) {
-            self.assign(self.seats.position(cpu), to, out);
+            self.assign(self.positions.position(cpu), to, out);
         }
     }
 }
@@ -165,7 +167,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
 
     fn runner(&self, cpu: CpuId) -> Option<TaskId> {
         (cpu.index() < self.platform.cpus)
-            .then(|| self.seats.runner(self.seats.position(cpu)))
+            .then(|| self.positions.runner(self.positions.position(cpu)))
             .flatten()
     }
 
@@ -176,7 +178,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
             self.selection.schedule(job.task, None);
             return self.place(job.task, out);
         };
-        let victim = self.seats.least_urgent(full);
+        let victim = self.positions.least_urgent(full);
         if victim <= O::key(&job) {
             return self.wait(job.task);
         }
@@ -187,7 +189,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
         preempted.status = Status::Backlogged;
         self.selection.give_up(victim, full);
         self.selection.schedule(job.task, Some(full));
-        self.seats.vacate(self.seats.position(cpu));
+        self.positions.vacate(self.positions.position(cpu));
         self.place(job.task, out);
     }
 
@@ -200,7 +202,7 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
             Status::Backlogged => self.selection.withdraw(task),
             Status::Assigned(cpu) => {
                 self.selection.retire(task);
-                let position = self.seats.position(cpu);
+                let position = self.positions.position(cpu);
                 match self.selection.best() {
                     None => self.assign(position, None, out),
                     Some(next) => self.admit(&next, position, out),
@@ -214,9 +216,9 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
             self.depart(job.task, out);
             return self.arrive(job, out);
         };
-        let (position, key) = (self.seats.position(cpu), O::key(&job));
+        let (position, key) = (self.positions.position(cpu), O::key(&job));
         self.tasks.get_mut(job.task).job = job;
-        self.seats.rerank(position, key);
+        self.positions.rerank(position, key);
         self.selection.retire(job.task);
         match self.selection.best().filter(|next| *next < key) {
             None => self.selection.schedule(job.task, None),
@@ -229,10 +231,10 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
 
     fn set_affinity(&mut self, task: TaskId, affinity: &Affinity, out: &mut Switches) {
         let entry = *self.tasks.get(task);
-        let before = self.seats.snapshot();
+        let before = self.positions.snapshot();
         self.depart(task, out);
         self.family.set(task, affinity);
-        match self.seats.shape.find(affinity.cpus()) {
+        match self.positions.shape.find(affinity.cpus()) {
             Some(node) => self.selection.move_to(task, node, self.tasks.len()),
             None => self.rebuild(),
         }
@@ -257,29 +259,29 @@ impl<O: JobOrder> Placement for Hierarchical<O> {
     }
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
-        let position = self.seats.position(cpu);
-        let displaced = self.seats.runner(position);
+        let position = self.positions.position(cpu);
+        let displaced = self.positions.runner(position);
         if let Some(task) = displaced {
             self.tasks.get_mut(task).status = Status::NotReady;
             self.selection.retire(task);
             self.assign(position, None, out);
         }
         self.online.remove(cpu);
-        self.seats.close(position);
-        let owner = self.seats.shape.owner_at[position];
+        self.positions.close(position);
+        let owner = self.positions.shape.owner_at[position];
         self.selection.resize(owner, -1);
-        // Everybody else is still scheduled as the definition says: the affinities that were full
-        // still are, so one arrival is all there is to do.
+        // All other jobs are still scheduled as the definition says: the affinities that were full
+        // still are, so one arrival is sufficient.
         if let Some(task) = displaced {
             self.arrive(self.tasks.get(task).job, out);
         }
     }
 
     fn cpu_online(&mut self, cpu: CpuId, out: &mut Switches) {
-        let position = self.seats.position(cpu);
+        let position = self.positions.position(cpu);
         self.online.insert(cpu);
-        self.seats.open(position);
-        let owner = self.seats.shape.owner_at[position];
+        self.positions.open(position);
+        let owner = self.positions.shape.owner_at[position];
         self.selection.resize(owner, 1);
         if let Some(next) = self.selection.best() {
             self.admit(&next, position, out);

@@ -1,4 +1,5 @@
-//! Who is scheduled: the tree of affinities with what runs and what waits below each.
+//! Selection of the jobs to run: the tree of affinities with the running and waiting jobs below
+//! each.
 
 use alloc::vec::Vec;
 
@@ -23,7 +24,7 @@ struct Node<O: JobOrder> {
     count: i32,
     /// Waiting jobs with exactly this affinity.
     backlog: Backlog<O>,
-    /// By child: its `best`, or nobody if the child is full.
+    /// By child: its `best`, or no job if the child is full.
     contenders: Tournament<O::Key>,
     /// The most urgent waiting job below that no full node further down blocks.
     best: O::Key,

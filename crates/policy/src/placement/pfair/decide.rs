@@ -8,17 +8,17 @@ use crate::policy::{Switch, Switches};
 use crate::ready::Status;
 
 impl Pfair {
-    /// Slots begin on some CPUs; who has them, if that is not known yet, is decided.
+    /// Begins slots on some CPUs, after choosing the tasks of slots that are not decided yet.
     pub(super) fn begin_slots(&mut self, out: &mut Switches) {
-        // In the order of CPUs, whatever the order in which they told.
+        // In the order of CPUs, independent of the order of their ticks.
         self.beginning.sort_unstable();
         for at in 0..self.beginning.len() {
-            let seat = self.seats[self.beginning[at].index()];
-            if let Some(slot) = seat
+            let state = self.cpu_states[self.beginning[at].index()];
+            if let Some(slot) = state
                 .begins
-                .filter(|&slot| slot >= self.domains[seat.domain].next)
+                .filter(|&slot| slot >= self.domains[state.domain].next)
             {
-                self.open(seat.domain, slot);
+                self.open(state.domain, slot);
             }
         }
         for domain in 0..self.domains.len() {
@@ -29,10 +29,11 @@ impl Pfair {
         }
         for at in 0..self.beginning.len() {
             let cpu = self.beginning[at];
-            let seat = &mut self.seats[cpu.index()];
-            let slot = seat.begins.take();
-            let decided = self.domains[seat.domain].next.checked_sub(1);
-            // A CPU that is told of a slot when the next one is decided goes on until that begins there.
+            let state = &mut self.cpu_states[cpu.index()];
+            let slot = state.begins.take();
+            let decided = self.domains[state.domain].next.checked_sub(1);
+            // A CPU whose tick comes after the following slot was decided keeps its task until that
+            // slot begins there.
             if let Some(slot) = slot.filter(|_| slot == decided) {
                 self.begin_slot(cpu, slot, out);
             }
@@ -58,29 +59,30 @@ impl Pfair {
             self.enqueue(task);
         }
         let mut free = cpus & self.online;
-        self.homeless.clear();
+        self.unplaced.clear();
         for _ in 0..free.len() {
             let Some(best) = self.domains[domain].pop(&mut self.places) else {
                 break;
             };
-            // Whoever runs stays: on another CPU its quanta could overlap, and its caches be cold.
+            // A running task keeps its CPU: elsewhere its quanta could overlap, and caches be cold.
             match self.tasks.status(best.task) {
                 Status::Assigned(cpu) => self.choose(cpu, best.task, &mut free),
-                _ => self.homeless.push(best.task),
+                _ => self.unplaced.push(best.task),
             }
         }
-        self.house(free);
+        self.place(free);
     }
 
-    /// What was decided of the slot before and never began there is void; who runs there competes.
+    /// Cancels a decision for the previous slot that never began on the CPU. The running task
+    /// competes for the next slot.
     fn clear(&mut self, cpu: CpuId) {
-        let seat = self.seats[cpu.index()];
-        if let Some(task) = seat.chosen {
+        let state = self.cpu_states[cpu.index()];
+        if let Some(task) = state.chosen {
             self.dequeue(task);
             self.enqueue(task);
         }
-        let is_boundary = seat.begins.is_some();
-        if let Some(task) = seat.runs.filter(|_| is_boundary) {
+        let is_boundary = state.begins.is_some();
+        if let Some(task) = state.runs.filter(|_| is_boundary) {
             self.end_quantum(task);
         }
     }
@@ -96,12 +98,13 @@ impl Pfair {
         }
     }
 
-    /// Finds a CPU for those who do not run: first the ones where they ran last, then near those.
-    fn house(&mut self, mut free: CpuSet) {
+    /// Finds CPUs for chosen tasks that do not run: first the CPU of the last run, then one near
+    /// it.
+    fn place(&mut self, mut free: CpuSet) {
         for near in [false, true] {
             let mut kept = 0;
-            for at in 0..self.homeless.len() {
-                let task = self.homeless[at];
+            for at in 0..self.unplaced.len() {
+                let task = self.unplaced[at];
                 let last = self.tasks.get(task).last_cpu;
                 match last.filter(|&last| free.contains(last)) {
                     Some(last) => self.choose(last, task, &mut free),
@@ -110,25 +113,25 @@ impl Pfair {
                         self.choose(cpu, task, &mut free);
                     }
                     None => {
-                        self.homeless[kept] = task;
+                        self.unplaced[kept] = task;
                         kept += 1;
                     }
                 }
             }
-            self.homeless.truncate(kept);
+            self.unplaced.truncate(kept);
         }
     }
 
     fn choose(&mut self, cpu: CpuId, task: TaskId, free: &mut CpuSet) {
         free.remove(cpu);
-        self.seats[cpu.index()].chosen = Some(task);
+        self.cpu_states[cpu.index()].chosen = Some(task);
         self.of(task).waits = Waits::Chosen(cpu);
     }
 
     /// The CPU is at its boundary.
     fn begin_slot(&mut self, cpu: CpuId, slot: u64, out: &mut Switches) {
-        let seat = &mut self.seats[cpu.index()];
-        let (from, chosen) = (seat.runs, seat.chosen.take());
+        let state = &mut self.cpu_states[cpu.index()];
+        let (from, chosen) = (state.runs, state.chosen.take());
         if let Some(task) = chosen {
             self.of(task).waits = Waits::Nowhere;
         }
@@ -137,7 +140,7 @@ impl Pfair {
                 self.end_quantum(task);
             }
             self.tasks.get_mut(task).status = Status::Backlogged;
-            self.seats[cpu.index()].runs = None;
+            self.cpu_states[cpu.index()].runs = None;
         }
         let to = match chosen {
             Some(task) if self.is_due(task, slot) => Some(task),
@@ -166,12 +169,12 @@ impl Pfair {
         self.tasks.status(task) != Status::NotReady && turn.is_some_and(|turn| turn.from <= slot)
     }
 
-    /// Takes out who comes first of those that are not chosen and run on no other CPU.
+    /// Removes the first of the tasks that are not chosen and run on no other CPU.
     fn next_best(&mut self, cpu: CpuId) -> Option<TaskId> {
         if !self.online.contains(cpu) {
             return None;
         }
-        let domain = self.seats[cpu.index()].domain;
+        let domain = self.cpu_states[cpu.index()].domain;
         self.passed.clear();
         let mut found = None;
         while let Some(best) = self.domains[domain].pop(&mut self.places) {
@@ -197,7 +200,7 @@ impl Pfair {
         entry.status = Status::Assigned(cpu);
         entry.last_cpu = Some(cpu);
         self.of(task).begin_quantum(slot);
-        self.seats[cpu.index()].runs = Some(task);
+        self.cpu_states[cpu.index()].runs = Some(task);
         self.enqueue(task);
     }
 }

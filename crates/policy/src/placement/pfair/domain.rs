@@ -119,14 +119,14 @@ impl Places {
     }
 }
 
-/// What a CPU is about.
+/// The state of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seat {
+pub(super) struct CpuState {
     /// Its domain.
     pub domain: usize,
-    /// Whose quantum it runs.
+    /// The task whose quantum runs.
     pub runs: Option<TaskId>,
-    /// Who has the slot that is decided last and has not begun here.
+    /// The task chosen for the slot that was decided last and has not begun here.
     pub chosen: Option<TaskId>,
     /// The slot that begins at this instant.
     pub begins: Option<u64>,

@@ -5,11 +5,12 @@
 //! - `domain.rs`: the subtasks that compete for a group of CPUs;
 //! - `decide.rs`: a slot is decided, and begins on each CPU.
 //!
-//! A slot is decided when the first CPU of its domain reaches it. With aligned quanta it begins there and
-//! then everywhere. With staggered quanta each CPU goes on with the slot before until its own boundary:
-//! whoever runs there counts as done with that quantum, so that its next subtask, or the first one of the
-//! job after it, may have the slot, on the same CPU. What was chosen and is not ready when its CPU gets
-//! there (its job ended early) leaves the CPU to the next best. Within a quantum nobody gets a CPU.
+//! A slot is decided when the first CPU of its domain reaches it. With aligned quanta it begins
+//! there and then on all CPUs. With staggered quanta each CPU continues the previous slot until its
+//! own boundary. The task that runs there counts as done with that quantum, so that its next
+//! subtask, or the first subtask of its next job, may have the slot, on the same CPU. A chosen task
+//! that is not ready when its CPU reaches the slot (its job ended early) leaves the CPU to the next
+//! best. No task is assigned a CPU within a quantum.
 
 mod decide;
 mod domain;
@@ -28,7 +29,7 @@ use super::{CacheMates, Placement, check_cpus};
 use crate::error::PolicyError;
 use crate::policy::{Quanta, Switch, Switches};
 use crate::ready::{Status, TaskTable};
-use domain::{Domain, Places, Seat};
+use domain::{CpuState, Domain, Places};
 use progress::{Declared, Progress, Stopped, Waits};
 
 /// PD2 within disjoint groups of CPUs, aligned or staggered, as Pfair or as ERfair.
@@ -56,13 +57,14 @@ pub struct Pfair {
     domains: Vec<Domain>,
     places: Places,
     /// By CPU.
-    seats: Vec<Seat>,
+    cpu_states: Vec<CpuState>,
     online: CpuSet,
     mates: CacheMates,
     /// CPUs on which a slot begins at this instant.
     beginning: Vec<CpuId>,
-    /// Who has no CPU yet of those chosen for a slot; who was passed over.
-    homeless: Vec<TaskId>,
+    /// Tasks chosen for a slot that have no CPU yet.
+    unplaced: Vec<TaskId>,
+    /// Subtasks that were skipped because they run elsewhere.
     passed: Vec<crate::order::Subtask>,
 }
 
@@ -80,7 +82,7 @@ impl Pfair {
         let cpus = set.platform.cpus;
         let length = set.scheduler.quantum_or_default();
         let mut phases = alloc::vec![Span::ZERO; cpus];
-        let mut seats = alloc::vec![Seat::default(); cpus];
+        let mut cpu_states = alloc::vec![CpuState::default(); cpus];
         let mut domains = Vec::with_capacity(groups.len());
         for (index, group) in groups.iter().enumerate() {
             let parts = match alignment {
@@ -88,7 +90,7 @@ impl Pfair {
                 Alignment::Staggered => group.len(),
             };
             for (place, cpu) in group.iter().enumerate() {
-                seats[cpu.index()].domain = index;
+                cpu_states[cpu.index()].domain = index;
                 phases[cpu.index()] = part(length, place.min(parts - 1), parts);
             }
             domains.push(Domain::new(*group, Slots::of(set, parts)));
@@ -101,11 +103,11 @@ impl Pfair {
             progress: Vec::new(),
             domains,
             places: Places::default(),
-            seats,
+            cpu_states,
             online: set.platform.all(),
             mates: CacheMates::new(&set.platform),
             beginning: Vec::with_capacity(cpus),
-            homeless: Vec::with_capacity(cpus),
+            unplaced: Vec::with_capacity(cpus),
             passed: Vec::with_capacity(cpus),
             groups,
         };
@@ -195,14 +197,14 @@ impl Pfair {
         let waits = core::mem::replace(&mut progress.waits, Waits::Nowhere);
         self.domains[progress.domain].remove(id, waits, &mut self.places);
         if let Waits::Chosen(cpu) = waits {
-            self.seats[cpu.index()].chosen = None;
+            self.cpu_states[cpu.index()].chosen = None;
         }
     }
 
     /// The job is ready no more. A slot that was kept for it stays so: it may be ready again in time.
     fn stop(&mut self, task: TaskId, why: Stopped, out: &mut Switches) {
         if let Status::Assigned(cpu) = self.tasks.status(task) {
-            self.seats[cpu.index()].runs = None;
+            self.cpu_states[cpu.index()].runs = None;
             out.push(Switch {
                 cpu,
                 from: Some(task),
@@ -218,7 +220,7 @@ impl Pfair {
 
     /// The job loses its CPU in the middle of a quantum, and waits for the next.
     fn displace(&mut self, task: TaskId, cpu: CpuId, out: &mut Switches) {
-        self.seats[cpu.index()].runs = None;
+        self.cpu_states[cpu.index()].runs = None;
         self.tasks.get_mut(task).status = Status::Backlogged;
         self.dequeue(task);
         self.enqueue(task);
@@ -251,7 +253,7 @@ impl Placement for Pfair {
     }
 
     fn runner(&self, cpu: CpuId) -> Option<TaskId> {
-        self.seats.get(cpu.index())?.runs
+        self.cpu_states.get(cpu.index())?.runs
     }
 
     fn arrive(&mut self, job: Job, _: &mut Switches) {
@@ -281,13 +283,13 @@ impl Placement for Pfair {
     }
 
     fn tick(&mut self, cpu: CpuId, quantum: u64) {
-        let Some(seat) = self.seats.get_mut(cpu.index()) else {
+        let Some(state) = self.cpu_states.get_mut(cpu.index()) else {
             return;
         };
-        if seat.begins.is_none() {
+        if state.begins.is_none() {
             self.beginning.push(cpu);
         }
-        seat.begins = seat.begins.max(Some(quantum));
+        state.begins = state.begins.max(Some(quantum));
     }
 
     /// A job that waits for one whose last quantum runs competes for the slot after it.
@@ -375,11 +377,11 @@ impl Placement for Pfair {
 
     fn cpu_offline(&mut self, cpu: CpuId, out: &mut Switches) {
         self.online.remove(cpu);
-        if let Some(task) = self.seats[cpu.index()].chosen {
+        if let Some(task) = self.cpu_states[cpu.index()].chosen {
             self.dequeue(task);
             self.enqueue(task);
         }
-        if let Some(task) = self.seats[cpu.index()].runs {
+        if let Some(task) = self.cpu_states[cpu.index()].runs {
             self.displace(task, cpu, out);
         }
     }
@@ -399,7 +401,7 @@ impl Placement for Pfair {
         name: &str,
         affinity: &Affinity,
     ) -> Result<(), PolicyError> {
-        check_cpus(self.seats.len(), name, affinity)?;
+        check_cpus(self.cpu_states.len(), name, affinity)?;
         check_union((self.name, Order::Edf), &self.groups, name, affinity)
     }
 

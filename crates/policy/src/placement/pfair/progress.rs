@@ -8,7 +8,7 @@ use crate::order::Subtask;
 /// Where the next subtask of a task is until its quantum begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
-    /// Nobody waits for a quantum.
+    /// No subtask waits for a quantum.
     Nowhere,
     /// Among those that may be scheduled, in its domain.
     Eligible,
@@ -61,7 +61,7 @@ impl Declared {
         }
     }
 
-    /// When a job with this deadline was released, as far as can be told.
+    /// The release time of a job with this deadline, computed from the declared deadline.
     fn release(&self, deadline: Instant) -> Instant {
         Instant::from_ns(deadline.as_ns().saturating_sub(self.times[2].as_ns()))
     }

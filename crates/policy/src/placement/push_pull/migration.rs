@@ -1,4 +1,4 @@
-//! Who moves between run queues, and when CPUs decide.
+//! Pushing and pulling between run queues, and when CPUs decide.
 
 use shiftwork_model::{CpuId, TaskId};
 
@@ -21,7 +21,8 @@ impl PushPull {
         }
     }
 
-    /// Whoever became ready where it ran is pushed before anybody decides, and pulls it.
+    /// Pushes the jobs that became ready where they ran, before any CPU decides and could pull
+    /// them.
     pub(super) fn push_woken(&mut self) {
         loop {
             let woken = self
@@ -35,8 +36,8 @@ impl PushPull {
         }
     }
 
-    /// Lets the CPU run the first of its queue, after it has pulled; if that is another
-    /// one, it pushes who waits.
+    /// Pulls, then lets the CPU run the first job of its queue. If that is another job than before,
+    /// the CPU pushes a waiting job.
     pub(super) fn decide(&mut self, cpu: CpuId) {
         if !self.online.contains(cpu) {
             return;
@@ -114,7 +115,7 @@ impl PushPull {
             && job.deadline < self.tasks.get(running).job.deadline
             && self.is_movable(running)
         {
-            // It preempts, and whoever it preempts is pushed.
+            // It preempts, and the preempted job is pushed.
             return None;
         }
         let counted = !self.repairs.push_without_itself;
@@ -142,10 +143,10 @@ impl PushPull {
         self.enqueue(task, home);
         let queue = &self.queues[home.index()];
         let is_first = queue.first().is_some_and(|first| first.task == task);
-        // Whoever wakes and preempts is not pushed, even if nobody else here can move (`task_woken_dl`); whom a
-        // timer makes ready is (`dl_task_timer`).
+        // A job that wakes and preempts is not pushed, even if no other job here can move
+        // (`task_woken_dl`). A job that a timer makes ready is pushed (`dl_task_timer`).
         if !has_slept {
-            // Since Linux 6.7 even one that is alone there.
+            // Since Linux 6.7 even a job that is alone there.
             self.push_even_alone(home);
         } else if !is_first || self.repairs.push_without_itself {
             self.push(home);

@@ -1,7 +1,9 @@
 //! SCHED_DEADLINE's placement: a run queue per CPU, and tasks pushed and pulled between them.
 //!
-//! `queue.rs` has the run queues, `migration.rs` who moves and when CPUs decide, `target.rs` where to,
-//! `domain.rs` which task sets are taken.
+//! - `queue.rs`: the run queues;
+//! - `migration.rs`: pushing and pulling, and when CPUs decide;
+//! - `target.rs`: the CPU that a job moves to;
+//! - `domain.rs`: the task sets that are accepted.
 
 mod domain;
 mod migration;
@@ -19,10 +21,10 @@ use crate::ready::{Status, TaskTable};
 use domain::check_domain;
 use queue::{RunQueue, Undecided};
 
-/// Who goes first of two jobs with the same deadline in one run queue.
+/// The order of two jobs with the same deadline in one run queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Ties {
-    /// Whoever was put into the queue first, as in Linux; a job that is replenished is put there anew.
+    /// By time of enqueueing, as in Linux; a job that is replenished is enqueued anew.
     #[default]
     Fifo,
     /// The same, but a job that is replenished while it runs goes on, unless its new deadline is due
@@ -37,19 +39,20 @@ pub enum Ties {
 /// then the earliest job of the queue runs. One that has slept, not one that was throttled, Linux may put
 /// into another queue at once (`select_task_rq_dl`), which the paper leaves out.
 ///
-/// - *Push*: of the waiting jobs that may run elsewhere, the earliest moves to a CPU with an empty queue,
-///   else to the CPU with the latest deadline, if that is later than its own. Whenever a CPU starts to run
-///   another job likewise.
-///   Linux counts the pushed job itself in the deadline of the pushing CPU, which then never seems to be
-///   the latest; looks at one CPU with the latest deadline of the root domain, and gives up if the job may not
-///   use it; does not push who has slept and preempts, nor who preempts one that can move; but pushes
-///   whom a timer makes ready, even if it is alone (since Linux 6.7). With
-///   [`push_without_itself`](shiftwork_model::Repairs::push_without_itself) every push finds the latest of all.
+/// - *Push*: of the waiting jobs that may run elsewhere, the earliest moves to a CPU with an empty
+///   queue, else to the CPU with the latest deadline, if that is later than its own. A CPU also
+///   pushes whenever it starts to run another job. Linux counts the pushed job itself in the
+///   deadline of the pushing CPU, which then never seems to be the latest. Linux looks at one CPU
+///   with the latest deadline of the root domain, and gives up if the job may not use it. It does
+///   not push a job that has slept and preempts, nor a job that preempts one that can move. It does
+///   push a job that a timer makes ready, even if it is alone (since Linux 6.7). With
+///   [`push_without_itself`](shiftwork_model::Repairs::push_without_itself) every push finds the
+///   latest of all.
 /// - *Pull*: before a CPU decides what to run, it takes from every other CPU the earliest waiting job that
 ///   may run here, if that is earlier than all it has.
-/// - A job that is replenished late stays where it runs, and if it stays the earliest nobody decides
-///   anything; [`no_bypass`](shiftwork_model::Repairs::no_bypass) makes it a job that becomes ready there
-///   anew, so that its CPU pushes.
+/// - A job that is replenished late stays where it runs, and if it stays the earliest no CPU
+///   decides. With [`no_bypass`](shiftwork_model::Repairs::no_bypass) it is a job that becomes
+///   ready there anew, so that its CPU pushes.
 /// - Of jobs that end or are replenished at one instant all leave their queues first; then their CPUs
 ///   decide, the earliest deadline first.
 ///
@@ -57,9 +60,10 @@ pub enum Ties {
 /// m long, since each of them preempts a later job.
 ///
 /// # Source
-/// `kernel/sched/deadline.c` and `cpudeadline.c` of Linux, as told in Section 4 of S. Tang, J. H. Anderson,
-/// L. Abeni, RTNS 2021. Where those leave a choice: of equally good targets the pushing CPU, else the
-/// lowest; where capacities differ, of free CPUs one that is fast enough, else the fastest.
+/// `kernel/sched/deadline.c` and `cpudeadline.c` of Linux, as described in Section 4 of S. Tang, J.
+/// H. Anderson, L. Abeni, RTNS 2021. Where those leave a choice: of equally good targets the
+/// pushing CPU, else the lowest; where capacities differ, of free CPUs one that is fast enough,
+/// else the fastest.
 #[derive(Debug)]
 pub struct PushPull {
     tasks: TaskTable,
@@ -218,7 +222,7 @@ impl Placement for PushPull {
         };
         self.enqueue_as(task, cpu, turn);
         if woken || self.queues[cpu.index()].first().map(|first| first.task) != Some(task) {
-            // Otherwise nobody decides anything, and nothing is pulled.
+            // Otherwise no CPU decides, and nothing is pulled.
             self.undecided.push(Undecided {
                 deadline: next.deadline,
                 task,

@@ -1,4 +1,4 @@
-//! The run queues: what is ready on which CPU, and who runs.
+//! The run queues: the ready jobs of each CPU, and the running one.
 
 use alloc::vec::Vec;
 
@@ -23,7 +23,7 @@ pub(super) struct RunQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ready {
     pub(super) deadline: Instant,
-    /// Who was put there first goes first.
+    /// Sequence number of the enqueueing: the smaller one goes first.
     pub(super) turn: i64,
     pub(super) task: TaskId,
 }

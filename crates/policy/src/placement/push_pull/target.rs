@@ -48,9 +48,9 @@ impl PushPull {
         capacity.is_none_or(|&capacity| self.densities[task.index()] <= capacity)
     }
 
-    /// A task that has slept and would preempt nobody who can move, or nobody at all, or whose CPU is too
-    /// slow for it, wakes on a better CPU. What counts is the deadline that it had, which is seldom the
-    /// one that it gets.
+    /// Chooses a better CPU for a task that wakes, if it would not preempt a movable job on its own
+    /// CPU, or if that CPU is too slow for it. The deadline compared is the task's old one, which
+    /// is seldom the one that it gets.
     pub(super) fn wake_elsewhere(&mut self, task: TaskId) {
         if self.repairs.push_without_itself {
             return;

@@ -17,12 +17,12 @@ const FEW: usize = 64;
 ///
 /// Positions are those of [`Shape`].
 #[derive(Debug)]
-pub(super) struct Seats<O: JobOrder> {
+pub(super) struct Positions<O: JobOrder> {
     pub shape: Shape,
     /// By position.
     runners: Vec<Option<TaskId>>,
-    /// By position. Read for full affinities only, where every CPU online has a job; others hold
-    /// nobody.
+    /// By position. Read for full affinities only, where every CPU online has a job; a position
+    /// without a job holds [`FIRST`](crate::order::Ranking::FIRST).
     least: LeastUrgent<O::Key>,
     /// `taken[0]`: the free positions; `taken[d + 1]`: those that run a job of an affinity of depth d.
     taken: Vec<RangeBits>,
@@ -32,7 +32,7 @@ pub(super) struct Seats<O: JobOrder> {
     mates: Vec<RangeBits>,
 }
 
-impl<O: JobOrder> Seats<O> {
+impl<O: JobOrder> Positions<O> {
     /// All CPUs that are online are free.
     pub fn new(shape: Shape, platform: &Platform, online: &CpuSet) -> Self {
         let deepest = shape.nodes.iter().map(|node| node.depth).max().unwrap_or(0);
