@@ -1,4 +1,4 @@
-//! What the machine that this runs on has: CPUs, caches and packages, as `/sys` tells it.
+//! The platform of the host: CPUs, caches and packages, read from `/sys`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ const CACHES_MAX: usize = 16;
 ///
 /// Packages become the sets `package-0`, `package-1`, … and groups of CPUs that share a cache the
 /// sets `l2-0`, `l3-0`, …, numbered by their lowest CPU; the groups are the platform's `caches`,
-/// too. What `/sys` does not tell is left out; only the CPUs must be there.
+/// too. What is missing in `/sys` is left out; only the CPUs are required.
 ///
 /// # Errors
 /// What is missing or cannot be expressed, as a clause that follows "but".

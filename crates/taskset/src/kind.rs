@@ -67,7 +67,7 @@ impl Kind {
     }
 
     /// Keys at the top that only such a file has.
-    pub(crate) const fn telling(self) -> &'static [&'static str] {
+    pub(crate) const fn distinctive_keys(self) -> &'static [&'static str] {
         match self {
             Self::TaskSet => &["platform", "scheduler"],
             Self::Scenario => &["step"],
@@ -87,10 +87,14 @@ impl Kind {
         }
     }
 
-    /// The kind of file that a text with these keys at its top is rather than this one: none of them tells
-    /// this kind, and one of them tells the other.
+    /// The other kind of file that a text with these top-level keys is: none of them is distinctive
+    /// for this kind, and one of them is for the other.
     pub(crate) fn instead(self, found: &[&str]) -> Option<Self> {
-        let has = |kind: &Self| kind.telling().iter().any(|key| found.contains(key));
+        let has = |kind: &Self| {
+            kind.distinctive_keys()
+                .iter()
+                .any(|key| found.contains(key))
+        };
         let mut others = Self::ALL.into_iter().filter(|&kind| kind != self);
         others.find(has).filter(|_| !has(&self))
     }
@@ -115,9 +119,9 @@ mod tests {
     use crate::keys::names;
 
     #[test]
-    fn telling_keys_belong_to_one_kind_only() {
+    fn distinctive_keys_belong_to_one_kind_only() {
         for kind in Kind::ALL {
-            for key in kind.telling() {
+            for key in kind.distinctive_keys() {
                 let knows = Kind::ALL
                     .into_iter()
                     .filter(|one| names(one.keys()).contains(key));

@@ -93,10 +93,10 @@ impl<'t> Source<'t> {
         let table = self.tree.get_ref();
         let found: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
         if let Some(instead) = kind.instead(&found) {
-            let telling = table
+            let distinctive = table
                 .keys()
-                .filter(|key| instead.telling().contains(&key.get_ref().as_ref()));
-            let first = telling.map(|key| key.span().start).min();
+                .filter(|key| instead.distinctive_keys().contains(&key.get_ref().as_ref()));
+            let first = distinctive.map(|key| key.span().start).min();
             return Err(TasksetError::OtherKind {
                 place: self.lines.place(first.unwrap_or(0)),
                 found: instead,

@@ -9,7 +9,7 @@ use shiftwork_taskset::study::{
 
 const EVERY_KEY: &str = include_str!("good/study.toml");
 
-/// What the file with every key says, written down by hand.
+/// The expected content of the file with every key.
 fn expected() -> StudyFile {
     let periods = Periods {
         shortest: Span::from_ms(3),

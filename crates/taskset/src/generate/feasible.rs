@@ -244,7 +244,8 @@ mod tests {
     use super::*;
     use shiftwork_model::{Affinity, CapacitySum, RandomStream, Span, Task};
 
-    /// Hall's condition by its definition: for every set of CPUs, who may only run there fits there.
+    /// Hall's condition by its definition: for every set of CPUs, the tasks confined to it fit
+    /// there.
     fn by_every_subset(set: &TaskSet) -> bool {
         let fits = |bits: u64| {
             let cpus = CpuSet::from_bits(bits);

@@ -16,7 +16,7 @@ pub struct Contender {
     pub label: String,
     /// The path of its overhead file; `Some(None)` if it costs nothing, `None` if the file says nothing of it.
     pub overheads: Option<Option<String>>,
-    /// Whose table of the overhead file counts; that of the policy if it is not said.
+    /// The policy whose table of the overhead file is used; `None` for the contender's own.
     pub priced_as: Option<String>,
     /// What is asked.
     pub criteria: Vec<Criterion>,

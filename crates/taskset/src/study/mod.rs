@@ -146,7 +146,7 @@ fn overheads(table: &Table<'_>) -> Result<Option<Option<String>>, TasksetError> 
     Ok(path.map(|path| (path != "none").then(|| path.to_owned())))
 }
 
-/// Notes a name, which nobody may have had before.
+/// Notes a name. It must not have been used before.
 fn keep_name(
     known: &mut Vec<(String, Place)>,
     name: &str,

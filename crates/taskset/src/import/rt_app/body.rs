@@ -9,7 +9,8 @@ use crate::error::TasksetError;
 /// jobs are cut here; the cost still counts every event.
 const EVENTS_MAX: usize = 10_000;
 
-/// What an event does to a job. Events are told by the beginning of their key, in this order.
+/// The effect of an event on a job. Events are recognized by the prefix of their key, in this
+/// order.
 #[derive(Clone, Copy)]
 enum EventKind {
     Run,
