@@ -31,7 +31,7 @@ pub struct Overheads {
     pub switch: LinearCost,
     /// A timer tick.
     pub tick: LinearCost,
-    /// Until a CPU that was told to reschedule does so.
+    /// Time from requesting a reschedule on another CPU until that CPU does so.
     pub ipi: LinearCost,
     /// How long inserting a job keeps (a part of) the ready queue locked, or inserting all that are
     /// released together where queues can be merged. Beside [`release`](Self::release).

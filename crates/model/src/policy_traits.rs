@@ -261,8 +261,9 @@ pub enum Interrupts {
     Dedicated(CpuId),
 }
 
-/// The structure of an implementation: what tells implementations of one algorithm apart. It decides nothing,
-/// except that a dedicated CPU runs no jobs; a simulated machine charges overheads by it.
+/// The structure of an implementation: the properties in which implementations of one algorithm
+/// differ. It affects no decision, except that a dedicated CPU runs no jobs. A simulated machine
+/// charges overheads by it.
 ///
 /// # Source
 /// B. Brandenburg, J. Anderson, "On the Implementation of Global Real-Time Schedulers", RTSS 2009.

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_streams_apart() {
+    fn streams_with_different_keys_differ() {
         let first = |seed, cell, index| RandomStream::new(seed, cell, index).bits();
         assert_ne!(first(1, 0, 0), first(0, 1, 0));
         assert_ne!(first(0, 1, 0), first(0, 0, 1));

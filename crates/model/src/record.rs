@@ -1,5 +1,5 @@
-//! The records of a run. Every machine makes the same kinds of records, in the order of the events,
-//! so that one set of counters and checkers judges all machines alike.
+//! The records of a run. Every machine emits the same kinds of records, in the order of the events,
+//! so that one set of counters and checkers applies to all machines.
 
 use alloc::boxed::Box;
 
@@ -63,11 +63,12 @@ pub enum RecordKind {
         /// What it runs.
         to: Option<JobId>,
     },
-    /// Of the time that the job has had its CPU since it came there, or since this was last told, so
-    /// much was not its own: interrupts had the CPU, or scheduling itself, the refilling of caches included.
+    /// The time since the job's dispatch, or since its last record of this kind, in which the job
+    /// had its CPU but did not execute: the CPU handled interrupts or executed the scheduler,
+    /// including cache refills.
     ///
-    /// Told at the instant at which the job leaves the CPU, or earlier. A machine that does not measure
-    /// it tells nothing.
+    /// Recorded at the instant at which the job leaves the CPU, or earlier. A machine that does not
+    /// measure it emits no such record.
     Interrupted {
         /// The job.
         job: JobId,
@@ -147,7 +148,7 @@ pub enum RecordKind {
         /// The CPU.
         cpu: CpuId,
     },
-    /// Whoever had taken the CPU has let go of it.
+    /// The work that had taken the CPU has released it.
     CpuReturned {
         /// The CPU.
         cpu: CpuId,

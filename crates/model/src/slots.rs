@@ -25,7 +25,7 @@ pub struct Slots {
 /// From what the windows of a task are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowSource {
-    /// The period: nobody is ever late by more than what is lost to quanta.
+    /// The period: no job is tardy by more than the time lost to quanta.
     Period,
     /// What is left of the deadline when a release is seen late and a quantum ends late, if that is less:
     /// deadlines are met.

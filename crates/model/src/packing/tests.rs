@@ -73,7 +73,7 @@ fn pack_tasks(heuristic: Heuristic, tasks: &[Plain], groups: &[CpuSet]) -> Packi
     pack_by(heuristic, parcels, groups)
 }
 
-/// The definition with fractions only: whose group is which, `None` for those that fit nowhere.
+/// The definition with fractions only: the group of each task, `None` for a task that fits in none.
 fn pack_naively(heuristic: Heuristic, tasks: &[Plain], groups: &[CpuSet]) -> Vec<Option<usize>> {
     let rate = |task: usize| Ratio::new(BigInt::from(tasks[task].0), BigInt::from(tasks[task].1));
     let candidates = |task: usize| within(groups, &CpuSet::from_bits(tasks[task].2));
