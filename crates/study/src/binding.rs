@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(packed("p-edf", "packing = \"first-fit\""), [full]);
         assert_eq!(packed("p-edf", "packing = \"worst-fit\""), [even]);
         assert_eq!(packed("p-edf", "packing = \"either\""), [full, even]);
-        // Who packs nothing is bound once.
+        // A policy that does not pack is bound once.
         assert_eq!(packed("g-edf", "packing = \"either\""), [["0,1"; 3]]);
     }
 }

@@ -10,7 +10,7 @@ pub struct Clock(Instant);
 
 #[allow(
     clippy::disallowed_methods,
-    reason = "how long things take is told, and decides how work is cut; results do not depend on it"
+    reason = "times are shown as progress and decide how work is cut; results do not depend on them"
 )]
 impl Clock {
     /// Starts.

@@ -1,6 +1,6 @@
 //! Which of several overlapping ranges to keep, and what is missing then.
 
-/// A range of indices, `first..last`, with a number that tells it from others.
+/// A range of indices, `first..last`, with an identifying number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The first index.

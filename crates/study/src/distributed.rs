@@ -1,4 +1,5 @@
-//! Work that others do, as on a cluster: how it is cut for them, and how what they send back is kept.
+//! Work done by other computers, as on a cluster: cutting it into chunks, and storing their
+//! results.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,9 +12,10 @@ use crate::plan::Plan;
 use crate::store::{Store, name_of};
 use crate::work::{Batch, Work};
 
-/// Cuts work into chunks that take one thread about as long as `each`: so long that handing them out costs little against
-/// that, so short that little is lost with whoever has one. Every chunk has something to do. Chunks come in the order in
-/// which all cells advance together, so that a study which is interrupted has about as many task sets in each.
+/// Cuts work into chunks that take one thread about as long as `each`: long compared with the cost
+/// of distributing them, and short enough that the loss of a worker costs little. No chunk is
+/// empty. Chunks come in the order in which all cells advance together, so that a study which is
+/// interrupted has about as many task sets in each.
 ///
 /// How long task sets take is measured on a few of them, for at most about a second, and whatever else runs here; results do
 /// not depend on it.
@@ -53,7 +55,7 @@ fn paces(plan: &Plan, work: &[Work], goes_on: impl Fn() -> bool) -> Result<Vec<f
     Ok((0..work.len()).map(|place| near(&known, place)).collect())
 }
 
-/// How many nanoseconds one task set of this range takes, as far as a few of them tell.
+/// Nanoseconds per task set of this range, estimated from a few of them.
 fn pace(plan: &Plan, work: Work, goes_on: impl Fn() -> bool) -> Result<f64, StudyError> {
     let mut sets = 1;
     loop {

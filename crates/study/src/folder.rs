@@ -17,7 +17,7 @@ const UNFINISHED: &str = ".writing-";
 /// # Errors
 /// If it cannot be written. Then the old file is as it was, and nothing else is left.
 pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    // Whoever tidies up may take the file in the moment before it is locked: then again.
+    // A concurrent `tidy` may remove the file before it is locked: then try again.
     for _ in 0..ATTEMPTS {
         let unfinished = folder.join(unique());
         let written = write_locked(&unfinished, bytes)
@@ -34,7 +34,9 @@ pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
             }
         }
     }
-    Err(io::Error::other("somebody removes it again and again"))
+    Err(io::Error::other(
+        "another process keeps removing the unfinished file",
+    ))
 }
 
 const ATTEMPTS: usize = 10;
@@ -54,7 +56,7 @@ fn unique() -> String {
 /// Writes a file and keeps it locked, so that others see that its writer lives.
 fn write_locked(path: &PathBuf, bytes: &[u8]) -> io::Result<File> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    // Some file systems of networks have no locks; there, nobody tidies up.
+    // Some network file systems have no locks; there, no process tidies up.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     file.write_all(bytes)?;
     file.sync_all()?;
@@ -122,10 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dead_left_goes_and_what_the_living_write_stays() {
+    fn tidy_removes_files_of_dead_writers_only() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(".writing-x-1-0"), "of a killed one").unwrap();
-        fs::write(folder.path().join("notes"), "of somebody").unwrap();
+        fs::write(folder.path().join("notes"), "of another program").unwrap();
         let path = folder.path().join(unique());
         let alive = write_locked(&path, b"half").unwrap();
         assert_eq!(tidy(folder.path()).unwrap(), 1);

@@ -152,8 +152,8 @@ impl Plan {
         Self::with_files(file, path, &mut |path| fs::read_to_string(path))
     }
 
-    /// As [`new`](Self::new), but `files` gives the text of each overhead file, by its path: for whoever does not have
-    /// them on a disk. It is asked once for each of them.
+    /// As [`new`](Self::new), but `files` gives the text of each overhead file, by its path, for
+    /// callers that do not have them on a disk. It is called once for each file.
     ///
     /// # Errors
     /// As [`load`](Self::load).

@@ -66,9 +66,10 @@ pub struct Outcome {
     pub path: PathBuf,
 }
 
-/// Runs what is missing of a study in its folder. `watch` is told how far it is, several times a second, and says
-/// whether to go on. Then, or when all is done, what was done is written: first as parts, then as
-/// `results.parquet` if nothing is missing, otherwise as `partial.parquet`.
+/// Runs what is missing of a study in its folder. `watch` gets the progress several times a second,
+/// and returns whether to go on. When it stops the run, or all work is done, the results are
+/// written: first as parts, then as `results.parquet` if nothing is missing, otherwise as
+/// `partial.parquet`.
 ///
 /// # Errors
 /// If the folder cannot be used (see [`Store::open`]), a task set cannot be drawn, or a file cannot be written. What was
@@ -163,7 +164,7 @@ impl Shared<'_> {
             let counted = self.plan.run_work(piece, || self.goes_on());
             let took = self.clock.elapsed() - begun;
             let report = counted.map(|counted| (piece, counted, took));
-            // Nobody listens only if the one who does has failed.
+            // Sending fails only if the receiving thread has failed.
             if reports.send(report).is_err() {
                 return;
             }

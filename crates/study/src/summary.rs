@@ -1,4 +1,4 @@
-//! What a researcher wants to see first: who gets how far.
+//! The summary of results: up to which load each contender passes.
 
 use crate::results::{Results, Row};
 

@@ -120,7 +120,7 @@ fn check(bytes: &[u8]) -> Result<(), String> {
     bytes[place].fill(b'0');
     match short_digest(&bytes).as_bytes() == said {
         true => Ok(()),
-        false => Err("its checksum does not fit: it is damaged, or somebody changed it".to_owned()),
+        false => Err("its checksum does not fit: it is damaged, or was changed".to_owned()),
     }
 }
 
@@ -319,10 +319,10 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let table = table();
-        let bytes = encode(&table, &[("who", "me".to_owned())]);
-        assert_eq!(bytes, encode(&table, &[("who", "me".to_owned())]));
+        let bytes = encode(&table, &[("author", "me".to_owned())]);
+        assert_eq!(bytes, encode(&table, &[("author", "me".to_owned())]));
         let read = decode(&bytes, &table).unwrap();
-        assert_eq!(read.fact("who"), Some("me"));
+        assert_eq!(read.fact("author"), Some("me"));
         assert_eq!(read.fact("what"), None);
         for (column, values) in table.iter().zip(&read.columns) {
             assert_eq!(&column.values, values, "{}", column.name);

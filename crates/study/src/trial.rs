@@ -50,7 +50,7 @@ impl Plan {
     /// If it cannot be drawn.
     pub fn trial(&self, cell: &Cell, index: u64) -> Result<Vec<Reply>, StudyError> {
         let replies = self.trial_while(cell, index, &|| true)?;
-        Ok(replies.expect("nobody gave it up"))
+        Ok(replies.expect("it was not stopped"))
     }
 
     /// As [`trial`](Self::trial), but `None` as soon as `goes_on` says no while the set is simulated.
@@ -157,10 +157,10 @@ fn simulated(
     for (task, &bound) in set.tasks.iter_mut().zip(bound) {
         task.affinity = bound;
     }
-    let told = overheads
+    let inflated = overheads
         .as_ref()
         .and_then(|overheads| inflate_for_pfair(&set, &contender.entry.traits, bound, overheads));
-    let Ok(policy) = contender.entry.build(told.as_ref().unwrap_or(&set)) else {
+    let Ok(policy) = contender.entry.build(inflated.as_ref().unwrap_or(&set)) else {
         return Some(Reply::default());
     };
     let horizon = Instant::ZERO + length;
@@ -179,7 +179,7 @@ fn simulated(
     let misses = counters.finish(horizon).deadline_misses;
     Some(Reply {
         is_met: misses == 0,
-        // Who misses a deadline without overheads of which too much may be charged is not schedulable.
+        // A miss here refutes schedulability: the simulation never overcharges overheads.
         is_refuted: misses > 0,
         tardiness: None,
     })

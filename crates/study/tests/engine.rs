@@ -121,7 +121,7 @@ fn interrupted_at_any_point_nothing_is_lost_and_nothing_repeated() {
         random.shuffle(&mut works);
         let mut done = 0;
         while let Some(work) = works.pop() {
-            // Simulations ask at every instant; at times nobody interrupts, so that this ends.
+            // Simulations ask at every instant; some runs are not interrupted, so that this ends.
             let mut patience = match random.below(3) {
                 0 => u64::MAX,
                 _ => random.below(400),
@@ -160,7 +160,7 @@ fn a_stopped_run_keeps_what_it_has_and_goes_on() {
         threads: 1,
         ..Options::default()
     };
-    // Long enough for anybody to be asked whether to go on.
+    // Long enough for `watch` to be called.
     let outcome = run(&plan, folder.path(), one_thread, &mut |_| false).unwrap();
     assert!(outcome.missing > 0, "{outcome:?}");
     assert_eq!(outcome.missing, outcome.missing_here);
