@@ -1,5 +1,5 @@
-//! Schedules as papers draw them: a row for each CPU with who runs there, and a lane for each task with its
-//! releases, deadlines and completions.
+//! Schedules as papers draw them: a row for each CPU with its jobs, and a lane for each task with
+//! its releases, deadlines and completions.
 
 use std::ops::Range;
 

@@ -119,7 +119,7 @@ impl Outcome {
             |row: &&Row| row.family == family && row.label == label && row.criterion == kind;
         let rows: Vec<Row> = self.results.rows.iter().filter(is_it).cloned().collect();
         match rows.is_empty() {
-            true => Err(format!("{family}: nobody asked {label} for {kind}")),
+            true => Err(format!("{family}: no result for {label} and {kind}")),
             false => Ok(Series { rows }),
         }
     }
@@ -243,9 +243,9 @@ mod tests {
         assert_eq!(series.permille(), 9);
     }
 
-    /// All that is counted, one set after the other and in the order of the file.
+    /// Counts one set after the other, in the order of the file.
     #[test]
-    fn whoever_counts_the_answers_are_the_same() {
+    fn counts_by_cell_equal_counts_of_the_whole_study() {
         let plan = small();
         let one_by_one: String = (0..plan.cells.len())
             .map(|number| csv_of_cell(&plan, number, 9).unwrap())

@@ -37,7 +37,7 @@ pub struct Claim {
     pub paper: String,
     /// What comes out here.
     pub ours: String,
-    /// Why, if they differ; else nobody reads it.
+    /// The reason, if they differ; otherwise unused.
     pub why: &'static str,
 }
 

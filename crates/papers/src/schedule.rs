@@ -43,7 +43,7 @@ impl Fate {
     }
 }
 
-/// Who ran where, and what became of every job.
+/// The jobs that ran on each CPU, and the outcome of every job.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// The records it was made of.
@@ -188,7 +188,7 @@ impl Schedule {
     pub fn summary(&self, set: &TaskSet) -> RunSummary {
         let counters = Counters::new(set, self.cpus);
         let mut recorder = (counters, Inversions::new(set, Order::Edf));
-        self.tell(&mut recorder);
+        self.replay(&mut recorder);
         let (counters, inversions) = recorder;
         let found = inversions.finish(self.horizon);
         counters.finish(self.horizon).with_inversions(&found)
@@ -197,13 +197,13 @@ impl Schedule {
     /// What evaluations count of the run.
     pub fn measure(&self, set: &TaskSet) -> Measure {
         let mut measure = Measure::new(set);
-        self.tell(&mut measure);
+        self.replay(&mut measure);
         measure
     }
 
-    fn tell(&self, recorder: &mut impl Recorder) {
+    fn replay(&self, recorder: &mut impl Recorder) {
         for Record { at, kind } in &self.records {
-            recorder.record(*at, kind);
+            recorder.record(*at, what);
         }
     }
 

@@ -85,7 +85,7 @@ fn the_overhead_file_is_derived_of_the_hold_times_beside_it() {
 }
 
 #[test]
-fn hold_times_that_nobody_wrote_are_none() {
+fn malformed_hold_times_are_rejected() {
     let text = csv(&holds());
     assert_eq!(from_csv(&text), Some(holds()));
     for broken in [

@@ -49,7 +49,7 @@ fn the_quick_pages_are_those_of_the_repository() {
     let others: Vec<String> = files(&committed()).difference(&quick).cloned().collect();
     assert!(
         others.iter().all(slow_or_measured),
-        "nobody writes some of {others:?}"
+        "no code writes some of {others:?}"
     );
 }
 

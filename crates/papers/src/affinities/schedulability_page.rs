@@ -7,8 +7,8 @@ use crate::outcome::{Outcome, Series, Share, plan};
 use crate::page::{Page, table};
 use crate::picture;
 
-/// Who schedules.
-const WHO: [&str; 6] = [
+/// The schedulers.
+const SCHEDULERS: [&str; 6] = [
     "partitioned",
     "clustered",
     "global",
@@ -17,7 +17,7 @@ const WHO: [&str; 6] = [
     "hierarchical",
 ];
 
-/// Who of them chooses where tasks run.
+/// How many of them, from the first, choose where tasks run.
 const CHOOSING: usize = 3;
 
 /// What scheduling costs: in the study, and in words.
@@ -44,7 +44,7 @@ pub fn pages() -> Result<Vec<Page>, String> {
         for family in outcome.families() {
             let title = format!("no deadline missed, {family}, overheads: {words}");
             let name = format!("schedulability-simulated-{price}-{family}");
-            let curves = series(&outcome, family, price, "simulated", &WHO)?;
+            let curves = series(&outcome, family, price, "simulated", &SCHEDULERS)?;
             page.show(&name, &title, picture::shares(&title, &curves));
         }
     }
@@ -77,8 +77,8 @@ are in [`schedulability.csv`](schedulability.csv).
   rest fits then*. `weak-edf`, `strong-edf` and `hpa-edf` are bound by that. Partitioned, clustered and global EDF (`p-edf`, `c-edf`, `g-edf`)
   ignore it and choose for themselves: they say what the same tasks could have had.
 - Overheads are those of the [Niagara of 2008](../../../examples/brandenburg-2008/niagara-2008.toml). *Nothing*: none. *The same for
-  all*: the table of C-EDF, whoever schedules, so that the schedulers alone differ. *To each its own*: what was measured of it, and of
-  G-EDF for the three by affinity, which share one queue as G-EDF does.
+  all*: the table of C-EDF for every scheduler, so that the schedulers alone differ. *To each its own*: the table measured for each
+  scheduler, and that of G-EDF for the three by affinity, which share one queue as G-EDF does.
 - Shares are of all task sets in percent, each cap counting as much as any other, with 95% confidence intervals.
 ";
 
@@ -86,7 +86,7 @@ const SIMULATED: &str = "\
 Half a second of each set in which all tasks begin together, with the worst overheads: no deadline is missed. That is an upper bound. A
 set that misses is not schedulable; one that does not may still not be. A release interrupts the CPU on which its task last ran, and
 before that the lowest that it may use: where hundreds of tasks may run everywhere and begin together, all interrupts come to one CPU at first, and
-whoever runs there waits. Bindings spread them. That is why global EDF has so little of the light tasks.
+the job that runs there is delayed. Bindings spread them. That is why global EDF has so little of the light tasks.
 ";
 
 const SHOWN: &str = "\
@@ -107,8 +107,9 @@ For each 100 jobs, at two caps, with overheads that are the same for all: five s
 
 /// What is concluded, in words, each with the numbers that decide.
 fn conclusions(outcome: &Outcome) -> Result<String, String> {
-    let of =
-        |family: &str, who: &str, price: &str, kind: &str| share(outcome, family, who, price, kind);
+    let of = |family: &str, scheduler: &str, price: &str, kind: &str| {
+        share(outcome, family, scheduler, price, kind)
+    };
     let mut rows = Vec::new();
     let mut conclude = |question: &str, answer: &str, figures: Vec<String>| {
         rows.push(vec![
@@ -167,7 +168,7 @@ fn conclusions(outcome: &Outcome) -> Result<String, String> {
         &named(
             "yes",
             &apart,
-            "no: both run the same jobs, and differ in who is shifted",
+            "no: both run the same jobs, and differ in the jobs that they shift",
         ),
         figures,
     );
@@ -211,11 +212,11 @@ fn conclusions(outcome: &Outcome) -> Result<String, String> {
     let mut figures = Vec::new();
     let mut winners = Vec::new();
     for &family in &families {
-        let mut best = (0.0, "nobody");
-        for who in WHO {
-            let share = of(family, who, "own", "simulated")?;
+        let mut best = (0.0, "none");
+        for scheduler in SCHEDULERS {
+            let share = of(family, scheduler, "own", "simulated")?;
             if share.mean > best.0 {
-                best = (share.mean, who);
+                best = (share.mean, scheduler);
             }
         }
         winners.push(best.1);
@@ -223,7 +224,7 @@ fn conclusions(outcome: &Outcome) -> Result<String, String> {
     }
     winners.dedup();
     conclude(
-        "Who meets the deadlines of most sets, each at its own costs (the first of equals)?",
+        "Which scheduler meets the deadlines of most sets, each at its own costs (the first of equals)?",
         &winners.join(", "),
         figures,
     );
@@ -256,8 +257,8 @@ fn named(yes: &str, families: &[&str], no: &str) -> String {
     }
 }
 
-fn label(who: &str, price: &str) -> String {
-    format!("{who}, {price}")
+fn label(scheduler: &str, price: &str) -> String {
+    format!("{scheduler}, {price}")
 }
 
 fn series(
@@ -265,23 +266,23 @@ fn series(
     family: &str,
     price: &str,
     kind: &str,
-    who: &[&str],
+    schedulers: &[&str],
 ) -> Result<Vec<(String, Series)>, String> {
-    let of = |&who: &&str| {
-        let series = outcome.series(family, &label(who, price), kind)?;
-        Ok((who.to_owned(), series))
+    let of = |&scheduler: &&str| {
+        let series = outcome.series(family, &label(scheduler, price), kind)?;
+        Ok((scheduler.to_owned(), series))
     };
-    who.iter().map(of).collect()
+    schedulers.iter().map(of).collect()
 }
 
 fn share(
     outcome: &Outcome,
     family: &str,
-    who: &str,
+    scheduler: &str,
     price: &str,
     kind: &str,
 ) -> Result<Share, String> {
-    let series = outcome.series(family, &label(who, price), kind)?;
+    let series = outcome.series(family, &label(scheduler, price), kind)?;
     Ok(series.met())
 }
 
@@ -290,15 +291,15 @@ fn simulated(outcome: &Outcome) -> Result<String, String> {
     for family in outcome.families() {
         for (price, words) in PRICES {
             let mut row = vec![family.to_owned(), words.to_owned()];
-            for who in WHO {
-                let share = share(outcome, family, who, price, "simulated")?;
+            for scheduler in SCHEDULERS {
+                let share = share(outcome, family, scheduler, price, "simulated")?;
                 row.push(share.with_interval());
             }
             rows.push(row);
         }
     }
     let mut head = vec!["", "overheads"];
-    head.extend(WHO);
+    head.extend(SCHEDULERS);
     Ok(table(&head, &rows))
 }
 
@@ -308,9 +309,9 @@ fn shown(outcome: &Outcome) -> Result<String, String> {
         for (price, words) in PRICES {
             for kind in ["hard", "soft"] {
                 let mut row = vec![family.to_owned(), words.to_owned(), kind.to_owned()];
-                for (place, who) in WHO.into_iter().enumerate() {
+                for (place, scheduler) in SCHEDULERS.into_iter().enumerate() {
                     row.push(match price == "free" || place < CHOOSING {
-                        true => share(outcome, family, who, price, kind)?.with_interval(),
+                        true => share(outcome, family, scheduler, price, kind)?.with_interval(),
                         false => String::new(),
                     });
                 }
@@ -319,7 +320,7 @@ fn shown(outcome: &Outcome) -> Result<String, String> {
         }
     }
     let mut head = vec!["", "overheads", ""];
-    head.extend(WHO);
+    head.extend(SCHEDULERS);
     Ok(table(&head, &rows))
 }
 
@@ -335,12 +336,17 @@ fn counts(outcome: &Outcome) -> Result<String, String> {
                 .filter(|cell| outcome.plan.family(cell).name == family)
                 .find(|cell| cell.load.cap(cell.cpus) == cap)
                 .ok_or_else(|| format!("{family} has no cap {cap}"))?;
-            for who in &WHO[CHOOSING - 1..] {
-                let paid = paid(&outcome.plan, cell.number, &label(who, "alike"), COUNTED)?;
+            for scheduler in &SCHEDULERS[CHOOSING - 1..] {
+                let paid = paid(
+                    &outcome.plan,
+                    cell.number,
+                    &label(scheduler, "alike"),
+                    COUNTED,
+                )?;
                 let mut row = vec![
                     family.to_owned(),
                     (cap / 1_000).to_string(),
-                    (*who).to_owned(),
+                    (*scheduler).to_owned(),
                 ];
                 row.extend(paid.per_100_jobs());
                 rows.push(row);

@@ -1,6 +1,6 @@
 //! What the live test of these overheads prints, line by line.
 
-/// A line: whose, what, and its figures.
+/// A line: the policy, the quantity, and its figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub policy: String,

@@ -293,7 +293,8 @@ mod tests {
 
     #[test]
     fn each_fails_where_what_it_speaks_of_is_otherwise() {
-        // By finding: of whom the share is another one everywhere, and which.
+        // By finding: the policy and criterion with a changed share in all families, and that
+        // share.
         let changes = [
             ("C-EDF", "hard", 0.75),
             ("P-EDF", "hard", 0.6),

@@ -14,7 +14,7 @@ use shiftwork_taskset::overheads::{OverheadFile, Use};
 use super::locks::{self, Hold, Holds, QUEUES, TASKS, Taken};
 use super::variants::{Invocation, Variant};
 
-/// Whose cache-related delays are those of implementations in quanta.
+/// The policy that provides the cache-related delays of implementations in quanta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delays {
     /// G-EDF's, as of all others.
@@ -30,7 +30,7 @@ pub struct Assumption {
     pub locking: u64,
     /// How long operations wait for others at worst.
     pub contention: Contention,
-    /// Whose cache-related delays quanta have.
+    /// The source of the cache-related delays of quanta.
     pub delays: Delays,
     /// How long an interprocessor interrupt takes.
     pub ipi: Span,

@@ -37,7 +37,7 @@ const DERIVED: &str = "\
 
 The slides tabulate one of the nine, GEDF, which is CEm. The others' costs are derived from it:
 
-- *Lock-hold times* of each queue are measured here, with nobody else about (below).
+- *Lock-hold times* of each queue are measured here, without contention (below).
 - *Contention* comes from a simulated machine of 32 CPUs in which operations hold locks for so long, with simultaneous releases,
   merges, and quanta that begin together or staggered: the mean, and the longest with the highest 1% left out, as in the studies. For
   comparison the worst is also counted: every other CPU does the same once before (m - 1 times the longer of both operations; for

@@ -1,7 +1,8 @@
 //! How long the implementations hold and await the locks of their ready queues.
 //!
-//! How long an operation holds them is measured, on this machine, with nobody else about. How long it waits for others comes
-//! from a simulated machine of 32 CPUs, and at worst also from counting: until all other CPUs have done the same once.
+//! Hold times are measured on this machine, without contention. Waiting times come from a simulated
+//! machine of 32 CPUs, and in the worst case also from counting: until all other CPUs have done the
+//! same once.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,8 @@ pub const QUEUES: [ReadyQueue; 3] = [
     ReadyQueue::Fine,
 ];
 
-/// How long operations on a queue hold its locks if nobody waits, in tenths of a nanosecond: means, the highest 1% of
-/// all samples left out.
+/// How long operations on a queue hold its locks without contention, in tenths of a nanosecond:
+/// means, the highest 1% of all samples left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
     /// To put a job in.
@@ -118,7 +119,7 @@ pub fn counted(variant: &Variant, hold: Hold, tasks: usize) -> Taken {
         ReadyQueue::Coarse | ReadyQueue::Hierarchical => 1.0,
     };
     let [enqueue, dequeue] = [hold.enqueue, hold.dequeue].map(|tenths| tenths as f64 / 10.0);
-    // With a dedicated CPU the others still enqueue whom they preempt.
+    // With a dedicated CPU the others still enqueue the jobs that they preempt.
     let wait = (CPUS - 1) as f64 * enqueue.max(dequeue) / levels;
     Taken {
         enqueue: enqueue + wait,

@@ -27,7 +27,7 @@ pub enum Invocation {
 pub struct Variant {
     /// The name.
     pub name: &'static str,
-    /// Its ready queue, and who handles releases.
+    /// Its ready queue, and the CPUs that handle releases.
     pub structure: Structure,
     /// When it decides.
     pub invocation: Invocation,

@@ -25,7 +25,7 @@ pub const LENGTH: Span = Span::from_s(600);
 pub const POLICIES: [&str; 2] = ["dl-linux", "dl-sp"];
 
 /// A set of the evaluation: periods log-uniform from 10 ms to 100 ms in steps of 1 ms, worst-fit packing in
-/// the order of the tasks, and whoever does not fit migrates.
+/// the order of the tasks; a task that fits on no CPU migrates.
 ///
 /// # Errors
 /// In words, if no such set could be drawn.

@@ -31,7 +31,7 @@ const NEEDS: [Need; 5] = [
         repair: "push-without-itself",
         example: "example-6",
         length_ms: 30,
-        what: "how long somebody waits while a later deadline runs",
+        what: "total duration of deadline inversions",
         look: |set, run| {
             let found = run.summary(set).inversions;
             Span::from_ns(found.map_or(0, |found| found.all.total_ns))
@@ -120,7 +120,7 @@ pub(super) fn defects() -> Result<Chapter, String> {
          [below](defect-3.svg) | CPUs that are alike | `capacities` simulates it under `dl-*` |\n\
          | Observation 1 | a task takes its old deadline and budget to another cpuset | [Example 3](example-3.svg) | \
          none: tardiness is larger, but stays bounded | `move` in a task-set file does it |\n\
-         | Observation 2 | whoever wakes late gets a period that starts then, also in the middle of a job | \
+         | Observation 2 | a task that wakes late gets a period that starts then, also in the middle of a job | \
          [Example 4](example-4.svg) | none | `dl-*` do so; the servers of all other policies keep to releases, and \
          tardiness is always that of jobs |",
     );

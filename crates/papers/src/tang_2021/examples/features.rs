@@ -22,14 +22,18 @@ pub(super) fn dynamic_tasks() -> Result<Chapter, String> {
     let mut turns = linux.stretches.iter().take(20).enumerate();
     let take_turns = turns
         .all(|(index, of)| of.job.task == [T1, T2][index % 2] && of.start == at(94 * index as u64));
-    let who = match take_turns {
+    let order = match take_turns {
         true => "t1, t2, t1, t2, ... for 94 ms each",
         false => "others",
     };
     let second = run_finish(&linux, T2, 0);
     chapter.say(&claims(&[
         Claim::new("requests that Linux refuses", 0, linux.refusals().len()),
-        Claim::new("who runs †", "t1, t2, t1, t2, ... for 94 ms each", who),
+        Claim::new(
+            "order of execution †",
+            "t1, t2, t1, t2, ... for 94 ms each",
+            order,
+        ),
         Claim::new("t2 is replenished late, at (ms)", 188, second),
         Claim::new(
             "tardiness of t1 (ms) †",

@@ -86,7 +86,7 @@ fn as_linux_breaks_ties() -> Result<Chapter, String> {
     let late = lateness_by_occurrence(&linux);
     let mut chapter = Chapter::new(FOLDER);
     chapter.say(
-        "**With the ties of Linux**: of equal deadlines whoever was queued first, and a job that is replenished is \
+        "**With the ties of Linux**: of equal deadlines the job queued first runs first, and a job that is replenished is \
          queued anew. The releases are others, the lateness is the same. Policies that shift running jobs are \
          never late.",
     );
