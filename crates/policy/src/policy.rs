@@ -76,7 +76,8 @@ pub struct Quanta {
     pub phases: Vec<Span>,
 }
 
-/// Decides which job each CPU should run. Knows no clock, no thread, no kernel: machines do.
+/// Decides which job each CPU should run. It uses no clock, thread or kernel; these belong to
+/// machines.
 ///
 /// Events that contradict what the policy knows (waking a ready task, blocking one that is not
 /// ready) change nothing.
@@ -88,19 +89,20 @@ pub trait Policy: Send {
     fn on_event(&mut self, event: Event<'_>, out: &mut Switches);
 
     /// The task's job is finished, and `next`, its next one, was released before and is ready at once.
-    /// Whether the policy decides about both together, as Linux does, to which such a task has not slept;
-    /// if not, nothing has changed, and machines give it [`Event::Complete`] and [`Event::Wake`]. Appends
-    /// one switch, from the task to itself if that goes on.
+    ///
+    /// Returns whether the policy handles both together, as Linux does, where such a task has not
+    /// slept. If not, nothing has changed, and the machine sends [`Event::Complete`] and
+    /// [`Event::Wake`]. Appends one switch, from the task to itself if the task continues to run.
     fn succeed(&mut self, _next: Job, _out: &mut Switches) -> bool {
         false
     }
 
     /// The instant is over: every event of it has been given. Appends one switch per CPU whose job changed.
     ///
-    /// Machines call it once after the last event of each instant, and carry out no decision of the instant
-    /// before. What a policy could not take back, it decides here and nowhere else: one that does not
-    /// preempt gives free CPUs to jobs, one that decides in quanta begins them, one whose CPUs decide one by
-    /// one lets them. So the order of the events of one instant cannot matter to it.
+    /// Machines call it once after the last event of each instant, and carry out no decision of the
+    /// instant before. A policy makes irrevocable decisions only here: a non-preemptive one assigns
+    /// free CPUs, one in quanta begins the quanta, one with a run queue per CPU lets the CPUs
+    /// decide one by one. So the result is independent of the order of the events of one instant.
     ///
     /// Required, without a default: a policy that wraps another has to pass this on.
     fn end_instant(&mut self, out: &mut Switches);
