@@ -1,4 +1,4 @@
-//! What would be let in instead of what is refused.
+//! Admissible alternatives to a refused claim.
 
 use std::collections::BTreeSet;
 

@@ -23,8 +23,7 @@ pub struct Refusal {
     pub reason: String,
     /// What shows it, where the demand does not fit.
     pub witness: Option<Witness>,
-    /// Where it is refused only because of what others, or the task itself, had before: when that ends
-    /// at the earliest. Then it is worth asking again.
+    /// Earliest time at which a retry can succeed, if only lingering claims cause the refusal.
     pub again: Option<Instant>,
 }
 
@@ -102,15 +101,14 @@ impl Departed {
     }
 }
 
-/// The admitted tasks, those that lost their reservation and want it back, and what tasks had before and
-/// still counts.
+/// The admitted tasks, the tasks that wait for their reservations, and the lingering claims.
 ///
-/// Invariant: the claims that hold a reservation, and those that linger, are admitted together, each task
-/// with at least what it was promised. No request of one task ever breaks the promise to another; only a
-/// CPU that goes or comes does. And no sequence of requests yields more than what counts, at any time: a
-/// claim that ends, or becomes less, goes on to count until an instant that the machine names with the
-/// request. The private module `lingering` proves it, and says what that instant has to be; the present
-/// instant plus the old period is never too early.
+/// Invariant: the claims that hold a reservation, and those that linger, are admitted together,
+/// each task with at least what it was promised. No request of one task ever breaks the promise to
+/// another; only a CPU that goes or comes does. No sequence of requests yields more capacity than
+/// what counts, at any time: a claim that ends, or becomes less, still counts until an instant that
+/// the machine gives with the request. The private module `lingering` proves it and defines that
+/// instant; the present instant plus the old period is never too early.
 ///
 /// There is no clock here: [`advance`](Self::advance) sets the present time, and claims that linger
 /// beyond it count. A caller that never advances the time never frees a lingering claim.
@@ -150,9 +148,9 @@ impl Admitted {
         }
     }
 
-    /// Promises this to every task from now on, no less and no more: a task that could be promised only less is
-    /// refused, and none is refused because another could until now be promised more than that. With
-    /// [`Guarantee::None`] all that fits is taken in, without any promise: best effort.
+    /// Promises exactly this guarantee to every task from now on. A task with a weaker guarantee is
+    /// refused. No task is refused because another would lose a stronger one. With
+    /// [`Guarantee::None`] every task that fits is admitted, without any promise: best effort.
     pub fn promising(self, guarantee: Guarantee) -> Self {
         Self {
             promising: Some(guarantee),
@@ -239,8 +237,9 @@ impl Admitted {
         }
     }
 
-    /// A task asks to be let in. One that is known asks anew with this claim, and keeps what it has if
-    /// refused; then what it has lingers for one of its periods from now.
+    /// A task requests admission. A known task makes a new request with this claim. If that is
+    /// refused, it keeps its reservation; if it is granted, its old claim lingers for one of its
+    /// periods from now.
     ///
     /// # Errors
     /// Why not.
@@ -264,9 +263,9 @@ impl Admitted {
         self.entries.entry(task).or_insert(entry);
     }
 
-    /// The task is gone, whether it held a reservation or not. What it had counts until `until`: the end
-    /// of its server's period, or its zero-lag time (server deadline - remaining budget x T / C, rounded
-    /// up) if what is left of the budget is given up.
+    /// The task leaves, with or without a reservation. Its claim counts until `until`: the end of
+    /// its server's period, or its zero-lag time (server deadline - remaining budget x T / C,
+    /// rounded up) if the remaining budget is given up.
     pub fn leave(&mut self, task: TaskId, until: Instant) {
         let Some(mut entry) = self.entries.remove(&task) else {
             return;
@@ -328,8 +327,9 @@ impl Admitted {
         }
     }
 
-    /// The task asks for another cost, period and deadline, and keeps what it has if refused. What it had
-    /// counts until `until`, the end of its server's period, where it is more.
+    /// The task requests another cost, period and deadline. If that is refused, it keeps its
+    /// reservation. The old claim counts until `until`, the end of its server's period, where it is
+    /// larger.
     ///
     /// # Errors
     /// Why not. Also for a task that is not known.
@@ -349,8 +349,8 @@ impl Admitted {
         self.change(claim, until)
     }
 
-    /// The task asks for another priority, and keeps what it has if refused. Where priorities matter, what
-    /// it had counts until `until`, the end of its server's period.
+    /// The task requests another priority. If that is refused, it keeps its reservation. Where
+    /// priorities matter, the old claim counts until `until`, the end of its server's period.
     ///
     /// # Errors
     /// Why not. Also for a task that is not known.
@@ -368,7 +368,7 @@ impl Admitted {
         self.change(claim, until)
     }
 
-    /// The reserve is to be another. All promises must hold with it, or it stays as it is.
+    /// Changes the reserve. It stays unchanged unless all promises hold with the new one.
     ///
     /// # Errors
     /// If a task would lose its guarantee.

@@ -106,7 +106,7 @@ impl<'a> Game<'a> {
 
 /// The strategy of an adversary. Each has a victim and tries to make its job late.
 #[derive(Clone, Copy, Debug)]
-enum Mind {
+enum Strategy {
     /// All tasks as often as possible, from random offsets.
     Periodic,
     /// Each task with some probability.
@@ -121,18 +121,18 @@ enum Mind {
     Mixed,
 }
 
-const MINDS: [Mind; 6] = [
-    Mind::Periodic,
-    Mind::Chance,
-    Mind::Beats,
-    Mind::Ambush,
-    Mind::Bursts,
-    Mind::Mixed,
+const STRATEGIES: [Strategy; 6] = [
+    Strategy::Periodic,
+    Strategy::Chance,
+    Strategy::Beats,
+    Strategy::Ambush,
+    Strategy::Bursts,
+    Strategy::Mixed,
 ];
 
 struct Adversary {
-    mind: Mind,
-    minds: Vec<Mind>,
+    strategy: Strategy,
+    strategies: Vec<Strategy>,
     victim: usize,
     offsets: Vec<u64>,
     chance: u64,
@@ -144,11 +144,11 @@ struct Adversary {
 impl Adversary {
     fn new(system: &System, stream: &mut RandomStream) -> Self {
         let count = system.tasks.len();
-        let any = |stream: &mut RandomStream| MINDS[stream.below(5) as usize];
+        let any = |stream: &mut RandomStream| STRATEGIES[stream.below(5) as usize];
         let short = [0, 0, 0, 1, 5][stream.below(5) as usize];
         Self {
-            mind: MINDS[stream.below(6) as usize],
-            minds: (0..count).map(|_| any(stream)).collect(),
+            strategy: STRATEGIES[stream.below(6) as usize],
+            strategies: (0..count).map(|_| any(stream)).collect(),
             victim: stream.below(count as u64) as usize,
             offsets: (0..count)
                 .map(|_| stream.below(2) * stream.below(20))
@@ -163,20 +163,20 @@ impl Adversary {
         let of = &game.system.tasks[task];
         let due = game.now + of.deadline;
         let victim_due = game.deadline(self.victim);
-        let mind = match self.mind {
-            Mind::Mixed => self.minds[task],
-            mind => mind,
+        let strategy = match self.strategy {
+            Strategy::Mixed => self.strategies[task],
+            strategy => strategy,
         };
-        match mind {
-            Mind::Periodic | Mind::Mixed => game.now >= self.offsets[task],
-            Mind::Chance => stream.below(10) < self.chance,
-            Mind::Beats => task == self.victim || victim_due.is_none_or(|victim| due <= victim),
-            Mind::Ambush if task == self.victim => {
+        match strategy {
+            Strategy::Periodic | Strategy::Mixed => game.now >= self.offsets[task],
+            Strategy::Chance => stream.below(10) < self.chance,
+            Strategy::Beats => task == self.victim || victim_due.is_none_or(|victim| due <= victim),
+            Strategy::Ambush if task == self.victim => {
                 let behind = game.pending.iter().filter(|jobs| jobs.len() > 1).count();
                 behind as u64 * 10 >= game.pending.len() as u64 * self.chance / 2
             }
-            Mind::Ambush => victim_due.is_none_or(|victim| due <= victim),
-            Mind::Bursts => {
+            Strategy::Ambush => victim_due.is_none_or(|victim| due <= victim),
+            Strategy::Bursts => {
                 let inside = of.mask & !game.system.tasks[self.victim].mask == 0;
                 let first = (game.now / self.turn).is_multiple_of(2);
                 inside != first || (!first && stream.below(10) < self.chance)

@@ -1,4 +1,4 @@
-//! CPUs that go and come, which is the only thing that breaks promises.
+//! CPU hotplug, the only event that breaks promises.
 
 use shiftwork_model::{CpuId, TaskId};
 

@@ -1,4 +1,5 @@
-//! What a request would be answered, why not, and what would be granted instead.
+//! Evaluation of a request: the decision, the reason for a refusal, and what would be granted
+//! instead.
 
 use shiftwork_model::{Instant, TaskId};
 
