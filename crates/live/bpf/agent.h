@@ -157,7 +157,7 @@ static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
 		t->on = cpu + 1;
 		t->last = cpu + 1;
 	}
-	emit_event(SW_E_TOLD, now, i, cpu, 0);
+	emit_event(SW_E_SLOT_FILLED, now, i, cpu, 0);
 	return sw_bit(cpu);
 }
 

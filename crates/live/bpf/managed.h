@@ -156,7 +156,8 @@ static __always_inline void recheck_assignment(s32 cpu)
 /*
  * Whether @cpu runs its assignment now: @prev is it and goes on, or it comes from its queue.
  *
- * Context: dispatch() of @cpu, whose run queue's lock is held, and let go of while a task is moved here.
+ * Context: dispatch() of @cpu. Its run queue's lock is held, and is released while a task is moved
+ * here.
  */
 static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32 prev_number)
 {
@@ -238,7 +239,7 @@ static __always_inline void on_abandoned(s32 cpu)
 }
 
 /*
- * The task gives up what is left of its budget; tasks whose releases are known only let go of the CPU.
+ * The task gives up what is left of its budget; a task with known releases only yields the CPU.
  *
  * Context: yield() on @cpu, its run queue's lock held. Takes the core's lock.
  */

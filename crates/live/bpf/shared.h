@@ -44,7 +44,7 @@ enum sw_event_kind {
 	SW_E_CPU_LOST,		/* the CPU is gone; value: enum sw_why */
 	SW_E_CPU_BACK,		/* the CPU is back; value: enum sw_why */
 	/* Only where an agent decides. */
-	SW_E_TOLD,		/* the slot of the CPU has been filled with the task; 0: none */
+	SW_E_SLOT_FILLED,	/* the slot of the CPU has been filled with the task; 0: none */
 	SW_E_DISPATCHED,	/* the CPU has looked for what to run; value: how long that took, ns */
 	SW_E_DECIDED,		/* by the agent; value: ns from the event to the agent, and in the upper half to the decision */
 	SW_E_CONCLUDED,		/* by the agent: all slots are filled */

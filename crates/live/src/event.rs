@@ -1,4 +1,4 @@
-//! The events that the programs in the kernel tell, and agents; the same as in `bpf/shared.h`.
+//! The events that the programs in the kernel and agents report; the same as in `bpf/shared.h`.
 
 /// What an event says. What its value means stands in `bpf/shared.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Priority,
     CpuLost,
     CpuBack,
-    Told,
+    SlotFilled,
     Dispatched,
     Decided,
     Concluded,
@@ -54,7 +54,7 @@ pub(crate) const ALL: &[(Kind, &str)] = &[
     (Kind::Priority, "SW_E_PRIORITY"),
     (Kind::CpuLost, "SW_E_CPU_LOST"),
     (Kind::CpuBack, "SW_E_CPU_BACK"),
-    (Kind::Told, "SW_E_TOLD"),
+    (Kind::SlotFilled, "SW_E_SLOT_FILLED"),
     (Kind::Dispatched, "SW_E_DISPATCHED"),
     (Kind::Decided, "SW_E_DECIDED"),
     (Kind::Concluded, "SW_E_CONCLUDED"),
@@ -82,7 +82,7 @@ pub(crate) struct Event {
     /// Of the monotonic clock, in ns.
     pub(crate) at: u64,
     pub(crate) value: u64,
-    /// The core's number; 0 for nobody.
+    /// The core's number of the task; 0: none.
     pub(crate) task: u32,
     /// The machine's number of a CPU.
     pub(crate) cpu: Option<u16>,

@@ -1,10 +1,11 @@
 //! Linux machines: runs a task set for real.
 //!
-//! This crate owns three machines. The core decides inside the kernel (`kernel/`; its BPF programs are in
-//! `bpf/`, their decisions in `shiftwork-kernel-core`), or an agent decides by any policy (`agent/`), whose decisions
-//! are enacted by the same programs or by `SCHED_FIFO` priorities (`fifo/`). The crate also owns the threads and
-//! programs that do the work of the tasks, and the facts about the machine that it runs on. It must never decide
-//! which task runs: the core and the policies do. All system calls that need `unsafe` are in `sys/`.
+//! This crate owns three machines. The core decides inside the kernel (`kernel/`; its BPF programs
+//! are in `bpf/`, their decisions in `shiftwork-kernel-core`), or an agent decides by any policy
+//! (`agent/`), and the same programs or `SCHED_FIFO` priorities (`fifo/`) enact its decisions. The
+//! crate also owns the threads and programs that do the work of the tasks, and the facts about the
+//! machine that it runs on. It must never decide which task runs: the core and the policies do. All
+//! system calls that need `unsafe` are in `sys/`.
 //!
 //! Start reading at [`Plan`], then `run.rs`, a run from beginning to end. [`standing`] is the in-kernel machine
 //! without an end, for existing threads.

@@ -50,7 +50,7 @@ impl Meter {
                 self.decided_ns = event.at;
                 self.polled_ns = event.at.saturating_sub(decide_ns);
             }
-            Kind::Told => self.slot_filled(event),
+            Kind::SlotFilled => self.slot_filled(event),
             Kind::Running => self.running(event),
             Kind::Concluded => {
                 let span = event.at.saturating_sub(self.polled_ns);
@@ -107,8 +107,8 @@ mod tests {
         let mut meter = Meter::default();
         for event in [
             event(130, Kind::Decided, 0, None, 20 | 10 << 32),
-            event(135, Kind::Told, 3, Some(2), 0),
-            event(137, Kind::Told, 0, Some(1), 0),
+            event(135, Kind::SlotFilled, 3, Some(2), 0),
+            event(137, Kind::SlotFilled, 0, Some(1), 0),
             event(138, Kind::Concluded, 0, None, 0),
             event(140, Kind::Running, 3, Some(1), 0),
             event(150, Kind::Running, 3, Some(2), 0),

@@ -209,7 +209,7 @@ fn scheduler(
     Ok(scheduler)
 }
 
-/// The jobs of the tasks whose workers are threads; those of programs are not known.
+/// The jobs of the tasks that have threads as workers; those of programs are not known.
 fn jobs(
     plan: &Plan<'_>,
     options: &Options,

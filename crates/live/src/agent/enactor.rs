@@ -45,10 +45,11 @@ pub(crate) struct TaskSnapshot {
 
 /// Reports to an agent and enacts its decisions. It decides nothing. Only the agent's thread creates and calls it.
 ///
-/// [`crate::event::Kind`] lists the reports. An enactor reports `NextJob`, `LastJob`, `Yielded`, `Blocked` and
-/// `Woken` of tasks, `Running` and `Stopped` of CPUs that switch to and from assigned tasks, `Told` of each slot
-/// when it is filled, and changes of tasks and CPUs from outside. `NextJob`, `Yielded` and `Blocked` are stops:
-/// they empty the slot of the CPU, which only the agent fills again.
+/// [`crate::event::Kind`] lists the reports. An enactor reports `NextJob`, `LastJob`, `Yielded`,
+/// `Blocked` and `Woken` of tasks, `Running` and `Stopped` of CPUs that switch to and from assigned
+/// tasks, `SlotFilled` of each slot when it is filled, and changes of tasks and CPUs from outside.
+/// `NextJob`, `Yielded` and `Blocked` are stops: they empty the slot of the CPU, which only the
+/// agent fills again.
 pub(crate) trait Enactor {
     /// Appends the reports since the last call, in their order.
     fn take_reports(&mut self, reports: &mut Vec<Event>) -> Result<(), LiveError>;

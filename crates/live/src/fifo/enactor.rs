@@ -25,7 +25,7 @@ pub(crate) struct FifoEnactor<H = KernelThreadOps> {
 }
 
 impl<H: ThreadOps> FifoEnactor<H> {
-    /// For tasks with these names, whose threads send to these channels.
+    /// For tasks with these names. Their threads send to these channels.
     pub(super) fn new(
         shared: Arc<SharedState>,
         ops: H,

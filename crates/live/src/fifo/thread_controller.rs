@@ -96,7 +96,7 @@ impl<H: ThreadOps> ThreadController<H> {
         }
     }
 
-    /// Reports the threads whose wake-up time has come as awake.
+    /// Reports each thread as awake that has reached its wake-up time.
     pub(super) fn wake(&mut self, now_ns: u64) {
         self.wakeup_ns = NEVER;
         for task in 0..self.tasks.len() {
@@ -115,8 +115,8 @@ impl<H: ThreadOps> ThreadController<H> {
 
     /// Fills the slots.
     ///
-    /// A task that loses its CPU is held before another task gets that CPU. A slot whose task has stopped since the
-    /// decision stays empty.
+    /// A task that loses its CPU is held before another task gets that CPU. If a task has stopped
+    /// since the decision, its slot stays empty.
     pub(super) fn assign(&mut self, slots: &[Slot]) -> Result<(), LiveError> {
         let mut filled = std::mem::take(&mut self.filled);
         filled.clear();
@@ -132,7 +132,7 @@ impl<H: ThreadOps> ThreadController<H> {
                 self.fill_slot(slot.cpu, task)?;
             }
             let now_ns = self.ops.now_ns();
-            self.report(now_ns, Kind::Told, winner, Some(slot.cpu), 0);
+            self.report(now_ns, Kind::SlotFilled, winner, Some(slot.cpu), 0);
         }
         self.filled = filled;
         self.block();
@@ -274,7 +274,7 @@ impl<H: ThreadOps> ThreadController<H> {
         Ok(())
     }
 
-    /// Assigns the task to this CPU, whose slot is empty.
+    /// Assigns the task to this CPU. The slot of the CPU is empty.
     fn fill_slot(&mut self, cpu: CpuId, task: usize) -> Result<(), LiveError> {
         if !self.move_to(cpu, task)? || !self.raise(task)? {
             return Ok(());

@@ -69,7 +69,7 @@ pub(super) struct ThreadHandshake {
     /// Events from the thread to the agent. In this channel the task of an event is the admission epoch, and the
     /// value of `Running` and `Stopped` is the CPU time of the thread.
     sender: Sender,
-    /// The thread whose scheduling parameters have to be restored, and the CPUs that it may use.
+    /// The thread that needs its scheduling parameters restored, and the CPUs that it may use.
     to_restore: Mutex<Option<(Pid, CpuSet)>>,
 }
 
@@ -87,7 +87,8 @@ impl ThreadHandshake {
         ThreadState::of(self.word.get())
     }
 
-    /// The thread whose scheduling parameters have to be restored, and its CPUs; `None` if it is not managed.
+    /// The thread that needs its scheduling parameters restored, and its CPUs; `None` if it is not
+    /// managed.
     pub(super) fn to_restore(&self) -> MutexGuard<'_, Option<(Pid, CpuSet)>> {
         // The value is replaced as a whole, so it is valid even if a panic poisoned the mutex.
         self.to_restore

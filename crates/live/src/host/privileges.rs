@@ -69,7 +69,7 @@ pub fn lacking(system: &System) -> Option<Obstacle> {
     })
 }
 
-/// The obstacle of a process whose threads may not have this real-time priority.
+/// The obstacle of a process that may not give its threads this real-time priority.
 pub fn insufficient_rtprio(system: &System, wanted: u8) -> Option<Obstacle> {
     const SYS_NICE: u32 = 23;
     if effective(system)? >> SYS_NICE & 1 == 1 {

@@ -32,7 +32,7 @@ impl EnactorBuilder {
         })
     }
 
-    /// The ring whose reader is the agent: another thread can wake it there.
+    /// The ring that the agent reads: another thread can wake it there.
     pub(crate) fn event_ring(&self) -> EventRing {
         self.ring.clone()
     }

@@ -16,7 +16,7 @@ use crate::overheads::Overheads;
 use crate::sys::thread::set_affinity;
 use crate::work::JobBarrier;
 
-/// The loaded scheduler, whose core decides.
+/// The loaded scheduler. Its core decides.
 pub(crate) struct KernelMachine {
     scheduler: Scheduler,
     members: Members,

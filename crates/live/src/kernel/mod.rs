@@ -1,7 +1,8 @@
 //! sched_ext: the programs in the kernel decide themselves, or enact the decisions of an agent.
 //!
-//! `scheduler.rs` is the loaded scheduler with its commands, `machine.rs` the machine whose core decides inside the
-//! kernel, `enactor.rs` the enactor of an agent. Nothing here decides which task runs.
+//! `scheduler.rs` is the loaded scheduler with its commands, `machine.rs` the machine with the core
+//! that decides inside the kernel, `enactor.rs` the enactor of an agent. Nothing here decides which
+//! task runs.
 
 mod enactor;
 mod machine;

@@ -203,8 +203,8 @@ impl JobBarrier for SchedExtJobBarrier {
             return;
         }
         let Ok(number) = number(task) else { return };
-        // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread whose budget is
-        // used up is held back too; only the scheduler knows for how long.
+        // Before its release a thread sleeps by a timer of its own, on its last CPU. A thread that
+        // has used up its budget is throttled too; only the scheduler knows for how long.
         const SLEEPS: u64 = 1;
         let mut words = [release_ns, halves(number, SLEEPS), 0];
         let reported = self.next_job.call(&mut words).is_ok();

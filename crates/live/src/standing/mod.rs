@@ -100,9 +100,9 @@ impl Standing {
         &self.cpus
     }
 
-    /// The thread has the reservation from now on, as this task. It has to be [bound](Self::bind) to the
-    /// reservation's CPUs before; one that is not is [demoted](shiftwork_model::RecordKind::Demoted) for those that it
-    /// is bound to, unless they are more.
+    /// Admits the thread as this task, with this reservation. The thread has to be
+    /// [bound](Self::bind) to the reservation's CPUs before. A thread that is bound to other CPUs
+    /// is [demoted](shiftwork_model::RecordKind::Demoted) for those, unless they are more.
     ///
     /// A task that was demoted gets its reservation back if these are the CPUs that it asked
     /// for last. Its server goes on where it was.
@@ -112,7 +112,8 @@ impl Standing {
     /// `false`: there is no such thread, or another one is the task, or it asks for other CPUs by now.
     ///
     /// # Errors
-    /// If the reservation can be nobody's, or the thread is another task already, which has to be dismissed first.
+    /// If the reservation is invalid, or the thread is another task already, which has to be
+    /// dismissed first.
     pub fn admit(&mut self, task: TaskId, of: &Reservation) -> Result<bool, LiveError> {
         let parameters = of.parameters(&self.cpus)?;
         let admitted = self.machine.admit(task, &parameters)?;
@@ -126,7 +127,7 @@ impl Standing {
     /// its thread stay. For other CPUs see [`approve`](Self::approve).
     ///
     /// # Errors
-    /// If the reservation can be nobody's.
+    /// If the reservation is invalid.
     pub fn change(&mut self, task: TaskId, of: &Reservation) -> Result<(), LiveError> {
         self.machine.set_server(task, &of.parameters(&self.cpus)?)?;
         self.translate()?;
@@ -165,9 +166,9 @@ impl Standing {
         )))
     }
 
-    /// [`take_observed`](Self::take_observed) tells from now on under this number what the thread does while it is
-    /// ordinary work. Nothing is reserved for it, and it takes part in no decision. It may be admitted meanwhile, by
-    /// another number.
+    /// From now on [`take_observed`](Self::take_observed) reports, under this number, what the
+    /// thread does while it is ordinary work. Nothing is reserved for it, and it takes part in no
+    /// decision. It may be admitted meanwhile, under another number.
     ///
     /// `false`: there is no such thread, or the number is in use.
     ///
@@ -183,15 +184,15 @@ impl Standing {
         Ok(observed)
     }
 
-    /// The thread that is observed by this number is so no more, and the number is nobody's. Nothing happens where
-    /// there is none.
+    /// Stops observing the thread with this number, and frees the number. Does nothing if no thread
+    /// has it.
     ///
     /// # Errors
     /// If the scheduler is gone.
     pub fn stop_observing(&mut self, task: TaskId) -> Result<(), LiveError> {
         self.machine.stop_observing(task)?;
         if let Some(&thread) = self.observed.get(&task) {
-            // What it was just about to tell is told.
+            // Events that were about to be written have been written after this.
             pass_run_queue(thread);
         }
         self.translate()?;
@@ -231,7 +232,7 @@ impl Standing {
     /// order; an event that comes so late that later ones have been translated has their instant.
     fn translate(&mut self) -> Result<(), LiveError> {
         let mut events = self.machine.take_events()?;
-        // What is taken is no reason to wake anybody any more.
+        // Events that have been taken need not wake a waiting thread any more.
         self.machine.wait_until(0);
         events.sort_by_key(|event| event.at);
         for mut event in events {

@@ -1,4 +1,4 @@
-//! What a thread may have of the CPUs, and which wishes nobody can be granted.
+//! The reservation of a thread, and which reservations are invalid.
 
 use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Span};
@@ -7,12 +7,12 @@ use crate::LiveError;
 use crate::machine::Parameters;
 use crate::preflight::THROTTLED_MAX;
 
-/// What a thread has of the CPUs.
+/// The CPU time that is reserved for a thread.
 ///
-/// A job of it is what it does between waking up and going to sleep, or until it yields.
+/// A job lasts from a wake-up of the thread until it sleeps or yields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Whose it is.
+    /// The thread that has the reservation.
     pub thread: Pid,
     /// The CPUs that it may use, in the machine's numbers.
     pub cpus: CpuSet,
@@ -29,7 +29,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// What the machine is told, which has these CPUs.
+    /// Its parameters for a machine with these CPUs.
     pub(super) fn parameters(&self, all: &CpuSet) -> Result<Parameters, LiveError> {
         self.check(all).map_err(LiveError::Reservation)?;
         Ok(Parameters {
@@ -49,7 +49,7 @@ impl Reservation {
         let (cost, period, deadline) = (self.cost, self.period, self.deadline);
         if !self.cpus.intersects(all) {
             return Err(format!(
-                "the CPUs {} are none of {all}, which there are to reserve",
+                "CPUs {} cannot be reserved; available: {all}",
                 self.cpus
             ));
         }
@@ -66,8 +66,9 @@ impl Reservation {
         }
         if self.on_overrun == OnOverrun::Throttle && period > THROTTLED_MAX {
             return Err(format!(
-                "a thread that is throttled for its period of {period} would look forgotten to the kernel's \
-                 watchdog; at most {THROTTLED_MAX} are accepted, or that it is not throttled"
+                "a thread that is throttled for its period of {period} would trigger the sched_ext \
+                 watchdog; the period may be at most {THROTTLED_MAX}, unless the thread is not \
+                 throttled"
             ));
         }
         if period > PERIOD_MAX {
@@ -106,18 +107,18 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_reservation_is_what_the_machine_is_told() {
-        let told = sound().parameters(&CpuSet::from_bits(0b110)).unwrap();
-        assert_eq!(told.cpus, CpuSet::from_bits(0b10));
-        assert_eq!(told.budget(), Span::from_us(2020));
-        assert!(!told.follows && told.start.is_none());
+    fn parameters_of_a_valid_reservation_are_its_own() {
+        let parameters = sound().parameters(&CpuSet::from_bits(0b110)).unwrap();
+        assert_eq!(parameters.cpus, CpuSet::from_bits(0b10));
+        assert_eq!(parameters.budget(), Span::from_us(2020));
+        assert!(!parameters.follows && parameters.start.is_none());
     }
 
     #[test]
-    fn what_can_be_nobodys_is_refused_with_what_would_be_accepted() {
+    fn invalid_reservation_is_refused_with_the_accepted_range() {
         assert_eq!(
             refusal(|of| of.cpus = CpuSet::from_bits(0b1001)),
-            "the CPUs 0,3 are none of 1,2, which there are to reserve"
+            "CPUs 0,3 cannot be reserved; available: 1,2"
         );
         for cost in [Span::ZERO, Span::from_ms(9)] {
             assert_eq!(
@@ -134,8 +135,8 @@ mod tests {
         );
         assert_eq!(
             refusal(|of| of.period = Span::from_s(26)),
-            "a thread that is throttled for its period of 26s would look forgotten to the kernel's watchdog; at \
-             most 25s are accepted, or that it is not throttled"
+            "a thread that is throttled for its period of 26s would trigger the sched_ext \
+             watchdog; the period may be at most 25s, unless the thread is not throttled"
         );
         assert_eq!(
             refusal(|of| {

@@ -453,8 +453,8 @@ impl Drop for Loaded {
 /// Reads a value from the memory that is shared with the kernel, which may change it at any time.
 fn read<T: Copy>(place: *const T) -> T {
     #[expect(unsafe_code, reason = "reads shared memory")]
-    // SAFETY: callers name a place of the mapped memory, whose types are numbers and arrays of them:
-    // every bit pattern is a value.
+    // SAFETY: callers name a place of the mapped memory. Its types are numbers and arrays of them,
+    // so every bit pattern is a value.
     unsafe {
         place.read_volatile()
     }

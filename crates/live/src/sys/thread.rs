@@ -122,8 +122,8 @@ pub(crate) fn reservation(thread: Pid) -> io::Result<Reservation> {
     };
     // 48 bytes: the first version of the structure, which every kernel can fill.
     let size = size_of::<libc::sched_attr>();
-    // SAFETY: the pointer is to a live local whose size is passed; the call writes no more than that, and
-    // keeps nothing of it.
+    // SAFETY: the pointer is to a live local, and its size is passed; the call writes no more than
+    // that, and keeps nothing of it.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_sched_getattr,

@@ -13,7 +13,7 @@ use crate::event::{Event, Kind, why};
 pub(super) struct CpuState {
     pub(super) shown: Option<JobId>,
     pub(super) gone: u64,
-    /// What was decided and is not yet done: for whom, and when.
+    /// The decision that the CPU has not carried out yet: the task, and when it was decided.
     awaited: Option<(TaskId, u64)>,
 }
 

@@ -7,7 +7,7 @@ use shiftwork_model::{
 use super::{EventTranslator, Pending};
 use crate::event::{Event, why};
 
-/// Less is not told: whoever measures reads two clocks, one after the other.
+/// Shorter interruptions are not recorded: a measurement reads two clocks, one after the other.
 const INTERRUPTED_MIN: Span = Span::from_us(1);
 
 impl EventTranslator {
@@ -145,7 +145,7 @@ impl EventTranslator {
         }
     }
 
-    /// It was out of budget when it was told to stop, and has stopped now.
+    /// The task had used up its budget and was asked to stop; it has stopped now.
     pub(super) fn stop_now<R: Recorder>(&mut self, at: Instant, id: TaskId, recorder: &mut R) {
         self.tasks[id.index()].stops_soon = false;
         if let Some(place) = self.tasks[id.index()].on {
@@ -189,7 +189,7 @@ impl EventTranslator {
         self.tasks[id.index()].on = Some(place);
         self.tasks[id.index()].measured_ns = event.at;
         if self.cpus[place].gone & why::TAKEN != 0 {
-            // Whoever had taken it has let go; that is told after the next switch.
+            // The higher class has released the CPU already; its event comes after the next switch.
             self.set_gone(at, place, why::TAKEN, false, recorder);
         }
         let ready = self.tasks[id.index()].ready;
@@ -218,7 +218,8 @@ impl EventTranslator {
         self.tasks[id.index()].on = None;
     }
 
-    /// It is told for how long the task ran, and that may be less than the time that it was there.
+    /// Records interruptions: the event says for how long the task ran, which may be less than the
+    /// time that it was on the CPU.
     pub(super) fn measure_own<R: Recorder>(&mut self, event: Event, id: TaskId, recorder: &mut R) {
         let task_state = &mut self.tasks[id.index()];
         let since_ns = std::mem::replace(&mut task_state.measured_ns, event.at).max(self.origin_ns);

@@ -1,9 +1,10 @@
 //! Translates events of the kernel, or of an agent, into records. There is no other translation.
 //!
-//! The kernel knows tasks and when they run; jobs, their numbers and their releases are known here. What the records
-//! say a CPU runs is what it did run, not what was decided. [`EventTranslator::planned`] is for a run, whose tasks come
-//! from a plan with known releases; [`EventTranslator::standing`] for tasks that are admitted meanwhile, whose jobs begin
-//! when their threads wake up.
+//! The kernel knows tasks and when they run; jobs, their numbers and their releases are known here.
+//! What the records say a CPU runs is what it did run, not what was decided.
+//! [`EventTranslator::planned`] is for a run: its tasks come from a plan with known releases.
+//! [`EventTranslator::standing`] is for tasks that are admitted meanwhile: their jobs begin when
+//! their threads wake up.
 
 mod cpus;
 mod jobs;
@@ -36,7 +37,7 @@ struct Pending {
 /// What is known of a task.
 #[derive(Default)]
 struct TaskState {
-    /// The releases to come; `None` for a program, whose jobs begin when it wakes up.
+    /// The releases to come; `None` for a program: its jobs begin when it wakes up.
     jobs: Option<Jobs>,
     next_release: Option<Instant>,
     released: u64,
@@ -48,15 +49,15 @@ struct TaskState {
     /// Its job was released before the one before it was finished.
     goes_on: bool,
     present: bool,
-    /// The last job that was released before it was heard that the task takes part: to enter, and to
-    /// release a job at that instant, are two facts that are told by two.
+    /// The last job that was released before the event that the task takes part: the entry, and a
+    /// release at the same instant, come from two sources.
     early: Option<Pending>,
     /// The CPUs that it may use, in the machine's numbers, and those on which the kernel holds it for a while.
     cpus: CpuSet,
     held_on: Option<CpuSet>,
     /// Where it is, whether or not a job of it is there.
     on: Option<usize>,
-    /// Until when it was told what of its time there was its own; the monotonic clock.
+    /// Until when its execution time has been measured; of the monotonic clock.
     measured_ns: u64,
     /// Cost, period and relative deadline.
     attributes: [Span; 3],
@@ -84,11 +85,11 @@ pub(crate) struct EventTranslator {
     pub(crate) reactions: Vec<Span>,
     /// From a release to the kernel's knowing of it.
     pub(crate) lateness: Vec<Span>,
-    /// How many events there were that a policy would have been told.
+    /// How many events a policy would have received.
     pub(crate) decisions: u64,
     /// Tasks that asked for CPUs that they were not admitted for, and which, in the machine's numbers.
     pub(crate) asking: Vec<(TaskId, CpuSet)>,
-    /// Tasks that have used up a budget of which they only want to be told.
+    /// Tasks that have used up their budget and are only warned of it.
     pub(crate) overran: Vec<TaskId>,
     /// What observed threads did.
     pub(crate) observed: Vec<Observed>,
@@ -181,8 +182,8 @@ impl EventTranslator {
         }
     }
 
-    /// Tells everything up to this instant of the monotonic clock that is known without an event: the
-    /// releases.
+    /// Records everything up to this instant of the monotonic clock that is known without an event:
+    /// the releases.
     pub(crate) fn advance<R: Recorder>(&mut self, now_ns: u64, recorder: &mut R) {
         let now = self.instant(now_ns).min(self.horizon);
         while let Some(&Reverse((release, index))) = self.releases.peek()
@@ -195,7 +196,7 @@ impl EventTranslator {
         }
     }
 
-    /// Tells what an event says.
+    /// Records what an event says.
     pub(crate) fn take<R: Recorder>(&mut self, event: Event, recorder: &mut R) {
         if event.at >= self.origin_ns {
             self.advance(event.at, recorder);
@@ -280,7 +281,7 @@ impl EventTranslator {
             Kind::LastJob => {
                 self.decisions += 1;
                 self.complete(at, id, recorder);
-                // It leaves because it is done: nothing to tell.
+                // It leaves because it is done: nothing to record.
                 self.tasks[index].present = false;
             }
             Kind::Yielded => self.complete(at, id, recorder),
@@ -363,7 +364,7 @@ impl EventTranslator {
             Kind::Assigned
             | Kind::CpuLost
             | Kind::CpuBack
-            | Kind::Told
+            | Kind::SlotFilled
             | Kind::Dispatched
             | Kind::Decided
             | Kind::Concluded

@@ -55,7 +55,7 @@ fn event(at: u64, kind: Kind, task: u32, cpu: Option<u16>, value: u64) -> Event 
 }
 
 /// What the events amount to, as text, one line a record.
-fn told(set: &TaskSet, horizon: u64, events: &[Event]) -> Vec<String> {
+fn record_lines(set: &TaskSet, horizon: u64, events: &[Event]) -> Vec<String> {
     let mut translator = translator(set, horizon);
     let mut records: Vec<Record> = Vec::new();
     for &event in events {
@@ -79,7 +79,7 @@ fn a_thread_s_jobs_are_released_when_they_should_and_end_when_it_says() {
         event(12, K::Ready, 1, None, ORIGIN + 20),
     ];
     assert_eq!(
-        told(&set(), 30, &events),
+        record_lines(&set(), 30, &events),
         [
             "0 Released { job: T0.1, deadline: (10) }",
             "1 Ready { job: T0.1, deadline: (10), priority: Priority(1) }",
@@ -100,9 +100,9 @@ fn a_thread_that_goes_on_at_once_is_shown_without_a_switch_of_the_kernel() {
         event(11, K::NextJob, 1, Some(3), ORIGIN + 10),
         event(11, K::Ready, 1, None, ORIGIN + 20),
     ];
-    let told = told(&set(), 30, &events);
+    let lines = record_lines(&set(), 30, &events);
     assert_eq!(
-        told[told.len() - 2..],
+        lines[lines.len() - 2..],
         [
             "11 Ready { job: T0.2, deadline: (20), priority: Priority(1) }",
             "11 Switched { cpu: (1), from: None, to: Some(T0.2) }",
@@ -120,9 +120,9 @@ fn a_throttled_job_runs_until_its_cpu_lets_go() {
         event(10, K::Replenished, 1, None, ORIGIN + 20),
         event(10, K::Ready, 1, None, ORIGIN + 20),
     ];
-    let told = told(&set(), 30, &events);
+    let lines = record_lines(&set(), 30, &events);
     assert_eq!(
-        told[3..],
+        lines[3..],
         [
             "6 BudgetSpent { job: T0.1 }",
             "8 Switched { cpu: (0), from: Some(T0.1), to: None }",
@@ -149,9 +149,12 @@ fn a_program_s_jobs_begin_when_it_wakes_and_end_when_it_blocks_or_yields() {
         event(23, K::Ready, 2, None, ORIGIN + 43),
     ];
     let of_b = |line: &String| line.contains("T1.") && !line.contains("Switched");
-    let told: Vec<String> = told(&set(), 30, &events).into_iter().filter(of_b).collect();
+    let lines: Vec<String> = record_lines(&set(), 30, &events)
+        .into_iter()
+        .filter(of_b)
+        .collect();
     assert_eq!(
-        told,
+        lines,
         [
             "3 Released { job: T1.1, deadline: (23) }",
             "3 Ready { job: T1.1, deadline: (23), priority: Priority(2) }",
@@ -179,7 +182,7 @@ fn a_cpu_is_away_as_long_as_there_is_a_reason() {
         event(7, K::CpuLost, 0, Some(0), why::TAKEN),
     ];
     assert_eq!(
-        told(&set(), 30, &events)[1..],
+        record_lines(&set(), 30, &events)[1..],
         [
             "1 CpuTaken { cpu: (0) }",
             "2 CpuOffline { cpu: (0) }",
@@ -199,20 +202,20 @@ fn a_task_that_the_kernel_holds_on_a_cpu_may_use_that_one_meanwhile() {
         event(3, K::Narrowed, 1, None, 0),
         event(4, K::Affinity, 1, None, 0b1100),
     ];
-    let told = told(&set(), 9, &events);
-    let bound: Vec<&str> = told
+    let lines = record_lines(&set(), 9, &events);
+    let bound: Vec<&str> = lines
         .iter()
         .filter(|it| it.contains("AffinitySet"))
         .map(|it| &it[..1])
         .collect();
     // What is asked for meanwhile counts when it is let go.
-    assert_eq!(bound, ["1", "3", "4"], "{told:#?}");
-    assert!(told[1].contains("{0}"), "{told:#?}");
-    assert!(told[2].contains("{1}"), "{told:#?}");
+    assert_eq!(bound, ["1", "3", "4"], "{lines:#?}");
+    assert!(lines[1].contains("{0}"), "{lines:#?}");
+    assert!(lines[2].contains("{1}"), "{lines:#?}");
 }
 
 #[test]
-fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
+fn interrupted_time_of_a_task_is_recorded() {
     const MS: u64 = 1_000_000;
     let set = set();
     let mut translator = translator(&set, 30 * MS);
@@ -228,18 +231,18 @@ fn time_on_a_cpu_that_was_not_the_task_s_own_is_told() {
     ] {
         translator.take(event, &mut records);
     }
-    let told: Vec<_> = records
+    let interruptions: Vec<_> = records
         .iter()
         .filter_map(|record| match record.kind {
             RecordKind::Interrupted { time, .. } => Some((record.at.as_ns(), time.as_ns())),
             _ => None,
         })
         .collect();
-    assert_eq!(told, [(3 * MS, MS), (8 * MS, 3 * MS / 2)]);
+    assert_eq!(interruptions, [(3 * MS, MS), (8 * MS, 3 * MS / 2)]);
 }
 
 #[test]
-fn who_asks_for_other_cpus_leaves_and_is_remembered() {
+fn task_that_asks_for_other_cpus_leaves_and_its_request_is_kept() {
     let set = set();
     let mut translator = translator(&set, 30);
     let mut records: Vec<Record> = Vec::new();
@@ -275,20 +278,20 @@ fn reactions_are_measured_from_the_decision_to_the_cpu() {
 }
 
 #[test]
-fn nothing_is_told_beyond_the_horizon() {
+fn nothing_is_recorded_beyond_the_horizon() {
     let events = [
         event(1, K::Ready, 1, None, ORIGIN + 10),
         event(2, K::Running, 1, Some(2), 0),
         event(16, K::NextJob, 1, Some(2), ORIGIN + 20),
     ];
-    let told = told(&set(), 15, &events);
+    let lines = record_lines(&set(), 15, &events);
     assert_eq!(
-        told.last().map(String::as_str),
+        lines.last().map(String::as_str),
         Some("10 Released { job: T0.2, deadline: (20) }")
     );
 }
 
-/// Whatever the kernel may tell, torn or out of order: no panic, and time does not run backwards.
+/// Whatever the kernel may report, torn or out of order: no panic, and time does not run backwards.
 #[test]
 fn nonsense_is_survived_in_order() {
     for seed in 1..=500 {

@@ -36,7 +36,7 @@ pub(crate) struct Worker {
     pub(crate) thread: Pid,
     /// When its first job is released, from the start of the run.
     pub(crate) first: Instant,
-    /// Whether it is a program, whose jobs are not known, and not a thread that calls
+    /// Whether it is a program, with jobs that are not known, and not a thread that calls
     /// [`JobBarrier`].
     pub(crate) is_program: bool,
 }
@@ -111,8 +111,8 @@ impl Workers {
         &self.workers
     }
 
-    /// Starts the run at this instant of the monotonic clock. Threads go to their first job, whose
-    /// release the machine knows already; programs start at their first release.
+    /// Starts the run at this instant of the monotonic clock. Threads go to their first job: the
+    /// machine knows its release already. Programs start at their first release.
     pub(crate) fn start(&mut self, origin_ns: u64) {
         self.run_state.origin_ns.store(origin_ns, Ordering::Relaxed);
         self.run_state.phase.set(RUNNING);

@@ -205,7 +205,7 @@ impl Decider {
         }
     }
 
-    /// Charges the task of this CPU, whose budget may be used up.
+    /// Charges the task of this CPU. That may use up its budget.
     pub(super) fn check_budget(&mut self, now: Instant, cpu_index: usize) {
         let Some(id) = self.cpus[cpu_index].slot else {
             return;

@@ -51,7 +51,7 @@ impl Decider {
         }
     }
 
-    /// Charges execution time whose reports were lost. Whether there was any.
+    /// Charges execution time that lost reports contained. Returns whether there was any.
     fn charge_unreported(&mut self, now: Instant, id: TaskId, snapshot: &TaskSnapshot) -> bool {
         let state = &mut self.states[id.index()];
         let unreported = Span::from_ns(snapshot.ran_ns).saturating_sub(state.ran);

@@ -16,7 +16,7 @@ fn started_job_reports_start_and_end() {
     bench.assign(&[(1, Some(0))]);
     // The thread is bound and raised already: it only has to be woken, as for every job that follows.
     assert!(bench.calls().is_empty());
-    assert_eq!(bench.reports(), ["10 Told a 1 0"]);
+    assert_eq!(bench.reports(), ["10 SlotFilled a 1 0"]);
     bench.pass(2, &[]);
     bench.report_running(0, 1);
     bench.pass(5, &[0]);
@@ -42,10 +42,10 @@ fn shifted_job_runs_on_its_new_cpu() {
     assert_eq!(
         bench.reports(),
         [
-            "7 Told b 0 0",
+            "7 SlotFilled b 0 0",
             "7 Stopped a 0 7",
             "7 Running a 1 0",
-            "7 Told a 1 0"
+            "7 SlotFilled a 1 0"
         ]
     );
     bench.pass(3, &[0, 1]);
@@ -63,14 +63,14 @@ fn preempted_job_is_held_until_resumed() {
     bench.pass(4, &[0]);
     bench.assign(&[(0, Some(1))]);
     assert_eq!(bench.calls(), ["level a 30", "bind b 0", "block 0 true"]);
-    assert_eq!(bench.reports(), ["4 Stopped a 0 4", "4 Told b 0 0"]);
+    assert_eq!(bench.reports(), ["4 Stopped a 0 4", "4 SlotFilled b 0 0"]);
     bench.report_running(1, 0);
     bench.stops(1, 0, Kind::NextJob, 50);
     bench.reports();
     // Resumed on another CPU, so its first CPU need not be blocked any more.
     bench.assign(&[(1, Some(0))]);
     assert_eq!(bench.calls(), ["bind a 1", "level a 50", "block 0 false"]);
-    assert_eq!(bench.reports(), ["4 Running a 1 0", "4 Told a 1 0"]);
+    assert_eq!(bench.reports(), ["4 Running a 1 0", "4 SlotFilled a 1 0"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn slot_of_stopped_task_stays_empty() {
     bench.clear_log();
     bench.assign(&[(0, Some(0))]);
     assert!(bench.calls().is_empty());
-    assert_eq!(bench.reports(), ["0 Told - 0 0"]);
+    assert_eq!(bench.reports(), ["0 SlotFilled - 0 0"]);
     assert_eq!(bench.state(0), ThreadState::ManagedWaiting);
 }
 
@@ -160,14 +160,14 @@ fn run_reported_late_keeps_its_instants() {
     let cases: [Case<'_>; 2] = [
         (
             &[(0, None)],
-            &["5 Running a 0 0", "8 Stopped a 0 3", "8 Told - 0 0"],
+            &["5 Running a 0 0", "8 Stopped a 0 3", "8 SlotFilled - 0 0"],
         ),
         (
             &[(0, None), (1, Some(0))],
             &[
                 "5 Running a 0 0",
-                "8 Told - 0 0",
-                "8 Told a 1 0",
+                "8 SlotFilled - 0 0",
+                "8 SlotFilled a 1 0",
                 "8 Stopped a 0 3",
                 "8 Running a 1 0",
             ],
@@ -229,7 +229,7 @@ fn run_of_held_thread_is_not_reported() {
     assert!(bench.reports().is_empty());
     bench.assign(&[(0, Some(0))]);
     assert_eq!(bench.calls(), ["level a 50", "block 0 false"]);
-    assert_eq!(bench.reports(), ["2 Running a 0 0", "2 Told a 0 0"]);
+    assert_eq!(bench.reports(), ["2 Running a 0 0", "2 SlotFilled a 0 0"]);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn dismissed_thread_is_ordinary_and_can_be_readmitted_in_its_job() {
     bench.epochs[0] = 2;
     assert_eq!(bench.reports(), ["6 Entered a 1 3"]);
     bench.assign(&[(1, Some(0))]);
-    assert_eq!(bench.reports(), ["6 Running a 1 0", "6 Told a 1 0"]);
+    assert_eq!(bench.reports(), ["6 Running a 1 0", "6 SlotFilled a 1 0"]);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn ended_thread_is_no_error() {
     let mut bench = Bench::with(&[0, 0]);
     bench.fifo.controller.ops.failure = Some((0, libc::ESRCH));
     bench.assign(&[(1, Some(0))]);
-    assert_eq!(bench.reports(), ["0 Told a 1 0"]);
+    assert_eq!(bench.reports(), ["0 SlotFilled a 1 0"]);
     assert_eq!(bench.state(0), ThreadState::ManagedWaiting);
     bench.dismiss(0);
     assert_eq!(bench.admit(0, 0).unwrap(), None);
@@ -328,7 +328,7 @@ fn reports_are_sorted_by_time_and_otherwise_keep_their_order() {
         value,
         task: 0,
         cpu: None,
-        kind: Kind::Told,
+        kind: Kind::SlotFilled,
     };
     let mut reports = [(3, 0), (1, 1), (3, 2), (1, 3), (2, 4)].map(|(at, value)| event(at, value));
     sort(&mut reports);

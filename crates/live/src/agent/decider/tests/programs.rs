@@ -1,4 +1,4 @@
-//! Programs, whose jobs are not known, and tasks that lose their reservation and get it back.
+//! Programs (their jobs are not known), and tasks that lose their reservation and get it back.
 
 use rustix::thread::Pid;
 use shiftwork_model::{Affinity, CpuId, CpuSet, OnOverrun, Priority, Span, Task, TaskId, TaskSet};

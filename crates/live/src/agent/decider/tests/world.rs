@@ -93,7 +93,7 @@ struct Thread {
     job: Job,
     left_ns: u64,
     rests: VecDeque<(Span, Span)>,
-    /// The CPU whose slot it is in.
+    /// The CPU that has it in its slot.
     on: Option<usize>,
     snapshot: TaskSnapshot,
     jobs_done: u64,

@@ -21,7 +21,7 @@ pub(super) struct Fake {
     pub(super) ran_ns: [u64; 4],
     pub(super) cpu: [Option<CpuSet>; 4],
     pub(super) level: [u8; 4],
-    /// The thread whose operations fail, and the error.
+    /// Operations on this thread fail, with this error.
     pub(super) failure: Option<(usize, i32)>,
     pub(super) calls: Vec<String>,
 }

@@ -22,7 +22,7 @@ impl World<'_> {
                 self.cpus[cpu].slot = Some(id);
                 self.thread(id).on = Some(cpu);
             }
-            self.report(Kind::Told, slot.task, Some(cpu), 0);
+            self.report(Kind::SlotFilled, slot.task, Some(cpu), 0);
         }
     }
 
