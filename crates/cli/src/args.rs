@@ -121,7 +121,7 @@ pub enum Verb {
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The verb whose page to print; without it, that of the command.
+    /// Print the page of this verb; without it, that of the command.
     pub verb: Option<String>,
     /// Write all pages into this folder instead.
     #[arg(long, value_name = "DIR", conflicts_with = "verb")]
@@ -142,8 +142,8 @@ pub struct CompletionsArgs {
 /// Options of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The verb whose output to describe, or the kind of file: `task-set`, `scenario`, `study`, `overheads`, `daemon`;
-    /// without it, all.
+    /// Describe the output of this verb, or this kind of file: `task-set`, `scenario`, `study`,
+    /// `overheads`, `daemon`; without it, all.
     pub name: Option<String>,
     /// Describe the file where a verb has the same name: `scenario`, `study`.
     #[arg(long)]
@@ -398,8 +398,8 @@ pub struct CalibrateArgs {
     /// CPUs to measure on; default: all that this process may use.
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuSet>,
-    /// The working set whose preemption and migration delays go into the overhead file; 0: none, as for
-    /// synthetic work.
+    /// Working set of the preemption and migration delays in the overhead file; 0: no delays, as
+    /// for synthetic work.
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = size)]
     pub working_set: u64,
     /// The largest working set to measure; default: twice the last-level cache, at most 64MiB.

@@ -56,8 +56,8 @@ impl Input {
         fingerprint(self.text.as_bytes())
     }
 
-    /// Makes the paths of the programs of tasks relative to where this file is. A program whose name has no slash
-    /// is looked up in `PATH`, as a shell does.
+    /// Makes the paths of the programs of tasks relative to the folder of this file. A program name
+    /// without a slash is looked up in `PATH`, as a shell does.
     pub fn locate_programs(&self, set: &mut TaskSet) {
         for program in set
             .tasks
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_name_or_by_how_it_begins() {
+    fn json_is_recognized_by_file_name_or_first_character() {
         assert!(looks_like_json(&input("a.json", "")));
         assert!(looks_like_json(&input("-", "/* x */ {")));
         assert!(looks_like_json(&input("-", "\n {")));

@@ -1,4 +1,4 @@
-//! What `analyze` says of task sets whose answers are known, and how it ends.
+//! The answers of `analyze` to task sets with known answers, and its exit status.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -177,7 +177,7 @@ fn the_exit_status_is_the_answer() {
 }
 
 #[test]
-fn a_no_says_who_needs_too_much_of_what() {
+fn verdict_no_names_the_overloaded_tasks_and_cpus() {
     let crowded = tasks(
         2,
         "strong-edf",

@@ -167,8 +167,8 @@ fn misses_are_explained_from_a_trace_as_from_the_run() {
 
 #[test]
 fn the_json_of_a_record_is_as_its_schema_says() {
-    let told = shiftwork(&["record", "tests/command/files/miss.pftrace", "--json"]);
-    let text = stdout(&told);
+    let output = shiftwork(&["record", "tests/command/files/miss.pftrace", "--json"]);
+    let text = stdout(&output);
     let value: Value = serde_json::from_str(&text).unwrap();
     let known: RunOutput = serde_json::from_str(&text).unwrap();
     assert_eq!(serde_json::to_value(known).unwrap(), value);
@@ -277,7 +277,7 @@ fn a_run_on_the_simulated_machine_is_the_simulation() {
     assert_eq!(value, simulated);
 }
 
-/// Nobody's scheduler is replaced for a task set that is not admitted: the machine is not even asked.
+/// A task set that is not admitted replaces no scheduler: the machine is not even asked.
 #[test]
 fn what_is_not_admitted_is_not_run() {
     let crowded = "tests/command/files/crowded.toml";
@@ -415,7 +415,7 @@ fn files_named_by_a_file_are_found_from_anywhere() {
 }
 
 #[test]
-fn nobody_is_coloured_who_did_not_ask() {
+fn output_is_coloured_only_on_a_terminal_or_on_request() {
     let late = "tests/command/files/late.toml";
     let escapes = |output: Output| output.stdout.contains(&0x1b);
     assert!(!escapes(shiftwork(&["simulate", late])), "not a terminal");

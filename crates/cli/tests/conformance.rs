@@ -95,10 +95,10 @@ fn counters_agree_with_each_other_on_random_task_sets() {
     }
 }
 
-/// The suite can fail: a weak scheduler judged as a strong one, and one order judged as the other,
-/// are found out.
+/// The suite can fail: it detects a weak scheduler judged as a strong one, and one order judged as
+/// the other.
 #[test]
-fn whoever_promises_more_than_it_keeps_is_found_out() {
+fn policy_that_breaks_its_contract_is_detected() {
     let found_out = |entry: &Entry, broken: fn(&mut check::PolicyContract)| {
         (1..=200).any(|seed| {
             let set = random_set_for(entry, seed);
@@ -130,7 +130,7 @@ fn whoever_promises_more_than_it_keeps_is_found_out() {
             continue;
         }
         if entry.traits.invariant == Invariant::PushPull {
-            // Who waits for whom follows from pushes and pulls, and is not judged.
+            // Which task waits for which follows from pushes and pulls, and is not judged.
             continue;
         }
         let other_order: fn(&mut check::PolicyContract) = match entry.traits.order {

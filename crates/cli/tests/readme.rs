@@ -74,7 +74,7 @@ fn the_commands_of_the_readme_are_understood() {
         let output = Command::new(env!("CARGO_BIN_EXE_shiftwork"))
             .args(words)
             .current_dir(&folder)
-            .env("SHIFTWORK_SOCKET", folder.join("nobody.sock"))
+            .env("SHIFTWORK_SOCKET", folder.join("missing.sock"))
             .output()
             .unwrap();
         let expected = match line.split_whitespace().next() {

@@ -107,7 +107,7 @@ fn killed_in_the_middle_it_goes_on_and_gives_the_same_bytes() {
         child.wait().unwrap();
     }
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join(".writing-nobody-1-0"), "half a par").unwrap();
+    fs::write(folder.join(".writing-missing-1-0"), "half a par").unwrap();
     done(&file, &[]);
     assert_eq!(results(&file), expected());
     let unfinished = fs::read_dir(&folder).unwrap().filter(|entry| {
@@ -229,7 +229,7 @@ fn on_a_full_disk_it_says_so_and_goes_on_when_there_is_room() {
         .args(["-t", "tmpfs", "-o", "size=32k", "tmpfs"])
         .arg(&disk);
     if !mount.status().is_ok_and(|status| status.success()) {
-        println!("SKIPPED: this machine lets nobody mount a small file system");
+        println!("SKIPPED: this machine permits no mount of a small file system");
         return;
     }
     let _mounted = Mounted(disk.clone());

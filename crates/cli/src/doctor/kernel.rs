@@ -13,7 +13,7 @@ use shiftwork_model::{CpuSet, Span};
 
 use super::Finding;
 
-/// The first kernel whose deadline servers serve sched_ext, too.
+/// The first kernel with deadline servers for sched_ext.
 const EXT_SERVER_SINCE: &str = "7.0";
 
 /// What the kernel gives a deadline server by default.

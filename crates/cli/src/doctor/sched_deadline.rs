@@ -125,8 +125,8 @@ impl SchedDeadline {
             Some(RealTimeLimit { runtime: None, .. }) => Finding::poor(
                 NAME,
                 "off (sched_rt_runtime_us is -1): SCHED_DEADLINE lets in any thread, with any affinity",
-                "nothing is promised to anybody: sudo sysctl kernel.sched_rt_runtime_us=950000, or add up \
-                 what each CPU has to serve (docs/sched-deadline.md)",
+                "no thread has a guarantee: sudo sysctl kernel.sched_rt_runtime_us=950000, or add \
+                 up what each CPU has to serve (docs/sched-deadline.md)",
             ),
         }
     }
@@ -204,8 +204,9 @@ impl SchedDeadline {
         Finding::good(NAME, text)
     }
 
-    /// Condition (2) of Tang et al.: the lowest CPU whose own threads have reserved more than the limit,
-    /// how much, and which they are. Without admission control the limit is the whole CPU.
+    /// Condition (2) of Tang et al.: the lowest CPU on which the threads bound to it have reserved
+    /// more than the limit, how much, and which they are. Without admission control the limit is
+    /// the whole CPU.
     fn crowded(&self) -> Option<(CpuId, u128, Vec<DeadlineThread>)> {
         let limit = self
             .limit
@@ -541,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_of_every_thread() {
+    fn json_output_lists_every_thread() {
         let output = SchedDeadline::of(&machine("-1\n", &[("2", "0-3", 20)])).output();
         let json = serde_json::to_string(&output).unwrap();
         assert_eq!(

@@ -87,7 +87,7 @@ fn kernel_without_sched_ext_is_missing_twice() {
 
 /// What a user is to enter begins with `sudo` where that is needed; root may not have `sudo` at all.
 #[test]
-fn remedies_are_for_the_caller_who_is_root_or_not() {
+fn remedies_use_sudo_except_for_root() {
     let files = |uid: &'static str| {
         [
             ("/proc/self/status", uid),
@@ -290,7 +290,7 @@ fn a_slow_clock_is_exchanged_for_the_cpus_own_where_there_is_one() {
 }
 
 #[test]
-fn metal_guests_and_emulators_are_told_apart() {
+fn bare_metal_guests_and_emulators_are_distinguished() {
     let with = |model: &str, flags: &str| {
         let info = format!("processor\t: 0\nmodel name\t: {model}\nflags\t\t: fpu {flags}\n");
         let system = System::of([
@@ -312,7 +312,7 @@ fn metal_guests_and_emulators_are_told_apart() {
 }
 
 #[test]
-fn whoever_may_change_nothing_is_told_which_capabilities_lack() {
+fn process_without_capabilities_sees_which_are_missing() {
     let system = System::of([(
         "/proc/self/status",
         "Name:\tshiftwork\nCapEff:\t0000000000000000\n",

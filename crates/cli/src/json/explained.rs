@@ -45,7 +45,7 @@ struct CauseOutput {
     /// `task-left`, `cpu-offline`, `cpu-taken`, `stall`, `interrupts`, `own-overrun`, `overrun`, `reserve`,
     /// `no-shift`, `narrow-affinity`, `narrow-packing`, `rule`, `overload` or `suspension`.
     kind: String,
-    /// Of `overrun`: whose.
+    /// Of `overrun`: the task that overran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<String>,
 }
@@ -57,7 +57,7 @@ struct PartOutput {
     /// `carry-in`, `executing`, `own-overrun`, `interrupted`, `throttled`, `suspended`, `stalled`, `held-back`,
     /// `cpu-taken`, `cpu-offline`, `background`, `overrun` or `more-urgent`.
     kind: String,
-    /// Of `overrun` and `more-urgent`: for whom it waited.
+    /// Of `overrun` and `more-urgent`: the task that it waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<String>,
     time_ns: u64,

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_told_by_their_content() {
+    fn formats_are_recognized_by_content() {
         assert_eq!(format_of("/* c */ { \"tasks\" : {} }"), Ok("rt-app"));
         assert_eq!(
             format_of("<?xml version=\"1.0\"?>\n<!-- x -->\n<simulation a='1'>"),

@@ -36,7 +36,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
     };
     // Refusals come before the first long simulation.
     let (jobs, left_out) = jobs(args, &recording)?;
-    refuse_rules_of_nobody(args, &set, &jobs)?;
+    refuse_rules_without_policy(args, &set, &jobs)?;
     let entries = jobs.iter().map(|job| job.entry);
     let ignoring = entries.filter(|entry| !models_speed(entry));
     let names: Vec<&str> = ignoring.map(|entry| entry.name).collect();
@@ -93,8 +93,12 @@ fn repairs(names: &[String]) -> Result<Repairs, Failure> {
     })
 }
 
-/// An option that changes nothing about any policy is a mistake: its user expects something else.
-fn refuse_rules_of_nobody(args: &SimulateArgs, set: &TaskSet, jobs: &[Job]) -> Result<(), Failure> {
+/// Refuses options that change nothing under any of the policies: the user expects something else.
+fn refuse_rules_without_policy(
+    args: &SimulateArgs,
+    set: &TaskSet,
+    jobs: &[Job],
+) -> Result<(), Failure> {
     let rules = || {
         let budgets = jobs.iter().map(|job| job.entry.traits.budgets);
         budgets.filter_map(|budgets| budgets.linux_rules(&set.scheduler))

@@ -84,8 +84,8 @@ fn agree(shape: Shape, policy: &str, machine: &str, seeds: Range<u64>) -> Result
     for seed in seeds.start..seeds.start + count {
         let mut set = random_set(shape, seed)?;
         if named(policy).traits.budgets != Budgets::OfJobs {
-            // Where jobs wait follows from who was pushed first: of things that happen at once a microsecond
-            // decides, and about all that follows.
+            // Where jobs wait depends on which was pushed first. Among simultaneous events a
+            // microsecond decides that, and with it all that follows.
             for (index, task) in set.tasks.iter_mut().enumerate() {
                 task.offset = Span::from_us(311 * index as u64);
             }

@@ -27,11 +27,13 @@ work = { run = "400us" }
 /// but less than a tick of 4 ms, by which a CPU that missed a job might find it.
 const INTERVAL_MAX: Span = Span::from_us(400 + 1_600);
 
-/// How long a run is. An agent that looks all the time starves the ordinary work of its own CPU, and after some time
-/// the kernel's server gives that 50 ms of each second, in which nobody decides.
+/// How long a run is. An agent that polls starves the ordinary work of its own CPU. After some time
+/// the kernel's deadline server gives that work 50 ms of each second, in which the agent makes no
+/// decisions.
 const MS: u64 = 700;
 
-/// Where an agent decides, on two threads that race: it says who runs next while the CPU looks for that.
+/// Where an agent decides, on two threads that race: it assigns the next task while the CPU looks
+/// for one.
 pub fn follows_at_once_under_an_agent() -> Result<(), String> {
     follows_at_once("agent")
 }

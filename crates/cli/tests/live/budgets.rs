@@ -4,9 +4,10 @@ use shiftwork_model::{Instant, Order, Record, RecordKind, Span, TaskId};
 
 use crate::running::run;
 
-/// Two tasks whose jobs would compute for ten times their period, with a budget of some milliseconds and
-/// of half a one; two modest ones that need what the greedy ones must not take. Not released together:
-/// where one CPU computes for all of the machine's, work at the same instant takes its time in turn.
+/// Two greedy tasks have jobs that would run for ten times their period, with budgets of some
+/// milliseconds and of half a millisecond. Two modest tasks need the time that the greedy ones must
+/// not take. They are not released together: where one host CPU emulates all guest CPUs,
+/// simultaneous work is executed in turns.
 const GREEDY: &str = r#"
 name = "greedy"
 [platform]

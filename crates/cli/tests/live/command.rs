@@ -8,7 +8,7 @@ use serde_json::Value;
 use shiftwork_model::TaskSet;
 use shiftwork_trace::perfetto::{TraceFile, read};
 
-/// The machine's CPUs of a task set for three: the first is left to whoever watches.
+/// The machine's CPUs of a task set for three: the first is left to the test process.
 pub const THREE_CPUS: [&str; 2] = ["--on-cpus", "1-3"];
 
 /// Options of a run of such a task set on this machine.

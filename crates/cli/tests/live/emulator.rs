@@ -75,8 +75,8 @@ pub fn ends_what_hangs() -> Result<(), String> {
     }
 }
 
-/// Where instructions are counted, nobody waits for a machine that has nothing to do: it sleeps much
-/// longer than it may take.
+/// Where instructions are counted, the time of an idle guest passes at once: it sleeps for much
+/// longer than the test may take.
 pub fn sleeps_in_no_time() -> Result<(), String> {
     let (outcome, said) = shell("sleep 600; echo awake", |boot| {
         boot.accel = Accel::Icount;

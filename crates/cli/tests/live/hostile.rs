@@ -29,7 +29,7 @@ fn much() -> (u64, usize) {
 fn hostile(daemon: &Daemon, part: &str) -> Result<Child, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let child = Command::new(own)
-        .args(["--act", "nobody"])
+        .args(["--act", "unprivileged"])
         .args(part.split(' '))
         .env("SHIFTWORK_SOCKET", daemon.at("socket"))
         .stdin(Stdio::null())

@@ -17,14 +17,15 @@ use crate::progress;
 const ALONE: &str = "--alone";
 /// Whether a scheduler of some user is loaded.
 const STATE: &str = "/sys/kernel/sched_ext/state";
-/// Where the kernel tells of a scheduler that it ends, or that it is asked for: who waits in which queue.
+/// Where the kernel reports on a scheduler that it ends, or on request: the tasks that wait in each
+/// queue.
 const TRACING: &str = "/sys/kernel/tracing";
 /// How often a running test is looked at.
 const POLL: Duration = Duration::from_millis(5);
 /// How long a scheduler may take to leave after its test.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Runs the tests whose names are the arguments.
+/// Runs the tests that the arguments name.
 pub fn run(tests: &[Test]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let find = |name: &String| tests.iter().find(|test| test.name == *name);
@@ -69,9 +70,9 @@ fn supervise(test: &Test) -> bool {
     }
     let passed = verdict.is_ok() && left.is_ok();
     if !passed {
-        let told = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
-        let told = told.lines().filter(|line| !line.starts_with('#'));
-        told.for_each(progress::say);
+        let trace = fs::read_to_string(format!("{TRACING}/trace")).unwrap_or_default();
+        let events = trace.lines().filter(|line| !line.starts_with('#'));
+        events.for_each(progress::say);
     }
     progress::end(passed, began.elapsed());
     passed
@@ -104,7 +105,7 @@ fn watch(child: &mut Child, test: &Test, began: Instant) -> Result<(), String> {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("the test ended by {status}")),
             Ok(None) if began.elapsed() > test.limit => {
-                // The kernel tells of the scheduler that is loaded, if one is.
+                // The kernel dumps the state of the loaded scheduler, if one is loaded.
                 let _ = fs::write("/proc/sysrq-trigger", "D");
                 let limit = test.limit.as_secs();
                 return Err(format!(
@@ -131,7 +132,7 @@ fn nothing_is_left() -> Result<(), String> {
     let began = Instant::now();
     while !matches!(state().trim(), "disabled" | "") {
         if began.elapsed() > LEAVING {
-            // The kernel's own emergency exit: everybody back to its own scheduler.
+            // The kernel's own emergency exit: all threads return to its own scheduler.
             let _ = fs::write("/proc/sysrq-trigger", "S");
             return Err("the test left its scheduler loaded".to_owned());
         }

@@ -9,8 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::host::TURN;
 
-/// The kernel was built with `sched_ext`, nobody holds it, and its types and configuration are where
-/// loaders look for them.
+/// The kernel was built with `sched_ext`, no scheduler is loaded, and its types and configuration
+/// are where loaders look for them.
 pub fn offers_sched_ext() -> Result<(), String> {
     let state = fs::read_to_string("/sys/kernel/sched_ext/state").map_err(|e| e.to_string())?;
     if state.trim() != "disabled" {

@@ -63,9 +63,9 @@ fn judged(order: Order, ranked: Order) -> Result<(), String> {
     let (spent, tasks) = (spent.count(), &ran.summary.tasks);
     let completed: Vec<u64> = tasks.iter().map(|task| task.completed).collect();
     println!("{order:?}: {spent} budgets spent, completed {completed:?}");
-    // An emulator without a clock of its own is held up for tens of milliseconds, which whoever runs just
-    // then is charged with and pays back in later periods: how many budgets there are to spend is open,
-    // and what they add up to is for `budgets.rs`, by a clock that counts instructions.
+    // An emulator without a clock of its own stalls for tens of milliseconds. The task that runs
+    // just then is charged for them and pays them back in later periods. So the number of budgets
+    // to spend is open; their sum is tested in `budgets.rs`, by a clock that counts instructions.
     match completed[1..].iter().all(|&jobs| jobs >= 3) {
         true => Ok(()),
         false => Err(format!("{order:?}: fewer jobs are done than expected")),

@@ -17,7 +17,7 @@ const P50: Span = Span::from_ns(12_500);
 /// meanwhile, for some 28 us.
 const P75: Span = Span::from_ns(13_000);
 
-/// Three CPUs, on each of which ordinary work computes all the time, and three tasks whose jobs neither
+/// Three CPUs with ordinary work that computes all the time, and three tasks with jobs that neither
 /// begin nor end within 100 us of each other.
 const PERIODIC: &str = r#"
 name = "reactions"

@@ -50,7 +50,7 @@ pub fn keep_what_they_promise() -> Result<(), String> {
         .try_for_each(|entry| keeps_its_promise(entry.name, "kernel", ms))
 }
 
-/// What is tried in one test: who fails there is tried again with few others.
+/// The policies of one test: after a failure only few others have to run again with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Packed,
@@ -62,7 +62,7 @@ enum Family {
     Strong,
 }
 
-/// Whoever is none of the others is strong, so that nobody is left out.
+/// A policy of none of the other families is strong, so that no policy is left out.
 fn family(entry: &Entry) -> Family {
     let traits = &entry.traits;
     if traits.structure.is_some() {
@@ -119,13 +119,13 @@ fn keep_what_they_promise_under_an_agent(tried: Family) -> Result<(), String> {
     let ms = if long() { 2_000 } else { 150 };
     // Of implementations that differ in what their queues cost, an agent knows two.
     // Quanta are aligned or staggered, in clusters or not: each once.
-    let is_told_apart = |name: &str| match tried {
+    let is_selected = |name: &str| match tried {
         Family::Implementation => long() || ["CE1", "S-CQm"].contains(&name),
         Family::Quanta => long() || ["c-pd2", "s-pd2"].contains(&name),
         _ => true,
     };
     let mut all = catalogue::policies()
-        .filter(|entry| family(entry) == tried && is_told_apart(entry.name))
+        .filter(|entry| family(entry) == tried && is_selected(entry.name))
         .peekable();
     if all.peek().is_none() {
         return Err("no policy is of this family".to_owned());
@@ -141,7 +141,8 @@ pub fn keep_what_they_promise_under_fifo() -> Result<(), String> {
         .try_for_each(|policy| keeps_its_promise(policy, "fifo", ms))
 }
 
-/// A busy host disturbs even a clock that counts instructions: who disagrees with the simulation runs again.
+/// A busy host disturbs even a clock that counts instructions: a policy that disagrees with the
+/// simulation runs again.
 fn keeps_its_promise(policy: &str, machine: &str, ms: u64) -> Result<(), String> {
     let first = keeps_it_in_a_run(policy, machine, ms)?;
     let second = first.or_else(|why| {

@@ -13,7 +13,7 @@ use crate::running::{SMALL, said};
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// A user without privileges.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 
 /// `run` of a small task set on this machine, as this user.
 fn run(user: u32, machine: &str) -> Result<Output, String> {
@@ -48,18 +48,18 @@ fn refused(output: &Output, user: u32, what: &str, remedy: &str) -> Result<(), S
         doctor.uid(user).gid(user);
     }
     let doctor = doctor.output().map_err(|error| error.to_string())?;
-    let told = String::from_utf8_lossy(&doctor.stdout);
-    match told.contains(remedy) {
+    let printed = String::from_utf8_lossy(&doctor.stdout);
+    match printed.contains(remedy) {
         true => Ok(()),
-        false => Err(format!("the doctor does not say `{remedy}`:\n{told}")),
+        false => Err(format!("the doctor does not say `{remedy}`:\n{printed}")),
     }
 }
 
-/// Nobody in particular may not replace the machine's scheduler.
+/// A user without privileges may not replace the machine's scheduler.
 pub fn a_user_is_told_to_be_root() -> Result<(), String> {
     refused(
-        &run(NOBODY, "auto")?,
-        NOBODY,
+        &run(UNPRIVILEGED, "auto")?,
+        UNPRIVILEGED,
         "this process lacks CAP_SYS_NICE, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN",
         "run it as root, with `sudo`",
     )
@@ -98,7 +98,7 @@ pub fn fifo_stands_in_for_sched_ext() -> Result<(), String> {
 
 /// On a kernel that is too old for sched_ext, a user without privileges sees what fixed priorities and sched_ext need.
 pub fn user_without_privileges_sees_what_fifo_needs() -> Result<(), String> {
-    let output = run(NOBODY, "auto")?;
+    let output = run(UNPRIVILEGED, "auto")?;
     let said = said(&output);
     for what in [
         "fixed priorities instead (--machine fifo): this process may have real-time priorities to 0",
@@ -113,11 +113,11 @@ pub fn user_without_privileges_sees_what_fifo_needs() -> Result<(), String> {
         "is older than 6.15, the first with all of sched_ext that is needed",
         "boot a kernel of 6.15 or newer with CONFIG_SCHED_CLASS_EXT=y",
     );
-    refused(&output, NOBODY, what, remedy)
+    refused(&output, UNPRIVILEGED, what, remedy)
 }
 
-/// Kernels have been built whose functions for schedulers show a parameter that the kernel adds by
-/// itself: no loader can make sense of them. Here the ones that may show it lose their special names.
+/// Some kernels have functions for schedulers that show a parameter that the kernel adds by itself:
+/// no loader can use them. Here the functions that may show it lose their special names.
 pub fn malformed_types_are_told() -> Result<(), String> {
     let mut types = fs::read(TYPES).map_err(|error| error.to_string())?;
     let mut renamed = 0;

@@ -1,5 +1,5 @@
-//! What the runner inside tells the runner outside: lines that begin with a control character, between
-//! which the output of tests passes through.
+//! Messages from the runner inside to the runner outside: lines that begin with a control
+//! character. The output of tests passes through between them.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -18,12 +18,12 @@ pub enum Step {
     Said(String),
 }
 
-/// Tells that a test begins.
+/// Reports that a test begins.
 pub fn begin(name: &str) {
     tell(&format!("{MARK}begin {name}"));
 }
 
-/// Tells how it ended.
+/// Reports how it ended.
 pub fn end(passed: bool, took: Duration) {
     let word = if passed { "ok" } else { "FAILED" };
     tell(&format!("{MARK}end {word} {}", took.as_millis()));
@@ -38,7 +38,7 @@ pub fn say(text: &str) {
 
 fn tell(line: &str) {
     let mut out = io::stdout().lock();
-    // If nobody listens there is nobody to tell that nobody listens.
+    // If the reader is gone, the error cannot be reported either.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -78,10 +78,10 @@ impl<F: FnMut(Step)> Write for Reader<F> {
 }
 
 fn parse(line: String) -> Step {
-    let Some(told) = line.strip_prefix(MARK) else {
+    let Some(marked) = line.strip_prefix(MARK) else {
         return Step::Said(line);
     };
-    let words: Vec<&str> = told.split(' ').collect();
+    let words: Vec<&str> = marked.split(' ').collect();
     match words[..] {
         ["begin", name] => Step::Begun(name.to_owned()),
         ["end", word, took_ms] => Step::Ended {

@@ -162,7 +162,8 @@ fn twins<T>(
     daemon.end_program(other)
 }
 
-/// Who needs more than it reserved is throttled, and that is its own doing, not the scheduler's.
+/// A task that needs more than it reserved is throttled, and its miss is its own overrun, not the
+/// scheduler's fault.
 fn own_overrun(daemon: &mut Daemon) -> Result<(), String> {
     let greedy = daemon.admit(
         "--name greedy --cost 2ms --period 12ms --deadline 8ms --cpus 2-3",
@@ -191,7 +192,9 @@ fn taken(daemon: &mut Daemon) -> Result<(), String> {
     daemon.end_program(robbed)
 }
 
-/// While the agent is stopped the kernel goes on deciding: nobody is late by that. What is missed meanwhile for another reason is named by it afterwards, and from when to when the agent was away.
+/// While the agent is stopped the kernel goes on deciding: no job is late for that. A miss in that
+/// time has its cause named afterwards, and the recording says from when to when the agent was
+/// away.
 pub fn tells_when_the_agent_was_away() -> Result<(), String> {
     let mut daemon = Daemon::start(CONFIG)?;
     let steady = "--name steady --cost 2ms --period 10ms --cpus 1 --on-overrun continue";
@@ -241,7 +244,7 @@ pub fn tells_when_the_agent_was_away() -> Result<(), String> {
         .iter()
         .map(|it| it.until_ns - it.since_ns)
         .collect();
-    // It looks every 50 ms, or when somebody calls.
+    // It polls every 50 ms, or when a client calls.
     if !spans.iter().any(|&span| span >= 240_000_000) {
         return Err(format!("it was away for {spans:?} ns"));
     }

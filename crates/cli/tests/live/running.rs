@@ -137,7 +137,7 @@ impl Hogs {
                 only.set(cpu);
                 sched_setaffinity(None, &only).unwrap();
                 while !over.load(Ordering::Relaxed) {
-                    // In the emulator nobody else computes before a CPU pauses.
+                    // In the emulator no other CPU computes before this one pauses.
                     std::hint::spin_loop();
                 }
             })

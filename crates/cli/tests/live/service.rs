@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use crate::faults::{Offline, goes_on, wait_for, wait_for_state};
 
-/// A user without privileges, and the group of that name.
-const NOBODY: u32 = 65_534;
+/// A user without privileges, and its group of the same number.
+const UNPRIVILEGED: u32 = 65_534;
 
 /// A daemon that schedules the CPUs 1 to 3, and programs that were started with reservations.
 pub struct Daemon {
@@ -380,7 +380,7 @@ pub fn only_group_may_connect_and_only_reserve_for_own_threads() -> Result<(), S
     let ask = |group: u32, words: &[&str]| {
         let mut command = daemon.command("exec");
         command
-            .uid(NOBODY)
+            .uid(UNPRIVILEGED)
             .gid(group)
             .args(["--cost", "1ms", "--period", "10ms"]);
         let output = command
@@ -405,24 +405,24 @@ pub fn only_group_may_connect_and_only_reserve_for_own_threads() -> Result<(), S
     )?;
     expect(
         "a thread of another user",
-        ask(NOBODY, &["--pid", &number])?,
+        ask(UNPRIVILEGED, &["--pid", &number])?,
         2,
         "does not belong to user 65534",
     )?;
     expect(
         "a thread that does not exist",
-        ask(NOBODY, &["--pid", "4194304"])?,
+        ask(UNPRIVILEGED, &["--pid", "4194304"])?,
         2,
         "there is no thread 4194304",
     )?;
     let own = own.to_string_lossy();
     let part = ["--", &own, "--act", "quits", "100"];
-    expect("an own program", ask(NOBODY, &part)?, 7, "")?;
+    expect("an own program", ask(UNPRIVILEGED, &part)?, 7, "")?;
     let program = own.to_string();
     let mut first = daemon.command("exec");
     first
-        .uid(NOBODY)
-        .gid(NOBODY)
+        .uid(UNPRIVILEGED)
+        .gid(UNPRIVILEGED)
         .args(["--cost", "1ms", "--period", "10ms", "--", &program]);
     let mut first = first
         .args(["--act", "naps", "300", "5000"])
@@ -432,7 +432,7 @@ pub fn only_group_may_connect_and_only_reserve_for_own_threads() -> Result<(), S
     let second = wait_for("the program to be a task", || {
         daemon.tasks().ok()?.contains(&id).then_some(())
     })
-    .and_then(|()| ask(NOBODY, &part));
+    .and_then(|()| ask(UNPRIVILEGED, &part));
     let _ = first.kill();
     let _ = first.wait();
     expect(

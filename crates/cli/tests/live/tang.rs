@@ -41,8 +41,8 @@ pub fn linux_is_late_where_ours_is_not() -> Result<(), String> {
     println!("strong-edf:     {ours:?}");
     let worst = |rows: &[Vec<i64>]| rows.iter().flatten().copied().max();
     let unit_ms = (UNIT.as_ns() / 1_000_000) as i64;
-    // How far it falls behind depends on who wins ties, by microseconds: in some runs it stays at a few
-    // units, in others it grows all the time.
+    // How far it falls behind depends on which task wins ties, by microseconds: in some runs it
+    // stays at a few units, in others it grows all the time.
     match worst(&linux) {
         Some(late) if late > unit_ms => {}
         late => return Err(format!("SCHED_DEADLINE is late by {late:?} ms only")),
@@ -64,7 +64,7 @@ fn parts(lateness: &[i64]) -> Vec<i64> {
     (0..PARTS).map(|index| worst(part(index))).collect()
 }
 
-/// A tenth of every cost is left, so that nobody is throttled who does what it said.
+/// A tenth of every cost is left, so that no task that keeps to its cost is throttled.
 fn work(cost_units: u64) -> Span {
     Span::from_ns(UNIT.as_ns() * cost_units / 10 * 9)
 }

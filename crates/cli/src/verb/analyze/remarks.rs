@@ -23,10 +23,10 @@ pub fn overheads(set: &TaskSet, findings: &Findings) -> Vec<String> {
         "with the overheads of {path}: the worst for deadlines, the average for tardiness"
     )];
     let has = |purpose: Use, policy: &str| file.find(purpose, policy).is_some();
-    let mut add = |words: &str, whom: &dyn Fn(&str, &Account) -> bool| {
+    let mut add = |words: &str, applies: &dyn Fn(&str, &Account) -> bool| {
         let names = findings
             .accounted()
-            .filter(|(found, account)| found.refusal.is_none() && whom(&found.policy, account))
+            .filter(|(found, account)| found.refusal.is_none() && applies(&found.policy, account))
             .map(|(found, _)| found.policy.as_str());
         let names: Vec<&str> = names.collect();
         if !names.is_empty() {

@@ -136,12 +136,12 @@ fn remarks(set: &TaskSet, findings: &Findings) -> Vec<String> {
         };
         let words = witness(proof, Names(set));
         match proven.iter_mut().find(|(other, _)| *other == words) {
-            Some((_, whom)) => whom.push(&found.policy),
+            Some((_, names)) => names.push(&found.policy),
             None => proven.push((words, vec![&found.policy])),
         }
     }
-    for (words, whom) in proven {
-        lines.push(format!("{}: {words}", whom.join(", ")));
+    for (words, names) in proven {
+        lines.push(format!("{}: {words}", names.join(", ")));
     }
     for (policy, example) in &findings.examples {
         lines.push(format!("{policy}: {example}"));

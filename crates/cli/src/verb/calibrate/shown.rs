@@ -110,7 +110,7 @@ struct QueueFitOutput {
 struct CalibrationAgreement {
     /// How many quantities both have measured.
     compared: usize,
-    /// Those whose means have intervals that do not overlap.
+    /// Those with confidence intervals of the mean that do not overlap.
     differing: Vec<DifferenceOutput>,
 }
 

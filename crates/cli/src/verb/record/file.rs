@@ -21,15 +21,15 @@ const NAMED_MAX: usize = 50;
 pub fn show(path: &str, console: &mut Console) -> Result<Answer, Failure> {
     let (path, bytes) = read_bytes(path)?;
     let recording = Recording::read(&bytes).map_err(|error| Failure::in_file(&path, error))?;
-    let (told, more) = explain(&recording);
+    let (reports, more) = explain(&recording);
     if console.json {
         let mut value = summary(&recording).to_json(&recording.policy, 0);
         if let Some(keys) = value.as_object_mut() {
-            // A record holds what happened, not what the policy was told.
+            // A recording holds what happened, not the events that the policy received.
             keys.remove("events");
         }
         value["unix_ns"] = recording.metadata.unix_ns.into();
-        value["explanations"] = told.iter().map(MissReport::to_json).collect();
+        value["explanations"] = reports.iter().map(MissReport::to_json).collect();
         console.json_line(&value)?;
         return Ok(Answer::Yes);
     }
@@ -50,18 +50,18 @@ pub fn show(path: &str, console: &mut Console) -> Result<Answer, Failure> {
         &summary(&recording),
         colour(console),
     ))?;
-    if told.is_empty() {
+    if reports.is_empty() {
         console.line("\nNo deadline was missed: nothing to explain.")?;
     }
-    for told in told.iter().take(EXPLAINED_MAX) {
-        console.text(&format!("\n{}", told.text()))?;
+    for report in reports.iter().take(EXPLAINED_MAX) {
+        console.text(&format!("\n{}", report.text()))?;
     }
-    if told.len() > EXPLAINED_MAX {
+    if reports.len() > EXPLAINED_MAX {
         console.line("\nOther deadlines that were missed:")?;
     }
-    for told in told.iter().skip(EXPLAINED_MAX) {
-        let due = readable_at(told.explanation.deadline);
-        let (job, cause) = (told.job_name(), told.cause());
+    for report in reports.iter().skip(EXPLAINED_MAX) {
+        let due = readable_at(report.explanation.deadline);
+        let (job, cause) = (report.job_name(), report.cause());
         console.line(format!("  {job}, due at {due}: {cause}"))?;
     }
     if more > 0 {
@@ -70,7 +70,8 @@ pub fn show(path: &str, console: &mut Console) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-/// Misses, explained, and how many more there are. The one that it was kept for comes first, the others by their deadlines.
+/// Explains misses, and returns how many more there are. The miss that the recording was kept for
+/// comes first, the others by their deadlines.
 fn explain(recording: &Recording) -> (Vec<MissReport>, usize) {
     let analysis = RecordingAnalysis::new(recording);
     let first = recording.metadata.missed_job();
@@ -80,8 +81,8 @@ fn explain(recording: &Recording) -> (Vec<MissReport>, usize) {
     // Each takes a walk through all records.
     let more = jobs.len().saturating_sub(EXPLAINED_MAX + NAMED_MAX);
     jobs.truncate(EXPLAINED_MAX + NAMED_MAX);
-    let told = jobs.into_iter().filter_map(|job| analysis.explain(job));
-    (told.collect(), more)
+    let reports = jobs.into_iter().filter_map(|job| analysis.explain(job));
+    (reports.collect(), more)
 }
 
 fn summary(recording: &Recording) -> RunSummary {

@@ -127,9 +127,9 @@ fn not_in_kernel(entry: &Entry) -> Failure {
     ))
 }
 
-/// Whether the kernel can decide so: the core schedules strongly, and partitioned, clustered, global
-/// and nested affinities are special cases of that. Published variants of the same differ in where they
-/// place jobs, weak and non-preemptive ones in whom they run.
+/// Whether the kernel can decide so: the core schedules strongly, and partitioned, clustered,
+/// global and nested affinities are special cases of that. Published variants differ in where they
+/// place jobs; weak and non-preemptive ones in which jobs they run.
 fn runs_in_kernel(entry: &Entry) -> bool {
     entry.traits.machines == Machines::KernelOrAgent
 }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_in_quanta_is_told_of_them_by_an_agent() {
+    fn quantum_policies_run_under_an_agent_only() {
         for policy in ["S-CQm", "pd2"] {
             let refused = check(MachineName::Kernel, named(policy)).unwrap_err();
             assert!(refused.render(false).contains("--machine agent"));

@@ -47,8 +47,8 @@ pub struct Measured {
 pub struct Comparison {
     simulated: RunSummary,
     events: u64,
-    /// The finishes of both; `None` if records were lost, or where programs run, of whose work nothing is
-    /// known.
+    /// The finishes of both; `None` if records were lost, or where programs run: their work is
+    /// unknown.
     finishes: Option<Finishes>,
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 const ROOT: &str = "/sys/kernel/tracing";
 /// Room for each CPU: about 100 bytes an event.
 const BUFFER_KIB: &str = "4096";
-/// The kernel shows `SCHED_DEADLINE` as this priority; nobody else has a negative one.
+/// The kernel shows `SCHED_DEADLINE` as this priority; no other class has a negative one.
 const ONLY_DEADLINE: &str = "prev_prio < 0 || next_prio < 0";
 
 /// A CPU changed to another thread.

@@ -1,8 +1,9 @@
-//! Linux's own `SCHED_DEADLINE` beside its model: the same task sets, and who runs where.
+//! Linux's own `SCHED_DEADLINE` beside its model: the schedules of the same task sets are compared.
 //!
-//! A task set is performed by threads, one for each task, whose switches the kernel traces, and simulated
-//! under `dl-linux`. Both schedules have to be the same but for [`TOLERANCE_NS`] a switch. What the model
-//! leaves open has a name in [`variants`], and then one of these has to be the kernel's schedule.
+//! Threads execute a task set, one for each task; the kernel traces their switches. The set is also
+//! simulated under `dl-linux`. Both schedules have to be the same but for [`TOLERANCE_NS`] a
+//! switch. What the model leaves open has a name in [`variants`], and then one of these has to be
+//! the kernel's schedule.
 //!
 //! Random task sets are taken only where nothing is left open, so that all of their switches count.
 
@@ -26,12 +27,13 @@ use crate::long;
 const TOLERANCE_NS: u64 = 500_000;
 /// How long task sets run.
 const HORIZON: Instant = Instant::from_ns(1_000_000_000);
-/// The CPU of the machine that is CPU 0 of the task sets, where those leave one to whoever watches.
+/// The CPU of the machine that is CPU 0 of the task sets, where those leave one to the test
+/// process.
 const FIRST: usize = 1;
 /// Work takes longer than the model knows by something like this.
 const LONGER: [Span; 3] = [Span::from_us(20), Span::from_us(60), Span::from_us(100)];
 
-/// Who runs where by the model.
+/// The schedule of the model.
 fn modelled(set: &TaskSet, end: Instant) -> Schedule {
     let done = simulate(set, "dl-linux", end);
     Schedule::of_records(&done.records, set.platform.cpus, end.as_ns())
@@ -56,7 +58,7 @@ fn variants(set: &TaskSet, end: Instant) -> Vec<(String, Schedule)> {
         for by in LONGER {
             let later = modelled(&sets::later_from(set, count, by), end);
             variants.push((
-                format!("who is first of a tie (from task {count} on {by} later)"),
+                format!("order of ties (from task {count} on {by} later)"),
                 later,
             ));
         }
@@ -71,8 +73,8 @@ fn is_determined(set: &TaskSet, end: Instant) -> bool {
     variants(set, end).iter().all(agrees)
 }
 
-/// Of each kind seeds of task sets whose schedule is determined. Only the first of each without
-/// `SHIFTWORK_LONG`.
+/// Seeds of task sets with a determined schedule, by kind. Without `SHIFTWORK_LONG` only the first
+/// of each kind is used.
 const SEEDS: [(Kind, [u64; 10]); 3] = [
     (Kind::Clustered, [4, 5, 7, 8, 9, 10, 13, 16, 17, 18]),
     (
@@ -145,8 +147,9 @@ pub fn affinities_switch_as_their_model() -> Result<(), String> {
     all_agree(&sets, FIRST)
 }
 
-/// Kernels before 7 go on counting threads that are gone, and then have no room for some of the sets, each of
-/// which they admit alone: those are told, and more than half have to be compared.
+/// Kernels before 7 go on counting threads that have ended, and then refuse some of the sets that
+/// they would admit alone. Those sets are reported as left out, and more than half have to be
+/// compared.
 fn all_agree(sets: &[TaskSet], first: usize) -> Result<(), String> {
     let mut different = Vec::new();
     let mut left_out = 0;

@@ -1,4 +1,4 @@
-//! Who runs where, as a function of time; where two schedules differ.
+//! Schedules: the task that each CPU runs, as a function of time; where two schedules differ.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub struct Difference {
     pub to_ns: u64,
     /// How many switches both have in it.
     pub switches: u32,
-    /// Whether other tasks run, not only elsewhere.
-    pub in_who_runs: bool,
+    /// Whether other tasks run, and not only on other CPUs.
+    pub in_tasks: bool,
 }
 
 impl Difference {
@@ -47,8 +47,8 @@ impl Schedule {
         schedule
     }
 
-    /// What the kernel traced from `origin_ns` on, whose CPU `first` is the first here. `threads` says which
-    /// thread is which task; anybody else is nobody.
+    /// What the kernel traced from `origin_ns` on; its CPU `first` is the first here. `threads`
+    /// says which thread is which task; other threads count as idle time.
     pub fn of_trace(
         switches: &[Switch],
         threads: &BTreeMap<u32, usize>,
@@ -128,18 +128,18 @@ impl Schedule {
             if here == there {
                 continue;
             }
-            let in_who_runs = sorted(here) != sorted(there);
+            let in_tasks = sorted(here) != sorted(there);
             match found.last_mut().filter(|last| last.to_ns == from_ns) {
                 Some(last) => {
                     last.to_ns = to_ns;
                     last.switches += switches;
-                    last.in_who_runs |= in_who_runs;
+                    last.in_tasks |= in_tasks;
                 }
                 None => found.push(Difference {
                     from_ns,
                     to_ns,
                     switches: 0,
-                    in_who_runs,
+                    in_tasks,
                 }),
             }
         }

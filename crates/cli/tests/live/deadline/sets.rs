@@ -18,7 +18,7 @@ pub enum Kind {
 
 /// The clusters of such a task set.
 pub const CLUSTERS: [&str; 2] = ["0-1", "2-3"];
-/// What a job leaves of its budget: nobody is throttled who does what it said.
+/// What a job leaves of its budget, so that no job that keeps to its cost is throttled.
 const SPARE: Span = Span::from_ms(1);
 
 const fn ms(ms: u64) -> Span {
@@ -132,9 +132,9 @@ pub fn longer(set: &TaskSet, by: Span) -> TaskSet {
     set
 }
 
-/// S. Tang, J. H. Anderson, L. Abeni, RTNS 2021, Example 5, in units of 20 ms. Nobody begins together with
-/// anybody else, and jobs leave something of their budgets: so two tasks that may use two CPUs each are never
-/// far behind, but are pushed to and fro by three that are bound.
+/// S. Tang, J. H. Anderson, L. Abeni, RTNS 2021, Example 5, in units of 20 ms. No two tasks begin
+/// together, and jobs leave something of their budgets. So the two tasks that may use two CPUs each
+/// are never far behind, but the three bound ones push them to and fro.
 pub fn tang_5() -> TaskSet {
     let units = |units: u64| ms(20 * units);
     let task = |name: &str, (cost, period): (u64, u64), late: u64, cpus: &str, start: usize| Task {
@@ -186,8 +186,9 @@ pub fn tang_4() -> TaskSet {
     )
 }
 
-/// Example 6 there: a task is pushed to a CPU that has not the latest deadline, because it is counted itself
-/// where it waits. It has used up its budget before: who sleeps is not pushed but placed when it wakes.
+/// Example 6 there: a task is pushed to a CPU that has not the latest deadline, because the task is
+/// counted itself where it waits. It has used up its budget before: a task that sleeps is not
+/// pushed but placed when it wakes.
 pub fn tang_6() -> TaskSet {
     let task = |name: &str, (cost, period): (u64, u64), offset: Span, cpus: &str| Task {
         offset,

@@ -53,8 +53,9 @@ fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{path}: {error}"))
 }
 
-/// Runs the task set until `end`, and says who ran where; CPU 0 of its file is the machine's CPU `first`. Tasks of a second cluster
-/// are in the upper [half](super::cpusets::Halves) of the machine.
+/// Runs the task set until `end`, and returns its schedule; CPU 0 of its file is the machine's CPU
+/// `first`. Tasks of a second cluster are in the upper [half](super::cpusets::Halves) of the
+/// machine.
 ///
 /// # Errors
 /// If a thread cannot be what it should be, or the trace cannot be read.
@@ -70,7 +71,7 @@ pub fn perform(set: &TaskSet, first: usize, end: Instant) -> Result<Schedule, St
         let place = (first, is_upper);
         let performer = move || performance(&task, place, end.as_ns(), &ready, &origin);
         threads.push((begin, thread::spawn(performer)));
-        // One after the other, so that nobody is in another's way.
+        // One after the other, so that no thread disturbs another.
         let thread = prepared.recv().map_err(|_| "a thread is gone")??;
         tasks.insert(thread, id.index());
         thread::sleep(PAUSE);
@@ -91,7 +92,7 @@ pub fn perform(set: &TaskSet, first: usize, end: Instant) -> Result<Schedule, St
     Ok(Schedule::of_trace(&switches, &tasks, place, span))
 }
 
-/// The thread of a task: tells its number, hears when all begin, and does its jobs.
+/// The thread of a task: sends its number, receives the common start, and does its jobs.
 fn performance(
     task: &Task,
     place: (usize, bool),
@@ -103,9 +104,9 @@ fn performance(
         .map(|()| gettid().as_raw_nonzero().get().unsigned_abs())
         .map_err(|error| format!("{}: {error}", task.name));
     let is_prepared = prepared.is_ok();
-    let told = ready.send(prepared).is_ok();
+    let is_sent = ready.send(prepared).is_ok();
     if let Ok(origin_ns) = origin.recv()
-        && told
+        && is_sent
         && is_prepared
     {
         jobs(task, origin_ns, end_ns);
@@ -121,7 +122,7 @@ fn become_task(task: &Task, (first, is_upper): (usize, bool)) -> Result<(), Stri
     if let Some(cpu) = start.or(cpus.lowest()) {
         bind(&CpuSet::single(cpu), first)?;
     }
-    // Who runs stays there, and is admitted only if it may use its whole cluster.
+    // A running thread stays on its CPU, and is admitted only if it may use its whole cluster.
     bind(cpus, first)?;
     enter(task.cost, task.deadline, task.period)
 }

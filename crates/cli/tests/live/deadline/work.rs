@@ -18,7 +18,8 @@ pub const NOT_ADMITTED: &str = "it is not admitted";
 /// CPU after the other goes on to the next when a thread pauses, and that takes it longer than this.
 const STRIDE_NS: u64 = 5_000;
 
-/// Binds the calling thread to these CPUs of a task-set file whose CPU 0 is the machine's `first`.
+/// Binds the calling thread to these CPUs of a task-set file; CPU 0 of the file is the machine's
+/// `first`.
 ///
 /// # Errors
 /// If the kernel does not let it.

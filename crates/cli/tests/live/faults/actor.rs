@@ -17,8 +17,8 @@ use thread_priority::{
 /// The word before the part.
 const ACT: &str = "--act";
 
-/// Who may do nothing but what everybody may.
-const NOBODY: u32 = 65534;
+/// A user without privileges.
+const UNPRIVILEGED: u32 = 65534;
 
 /// Plays a part if this process was started to.
 pub fn play_if_asked() -> Option<ExitCode> {
@@ -39,7 +39,7 @@ pub fn play_if_asked() -> Option<ExitCode> {
         ("quits", &[run_us]) => quits(run_us),
         ("dies", &[run_us]) => dies(run_us),
         ("parent", &[run_us]) => parent(run_us),
-        ("nobody", _) => become_nobody(words),
+        ("unprivileged", _) => drop_privileges(words),
         ("restless", cpus @ [_, ..]) => restless(cpus),
         ("wanders", &[seed, cpus]) => wanders(seed, cpus),
         ("floods", &[seed, messages]) => crate::hostile::floods(seed, messages),
@@ -104,20 +104,20 @@ impl Actor {
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        // Who is over already need not be ended.
+        // A process that has ended already need not be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The processes that play this part now, whoever started them; with `""` all that play any.
-pub fn who_plays(part: &str) -> Vec<u32> {
+/// The processes that play this part now, of any parent; with `""` all that play any part.
+pub fn processes_with_role(part: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(number) = entry.file_name().to_string_lossy().parse() else {
             continue;
         };
-        // Who is gone, or only waits to be waited for, has no words any more.
+        // A process that is gone, or a zombie, has no command line any more.
         let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         let mut words = words.split(' ').skip_while(|word| *word != ACT).skip(1);
@@ -137,7 +137,8 @@ fn work() {
     for step in 0..4 {
         sum = std::hint::black_box(sum.wrapping_add(step));
     }
-    // In the emulator nobody else computes before a CPU pauses, and every pause takes its time there.
+    // In the emulator no other CPU computes before this one pauses, and every pause takes its time
+    // there.
     std::hint::spin_loop();
 }
 
@@ -217,10 +218,14 @@ fn parent(run_us: u64) {
 }
 
 /// Loses its privileges, and plays another part as the same process.
-fn become_nobody(words: &[String]) {
+fn drop_privileges(words: &[String]) {
     let own = std::env::current_exe().unwrap();
-    let error: io::Error = Command::new(own).arg(ACT).args(words).uid(NOBODY).exec();
-    eprintln!("nobody cannot play {words:?}: {error}");
+    let error: io::Error = Command::new(own)
+        .arg(ACT)
+        .args(words)
+        .uid(UNPRIVILEGED)
+        .exec();
+    eprintln!("user {UNPRIVILEGED} cannot play {words:?}: {error}");
     exit(5);
 }
 

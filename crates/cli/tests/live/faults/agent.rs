@@ -1,7 +1,7 @@
-//! What happens to an agent, and to those about whom it decides.
+//! Faults of an agent, and what becomes of the tasks that it schedules.
 //!
-//! All of it by a clock that counts instructions: an agent whose CPU stands still for a while, as in an
-//! emulator that shares a busy machine, counts as dead.
+//! All of it by a clock that counts instructions: an agent on a CPU that stands still for a while,
+//! as in an emulator that shares a busy machine, counts as dead.
 
 use std::fs;
 use std::panic;
@@ -14,7 +14,7 @@ use shiftwork_live::{Attention, Backend, Ended as RunEnded};
 use shiftwork_model::{CpuId, Order, RecordKind, Span, TaskId};
 use shiftwork_policy::{Event, Policy, PolicyError, Switches};
 
-use super::actor::{Actor, command, who_plays};
+use super::actor::{Actor, command, processes_with_role};
 use super::others::{bound, executed, never_late};
 use super::{
     AGENT, Live, SHARED, all_is_well, cpus, file, goes_on, others, processor_time, state, wait_for,
@@ -29,7 +29,8 @@ fn machines(one: &'static [&'static str]) -> Vec<&'static [&'static str]> {
     }
 }
 
-/// Two who want all of one CPU, so that one of them always waits for the agent's word, and a program.
+/// Two tasks that want all of one CPU, so that one of them always waits for the agent's decision,
+/// and a program.
 fn crowded() -> String {
     file(&[
         &bound("first", 0, "9ms", "9ms"),
@@ -49,11 +50,12 @@ fn ordinary_work() -> Result<Vec<Actor>, String> {
         .collect()
 }
 
-/// Runs the crowded ones until all of them are at it. The process of the program comes along.
+/// Starts the crowded set and waits until all of its tasks run. Also returns the process of the
+/// program.
 fn crowd(machine: &[&str]) -> Result<(Live, u32), String> {
     let live = Live::start_on(machine, &crowded(), &["--for", "100s", "--best-effort"])?;
     let program = wait_for("all to be at work", || {
-        let program = *who_plays("punctual").first()?;
+        let program = *processes_with_role("punctual").first()?;
         let is_on = processor_time(program)? > Duration::from_millis(2);
         let all = ["first", "second"]
             .into_iter()
@@ -63,7 +65,7 @@ fn crowd(machine: &[&str]) -> Result<(Live, u32), String> {
     Ok((live, program))
 }
 
-/// Until everybody is the kernel's own again, from now on.
+/// How long it takes from now until the kernel's own scheduler has all threads again.
 #[allow(clippy::disallowed_methods, reason = "how long that takes is tested")]
 fn until_disabled() -> Result<Duration, String> {
     let since = Instant::now();
@@ -73,15 +75,15 @@ fn until_disabled() -> Result<Duration, String> {
 }
 
 fn at_most(ms: u64, took: Duration) -> Result<(), String> {
-    println!("everybody was back after {took:?}");
+    println!("the scheduler was disabled after {took:?}");
     match took <= Duration::from_millis(ms) {
         true => Ok(()),
         false => Err(format!("allowed are {ms} ms")),
     }
 }
 
-/// Stops the command. It has done so when this returns: an agent that looks all the time may keep who is to
-/// take the signal from doing that for half a second.
+/// Stops the command, and waits until it is stopped: an agent that polls may delay the thread that
+/// takes the signal for half a second.
 fn stop(live: &Live) -> Result<(), String> {
     live.signal(Signal::STOP)?;
     wait_for("the agent to be stopped", || {
@@ -90,8 +92,8 @@ fn stop(live: &Live) -> Result<(), String> {
     })
 }
 
-/// Killed with the command: nobody is lost who waits for its word, threads and programs end with it, and
-/// ordinary work has the machine.
+/// Killed with the command: no task that waits for its decision is lost, threads and programs end
+/// with it, and ordinary work has the machine.
 pub fn killed() -> Result<(), String> {
     for machine in machines(AGENT) {
         let others = ordinary_work()?;
@@ -151,7 +153,7 @@ pub(super) struct Fails {
 
 impl Policy for Fails {
     fn on_event(&mut self, event: Event<'_>, out: &mut Switches) {
-        assert!(self.left > 0, "a policy that fails, as it was told to");
+        assert!(self.left > 0, "a policy that fails on request");
         self.left -= 1;
         self.inner.on_event(event, out);
     }
@@ -169,7 +171,7 @@ impl Policy for Fails {
     }
 }
 
-/// Where the agent fails, the run is over, says why, and nobody hangs.
+/// If the agent fails, the run ends, says why, and no thread hangs.
 pub fn failing() -> Result<(), String> {
     // One line is enough of it: to find out all that could be said takes longer than the agent may be silent.
     panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
@@ -197,7 +199,7 @@ pub fn failing() -> Result<(), String> {
             .iter()
             .any(|note| note.contains("could not be stopped"))
         {
-            return Err("somebody did not end".to_owned());
+            return Err("a thread or program did not end".to_owned());
         }
         all_is_well()?;
     }
@@ -241,7 +243,7 @@ fn all_go_on(live: &Live, programs: &[u32]) -> Result<(), String> {
     for ((name, share, before), (_, _, after)) in before.into_iter().zip(computed(live, programs)) {
         let had = (after.saturating_sub(before)).as_secs_f64() / took;
         println!("{name} had {had:.3} of a CPU");
-        // Whoever is forgotten has nothing; how much exactly depends on where the look fell.
+        // A forgotten task executes nothing; the exact share depends on the instant of this check.
         if had < share * 0.3 {
             return Err(format!(
                 "{name} was to have {share} of a CPU, and had {had:.3}"
@@ -259,13 +261,13 @@ fn bind(process: u32, cpus: &[usize]) -> Result<(), String> {
     sched_setaffinity(process, &set).map_err(|error| format!("{cpus:?}: {error}"))
 }
 
-/// An agent that misses reports, because it does not come to read them, finds out how things stand: that a
-/// CPU is back, and that a program may not use another CPU any more, among them. Everybody goes on.
+/// An agent that misses reports, because it does not come to read them, finds out the state: that a
+/// CPU is back, and that a program may not use another CPU any more, among others. All tasks go on.
 pub fn misses_reports() -> Result<(), String> {
     for machine in machines(SHARED) {
         let live = Live::start_on(machine, &quick(), &["--for", "100s", "--trace-buffer", "4"])?;
         let programs = wait_for("the programs", || {
-            let mut found = who_plays("punctual");
+            let mut found = processes_with_role("punctual");
             found.retain(|&one| processor_time(one) > Some(Duration::from_millis(1)));
             found.sort_unstable();
             (found.len() == 2).then_some(found)
@@ -300,9 +302,9 @@ pub fn misses_reports() -> Result<(), String> {
     Ok(())
 }
 
-/// A program that changes its affinity all the time harms nobody else; nor do ordinary
+/// A program that changes its affinity all the time does not disturb other tasks; nor do ordinary
 /// processes beside it that do the same. Under a policy of each kind, by an agent that shares its CPU with
-/// whoever answers.
+/// the thread that answers requests.
 pub fn of_those_who_change() -> Result<(), String> {
     for (policy, wanderers) in [("strong-edf", 0), ("weak-edf", 4)] {
         let wanderers: Result<Vec<_>, _> = (0..wanderers)
@@ -372,7 +374,7 @@ pub fn of_an_absent_cpu() -> Result<(), String> {
     cpus::offline_on(SHARED)
 }
 
-/// Those who rank higher take a CPU for a while.
+/// Threads of a higher class take a CPU for a while.
 pub fn of_those_above() -> Result<(), String> {
     cpus::kept_by_fifo_on(SHARED)?;
     match crate::long() {

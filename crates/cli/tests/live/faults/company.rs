@@ -1,4 +1,4 @@
-//! Who else is there: other schedulers, ordinary users, very many tasks.
+//! Other users of the machine: other schedulers, ordinary users, very many tasks.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{KERNEL, Live, all_is_well, file};
 /// Three of four milliseconds, on any CPU.
 const BUSY: &str = "name = \"busy\"\ncost = \"3ms\"\nperiod = \"10ms\"";
 
-/// The machine has one scheduler: the second command says who has it, and changes nothing.
+/// The machine has one scheduler: the second command names the loaded one, and changes nothing.
 pub fn second_scheduler() -> Result<(), String> {
     let first = Live::start(&file(&[BUSY]), &["--for", "100s"])?;
     let second = Live::begin(&file(&[BUSY]), &[KERNEL, &["--for", "1s"]].concat())?.end()?;
@@ -26,7 +26,7 @@ pub fn second_scheduler() -> Result<(), String> {
     all_is_well()
 }
 
-/// Five hundred tasks at once: all of them run, and nothing that is told of them is lost.
+/// Five hundred tasks at once: all of them run, and none of their events is lost.
 pub fn five_hundred() -> Result<(), String> {
     const TASKS: usize = 500;
     let task = |number| {

@@ -1,4 +1,4 @@
-//! CPUs that go, are taken by those who rank higher, and come back.
+//! CPUs that go offline, are taken by a higher class, and come back.
 
 use std::fs;
 use std::thread;
@@ -30,7 +30,7 @@ fn absences(ended: &Ended) -> Result<Vec<(Instant, Instant)>, String> {
     absences_of_at_least(Span::from_ns(u64::MAX), ended)
 }
 
-/// The same; nobody ran there for so long before it came back, or for all of a shorter absence. A
+/// The same; no job ran there for so long before it came back, or for all of a shorter absence. A
 /// kernel that takes a CPU away says so first, and may pick for it once more while it still works on it.
 fn absences_of_at_least(least: Span, ended: &Ended) -> Result<Vec<(Instant, Instant)>, String> {
     let mut absences = Vec::new();
@@ -100,8 +100,7 @@ fn nothing_was_late(changes: u64, ended: &Ended) -> Result<(), String> {
     }
 }
 
-/// A CPU of the machine that somebody else takes offline. Comes back at the latest when this is
-/// dropped.
+/// A CPU of the machine that the test takes offline. Comes back at the latest when this is dropped.
 pub struct Offline(String);
 
 impl Offline {
@@ -123,7 +122,7 @@ impl Drop for Offline {
     }
 }
 
-/// Somebody takes a CPU offline and brings it back while programs run: they go on.
+/// A CPU goes offline and comes back while programs run: they go on.
 pub fn taken_from_outside() -> Result<(), String> {
     let program = |name: &str| {
         let command = command("punctual 2000");

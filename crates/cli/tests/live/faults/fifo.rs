@@ -1,4 +1,5 @@
-//! What happens to an agent whose decisions fixed priorities carry out: nobody may be left at one of them.
+//! Faults of an agent that enacts its decisions by fixed priorities: no thread may be left at one
+//! of them.
 
 use std::fs;
 use std::panic;
@@ -14,11 +15,11 @@ use super::others::bound;
 use super::{Live, all_is_well, file, goes_on, wait_for};
 use crate::running::run_as_it_comes;
 
-/// What `/proc/PID/stat` says of those who are at a fixed priority.
+/// The scheduling policy of a thread at a fixed priority, in `/proc/PID/stat`.
 const FIFO: &str = "1";
 
-/// Two who want all of one CPU, so that one of them is always held in the middle of its job, and one who
-/// has another CPU.
+/// Two tasks that want all of one CPU, so that one of them is always held in the middle of its job,
+/// and one that has another CPU.
 fn crowded() -> String {
     file(&[
         &bound("first", 0, "9ms", "9ms"),
@@ -50,15 +51,15 @@ fn is_at_fifo(stat: &str) -> bool {
     field(41) == FIFO && flags & OF_KERNEL == 0
 }
 
-/// That nobody is, soon.
-fn nobody_is_at_fifo() -> Result<(), String> {
-    let gone = wait_for("everybody to be ordinary", || {
+/// Waits until no thread is at a fixed priority.
+fn no_thread_is_at_fifo() -> Result<(), String> {
+    let gone = wait_for("all threads to be ordinary", || {
         at_fifo().is_empty().then_some(())
     });
     gone.map_err(|why| format!("{why}: {:?}", at_fifo()))
 }
 
-/// Killed in the middle of a run: the machine is everybody's again.
+/// Killed in the middle of a run: all threads are ordinary again.
 pub fn killed() -> Result<(), String> {
     const MACHINES: [&[&str]; 2] = [
         &["--machine", "fifo"],
@@ -81,7 +82,7 @@ pub fn killed() -> Result<(), String> {
         if ended.code != -Signal::KILL.as_raw() {
             return Err(format!("it ended by {}: {}", ended.code, ended.said));
         }
-        nobody_is_at_fifo()?;
+        no_thread_is_at_fifo()?;
         goes_on(other.id(), 20)?;
         drop(other);
         all_is_well()?;
@@ -112,9 +113,9 @@ pub fn failing() -> Result<(), String> {
         }
         let mut notes = ran.report.notes.iter();
         if notes.any(|note| note.contains("could not be stopped")) {
-            return Err("somebody did not end".to_owned());
+            return Err("a thread or program did not end".to_owned());
         }
-        nobody_is_at_fifo()?;
+        no_thread_is_at_fifo()?;
         all_is_well()?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::actor::{command, who_plays};
+use super::actor::{command, processes_with_role};
 use super::{
     Live, all_is_well, every_cpu_serves, file, goes_on, processor_time, state, wait_for,
     wait_for_state,
@@ -30,7 +30,7 @@ fn greedy() -> String {
 /// The process that plays the part, once it has computed for a while.
 fn at_work(part: &str) -> Result<u32, String> {
     wait_for(&format!("{part} to be at work"), || {
-        let process = *who_plays(part).first()?;
+        let process = *processes_with_role(part).first()?;
         (processor_time(process)? > Duration::from_millis(5)).then_some(process)
     })
 }
@@ -104,8 +104,8 @@ pub fn killed_while_pinned() -> Result<(), String> {
     all_is_well()
 }
 
-/// Stopped for a while: the kernel goes on scheduling programs. What it told meanwhile and found no room
-/// for is counted and told; then the run ends as any.
+/// Stopped for a while: the kernel goes on scheduling programs. Events that find no room in the
+/// trace meanwhile are counted, and a note says how many; then the run ends as any.
 pub fn stopped() -> Result<(), String> {
     let quick = command("punctual 300");
     let quick = format!("name = \"quick\"\ncost = \"1ms\"\nperiod = \"2ms\"\n{quick}");
@@ -128,8 +128,8 @@ pub fn stopped() -> Result<(), String> {
     all_is_well()
 }
 
-/// The trace has no room for what is told between two looks: what is lost is counted and told, and
-/// nobody's scheduling depends on it.
+/// The trace has no room for the events between two polls: lost events are counted, a note says how
+/// many, and scheduling does not depend on them.
 pub fn not_listening_enough() -> Result<(), String> {
     let quick = "name = \"quick\"\ncost = \"400us\"\nperiod = \"1ms\"\nwork = { run = \"50us\" }";
     let tasks = file(&[quick, &program()]);
@@ -138,13 +138,13 @@ pub fn not_listening_enough() -> Result<(), String> {
         .well()?;
     let lost = ended.number("/lost_records")?;
     println!("{lost} events were lost");
-    // At least the job's next release, its running and its stopping are told of each of 1000 jobs, at
-    // most 20 of everybody's; 170 fit.
+    // Each of 1000 jobs has at least the events of the next release, of its start and of its stop,
+    // and there are at most 20 for each; 170 fit.
     if !(100..40_000).contains(&lost) {
         return Err(format!("{lost} events were lost"));
     }
     ended.says(&format!("note: {lost} events of the trace found no room"))?;
-    // Releases are known without being told.
+    // Releases are known without events.
     let released = ended.of_task("quick", "jobs")?;
     if released != 1000 {
         return Err(format!("{released} of 1000 releases are known"));

@@ -1,5 +1,6 @@
-//! Faults: whatever happens to the command, its tasks, its CPUs or its company, all tasks run in the
-//! end, nobody else's guarantee is broken, somebody says what happened, and the trace of it is kept.
+//! Faults: whatever happens to the command, its tasks, its CPUs or other users of the machine, all
+//! tasks run in the end, no other guarantee is broken, a message says what happened, and the trace
+//! of it is kept.
 //!
 //! Here is what these tests have in common; start reading at [`Live`].
 
@@ -92,7 +93,7 @@ fn file(tasks: &[&str]) -> String {
     file
 }
 
-/// What the command is told of its machine: the core decides inside the kernel.
+/// Options of the command: the core decides inside the kernel.
 const KERNEL: &[&str] = &["--machine", "kernel"];
 /// An agent decides, and looks all the time.
 const AGENT: &[&str] = &["--machine", "agent"];
@@ -203,7 +204,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // Who is over already need not be ended.
+        // A process that has ended already need not be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -278,7 +279,7 @@ impl Ended {
 }
 
 /// Every test ends with this: the kernel's own scheduler is back, it lets ordinary work run on every
-/// CPU, and nobody who took part is left.
+/// CPU, and no process of the test is left.
 pub fn all_is_well() -> Result<(), String> {
     wait_for("the kernel's own scheduler", || {
         // Kernels without sched_ext have no state of it.
@@ -286,21 +287,21 @@ pub fn all_is_well() -> Result<(), String> {
     })?;
     every_cpu_serves()?;
     wait_for("all actors to be gone", || {
-        actor::who_plays("").is_empty().then_some(())
+        actor::processes_with_role("").is_empty().then_some(())
     })
 }
 
 /// A new thread that is bound to it runs, on every CPU.
 fn every_cpu_serves() -> Result<(), String> {
     for cpu in 0..CPUS {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let mut only = CpuSet::new();
             only.set(cpu);
-            // Nobody listens any more if it took too long.
-            let _ = tell.send(sched_setaffinity(None, &only));
+            // The receiver is gone if it took too long.
+            let _ = sender.send(sched_setaffinity(None, &only));
         });
-        let bound = told.recv_timeout(PATIENCE);
+        let bound = receiver.recv_timeout(PATIENCE);
         match bound {
             Ok(Ok(())) => {}
             other => return Err(format!("nothing runs on CPU {cpu}: {other:?}")),

@@ -16,8 +16,9 @@ pub fn bound(name: &str, cpu: u32, cost: &str, run: &str) -> String {
     )
 }
 
-/// That no job of these was late. Where an agent decides one of each may be: whoever watches and answers
-/// shares the agent's CPU in the guest, and a CPU that goes offline stops it for a moment.
+/// No job of these was late. Where an agent decides, one of each may be: the thread that watches
+/// and answers shares the agent's CPU in the guest, and a CPU that goes offline stops it for a
+/// moment.
 pub(super) fn never_late(ended: &Ended, tasks: &[&str]) -> Result<(), String> {
     for task in tasks {
         let (jobs, late) = (ended.of_task(task, "jobs")?, ended.of_task(task, "misses")?);
@@ -84,11 +85,11 @@ pub fn of_the_restless() -> Result<(), String> {
     answers.are_at_least(3, 2, 2)
 }
 
-/// The same on any machine, whoever else is there. How it fared with its requests.
+/// The same on any machine. Returns the answers to its requests.
 pub(super) fn beside_the_restless(machine: &[&str]) -> Result<Answers, String> {
     let restless = format!(
         "name = \"restless\"\ncost = \"1ms\"\nperiod = \"10ms\"\naffinity = \"0\"\n{}",
-        command("nobody restless 1 2")
+        command("unprivileged restless 1 2")
     );
     let tasks = [
         &bound("calm", 0, "5ms", "4900us"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shiftwork_model::{NotReadyReason, RecordKind, TaskId};
 
-use super::actor::{command, who_plays};
+use super::actor::{command, processes_with_role};
 use super::{Ended, Live, all_is_well, file, processor_time, wait_for};
 
 /// A program that is as it should be, first of the file.
@@ -54,7 +54,8 @@ pub fn one_is_killed() -> Result<(), String> {
     left(&ended)
 }
 
-/// A program that wants to be told of overruns is, by a signal that ends it as it does not care.
+/// A program that requests a signal on overrun gets it. The signal ends the program, which does not
+/// handle it.
 pub fn one_is_warned() -> Result<(), String> {
     let ended = beside_good(&(bad("hog") + "\non-overrun = \"signal\""))?;
     ended.says("note: the program of task bad ended: signal: 24 (SIGXCPU)")?;
@@ -65,7 +66,7 @@ pub fn one_is_warned() -> Result<(), String> {
     }
 }
 
-/// Who is only warned is not throttled either after a change of its attributes.
+/// A task that is only warned is not throttled after a change of its attributes either.
 pub fn a_warned_one_is_changed() -> Result<(), String> {
     let bad = "name = \"bad\"\ncost = \"5ms\"\nperiod = \"20ms\"\nwork = { run = \"12ms\" }\n\
                on-overrun = \"signal\"\n[[action]]\nat = \"100ms\"\n\
@@ -80,11 +81,11 @@ pub fn a_warned_one_is_changed() -> Result<(), String> {
     }
 }
 
-/// The children of a program are ordinary work, bound as it is: they run when nobody else does, and
+/// The children of a program are ordinary work, bound as it is: they run when no task does, and
 /// when one ends the program goes on. All end with the run.
 pub fn one_has_children() -> Result<(), String> {
     let live = Live::start(&file(&[&good(), &bad("parent 1000")]), &["--for", "2s"])?;
-    let hog = wait_for("a child", || who_plays("hog").first().copied())?;
+    let hog = wait_for("a child", || processes_with_role("hog").first().copied())?;
     wait_for("the child to run", || {
         (processor_time(hog)? > Duration::from_millis(20)).then_some(())
     })?;

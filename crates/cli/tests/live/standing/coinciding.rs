@@ -1,7 +1,8 @@
 //! Wake-ups, completions and changes that coincide: within one interrupt of one CPU, in every order.
 //!
-//! Each set has a few threads with short jobs, whose releases lie a microsecond apart at most, so that one interrupt of the
-//! timer wakes several of them. A CPU that is there runs its assignment within a window.
+//! Each set has a few threads with short jobs. Their releases lie a microsecond apart at most, so
+//! that one interrupt of the timer wakes several of them. A CPU that is there runs its assignment
+//! within a window.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

@@ -8,10 +8,11 @@ use super::stage::{ALL, Stage, is_spent, runs, wish, wish_of};
 use super::worker::{Doing, Worker};
 use crate::faults::{Actor, goes_on, state, wait_for, wait_for_state};
 
-/// What whoever holds the machine writes when all are admitted.
+/// The file that the holder of the machine writes when all are admitted.
 const HELD: &str = "/tmp/held";
 
-/// A part to play: holds a machine whose tasks are these threads, of somebody else, until it is killed.
+/// A part to play: holds a machine with these threads of another process as tasks, until it is
+/// killed.
 pub fn hold(threads: &[u64]) {
     let mut stage = Stage::load().unwrap();
     for (index, &thread) in threads.iter().enumerate() {

@@ -22,7 +22,7 @@ use stage::{
 };
 use worker::{Doing, Worker};
 
-/// Threads of this process that nap, yield, ask for too much and end are told to do so.
+/// The records of threads of this process say that they nap, yield, overrun and end.
 pub fn tells_what_threads_do() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let [mut naps, yields, hogs, warned] =
@@ -65,7 +65,7 @@ pub fn tells_what_threads_do() -> Result<(), String> {
         stage.hear(mark, 3, is_spent)?;
     }
     if stage.count(0, 3, is_throttled) > 0 {
-        return Err(String::from("who is only warned was throttled"));
+        return Err(String::from("a task that is only warned was throttled"));
     }
     let more = Reservation {
         cost: Span::from_ms(5),
@@ -90,7 +90,8 @@ pub fn tells_what_threads_do() -> Result<(), String> {
     stage.end()
 }
 
-/// Whoever waits by `poll(2)` is woken when a task has left, asks for other CPUs or has overrun, and not for all else.
+/// A thread that waits by `poll(2)` is woken when a task has left, asks for other CPUs or has
+/// overrun, and for no other event.
 pub fn wakes_whoever_has_to_act() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let [mut ends, asks, overruns, naps] = [Doing::Naps; 4].map(Worker::start);
@@ -101,9 +102,9 @@ pub fn wakes_whoever_has_to_act() -> Result<(), String> {
     let quiet = (0..10)
         .filter(|_| stage.take().is_ok() && !is_woken(&stage, Duration::from_millis(50)))
         .count();
-    println!("of 10 times in which only naps were told nobody was woken {quiet} times");
+    println!("of 10 times with events of naps only, poll timed out {quiet} times");
     if quiet < 5 {
-        return Err(format!("nobody was woken only {quiet} times of 10"));
+        return Err(format!("poll timed out only {quiet} times of 10"));
     }
     stage.take()?;
     ends.end();
@@ -129,16 +130,17 @@ pub fn wakes_whoever_has_to_act() -> Result<(), String> {
 /// Whether the machine says within this time that there is something to act upon.
 fn is_woken(stage: &Stage, within: Duration) -> bool {
     let limit = Timespec::try_from(within).unwrap();
-    let mut ears = [PollFd::new(&stage.standing, PollFlags::IN)];
-    poll(&mut ears, Some(&limit)).unwrap() > 0
+    let mut descriptors = [PollFd::new(&stage.standing, PollFlags::IN)];
+    poll(&mut descriptors, Some(&limit)).unwrap() > 0
 }
 
-/// Waits by `poll(2)` until this is told of the task; longer than a second takes only who is not woken.
+/// Waits by `poll(2)` until there is such a record of the task. It takes longer than a second only
+/// if no event wakes this thread.
 fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&RecordKind) -> bool) -> Result<(), String> {
     const SECONDS: u64 = 20;
     loop {
         if !is_woken(stage, Duration::from_secs(SECONDS)) {
-            return Err(format!("nobody was woken for {SECONDS} s"));
+            return Err(format!("poll timed out after {SECONDS} s"));
         }
         let of_task = |it: &&Record| task_of(&it.kind) == Some(task(index));
         let mut records = stage.take()?.iter().filter(of_task);
@@ -148,7 +150,8 @@ fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&RecordKind) -> bool) -> R
     }
 }
 
-/// What is told of a task whose number others had before is told of its own thread alone, whatever they do.
+/// The records of a task with a reused number are about its own thread alone, whatever the earlier
+/// threads do.
 pub fn numbers_are_used_again() -> Result<(), String> {
     const NUMBER: usize = 5;
     let mut stage = Stage::load()?;
@@ -156,7 +159,8 @@ pub fn numbers_are_used_again() -> Result<(), String> {
     stage.must_admit(NUMBER, &wish(&first, 0b0010))?;
     stage.hear(0, NUMBER, runs)?;
     stage.dismiss(NUMBER)?;
-    // Where CPUs stand still while they seem to compute it overruns, and only the first may be told to be throttled.
+    // Where CPUs stand still while they seem to compute it overruns, and only the first may be
+    // throttled in the records.
     let unlimited = Reservation {
         on_overrun: OnOverrun::Continue,
         ..wish(&second, 0b0100)
@@ -200,9 +204,10 @@ pub fn numbers_are_used_again() -> Result<(), String> {
     stage.end()
 }
 
-/// A thread that computes on the very CPU that it is admitted to is told to run at once, and has its budget and no more.
+/// A thread that computes on the very CPU that it is admitted to is recorded as running at once,
+/// and has its budget and no more.
 pub fn who_computes_is_taken_in() -> Result<(), String> {
-    /// What another does every 3 ms tells how long it took.
+    /// Another thread naps every 3 ms, so its naps measure how long it took.
     const NAPS_MAX: usize = 300;
     let mut stage = Stage::load()?;
     let [naps, hogs] = [Doing::Naps, Doing::Hogs].map(Worker::start);
@@ -250,7 +255,7 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
         .filter(|it| leaves(&it.kind) || enters(&it.kind))
         .map(|it| leaves(&it.kind))
         .collect();
-    // Who had it before leaves first.
+    // The thread that had the number before leaves first.
     let expected: Vec<bool> = (0..2 * ROUNDS).map(|step| step % 2 == 0).collect();
     match lives == expected {
         true => Ok(()),
@@ -258,8 +263,9 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
     }
 }
 
-/// A task that binds itself elsewhere is demoted, and has its reservation again if it is admitted for what it asked for;
-/// to what was approved it changes without being asked back. A demoted one that ends has left.
+/// A task that binds itself to other CPUs is demoted, and has its reservation again if it is
+/// admitted for those CPUs. Approved CPUs it may change to without another admission. A demoted
+/// task that ends has left.
 pub fn who_asks_may_have_them() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let (mut worker, other) = (Worker::start(Doing::Naps), Worker::start(Doing::Naps));
@@ -274,7 +280,7 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
         admitted.map_err(|error| error.to_string())
     };
     if admit(&mut stage, &wish(&worker, 0b0110))? || admit(&mut stage, &wish(&other, 0b1000))? {
-        return Err(String::from("somebody was admitted who did not ask"));
+        return Err(String::from("a thread was admitted that did not ask"));
     }
     let mark = stage.mark()?;
     if !admit(&mut stage, &wish(&worker, 0b1000))? {
@@ -299,7 +305,8 @@ pub fn who_asks_may_have_them() -> Result<(), String> {
     if demotions > 0 {
         return Err(String::from("it was demoted for what was approved"));
     }
-    // Its number is free; who is bound elsewhere than it is admitted for has asked for that.
+    // Its number is free; a thread that is bound to other CPUs than it is admitted for has asked
+    // for those.
     let admitted = stage.standing.bind(other.id, &CpuSet::from_bits(0b1000));
     admitted.map_err(|error| error.to_string())?;
     let mark = stage.mark()?;
@@ -323,7 +330,7 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     let early = Offline::take(LOST)?;
     let mut stage = Stage::load()?;
     if !stage.take()?.iter().any(lost) {
-        return Err(String::from("nobody says that a CPU is offline already"));
+        return Err(String::from("no record says that a CPU is offline already"));
     }
     stage.must_admit(0, &wish(&one, 0b1100))?;
     stage.must_admit(1, &wish(&two, 0b1100))?;
@@ -349,12 +356,12 @@ pub fn loses_and_regains_a_cpu() -> Result<(), String> {
     stage.end()
 }
 
-/// Who has overdrawn a budget by many times what it is, as on a machine that stood still for a moment, makes it good for
-/// no longer than the kernel's watchdog bears.
+/// A task that has overdrawn its budget many times over, as on a machine that stood still for a
+/// moment, is throttled for no longer than the kernel's watchdog permits.
 pub fn holds_nobody_for_too_long() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let hogs = Worker::start(Doing::Hogs);
-    // Nobody is stopped so exactly: there is more to make good than half a minute would do.
+    // No thread is stopped so exactly: paying back the overrun would take more than half a minute.
     let little = Reservation {
         cost: Span::from_us(1),
         period: Span::from_ms(500),
@@ -403,8 +410,9 @@ pub fn lets_a_cpu_go_that_is_waited_for() -> Result<(), String> {
     stage.end()
 }
 
-/// A task whose thread becomes a SCHED_FIFO one is blocked until it is an ordinary thread again, and then has what it had;
-/// so is one that is admitted meanwhile. One that ends meanwhile has left.
+/// If the thread of a task becomes a SCHED_FIFO one, the task is blocked until it is an ordinary
+/// thread again, and then has its reservation as before; so is one that is admitted meanwhile. One
+/// that ends meanwhile has left.
 pub fn keeps_its_part_in_a_higher_class() -> Result<(), String> {
     const ROUNDS: usize = 20;
     let mut stage = Stage::load()?;
@@ -464,7 +472,7 @@ const fn is_throttled(kind: &RecordKind) -> bool {
 
 /// Waits until some task runs there.
 fn runs_on(stage: &mut Stage, cpu: usize) -> Result<(), String> {
-    stage.wait_for(&format!("somebody to run on CPU {cpu}"), |it| {
+    stage.wait_for(&format!("a task to run on CPU {cpu}"), |it| {
         is_on(&it.kind, cpu)
     })
 }

@@ -1,4 +1,4 @@
-//! What is told of ordinary work.
+//! Observation of ordinary work.
 
 use shiftwork_live::standing::Activity;
 use shiftwork_model::Span;
@@ -7,8 +7,8 @@ use super::stage::{ALL, Stage, completes, runs, task, wish};
 use super::worker::{Doing, Worker};
 use crate::faults::{all_is_well, goes_on, wait_for};
 
-/// Of a thread that is observed is told what it does as ordinary work, and nothing else: it is no task. While it is a
-/// task it is told as that.
+/// The observation of a thread shows what it does as ordinary work, and nothing else: it is no
+/// task. While it is a task, its activity is recorded as that of the task.
 pub fn observes_ordinary_work() -> Result<(), String> {
     const OBSERVED: usize = 7;
     let mut stage = Stage::load()?;
@@ -19,7 +19,7 @@ pub fn observes_ordinary_work() -> Result<(), String> {
     };
     if !observe(&mut stage, &seen, OBSERVED)? || observe(&mut stage, &other, OBSERVED)? {
         return Err(String::from(
-            "it is not observed, or somebody else by its number",
+            "it is not observed, or another thread is by its number",
         ));
     }
     if observe(&mut stage, &seen, OBSERVED + 1).is_ok() {
@@ -30,7 +30,7 @@ pub fn observes_ordinary_work() -> Result<(), String> {
     }
     if stage.admit(OBSERVED, &wish(&other, ALL))? {
         return Err(String::from(
-            "somebody was admitted by the number of an observation",
+            "a thread was admitted by the number of an observation",
         ));
     }
     // A change of its affinity is neither waking up nor going to sleep.
@@ -45,7 +45,7 @@ pub fn observes_ordinary_work() -> Result<(), String> {
     stage.hear(mark, 0, completes)?;
     if stage.did(did, OBSERVED).count() > 0 {
         return Err(String::from(
-            "what it did as a task was told as of ordinary work, too",
+            "what it did as a task was observed as ordinary work, too",
         ));
     }
     stage.dismiss(0)?;
@@ -80,7 +80,8 @@ pub fn observes_ordinary_work() -> Result<(), String> {
     all_is_well()
 }
 
-/// Three naps that are told from now on: it wakes up and goes to sleep in turns, and computes between.
+/// Three naps that are observed from now on: it wakes up and goes to sleep in turns, and computes
+/// between.
 fn naps_are_whole(stage: &mut Stage, index: usize) -> Result<(), String> {
     stage.take()?;
     let mark = stage.observed.len();

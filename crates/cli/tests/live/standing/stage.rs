@@ -123,9 +123,9 @@ impl Stage {
             None => Ok(&self.records[begin..]),
             Some(reason) => {
                 let last = self.records.len().saturating_sub(40);
-                let told = &self.records[last..];
+                let recorded = &self.records[last..];
                 Err(format!(
-                    "the scheduler was unloaded: {reason}; recorded were {told:#?}"
+                    "the scheduler was unloaded: {reason}; recorded were {recorded:#?}"
                 ))
             }
         }
@@ -168,7 +168,7 @@ impl Stage {
             found.cloned().map(Ok)
         });
         let last = self.records.len().saturating_sub(20).max(after);
-        heard.map_err(|why| format!("{why}; told were {:#?}", &self.records[last..]))?
+        heard.map_err(|why| format!("{why}; recorded were {:#?}", &self.records[last..]))?
     }
 
     /// How many such records are about the task, after so many of all.

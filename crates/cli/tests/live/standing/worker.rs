@@ -1,4 +1,4 @@
-//! Threads of this process, which do as they are told.
+//! Threads of this process that execute the orders of a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use shiftwork_model::CpuSet;
 
 use crate::faults::compute;
 
-/// What a worker does until it is told otherwise.
+/// What a worker does until it gets another order.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum Doing {
@@ -44,15 +44,15 @@ impl Worker {
     pub fn start(doing: Doing) -> Self {
         let orders = Arc::new(Orders::default());
         orders.doing.store(doing as u32, Ordering::Relaxed);
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let heard = Arc::clone(&orders);
         let thread = thread::spawn(move || {
-            // Whoever started it waits for this.
-            let _ = tell.send(gettid());
+            // The thread that started it waits for this.
+            let _ = sender.send(gettid());
             work(&heard);
         });
         Self {
-            id: told.recv().unwrap(),
+            id: receiver.recv().unwrap(),
             orders,
             thread: Some(thread),
         }

@@ -2,8 +2,8 @@
 //! Real-Time Operating System", EMSOFT 2021 Companion.
 //!
 //! Fig. 1 is a table in tests/scenarios (dubey_2021_fig1_weak.toml and …_strong.toml). Table 1 was
-//! measured; its shape follows from Fig. 1 with about 3.1 s of work for each task: who waits for
-//! whom, and for how long. T3 arrives a millisecond after the others.
+//! measured; its shape follows from Fig. 1 with about 3.1 s of work for each task: which task waits
+//! for which, and for how long. T3 arrives a millisecond after the others.
 
 use std::fs;
 use std::path::Path;
