@@ -13,7 +13,8 @@ use crate::failure::{agent, wrong};
 /// Cost, period, deadline in nanoseconds; the list of CPUs; priority; what happens on an overrun.
 type ReservationFields = (u64, u64, Option<u64>, Option<String>, Option<u32>, String);
 
-/// A thread with a reservation. Whichever thread may hold it; all but its own are told whose it is.
+/// A thread with a reservation. Any thread may hold this object; calls from another thread than its
+/// own fail, and the error names its own.
 #[pyclass(frozen, module = "shiftwork._shiftwork")]
 pub struct OwnTask {
     thread: u32,
@@ -21,11 +22,12 @@ pub struct OwnTask {
     own: Mutex<Option<Own>>,
 }
 
-/// What is dismissed by dropping it waits for the agent's answer, without the interpreter's lock like everything else.
+/// Dropping dismisses the task: this waits for the agent's answer, without the interpreter's lock
+/// like everything else.
 impl Drop for OwnTask {
     fn drop(&mut self) {
         let own = self.own.get_mut().ok().and_then(Option::take);
-        // Where there is no interpreter any more nobody else waits for it.
+        // Where there is no interpreter any more no other thread waits for it.
         Python::try_attach(|py| py.detach(|| drop(own)));
     }
 }
@@ -120,7 +122,7 @@ impl OwnTask {
         let answer = py.detach(|| match self.own.try_lock().as_deref_mut() {
             Ok(Some(own)) => Ok(work(own)),
             Ok(None) => Err("the task is dismissed; admit it again"),
-            // Nobody else ever locks it.
+            // No other thread ever locks it.
             Err(_) => Err("the task is in use by what this handler of signals has interrupted"),
         });
         answer

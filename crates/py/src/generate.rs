@@ -16,7 +16,7 @@ use crate::wait::interruptible;
 /// How utilizations are drawn, beside the names of [`Distribution::ALL`].
 const SUMS: [&str; 3] = ["randfixedsum", "uunifast", "uunifast-discard"];
 
-/// What `generate` is told, under the names of its keywords.
+/// The arguments of `generate`, under the names of its keywords.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Wanted {

@@ -1,10 +1,10 @@
 //! The compiled half of the Python package `shiftwork`: the verbs on task sets, and the calling thread as a task of the agent,
 //! without the interpreter's lock.
 //!
-//! This crate owns the way between Python's values and ours, and nothing else: it must never contain
-//! scheduling, analysis, or the text of somebody else's error. What people use is in `python/shiftwork/`; the
-//! names here are private to it. Results cross as JSON, in the shapes of the command line, and as columns of
-//! 64-bit integers.
+//! This crate owns the way between Python's values and ours, and nothing else: it must never
+//! contain scheduling, analysis, or the text of another crate's error. What people use is in
+//! `python/shiftwork/`; the names here are private to it. Results cross as JSON, in the shapes of
+//! the command line, and as columns of 64-bit integers.
 //!
 //! Start reading at `set.rs`, then one file per verb. `wait.rs` is how everything that computes waits: so
 //! that other threads of Python go on and Ctrl-C is heard. `agent.rs` waits by itself: its thread is the task.

@@ -14,8 +14,8 @@ use crate::failure::refused;
 #[derive(PartialEq)]
 pub struct TaskSet(pub Arc<shiftwork_model::TaskSet>);
 
-/// What Python is told of a task: name; cost, period, deadline and offset in nanoseconds; the list of CPUs;
-/// priority; how jobs arrive, and the instants of releases if they are given.
+/// A task as Python sees it: name; cost, period, deadline and offset in nanoseconds; the list of
+/// CPUs; priority; how jobs arrive, and the instants of releases if they are given.
 type TaskFields = (
     String,
     (u64, u64, u64, u64),

@@ -114,7 +114,7 @@ impl Recorder for Kept {
 }
 
 impl Order {
-    /// Simulates to the horizon, or until `stop` is set: then nobody looks at what is returned.
+    /// Simulates to the horizon, or until `stop` is set: then the result is discarded.
     fn carry_out(&self, stop: &AtomicBool) -> Result<Run, Failed> {
         let set = &*self.set;
         let entry = catalogue::find(&self.policy).map_err(Failed::Refused)?;

@@ -90,7 +90,7 @@ impl Study {
         Shard::ALL.sets(&self.plan)
     }
 
-    /// What tells the study from others.
+    /// Identifies the study.
     #[getter]
     fn digest(&self) -> String {
         self.plan.digest()
@@ -127,9 +127,9 @@ impl Study {
             .collect()
     }
 
-    /// Runs what is missing in the folder. `shard` is a number, from 1, of so many; `progress` is told how many task sets are
-    /// done, of how many, for how many seconds this has run and how many are left, if known. Returns what
-    /// [`results`](Self::results) does.
+    /// Runs what is missing in the folder. `shard` is a number, from 1, of so many. `progress` is
+    /// called with the number of task sets that are done, their total, the seconds that this has
+    /// run and the seconds left, if known. Returns what [`results`](Self::results) does.
     ///
     /// After Ctrl-C, or if `progress` fails, what was done is kept first; a second Ctrl-C waits for nothing.
     #[pyo3(signature = (folder, *, threads, shard, progress))]
@@ -148,10 +148,10 @@ impl Study {
         })?;
         let plan = Arc::clone(&self.plan);
         let reached = Arc::new(Mutex::new(None));
-        let told = Arc::clone(&reached);
+        let latest = Arc::clone(&reached);
         let work = move |stop: &AtomicBool| {
             let mut watch = |progress: &Progress| {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
+                *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
                 !stop.load(Ordering::Relaxed)
             };
             run(&plan, &folder, Options { threads, shard }, &mut watch)

@@ -17,7 +17,7 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// Work in a thread of its own. A thread and not a pool: pools do not survive `fork`.
 struct Worker<T> {
-    /// Tells the work to stop.
+    /// Set to stop the work.
     stop: Arc<AtomicBool>,
     /// Where it puts what it returns.
     answers: Receiver<T>,
@@ -33,7 +33,7 @@ impl<T: Send + 'static> Worker<T> {
             .name("shiftwork".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                // Nobody listens any more after Ctrl-C.
+                // After Ctrl-C the receiver is gone.
                 let _ = sender.send(work(&seen));
             })?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl<T: Send + 'static> Worker<T> {
 
     /// Waits for a moment, without the interpreter's lock.
     fn wait(self, py: Python<'_>) -> Waited<T> {
-        // All of it goes along: whoever waits without the lock has it alone.
+        // All of it is moved: the thread that waits without the lock owns it alone.
         let (worker, answer) = py.detach(move || {
             let answer = self.answers.recv_timeout(LOOK_EVERY);
             (self, answer)
@@ -72,8 +72,8 @@ enum Waited<T> {
 
 /// Lets a thread of its own do the work, without the interpreter's lock, and waits for it or for Ctrl-C.
 ///
-/// After Ctrl-C nobody waits any longer, and the flag that the work gets is set. Work that looks at it ends
-/// soon; other work goes on unseen until it is done.
+/// After Ctrl-C this returns at once, and the flag that the work gets is set. Work that checks it
+/// ends soon; other work goes on in the background until it is done.
 ///
 /// # Errors
 /// What a signal handler of Python raises, `KeyboardInterrupt` as a rule; or that there are no more threads.
@@ -91,12 +91,12 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
-/// As [`interruptible`], for work that leaves something when it ends: after Ctrl-C the flag is set and its end is waited
-/// for. `glance` is called several times a second; if it fails, that is as Ctrl-C. Returns what the work returned,
-/// with the error for which it was told to stop.
+/// As [`interruptible`], for work that leaves something when it ends: after Ctrl-C this sets the
+/// flag and waits for the end of the work. `glance` is called several times a second; an error of
+/// it counts as Ctrl-C. Returns what the work returned, with the error that stopped it.
 ///
 /// # Errors
-/// After a second Ctrl-C, when nobody waits any longer; or that there are no more threads.
+/// After a second Ctrl-C, which ends the wait; or that there are no more threads.
 pub fn watched<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,

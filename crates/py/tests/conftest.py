@@ -10,7 +10,7 @@ import shiftwork as sw
 
 @pytest.fixture(scope="session", autouse=True)
 def interrupts_are_heard() -> None:
-    """Also where whoever started the tests ignores Ctrl-C, as shells do of what runs in the background."""
+    """Also where the parent process ignores Ctrl-C, as shells do for background jobs."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -30,7 +30,7 @@ class FakeAgent:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "daemon.sock"
-        #: The methods that were called, with what they were told, in order.
+        #: The methods that were called, with their parameters, in order.
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.shares: dict[int, float] = {}
         #: Answers instead of the agent, while there is one.
@@ -78,12 +78,12 @@ class FakeAgent:
 
     def answer(self, method: str) -> dict[str, Any]:
         """What the last call is answered."""
-        told = self.calls[-1][1]
+        parameters = self.calls[-1][1]
         if method == "Dismiss":
-            del self.shares[told["task"]]
+            del self.shares[parameters["task"]]
             return {}
-        task = told.get("task", len(self.shares))
-        share = told["reservation"]["cost"] / told["reservation"]["period"]
+        task = parameters.get("task", len(self.shares))
+        share = parameters["reservation"]["cost"] / parameters["reservation"]["period"]
         others = sum(other for number, other in self.shares.items() if number != task)
         if others + share > ROOM:
             raise Refusal("Refused", reason=f"{others + share:.2f} of {ROOM}")

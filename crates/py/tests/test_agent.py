@@ -1,4 +1,4 @@
-"""The calling thread as a task: what the agent is asked, when it wakes up, and who may use it."""
+"""The calling thread as a task: its requests to the agent, when it wakes up, and which threads may use it."""
 
 import os
 import pickle
@@ -86,7 +86,7 @@ def test_releases_are_whole_periods_apart(fake: FakeAgent) -> None:
         assert task.release_ns == last + (missed + 1) * 7 * MS
 
 
-def test_whoever_does_not_fit_hears_why(fake: FakeAgent) -> None:
+def test_reservation_that_does_not_fit_is_refused_with_the_reason(fake: FakeAgent) -> None:
     with agent.admit("control", cost="9ms", period="10ms") as task:
         with pytest.raises(agent.RefusedError, match=r"^refused: 1\.00 of 0\.95$") as refused:
             task.change(cost="10ms", period="10ms")
@@ -114,7 +114,7 @@ def test_every_no_of_the_agent_has_its_kind(fake: FakeAgent, name: str) -> None:
 
 def test_without_an_agent_it_is_said_where_one_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(agent.NoAgentError, match="no daemon listens at") as raised:
-        agent.admit("control", cost="2ms", period="10ms", socket=tmp_path / "nobody")
+        agent.admit("control", cost="2ms", period="10ms", socket=tmp_path / "missing")
     assert raised.value.kind == "no-agent"
 
 
@@ -242,7 +242,7 @@ def test_the_example_does_its_jobs(fake: FakeAgent, root: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("guarantee: hard\nskipped releases: ")
     assert fake.methods == ["Admit", "Change", "Dismiss"]
-    costs = [told["reservation"]["cost"] for _, told in fake.calls[:2]]
+    costs = [parameters["reservation"]["cost"] for _, parameters in fake.calls[:2]]
     assert costs == [2 * MS, 4 * MS]
 
 
@@ -253,6 +253,6 @@ def test_the_example_goes_on_and_says_why_it_is_refused(fake: FakeAgent, root: P
     fake.shares[7] = 0.9
     ended = example(fake.path, root)
     assert (ended.returncode, ended.stderr) == (1, "refused: 1.10 of 0.95\n")
-    ended = example(tmp_path / "nobody", root)
+    ended = example(tmp_path / "missing", root)
     assert ended.returncode == 1
     assert ended.stderr.startswith("no daemon listens at ")

@@ -152,7 +152,7 @@ def test_questions_that_make_no_sense_are_refused(rover: sw.TaskSet) -> None:
         sw.analyze(rover, max_steps=-1)
 
 
-def test_what_no_test_takes_into_account_is_told() -> None:
+def test_suspensions_that_no_test_covers_are_reported() -> None:
     sleepy = sw.TaskSet([sw.Task("a", "1ms", "4ms", work={"phases": [{"run": "1ms"}, {"sleep": "1ms"}]})], cpus=1)
     assert sw.analyze(sleepy, "p-edf").left_out
 

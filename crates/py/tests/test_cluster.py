@@ -1,4 +1,4 @@
-"""Studies on a cluster of Dask: the same file as here, whoever is killed."""
+"""Studies on a cluster of Dask: the same file as here, whichever process is killed."""
 
 import os
 import signal
@@ -52,8 +52,8 @@ SHORT_S = 0.005
 
 
 @pytest.fixture(autouse=True)
-def told_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever comes back is told of, however fast it goes."""
+def report_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every result that comes back is reported, however fast."""
     monkeypatch.setattr(sw.cluster, "_TELL_S", 0.0)
 
 
@@ -89,7 +89,7 @@ def test_a_worker_that_is_killed_changes_nothing(study: sw.Study, here: bytes, c
     assert midway.did not in now and len(now) == 3, "Dask starts another one in its place"
 
 
-def test_who_is_interrupted_keeps_what_came_back_and_goes_on_anywhere(
+def test_interrupted_run_keeps_its_parts_and_goes_on_anywhere(
     study: sw.Study, here: bytes, client: Any, tmp_path: Path
 ) -> None:
     def interrupt() -> None:
@@ -126,7 +126,7 @@ def test_another_version_is_refused(
     study: sw.Study, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shiftwork._shiftwork.VERSION", "9.9.9")
-    message = "the worker tcp://.* has shiftwork .*, and not shiftwork 9.9.9, as who asks; install the same version"
+    message = "the worker tcp://.* has shiftwork .*, and the client shiftwork 9.9.9; install the same version"
     with pytest.raises(sw.ClusterError, match=message) as caught:
         sw.cluster.run(study, tmp_path, client)
     assert caught.value.__notes__[0].startswith(f"0 of {study.total} task sets are kept")
@@ -140,7 +140,7 @@ def test_other_answers_are_refused(
         sw.cluster.run(study, tmp_path, client)
 
 
-def test_workers_that_die_again_and_again_are_told_of(
+def test_workers_that_die_repeatedly_are_reported(
     study: sw.Study, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sw.cluster, "_work", _die)
@@ -154,7 +154,7 @@ def _die(*_: object) -> bytes:
     return b""
 
 
-def test_a_scheduler_that_is_killed_is_told_of(study: sw.Study, here: bytes, tmp_path: Path) -> None:
+def test_killed_scheduler_is_reported(study: sw.Study, here: bytes, tmp_path: Path) -> None:
     address_file = tmp_path / "scheduler.json"
     scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", str(address_file)]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(address_file)]
@@ -194,7 +194,7 @@ def test_without_dask_the_extra_is_named(study: sw.Study, tmp_path: Path, monkey
 
 
 class Lost:
-    """A future whose worker is lost, with the answer, before anybody has taken it; another one comes to the same."""
+    """A future with a worker that is lost, with the answer, before the answer is taken; another one fares the same."""
 
     def __init__(self, key: int, answer: bytes) -> None:
         self.key, self.answer = key, answer
@@ -205,7 +205,7 @@ class Lost:
 
 
 class Forgetful:
-    """A client whose workers are lost as soon as they are done."""
+    """A client with workers that are lost as soon as they are done."""
 
     asynchronous = False
 

@@ -110,7 +110,7 @@ def test_columns_cannot_be_changed(rover: sw.TaskSet) -> None:
     with pytest.raises(AttributeError, match="no column `colour`; there are task, job"):
         _ = jobs.colour
     with pytest.raises(KeyError):
-        jobs.of("nobody")
+        jobs.of("missing")
     assert "finish_ns" in dir(jobs)
 
 
@@ -149,7 +149,7 @@ def test_arguments_are_refused_with_reasons(rover: sw.TaskSet) -> None:
         sw.simulate(rover, "p-edf", overheads_use="best")  # type: ignore[arg-type]
 
 
-def test_refused_changes_are_told() -> None:
+def test_refused_changes_are_reported() -> None:
     tasks = [sw.Task("a", "1ms", "4ms"), sw.Task("b", "9ms", "10ms")]
     changed = sw.TaskSet(
         tasks,

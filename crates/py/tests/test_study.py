@@ -33,7 +33,7 @@ def results_of(out: Path) -> bytes:
     return (out / "results.parquet").read_bytes()
 
 
-def test_a_study_tells_what_it_asks(study: sw.Study) -> None:
+def test_a_study_lists_its_questions(study: sw.Study) -> None:
     assert (study.name, study.sets, study.total, len(study.cells)) == ("small", 40, 400, 10)
     assert study.cells[6].family == "heavy" and study.cells[6].cap == 1.25 and study.cells[6].cpus == 2
     asked = [(one.label, one.policy, one.criterion) for one in study.questions]
@@ -126,7 +126,7 @@ def test_interrupted_shared_and_resumed_runs_give_the_same_file(study: sw.Study,
         for _ in range(40):
             patience = draw.randrange(1, 6)
 
-            def told(progress: sw.Progress) -> None:
+            def note(progress: sw.Progress) -> None:
                 nonlocal patience
                 patience -= 1
                 if patience == 0 and progress.done < progress.total:
@@ -134,7 +134,7 @@ def test_interrupted_shared_and_resumed_runs_give_the_same_file(study: sw.Study,
 
             shard = draw.choice([None, "1/2", (2, 2)])
             try:
-                ended = study.run(out, threads=draw.choice([1, 2]), shard=shard, progress=told).missing == 0
+                ended = study.run(out, threads=draw.choice([1, 2]), shard=shard, progress=note).missing == 0
             except Enough as error:
                 assert "task sets are kept in" in error.__notes__[0], f"seed {seed}"
             if ended:
@@ -168,7 +168,7 @@ def test_a_damaged_part_is_set_aside_and_run_again(study: sw.Study, whole: Path,
     victim.write_bytes(content)
     with pytest.warns(sw.StudyWarning, match=f"{victim.name} is damaged .* run again") as caught:
         path = study.merge(tmp_path)
-    assert caught[0].filename == __file__, "it is of whoever calls"
+    assert caught[0].filename == __file__, "the warning is at the caller's place"
     assert path.name == "partial.parquet"
     lost = study.results(tmp_path).missing
     assert 0 < lost < study.total
@@ -243,7 +243,7 @@ def test_options_that_make_no_sense_are_refused(study: sw.Study, tmp_path: Path)
         study.run(tmp_path / "file" / "out")
 
 
-def test_other_threads_go_on_and_progress_is_told(study: sw.Study, tmp_path: Path) -> None:
+def test_other_threads_go_on_and_progress_is_reported(study: sw.Study, tmp_path: Path) -> None:
     big = sw.Study.loads(study._text, folder=Path(study._path).parent, sets=4_000)
     seen: list[sw.Progress] = []
     ticks = 0
@@ -257,7 +257,7 @@ def test_other_threads_go_on_and_progress_is_told(study: sw.Study, tmp_path: Pat
     class Enough(Exception):
         pass
 
-    def told(progress: sw.Progress) -> None:
+    def note(progress: sw.Progress) -> None:
         seen.append(progress)
         if len(seen) == 4:
             raise Enough
@@ -265,7 +265,7 @@ def test_other_threads_go_on_and_progress_is_told(study: sw.Study, tmp_path: Pat
     ticker = threading.Thread(target=tick)
     ticker.start()
     with pytest.raises(Enough):
-        big.run(tmp_path, progress=told)
+        big.run(tmp_path, progress=note)
     done.set()
     ticker.join()
     assert ticks > 10
@@ -300,7 +300,7 @@ def test_after_ctrl_c_everything_that_was_done_is_kept(study: sw.Study, tmp_path
     assert results.missing == 10_000_000 - kept
 
 
-def test_a_bar_is_shown_where_somebody_sees_it(study: sw.Study, tmp_path: Path) -> None:
+def test_a_bar_is_shown_only_in_a_terminal(study: sw.Study, tmp_path: Path) -> None:
     code = "import sys, shiftwork as sw; sw.Study(sys.argv[1], sets=2).run(sys.argv[2])"
     command = [sys.executable, "-c", code, study._path]
     piped = subprocess.run([*command, str(tmp_path / "a")], capture_output=True, text=True, check=True)

@@ -128,7 +128,7 @@ def test_tasks_are_found_by_place_and_by_name(rover: sw.TaskSet) -> None:
     assert rover[0] is rover["control"]
     assert [task.name for task in rover[1:]] == ["vision", "logging"]
     with pytest.raises(KeyError):
-        rover["nobody"]
+        rover["missing"]
     with pytest.raises(IndexError):
         rover[3]
 

@@ -10,7 +10,7 @@ __all__ = ["Picture"]
 
 
 class Picture(Figure):
-    """A figure that belongs to no window, and that notebooks show without being told to."""
+    """A figure that belongs to no window, and that notebooks show by themselves."""
 
     def _repr_png_(self) -> bytes:
         file = BytesIO()

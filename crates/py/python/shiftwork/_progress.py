@@ -39,10 +39,10 @@ class Progress:
         return text
 
 
-#: Told how far a study is, several times a second.
+#: A function that is called several times a second with how far a study is.
 Watcher = Callable[[Progress], object]
 
-#: What verbs take: whether to show a bar, or who is told instead.
+#: What verbs take: whether to show a bar, or a function to call instead.
 ProgressOption = bool | None | Watcher
 
 _WIDTH = 24
@@ -52,11 +52,11 @@ _NOTEBOOK_EVERY_S = 0.5
 
 
 def watcher(progress: ProgressOption) -> Watcher | None:
-    """Who is told; ``None``: nobody. A bar is shown only where somebody sees it: in a notebook or a terminal."""
+    """The function to call, if any. A bar is shown only in a notebook or a terminal."""
     if callable(progress):
         return progress
     if not isinstance(progress, bool | None):
-        raise InputError(f"`progress` is {progress!r}; write True for a bar, False for none, or a function that is told")
+        raise InputError(f"`progress` is {progress!r}; write True for a bar, False for none, or a function to call")
     if not progress:
         return None
     if (show := _notebook()) is not None:

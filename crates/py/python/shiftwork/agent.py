@@ -160,7 +160,7 @@ def admit(
 
     Raises:
         RefusedError: There is no room; the message has the sum that does not fit, and what would.
-        NoAgentError: Nobody listens.
+        NoAgentError: No daemon listens.
         AgentError: The agent did not do it.
         InputError: A value makes no sense.
     """

@@ -51,7 +51,7 @@ class Feasibility:
     verdict: Literal["yes", "no", "unknown"]
     #: The test that says so.
     by: str
-    #: Who needs more than there is, for people; ``None`` unless the verdict is ``no``.
+    #: The tasks that need more than the CPUs provide, as text; ``None`` unless the verdict is ``no``.
     witness: str | None
 
 
@@ -264,7 +264,7 @@ class Analysis:
     _json: dict[str, Any] = field(repr=False, compare=False)
 
     def verdict(self, policy: str, criterion: Criterion = "hard") -> Verdict:
-        """What is known of this policy, whose name may be in any case.
+        """What is known of this policy. Its name may be in any case.
 
         Raises:
             KeyError: The policy was not looked at.

@@ -52,7 +52,7 @@ def run(
         client: The cluster; default: the current client, and without one, all CPUs of this computer.
         chunk_seconds: How long a chunk takes a thread, about. Longer ones suit thousands of threads, shorter ones lose less.
         shard: Which share of the study.
-        progress: True: a bar, in a terminal or a notebook; or who is told.
+        progress: True: a bar, in a terminal or a notebook; or a function to call.
 
     Raises:
         ClusterError: Workers failed again and again, have another version, or the scheduler is gone.
@@ -78,8 +78,8 @@ def run(
         return study.results(out)
 
 
-#: How often the size of the cluster is looked at, how long to wait for what comes back before looking at anything else, and how
-#: often somebody is told how far it is.
+#: How often the size of the cluster is checked, how long to wait for results before anything else is checked, and how
+#: often progress is reported.
 _LOOK_S = 1.0
 _TAKE_S = 0.1
 _TELL_S = 0.1
@@ -99,11 +99,11 @@ _WRITE_SHARE = 0.01
 class _Run:
     """Chunks on their way to a cluster and back."""
 
-    def __init__(self, study: Study, out: str | os.PathLike[str], client: Client, told: Watcher | None) -> None:
+    def __init__(self, study: Study, out: str | os.PathLike[str], client: Client, notify: Watcher | None) -> None:
         self._study = study
         self._out = out
         self._client = client
-        self._told = told
+        self._notify = notify
         self._job = (_shiftwork.VERSION, study.digest, pickle.dumps(study))
         #: Chunks under way, by the key of the future.
         self._flying: dict[Any, tuple[Future[bytes], Chunk]] = {}
@@ -197,13 +197,13 @@ class _Run:
 
     def _tell(self, *, at_once: bool = False) -> None:
         now = monotonic()
-        if self._told is None or not (at_once or now - self._shown >= _TELL_S):
+        if self._notify is None or not (at_once or now - self._shown >= _TELL_S):
             return
         self._shown = now
         elapsed, came = now - self._started, self._missing - self._left
         left_s = elapsed * self._left / came if came else None
         total = self._study.total
-        self._told(Progress(total - self._left, total, elapsed, left_s))
+        self._notify(Progress(total - self._left, total, elapsed, left_s))
 
     def _give_up(self, error: BaseException) -> None:
         """Keeps what came back, and says what is kept."""
@@ -221,7 +221,7 @@ class _Run:
             error.add_note(f"{kept} of {self._study.total} task sets are kept in {where}; the same call goes on from there")
 
 
-_GONE = "the scheduler is gone, or somebody else cancelled the work"
+_GONE = "the scheduler is gone, or another client cancelled the work"
 
 
 @contextmanager
@@ -265,4 +265,4 @@ def _other_version(has: str, wanted: str) -> ClusterError:
     address: Any = "a worker"
     with suppress(ValueError):
         address = f"the worker {get_worker().address}"
-    return ClusterError(f"{address} has {has}, and not {wanted}, as who asks; install the same version everywhere")
+    return ClusterError(f"{address} has {has}, and the client {wanted}; install the same version everywhere")

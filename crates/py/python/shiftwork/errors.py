@@ -99,7 +99,7 @@ class RefusedError(AgentError):
 
 
 class NoAgentError(AgentError):
-    """Nobody listens at the socket; the message says how to start an agent."""
+    """No daemon listens at the socket; the message says how to start one."""
 
 
 class MissingExtraError(ShiftworkError, ImportError):

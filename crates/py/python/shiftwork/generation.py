@@ -153,7 +153,7 @@ def generate(
     if count is None:
         (core,) = _shiftwork.generate(wanted, seed=seed, cell=cell, index=index, count=1)
         return TaskSet._of(core)
-    # Options that nobody can follow are refused now, and not when the first task set is asked for.
+    # Impossible options are refused now, and not when the first task set is requested.
     first = _shiftwork.generate(wanted, seed=seed, cell=cell, index=index, count=min(count, 1))
     return _several(wanted, first, (seed, cell, index), count)
 

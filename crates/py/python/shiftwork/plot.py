@@ -29,7 +29,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ("-", "--", "-.", ":")
 _HATCHES = ("", "//", "..", "xx")
 
-#: Beyond so many stretches nobody sees anything; it is also what makes drawing slow.
+#: More stretches than this are illegible, and slow to draw.
 _STRETCHES_MAX = 20_000
 
 #: What part of the picture a number needs.
@@ -46,7 +46,7 @@ def schedule(
     tasks: Iterable[str] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draws who ran where: above a row for each CPU, below one for each task.
+    """Draws the schedule: above a row for each CPU, below one for each task.
 
     In a task's row an arrow up is a release, an arrow down a deadline, and a cross a deadline that was missed; numbers are
     CPUs. Tasks differ by colour, then by hatching.
@@ -222,7 +222,7 @@ def study(
     return figure
 
 
-#: Beyond so many pictures in one figure nobody sees anything.
+#: More pictures than this in one figure are illegible.
 _PICTURES_MAX = 48
 _COLUMNS_MAX = 3
 

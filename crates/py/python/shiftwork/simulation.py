@@ -188,7 +188,7 @@ def simulate(
         overheads: What scheduling costs; default: the file that the task set names, if any.
         overheads_use: Which of the overheads to apply.
         reserve_server: Whether background work that has waited for a second gets its reserve.
-        jobs: Whether to keep a table of all jobs, whose memory grows with the duration.
+        jobs: Whether to keep a table of all jobs. Its memory grows with the duration.
         schedule: Whether to keep the schedule, likewise.
 
     Raises:

@@ -100,7 +100,7 @@ class Study:
     ([1.0, 1.5, 2.0], 1.0)
 
     All that is kept of a task set are counts, and every task set has random numbers of its own. So results are the same,
-    byte for byte, whoever computed which part of them, here or on a cluster (:mod:`shiftwork.cluster`), and however often
+    byte for byte, wherever their parts were computed, here or on a cluster (:mod:`shiftwork.cluster`), and however often
     that was interrupted. A study can be pickled: it takes its text and those of its overhead files along.
 
     Args:
@@ -154,7 +154,7 @@ class Study:
 
     @property
     def digest(self) -> str:
-        """What tells the study from others: it stays while its answers do, and is in every file of the study."""
+        """Identifies the study: it stays the same while its answers do, and is in every file of the study."""
         return self._core.digest
 
     @cached_property
@@ -185,16 +185,16 @@ class Study:
             out: The folder; it is made if there is none.
             threads: How many threads; default: as many as there are CPUs.
             shard: Which share of the study; those of all computers together are the study, in one folder.
-            progress: True: a bar, in a terminal or a notebook; or who is told.
+            progress: True: a bar, in a terminal or a notebook; or a function to call.
 
         Raises:
             StudyError: The folder cannot be used or written, or has parts of another study.
         """
         if threads is not None and threads < 1:
             raise InputError(f"`threads` is {threads}; write 1 or more, or None for as many as there are CPUs")
-        told = watcher(progress)
-        tell = None if told is None else lambda *fields: told(Progress(*fields))
-        found = self._core.run(_folder(out), threads=threads or 0, shard=_shard(shard), progress=tell)
+        notify = watcher(progress)
+        report = None if notify is None else lambda *fields: notify(Progress(*fields))
+        found = self._core.run(_folder(out), threads=threads or 0, shard=_shard(shard), progress=report)
         return StudyResults._of(found)
 
     def results(self, out: str | os.PathLike[str]) -> StudyResults:
@@ -208,10 +208,10 @@ class Study:
         return StudyResults._of(self._core.results(_folder(out)))
 
     def missing(self, out: str | os.PathLike[str], *, seconds: float = 2.0, shard: Shard = None) -> list[Chunk]:
-        """What is missing in the folder ``out``, cut into chunks for whoever runs them; all cells advance together.
+        """What is missing in the folder ``out``, cut into chunks to be run anywhere; all cells advance together.
 
-        A chunk takes a thread about so many ``seconds``, as far as trying a few task sets tells, for about a second. Results do
-        not depend on how a study is cut.
+        A chunk takes a thread about so many ``seconds``, estimated from a few task sets that are tried for about a second.
+        Results do not depend on how a study is cut.
 
         Raises:
             StudyError: The folder cannot be used.
@@ -283,7 +283,7 @@ class StudyResults(Columns[NDArray[Any]]):
 
     #: The name of the study.
     name: str
-    #: What tells the study from others.
+    #: Identifies the study.
     digest: str
     #: How many task sets are missing; 0: the study is complete.
     missing: int
@@ -448,7 +448,7 @@ def _shard(shard: Shard) -> tuple[int, int]:
 
 
 def _warn(found: _shiftwork._ResultTable, *, stacklevel: int) -> None:
-    """Warns of damaged parts, in the name of who called the package."""
+    """Warns of damaged parts, at the place of the call into the package."""
     for remark in found["damaged"]:
         warnings.warn(remark, StudyWarning, stacklevel=stacklevel)
 
