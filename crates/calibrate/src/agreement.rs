@@ -2,7 +2,7 @@
 
 use crate::statistics::Interval;
 
-/// The mean of one quantity, as a calibration has told it.
+/// The mean of one quantity in a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The quantity's name with what it is at.

@@ -1,8 +1,8 @@
 //! What scheduling costs on this machine: measured, summed up, and written as overheads.
 //!
-//! This crate owns the measurements and their statistics, and what of them goes into which key of an overhead
-//! file. It reads clocks and keeps CPUs busy, and must never decide who runs in a schedule: policies are
-//! measured here, and what they decide is thrown away.
+//! This crate owns the measurements and their statistics, and what of them goes into which key of
+//! an overhead file. It reads clocks and keeps CPUs busy, and must never decide which job runs in a
+//! schedule: policies are measured here, and their decisions are discarded.
 //!
 //! Start reading at [`calibrate`], which goes round by round through the measurements in `measure/`, one file
 //! for each, then at [`tables`], which makes overheads of them.

@@ -12,7 +12,7 @@ use crate::statistics::{Batches, Summary};
 /// A curve of a distribution has no more steps.
 const STEPS: usize = 200;
 
-/// The kinds whose distributions are shown, each with how its picture is headed.
+/// The kinds with distributions that are shown, by the heading of their picture.
 const DISTRIBUTIONS: [(&str, &[Kind]); 3] = [
     ("Interrupts", &[Kind::Release, Kind::Tick]),
     (
@@ -66,7 +66,7 @@ pub fn page(title: &str, done: &Calibration) -> String {
 
 fn table(done: &Calibration) -> String {
     let mut rows = String::new();
-    // What is measured against the tasks is in the plots: there is more of it than anybody reads.
+    // Quantities by the number of tasks are in the plots: there are too many for a table.
     let is_shown = |(quantity, _): &(&Quantity, &Batches)| !quantity.kind.is_by_tasks();
     for (quantity, batches) in done.measured.iter().filter(is_shown) {
         let Some(it) = batches.summary() else {

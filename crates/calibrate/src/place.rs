@@ -1,4 +1,4 @@
-//! Where measuring threads are, and who may interrupt them.
+//! Where measuring threads are, and what may interrupt them.
 
 use std::io;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -13,11 +13,11 @@ use shiftwork_model::{CpuId, CpuSet};
 pub(crate) enum Rank {
     /// This user may have real-time threads: only interrupts and the kernel's own threads interrupt them.
     RealTime,
-    /// It may not, so whoever else wants the CPUs has their share.
+    /// It may not, so other threads have their share of the CPUs.
     Ordinary,
 }
 
-/// Who of several on a CPU goes first.
+/// Which of several threads on a CPU goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// Gives way to the others.
@@ -36,8 +36,8 @@ impl Rank {
         }
     }
 
-    /// By which class somebody of this urgency is scheduled. An ordinary thread that wakes takes the CPU from
-    /// an idle-class one at once, and never the other way round.
+    /// The scheduling class of threads of this urgency. An ordinary thread that wakes preempts an
+    /// idle-class one at once, and never the other way round.
     const fn class(self, urgency: Urgency) -> Class {
         match (self, urgency) {
             (Self::RealTime, Urgency::Low) => Class::Fifo(1),
@@ -48,7 +48,7 @@ impl Rank {
     }
 }
 
-/// A thread's place: its CPU, and who goes first there.
+/// A thread's place: its CPU, and its urgency there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) cpu: CpuId,
@@ -112,7 +112,7 @@ pub(crate) fn note(probe: &Probe, ns: i64) {
     });
 }
 
-/// How far apart two looks at the clock are that nobody interrupts: the least of many.
+/// The time between two uninterrupted readings of the clock: the minimum of many.
 pub(crate) fn clock_ns() -> u64 {
     let mut before_ns = monotonic_ns();
     let mut least_ns = u64::MAX;

@@ -25,7 +25,7 @@ pub enum Part {
     Tick,
     /// Switches between threads and between processes.
     Switch,
-    /// Waking somebody on another CPU.
+    /// Waking a thread on another CPU.
     Ipi,
     /// What policies take to decide.
     Decide,
@@ -58,9 +58,9 @@ pub struct Plan {
     pub cpus: CpuSet,
     /// Which machine the overheads are to describe.
     pub aim: Aim,
-    /// What is measured; there are overheads only of policies whose decisions are.
+    /// What is measured; there are overheads only of policies that have their decisions measured.
     pub parts: Vec<Part>,
-    /// Whose decisions are measured; the first is the one that live runs are made under.
+    /// The policies that have their decisions measured; live runs are made under the first.
     pub policies: Vec<&'static Entry>,
     /// In so many rounds.
     pub rounds: usize,

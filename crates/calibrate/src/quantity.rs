@@ -36,15 +36,15 @@ pub enum Kind {
     Preemption,
     /// The same on another CPU, at the cache distance of the variant.
     Migration,
-    /// Live: from what happened to the scheduler's hearing of it.
+    /// Live: from an event until the scheduler receives it.
     LiveReport,
-    /// Live: from there to its having decided.
+    /// Live: from there until it has decided.
     LiveDecide,
-    /// Live: from there to the CPU's having been told.
+    /// Live: from there until the CPU is notified.
     LiveKick,
-    /// Live: from there to the CPU's running the job.
+    /// Live: from there until the CPU runs the job.
     LiveSwitch,
-    /// Live: how much longer than its work a job ran that nobody interrupted.
+    /// Live: how much longer than its work a job ran that was not interrupted.
     LiveExcess,
 }
 
@@ -116,22 +116,22 @@ const ALL: [(Kind, &str, &str); 20] = [
     (
         Kind::LiveReport,
         "live-report",
-        "from an event to the scheduler's hearing of it",
+        "from an event until the scheduler receives it",
     ),
     (
         Kind::LiveDecide,
         "live-decide",
-        "from there to its having decided",
+        "from there until it has decided",
     ),
     (
         Kind::LiveKick,
         "live-kick",
-        "from there to the CPU's having been told",
+        "from there until the CPU is notified",
     ),
     (
         Kind::LiveSwitch,
         "live-switch",
-        "from there to the CPU's running the job",
+        "from there until the CPU runs the job",
     ),
     (
         Kind::LiveExcess,

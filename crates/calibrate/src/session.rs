@@ -51,7 +51,7 @@ pub fn calibrate(
     let all = (plan.rounds * measurements.len()).max(1) as f64;
     let mut slices = 0;
     for round in 0..plan.rounds {
-        // Whoever fails is named once and left out from then on.
+        // A measurement that fails is named once and left out from then on.
         let mut failed = Vec::new();
         for (index, measurement) in measurements.iter_mut().enumerate() {
             if !go_on(round, measurement.name(), f64::from(slices) / all) {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_fails_is_named_once_and_the_others_go_on() {
+    fn failing_measurement_is_named_once_and_the_others_go_on() {
         let _alone = alone();
         let nowhere = CpuSet::single(shiftwork_model::CpuId::from_index(1_000));
         let failing = Plan {

@@ -84,7 +84,7 @@ impl Batches {
     pub fn summary(&self) -> Option<Summary> {
         let sorted = self.sorted();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
-        // Equals are not told apart, so that the order of samples does not matter.
+        // Equal samples are kept or dropped together, so that the order of samples does not matter.
         let worst = sorted[sorted.len() - 1 - sorted.len() / ONE_OF];
         let kept = sorted.partition_point(|&ns| ns <= worst);
         Some(Summary {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_of_the_worst_are_not_told_apart() {
+    fn equals_of_the_worst_sample_are_all_kept() {
         let it = batches(&[&[7; 300]]).summary().unwrap();
         assert_eq!((it.dropped, it.worst, it.mean.value), (0, 7, 7));
     }

@@ -1,13 +1,14 @@
 //! From what was measured to overhead files: which quantity goes into which key.
 //!
-//! Inside the kernel, as the simulator has it: `release` and `tick` are what running jobs lose to them;
-//! `schedule` is the policy's decision, a line in the number of tasks; `switch` is between processes, where
-//! that is known; `ipi` is waking somebody on a busy CPU, less the switch that is charged by itself.
+//! Inside the kernel, as the simulator has it: `release` and `tick` are what running jobs lose to
+//! them; `schedule` is the policy's decision, a line in the number of tasks; `switch` is between
+//! processes, where that is known; `ipi` is waking a thread on a busy CPU, less the switch that is
+//! charged by itself.
 //!
-//! Live, where an agent decides on a CPU of its own: nobody loses anything when a job is released, so `release`
-//! is nothing, and the agent's way to each CPU is all in `schedule` (report, decide, kick), so `ipi` is nothing,
-//! too; ticks are part of what synthetic work counts as its own. `schedule` grows with the tasks as the
-//! policy's decisions do.
+//! Live, where an agent decides on a CPU of its own: no job loses time when another is released, so
+//! `release` is zero. The agent's way to each CPU is all in `schedule` (report, decide, kick), so
+//! `ipi` is zero, too. Ticks are part of what synthetic work counts as its own. `schedule` grows
+//! with the tasks as the policy's decisions do.
 //!
 //! Of the implementations that say how they are built, the ready queue has keys of its own, `enqueue` and `dequeue`. So what
 //! they take to decide is without any queue, and nothing is counted twice.
@@ -144,7 +145,7 @@ const LIVE: [Kind; 5] = [
     Kind::LiveExcess,
 ];
 
-/// What deciding takes under each policy of the plan whose own decisions were measured.
+/// What deciding takes under each policy of the plan that had its own decisions measured.
 pub fn fits(plan: &Plan, done: &Calibration) -> Vec<PolicyFit> {
     let of = |policy: &'static str, purpose| {
         let cost = Figures { done, purpose }.line(&[Kind::Decide], policy)?;

@@ -105,16 +105,16 @@ pub struct RunOutput {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OverheadsOutput {
-    /// From what happened to the agent's hearing of it.
+    /// From an event until the agent receives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     report: Option<ReactionOutput>,
-    /// From there to its having decided.
+    /// From there until it has decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decide: Option<ReactionOutput>,
     /// From there to the kick of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kick: Option<ReactionOutput>,
-    /// From there to the CPU's running the job.
+    /// From there until the CPU runs the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     switch: Option<ReactionOutput>,
     /// How long the scheduling CPU worked for a decision.

@@ -315,7 +315,7 @@ fn targets(host: &Platform, from: CpuId, allowed: &CpuSet) -> Vec<(usize, CpuId)
     found
 }
 
-/// The size of the largest cache of this CPU, as /sys tells it.
+/// The size of the largest cache of this CPU, from /sys.
 fn last_cache_bytes(cpu: CpuId) -> Option<u64> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
     let sizes = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_as_sys_tells_them() {
+    fn sizes_are_read_in_the_format_of_sys() {
         assert_eq!(kibibytes("32768K"), Some(32 << 20));
         assert_eq!([kibibytes("32M"), kibibytes("K"), kibibytes("")], [None; 3]);
     }

@@ -4,9 +4,9 @@
 //! event is timed. Nothing is switched: this is the part of a scheduler that depends on the policy and on
 //! how many tasks there are, and nothing else. In the simulator it is a part of `schedule`.
 //!
-//! Implementations of global EDF that differ in their ready queues are not measured one by one: these decide alike, and
-//! what their queues take is measured by itself. So what they take to decide is global EDF with as many tasks as CPUs,
-//! where nobody ever waits.
+//! Implementations of global EDF that differ in their ready queues are not measured one by one:
+//! these decide alike, and the cost of their queues is measured by itself. So the cost of their
+//! decisions is that of global EDF with as many tasks as CPUs, where no job ever waits.
 
 use shiftwork_live::probe::{Probe, monotonic_ns, ring};
 use shiftwork_model::{
@@ -34,7 +34,8 @@ pub(super) struct Decisions {
     place: Place,
     cpus: usize,
     policies: Vec<&'static Entry>,
-    /// Whose decisions are those of all that keep ready queues of their own; `None` if there is none of these.
+    /// The policy with the same decisions as all that keep ready queues of their own; `None` if the
+    /// plan has none of these.
     unqueued: Option<&'static Entry>,
 }
 
@@ -80,8 +81,8 @@ const UNQUEUED: &str = "g-edf";
 /// Samples, and how many found no room.
 type Taken = (Vec<i64>, u64);
 
-/// The policies whose own decisions are measured: of those with ready queues of their own only the one
-/// that live runs are made under.
+/// The policies that have their own decisions measured: of those with ready queues of their own
+/// only the policy of live runs.
 fn decided(plan: &Plan) -> Vec<&'static Entry> {
     let is_live = plan.aim != Aim::InKernel;
     let all = plan.policies.iter().copied().enumerate();
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(measured(Aim::InKernel, &["p-fp"]), alone);
         let both = [&unqueued[..], &alone].concat();
         assert_eq!(measured(Aim::InKernel, &["CE1", "p-fp"]), both);
-        // Live runs are made under the first, whose decisions are a part of what these take.
+        // Live runs are made under the first policy: its decisions are a part of their time.
         let live = Aim::Fifo(shiftwork_live::Attention::Shared);
         let hem = TASKS.map(|tasks| of("HEm", tasks));
         assert_eq!(

@@ -1,8 +1,9 @@
-//! Ipi: until a CPU that is told to run somebody else does so.
+//! Ipi: the time from a reschedule request to a CPU until it runs the new thread.
 //!
-//! A thread on one CPU wakes another, which is bound to a second CPU and says when it runs. That CPU is idle,
-//! or computes for somebody less urgent. From both the call that wakes is a part, and at the end a switch:
-//! overhead files have a key for that, so what goes into `ipi` is the busy one without a switch.
+//! A thread on one CPU wakes another, which is bound to a second CPU and notes when it runs. The
+//! second CPU is idle, or runs a less urgent thread. Both times include the call that wakes, and a
+//! switch at the end: overhead files have a key for the switch, so `ipi` is the busy time without a
+//! switch.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -22,14 +23,14 @@ const WAKES_MIN: u32 = 20;
 /// So long it goes on for that, where others have the CPU.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
-/// The word when everybody is to stop.
+/// The word when all threads are to stop.
 const OVER: u32 = u32::MAX;
 
-/// What both write beside the word.
+/// What both threads write beside the word.
 #[derive(Debug, Default)]
-struct Board {
-    /// When the one who wakes began to, in ns of the monotonic clock.
-    told_ns: AtomicU64,
+struct WakeState {
+    /// When the waking thread began the wake-up, in ns of the monotonic clock.
+    wake_ns: AtomicU64,
     /// The last number that was answered.
     answered: AtomicU32,
 }
@@ -67,12 +68,12 @@ impl Ipi {
             rank: self.rank,
             urgency,
         };
-        let (word, board) = (Word::new(0), Board::default());
-        let (word, board) = (&word, &board);
+        let (word, state) = (Word::new(0), WakeState::default());
+        let (word, state) = (&word, &state);
         let (probe, collector) = ring(1 << 16);
         std::thread::scope(|scope| {
             let woken =
-                place(self.to, Urgency::High).spawn(scope, move || answer(word, board, &probe));
+                place(self.to, Urgency::High).spawn(scope, move || answer(word, state, &probe));
             let busy = is_busy.then(|| {
                 place(self.to, Urgency::Low).spawn(scope, move || {
                     while word.get() != OVER {
@@ -81,7 +82,7 @@ impl Ipi {
                 })
             });
             let waking = place(self.from, Urgency::High)
-                .spawn(scope, move || wake_again_and_again(word, board, until_ns));
+                .spawn(scope, move || wake_again_and_again(word, state, until_ns));
             let waked = join(waking);
             // Also if there was no thread to say so.
             word.set(OVER);
@@ -93,8 +94,8 @@ impl Ipi {
     }
 }
 
-/// Wakes, until it is over, whoever has answered the time before.
-fn wake_again_and_again(word: &Word, board: &Board, until_ns: u64) {
+/// Wakes the other thread each time that it has answered, until the end of the slice.
+fn wake_again_and_again(word: &Word, state: &WakeState, until_ns: u64) {
     let mut number = 0;
     loop {
         let now_ns = monotonic_ns();
@@ -102,17 +103,17 @@ fn wake_again_and_again(word: &Word, board: &Board, until_ns: u64) {
         if (now_ns >= until_ns && is_enough) || sleep_until(now_ns + PERIOD_NS).is_err() {
             break;
         }
-        if board.answered.load(Ordering::Acquire) == number {
+        if state.answered.load(Ordering::Acquire) == number {
             number += 1;
-            board.told_ns.store(monotonic_ns(), Ordering::Relaxed);
+            state.wake_ns.store(monotonic_ns(), Ordering::Relaxed);
             word.set(number);
         }
     }
     word.set(OVER);
 }
 
-/// Waits for each number and notes how long ago it was told.
-fn answer(word: &Word, board: &Board, probe: &Probe) {
+/// Waits for each number and notes the time since its wake-up began.
+fn answer(word: &Word, state: &WakeState, probe: &Probe) {
     let mut seen = 0;
     loop {
         word.wait_while(seen);
@@ -121,10 +122,10 @@ fn answer(word: &Word, board: &Board, probe: &Probe) {
         if number == OVER {
             return;
         }
-        // Nobody tells again before this is answered.
-        let told_ns = board.told_ns.load(Ordering::Relaxed);
-        note(probe, now_ns as i64 - told_ns as i64);
+        // The waking thread does not write this again before the answer.
+        let wake_ns = state.wake_ns.load(Ordering::Relaxed);
+        note(probe, now_ns as i64 - wake_ns as i64);
         seen = number;
-        board.answered.store(number, Ordering::Release);
+        state.answered.store(number, Ordering::Release);
     }
 }

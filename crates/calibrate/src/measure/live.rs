@@ -1,10 +1,10 @@
 //! What our own live machines take: from an event to the job's running, part by part, and how much longer than
 //! its work a job runs.
 //!
-//! Every slice is a live run of short jobs under one policy, in which some find their CPU idle, some take
-//! it from others and some follow others. The parts are those that `run` measures (`Overheads` of
-//! `shiftwork-live`); where nobody interrupts a job, what it ran beyond its work is `excess`. Both together are
-//! what a job's response takes beyond the simulated one.
+//! Every slice is a live run of short jobs under one policy, in which some find their CPU idle,
+//! some preempt others and some follow others. The parts are those that `run` measures (`Overheads`
+//! of `shiftwork-live`). If a job is not interrupted, its execution time beyond its work is
+//! `excess`. Both together are the difference between measured and simulated response times.
 
 use shiftwork_live::probe::{monotonic_ns, usable_cpus};
 use shiftwork_live::{
@@ -81,7 +81,7 @@ impl Live {
             pin: None,
         };
         let mut records = Vec::with_capacity(1 << 16);
-        // On a thread of its own: whoever runs live is moved to other CPUs.
+        // On a thread of its own: a live run moves its calling thread to other CPUs.
         let report = std::thread::scope(|scope| {
             let run = scope
                 .spawn(|| run_while(&plan, &options, deciding, None, &mut records, &mut |_| true));
@@ -128,7 +128,7 @@ impl Measurement for Live {
         }
         let overheads = report
             .overheads
-            .ok_or("the machine told nothing of its overheads")?;
+            .ok_or("the machine reported no overheads")?;
         let of = |spans: &[Span]| {
             spans
                 .iter()
@@ -183,8 +183,8 @@ struct Begun {
     is_interrupted: bool,
 }
 
-/// For each job that nobody interrupted, by how much it ran longer than its work: from the CPU's running it to
-/// its end.
+/// For each job that was not interrupted, by how much it ran longer than its work: from its start
+/// on the CPU to its end.
 fn excess(set: &TaskSet, records: &[Record]) -> Vec<i64> {
     let mut begun: Vec<Option<Begun>> = vec![None; set.tasks.len()];
     let mut found = Vec::new();

@@ -74,7 +74,7 @@ pub(crate) fn all(plan: &Plan, rank: Rank, notes: &mut Vec<String>) -> Vec<Box<d
             Part::Ipi => match cpus[..] {
                 [.., from, to] => all.push(Box::new(ipi::Ipi { from, to, rank })),
                 _ => notes.push(String::from(
-                    "ipi, migration: one CPU alone has nobody to wake; name more with --cpus",
+                    "ipi, migration: these need a second CPU; name more with --cpus",
                 )),
             },
             Part::Decide => all.push(Box::new(decisions::Decisions::new(plan, cpu, rank))),

@@ -1,8 +1,8 @@
 //! Queues: what calls of ready queues take, by the number of tasks.
 //!
-//! One thread calls a queue in which so many jobs wait, so nobody waits for a lock: a call takes about as long as it keeps
-//! the queue locked, which is what `enqueue` and `dequeue` are in the simulator. How CPUs wait for each other it
-//! works out itself.
+//! One thread calls a queue in which so many jobs wait, so no lock is contended: a call takes about
+//! as long as it keeps the queue locked, which is what `enqueue` and `dequeue` are in the
+//! simulator. The simulator computes itself how long CPUs wait for each other.
 
 use shiftwork_live::probe::monotonic_ns;
 use shiftwork_model::CpuId;

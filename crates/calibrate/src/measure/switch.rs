@@ -112,7 +112,8 @@ fn no_pipe(error: &std::io::Error) -> String {
     format!("there is no pipe to be had: {error}")
 }
 
-/// Hands a byte to whoever is at the other ends, and notes half of each turn without the system calls.
+/// Sends a byte to the thread at the other end and waits for its reply; notes half of each round
+/// trip without the system calls.
 fn turns(mut out: PipeWriter, mut back: PipeReader, until_ns: u64, probe: &Probe) {
     let mut byte = [7];
     let mut turn = || -> Option<u64> {

@@ -127,7 +127,7 @@ mod tests {
                 number * PERIOD + 1_000_000 + number % 7 * 1_000,
                 2_000 + number as i64,
             ));
-            // A timer of somebody else, at all times.
+            // A timer of another program, at all times.
             gaps.push(gap(number * PERIOD + 1_300_000 + number * 20_000, 9_000));
         }
         let found = ticks(&gaps, PERIOD, 100 * PERIOD);
