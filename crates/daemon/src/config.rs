@@ -28,7 +28,7 @@ pub struct Config {
     pub guarantee: Guarantee,
     /// The share of a CPU that the daemon reserves for itself; zero: it is ordinary work.
     pub own_share: Share,
-    /// The group whose members may connect; `None`: only root may.
+    /// Members of this group may connect; `None`: only root may.
     pub group: Option<String>,
     /// Quotas of each user and each control group.
     pub quotas: Quotas,

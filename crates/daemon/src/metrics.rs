@@ -15,7 +15,7 @@ use shiftwork_client::{State, Status, Task};
 /// # Errors
 /// If the file cannot be written. Then it is unchanged.
 pub fn write(path: &Path, status: &Status) -> io::Result<()> {
-    // The collector reads only files whose names end in `.prom`.
+    // The collector reads only files with names that end in `.prom`.
     let beside = path.with_extension("new");
     fs::write(&beside, text(status))?;
     // The exporter runs as another user, which must read the file whatever the umask of the daemon.

@@ -80,7 +80,8 @@ impl Observations {
         }
     }
 
-    /// Drops observations whose results were not requested in time, and returns their numbers; `is_alive` tests a thread.
+    /// Drops observations if their results were not requested in time, and returns their numbers;
+    /// `is_alive` tests a thread.
     pub fn expire(&mut self, now: Instant, is_alive: impl Fn(&Thread) -> bool) -> Vec<TaskId> {
         for it in self.all.values_mut() {
             if it.gone.is_none() && !is_alive(&it.thread) {

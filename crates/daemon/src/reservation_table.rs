@@ -298,7 +298,7 @@ impl ReservationTable {
         Ok(())
     }
 
-    /// Removes the task, whose thread has ended or can no longer be scheduled.
+    /// Removes the task: its thread has ended or can no longer be scheduled.
     pub fn remove(&mut self, task: TaskId) {
         let Some(reserved) = self.tasks.remove(&task) else {
             return;

@@ -27,7 +27,7 @@ pub struct TaskCounters {
     pub cpu: Option<CpuId>,
     /// The job that it had when it lost its reservation.
     dropped: Option<Pending>,
-    /// Number of the job whose miss was counted last.
+    /// Number of the job with the miss that was counted last.
     counted: u64,
 }
 

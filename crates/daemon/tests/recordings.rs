@@ -146,8 +146,8 @@ fn a_recording_says_of_every_miss_what_the_run_says() {
             for job in late {
                 let what = || format!("seed {seed}, {policy}, {job:?}");
                 let wanted = explain(&set, &promised, &records, job, HORIZON).unwrap();
-                let told = whole.explain(job).unwrap_or_else(|| panic!("{}", what()));
-                assert_eq!(told.explanation, wanted, "{}", what());
+                let report = whole.explain(job).unwrap_or_else(|| panic!("{}", what()));
+                assert_eq!(report.explanation, wanted, "{}", what());
                 let kind = match &wanted.cause {
                     Cause::One(Culprit::Overrun(_)) => "overrun",
                     Cause::One(Culprit::OwnOverrun) => "own overrun",
@@ -198,15 +198,22 @@ fn a_record_that_begins_late_says_the_same_of_what_comes_after_it() {
         };
         for job in whole.late() {
             let wanted = whole.explain(job).unwrap().explanation;
-            // Who ran before is known as far as it still does; what it had executed by then is not.
+            // A task that ran before is known if it still runs; what it had executed by then is
+            // not.
             if wanted.since < Instant::from_ns(since_ns) + Span::from_ms(60) {
                 continue;
             }
             let release = Instant::ZERO + wanted.release.late_since(origin);
-            let told = of(job.task, release);
-            let told = told.unwrap_or_else(|| panic!("seed {seed}: {job:?} is not late"));
-            assert_eq!(told.explanation.parts, wanted.parts, "seed {seed}, {job:?}");
-            assert_eq!(told.explanation.cause, wanted.cause, "seed {seed}, {job:?}");
+            let report = of(job.task, release);
+            let report = report.unwrap_or_else(|| panic!("seed {seed}: {job:?} is not late"));
+            assert_eq!(
+                report.explanation.parts, wanted.parts,
+                "seed {seed}, {job:?}"
+            );
+            assert_eq!(
+                report.explanation.cause, wanted.cause,
+                "seed {seed}, {job:?}"
+            );
             compared += 1;
         }
     }

@@ -76,8 +76,8 @@ impl SchedExtBackend {
         bound
     }
 
-    /// Binds the thread, whose affinity was `before`, and admits it. `false` if the thread has requested another affinity
-    /// since.
+    /// Binds the thread and admits it. Its affinity was `before`; `false` if it has requested
+    /// another one since.
     fn bind_and_admit(
         &mut self,
         task: TaskId,

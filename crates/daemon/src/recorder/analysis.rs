@@ -172,7 +172,8 @@ impl MissReport {
         }
     }
 
-    /// In words: the cause, where the time went, notes, and who had which CPU. Ends with a line feed.
+    /// As text: the cause, where the time went, notes, and which task had which CPU. Ends with a
+    /// line feed.
     pub fn text(&self) -> String {
         let names = self.names();
         let it = &self.explanation;

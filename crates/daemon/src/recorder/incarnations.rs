@@ -111,7 +111,7 @@ impl Incarnations {
         Some(TaskId::from_index(number as usize))
     }
 
-    /// Forgets incarnations whose reservations ended before that; whether there were any.
+    /// Drops incarnations if their reservations ended before that. Returns whether there were any.
     pub fn expire(&mut self, oldest_ns: u64) -> bool {
         let before = self.all.len();
         self.all

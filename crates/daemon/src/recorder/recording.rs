@@ -59,7 +59,7 @@ pub struct RecordingHead {
     pub unix_ns: u64,
     /// How long all records are in it, in ns.
     pub span_ns: u64,
-    /// The task whose miss it was kept for, and the cause.
+    /// The task with the miss that it was kept for, and the cause.
     pub missed: Option<(String, String)>,
 }
 

@@ -287,12 +287,12 @@ fn an_absence_of_the_daemon_is_named_with_the_cause() {
     let mut tape = overrun("1");
     tape.polls_until(1_000);
     tape.recorder.advance(at(901_000), 7);
-    let told = tape.report(902_000);
-    assert_eq!(told.cause(), "overrun of a");
-    let notes = told.notes.join(" ");
+    let report = tape.report(902_000);
+    assert_eq!(report.cause(), "overrun of a");
+    let notes = report.notes.join(" ");
     assert!(notes.contains("did not run from 1ms to 901ms"), "{notes}");
     assert!(notes.contains("7 events were lost"), "{notes}");
-    assert_eq!(told.to_json()["notes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report.to_json()["notes"].as_array().map(Vec::len), Some(2));
     // A later miss has nothing to do with it.
     let mut tape = Tape::on("1-2");
     tape.polls_until(1_000);
@@ -320,9 +320,9 @@ fn the_loss_of_a_reservation_is_explained() {
             tape.tell(3_010, demoted);
         }
         tape.tell(3_010, RecordKind::Left { task: B });
-        let told = tape.report(9_000);
-        assert_eq!(told.cause(), cause);
-        assert!(told.text().contains("went on in the background"));
+        let report = tape.report(9_000);
+        assert_eq!(report.cause(), cause);
+        assert!(report.text().contains("went on in the background"));
     }
     let mut tape = Tape::on("1");
     tape.wakes(2_000, B, 7_000);
@@ -336,8 +336,8 @@ fn the_loss_of_a_reservation_is_explained() {
     };
     assert_eq!(recording.metadata.ended, [ended]);
     let job = RecordingAnalysis::new(&recording).late()[0];
-    let told = RecordingAnalysis::new(&recording).explain(job).unwrap();
-    assert!(told.notes[0].starts_with("Its reservation ended at 3ms"));
+    let report = RecordingAnalysis::new(&recording).explain(job).unwrap();
+    assert!(report.notes[0].starts_with("Its reservation ended at 3ms"));
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn a_miss_is_explained_when_its_job_is_finished_or_a_second_later() {
 }
 
 #[test]
-fn a_miss_whose_beginning_is_forgotten_makes_room_for_the_next() {
+fn a_miss_with_expired_records_makes_room_for_the_next() {
     let mut tape = Tape::on("1");
     tape.wakes(2_000, B, 7_000);
     tape.blocks(9_000, B);

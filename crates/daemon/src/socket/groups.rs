@@ -9,7 +9,7 @@ use super::rate_limits::{SocketLimits, TokenBucket};
 use super::users::{ROOT, rate_exceeded};
 use crate::threads::cgroup_of;
 
-/// The group of all processes whose control group cannot be determined.
+/// The group of all processes with a control group that cannot be determined.
 const UNKNOWN: &str = "unknown";
 
 /// The current control group of a process; `None`: a process in another PID namespace.

@@ -114,8 +114,9 @@ impl Users {
         })
     }
 
-    /// Removes users without connections whose buckets are full: they are equivalent to new ones. The number of others without
-    /// connections is bounded by the connections made within the time that fills a bucket.
+    /// Removes users without connections and with full buckets: they are equivalent to new ones.
+    /// The number of others without connections is bounded by the connections made within the time
+    /// that fills a bucket.
     fn remove_idle(&mut self, now: Instant) {
         self.users
             .retain(|_, state| state.connections > 0 || !state.bucket.is_full(now));

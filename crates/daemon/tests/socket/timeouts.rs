@@ -108,7 +108,7 @@ fn slow_reader_gets_all_replies_and_delays_no_other() {
 }
 
 #[test]
-fn connection_whose_peer_does_not_read_is_aborted() {
+fn connection_with_peer_that_does_not_read_is_aborted() {
     let mut test = TestServer::new(SocketLimits::default());
     let mut peer = test.connect();
     let mut other = test.connect();

@@ -75,7 +75,7 @@ fn damaged_bytes_are_refused_or_explained_and_nothing_panics() {
             Ok(recording) => {
                 let analysis = RecordingAnalysis::new(&recording);
                 for job in analysis.late() {
-                    let _ = analysis.explain(job).map(|told| told.text());
+                    let _ = analysis.explain(job).map(|report| report.text());
                 }
                 read += 1;
             }

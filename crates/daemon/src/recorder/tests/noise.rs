@@ -26,11 +26,11 @@ fn noise_is_explained_as_well_as_it_can_be() {
             let recording = Recording::read(&recording.trace()).unwrap();
             let analysis = RecordingAnalysis::new(&recording);
             for job in analysis.late() {
-                let Some(told) = analysis.explain(job) else {
+                let Some(report) = analysis.explain(job) else {
                     continue;
                 };
-                assert!(!told.text().is_empty());
-                let it = told.explanation;
+                assert!(!report.text().is_empty());
+                let it = report.explanation;
                 let sum = it.parts.iter().fold(Span::ZERO, |sum, part| sum + part.1);
                 assert_eq!(
                     sum,
