@@ -27,8 +27,8 @@ impl Base {
     pub(crate) const fn append(&self) -> &'static str {
         match self {
             Self::Bare | Self::Unpacked(_) => "",
-            // Nobody logs in, no kernel module was carried along, the next boot needs no seed, and everything was just
-            // installed: what the first boot would bring up to date is so.
+            // No user logs in, no kernel module is on board, the next boot needs no seed, and the
+            // system was just installed: the first boot has nothing to update.
             Self::System(_) => {
                 "systemd.mask=getty.target systemd.mask=systemd-modules-load.service systemd.mask=systemd-random-seed.service \
                  systemd.condition-needs-update=no systemd.show_status=error"

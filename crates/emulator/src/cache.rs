@@ -172,7 +172,7 @@ impl Locked<'_> {
         };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-                // What cannot be removed is in nobody's way: it has no final name.
+                // An entry that cannot be removed does no harm: it has no final name.
                 let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
             }
         }

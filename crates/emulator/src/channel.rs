@@ -1,6 +1,6 @@
-//! What the guest tells the host, through one virtio port: frames of a kind, a length and that many
-//! bytes. Standard output and error of the program stay apart, and no output can be mistaken for an
-//! exit status.
+//! Messages from the guest to the host, through one virtio port: frames of a kind, a length and
+//! that many bytes. Standard output and error of the program stay apart, and no output can be
+//! mistaken for an exit status.
 
 use std::io::{self, Read, Write};
 

@@ -89,7 +89,7 @@ fn serve(role: Role) -> ! {
     let served = usable.and_then(|()| open_port()).and_then(|port| {
         switch_off_when_alone(port.try_clone()?);
         let port = Port(Arc::new(Mutex::new(port)));
-        // Without a listener there is nobody left to tell.
+        // Without a listener an error cannot be reported.
         let _ = match obey(&port, role) {
             Ok(status) => port.send(&Frame::Exited(code(status))),
             Err(error) => port.send(&Frame::Failed(error.to_string())),
@@ -113,7 +113,7 @@ fn switch_off() -> ! {
     }
 }
 
-/// Ends the machine when the host's side is gone, however it went: nobody else would.
+/// Ends the machine when the host's side is gone, for any reason: nothing else would end it.
 fn switch_off_when_alone(port: File) {
     thread::spawn(move || {
         let mut watched = [PollFd::new(&port, PollFlags::empty())];
@@ -209,7 +209,7 @@ fn run(orders: &Orders, port: &Port, role: Role) -> io::Result<ExitStatus> {
     let status = reap_until(child.id())?;
     // What it left running would keep its output open, and the machine ends anyway.
     match role {
-        Role::First => kill_everybody(),
+        Role::First => kill_all(),
         Role::Unit => unit::kill_others()?,
     }
     while ends.recv_timeout(PATIENCE).is_ok() {}
@@ -230,7 +230,7 @@ fn forward(
                 break;
             }
         }
-        // Nobody waits if the patience is at its end.
+        // The receiver is gone after the timeout.
         let _ = ended.send(());
     });
 }
@@ -248,13 +248,13 @@ fn reap_until(child: u32) -> io::Result<ExitStatus> {
     }
 }
 
-fn kill_everybody() {
+fn kill_all() {
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let number = entry.file_name().to_string_lossy().parse::<i32>().ok();
         if let Some(pid) = number.and_then(Pid::from_raw)
             && !pid.is_init()
         {
-            // Kernel threads take no notice, and who is gone already needs none.
+            // Kernel threads ignore it, and a process that has ended already needs no signal.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

@@ -75,7 +75,8 @@ impl<W: Write> Initramfs<W> {
         Ok(archive)
     }
 
-    /// Lets only root write to the root itself, where everybody may by default: a whole system minds.
+    /// Lets only root write to the root folder. By default all users may, which a whole system does
+    /// not accept.
     ///
     /// # Errors
     /// Those of the writer.

@@ -1,5 +1,5 @@
 //! The system's package client with a state of its own: it never sees what is installed here, and
-//! never changes it. Works for root and for anybody else.
+//! never changes it. Works for root and for any other user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn the_state_of_the_system_is_never_named() {
-        let text = configuration(Path::new("/home/somebody/.cache/x"));
+        let text = configuration(Path::new("/home/user/.cache/x"));
         for line in text.lines().filter(|line| line.starts_with("Dir::")) {
             let value = line.split('"').nth(1).unwrap();
-            let private = value.starts_with("/home/somebody/.cache/x") || value == "/dev/null";
+            let private = value.starts_with("/home/user/.cache/x") || value == "/dev/null";
             assert!(private, "{line}");
         }
     }

@@ -1,8 +1,9 @@
 //! What dpkg leaves when it has unpacked packages and configured none of them: their files and its database, written
 //! straight into a guest's file system. Where the processor is emulated, dpkg itself takes minutes for that.
 //!
-//! Two things are simpler. Scripts that run before unpacking do not run: nearly all that they do is to clear away what
-//! older versions left. And no file is known as one of a package's configuration: nobody is asked about changes to it.
+//! Two things are simpler. Scripts that run before unpacking do not run: nearly all that they do is
+//! to remove what older versions left. And no file is known as one of a package's configuration:
+//! dpkg never asks about changes to it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write};
@@ -50,11 +51,11 @@ fn part(package: &Path, which: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What is in the files that tell of all packages.
+/// The contents of the files about all packages.
 #[derive(Debug, Default)]
 struct Database {
     status: String,
-    /// By what is waited for, who waits for it.
+    /// The packages that wait for each trigger.
     triggers: BTreeMap<String, Vec<String>>,
 }
 

@@ -10,7 +10,7 @@ use crate::initramfs::Initramfs;
 
 /// The program of the unit.
 pub const PROGRAM: &str = "/usr/lib/shiftwork-emulator";
-/// Set for it, and nobody else: that it is the unit.
+/// This environment variable is set for the unit's program only.
 pub const VARIABLE: &str = "SHIFTWORK_EMULATOR_UNIT";
 
 /// Where the unit is, and where it is wanted.
@@ -48,7 +48,7 @@ pub(super) fn kill_others() -> io::Result<()> {
     for line in fs::read_to_string(members)?.lines() {
         let member = line.parse::<i32>().ok().and_then(Pid::from_raw);
         if let Some(pid) = member.filter(|&pid| pid != getpid()) {
-            // Who is gone already needs no signal.
+            // A process that has ended already needs no signal.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_starts_its_program_and_tells_it_so() {
+    fn unit_starts_its_program_and_sets_the_variable() {
         assert!(TEXT.contains(&format!("\nExecStart={PROGRAM}\n")));
         assert!(TEXT.contains(&format!("\nEnvironment={VARIABLE}=yes\n")));
         assert_eq!(Path::new(WANTED).file_name(), Path::new(PLACE).file_name());

@@ -17,7 +17,7 @@ pub const IMAGE: &str = "vmlinux";
 pub const CONFIG: &str = "config";
 /// Packages that carry an image; what follows is the release.
 const IMAGE_PACKAGE: &str = "linux-binary-";
-/// The same in suites whose kernels are older; these carry the configuration as well.
+/// The same in suites with older kernels; these carry the configuration as well.
 const OLDER_IMAGE_PACKAGE: &str = "linux-image-";
 /// Packages that carry the configuration, where the image's does not.
 const CONFIG_PACKAGE: &str = "linux-base-";
@@ -40,7 +40,7 @@ impl Candidate {
     }
 }
 
-/// The suites whose kernels have `sched_ext`, in the order of preference.
+/// The suites with kernels that have `sched_ext`, in the order of preference.
 pub fn suites() -> impl Iterator<Item = &'static Suite> {
     SUITES.iter().filter(|suite| suite.kernels)
 }
@@ -170,7 +170,7 @@ pub fn fetch(locked: &Locked<'_>, candidate: &Candidate) -> Result<Kernel, Unava
     })
 }
 
-/// The packages to fetch, and the release whose configuration is among them.
+/// The packages to fetch, and the release that they have the configuration of.
 fn packages(apt: &Apt, candidate: &Candidate) -> Result<(Vec<String>, String), Unavailable> {
     let (release, suite) = (&candidate.release, &candidate.suite);
     let image = format!("{}{release}", image_package(suite));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn flavours_are_told_apart() {
+    fn flavours_are_distinguished() {
         assert_eq!(flavour("7.2.13+deb14-amd64"), "");
         assert_eq!(flavour("7.2.13+deb14-cloud-amd64"), "cloud");
         assert_eq!(flavour("7.2.13+deb14-rt-amd64"), "rt");

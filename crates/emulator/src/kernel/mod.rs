@@ -23,8 +23,8 @@ pub enum KernelChoice {
     Rt,
     /// The newest usable one of an older series than the newest: 1 for the next older, and so on.
     Older(u8),
-    /// The one whose release begins so, usable or not: how an unusable kernel is answered can be seen
-    /// only on one.
+    /// The one with a release that begins so, usable or not: how an unusable kernel is refused can
+    /// be tested only on one.
     Release(String),
 }
 
@@ -205,7 +205,7 @@ fn named(locked: &Locked<'_>, text: &str) -> Result<Kernel, Unavailable> {
         None => {
             let some: Vec<_> = all.iter().take(8).map(|one| one.release.as_str()).collect();
             Err(Unavailable::new(
-                format!("the archive has no kernel whose release begins with {text}"),
+                format!("the archive has no kernel with a release that begins with {text}"),
                 format!("it has, among others: {}", some.join(", ")),
             ))
         }
