@@ -1,4 +1,4 @@
-//! What the verbs find out, for whoever shows it: the command line, and Python.
+//! The results of the verbs, as data for the command line and Python.
 //!
 //! This crate joins the others to answers: which policies there are, what is guaranteed of a task set, how a
 //! policy is prepared for a simulation; and it owns the shapes of the JSON that says so. It must never

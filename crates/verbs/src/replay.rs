@@ -49,10 +49,11 @@ pub struct Judgement {
     /// Whether the policy's own decisions on these events are also the sets that ran, where the rule does
     /// not ask for that; `None`: it does, or the policy decides in quanta.
     pub same_sets: Option<bool>,
-    /// What else would have passed: the first policy of each other kind, and the policy with its ties
-    /// broken the other way (the one that became ready later first). This run cannot tell them apart.
+    /// What else would have passed: the first policy of each other kind, and the policy with its
+    /// ties broken the other way (the one that became ready later first). This run cannot
+    /// distinguish them.
     pub alike: Vec<String>,
-    /// What was told apart.
+    /// The others, which would not have passed.
     pub told_apart: Vec<String>,
 }
 
@@ -87,8 +88,8 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
         None => by_decisions(run, set, entry, policy, Ties::Own),
     };
     let asks_for_sets = verdict.rule == shiftwork_trace::replay::Rule::SameSet;
-    let is_told = !asks_for_sets && !matches!(entry.traits.invariant, Invariant::Quanta);
-    let same_sets = match is_told {
+    let is_reported = !asks_for_sets && !matches!(entry.traits.invariant, Invariant::Quanta);
+    let same_sets = match is_reported {
         true => Some(by_decisions(run, set, entry, entry.build(set)?, Ties::Own).holds()),
         false => None,
     };
@@ -126,7 +127,8 @@ fn reference(run: &Measured<'_>) -> Result<(&'static Entry, Option<TaskSet>), Po
     Ok((entry, Some(set)))
 }
 
-/// What must hold of a policy whose decisions depend on the past; `None`: they depend on the ready jobs alone.
+/// What must hold of a policy with decisions that depend on the past; `None`: they depend on the
+/// ready jobs alone.
 fn rule(entry: &Entry, quanta: Option<Quanta>) -> Option<Judge<'static>> {
     match (entry.traits.invariant, quanta) {
         (_, Some(quanta)) => Some(Judge::AtBoundaries(quanta.length, quanta.phases)),

@@ -7,7 +7,8 @@ use shiftwork_model::{Affinity, Overheads, TaskSet};
 use shiftwork_policy::registry::{Built, Entry};
 use shiftwork_taskset::overheads::{OverheadFile, Use};
 
-/// The policy for this task set. Under overheads a Pfair policy is built for the inflated set.
+/// The policy for this task set. Under overheads the set is adjusted for policies that account for
+/// them (Pfair).
 ///
 /// # Errors
 /// If the task set is outside the policy's domain.
@@ -18,8 +19,8 @@ pub fn policy(set: &TaskSet, entry: &Entry, overheads: Option<&Overheads>) -> Bu
     };
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
     let bound: Vec<Affinity> = policy.packing().unwrap_or_else(own);
-    match inflate_for_pfair(set, &entry.traits, &bound, overheads) {
-        Some(inflated) => entry.build(&inflated),
+    match as_told(set, &entry.traits, &bound, overheads) {
+        Some(adjusted) => entry.build(&adjusted),
         None => Ok(policy),
     }
 }

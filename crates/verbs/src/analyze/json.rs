@@ -57,7 +57,7 @@ struct FeasibleOutput {
     verdict: String,
     /// `flow`, `laminar`, `flow-density`, `laminar-density` or `task`.
     by: String,
-    /// Who needs more than there is, for people; null unless the verdict is `no`.
+    /// The tasks that need more than the CPUs provide, as text; null unless the verdict is `no`.
     witness: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Runs on a machine whose reactions take up to 77 us, under the right scheduler and under six wrong ones.
+//! Runs on a machine with reactions of up to 77 us, under the right scheduler and under six wrong
+//! ones.
 
 use shiftwork_model::{Affinity, CpuSet, Instant, Priority, RandomStream, Span, Task, TaskSet};
 use shiftwork_trace::replay::WINDOW;

@@ -397,7 +397,8 @@ impl Machine<'_> {
         }
     }
 
-    /// CPUs that are due leave what they should not run, then take what they should and nobody else has.
+    /// CPUs that are due leave the jobs that they should not run, then take the assigned jobs that
+    /// no other CPU runs.
     fn switch(&mut self) {
         if let Some(stalled) = self.stalled.filter(|it| it.until <= self.now) {
             self.note_stall(stalled, stalled.until);
