@@ -40,7 +40,7 @@ c:
 	@.ci/setup --quiet
 	$(CARGO) build --release --locked -p shiftwork-c
 
-# Not built here: the user who may write there is mostly not the one who builds.
+# Not built here: the user who may write there is usually not the user who builds.
 install-c:
 	@DESTDIR=$(DESTDIR) .ci/install-c $(TARGET)/release $(PREFIX) $(LIBDIR)
 

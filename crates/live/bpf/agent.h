@@ -162,7 +162,7 @@ static __always_inline u64 fill_slot(u64 now, u32 cpu, u32 i, u32 stops)
 }
 
 /*
- * The agent's decision: fills slots, and kicks the CPUs whose slot changed.
+ * The agent's decision: fills slots, and kicks the CPUs with a changed slot.
  *
  * Context: task context, no locks held (BPF_PROG_RUN). Takes the core's lock.
  */
