@@ -38,7 +38,7 @@ pub struct RunOutput {
     jobs: u64,
     /// Jobs finished by the horizon.
     completed: u64,
-    /// Events that the policy took; absent from `report`, since traces do not tell.
+    /// Events that the policy took; absent from `report`, since traces do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     events: Option<u64>,
     /// Jobs finished late, and unfinished jobs that were due by the horizon.
@@ -243,7 +243,7 @@ struct ReplayOutput {
     /// Where the rule does not ask for it: whether the sets that ran are also those that the policy selects
     /// by itself; otherwise null.
     same_sets: Option<bool>,
-    /// Other policies that would have passed: this run cannot tell them apart.
+    /// Other policies that would have passed: this run cannot distinguish them.
     alike: Vec<String>,
     /// Other policies that would not have passed.
     told_apart: Vec<String>,

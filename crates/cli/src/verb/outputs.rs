@@ -33,7 +33,7 @@ pub struct Recording<'a> {
     pub set: &'a TaskSet,
     /// The name of the machine: `sim` or `kernel`.
     pub machine: &'static str,
-    /// The verb, to tell how to do it again.
+    /// The verb, for the command line that repeats it.
     pub verb: &'static str,
     /// Options of that verb that change what comes of it, each with a space before it.
     pub options: String,

@@ -46,7 +46,7 @@ enum LossReason {
 pub struct MissReport {
     /// Where its time went.
     pub explanation: Explanation,
-    /// What records do not tell, as sentences.
+    /// Facts that records do not contain, as sentences.
     pub notes: Vec<String>,
     names: Vec<String>,
     loss: Option<LossReason>,

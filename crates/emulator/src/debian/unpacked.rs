@@ -116,7 +116,7 @@ impl Database {
         }
     }
 
-    /// Adds the files that tell of all packages.
+    /// Adds the files about all packages.
     fn finish<W: Write>(self, archive: &mut Initramfs<W>) -> io::Result<()> {
         let mut add = |name: &str, contents: &[u8]| {
             archive.add_bytes(&format!("{DATABASE}/{name}"), 0o644, contents)

@@ -31,7 +31,7 @@ pub(super) enum Admission {
     NotWanted,
 }
 
-/// The threads that are tasks, or were when last heard of.
+/// The threads that are tasks, or were at the last event.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     threads: BTreeMap<TaskId, Pid>,
