@@ -203,7 +203,7 @@ impl Schedule {
 
     fn replay(&self, recorder: &mut impl Recorder) {
         for Record { at, kind } in &self.records {
-            recorder.record(*at, what);
+            recorder.record(*at, kind);
         }
     }
 

@@ -19,7 +19,7 @@ pub fn policy(set: &TaskSet, entry: &Entry, overheads: Option<&Overheads>) -> Bu
     };
     let own = || set.tasks.iter().map(|task| task.affinity).collect();
     let bound: Vec<Affinity> = policy.packing().unwrap_or_else(own);
-    match as_told(set, &entry.traits, &bound, overheads) {
+    match inflate_for_pfair(set, &entry.traits, &bound, overheads) {
         Some(adjusted) => entry.build(&adjusted),
         None => Ok(policy),
     }

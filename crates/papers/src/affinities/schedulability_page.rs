@@ -77,8 +77,8 @@ are in [`schedulability.csv`](schedulability.csv).
   rest fits then*. `weak-edf`, `strong-edf` and `hpa-edf` are bound by that. Partitioned, clustered and global EDF (`p-edf`, `c-edf`, `g-edf`)
   ignore it and choose for themselves: they say what the same tasks could have had.
 - Overheads are those of the [Niagara of 2008](../../../examples/brandenburg-2008/niagara-2008.toml). *Nothing*: none. *The same for
-  all*: the table of C-EDF, under every scheduler, so that the schedulers alone differ. *To each its own*: what was measured of it, and of
-  G-EDF for the three by affinity, which share one queue as G-EDF does.
+  all*: the table of C-EDF for every scheduler, so that the schedulers alone differ. *To each its own*: the table measured for each
+  scheduler, and that of G-EDF for the three by affinity, which share one queue as G-EDF does.
 - Shares are of all task sets in percent, each cap counting as much as any other, with 95% confidence intervals.
 ";
 
@@ -86,7 +86,7 @@ const SIMULATED: &str = "\
 Half a second of each set in which all tasks begin together, with the worst overheads: no deadline is missed. That is an upper bound. A
 set that misses is not schedulable; one that does not may still not be. A release interrupts the CPU on which its task last ran, and
 before that the lowest that it may use: where hundreds of tasks may run everywhere and begin together, all interrupts come to one CPU at first, and
-the job that runs there waits. Bindings spread them. That is why global EDF has so little of the light tasks.
+the job that runs there is delayed. Bindings spread them. That is why global EDF has so little of the light tasks.
 ";
 
 const SHOWN: &str = "\
@@ -168,7 +168,7 @@ fn conclusions(outcome: &Outcome) -> Result<String, String> {
         &named(
             "yes",
             &apart,
-            "no: both run the same jobs, and differ in which jobs are shifted",
+            "no: both run the same jobs, and differ in the jobs that they shift",
         ),
         figures,
     );

@@ -40,8 +40,8 @@ the scheduling processor, without the interrupts and messages around it. In ns; 
 const LIVE: &str = "\
 ## Live, on four CPUs in the emulator
 
-The same kind of sets, for four CPUs: one decides, three run the jobs. *Scheduling* is from the agent's receipt of an event until it has
-notified all CPUs concerned, *dispatch* what a CPU's dispatcher takes to find what to run. The emulator's clock counts instructions, one
+The same kind of sets, for four CPUs: one decides, three run the jobs. *Scheduling* is the time from the agent's receipt of an event until it
+has notified all CPUs concerned, *dispatch* the time that a CPU's dispatcher takes to find what to run. The emulator's clock counts instructions, one
 nanosecond each, so caches and real interrupts play no part. In ns.
 ";
 

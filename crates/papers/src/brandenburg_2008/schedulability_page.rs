@@ -45,7 +45,7 @@ instead of 44271, which makes 8.5 million as in the paper. All answers are in [`
 - The slides do not say how tasks are packed. Here the largest go first, each onto the first CPU or cluster that has room for it, overheads
   included. That fills some clusters to the brim, where no test of global EDF passes; so C-EDF may also load all alike (worst fit). The
   tables have what both make of worst fit alone, which knows no overheads.
-- C-PD2 and CS-PD2, about which the talk speculates, have not been measured. Quanta that begin on all 32 CPUs together are what
+- C-PD2 and CS-PD2, about which the talk speculates, were not measured. Quanta that begin on all 32 CPUs together are what
   makes caches slow to refill under PD2, so C-PD2 takes its table, and CS-PD2, which staggers them, that of S-PD2.
 - No test shows that NP-G-EDF meets deadlines, except where a bound on tardiness is zero; its HRT curves lie on the axis.
 ";

@@ -19,7 +19,7 @@ Section 6 of the paper measures Linux with and without its patch on one socket o
 - Periods from 10 to 100 ms in steps of 1 ms, log-uniform. The paper does not say which it had; the script that comes
   with taskgen draws such ones.
 - Tasks are packed onto CPUs by worst fit, in their order, each CPU having room for 0.95, which is what condition (2) of the
-  patched admission allows. A task that does not fit migrates.
+  patched admission allows. A task that fits on no CPU migrates.
 - Jobs are released periodically, all tasks beginning together, and use the whole of their budgets, which are the costs.
 - Each set runs for ten minutes. Nothing takes time but jobs: no overheads.
 ";

@@ -18,7 +18,7 @@ The task sets are in [examples/tang-2021](../../../examples/tang-2021). Times ar
 marked † is not in the paper's text: it follows from its rules, by hand, where the paper has a figure or only says that
 something grows.
 
-In the pictures a row for each CPU shows the job that runs there, `t2.3` being the third job of t2. Below is a lane for each task, with
+In the pictures a row for each CPU shows the jobs that run there, `t2.3` being the third job of t2. Below is a lane for each task, with
 where it may run: an arrow up is a release, an arrow down a deadline, a circle a completion, and a red bar is
 lateness.
 ";

@@ -31,7 +31,7 @@ const NEEDS: [Need; 5] = [
         repair: "push-without-itself",
         example: "example-6",
         length_ms: 30,
-        what: "how long a job waits while a later deadline runs",
+        what: "total duration of deadline inversions",
         look: |set, run| {
             let found = run.summary(set).inversions;
             Span::from_ns(found.map_or(0, |found| found.all.total_ns))

@@ -29,7 +29,11 @@ pub(super) fn dynamic_tasks() -> Result<Chapter, String> {
     let second = run_finish(&linux, T2, 0);
     chapter.say(&claims(&[
         Claim::new("requests that Linux refuses", 0, linux.refusals().len()),
-        Claim::new("running task †", "t1, t2, t1, t2, ... for 94 ms each", who),
+        Claim::new(
+            "order of execution †",
+            "t1, t2, t1, t2, ... for 94 ms each",
+            order,
+        ),
         Claim::new("t2 is replenished late, at (ms)", 188, second),
         Claim::new(
             "tardiness of t1 (ms) †",

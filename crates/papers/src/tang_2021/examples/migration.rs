@@ -86,7 +86,7 @@ fn as_linux_breaks_ties() -> Result<Chapter, String> {
     let late = lateness_by_occurrence(&linux);
     let mut chapter = Chapter::new(FOLDER);
     chapter.say(
-        "**With the ties of Linux**: of equal deadlines the one queued first goes first, and a job that is replenished is \
+        "**With the ties of Linux**: of equal deadlines the job queued first runs first, and a job that is replenished is \
          queued anew. The releases are others, the lateness is the same. Policies that shift running jobs are \
          never late.",
     );
@@ -139,10 +139,10 @@ fn as_linux_breaks_ties() -> Result<Chapter, String> {
     let title = "Example 5: tardiness against the occurrence";
     chapter.show("example-5-tardiness", title, curves(title, axes, &plotted));
     chapter.say(
-        "`lagging = \"reset\"` is what Linux really does with a server if its new deadline is over, too: it starts \
+        "`lagging = \"reset\"` is what Linux really does with a server whose new deadline is over, too: it starts \
          from now (\"DL replenish lagged too much\"). With these releases, which are made for the other rule, \
-         tardiness then stays at a few milliseconds; that does not show that it is bounded. Tardiness is that of jobs; \
-         their deadline is their release plus the period, whatever their server forgets.",
+         tardiness then stays at a few milliseconds; that does not show that it is bounded. Tardiness is that of jobs, whose \
+         deadline is their release plus the period, whatever their server forgets.",
     );
     Ok(chapter)
 }
