@@ -40,6 +40,7 @@ impl Base {
 /// Writes the file system that the guest boots into.
 pub(crate) fn write_initramfs(boot: &Boot, kernel: &Kernel, path: &Path) -> io::Result<()> {
     let orders = Orders {
+        limit: boot.timeout,
         program: boot.guest_program().into(),
         arguments: boot.arguments.clone(),
         environment: boot.environment.clone(),

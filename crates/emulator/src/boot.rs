@@ -21,7 +21,12 @@ const HARDWARE_START_LIMIT: Duration = Duration::from_secs(20);
 /// The same where a whole system starts before the program.
 const HARDWARE_SYSTEM_START_LIMIT: Duration = Duration::from_secs(60);
 /// However slow and busy the host is, a guest has started by then.
-const START_LIMIT: Duration = Duration::from_secs(180);
+const START_LIMIT: Duration = Duration::from_secs(600);
+/// A guest whose program runs reports each second of its own time. However slow and busy the host is, it
+/// executes a second of the guest by then; a guest that is silent for longer hangs.
+const SILENCE_LIMIT: Duration = Duration::from_secs(600);
+/// What a guest may send before we have read any of it: the most that any user may ask for.
+const CHANNEL_BYTES: usize = 1 << 20;
 /// A guest that has said its last word is gone by then.
 const OFF_LIMIT: Duration = Duration::from_secs(10);
 /// Lines of the console in messages.
@@ -36,6 +41,9 @@ pub struct Boot {
     pub memory_mib: u32,
     /// How instructions are executed.
     pub accel: Accel,
+    /// Where instructions are counted: each takes 2^`shift` ns. The more, the slower a machine the guest is, and the less of
+    /// the host's time a second of a busy guest takes.
+    pub shift: u8,
     /// Where instructions are counted: for how long a CPU is executed at most before the next one is, in the guest's time. A CPU
     /// that waits for a lock of another then waits for microseconds. `None`: for a part of the time to the guest's next timer,
     /// which may be a millisecond; that takes less of the host's time.
@@ -54,7 +62,7 @@ pub struct Boot {
     pub files: Vec<CarriedFile>,
     /// What to bring home when the program has ended, however it ended.
     pub collect: Vec<Collected>,
-    /// How long the program may take, in the host's time; the start has a limit of its own.
+    /// How long the program may take, in the guest's time; the start has a limit of its own.
     pub timeout: Duration,
     /// What is there beside what is carried along.
     pub base: Base,
@@ -115,12 +123,24 @@ pub enum BootError {
         /// What QEMU said.
         qemu: String,
     },
-    /// It took too long and was ended.
+    /// The guest did not start within this time of the host.
+    NotStarted {
+        /// The limit.
+        after: Duration,
+        /// The end of the guest's console.
+        console: String,
+    },
+    /// The program took longer than its limit, in the guest's time, and was ended.
     TimedOut {
         /// The limit.
         after: Duration,
-        /// Whether the program had been started by then.
-        started: bool,
+        /// The end of the guest's console.
+        console: String,
+    },
+    /// The guest hangs: it gave no sign of life for this time of the host.
+    Silent {
+        /// The limit.
+        after: Duration,
         /// The end of the guest's console.
         console: String,
     },
@@ -140,19 +160,24 @@ impl fmt::Display for BootError {
                 }
                 end_of_console(f, console)
             }
-            Self::TimedOut {
-                after,
-                started,
-                console,
-            } => {
-                let seconds = after.as_secs();
-                match started {
-                    true => write!(
-                        f,
-                        "the program took longer than {seconds} s; allow more by a longer timeout"
-                    )?,
-                    false => write!(f, "the guest did not start within {seconds} s")?,
-                }
+            Self::NotStarted { after, console } => {
+                write!(f, "the guest did not start within {} s", after.as_secs())?;
+                end_of_console(f, console)
+            }
+            Self::TimedOut { after, console } => {
+                let after = after.as_secs_f64();
+                write!(
+                    f,
+                    "the program took longer than {after} s of the guest's time; allow more by a longer timeout"
+                )?;
+                end_of_console(f, console)
+            }
+            Self::Silent { after, console } => {
+                write!(
+                    f,
+                    "the guest hangs: no sign of life for {} s",
+                    after.as_secs()
+                )?;
                 end_of_console(f, console)
             }
         }
@@ -185,6 +210,7 @@ impl Boot {
             cpus: 4,
             memory_mib: 2048,
             accel: Accel::Auto,
+            shift: 1,
             turn: None,
             kernel: KernelChoice::Newest,
             append: String::new(),
@@ -239,9 +265,7 @@ impl Emulator {
         match attempt(Accel::Kvm, limit) {
             // Nested in another hypervisor a guest may not even start. The program did not begin, so
             // it can be tried again.
-            Err(BootError::Died { .. } | BootError::TimedOut { started: false, .. })
-                if initramfs.exists() =>
-            {
+            Err(BootError::Died { .. } | BootError::NotStarted { .. }) if initramfs.exists() => {
                 self.remember_that_kvm_fails()?;
                 attempt(Accel::Tcg, START_LIMIT)
             }
@@ -292,6 +316,9 @@ impl<'a> Guest<'a> {
             .map_err(BootError::Start)?;
         let (sender, frames) = mpsc::channel();
         if let Some(channel) = child.stdout.take() {
+            // A guest that finds the pipe full continues when we have read, which is at another of its
+            // instructions each time. Without the right to a larger pipe its run may so not repeat exactly.
+            let _ = rustix::pipe::fcntl_setpipe_size(&channel, CHANNEL_BYTES);
             thread::spawn(move || {
                 let mut channel = BufReader::new(channel);
                 while let Some(frame) = Frame::read(&mut channel).transpose() {
@@ -313,7 +340,7 @@ impl<'a> Guest<'a> {
     }
 
     /// Listens to the guest until it has said its last word. `start_limit` is from the start of QEMU to
-    /// the first process; then that of `boot` holds.
+    /// the first process, in the host's time; the limit of `boot` is the guest's own to keep.
     fn attend(
         mut self,
         boot: &Boot,
@@ -324,27 +351,43 @@ impl<'a> Guest<'a> {
         let mut boot_time = None;
         let mut archive = Vec::new();
         let code = loop {
-            let limit = boot_time.map_or(start_limit, |time| time + boot.timeout);
-            let left = limit.saturating_sub(self.began.elapsed());
-            match self.frames.recv_timeout(left) {
+            let limit = if boot_time.is_some() {
+                SILENCE_LIMIT
+            } else {
+                start_limit.saturating_sub(self.began.elapsed())
+            };
+            match self.frames.recv_timeout(limit) {
                 Ok(Ok(Frame::Started)) => {
                     boot_time = Some(self.began.elapsed());
                     // It is large and in the guest's memory now: even if we are killed it goes away.
                     let _ = fs::remove_file(self.folder.join("initramfs"));
                 }
+                Ok(Ok(Frame::Alive)) => (),
                 Ok(Ok(Frame::Output(bytes))) => say(output, &bytes)?,
                 Ok(Ok(Frame::Error(bytes))) => say(errors, &bytes)?,
                 Ok(Ok(Frame::Archive(bytes))) => archive.extend(bytes),
                 Ok(Ok(Frame::Exited(code))) => break code,
+                Ok(Ok(Frame::TimedOut)) => {
+                    return Err(BootError::TimedOut {
+                        after: boot.timeout,
+                        console: self.tail("console"),
+                    });
+                }
                 Ok(Ok(Frame::Failed(why))) => return Err(BootError::Refused(why)),
                 Ok(Err(error)) => {
                     return Err(BootError::Refused(format!("it talks nonsense: {error}")));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(BootError::TimedOut {
-                        after: limit.saturating_sub(boot_time.unwrap_or_default()),
-                        started: boot_time.is_some(),
-                        console: self.tail("console"),
+                    let console = self.tail("console");
+                    return Err(match boot_time {
+                        Some(_) => BootError::Silent {
+                            after: SILENCE_LIMIT,
+                            console,
+                        },
+                        None => BootError::NotStarted {
+                            after: start_limit,
+                            console,
+                        },
                     });
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -480,15 +523,30 @@ mod tests {
 
     #[test]
     fn a_timeout_says_what_took_too_long() {
-        let text = |started| {
-            let error = BootError::TimedOut {
-                after: Duration::from_secs(5),
-                started,
-                console: String::new(),
-            };
-            error.to_string()
+        let (after, console) = (Duration::from_secs(5), String::new);
+        let program = BootError::TimedOut {
+            after,
+            console: console(),
         };
-        assert!(text(true).starts_with("the program took longer than 5 s"));
-        assert!(text(false).starts_with("the guest did not start within 5 s"));
+        let program = program.to_string();
+        assert!(program.starts_with("the program took longer than 5 s of the guest's time"));
+        let start = BootError::NotStarted {
+            after,
+            console: console(),
+        };
+        assert!(
+            start
+                .to_string()
+                .starts_with("the guest did not start within 5 s")
+        );
+        let silent = BootError::Silent {
+            after,
+            console: console(),
+        };
+        assert!(
+            silent
+                .to_string()
+                .starts_with("the guest hangs: no sign of life for 5 s")
+        );
     }
 }

@@ -14,6 +14,8 @@ const LENGTH_MAX: usize = 1 << 20;
 pub enum Frame {
     /// The first process of the guest runs.
     Started,
+    /// Another second of the guest's time has passed since the program was started.
+    Alive,
     /// The program wrote to its standard output.
     Output(Vec<u8>),
     /// The program wrote to its standard error.
@@ -22,6 +24,8 @@ pub enum Frame {
     Archive(Vec<u8>),
     /// The program ended with this status; 128 and the number if a signal ended it.
     Exited(i32),
+    /// The program did not end within its limit, in the guest's time.
+    TimedOut,
     /// The first process could not do its work: why, as text.
     Failed(String),
 }
@@ -30,6 +34,8 @@ impl Frame {
     const fn kind(&self) -> u8 {
         match self {
             Self::Started => b'S',
+            Self::Alive => b'L',
+            Self::TimedOut => b'T',
             Self::Output(_) => b'O',
             Self::Error(_) => b'E',
             Self::Archive(_) => b'A',
@@ -45,7 +51,7 @@ impl Frame {
     pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
         let status;
         let bytes: &[u8] = match self {
-            Self::Started => &[],
+            Self::Started | Self::Alive | Self::TimedOut => &[],
             Self::Output(bytes) | Self::Error(bytes) | Self::Archive(bytes) => bytes,
             Self::Exited(code) => {
                 status = code.to_le_bytes();
@@ -82,6 +88,8 @@ impl Frame {
         }
         match kind {
             b'S' => Ok(Self::Started),
+            b'L' => Ok(Self::Alive),
+            b'T' => Ok(Self::TimedOut),
             b'O' => Ok(Self::Output(bytes)),
             b'E' => Ok(Self::Error(bytes)),
             b'A' => Ok(Self::Archive(bytes)),
@@ -116,6 +124,8 @@ mod tests {
     fn all() -> Vec<Frame> {
         vec![
             Frame::Started,
+            Frame::Alive,
+            Frame::TimedOut,
             Frame::Output(b"X\0\0\0\0 is no exit status".to_vec()),
             Frame::Error(Vec::new()),
             Frame::Archive(vec![7; 70_000]),

@@ -32,6 +32,9 @@ pub const GUEST_VARIABLE: &str = "SHIFTWORK_GUEST";
 const PATIENCE: Duration = Duration::from_secs(20);
 const PORT_POLL: Duration = Duration::from_millis(5);
 
+/// How often the host hears from a guest whose program runs.
+const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
+
 /// Source, place, type: mounted in this order.
 const MOUNTS: &[(&str, &str, &str)] = &[
     ("proc", "/proc", "proc"),
@@ -58,6 +61,8 @@ pub struct Orders {
     pub environment: BTreeMap<String, OsString>,
     /// Files and folders of the guest to send home afterwards.
     pub collect: Vec<PathBuf>,
+    /// How long the program may take, in the guest's time.
+    pub limit: Duration,
 }
 
 /// As what a process serves the guest.
@@ -199,6 +204,7 @@ fn run(orders: &Orders, port: &Port, role: Role) -> io::Result<ExitStatus> {
                 format!("{program} cannot be started: {error}"),
             )
         })?;
+    watch_time(port.clone(), orders.limit);
     let (ended, ends) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
         forward(output, Frame::Output, port.clone(), ended.clone());
@@ -214,6 +220,27 @@ fn run(orders: &Orders, port: &Port, role: Role) -> io::Result<ExitStatus> {
     }
     while ends.recv_timeout(PATIENCE).is_ok() {}
     Ok(status)
+}
+
+/// Reports each second of the guest's time to the host, which so knows that the guest is alive however slowly
+/// the host executes it, and switches the machine off at the limit.
+fn watch_time(port: Port, limit: Duration) {
+    thread::spawn(move || {
+        let mut left = limit;
+        while !left.is_zero() {
+            let step = left.min(SIGN_OF_LIFE_EVERY);
+            thread::sleep(step);
+            left -= step;
+            let frame = match left.is_zero() {
+                true => Frame::TimedOut,
+                false => Frame::Alive,
+            };
+            if port.send(&frame).is_err() {
+                return;
+            }
+        }
+        switch_off();
+    });
 }
 
 /// Sends everything that comes, until the last writer is gone.
@@ -329,6 +356,7 @@ mod tests {
             arguments: vec![OsString::from_vec(vec![0xff, b' ', b'"'])],
             environment: BTreeMap::from([("A".to_owned(), "b=c".into())]),
             collect: vec!["/tmp/out".into()],
+            limit: Duration::from_millis(1_500),
         };
         let text = serde_json::to_vec(&orders).unwrap();
         let read: Orders = serde_json::from_slice(&text).unwrap();

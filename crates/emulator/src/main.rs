@@ -48,13 +48,16 @@ struct RunArgs {
     /// newest, rt, older-1, older-2, or the beginning of a release
     #[arg(long, default_value_t)]
     kernel: KernelChoice,
-    /// auto, kvm, tcg, or icount (one instruction takes 2 ns)
+    /// auto, kvm, tcg, or icount (a clock that counts instructions: runs repeat exactly)
     #[arg(long, default_value_t)]
     accel: Accel,
+    /// With icount: an instruction takes 2^N ns
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=10))]
+    shift: u8,
     /// With icount: for how long a CPU is executed at most before the next one is
     #[arg(long, value_parser = humantime::parse_duration)]
     turn: Option<Duration>,
-    /// How long the program may take
+    /// How long the program may take, in the guest's time
     #[arg(long, default_value = "1min", value_parser = humantime::parse_duration)]
     timeout: Duration,
     /// Further words of the kernel's command line
@@ -141,6 +144,7 @@ fn run(args: RunArgs) -> Result<u8, BootError> {
         cpus: args.cpus,
         memory_mib: args.memory,
         accel: args.accel,
+        shift: args.shift,
         turn: args.turn,
         kernel: args.kernel,
         append: args.append,

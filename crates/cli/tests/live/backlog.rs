@@ -34,12 +34,12 @@ const MS: u64 = 700;
 
 /// Where an agent decides, on two threads that race: it assigns the next task while the CPU looks
 /// for one.
-pub fn follows_at_once_under_an_agent() -> Result<(), String> {
+pub fn job_that_waited_follows_at_once_under_an_agent() -> Result<(), String> {
     follows_at_once("agent")
 }
 
 /// The same where the core decides in the kernel.
-pub fn follows_at_once_in_the_kernel() -> Result<(), String> {
+pub fn job_that_waited_follows_at_once_in_the_kernel() -> Result<(), String> {
     follows_at_once("kernel")
 }
 
@@ -109,7 +109,7 @@ priority = 4
 "#;
 
 /// A task that is assigned elsewhere before it has run does not stay where it woke.
-pub fn reassigned_task_runs_at_once() -> Result<(), String> {
+pub fn task_reassigned_before_it_runs_does_not_wait() -> Result<(), String> {
     let set: TaskSet = shiftwork_taskset::read(COINCIDING).map_err(|error| error.to_string())?;
     for machine in ["kernel", "agent"] {
         let on = [&THREE_CPUS[..], &["--machine", machine]].concat();

@@ -50,12 +50,12 @@ const SERVERS: [[Span; 3]; 2] = [
 const LENGTH: Span = Span::from_ms(400);
 
 /// Under EDF.
-pub fn are_enforced_under_edf() -> Result<(), String> {
+pub fn budgets_are_enforced_under_edf() -> Result<(), String> {
     enforced(Order::Edf)
 }
 
 /// Under fixed priorities, where a greedy task would otherwise keep its CPU for ever.
-pub fn are_enforced_under_fp() -> Result<(), String> {
+pub fn budgets_are_enforced_under_fp() -> Result<(), String> {
     enforced(Order::FixedPriority)
 }
 

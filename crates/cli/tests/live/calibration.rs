@@ -50,12 +50,12 @@ work = { run = "600us" }
 const POLICY: &str = "strong-edf";
 
 /// Where an agent decides and the kernel carries out.
-pub fn predicts_an_agent() -> Result<(), String> {
+pub fn calibration_predicts_what_an_agent_does() -> Result<(), String> {
     predicts("agent")
 }
 
 /// Where fixed priorities carry out.
-pub fn predicts_fifo() -> Result<(), String> {
+pub fn calibration_predicts_what_fifo_does() -> Result<(), String> {
     predicts("fifo")
 }
 

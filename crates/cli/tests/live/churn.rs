@@ -36,7 +36,7 @@ struct World {
 
 /// Ten seconds, or ten minutes in the long selection.
 #[allow(clippy::disallowed_methods, reason = "the duration is in real time")]
-pub fn loses_no_task() -> Result<(), String> {
+pub fn daemon_loses_no_task_under_random_events() -> Result<(), String> {
     let seed = 1;
     let span = Duration::from_secs(if long() { 600 } else { 10 });
     let began = Instant::now();

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// It says of the guest what the guest says of itself.
-pub fn examines_the_guest() -> Result<(), String> {
+pub fn doctor_examines_the_guest() -> Result<(), String> {
     let output = Command::new("shiftwork")
         .args(["doctor", "--json"])
         .output();

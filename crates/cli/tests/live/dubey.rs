@@ -13,7 +13,7 @@ const TASKS: [&str; 4] = ["T1", "T2", "T3", "T4"];
 
 /// T3 starts at once, though its only CPU is busy, and T4 waits for T1 instead; under the weak invariant
 /// T3 waits for T1. All as simulated, wherever it is decided.
-pub fn t3_starts_at_once_and_t4_waits() -> Result<(), String> {
+pub fn table_1_of_dubey_et_al_holds_live() -> Result<(), String> {
     let set = a_hundredth_of_fig_1()?;
     let shifts = [
         as_simulated(&set, "strong-fp", "kernel")?,
@@ -33,7 +33,7 @@ pub fn t3_starts_at_once_and_t4_waits() -> Result<(), String> {
 }
 
 /// The same where fixed priorities carry out.
-pub fn as_simulated_under_fifo() -> Result<(), String> {
+pub fn table_1_of_dubey_et_al_holds_under_fifo() -> Result<(), String> {
     let set = a_hundredth_of_fig_1()?;
     let shifts = ["strong-fp", "weak-fp"].map(|policy| as_simulated(&set, policy, "fifo"));
     match shifts {

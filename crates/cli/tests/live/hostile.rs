@@ -39,7 +39,7 @@ fn hostile(daemon: &Daemon, part: &str) -> Result<Child, String> {
 
 /// Ten thousand malformed messages and a thousand simultaneous clients: a well-behaved client is answered meanwhile, an
 /// admitted program misses no deadline, and afterwards the daemon uses as many descriptors and as much memory as before.
-pub fn do_not_disturb_others() -> Result<(), String> {
+pub fn hostile_clients_do_not_disturb_others() -> Result<(), String> {
     let mut daemon = Daemon::start(
         "record-seconds = 0\n[limits.user]\ncalls = 100000\n[limits.cgroup]\ncalls = 100000",
     )?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::Test;
+use crate::catalogue::Test;
 use crate::progress;
 
 /// Runs one test in this very process; the name follows.
@@ -28,7 +28,7 @@ const LEAVING: Duration = Duration::from_secs(5);
 /// Runs the tests that the arguments name.
 pub fn run(tests: &[Test]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let find = |name: &String| tests.iter().find(|test| test.name == *name);
+    let find = |name: &String| tests.iter().find(|test| test.name() == name);
     if let [first, name] = &arguments[..]
         && first == ALONE
     {
@@ -41,7 +41,7 @@ pub fn run(tests: &[Test]) -> ExitCode {
             None => ExitCode::from(2),
         };
     }
-    tell_of_schedulers();
+    trace_dumps_of_schedulers();
     for test in arguments.iter().filter_map(find) {
         if !supervise(test) {
             // What it has left would be in the way of all others: they are to have a machine of their own.
@@ -54,7 +54,7 @@ pub fn run(tests: &[Test]) -> ExitCode {
 /// Whether the test passed.
 #[allow(clippy::disallowed_methods, reason = "a test that hangs is ended")]
 fn supervise(test: &Test) -> bool {
-    progress::begin(test.name);
+    progress::begin(test.name());
     let began = Instant::now();
     let output = Path::new("/tmp/output");
     let _ = fs::write(format!("{TRACING}/trace"), "");
@@ -83,7 +83,7 @@ fn attempt(test: &Test, began: Instant, output: &Path) -> Result<(), String> {
     let errors = file.try_clone().map_err(|error| error.to_string())?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(own)
-        .args([ALONE, test.name])
+        .args([ALONE, test.name()])
         .stdin(Stdio::null())
         .stdout(file)
         .stderr(errors)
@@ -119,7 +119,7 @@ fn watch(child: &mut Child, test: &Test, began: Instant) -> Result<(), String> {
 }
 
 /// Where the kernel can: older ones cannot.
-fn tell_of_schedulers() {
+fn trace_dumps_of_schedulers() {
     for name in ["events/sched_ext/sched_ext_dump/enable", "tracing_on"] {
         let _ = fs::write(format!("{TRACING}/{name}"), "1");
     }

@@ -2,16 +2,16 @@
 
 use std::fs;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::host::TURN;
+use crate::host::machines::TURN;
 
 /// The kernel was built with `sched_ext`, no scheduler is loaded, and its types and configuration
 /// are where loaders look for them.
-pub fn offers_sched_ext() -> Result<(), String> {
+pub fn kernel_offers_sched_ext() -> Result<(), String> {
     let state = fs::read_to_string("/sys/kernel/sched_ext/state").map_err(|e| e.to_string())?;
     if state.trim() != "disabled" {
         return Err(format!("the state of sched_ext is {state:?}"));
@@ -29,31 +29,10 @@ pub fn offers_sched_ext() -> Result<(), String> {
     }
 }
 
-/// The same instructions take the same time, whatever else the host does: the least times of two
-/// batches agree to one part in a thousand. (The least, because interrupts of the guest count too.)
-#[allow(clippy::disallowed_methods, reason = "the clock is what is tested")]
-pub fn clock_counts_instructions() -> Result<(), String> {
-    let time = || {
-        let began = Instant::now();
-        let mut sum = 0_u64;
-        for step in 0..2_000_u64 {
-            sum = std::hint::black_box(sum.wrapping_add(step));
-        }
-        began.elapsed()
-    };
-    let least = || (0..50).map(|_| time()).min().unwrap();
-    least();
-    let (first, second) = (least(), least());
-    match first.abs_diff(second) * 1000 <= first {
-        true => Ok(()),
-        false => Err(format!("the same loop took {first:?}, then {second:?}")),
-    }
-}
-
 /// While four threads compute, one on each CPU, none stands still for longer than all others have their turns: between two
 /// readings of the clock it shows how long the CPU was not executed. The clock is that of the thread's own CPU time, which
 /// goes on then, and not while the kernel runs another thread.
-pub fn no_cpu_is_executed_for_long() -> Result<(), String> {
+pub fn no_cpu_is_executed_for_long_where_locks_are_tested() -> Result<(), String> {
     const CPUS: u32 = 4;
     let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let longest_gap = move |cpu| {

@@ -41,7 +41,7 @@ work = { run = "10ms" }
 "#;
 
 /// Under both orders.
-pub fn run_with_budgets() -> Result<(), String> {
+pub fn run_with_budgets_keeps_its_rules() -> Result<(), String> {
     judged(Order::Edf, Order::Edf)?;
     judged(Order::FixedPriority, Order::FixedPriority)
 }

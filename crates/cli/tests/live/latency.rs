@@ -92,19 +92,19 @@ fn third_quartile(spans: &[Span]) -> Option<Span> {
 }
 
 /// Under EDF, with budgets that timers watch over: at least as quick as the prototypes.
-pub fn reacts_in_microseconds_under_edf() -> Result<(), String> {
+pub fn run_reacts_in_microseconds_under_edf() -> Result<(), String> {
     quickest(|| periodic(Order::Edf))
 }
 
 /// The same under fixed priorities.
-pub fn reacts_in_microseconds_under_fp() -> Result<(), String> {
+pub fn run_reacts_in_microseconds_under_fp() -> Result<(), String> {
     quickest(|| periodic(Order::FixedPriority))
 }
 
 /// The same where an agent decides: the way of a decision, part by part. At least as quick as the
 /// prototype of that, which needed 22.5 us, and 33 us at the 99th percentile, from an event to the job's
 /// running.
-pub fn an_agent_reacts_in_microseconds() -> Result<(), String> {
+pub fn agent_reacts_in_microseconds() -> Result<(), String> {
     const P50: Span = Span::from_ns(22_500);
     const P99: Span = Span::from_us(33);
     quickest(|| by_agent("strong-edf-kernel", [P50, P99]))?;
@@ -189,7 +189,7 @@ work = { run = "12ms" }
 
 /// A job that is bound to a busy CPU runs at once, and the job that makes room goes on elsewhere soon
 /// after.
-pub fn a_shift_takes_microseconds() -> Result<(), String> {
+pub fn shift_takes_microseconds() -> Result<(), String> {
     quickest(all_shifts)
 }
 

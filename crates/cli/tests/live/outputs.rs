@@ -11,7 +11,7 @@ use crate::command::{THREE_CPUS, number, run, save, shiftwork};
 
 /// The JSON has all keys of `simulate --json`; the table of jobs, the trace and the page are there, and
 /// all tell of the same jobs.
-pub fn of_a_run_are_those_of_a_simulation() -> Result<(), String> {
+pub fn live_run_writes_what_a_simulation_writes() -> Result<(), String> {
     let set = two_tasks();
     let file = save(&set)?;
     let beside = |name: &str| file.with_file_name(name).to_string_lossy().into_owned();

@@ -46,7 +46,7 @@ impl Samples {
 
 /// Prints both quantities of each policy. There are at least as many
 /// decisions as jobs, and none of the records is lost.
-pub fn are_those_of_the_policy() -> Result<(), String> {
+pub fn overheads_under_an_agent_are_those_of_its_policy() -> Result<(), String> {
     let (sets, seconds) = if crate::long() { (6, 3) } else { (1, 2) };
     for policy in POLICIES {
         let (mut scheduling, mut dispatch) = (Samples::default(), Samples::default());

@@ -45,7 +45,7 @@ const STEPS: &[Step] = &[
 ];
 
 /// Installs and purges the package; running programs outlive it, and the system is as before.
-pub fn installs_and_leaves_nothing() -> Result<(), String> {
+pub fn package_installs_and_leaves_nothing_in_a_fresh_debian() -> Result<(), String> {
     wait_until_up()?;
     let before = Traces::of_this_system()?;
     ask(&["dpkg", "--install", PACKAGE])?;

@@ -42,7 +42,7 @@ pub fn named(policy: &str) -> &'static Entry {
 }
 
 /// Each keeps what it promises, and does what it does in the simulation.
-pub fn keep_what_they_promise() -> Result<(), String> {
+pub fn every_policy_that_runs_live_keeps_what_it_promises() -> Result<(), String> {
     let ms = if long() { 2_000 } else { 150 };
     let in_kernel = |entry: &&Entry| entry.traits.machines == Machines::KernelOrAgent;
     catalogue::policies()
@@ -50,7 +50,7 @@ pub fn keep_what_they_promise() -> Result<(), String> {
         .try_for_each(|entry| keeps_its_promise(entry.name, "kernel", ms))
 }
 
-/// The policies of one test: after a failure only few others have to run again with it.
+/// The policies of one test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Packed,
@@ -81,37 +81,37 @@ fn family(entry: &Entry) -> Family {
 }
 
 /// The same where an agent decides, for those that pack.
-pub fn packed_ones_under_an_agent() -> Result<(), String> {
+pub fn policies_that_pack_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Packed)
 }
 
 /// The same for global and weak ones.
-pub fn global_ones_under_an_agent() -> Result<(), String> {
+pub fn global_policies_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Global)
 }
 
 /// The same for the strong ones of any affinities.
-pub fn strong_ones_under_an_agent() -> Result<(), String> {
+pub fn strong_policies_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Strong)
 }
 
 /// The same for those of nested affinities.
-pub fn nested_ones_under_an_agent() -> Result<(), String> {
+pub fn policies_of_nested_affinities_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Nested)
 }
 
 /// The same for Linux and its repair.
-pub fn linux_under_an_agent() -> Result<(), String> {
+pub fn policies_of_linux_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Linux)
 }
 
 /// The same for those that decide in quanta.
-pub fn quanta_under_an_agent() -> Result<(), String> {
+pub fn policies_in_quanta_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Quanta)
 }
 
 /// The same for the implementations of global EDF.
-pub fn implementations_under_an_agent() -> Result<(), String> {
+pub fn implementations_of_global_edf_keep_what_they_promise_under_an_agent() -> Result<(), String> {
     keep_what_they_promise_under_an_agent(Family::Implementation)
 }
 
@@ -134,26 +134,15 @@ fn keep_what_they_promise_under_an_agent(tried: Family) -> Result<(), String> {
 }
 
 /// The same for one policy of each kind, where fixed priorities carry out.
-pub fn keep_what_they_promise_under_fifo() -> Result<(), String> {
+pub fn policy_of_each_kind_keeps_what_it_promises_under_fifo() -> Result<(), String> {
     let ms = if long() { 2_000 } else { 150 };
     ["strong-edf", "hpa-edf", "p-fp", "weak-fp", "np-g-edf"]
         .iter()
         .try_for_each(|policy| keeps_its_promise(policy, "fifo", ms))
 }
 
-/// A busy host disturbs even a clock that counts instructions: a policy that disagrees with the
-/// simulation runs again.
+/// Whether the policy keeps its contract, and does what it does in the simulation.
 fn keeps_its_promise(policy: &str, machine: &str, ms: u64) -> Result<(), String> {
-    let first = keeps_it_in_a_run(policy, machine, ms)?;
-    let second = first.or_else(|why| {
-        println!("DISAGREED, run again: {why}");
-        keeps_it_in_a_run(policy, machine, ms)?
-    });
-    second.map_err(|why| format!("{policy}: {why}"))
-}
-
-/// Whether it did what it does in the simulation; what it promises it has to keep.
-fn keeps_it_in_a_run(policy: &str, machine: &str, ms: u64) -> Result<Result<(), String>, String> {
     let set = something_of_everything(affinities(policy));
     let on = on_three_cpus(machine);
     let (json, trace) = run_with_trace(&set, policy, ms, &on)?;
@@ -168,12 +157,12 @@ fn keeps_it_in_a_run(policy: &str, machine: &str, ms: u64) -> Result<Result<(), 
     );
     judge(&set, policy, &json, &trace)
         .and_then(|()| does_as_much(&set, &json))
-        .map_err(|why| format!("{policy}: {why}"))?;
-    Ok(does_as_the_policy_decides(&json["replay"]))
+        .and_then(|()| does_as_the_policy_decides(&json["replay"]))
+        .map_err(|why| format!("{policy}: {why}"))
 }
 
 /// So do those of any affinities on any kernel, however slow the machine.
-pub fn keep_their_rules() -> Result<(), String> {
+pub fn runs_with_something_of_everything_keep_their_rules() -> Result<(), String> {
     for (policy, machine) in [
         ("strong-edf", "kernel"),
         ("strong-fp", "kernel"),

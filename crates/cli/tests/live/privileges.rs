@@ -56,7 +56,7 @@ fn refused(output: &Output, user: u32, what: &str, remedy: &str) -> Result<(), S
 }
 
 /// A user without privileges may not replace the machine's scheduler.
-pub fn a_user_is_told_to_be_root() -> Result<(), String> {
+pub fn user_without_privileges_sees_that_root_is_needed() -> Result<(), String> {
     refused(
         &run(UNPRIVILEGED, "auto")?,
         UNPRIVILEGED,
@@ -66,7 +66,7 @@ pub fn a_user_is_told_to_be_root() -> Result<(), String> {
 }
 
 /// What a kernel that was built without sched_ext looks like.
-pub fn a_kernel_without_sched_ext_is_named() -> Result<(), String> {
+pub fn kernel_without_sched_ext_is_named() -> Result<(), String> {
     // An empty /sys/kernel/sched_ext would have no `state` in it, which is all that is asked for.
     let hidden = "/sys/kernel/sched_ext";
     mount("none", hidden, "tmpfs", MountFlags::empty(), None).map_err(|error| error.to_string())?;
@@ -118,7 +118,7 @@ pub fn user_without_privileges_sees_what_fifo_needs() -> Result<(), String> {
 
 /// Some kernels have functions for schedulers that show a parameter that the kernel adds by itself:
 /// no loader can use them. Here the functions that may show it lose their special names.
-pub fn malformed_types_are_told() -> Result<(), String> {
+pub fn malformed_kernel_types_are_reported() -> Result<(), String> {
     let mut types = fs::read(TYPES).map_err(|error| error.to_string())?;
     let mut renamed = 0;
     for name in types.split_mut(|&byte| byte == 0) {

@@ -47,7 +47,7 @@ impl Drop for Program {
 }
 
 /// Each wait ends one job, also a late one; skipped releases begin none, and exactly the late jobs miss their deadlines.
-pub fn each_wait_ends_one_job() -> Result<(), String> {
+pub fn each_wait_of_a_program_ends_one_job() -> Result<(), String> {
     let daemon = Daemon::start("")?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let child = Command::new(own)

@@ -20,23 +20,23 @@ pub enum Step {
 
 /// Reports that a test begins.
 pub fn begin(name: &str) {
-    tell(&format!("{MARK}begin {name}"));
+    write_line(&format!("{MARK}begin {name}"));
 }
 
 /// Reports how it ended.
 pub fn end(passed: bool, took: Duration) {
     let word = if passed { "ok" } else { "FAILED" };
-    tell(&format!("{MARK}end {word} {}", took.as_millis()));
+    write_line(&format!("{MARK}end {word} {}", took.as_millis()));
 }
 
 /// Passes on what a test wrote.
 pub fn say(text: &str) {
     for line in text.lines() {
-        tell(line.trim_start_matches(MARK));
+        write_line(line.trim_start_matches(MARK));
     }
 }
 
-fn tell(line: &str) {
+fn write_line(line: &str) {
     let mut out = io::stdout().lock();
     // If the reader is gone, the error cannot be reported either.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

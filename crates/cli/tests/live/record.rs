@@ -78,7 +78,7 @@ fn says(daemon: &Daemon, file: &Path, wanted: &[&str]) -> Result<(), String> {
 
 /// The overrun of another task and one of its own, too narrow an affinity, a CPU that goes offline, and one that a SCHED_FIFO thread
 /// takes: each is named, by a file and by what the command says of it.
-pub fn names_what_led_to_a_miss() -> Result<(), String> {
+pub fn record_names_what_led_to_a_miss() -> Result<(), String> {
     let mut daemon = Daemon::start(CONFIG)?;
     overrun(&mut daemon)?;
     narrow(&mut daemon)?;
@@ -195,7 +195,7 @@ fn taken(daemon: &mut Daemon) -> Result<(), String> {
 /// While the agent is stopped the kernel goes on deciding: no job is late for that. A miss in that
 /// time has its cause named afterwards, and the recording says from when to when the agent was
 /// away.
-pub fn tells_when_the_agent_was_away() -> Result<(), String> {
+pub fn record_names_the_time_without_agent() -> Result<(), String> {
     let mut daemon = Daemon::start(CONFIG)?;
     let steady = "--name steady --cost 2ms --period 10ms --cpus 1 --on-overrun continue";
     daemon.admit(steady, "naps 1000 5000")?;

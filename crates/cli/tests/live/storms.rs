@@ -28,7 +28,7 @@ const COMPLAINTS: [&str; 6] = [
 ];
 
 /// Twenty storms where there is time for them, otherwise a short one.
-pub fn lose_no_reservation() -> Result<(), String> {
+pub fn storms_of_hotplug_lose_no_reservation() -> Result<(), String> {
     let (storms, rounds) = if long() {
         (20, ROUNDS)
     } else {

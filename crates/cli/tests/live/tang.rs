@@ -31,7 +31,7 @@ const TASKS: [(&str, u64, u64, &str); 5] = [
 const PARTS: usize = 8;
 
 /// When Linux is late by more and more, ours is by less than a unit.
-pub fn linux_is_late_where_ours_is_not() -> Result<(), String> {
+pub fn sched_deadline_is_late_where_strong_edf_is_not() -> Result<(), String> {
     let linux = with_linux()?;
     let ours = with_ours()?;
     let rows = |late: &Lateness| -> Vec<Vec<i64>> { late.iter().map(|of| parts(of)).collect() };

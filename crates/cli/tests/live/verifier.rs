@@ -23,7 +23,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Loads the scheduler as `run` does and asks the kernel.
 #[allow(clippy::disallowed_methods, reason = "waits for a program")]
-pub fn has_little_to_do() -> Result<(), String> {
+pub fn verifier_has_little_to_do() -> Result<(), String> {
     let before = instructions();
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("one.toml");

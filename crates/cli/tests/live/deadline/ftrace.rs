@@ -112,7 +112,7 @@ const SAMPLE: &str = "\
 ";
 
 /// The sample is read as it is meant, and what is broken is refused.
-pub fn is_read() -> Result<(), String> {
+pub fn trace_of_switches_is_read() -> Result<(), String> {
     let expected = [
         Switch {
             at_ns: 11_999_999_000,

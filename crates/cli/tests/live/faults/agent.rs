@@ -94,7 +94,7 @@ fn stop(live: &Live) -> Result<(), String> {
 
 /// Killed with the command: no task that waits for its decision is lost, threads and programs end
 /// with it, and ordinary work has the machine.
-pub fn killed() -> Result<(), String> {
+pub fn killed_agent_leaves_all_threads_to_the_kernel() -> Result<(), String> {
     for machine in machines(AGENT) {
         let others = ordinary_work()?;
         let (live, _) = crowd(machine)?;
@@ -115,7 +115,7 @@ pub fn killed() -> Result<(), String> {
 
 /// Stopped with the command: programs, which are not, go on under the kernel's own, and so does ordinary
 /// work. Once it may go on, the command says what happened, and shows what it has measured.
-pub fn stopped() -> Result<(), String> {
+pub fn stopped_agent_loses_all_threads_to_the_kernel() -> Result<(), String> {
     for machine in machines(SHARED) {
         let others = ordinary_work()?;
         let (live, program) = crowd(machine)?;
@@ -172,7 +172,7 @@ impl Policy for Fails {
 }
 
 /// If the agent fails, the run ends, says why, and no thread hangs.
-pub fn failing() -> Result<(), String> {
+pub fn failing_agent_ends_the_run() -> Result<(), String> {
     // One line is enough of it: to find out all that could be said takes longer than the agent may be silent.
     panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let policies = &mut catalogue::policies();
@@ -263,7 +263,7 @@ fn bind(process: u32, cpus: &[usize]) -> Result<(), String> {
 
 /// An agent that misses reports, because it does not come to read them, finds out the state: that a
 /// CPU is back, and that a program may not use another CPU any more, among others. All tasks go on.
-pub fn misses_reports() -> Result<(), String> {
+pub fn agent_that_misses_reports_finds_out() -> Result<(), String> {
     for machine in machines(SHARED) {
         let live = Live::start_on(machine, &quick(), &["--for", "100s", "--trace-buffer", "4"])?;
         let programs = wait_for("the programs", || {
@@ -305,7 +305,7 @@ pub fn misses_reports() -> Result<(), String> {
 /// A program that changes its affinity all the time does not disturb other tasks; nor do ordinary
 /// processes beside it that do the same. Under a policy of each kind, by an agent that shares its CPU with
 /// the thread that answers requests.
-pub fn of_those_who_change() -> Result<(), String> {
+pub fn changes_of_affinity_delay_no_task_under_an_agent() -> Result<(), String> {
     for (policy, wanderers) in [("strong-edf", 0), ("weak-edf", 4)] {
         let wanderers: Result<Vec<_>, _> = (0..wanderers)
             .map(|seed| Actor::start(&format!("wanders {seed} 4")))
@@ -324,7 +324,7 @@ pub fn of_those_who_change() -> Result<(), String> {
 }
 
 /// Programs of every kind beside each other: each has what it is to have, and not more.
-pub fn programs() -> Result<(), String> {
+pub fn programs_get_what_they_ask_for_under_an_agent() -> Result<(), String> {
     let program = |name: &str, cost: &str, cpu: u32, part: &str| {
         let command = command(part);
         format!(
@@ -370,12 +370,12 @@ pub fn programs() -> Result<(), String> {
 }
 
 /// A CPU goes offline, and comes back.
-pub fn of_an_absent_cpu() -> Result<(), String> {
+pub fn cpu_goes_and_comes_back_under_an_agent() -> Result<(), String> {
     cpus::offline_on(SHARED)
 }
 
 /// Threads of a higher class take a CPU for a while.
-pub fn of_those_above() -> Result<(), String> {
+pub fn higher_classes_take_a_cpu_for_a_while_under_an_agent() -> Result<(), String> {
     cpus::kept_by_fifo_on(SHARED)?;
     match crate::long() {
         true => cpus::kept_by_deadline_on(AGENT),

@@ -10,7 +10,7 @@ use super::{KERNEL, Live, all_is_well, file};
 const BUSY: &str = "name = \"busy\"\ncost = \"3ms\"\nperiod = \"10ms\"";
 
 /// The machine has one scheduler: the second command names the loaded one, and changes nothing.
-pub fn second_scheduler() -> Result<(), String> {
+pub fn second_scheduler_is_refused() -> Result<(), String> {
     let first = Live::start(&file(&[BUSY]), &["--for", "100s"])?;
     let second = Live::begin(&file(&[BUSY]), &[KERNEL, &["--for", "1s"]].concat())?.end()?;
     if second.code != 3 {
@@ -27,7 +27,7 @@ pub fn second_scheduler() -> Result<(), String> {
 }
 
 /// Five hundred tasks at once: all of them run, and none of their events is lost.
-pub fn five_hundred() -> Result<(), String> {
+pub fn five_hundred_tasks_run() -> Result<(), String> {
     const TASKS: usize = 500;
     let task = |number| {
         let mut task = format!("name = \"t{number}\"\ncost = \"1ms\"\nperiod = \"1s\"\n");

@@ -123,7 +123,7 @@ impl Drop for Offline {
 }
 
 /// A CPU goes offline and comes back while programs run: they go on.
-pub fn taken_from_outside() -> Result<(), String> {
+pub fn cpu_may_be_taken_away_from_outside() -> Result<(), String> {
     let program = |name: &str| {
         let command = command("punctual 2000");
         format!("name = \"{name}\"\ncost = \"4ms\"\nperiod = \"10ms\"\n{command}")
@@ -144,7 +144,7 @@ pub fn taken_from_outside() -> Result<(), String> {
 }
 
 /// The file's own actions do the same. The others have time enough for all tasks, so none is late.
-pub fn offline_for_a_while() -> Result<(), String> {
+pub fn cpu_goes_and_comes_back() -> Result<(), String> {
     offline_on(KERNEL)
 }
 
@@ -166,7 +166,7 @@ pub fn offline_on(machine: &[&str]) -> Result<(), String> {
 
 /// A SCHED_FIFO task that is bound to a CPU has it; the jobs move to the others, come back, and none
 /// is late.
-pub fn kept_by_fifo() -> Result<(), String> {
+pub fn fifo_task_takes_a_cpu_for_a_while() -> Result<(), String> {
     kept_by_fifo_on(KERNEL)
 }
 
@@ -180,7 +180,7 @@ pub fn kept_by_fifo_on(machine: &[&str]) -> Result<(), String> {
 }
 
 /// The same with a SCHED_DEADLINE task that takes it again and again.
-pub fn kept_by_deadline() -> Result<(), String> {
+pub fn deadline_task_takes_cpus_for_a_while() -> Result<(), String> {
     kept_by_deadline_on(KERNEL)
 }
 

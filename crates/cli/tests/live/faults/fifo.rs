@@ -60,7 +60,7 @@ fn no_thread_is_at_fifo() -> Result<(), String> {
 }
 
 /// Killed in the middle of a run: all threads are ordinary again.
-pub fn killed() -> Result<(), String> {
+pub fn killed_command_leaves_no_thread_at_fifo() -> Result<(), String> {
     const MACHINES: [&[&str]; 2] = [
         &["--machine", "fifo"],
         &["--machine", "fifo", "--agent", "shared"],
@@ -91,7 +91,7 @@ pub fn killed() -> Result<(), String> {
 }
 
 /// Where the agent fails, the run is over and says why, and its threads are ordinary.
-pub fn failing() -> Result<(), String> {
+pub fn failing_agent_leaves_no_thread_at_fifo() -> Result<(), String> {
     // One line is enough of it: to find out all that could be said takes longer than the agent may be silent.
     panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let policies = &mut catalogue::policies();

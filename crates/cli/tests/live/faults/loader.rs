@@ -38,7 +38,7 @@ fn at_work(part: &str) -> Result<u32, String> {
 /// Killed by a signal that it cannot catch, or by one that says that it has gone wrong: the kernel
 /// unloads the scheduler, threads and programs end with the command, and the trace is there as far as
 /// it was written.
-pub fn killed() -> Result<(), String> {
+pub fn killed_command_takes_its_scheduler_and_tasks_with_it() -> Result<(), String> {
     for signal in [Signal::KILL, Signal::ABORT] {
         let live = Live::start(&file(&[THREAD, &program()]), &["--for", "100s"])?;
         // Long enough for some of the trace to be in the file.
@@ -76,7 +76,7 @@ fn share_of(greedy: u32, punctual: u32) -> Option<f64> {
 
 /// The same with the scheduler pinned: it stays, and keeps the budgets of programs, which go on. It
 /// ends when its folder is removed, and the programs go on under the kernel's own.
-pub fn killed_while_pinned() -> Result<(), String> {
+pub fn pinned_scheduler_outlives_the_command() -> Result<(), String> {
     const FOLDER: &str = "/sys/fs/bpf/faults";
     let tasks = file(&[THREAD, &program(), &greedy()]);
     let live = Live::start(&tasks, &["--for", "100s", "--pin", FOLDER])?;
@@ -106,7 +106,7 @@ pub fn killed_while_pinned() -> Result<(), String> {
 
 /// Stopped for a while: the kernel goes on scheduling programs. Events that find no room in the
 /// trace meanwhile are counted, and a note says how many; then the run ends as any.
-pub fn stopped() -> Result<(), String> {
+pub fn tasks_are_scheduled_while_the_command_is_stopped() -> Result<(), String> {
     let quick = command("punctual 300");
     let quick = format!("name = \"quick\"\ncost = \"1ms\"\nperiod = \"2ms\"\n{quick}");
     let live = Live::start(
@@ -130,7 +130,7 @@ pub fn stopped() -> Result<(), String> {
 
 /// The trace has no room for the events between two polls: lost events are counted, a note says how
 /// many, and scheduling does not depend on them.
-pub fn not_listening_enough() -> Result<(), String> {
+pub fn events_without_room_in_the_trace_are_counted() -> Result<(), String> {
     let quick = "name = \"quick\"\ncost = \"400us\"\nperiod = \"1ms\"\nwork = { run = \"50us\" }";
     let tasks = file(&[quick, &program()]);
     let ended = Live::start(&tasks, &["--for", "1s", "--trace-buffer", "4"])?
@@ -153,7 +153,7 @@ pub fn not_listening_enough() -> Result<(), String> {
 }
 
 /// Ctrl-C in the middle: the run stops, and shows what there was until then.
-pub fn interrupted() -> Result<(), String> {
+pub fn interrupted_run_shows_what_was_measured() -> Result<(), String> {
     let live = Live::start(&file(&[THREAD, &program()]), &["--for", "100s"])?;
     at_work("punctual")?;
     live.signal(Signal::INT)?;

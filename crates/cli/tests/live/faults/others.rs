@@ -52,7 +52,7 @@ pub(super) fn executed(ended: &Ended, task: TaskId) -> Span {
 }
 
 /// One task that is throttled, and one that goes on, on a CPU each, with a punctual one there.
-pub fn of_overruns() -> Result<(), String> {
+pub fn overrun_delays_no_other_task() -> Result<(), String> {
     let goes_on = bound("goes-on", 1, "2ms", "4ms") + "\non-overrun = \"continue\"";
     let tasks = [
         &bound("throttled", 0, "2ms", "8ms"),
@@ -79,7 +79,7 @@ pub fn of_overruns() -> Result<(), String> {
 
 /// A program without privileges changes its affinity all the time, to CPUs that it may have and to one
 /// that it may not: it loses its reservation, and gets it back.
-pub fn of_the_restless() -> Result<(), String> {
+pub fn restless_task_delays_no_other_task() -> Result<(), String> {
     let answers = beside_the_restless(KERNEL)?;
     all_is_well()?;
     answers.are_at_least(3, 2, 2)
@@ -140,7 +140,7 @@ impl Answers {
 }
 
 /// Ordinary processes that change their affinity at random.
-pub fn of_wanderers() -> Result<(), String> {
+pub fn restless_ordinary_work_delays_no_task() -> Result<(), String> {
     let count: u64 = if crate::long() { 40 } else { 8 };
     let tasks = [
         &bound("a", 0, "8ms", "7500us"),
@@ -161,7 +161,7 @@ pub fn of_wanderers() -> Result<(), String> {
 }
 
 /// Ordinary work that is bound to a CPU that a task keeps busy has the reserve after a second.
-pub fn of_waiting() -> Result<(), String> {
+pub fn pinned_ordinary_work_is_served_after_a_second() -> Result<(), String> {
     let busy = bound("busy", 0, "9ms", "10ms") + "\non-overrun = \"continue\"";
     let tasks = [&busy, &bound("calm", 1, "8ms", "7500us")];
     let live = Live::start(&file(&tasks.map(String::as_str)), &["--for", "1300ms"])?;

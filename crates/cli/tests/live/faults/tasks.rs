@@ -41,14 +41,14 @@ fn left(ended: &Ended) -> Result<(), String> {
 }
 
 /// A program that ends in the middle of a job leaves, and a note says how it ended.
-pub fn one_quits() -> Result<(), String> {
+pub fn program_that_ends_within_a_job_leaves() -> Result<(), String> {
     let ended = beside_good(&bad("quits 2000"))?;
     ended.says("note: the program of task bad ended: exit status: 7")?;
     left(&ended)
 }
 
 /// The same for one that is killed.
-pub fn one_is_killed() -> Result<(), String> {
+pub fn program_that_is_killed_within_a_job_leaves() -> Result<(), String> {
     let ended = beside_good(&bad("dies 2000"))?;
     ended.says("note: the program of task bad ended: signal: 9 (SIGKILL)")?;
     left(&ended)
@@ -56,7 +56,7 @@ pub fn one_is_killed() -> Result<(), String> {
 
 /// A program that requests a signal on overrun gets it. The signal ends the program, which does not
 /// handle it.
-pub fn one_is_warned() -> Result<(), String> {
+pub fn program_is_warned_of_its_overrun() -> Result<(), String> {
     let ended = beside_good(&(bad("hog") + "\non-overrun = \"signal\""))?;
     ended.says("note: the program of task bad ended: signal: 24 (SIGXCPU)")?;
     match ended.has(|kind| matches!(kind, RecordKind::BudgetSpent { job } if job.task.index() == 1))
@@ -67,7 +67,7 @@ pub fn one_is_warned() -> Result<(), String> {
 }
 
 /// A task that is only warned is not throttled after a change of its attributes either.
-pub fn a_warned_one_is_changed() -> Result<(), String> {
+pub fn task_that_is_only_warned_is_not_throttled_after_a_change() -> Result<(), String> {
     let bad = "name = \"bad\"\ncost = \"5ms\"\nperiod = \"20ms\"\nwork = { run = \"12ms\" }\n\
                on-overrun = \"signal\"\n[[action]]\nat = \"100ms\"\n\
                set-attr = { task = \"bad\", cost = \"6ms\" }";
@@ -83,7 +83,7 @@ pub fn a_warned_one_is_changed() -> Result<(), String> {
 
 /// The children of a program are ordinary work, bound as it is: they run when no task does, and
 /// when one ends the program goes on. All end with the run.
-pub fn one_has_children() -> Result<(), String> {
+pub fn children_of_a_program_are_ordinary_work() -> Result<(), String> {
     let live = Live::start(&file(&[&good(), &bad("parent 1000")]), &["--for", "2s"])?;
     let hog = wait_for("a child", || processes_with_role("hog").first().copied())?;
     wait_for("the child to run", || {

@@ -104,7 +104,7 @@ fn run_jobs(first_release: &AtomicU64, run_us: &AtomicU64) {
 }
 
 /// Sets of coinciding jobs under EDF and fixed priorities: no assigned task stands still beyond the window.
-pub fn nothing_stands_still() -> Result<(), String> {
+pub fn coinciding_wakeups_leave_no_assignment_waiting() -> Result<(), String> {
     let sets = if long() { 500 } else { 15 };
     for order in [Order::Edf, Order::FixedPriority] {
         let mut stage = Stage::load_ordered(order)?;

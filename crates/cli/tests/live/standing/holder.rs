@@ -29,7 +29,7 @@ pub fn hold(threads: &[u64]) {
 
 /// When the process that holds the machine is killed, its tasks go on as the kernel's own; another machine takes them
 /// in again.
-pub fn threads_outlive_the_holder() -> Result<(), String> {
+pub fn threads_outlive_the_holder_of_a_standing_scheduler() -> Result<(), String> {
     let workers = [Doing::Naps, Doing::Hogs, Doing::Yields].map(Worker::start);
     let numbers: Vec<String> = workers
         .iter()

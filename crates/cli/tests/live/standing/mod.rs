@@ -1,6 +1,8 @@
-//! The machine that stands: threads of this very process are its tasks, or of another that holds it.
+//! The scheduler that stays loaded while tasks come and go: threads of this very process are its tasks, or of another
+//! process that holds it.
 
 pub mod coinciding;
+pub mod cpus;
 pub mod holder;
 pub mod observed;
 mod stage;
@@ -12,18 +14,16 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use shiftwork_live::standing::Reservation;
 use shiftwork_live::{Class, LiveError, set_class};
-use shiftwork_model::{
-    Affinity, CpuId, CpuSet, NotReadyReason, OnOverrun, Record, RecordKind, Span,
-};
+use shiftwork_model::{Affinity, CpuSet, NotReadyReason, OnOverrun, Record, RecordKind, Span};
 
-use crate::faults::{Offline, goes_on, wait_for};
+use crate::faults::goes_on;
 use stage::{
     ALL, Stage, completes, enters, is_demoted, is_spent, leaves, runs, task, task_of, wish,
 };
 use worker::{Doing, Worker};
 
 /// The records of threads of this process say that they nap, yield, overrun and end.
-pub fn tells_what_threads_do() -> Result<(), String> {
+pub fn standing_scheduler_reports_what_its_threads_do() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let [mut naps, yields, hogs, warned] =
         [Doing::Naps, Doing::Yields, Doing::Hogs, Doing::Naps].map(Worker::start);
@@ -92,7 +92,7 @@ pub fn tells_what_threads_do() -> Result<(), String> {
 
 /// A thread that waits by `poll(2)` is woken when a task has left, asks for other CPUs or has
 /// overrun, and for no other event.
-pub fn wakes_whoever_has_to_act() -> Result<(), String> {
+pub fn standing_scheduler_wakes_the_reader_of_its_events() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let [mut ends, asks, overruns, naps] = [Doing::Naps; 4].map(Worker::start);
     for (index, worker) in [&ends, &asks, &naps].into_iter().enumerate() {
@@ -152,7 +152,7 @@ fn hears(stage: &mut Stage, index: usize, is: &dyn Fn(&RecordKind) -> bool) -> R
 
 /// The records of a task with a reused number are about its own thread alone, whatever the earlier
 /// threads do.
-pub fn numbers_are_used_again() -> Result<(), String> {
+pub fn number_of_a_departed_task_is_used_again() -> Result<(), String> {
     const NUMBER: usize = 5;
     let mut stage = Stage::load()?;
     let (mut first, second) = (Worker::start(Doing::Hogs), Worker::start(Doing::Naps));
@@ -206,7 +206,7 @@ pub fn numbers_are_used_again() -> Result<(), String> {
 
 /// A thread that computes on the very CPU that it is admitted to is recorded as running at once,
 /// and has its budget and no more.
-pub fn who_computes_is_taken_in() -> Result<(), String> {
+pub fn thread_admitted_while_it_runs_has_its_budget_at_once() -> Result<(), String> {
     /// Another thread naps every 3 ms, so its naps measure how long it took.
     const NAPS_MAX: usize = 300;
     let mut stage = Stage::load()?;
@@ -263,102 +263,9 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
     }
 }
 
-/// A task that binds itself to other CPUs is demoted, and has its reservation again if it is
-/// admitted for those CPUs. Approved CPUs it may change to without another admission. A demoted
-/// task that ends has left.
-pub fn who_asks_may_have_them() -> Result<(), String> {
-    let mut stage = Stage::load()?;
-    let (mut worker, other) = (Worker::start(Doing::Naps), Worker::start(Doing::Naps));
-    stage.must_admit(0, &wish(&worker, 0b0110))?;
-    stage.hear(0, 0, runs)?;
-    worker.binds_itself(0b1000);
-    let asks_for_3 = |kind: &RecordKind| matches!(kind, RecordKind::Demoted { asked, .. } if **asked == CpuSet::from_bits(0b1000));
-    stage.hear(0, 0, asks_for_3)?;
-    // An answer to another question, and another thread in its place.
-    let admit = |stage: &mut Stage, of: &Reservation| {
-        let admitted = stage.standing.admit(task(0), of);
-        admitted.map_err(|error| error.to_string())
-    };
-    if admit(&mut stage, &wish(&worker, 0b0110))? || admit(&mut stage, &wish(&other, 0b1000))? {
-        return Err(String::from("a thread was admitted that did not ask"));
-    }
-    let mark = stage.mark()?;
-    if !admit(&mut stage, &wish(&worker, 0b1000))? {
-        return Err(String::from("it is not admitted for what it asked for"));
-    }
-    let running = stage.hear(mark, 0, runs)?;
-    if !is_on(&running.kind, 3) {
-        return Err(format!("{running:?}"));
-    }
-    let (mark, cpus) = (stage.mark()?, CpuSet::from_bits(0b0010));
-    stage
-        .standing
-        .approve(task(0), &cpus)
-        .map_err(|error| error.to_string())?;
-    let bound = stage.standing.bind(worker.id, &cpus);
-    bound.map_err(|error| error.to_string())?;
-    stage.hear(mark, 0, |kind| is_bound(kind, 0b0010))?;
-    let demotions = stage.count(mark, 0, is_demoted);
-    worker.binds_itself(0b0100);
-    stage.hear(mark, 0, is_demoted)?;
-    worker.end();
-    if demotions > 0 {
-        return Err(String::from("it was demoted for what was approved"));
-    }
-    // Its number is free; a thread that is bound to other CPUs than it is admitted for has asked
-    // for those.
-    let admitted = stage.standing.bind(other.id, &CpuSet::from_bits(0b1000));
-    admitted.map_err(|error| error.to_string())?;
-    let mark = stage.mark()?;
-    // As soon as the kernel knows that the one that was demoted has ended.
-    wait_for("the number to be free", || {
-        let admitted = admit(&mut stage, &wish(&other, 0b0110));
-        (admitted != Ok(false)).then_some(admitted)
-    })??;
-    stage.hear(mark, 0, asks_for_3)?;
-    stage.end()
-}
-
-/// Tasks of a CPU that goes offline run elsewhere; one that is offline when the machine is loaded is used once it is
-/// back.
-pub fn loses_and_regains_a_cpu() -> Result<(), String> {
-    const LOST: u64 = 2;
-    let cpu = CpuId::from_index(2);
-    let lost = |it: &Record| it.kind == RecordKind::CpuOffline { cpu };
-    let back = |it: &Record| it.kind == RecordKind::CpuOnline { cpu };
-    let [one, two] = [Doing::Naps; 2].map(Worker::start);
-    let early = Offline::take(LOST)?;
-    let mut stage = Stage::load()?;
-    if !stage.take()?.iter().any(lost) {
-        return Err(String::from("no record says that a CPU is offline already"));
-    }
-    stage.must_admit(0, &wish(&one, 0b1100))?;
-    stage.must_admit(1, &wish(&two, 0b1100))?;
-    let mark = stage.mark()?;
-    for index in [0, 1] {
-        let begins = stage.hear(mark, index, runs)?;
-        if !is_on(&begins.kind, 3) {
-            return Err(format!("on a CPU that is offline: {begins:?}"));
-        }
-    }
-    drop(early);
-    stage.wait_for("the CPU to be back", back)?;
-    one.does(Doing::Hogs);
-    runs_on(&mut stage, 2)?;
-    let again = Offline::take(LOST)?;
-    stage.wait_for("the CPU to be gone", lost)?;
-    let mark = stage.mark()?;
-    for index in [0, 1] {
-        stage.hear(mark, index, runs)?;
-    }
-    drop(again);
-    runs_on(&mut stage, 2)?;
-    stage.end()
-}
-
 /// A task that has overdrawn its budget many times over, as on a machine that stood still for a
 /// moment, is throttled for no longer than the kernel's watchdog permits.
-pub fn holds_nobody_for_too_long() -> Result<(), String> {
+pub fn overdrawn_budget_throttles_for_a_bounded_time() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let hogs = Worker::start(Doing::Hogs);
     // No thread is stopped so exactly: paying back the overrun would take more than half a minute.
@@ -382,38 +289,10 @@ pub fn holds_nobody_for_too_long() -> Result<(), String> {
     }
 }
 
-/// A CPU goes although ordinary work that is bound to it waits for its turn there, and a task that has no other CPU for
-/// its budget: the kernel moves them to others.
-pub fn lets_a_cpu_go_that_is_waited_for() -> Result<(), String> {
-    const ONLY: u64 = 0b0100;
-    let mut stage = Stage::load()?;
-    let [one, two, spent] = [Doing::Hogs; 3].map(Worker::start);
-    for ordinary in [&one, &two] {
-        let bound = stage.standing.bind(ordinary.id, &CpuSet::from_bits(ONLY));
-        bound.map_err(|error| error.to_string())?;
-    }
-    let long = Reservation {
-        period: Span::from_s(2),
-        deadline: Span::from_s(2),
-        ..wish(&spent, ONLY)
-    };
-    stage.must_admit(0, &long)?;
-    stage.hear(0, 0, is_spent)?;
-    for ordinary in [&one, &two] {
-        goes_on(ordinary.number(), 10)?;
-    }
-    let offline = Offline::take(2)?;
-    for worker in [&one, &two, &spent] {
-        goes_on(worker.number(), 1)?;
-    }
-    drop(offline);
-    stage.end()
-}
-
 /// If the thread of a task becomes a SCHED_FIFO one, the task is blocked until it is an ordinary
 /// thread again, and then has its reservation as before; so is one that is admitted meanwhile. One
 /// that ends meanwhile has left.
-pub fn keeps_its_part_in_a_higher_class() -> Result<(), String> {
+pub fn thread_that_returns_from_a_higher_class_keeps_its_part() -> Result<(), String> {
     const ROUNDS: usize = 20;
     let mut stage = Stage::load()?;
     let (mut naps, hogs) = (Worker::start(Doing::Naps), Worker::start(Doing::Hogs));
@@ -470,15 +349,8 @@ const fn is_throttled(kind: &RecordKind) -> bool {
     )
 }
 
-/// Waits until some task runs there.
-fn runs_on(stage: &mut Stage, cpu: usize) -> Result<(), String> {
-    stage.wait_for(&format!("a task to run on CPU {cpu}"), |it| {
-        is_on(&it.kind, cpu)
-    })
-}
-
 /// Threads enter and leave by dismissal or by their end, and nothing of them stays.
-pub fn come_and_go() -> Result<(), String> {
+pub fn threads_enter_and_leave_two_hundred_times() -> Result<(), String> {
     const ROUNDS: usize = 200;
     let mut stage = Stage::load()?;
     let stays = Worker::start(Doing::Naps);

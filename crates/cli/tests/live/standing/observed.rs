@@ -9,7 +9,7 @@ use crate::faults::{all_is_well, goes_on, wait_for};
 
 /// The observation of a thread shows what it does as ordinary work, and nothing else: it is no
 /// task. While it is a task, its activity is recorded as that of the task.
-pub fn observes_ordinary_work() -> Result<(), String> {
+pub fn standing_scheduler_observes_ordinary_work() -> Result<(), String> {
     const OBSERVED: usize = 7;
     let mut stage = Stage::load()?;
     let (mut seen, other) = (Worker::start(Doing::Naps), Worker::start(Doing::Naps));

@@ -1,0 +1,202 @@
+//! The catalogue of all live tests, and what each needs.
+
+use std::time::Duration;
+
+use crate::{
+    agreement, backlog, budgets, calibration, churn, deadline, doctor, dubey, emulator, faults,
+    hostile, kernel, kernels, latency, outputs, overheads, package, policies, privileges, programs,
+    record, service, standing, storms, tang, verifier,
+};
+
+/// What a test needs, and so in which boots it takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// A slow machine, see [`Boot::shift`](shiftwork_emulator::Boot::shift): no test asserts times. With
+    /// `SHIFTWORK_LONG` every other kernel as well.
+    Function,
+    /// A machine of 2 ns for an instruction: only here and in the groups below may a test assert times.
+    Latency,
+    /// As `Latency`, where no CPU is executed for longer than [`TURN`](crate::host::machines::TURN) before the next one is: what
+    /// waits for a lock of another CPU waits about as long as on a real machine. It takes more of the host's time.
+    Locks,
+    /// As `Latency`, on a kernel that is too old for sched_ext; with `SHIFTWORK_LONG` on an older one as well.
+    Fifo,
+    /// As `Latency`, and with `SHIFTWORK_LONG` on older kernels as well, with or without sched_ext.
+    Deadline,
+    /// The same in a boot of its own: kernels go on counting SCHED_DEADLINE threads that are gone, and then refuse
+    /// another limit.
+    Clusters,
+    /// A fresh Debian system with systemd, which has the package at [`package::PACKAGE`], and no command of ours
+    /// but what is installed from there.
+    Debian,
+    /// The other kernels: one with `PREEMPT_RT`, and two older ones. Only with `SHIFTWORK_LONG`.
+    Kernels,
+    /// This machine; the test boots for itself.
+    Host,
+}
+
+/// A live test: a function that fails if it panics, or returns why.
+#[derive(Clone, Copy, Debug)]
+pub struct Test {
+    path: &'static str,
+    /// What it needs.
+    pub group: Group,
+    /// How long it may take, in the time of its machine.
+    pub limit: Duration,
+    /// The test.
+    pub run: fn() -> Result<(), String>,
+}
+
+impl Test {
+    /// The name of its function, unlike that of any other.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit(':').next().unwrap_or(self.path)
+    }
+}
+
+/// A test is over within a minute of its machine's time, or `within` so many seconds.
+const LIMIT_S: u64 = 60;
+
+/// Groups, and in each the paths of its tests.
+macro_rules! tests {
+    ($($group:ident { $($($part:ident)::+ $(within $seconds:literal)?,)+ })+) => {
+        /// All live tests.
+        pub const TESTS: &[Test] = &[$($(Test {
+            path: concat!($("::", stringify!($part)),+),
+            group: Group::$group,
+            limit: Duration::from_secs([LIMIT_S $(, $seconds)?][[LIMIT_S $(, $seconds)?].len() - 1]),
+            run: $($part)::+,
+        },)+)+];
+    };
+}
+
+tests! {
+    Function {
+        kernel::kernel_offers_sched_ext,
+        doctor::doctor_examines_the_guest,
+        policies::runs_with_something_of_everything_keep_their_rules,
+        outputs::live_run_writes_what_a_simulation_writes,
+        privileges::user_without_privileges_sees_that_root_is_needed,
+        privileges::kernel_without_sched_ext_is_named,
+        privileges::malformed_kernel_types_are_reported,
+        verifier::verifier_has_little_to_do,
+        faults::loader::killed_command_takes_its_scheduler_and_tasks_with_it,
+        faults::loader::pinned_scheduler_outlives_the_command,
+        faults::loader::tasks_are_scheduled_while_the_command_is_stopped,
+        faults::loader::events_without_room_in_the_trace_are_counted,
+        faults::loader::interrupted_run_shows_what_was_measured,
+        faults::tasks::program_that_ends_within_a_job_leaves,
+        faults::tasks::program_that_is_killed_within_a_job_leaves,
+        faults::tasks::program_is_warned_of_its_overrun,
+        faults::tasks::task_that_is_only_warned_is_not_throttled_after_a_change,
+        faults::tasks::children_of_a_program_are_ordinary_work,
+        faults::company::second_scheduler_is_refused,
+        faults::company::five_hundred_tasks_run within 120,
+        faults::cpus::cpu_may_be_taken_away_from_outside,
+        standing::standing_scheduler_reports_what_its_threads_do within 120,
+        standing::standing_scheduler_wakes_the_reader_of_its_events,
+        standing::number_of_a_departed_task_is_used_again within 120,
+        standing::cpus::change_to_other_cpus_is_granted within 120,
+        standing::cpus::standing_scheduler_loses_and_regains_a_cpu,
+        standing::thread_admitted_while_it_runs_has_its_budget_at_once,
+        standing::overdrawn_budget_throttles_for_a_bounded_time,
+        standing::cpus::cpu_goes_that_threads_wait_for,
+        standing::thread_that_returns_from_a_higher_class_keeps_its_part,
+        standing::holder::threads_outlive_the_holder_of_a_standing_scheduler within 120,
+        standing::threads_enter_and_leave_two_hundred_times within 120,
+        standing::observed::standing_scheduler_observes_ordinary_work,
+        service::programs_are_admitted_up_to_capacity,
+        service::reservations_survive_restart_of_daemon,
+        service::waiting_task_is_removed_when_thread_ends,
+        service::requested_affinity_is_limited_to_cpus_of_daemon,
+        service::only_group_may_connect_and_only_reserve_for_own_threads,
+        service::daemon_answers_on_busy_machine within 120,
+        service::reload_keeps_all_reservations,
+        hostile::hostile_clients_do_not_disturb_others within 1_800,
+        storms::storms_of_hotplug_lose_no_reservation within 7_200,
+        churn::daemon_loses_no_task_under_random_events within 1_800,
+    }
+    Latency {
+        agreement::run_of_nested_affinities_agrees_with_its_simulation within 120,
+        agreement::run_of_arbitrary_affinities_agrees_with_its_simulation within 120,
+        agreement::run_under_fixed_priorities_agrees_with_its_simulation,
+        agreement::quanta_are_given_as_simulated_under_an_agent,
+        agreement::run_by_an_agent_agrees_with_its_simulation within 120,
+        calibration::calibration_predicts_what_an_agent_does within 120,
+        dubey::table_1_of_dubey_et_al_holds_live,
+        tang::sched_deadline_is_late_where_strong_edf_is_not,
+        policies::every_policy_that_runs_live_keeps_what_it_promises within 120,
+        policies::policies_that_pack_keep_what_they_promise_under_an_agent within 120,
+        policies::global_policies_keep_what_they_promise_under_an_agent within 120,
+        policies::strong_policies_keep_what_they_promise_under_an_agent within 120,
+        policies::policies_of_nested_affinities_keep_what_they_promise_under_an_agent within 120,
+        policies::policies_of_linux_keep_what_they_promise_under_an_agent within 120,
+        policies::policies_in_quanta_keep_what_they_promise_under_an_agent within 120,
+        policies::implementations_of_global_edf_keep_what_they_promise_under_an_agent within 120,
+        backlog::job_that_waited_follows_at_once_under_an_agent,
+        backlog::job_that_waited_follows_at_once_in_the_kernel,
+        backlog::task_reassigned_before_it_runs_does_not_wait within 120,
+        latency::run_reacts_in_microseconds_under_edf,
+        latency::run_reacts_in_microseconds_under_fp,
+        latency::agent_reacts_in_microseconds within 120,
+        overheads::overheads_under_an_agent_are_those_of_its_policy within 900,
+        latency::shift_takes_microseconds,
+        budgets::budgets_are_enforced_under_edf,
+        budgets::budgets_are_enforced_under_fp,
+        faults::cpus::cpu_goes_and_comes_back,
+        faults::cpus::fifo_task_takes_a_cpu_for_a_while,
+        faults::cpus::deadline_task_takes_cpus_for_a_while,
+        faults::others::overrun_delays_no_other_task,
+        faults::others::restless_task_delays_no_other_task,
+        faults::others::restless_ordinary_work_delays_no_task,
+        faults::others::pinned_ordinary_work_is_served_after_a_second,
+        faults::agent::killed_agent_leaves_all_threads_to_the_kernel,
+        faults::agent::stopped_agent_loses_all_threads_to_the_kernel,
+        faults::agent::failing_agent_ends_the_run,
+        faults::agent::agent_that_misses_reports_finds_out,
+        faults::agent::changes_of_affinity_delay_no_task_under_an_agent,
+        faults::agent::programs_get_what_they_ask_for_under_an_agent,
+        faults::agent::cpu_goes_and_comes_back_under_an_agent,
+        faults::agent::higher_classes_take_a_cpu_for_a_while_under_an_agent,
+        service::program_with_measured_reservation_misses_no_deadline,
+        programs::each_wait_of_a_program_ends_one_job,
+        record::record_names_what_led_to_a_miss within 120,
+        record::record_names_the_time_without_agent within 120,
+    }
+    Locks {
+        kernel::no_cpu_is_executed_for_long_where_locks_are_tested,
+        standing::coinciding::coinciding_wakeups_leave_no_assignment_waiting within 1_800,
+    }
+    Fifo {
+        privileges::fifo_stands_in_for_sched_ext,
+        privileges::user_without_privileges_sees_what_fifo_needs,
+        policies::policy_of_each_kind_keeps_what_it_promises_under_fifo,
+        agreement::run_under_fifo_agrees_with_its_simulation,
+        calibration::calibration_predicts_what_fifo_does within 120,
+        dubey::table_1_of_dubey_et_al_holds_under_fifo,
+        faults::fifo::killed_command_leaves_no_thread_at_fifo,
+        faults::fifo::failing_agent_leaves_no_thread_at_fifo,
+    }
+    Deadline {
+        deadline::sched_deadline_with_affinities_switches_as_its_model within 240,
+    }
+    Clusters {
+        deadline::sched_deadline_in_clusters_switches_as_its_model within 120,
+    }
+    Debian {
+        package::package_installs_and_leaves_nothing_in_a_fresh_debian within 400,
+    }
+    Kernels {
+        kernels::run_with_budgets_keeps_its_rules,
+    }
+    Host {
+        deadline::random_sets_leave_sched_deadline_nothing_open,
+        deadline::ftrace::trace_of_switches_is_read,
+        emulator::failing_program_brings_its_exit_status,
+        emulator::files_of_the_guest_come_home,
+        emulator::kernel_panic_shows_the_console,
+        emulator::ten_minutes_of_sleep_take_none_where_instructions_are_counted,
+        emulator::boots_where_instructions_are_counted_repeat_exactly,
+        emulator::hanging_program_is_ended,
+    }
+}

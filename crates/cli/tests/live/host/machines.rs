@@ -1,0 +1,120 @@
+//! The machines that live tests run on: which kernel, how its instructions are executed, and for which
+//! groups of tests. Instructions are counted on all of them, so that a run does not depend on what else the host does.
+
+use std::time::Duration;
+
+use shiftwork_emulator::KernelChoice;
+
+use crate::catalogue::Group;
+
+/// For how long each CPU is executed elsewhere: a timer of another CPU is late by this much at most, which is less than what
+/// the comparison with the simulation grants.
+const LONG_TURN: Duration = Duration::from_micros(40);
+/// For how long each CPU is executed where tests of [`Group::Locks`] run: about as long as a decision takes.
+pub const TURN: Duration = Duration::from_micros(10);
+
+/// On a machine that is as fast as this an instruction takes 2 ns.
+const FAST: u8 = 1;
+/// An instruction takes 8 ns: a second in which all CPUs are busy takes a fourth of the host's time.
+const SLOW: u8 = 1;
+
+/// A kind of guest, and the groups of tests that run on it.
+pub struct Machine {
+    /// Follows the names of its tests; empty for the usual one.
+    pub label: &'static str,
+    /// See [`Boot::shift`](shiftwork_emulator::Boot::shift).
+    pub shift: u8,
+    /// See [`Boot::turn`](shiftwork_emulator::Boot::turn).
+    pub turn: Option<Duration>,
+    pub kernel: fn() -> KernelChoice,
+    pub groups: &'static [Group],
+    /// Whether it is a Debian system rather than the tests alone.
+    pub is_debian: bool,
+    pub only_long: bool,
+}
+
+/// The usual one; others say in what they differ.
+const USUAL: Machine = Machine {
+    label: "",
+    shift: FAST,
+    turn: Some(LONG_TURN),
+    kernel: || KernelChoice::Newest,
+    groups: &[],
+    is_debian: false,
+    only_long: false,
+};
+
+/// All machines, those that take longest first.
+pub const MACHINES: &[Machine] = &[
+    Machine {
+        groups: &[Group::Latency, Group::Deadline],
+        ..USUAL
+    },
+    Machine {
+        shift: SLOW,
+        groups: &[Group::Function],
+        ..USUAL
+    },
+    Machine {
+        turn: Some(TURN),
+        groups: &[Group::Locks],
+        ..USUAL
+    },
+    Machine {
+        groups: &[Group::Clusters],
+        ..USUAL
+    },
+    Machine {
+        shift: SLOW,
+        groups: &[Group::Debian],
+        is_debian: true,
+        ..USUAL
+    },
+    Machine {
+        kernel: || KernelChoice::Release("6.12".to_owned()),
+        groups: &[Group::Fifo],
+        ..USUAL
+    },
+    Machine {
+        label: "_on_6_1",
+        kernel: || KernelChoice::Release("6.1".to_owned()),
+        groups: &[Group::Fifo],
+        only_long: true,
+        ..USUAL
+    },
+    Machine {
+        label: "_on_6_12",
+        kernel: || KernelChoice::Release("6.12".to_owned()),
+        groups: &[Group::Deadline],
+        only_long: true,
+        ..USUAL
+    },
+    Machine {
+        label: "_on_6_12",
+        kernel: || KernelChoice::Release("6.12".to_owned()),
+        groups: &[Group::Clusters],
+        only_long: true,
+        ..USUAL
+    },
+    Machine {
+        label: "_on_an_older_kernel",
+        kernel: || KernelChoice::Older(1),
+        groups: &[Group::Deadline],
+        only_long: true,
+        ..USUAL
+    },
+    other_kernel("_on_rt", || KernelChoice::Rt),
+    other_kernel("_on_an_older_kernel", || KernelChoice::Older(1)),
+    other_kernel("_on_a_still_older_kernel", || KernelChoice::Older(2)),
+];
+
+const fn other_kernel(label: &'static str, kernel: fn() -> KernelChoice) -> Machine {
+    Machine {
+        label,
+        shift: SLOW,
+        kernel,
+        groups: &[Group::Function, Group::Kernels],
+        only_long: true,
+        ..USUAL
+    }
+}
