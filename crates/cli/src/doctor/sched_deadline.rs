@@ -2,21 +2,21 @@
 //!
 //! What each defect is, `docs/sched-deadline.md` says; every remedy points there.
 
+mod names;
+mod output;
+
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use shiftwork_live::host::{
-    DeadlineThread, DeadlineThreads, RealTimeLimit, Reservation, System, deadline_threads,
-    real_time_limit,
+    DeadlineThread, DeadlineThreads, RealTimeLimit, System, deadline_threads, real_time_limit,
 };
 use shiftwork_model::{CpuId, CpuSet, Span};
 
 use super::Finding;
 use super::cpus::PERFORMANCE;
+use names::{in_full, in_short, named};
 
-/// So many threads are named in a line; the JSON names all.
-const NAMED_MAX: usize = 4;
+pub use output::SchedDeadlineOutput;
 
 /// Shares of a CPU are added in units of 2^-20, rounded down, as Linux does.
 const WHOLE: u128 = 1 << 20;
@@ -32,38 +32,6 @@ pub struct SchedDeadline {
     scaled: Option<Vec<String>>,
     /// The CPUs of each capacity; empty: the machine does not say.
     capacities: BTreeMap<i64, CpuSet>,
-}
-
-/// The key `sched_deadline` of `doctor --json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SchedDeadlineOutput {
-    /// Whether the kernel refuses what does not fit; null if it does not say.
-    admission_control: Option<bool>,
-    /// How many threads were looked at.
-    threads_looked_at: usize,
-    /// How many threads, and processes without visible threads, could not be looked at.
-    threads_unreadable: usize,
-    /// Those under SCHED_DEADLINE, without the kernel's own for frequencies.
-    threads: Vec<ThreadOutput>,
-}
-
-/// A thread under SCHED_DEADLINE.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-struct ThreadOutput {
-    /// Its number.
-    id: i32,
-    /// Its name.
-    name: String,
-    /// Where it may run; null if unknown.
-    cpus: Option<String>,
-    /// The CPUs of its cpuset; null if unknown.
-    cpuset: Option<String>,
-    /// What it has reserved of each period; null if unknown.
-    runtime_ns: Option<u64>,
-    /// Within so long of a period's start; null if unknown.
-    deadline_ns: Option<u64>,
-    /// The period; null if unknown.
-    period_ns: Option<u64>,
 }
 
 impl SchedDeadline {
@@ -87,25 +55,6 @@ impl SchedDeadline {
             self.frequency(),
             self.asymmetry(),
         ]
-    }
-
-    /// The JSON for programs.
-    pub fn output(&self) -> SchedDeadlineOutput {
-        let thread = |thread: &DeadlineThread| ThreadOutput {
-            id: thread.id,
-            name: thread.name.clone(),
-            cpus: thread.cpus.map(|cpus| cpus.to_string()),
-            cpuset: thread.cpuset.map(|cpus| cpus.to_string()),
-            runtime_ns: thread.reservation.map(|it| it.runtime.as_ns()),
-            deadline_ns: thread.reservation.map(|it| it.deadline.as_ns()),
-            period_ns: thread.reservation.map(|it| it.period.as_ns()),
-        };
-        SchedDeadlineOutput {
-            admission_control: self.limit.map(|limit| limit.runtime.is_some()),
-            threads_looked_at: self.found.looked_at,
-            threads_unreadable: self.found.unreadable,
-            threads: self.found.threads.iter().map(thread).collect(),
-        }
     }
 
     /// Whether the kernel asks what threads need before it lets them in.
@@ -292,37 +241,6 @@ fn share(runtime: Span, period: Span) -> Option<u128> {
     (u128::from(runtime.as_ns()) * WHOLE).checked_div(u128::from(period.as_ns()))
 }
 
-/// The first threads, and how many more there are.
-fn named(threads: &[DeadlineThread], text: fn(&DeadlineThread) -> String) -> String {
-    let first = threads.iter().take(NAMED_MAX).map(text);
-    let mut names: Vec<String> = first.collect();
-    if threads.len() > NAMED_MAX {
-        names.push(format!("and {} more", threads.len() - NAMED_MAX));
-    }
-    names.join(", ")
-}
-
-fn in_short(thread: &DeadlineThread) -> String {
-    format!("{} `{}`", thread.id, thread.name)
-}
-
-fn in_full(thread: &DeadlineThread) -> String {
-    let mut text = in_short(thread);
-    if let Some(Reservation {
-        runtime, period, ..
-    }) = thread.reservation
-    {
-        text.push_str(&format!(" {runtime}/{period}"));
-    }
-    if let Some(cpus) = thread.cpus {
-        text.push_str(&format!(" on CPUs {cpus}"));
-    }
-    if let Some(cpuset) = thread.cpuset.filter(|cpuset| Some(*cpuset) != thread.cpus) {
-        text.push_str(&format!(" of {cpuset}"));
-    }
-    text
-}
-
 /// The governor that asks for as much speed as SCHED_DEADLINE threads have reserved (GRUB-PA).
 fn scaled(system: &System) -> Option<Vec<String>> {
     const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
@@ -351,6 +269,8 @@ fn capacities(system: &System) -> BTreeMap<i64, CpuSet> {
 
 #[cfg(test)]
 mod tests {
+    use shiftwork_live::host::Reservation;
+
     use super::super::Verdict;
     use super::*;
 
