@@ -12,8 +12,8 @@ mod budget;
 mod one_cpu;
 mod order;
 mod quanta;
-pub(crate) mod reach;
 pub(crate) mod state;
+mod survey;
 #[cfg(test)]
 pub(crate) mod testing;
 mod work_conservation;
@@ -27,8 +27,8 @@ use shiftwork_model::{
 use budget::Budgets;
 use quanta::Quanta;
 pub use quanta::{PfairShare, QuantumChoice, QuantumRule};
-use reach::Survey;
 use state::State;
+use survey::Survey;
 
 /// Maximum number of reported violations; the first one matters most, and a broken machine may
 /// violate every property at every instant.

@@ -2,9 +2,10 @@
 
 use shiftwork_model::{CpuId, Invariant, JobId, Order, TaskId};
 
-use super::reach::{Survey, key};
 use super::state::State;
+use super::survey::Survey;
 use super::{Findings, PolicyContract};
+use crate::shift_chain::key;
 
 /// Checks the state after the instant.
 pub(super) fn check(

@@ -2,8 +2,8 @@
 //! invariant over a chain of shifts. SCHED_DEADLINE promises it only if all tasks that may use several CPUs
 //! have the same affinity: of the waiting jobs of a CPU it pushes the earliest or none.
 
-use super::reach::Survey;
 use super::state::State;
+use super::survey::Survey;
 use super::{Findings, PolicyContract};
 use shiftwork_model::Invariant;
 

@@ -5,7 +5,7 @@ use shiftwork_model::{CpuId, CpuSet, Instant, Invariant, JobId};
 use super::timeline::Occupant;
 use super::walk::{Piece, Walk};
 use super::{Culprit, Part};
-use crate::check::reach::{Key, key};
+use crate::shift_chain::{self, Key, key};
 
 /// The pieces of an interval without events in which the task's job was ready and did not run.
 pub(super) fn pieces(walk: &Walk<'_>, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
@@ -225,18 +225,13 @@ fn own(walk: &Walk<'_>) -> CpuSet {
 
 /// These CPUs, and those to which the jobs there could shift, transitively.
 fn over_shifts(walk: &Walk<'_>, from: CpuSet) -> CpuSet {
-    let all = CpuSet::first(walk.state.cpus());
-    let (mut reached, mut fresh) = (from, from);
-    while let Some(cpu) = fresh.lowest() {
-        fresh.remove(cpu);
-        if let Occupant::Job(job) = walk.occupant(cpu)
-            && let Some(other) = walk.state.tasks.get(job.task.index())
-        {
-            let more = (other.affinity & all) - reached;
-            (reached, fresh) = (reached | more, fresh | more);
-        }
-    }
-    reached
+    let affinity_on = |cpu| match walk.occupant(cpu) {
+        Occupant::Job(job) => walk.state.tasks.get(job.task.index()),
+        _ => None,
+    };
+    shift_chain::reachable(walk.state.cpus(), &from, |cpu| {
+        affinity_on(cpu).map(|task| task.affinity)
+    })
 }
 
 fn competitor(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Competitor> {

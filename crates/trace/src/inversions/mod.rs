@@ -8,8 +8,8 @@ pub use tally::{InversionCounts, InversionStatistics, InversionSummary};
 
 use shiftwork_model::{CpuSet, Instant, JobId, Order, RecordKind, Recorder, Span, TaskId, TaskSet};
 
-use crate::check::reach::{Key, Reach, Reached, extremes, key};
 use crate::check::state::State;
+use crate::shift_chain::{Key, Reach, Reached, extremes, key};
 use tally::Tally;
 
 /// The kind of an inversion: what would let the waiting job run.

@@ -3,8 +3,8 @@
 use shiftwork_model::{CpuSet, Instant, Order, TaskId};
 
 use crate::check::Findings;
-use crate::check::reach::key;
 use crate::check::state::State;
+use crate::shift_chain::key;
 
 /// The state at a boundary.
 struct Boundary<'a> {

@@ -1,22 +1,10 @@
-//! The CPUs that a waiting job could get, directly or over a chain of shifts.
+//! The waiting jobs that could get a CPU, directly or by a shift chain.
 
-use shiftwork_model::{
-    Affinity, CPUS_MAX, CpuId, CpuSet, Instant, Invariant, Order, RecordKind, TaskId,
-};
+use shiftwork_model::{Affinity, CpuSet, Instant, Invariant, Order, RecordKind, TaskId};
 
-use super::state::{State, TaskState};
+use super::state::State;
 use super::{Findings, PolicyContract};
-
-const WORDS: usize = CPUS_MAX / 64;
-
-/// The urgency of a job; the smaller key is the more urgent one. Only a strictly more urgent waiting job is a
-/// violation, not a tie.
-pub(crate) type Key = u64;
-
-/// The key of the ready job of a task.
-pub(crate) fn key(order: Order, task: &TaskState) -> Key {
-    order.rank(task.deadline, task.priority)
-}
+use crate::shift_chain::{Key, Reach, Reached, extremes, key};
 
 /// The most urgent waiting job of a mask, and the CPUs that it could get.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +17,8 @@ pub(super) struct Front {
 
 /// Examines, after each instant, the most urgent waiting job of each mask.
 ///
-/// Under the strong invariant a job reaches the CPUs of its affinity, and from a CPU that it
-/// reaches all CPUs of the job running there: that job could shift. A waiting job that is more
-/// urgent than one on a CPU it reaches, or that reaches an idle CPU, violates the invariant (Bonifaci et al.
-/// 2016, Def. II.2; the definition's alternating path is such a chain).
+/// Under the strong invariant a waiting job that is more urgent than one on a CPU it reaches by a shift chain, or
+/// that reaches an idle CPU, violates the invariant; under the others only the CPUs of its affinity count.
 ///
 /// CPUs that a more urgent waiting job has reached are skipped for the others, with everything beyond
 /// them: a job that runs there is either at least as urgent as that job, hence as the others, or causes a
@@ -216,90 +202,5 @@ impl Packing {
                 Some(_) => {}
             }
         }
-    }
-}
-
-/// Whether one of these CPUs is idle, and the key of the least urgent job that runs on them.
-pub(crate) fn extremes(order: Order, state: &State, available: &CpuSet) -> (bool, Key) {
-    let mut threshold = 0;
-    for cpu in available.iter() {
-        match state
-            .on(cpu)
-            .and_then(|job| state.tasks.get(job.task.index()))
-        {
-            Some(task) => threshold = threshold.max(key(order, task)),
-            None => return (true, Key::MAX),
-        }
-    }
-    (false, threshold)
-}
-
-/// The best of the reached CPUs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reach {
-    /// The first idle CPU.
-    pub idle: Option<CpuId>,
-    /// The least urgent job that runs on one of them, and its CPU.
-    pub least_urgent: Option<(Key, TaskId, CpuId)>,
-}
-
-impl Reach {
-    /// Examines the reached CPUs; if jobs may shift (`shifts`), also those reachable over any chain of shifts.
-    pub fn explore(order: Order, shifts: bool, state: &State, reached: &mut Reached) -> Self {
-        let mut reach = Self::default();
-        while let Some(cpu) = reached.next() {
-            let Some(job) = state.on(cpu) else {
-                reach.idle = reach.idle.or(Some(cpu));
-                continue;
-            };
-            let Some(task) = state.tasks.get(job.task.index()) else {
-                continue;
-            };
-            let candidate = (key(order, task), job.task, cpu);
-            reach.least_urgent = reach.least_urgent.max(Some(candidate));
-            if shifts {
-                reached.add(&state.masks[task.mask]);
-            }
-        }
-        reach
-    }
-
-    /// Whether a waiting job of this key could get one of the CPUs: one that is idle or runs a less urgent job.
-    pub fn is_open_to(&self, key: Key) -> bool {
-        self.idle.is_some() || self.least_urgent.is_some_and(|(least, ..)| key < least)
-    }
-}
-
-/// A set of CPUs that grows while it is traversed, each CPU once. Uses only as many words as the machine has
-/// CPUs, which makes small machines fast.
-pub(crate) struct Reached {
-    words: usize,
-    /// CPUs that may still be added.
-    unseen: [u64; WORDS],
-    todo: [u64; WORDS],
-}
-
-impl Reached {
-    pub fn new(cpus: usize, available: &CpuSet) -> Self {
-        Self {
-            words: cpus.div_ceil(64),
-            unseen: *available.words(),
-            todo: [0; WORDS],
-        }
-    }
-
-    pub fn add(&mut self, cpus: &CpuSet) {
-        for word in 0..self.words {
-            let fresh = cpus.words()[word] & self.unseen[word];
-            self.unseen[word] &= !fresh;
-            self.todo[word] |= fresh;
-        }
-    }
-
-    fn next(&mut self) -> Option<CpuId> {
-        let word = self.todo[..self.words].iter().position(|&word| word != 0)?;
-        let bit = self.todo[word].trailing_zeros() as usize;
-        self.todo[word] &= self.todo[word] - 1;
-        CpuId::new(word * 64 + bit)
     }
 }
