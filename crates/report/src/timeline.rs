@@ -1,21 +1,9 @@
-//! A run reconstructed from its records: the schedule, and the history of every job. Charts and explanations of
-//! misses are based on it.
-//!
-//! Like the counters, the timeline compares states between whole instants: of several switches of
-//! one CPU at one instant the last one counts.
+//! A run reconstructed from its records for the charts: the schedule, and the states of every job.
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, JobId, NotReadyReason, Priority, Record, RecordKind, Span,
-    TaskId, TaskSet,
+    CpuId, Instant, JobId, NotReadyReason, Record, RecordKind, Recorder, TaskId, TaskSet,
 };
-
-/// An interval in which one CPU ran one job. Never of length zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slice {
-    pub job: JobId,
-    pub from: Instant,
-    pub to: Instant,
-}
+use shiftwork_trace::{Segment, Segments};
 
 /// The state of a pending job, independent of whether it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +29,6 @@ pub(crate) enum End {
     Unfinished,
 }
 
-/// The rank of a job from an instant on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rank {
-    pub since: Instant,
-    pub ready: Instant,
-    pub deadline: Instant,
-    pub priority: Priority,
-}
-
 /// The history of one job.
 #[derive(Clone, Debug)]
 pub(crate) struct JobHistory {
@@ -59,9 +38,8 @@ pub(crate) struct JobHistory {
     pub end: End,
     /// The states of the job with their starts; ascending, the first at the release.
     pub states: Vec<(Instant, State)>,
-    pub ranks: Vec<Rank>,
-    /// Its execution: CPU and index into that CPU's slices, ascending in time.
-    pub slices: Vec<(usize, usize)>,
+    /// Its execution, ascending in time.
+    pub segments: Vec<Segment>,
 }
 
 /// A shift of a running job to another CPU.
@@ -69,8 +47,8 @@ pub(crate) struct JobHistory {
 pub(crate) struct Shift {
     pub at: Instant,
     pub job: JobId,
-    pub from: usize,
-    pub to: usize,
+    pub from: CpuId,
+    pub to: CpuId,
 }
 
 /// The reason why a CPU is unavailable for real-time jobs.
@@ -95,16 +73,12 @@ pub(crate) struct Away {
 /// One run. All data per CPU and per task are in order of time.
 pub(crate) struct Timeline {
     pub horizon: Instant,
-    pub cpus: Vec<Vec<Slice>>,
+    pub cpus: Vec<Vec<Segment>>,
     /// Per CPU background work and offline times, each without overlaps.
     pub away: Vec<[Vec<Away>; 3]>,
     pub shifts: Vec<Shift>,
     /// The jobs of each task, by number.
     pub tasks: Vec<Vec<JobHistory>>,
-    /// The affinities of each task with their starts; the first at the start of the run.
-    pub affinities: Vec<Vec<(Instant, Affinity)>>,
-    /// The declared costs of each task with the first releases to which they apply.
-    pub costs: Vec<Vec<(Instant, Span)>>,
     pub refusals: Vec<(Instant, String)>,
     /// Records that name a task, job or CPU which the task set does not have; they were left out.
     pub foreign: usize,
@@ -114,67 +88,12 @@ impl Timeline {
     /// Reconstructs a run of `set` from its records. Records after `horizon` are ignored.
     pub fn of(set: &TaskSet, records: &[Record], horizon: Instant) -> Self {
         let mut builder = Builder::new(set, horizon);
-        for record in records {
-            if record.at > builder.now {
-                builder.settle();
-                builder.now = record.at;
-            }
+        for record in records.iter().take_while(|record| record.at <= horizon) {
+            builder.now = record.at;
             let known = builder.apply(&record.kind);
             builder.line.foreign += usize::from(known.is_none());
         }
         builder.finish()
-    }
-
-    /// The job, if it was released in this run.
-    pub fn history(&self, job: JobId) -> Option<&JobHistory> {
-        let histories = self.tasks.get(job.task.index())?;
-        let index = histories.binary_search_by_key(&job.number, |history| history.job.number);
-        histories.get(index.ok()?)
-    }
-
-    /// The job that the CPU ran just after this instant.
-    pub fn running(&self, cpu: usize, at: Instant) -> Option<JobId> {
-        let slices = &self.cpus[cpu];
-        let after = slices.partition_point(|slice| slice.to <= at);
-        slices
-            .get(after)
-            .filter(|slice| slice.from <= at)
-            .map(|slice| slice.job)
-    }
-
-    /// The reason why the CPU was unavailable for real-time jobs just after this instant, if it was.
-    pub fn absent(&self, cpu: usize, at: Instant) -> Option<Absence> {
-        self.away[cpu].iter().find_map(|stretches| {
-            let after = stretches.partition_point(|away| away.to <= at);
-            let within = stretches.get(after).filter(|away| away.from <= at);
-            within.map(|away| away.why)
-        })
-    }
-
-    /// The CPUs that the task could use just after this instant.
-    pub fn affinity(&self, task: TaskId, at: Instant) -> &CpuSet {
-        let changes = &self.affinities[task.index()];
-        let next = changes.partition_point(|(since, _)| *since <= at);
-        changes[next.max(1) - 1].1.cpus()
-    }
-
-    /// The declared cost of a job of the task that was released at this instant.
-    pub fn cost(&self, task: TaskId, release: Instant) -> Span {
-        let changes = &self.costs[task.index()];
-        let next = changes.partition_point(|(since, _)| *since <= release);
-        changes[next.max(1) - 1].1
-    }
-
-    /// Total execution time of the job.
-    pub fn executed(&self, history: &JobHistory) -> Span {
-        history
-            .slices
-            .iter()
-            .map(|&(cpu, index)| {
-                let slice = &self.cpus[cpu][index];
-                slice.to.late_since(slice.from)
-            })
-            .fold(Span::ZERO, |sum, span| sum + span)
     }
 }
 
@@ -196,12 +115,6 @@ impl JobHistory {
         }
     }
 
-    /// The rank of the job just after this instant; `None` before it was first ready.
-    pub fn rank(&self, at: Instant) -> Option<&Rank> {
-        let next = self.ranks.partition_point(|rank| rank.since <= at);
-        next.checked_sub(1).map(|index| &self.ranks[index])
-    }
-
     /// The states with their ends.
     pub fn stretches(&self, horizon: Instant) -> impl Iterator<Item = (Instant, Instant, State)> {
         let ends = self.states[1..].iter().map(|&(at, _)| at);
@@ -219,55 +132,32 @@ impl JobHistory {
             _ => self.states.push((at, state)),
         }
     }
-
-    fn set_rank(&mut self, rank: Rank) {
-        match self.ranks.last_mut() {
-            Some(last) if last.since == rank.since => *last = rank,
-            _ => self.ranks.push(rank),
-        }
-    }
 }
 
 /// Reads records one by one. A helper returns `None` if the record names an unknown task, job or CPU.
 struct Builder {
     line: Timeline,
     now: Instant,
-    /// The job of each CPU and its start, as of the last whole instant.
-    open: Vec<Option<(JobId, Instant)>>,
-    /// The job of each CPU now, and the CPUs that changed at this instant.
-    running: Vec<Option<JobId>>,
-    touched: Vec<usize>,
+    segments: Segments,
     gone: Vec<[Option<Instant>; 3]>,
 }
 
 impl Builder {
     fn new(set: &TaskSet, horizon: Instant) -> Self {
         let cpus = set.platform.cpus;
-        let affinities = set
-            .tasks
-            .iter()
-            .map(|task| vec![(Instant::ZERO, task.affinity)]);
-        let costs = set
-            .tasks
-            .iter()
-            .map(|task| vec![(Instant::ZERO, task.cost)]);
         let line = Timeline {
             horizon,
             cpus: vec![Vec::new(); cpus],
             away: vec![[const { Vec::new() }; 3]; cpus],
             shifts: Vec::new(),
             tasks: vec![Vec::new(); set.tasks.len()],
-            affinities: affinities.collect(),
-            costs: costs.collect(),
             refusals: Vec::new(),
             foreign: 0,
         };
         Self {
             line,
             now: Instant::ZERO,
-            open: vec![None; cpus],
-            running: vec![None; cpus],
-            touched: Vec::new(),
+            segments: Segments::new(cpus),
             gone: vec![[None; 3]; cpus],
         }
     }
@@ -276,20 +166,7 @@ impl Builder {
         let now = self.now;
         match *kind {
             RecordKind::Released { job, deadline } => self.release(job, deadline)?,
-            RecordKind::Ready {
-                job,
-                deadline,
-                priority,
-            } => {
-                let history = self.history(job)?;
-                history.enter(now, State::Ready);
-                history.set_rank(Rank {
-                    since: now,
-                    ready: now,
-                    deadline,
-                    priority,
-                });
-            }
+            RecordKind::Ready { job, .. } => self.history(job)?.enter(now, State::Ready),
             RecordKind::NotReady { job, reason } => {
                 let state = match reason {
                     NotReadyReason::Suspended => State::Suspended,
@@ -298,18 +175,14 @@ impl Builder {
                 self.history(job)?.enter(now, state);
             }
             RecordKind::Completed { job } => self.history(job)?.end = End::Finished(now),
-            RecordKind::Switched { cpu, to, .. } => self.switch(cpu, to)?,
-            RecordKind::Replenished { task, deadline, .. } => {
-                self.change_rank(task, |rank| rank.deadline = deadline)?;
-            }
-            RecordKind::PrioritySet { task, priority } => {
-                self.change_rank(task, |rank| rank.priority = priority)?;
+            RecordKind::Switched { cpu, to, .. } => {
+                if let Some(job) = to {
+                    self.history(job)?;
+                }
+                self.line.cpus.get(cpu.index())?;
+                self.segments.record(now, kind);
             }
             RecordKind::Left { task } => self.drop_jobs(task)?,
-            RecordKind::AffinitySet { task, ref affinity } => {
-                let changes = self.line.affinities.get_mut(task.index())?;
-                changes.push((now, **affinity));
-            }
             RecordKind::CpuOffline { cpu } => self.leave_cpu(cpu, Absence::Offline)?,
             RecordKind::CpuOnline { cpu } => self.serve_cpu(cpu, Absence::Offline)?,
             RecordKind::CpuTaken { cpu } => self.leave_cpu(cpu, Absence::Taken)?,
@@ -320,8 +193,11 @@ impl Builder {
                 let text = format!("action {}: {reason}", action + 1);
                 self.line.refusals.push((now, text));
             }
-            RecordKind::AttributesSet { task, cost, .. } => {
-                self.line.costs.get_mut(task.index())?.push((now, cost));
+            RecordKind::AffinitySet { task, .. }
+            | RecordKind::AttributesSet { task, .. }
+            | RecordKind::PrioritySet { task, .. }
+            | RecordKind::Replenished { task, .. } => {
+                self.line.tasks.get(task.index())?;
             }
             RecordKind::BudgetSpent { .. }
             | RecordKind::Interrupted { .. }
@@ -356,25 +232,8 @@ impl Builder {
             deadline,
             end: End::Unfinished,
             states: vec![(self.now, State::Queued)],
-            ranks: Vec::new(),
-            slices: Vec::new(),
+            segments: Vec::new(),
         });
-        Some(())
-    }
-
-    /// Changes the rank of the task's ready job. At most one job of a task is ready.
-    fn change_rank(&mut self, task: TaskId, change: impl Fn(&mut Rank)) -> Option<()> {
-        let now = self.now;
-        let histories = self.line.tasks.get_mut(task.index())?;
-        let pending = histories.iter_mut().rev();
-        let pending = pending.take_while(|history| history.end == End::Unfinished);
-        for history in pending {
-            if let Some(&last) = history.ranks.last() {
-                let mut rank = Rank { since: now, ..last };
-                change(&mut rank);
-                history.set_rank(rank);
-            }
-        }
         Some(())
     }
 
@@ -386,17 +245,6 @@ impl Builder {
                 break;
             }
             history.end = End::Dropped(now);
-        }
-        Some(())
-    }
-
-    fn switch(&mut self, cpu: CpuId, to: Option<JobId>) -> Option<()> {
-        if let Some(job) = to {
-            self.history(job)?;
-        }
-        *self.running.get_mut(cpu.index())? = to;
-        if !self.touched.contains(&cpu.index()) {
-            self.touched.push(cpu.index());
         }
         Some(())
     }
@@ -416,63 +264,37 @@ impl Builder {
         Some(())
     }
 
-    /// Turns the changes of the instant into slices and shifts.
-    fn settle(&mut self) {
-        let mut vacated: Vec<(JobId, usize)> = Vec::new();
-        let mut touched = core::mem::take(&mut self.touched);
-        touched.retain(|&cpu| self.open[cpu].map(|(job, _)| job) != self.running[cpu]);
-        for &cpu in &touched {
-            if let Some((job, from)) = self.open[cpu].take() {
-                self.close(cpu, job, from);
-                vacated.push((job, cpu));
-            }
-        }
-        for &cpu in &touched {
-            let Some(job) = self.running[cpu] else {
-                continue;
-            };
-            self.open[cpu] = Some((job, self.now));
-            if let Some(&(_, from)) = vacated.iter().find(|(other, _)| *other == job) {
-                let at = self.now;
-                self.line.shifts.push(Shift {
-                    at,
-                    job,
-                    from,
-                    to: cpu,
-                });
-            }
-        }
-        touched.clear();
-        self.touched = touched;
-    }
-
-    fn close(&mut self, cpu: usize, job: JobId, from: Instant) {
-        let to = self.now.min(self.line.horizon);
-        if from >= to {
-            return;
-        }
-        let index = self.line.cpus[cpu].len();
-        self.line.cpus[cpu].push(Slice { job, from, to });
-        if let Some(history) = self.history(job) {
-            history.slices.push((cpu, index));
-        }
-    }
-
     fn finish(mut self) -> Timeline {
-        // Changes exactly at the horizon are not part of the run.
-        if self.now < self.line.horizon {
-            self.settle();
-        }
-        self.now = self.now.max(self.line.horizon);
-        for cpu in 0..self.open.len() {
-            if let Some((job, from)) = self.open[cpu].take() {
-                self.close(cpu, job, from);
-            }
+        let horizon = self.line.horizon;
+        self.now = horizon;
+        for cpu in (0..self.gone.len()).map(CpuId::from_index) {
             for why in [Absence::Background, Absence::Offline, Absence::Taken] {
                 // The CPU is in range, so the result cannot be `None`.
-                let _ = self.serve_cpu(CpuId::from_index(cpu), why);
+                let _ = self.serve_cpu(cpu, why);
             }
         }
+        let segments = std::mem::replace(&mut self.segments, Segments::new(0));
+        for segment in segments.finish(horizon) {
+            self.line.cpus[segment.cpu.index()].push(segment);
+            self.add_segment(segment);
+        }
         self.line
+    }
+
+    /// Adds the next segment of its job. It begins with a shift if the job was on another CPU until then.
+    fn add_segment(&mut self, segment: Segment) {
+        let Some(history) = self.history(segment.job) else {
+            return;
+        };
+        let before = history.segments.last().copied();
+        history.segments.push(segment);
+        if let Some(before) = before.filter(|before| before.to == segment.from) {
+            self.line.shifts.push(Shift {
+                at: segment.from,
+                job: segment.job,
+                from: before.cpu,
+                to: segment.cpu,
+            });
+        }
     }
 }

@@ -19,7 +19,7 @@ mod reactions;
 pub mod replay;
 mod running;
 mod segments;
-pub mod shift_chain;
+mod shift_chain;
 mod statistics;
 mod summary;
 #[cfg(test)]

@@ -92,19 +92,19 @@ pub(crate) fn reachable(
     all
 }
 
-/// A shortest chain of at least one shift from `from` to a CPU that `is_end`: the CPUs in the order of the chain,
-/// each with a job that could shift to the next one. `None` if there is no such chain.
-pub fn shortest(
+/// A shortest chain of at least one shift from `from` to one of `ends`: the CPUs in the order of the chain, each with
+/// a job that could shift to the next one. `None` if there is no such chain.
+pub(crate) fn shortest(
     cpus: usize,
     from: &CpuSet,
     affinity_on: impl Fn(CpuId) -> Option<CpuSet>,
-    is_end: impl Fn(CpuId) -> bool,
+    ends: &CpuSet,
 ) -> Option<Vec<CpuId>> {
     let mut reached = Reached::new(cpus, &CpuSet::first(cpus));
     reached.add(from);
     let mut came_from: Vec<Option<CpuId>> = vec![None; cpus];
     while let Some(cpu) = reached.next() {
-        if came_from[cpu.index()].is_some() && is_end(cpu) {
+        if came_from[cpu.index()].is_some() && ends.contains(cpu) {
             let before = |cpu: &CpuId| came_from[cpu.index()];
             let mut chain: Vec<CpuId> = std::iter::successors(Some(cpu), before).collect();
             chain.reverse();
@@ -213,7 +213,7 @@ mod tests {
             for (index, distance) in distances.iter().enumerate() {
                 let to = cpu(index);
                 assert_eq!(reached.contains(to), distance.is_some(), "seed {seed}");
-                let chain = shortest(cpus, &from, affinity_on, |cpu| cpu == to);
+                let chain = shortest(cpus, &from, affinity_on, &CpuSet::single(to));
                 let shifts = chain.as_ref().map(|chain| chain.len() - 1);
                 assert_eq!(shifts, distance.filter(|&shifts| shifts > 0), "seed {seed}");
                 let Some(chain) = chain else { continue };

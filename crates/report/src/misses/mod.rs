@@ -1,27 +1,21 @@
-//! Deadline misses: the losses of time of each missed job, and possible remedies.
+//! Deadline misses on the page: the time that each missed job lost, and possible remedies, as
+//! [`trace::explain`](shiftwork_trace::explain) attributes them.
 //!
-//! The time of a missed job, from its release to its end, is divided without remainder: queued behind
-//! its predecessor, suspended, throttled, executing, and ready without running. The last part is
-//! divided further by the use of the job's CPUs. A part without which the job would have been in time is marked
-//! as *alone* sufficient for the miss; nothing is reported that the records do not show. The cause is that of
-//! [`trace::explain`](shiftwork_trace::explain).
+//! A loss without which the job would have been in time is marked as *alone* sufficient for the miss.
 
-mod account;
-mod shift_chain;
 mod tally;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
-use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Record, Span, TaskId, TaskSet};
-use shiftwork_trace::check::PolicyContract;
-use shiftwork_trace::explain::{self, Explanation};
+use std::collections::BTreeMap;
 
-use crate::timeline::{End, JobHistory, Timeline};
+use shiftwork_model::{JobId, Span};
+use shiftwork_trace::explain::{Culprit, End, Explanation, LateJob, Part, Recording, first_misses};
 
 pub(crate) use tally::Tally;
-pub(crate) use text::{Names, alone, label, miss_line, remedy_line, sentence, verdict};
+pub(crate) use text::{Names, alone, label, miss_line, remedy_lines, sentence, verdict};
 
 /// Time that a job lost, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +31,7 @@ pub(crate) enum LossKind {
     LatePredecessor,
     /// It executed longer than the declared cost.
     Overrun,
-    /// It had a CPU for longer than its work can take: scheduling and cache overheads.
+    /// Its CPU handled interrupts or scheduling.
     Overheads,
     /// Its task left while there was time before the deadline.
     TaskLeft,
@@ -49,77 +43,51 @@ pub(crate) enum LossKind {
     TooLong,
     /// All its CPUs ran more urgent jobs.
     MoreUrgent,
-    /// One of its CPUs ran a less urgent job.
-    LessUrgent,
+    /// The same, one of them beyond its declared cost.
+    OtherOverrun,
     /// All its CPUs ran jobs of unknown rank.
     OtherWork,
-    /// One of its CPUs was idle: overhead, reaction time, or a policy that leaves CPUs idle.
-    IdleCpu,
+    /// One of its CPUs was idle or ran a less urgent job, against the policy's promise.
+    Stalled,
+    /// The same, and nothing that is known of the policy excludes it.
+    HeldBack,
     /// One of its CPUs was unavailable, the others ran other jobs.
     CpuAway,
 }
 
-/// A change that would have let the job run while it waited. Remedies may overlap.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Remedy {
-    /// CPUs that it may not use were idle.
-    Wider {
-        idle: CpuSet,
-        time: Span,
-        bound: Bound,
-    },
-    /// Shifts of running jobs within their affinities would have made room.
-    Shift {
-        moves: Vec<Move>,
-        displaced: Option<JobId>,
-        time: Span,
-    },
+impl LossKind {
+    /// The loss by this part of a job's time; `None` if the job executed as declared.
+    const fn of(part: Part, are_ranks_known: bool) -> Option<Self> {
+        Some(match part {
+            Part::Executing => return None,
+            Part::CarryIn => Self::LatePredecessor,
+            Part::OwnOverrun => Self::Overrun,
+            Part::Interrupted => Self::Overheads,
+            Part::Throttled => Self::Throttled,
+            Part::Suspended => Self::Suspended,
+            Part::Stalled => Self::Stalled,
+            Part::HeldBack => Self::HeldBack,
+            Part::Taken | Part::Offline | Part::Background => Self::CpuAway,
+            Part::Overrun(_) | Part::MoreUrgent(_) if !are_ranks_known => Self::OtherWork,
+            Part::Overrun(_) => Self::OtherOverrun,
+            Part::MoreUrgent(_) => Self::MoreUrgent,
+        })
+    }
 }
 
-/// The restriction that binds a job to its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
-    /// The task's affinity.
-    Affinity,
-    /// The partition or cluster of the packing, which is narrower.
-    Packing,
-}
-
-/// One step of a chain of shifts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub job: JobId,
-    pub from: CpuId,
-    pub to: CpuId,
-}
-
-/// A task that used the job's CPUs while the job was ready and did not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Blocker {
-    pub task: TaskId,
-    pub cpus: CpuSet,
-    /// Summed over the CPUs, so it may exceed the waiting time.
-    pub time: Span,
-}
+/// Culprits without which the job would have run while it waited for more urgent jobs. Their times may overlap.
+const REMEDIES: [Culprit; 3] = [
+    Culprit::NoShift,
+    Culprit::NarrowAffinity,
+    Culprit::NarrowPacking,
+];
 
 /// One missed deadline.
 #[derive(Clone, Debug)]
 pub(crate) struct Miss {
-    pub job: JobId,
-    pub release: Instant,
-    pub deadline: Instant,
-    pub end: End,
-    pub until: Instant,
-    pub executed: Span,
-    /// Time in which it was ready and not running.
-    pub waited: Span,
-    /// For an unfinished job, the part of its declared cost that it had not executed.
-    pub remaining: Span,
+    pub late: LateJob,
     /// Longest first.
     pub losses: Vec<Loss>,
-    pub remedies: Vec<Remedy>,
-    /// Longest first.
-    pub blockers: Vec<Blocker>,
     /// The first of the unbroken row of late jobs that ends with this one, if its predecessor was late.
     pub late_since: Option<JobId>,
     /// The explanation with the cause; `None` if the promises of the policy are unknown, or it is not needed.
@@ -127,14 +95,51 @@ pub(crate) struct Miss {
 }
 
 impl Miss {
-    /// Tardiness of the job; a lower bound for an unfinished one.
-    pub fn tardiness(&self) -> Span {
-        self.until.late_since(self.deadline)
+    fn new(late: LateJob, late_since: Option<JobId>, are_ranks_known: bool) -> Self {
+        let mut losses: BTreeMap<LossKind, Span> = BTreeMap::new();
+        let mut executing = Span::ZERO;
+        for &(part, time) in &late.parts {
+            match LossKind::of(part, are_ranks_known) {
+                Some(kind) => *losses.entry(kind).or_default() += time,
+                None => executing += time,
+            }
+        }
+        let window = late.deadline.late_since(late.release);
+        losses.insert(LossKind::TooLong, executing.saturating_sub(window));
+        if late.end == End::Dropped {
+            losses.insert(LossKind::TaskLeft, late.deadline.late_since(late.until));
+        }
+        losses.retain(|_, time| !time.is_zero());
+        let loss = |(kind, time)| Loss { kind, time };
+        let mut losses: Vec<Loss> = losses.into_iter().map(loss).collect();
+        losses.sort_by_key(|loss| (core::cmp::Reverse(loss.time), loss.kind));
+        Self {
+            late,
+            losses,
+            late_since,
+            explanation: None,
+        }
     }
 
     /// Whether the job would have been in time with this much more time.
     pub fn explained_by(&self, time: Span) -> bool {
-        !time.is_zero() && time >= self.tardiness() + self.remaining
+        !time.is_zero() && time >= self.late.tardiness() + self.late.remaining
+    }
+
+    /// Time on a CPU.
+    pub fn executed(&self) -> Span {
+        self.time_in(|part| matches!(part, Part::Executing | Part::OwnOverrun | Part::Interrupted))
+    }
+
+    /// Time in which it could have run and had no CPU.
+    pub fn waited(&self) -> Span {
+        // The parts are ordered: those of a ready job without a CPU come last.
+        self.time_in(|part| part >= Part::Stalled)
+    }
+
+    fn time_in(&self, is_counted: impl Fn(Part) -> bool) -> Span {
+        let parts = self.late.parts.iter().filter(|(part, _)| is_counted(*part));
+        parts.fold(Span::ZERO, |sum, &(_, time)| sum + time)
     }
 }
 
@@ -142,7 +147,7 @@ impl Miss {
 pub(crate) struct Misses {
     /// All misses of the run.
     pub total: u64,
-    /// The first ones, explained one by one.
+    /// The first ones by deadline, explained one by one.
     pub first: Vec<Miss>,
     /// All explained misses in groups.
     pub tally: Tally,
@@ -150,92 +155,47 @@ pub(crate) struct Misses {
     pub explained: u64,
 }
 
-/// The input of explanations.
-#[derive(Clone, Copy)]
-pub(crate) struct Context<'a> {
-    pub set: &'a TaskSet,
-    pub records: &'a [Record],
-    pub line: &'a Timeline,
-    /// The promises of the policy, which are not in the records; without them the urgency of other work is unknown.
-    pub contract: Option<&'a PolicyContract>,
-}
-
-impl Context<'_> {
-    /// The CPUs that the policy let the task use just after this instant.
-    pub fn cpus(&self, task: TaskId, at: Instant) -> CpuSet {
-        let affinity = *self.line.affinity(task, at);
-        let packing = self
-            .contract
-            .and_then(|contract| contract.packing.as_deref());
-        let packed = packing.and_then(|packing| packing.get(task.index()));
-        match packed.map(|packed| *packed.cpus() & affinity) {
-            // A change of affinity may have moved the task out of its first partition.
-            Some(cpus) if !cpus.is_empty() => cpus,
-            _ => affinity,
-        }
-    }
-
-    /// Whether `job` ranked before `other` just after this instant; `None` if that is unknown.
-    fn before(&self, job: JobId, other: JobId, at: Instant) -> Option<bool> {
-        let key = |job: JobId| {
-            let rank = self.line.history(job)?.rank(at)?;
-            let key = self.contract?.order.rank(rank.deadline, rank.priority);
-            Some((key, rank.ready, job.task))
-        };
-        Some(key(job)? < key(other)?)
-    }
-
-    fn explanation(&self, job: JobId) -> Option<Explanation> {
-        explain::explain(
-            self.set,
-            self.contract?,
-            self.records,
-            job,
-            self.line.horizon,
-        )
-        .ok()
-    }
-}
-
 /// Maximum number of steps (states of one CPU between two switches anywhere) for all explanations together, so
 /// that an overloaded run is reported within seconds.
 pub(crate) const STEPS_MAX: u64 = 10_000_000;
 
-/// Finds and explains the misses of a run, the first `keep` of them (by deadline) one by one. Stops
-/// explaining after `steps_max` steps.
-pub(crate) fn find(context: Context<'_>, keep: usize, steps_max: u64) -> Misses {
-    let horizon = context.line.horizon;
-    let mut missed: Vec<(&JobHistory, Option<JobId>)> = Vec::new();
-    for histories in &context.line.tasks {
-        let mut late_since = None;
-        for history in histories {
-            if !history.missed(horizon) {
-                late_since = None;
-                continue;
-            }
-            missed.push((history, late_since));
-            late_since = late_since.or(Some(history.job));
-        }
-    }
-    missed.sort_by_key(|(history, _)| (history.deadline, history.job));
+/// Finds the misses of a run, the first `keep` of them (by deadline) with their causes. After `steps_max` steps the
+/// others are only counted.
+pub(crate) fn find(run: Recording<'_>, keep: usize, steps_max: u64) -> Misses {
+    let late = first_misses(run.set, run.records, run.until, usize::MAX);
+    let first = &late[..keep.min(late.len())];
+    let late_since = rows(&late);
     let mut misses = Misses {
-        total: missed.len() as u64,
+        total: late.len() as u64,
         first: Vec::new(),
         tally: Tally::default(),
         explained: 0,
     };
-    let mut steps = 0;
-    for (history, late_since) in missed {
-        if steps >= steps_max {
-            break;
-        }
-        let mut miss = account::miss(context, history, late_since, &mut steps);
+    run.late_jobs(&late, keep, steps_max, |job, explanation| {
+        let since = late_since.get(&job.job).copied();
+        let mut miss = Miss::new(job, since, run.contract.is_some());
         misses.tally.add(&miss);
         misses.explained += 1;
-        if misses.first.len() < keep {
-            miss.explanation = context.explanation(miss.job);
+        if first.contains(&miss.late.job) {
+            miss.explanation = explanation.filter(|_| run.contract.is_some());
             misses.first.push(miss);
         }
-    }
+    });
+    let by_deadline = |miss: &Miss| (miss.late.deadline, miss.late.job);
+    misses.first.sort_by_key(by_deadline);
     misses
+}
+
+/// For each late job with a late predecessor, the first of the unbroken row of late jobs that ends with it.
+fn rows(late: &[JobId]) -> BTreeMap<JobId, JobId> {
+    let mut jobs = late.to_vec();
+    jobs.sort_unstable();
+    let mut rows: BTreeMap<JobId, JobId> = BTreeMap::new();
+    for pair in jobs.windows(2) {
+        if pair[0].task == pair[1].task && pair[0].number + 1 == pair[1].number {
+            let first = rows.get(&pair[0]).copied().unwrap_or(pair[0]);
+            rows.insert(pair[1], first);
+        }
+    }
+    rows
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use shiftwork_model::{JobId, Span, TaskId};
+use shiftwork_trace::explain::Culprit;
 
-use super::{LossKind, Miss, Remedy};
+use super::{LossKind, Miss};
 
 /// Misses of one task with the same main loss.
 #[derive(Clone, Debug, Default)]
@@ -45,27 +46,24 @@ impl Tally {
     pub(super) fn add(&mut self, miss: &Miss) {
         let most = miss.losses.first();
         self.rows += u64::from(miss.late_since.is_none());
-        let key = (miss.job.task, most.map(|loss| loss.kind));
+        let key = (miss.late.job.task, most.map(|loss| loss.kind));
         let group = self.groups.entry(key).or_default();
         group.misses += 1;
         group.lost += most.map_or(Span::ZERO, |loss| loss.time);
-        let worst = Some((miss.tardiness(), miss.job));
+        let worst = Some((miss.late.tardiness(), miss.late.job));
         if worst.map(|(late, _)| late) > group.worst.map(|(late, _)| late) {
             group.worst = worst;
         }
-        for blocker in &miss.blockers {
-            *group.blockers.entry(blocker.task).or_default() += blocker.time;
+        for (&task, &(time, _)) in &miss.late.blockers {
+            *group.blockers.entry(task).or_default() += time;
         }
-        for remedy in &miss.remedies {
-            match *remedy {
-                Remedy::Shift { time, .. } => {
-                    group.shift_helps += u64::from(miss.explained_by(time));
-                }
-                Remedy::Wider { time, .. } => {
-                    group.wider_helps += u64::from(miss.explained_by(time));
-                }
-            }
-        }
+        let helps = |culprit| {
+            let delay = miss.late.delays.get(&culprit);
+            delay.is_some_and(|&(time, _)| miss.explained_by(time))
+        };
+        let wider = helps(Culprit::NarrowAffinity) || helps(Culprit::NarrowPacking);
+        group.shift_helps += u64::from(helps(Culprit::NoShift));
+        group.wider_helps += u64::from(wider);
     }
 
     /// The groups, most misses first.

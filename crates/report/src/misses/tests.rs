@@ -1,8 +1,10 @@
-use shiftwork_model::{Affinity, CpuId, Invariant, NotReadyReason, Order, RecordKind, Span, Work};
+use shiftwork_model::{
+    Affinity, CpuId, CpuSet, Instant, Invariant, NotReadyReason, Order, RecordKind, Span, Work,
+};
+use shiftwork_trace::check::PolicyContract;
 
 use super::*;
 use crate::run_script::{self, RunScript};
-use crate::timeline::Timeline;
 
 fn explained(script: &RunScript, horizon_ms: u64, order: Order) -> Misses {
     packed(script, horizon_ms, order, None)
@@ -14,22 +16,14 @@ fn packed(
     order: Order,
     packing: Option<Vec<Affinity>>,
 ) -> Misses {
-    let horizon = Instant::from_ns(horizon_ms * 1_000_000);
-    let line = Timeline::of(&script.set, &script.records, horizon);
-    assert_eq!(line.foreign, 0, "the script names only what it has");
     let contract = PolicyContract {
         invariant: Invariant::Weak,
         order,
         packing,
         immediate: true,
     };
-    let context = Context {
-        set: &script.set,
-        records: &script.records,
-        line: &line,
-        contract: Some(&contract),
-    };
-    let misses = find(context, 100, STEPS_MAX);
+    let run = recording(script, horizon_ms, Some(&contract));
+    let misses = find(run, 100, STEPS_MAX);
     assert_eq!(
         misses.total,
         script.summary(horizon_ms).deadline_misses,
@@ -39,6 +33,25 @@ fn packed(
     misses
 }
 
+fn recording<'a>(
+    script: &'a RunScript,
+    horizon_ms: u64,
+    contract: Option<&'a PolicyContract>,
+) -> Recording<'a> {
+    Recording {
+        set: &script.set,
+        contract,
+        records: &script.records,
+        until: Instant::from_ns(horizon_ms * 1_000_000),
+    }
+}
+
+/// The time in which the job would have run without the culprit, and the CPUs concerned.
+fn delay(miss: &Miss, culprit: Culprit) -> Option<(u64, String)> {
+    let delay = miss.late.delays.get(&culprit);
+    delay.map(|(time, cpus)| (time.as_ns() / 1_000_000, cpus.to_string()))
+}
+
 /// All sentences of the only miss.
 fn sentences(script: &RunScript, misses: &Misses) -> Vec<String> {
     let [miss] = &misses.first[..] else {
@@ -46,11 +59,7 @@ fn sentences(script: &RunScript, misses: &Misses) -> Vec<String> {
     };
     let names = Names(&script.set);
     let losses = miss.losses.iter().map(|&loss| sentence(miss, loss, names));
-    let remedies = miss
-        .remedies
-        .iter()
-        .map(|remedy| remedy_line(remedy, names));
-    losses.chain(remedies).collect()
+    losses.chain(remedy_lines(miss, names)).collect()
 }
 
 fn kinds(miss: &Miss) -> Vec<(LossKind, u64)> {
@@ -71,17 +80,17 @@ fn miss_under_a_weak_policy_has_the_shift_as_remedy() {
             "It waited 30 ms while more urgent jobs had every CPU it may use.",
             "For 30 ms of its wait, a shift would have made room: moving T1 #1 from CPU 0 to CPU 2 \
              (then running the less urgent T4 #1).",
+            "For 30 ms of its wait, CPU 2 was idle or ran less urgent work: its affinity is too narrow to use it.",
         ]
     );
     let miss = &misses.first[0];
-    assert_eq!(miss.tardiness(), Span::from_ms(11));
+    assert_eq!(miss.late.tardiness(), Span::from_ms(11));
     assert!(miss.explained_by(miss.losses[0].time));
-    let blocker = Blocker {
-        task: script.id("T1"),
-        cpus: CpuSet::single(CpuId::from_index(0)),
-        time: Span::from_ms(30),
-    };
-    assert_eq!(miss.blockers, [blocker]);
+    let blockers = [(
+        script.id("T1"),
+        (Span::from_ms(30), CpuSet::single(CpuId::from_index(0))),
+    )];
+    assert_eq!(miss.late.blockers, blockers.into());
 }
 
 #[test]
@@ -95,8 +104,8 @@ fn strong_schedule_of_the_same_tasks_has_no_misses() {
 #[test]
 fn a_chain_of_shifts_ends_on_an_idle_cpu() {
     let entries = [
-        ("a", 6, 100, "0-1"),
-        ("b", 6, 100, "1-2"),
+        ("a", 7, 100, "0-1"),
+        ("b", 7, 100, "1-2"),
         ("c", 6, 10, "0"),
     ];
     let mut script = RunScript::new(3, &entries);
@@ -127,7 +136,7 @@ fn a_chain_of_shifts_ends_on_an_idle_cpu() {
             "It waited 6 ms while more urgent jobs had every CPU it may use.",
             "For 6 ms of its wait, a shift would have made room: moving b #1 from CPU 1 to CPU 2 \
              (then idle), and a #1 from CPU 0 to CPU 1.",
-            "For 6 ms of its wait, CPU 2 had nothing to do: its affinity is too narrow to use it.",
+            "For 6 ms of its wait, CPU 2 was idle or ran less urgent work: its affinity is too narrow to use it.",
         ]
     );
 }
@@ -156,19 +165,11 @@ fn idle_cpu_outside_the_affinity_is_a_remedy() {
     let due = misses
         .first
         .iter()
-        .find(|miss| miss.job.task == script.id("b"))
+        .find(|miss| miss.late.job.task == script.id("b"))
         .unwrap();
     assert_eq!(kinds(due), [(LossKind::MoreUrgent, 8)]);
-    let idle = CpuSet::single(CpuId::from_index(1));
-    let time = Span::from_ms(8);
-    assert_eq!(
-        due.remedies,
-        [Remedy::Wider {
-            idle,
-            time,
-            bound: Bound::Affinity
-        }]
-    );
+    assert_eq!(delay(due, Culprit::NarrowAffinity), Some((8, "1".into())));
+    assert_eq!(delay(due, Culprit::NarrowPacking), None);
 }
 
 #[test]
@@ -182,23 +183,18 @@ fn remedies_distinguish_partition_and_affinity() {
     let b = misses
         .first
         .iter()
-        .find(|miss| miss.job.task == script.id("b"))
+        .find(|miss| miss.late.job.task == script.id("b"))
         .unwrap();
-    assert!(matches!(
-        b.remedies[..],
-        [Remedy::Wider {
-            bound: Bound::Packing,
-            ..
-        }]
-    ));
+    assert_eq!(delay(b, Culprit::NarrowPacking), Some((8, "1".into())));
+    assert_eq!(delay(b, Culprit::NarrowAffinity), None);
     // Without the packing the same records show an idle CPU of the affinity.
     let misses = explained(&script, 14, Order::Edf);
     let b = misses
         .first
         .iter()
-        .find(|miss| miss.job.task == script.id("b"))
+        .find(|miss| miss.late.job.task == script.id("b"))
         .unwrap();
-    assert_eq!(kinds(b), [(LossKind::IdleCpu, 8)]);
+    assert_eq!(kinds(b), [(LossKind::Stalled, 8)]);
 }
 
 #[test]
@@ -229,16 +225,19 @@ fn overrun_is_relative_to_the_declared_cost_at_the_release() {
 }
 
 #[test]
-fn time_on_a_cpu_beyond_the_work_is_overhead() {
+fn recorded_interruptions_are_overhead_and_other_time_beyond_the_cost_is_overrun() {
     let mut script = RunScript::new(1, &[("a", 8, 10, "0")]);
-    script.set.tasks[0].work = Work::Constant(Span::from_ms(7));
     script.at(0).release("a").run(0, "a");
-    script.at(11).complete("a").run(0, "");
+    let (task, number) = (script.id("a"), 1);
+    let (job, time) = (JobId { task, number }, Span::from_ms(4));
+    let mut without = RunScript::of(script.set.clone());
+    without.at(0).release("a").run(0, "a");
+    without.at(11).complete("a").run(0, "");
+    script.at(11).record(RecordKind::Interrupted { job, time });
+    script.complete("a").run(0, "");
     let misses = explained(&script, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(LossKind::Overheads, 4)]);
-    // The work of a real program is not known.
-    script.set.tasks[0].command = vec!["./a".into()];
-    let misses = explained(&script, 15, Order::Edf);
+    let misses = explained(&without, 15, Order::Edf);
     assert_eq!(kinds(&misses.first[0]), [(LossKind::Overrun, 3)]);
 }
 
@@ -266,8 +265,8 @@ fn suspension_and_throttling_are_separate_losses() {
         kinds(&misses.first[0]),
         [(LossKind::Throttled, 6), (LossKind::Suspended, 2)]
     );
-    assert_eq!(misses.first[0].executed, Span::from_ms(5));
-    assert_eq!(misses.first[0].waited, Span::ZERO);
+    assert_eq!(misses.first[0].executed(), Span::from_ms(5));
+    assert_eq!(misses.first[0].waited(), Span::ZERO);
 }
 
 #[test]
@@ -316,22 +315,15 @@ fn late_predecessor_is_named_with_the_start_of_the_row() {
 }
 
 #[test]
-fn less_urgent_job_on_its_cpu_is_a_separate_loss() {
+fn less_urgent_job_on_its_cpu_is_a_stall() {
     let mut script = RunScript::new(1, &[("long", 9, 100, "0"), ("short", 2, 5, "0")]);
     script.at(0).release("long").run(0, "long");
     script.at(1).release("short");
     script.at(9).complete("long").run(0, "short");
     script.at(11).complete("short").run(0, "");
     let misses = explained(&script, 12, Order::Edf);
-    assert_eq!(kinds(&misses.first[0]), [(LossKind::LessUrgent, 8)]);
-    let line = Timeline::of(&script.set, &script.records, Instant::from_ns(12_000_000));
-    let context = Context {
-        set: &script.set,
-        records: &script.records,
-        line: &line,
-        contract: None,
-    };
-    let unranked = find(context, 1, STEPS_MAX);
+    assert_eq!(kinds(&misses.first[0]), [(LossKind::Stalled, 8)]);
+    let unranked = find(recording(&script, 12, None), 1, STEPS_MAX);
     assert_eq!(kinds(&unranked.first[0]), [(LossKind::OtherWork, 8)]);
 }
 
@@ -353,22 +345,16 @@ fn background_work_and_offline_cpus_do_not_count_as_idle() {
     let misses = explained(&script, 8, Order::Edf);
     assert_eq!(
         kinds(&misses.first[0]),
-        [(LossKind::CpuAway, 4), (LossKind::IdleCpu, 1)]
+        [(LossKind::CpuAway, 4), (LossKind::Stalled, 1)]
     );
 }
 
 #[test]
 fn explanations_of_an_overload_end_at_the_maximum_of_steps() {
     let script = run_script::crowd(24, 4, 400);
-    let line = Timeline::of(&script.set, &script.records, Instant::from_ns(400_000_000));
-    let context = Context {
-        set: &script.set,
-        records: &script.records,
-        line: &line,
-        contract: None,
-    };
-    let whole = find(context, 3, STEPS_MAX);
-    let part = find(context, 3, 50);
+    let run = recording(&script, 400, None);
+    let whole = find(run, 3, STEPS_MAX);
+    let part = find(run, 3, 50);
     assert_eq!((whole.explained, part.total), (whole.total, whole.total));
     assert!(0 < part.explained && part.explained < part.total);
     assert_eq!(whole.first.len(), 3);
@@ -435,8 +421,8 @@ fn losses_of_every_missed_job_add_up() {
                 .iter()
                 .filter(|loss| !outside.contains(&loss.kind));
             let lost = lost.fold(Span::ZERO, |sum, loss| sum + loss.time);
-            let lifetime = miss.until.since(miss.release).unwrap();
-            assert_eq!(lost + miss.executed, lifetime, "{:?}", miss.job);
+            let lifetime = miss.late.until.since(miss.late.release).unwrap();
+            assert_eq!(lost + miss.executed(), lifetime, "{:?}", miss.late.job);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The sentences about misses, as plain text.
 
-use shiftwork_model::{JobId, Span, TaskId, TaskSet};
+use shiftwork_model::{CpuSet, JobId, Span, TaskId, TaskSet};
+use shiftwork_trace::explain::{Culprit, End, ShiftChain};
 
-use super::{Bound, Loss, LossKind, Miss, Remedy};
-use crate::timeline::End;
+use super::{Loss, LossKind, Miss, REMEDIES};
 use crate::units::{self, Script};
 
 /// The cause: its name and a sentence.
@@ -44,14 +44,14 @@ fn time(span: Span) -> String {
 
 /// The miss in a line: the tardiness, and whether the job finished.
 pub(crate) fn miss_line(miss: &Miss) -> String {
-    let late = time(miss.tardiness());
-    match miss.end {
-        End::Finished(_) => format!("finished {late} late"),
-        End::Dropped(at) if at <= miss.deadline => {
+    let late = time(miss.late.tardiness());
+    match miss.late.end {
+        End::Finished => format!("finished {late} late"),
+        End::Dropped if miss.late.until <= miss.late.deadline => {
             "dropped when its task left, and never finished".into()
         }
-        End::Dropped(_) => format!("dropped when its task left, {late} after its deadline"),
-        End::Unfinished if miss.tardiness().is_zero() => {
+        End::Dropped => format!("dropped when its task left, {late} after its deadline"),
+        End::Unfinished if miss.late.tardiness().is_zero() => {
             "unfinished at its deadline, where the run ends".into()
         }
         End::Unfinished => format!("unfinished at the end of the run, {late} after its deadline"),
@@ -69,9 +69,10 @@ pub(crate) fn label(kind: LossKind) -> &'static str {
         LossKind::Throttled => "throttled",
         LossKind::TooLong => "cost exceeds deadline",
         LossKind::MoreUrgent => "more urgent work",
-        LossKind::LessUrgent => "less urgent work ran",
+        LossKind::OtherOverrun => "overrun of more urgent work",
         LossKind::OtherWork => "other work",
-        LossKind::IdleCpu => "its CPU was idle",
+        LossKind::Stalled => "scheduler stall",
+        LossKind::HeldBack => "the policy's rule",
         LossKind::CpuAway => "CPU not available",
     }
 }
@@ -82,8 +83,8 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
     match loss.kind {
         LossKind::LatePredecessor => {
             let before = JobId {
-                number: miss.job.number.saturating_sub(1),
-                ..miss.job
+                number: miss.late.job.number.saturating_sub(1),
+                ..miss.late.job
             };
             let since = miss.late_since.filter(|&first| first != before);
             let since = since.map_or(String::new(), |first| {
@@ -96,7 +97,7 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
         }
         LossKind::Overrun => format!("It overran: it executed {span} more than its declared cost."),
         LossKind::Overheads => {
-            format!("Overheads took at least {span} of the time that it had a CPU.")
+            format!("Overheads took {span} of the time that it had a CPU.")
         }
         LossKind::TaskLeft => {
             format!("Its task left {span} before the deadline and took the unfinished job with it.")
@@ -109,13 +110,20 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
         LossKind::MoreUrgent => {
             format!("It waited {span} while more urgent jobs had every CPU it may use.")
         }
-        LossKind::LessUrgent => {
-            format!("It waited {span} although a less urgent job ran on a CPU it may use.")
-        }
+        LossKind::OtherOverrun => format!(
+            "It waited {span} while more urgent jobs had every CPU it may use, one of them beyond its declared cost."
+        ),
         LossKind::OtherWork => {
             format!("It waited {span} while other jobs had every CPU it may use.")
         }
-        LossKind::IdleCpu => format!("It waited {span} although a CPU it may use was idle."),
+        LossKind::Stalled => format!(
+            "It waited {span} although a CPU it may use was idle or ran a less urgent job: a decision was missing, \
+             or not carried out."
+        ),
+        LossKind::HeldBack => format!(
+            "It waited {span} although a CPU it may use was idle or ran a less urgent job; the rules of the policy \
+             do not exclude that."
+        ),
         LossKind::CpuAway => {
             format!(
                 "It waited {span} while a CPU it may use was offline, taken by others or had background work."
@@ -124,46 +132,44 @@ pub(crate) fn sentence(miss: &Miss, loss: Loss, names: Names<'_>) -> String {
     }
 }
 
-/// The remedy as a sentence.
-pub(crate) fn remedy_line(remedy: &Remedy, names: Names<'_>) -> String {
-    match remedy {
-        Remedy::Wider {
-            idle,
-            time: span,
-            bound,
-        } => {
-            let bound = match bound {
-                Bound::Affinity => "its affinity is too narrow",
-                Bound::Packing => "its partition is too narrow",
-            };
-            let which = if idle.len() == 1 {
-                "CPU"
-            } else {
-                "one of CPUs"
-            };
-            let span = time(*span);
-            format!("For {span} of its wait, {which} {idle} had nothing to do: {bound} to use it.")
+/// The remedies, each as a sentence.
+pub(crate) fn remedy_lines(miss: &Miss, names: Names<'_>) -> Vec<String> {
+    let line = |culprit| {
+        let &(span, cpus) = miss.late.delays.get(&culprit)?;
+        let span = time(span);
+        match culprit {
+            Culprit::NoShift => Some(shift_line(miss.late.chain.as_ref()?, &span, names)),
+            Culprit::NarrowPacking => Some(wider_line(&cpus, &span, "partition")),
+            _ => Some(wider_line(&cpus, &span, "affinity")),
         }
-        Remedy::Shift {
-            moves,
-            displaced,
-            time: span,
-        } => {
-            let vacant = displaced.map_or(String::from("idle"), |job| {
-                format!("running the less urgent {}", names.job(job))
-            });
-            let mut chain = String::new();
-            for (index, step) in moves.iter().enumerate() {
-                let (job, from, to) = (names.job(step.job), step.from, step.to);
-                match index {
-                    0 => chain += &format!("{job} from CPU {from} to CPU {to} (then {vacant})"),
-                    _ => chain += &format!(", and {job} from CPU {from} to CPU {to}"),
-                }
-            }
-            let span = time(*span);
-            format!("For {span} of its wait, a shift would have made room: moving {chain}.")
+    };
+    REMEDIES.into_iter().filter_map(line).collect()
+}
+
+fn wider_line(cpus: &CpuSet, span: &str, bound: &str) -> String {
+    let which = if cpus.len() == 1 {
+        "CPU"
+    } else {
+        "one of CPUs"
+    };
+    format!(
+        "For {span} of its wait, {which} {cpus} was idle or ran less urgent work: its {bound} is too narrow to use it."
+    )
+}
+
+fn shift_line(chain: &ShiftChain, span: &str, names: Names<'_>) -> String {
+    let vacant = chain.displaced.map_or(String::from("idle"), |job| {
+        format!("running the less urgent {}", names.job(job))
+    });
+    let mut moves = String::new();
+    for (index, step) in chain.moves.iter().enumerate() {
+        let (job, from, to) = (names.job(step.job), step.from, step.to);
+        match index {
+            0 => moves += &format!("{job} from CPU {from} to CPU {to} (then {vacant})"),
+            _ => moves += &format!(", and {job} from CPU {from} to CPU {to}"),
         }
     }
+    format!("For {span} of its wait, a shift would have made room: moving {moves}.")
 }
 
 /// The addition to the sentence of a loss that explains the whole tardiness.

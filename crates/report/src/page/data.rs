@@ -4,10 +4,11 @@
 
 use serde_json::{Value, json};
 use shiftwork_model::{Instant, JobId};
+use shiftwork_trace::Segment;
 
 use crate::misses::Misses;
 use crate::run::{Limits, Run};
-use crate::timeline::{Absence, End, JobHistory, Slice, State, Timeline};
+use crate::timeline::{Absence, End, JobHistory, State, Timeline};
 
 /// The part of a run on a page: all data up to some instant, and after it the windows of the misses that are
 /// explained one by one.
@@ -33,7 +34,10 @@ impl Excerpt {
         let mut windows = vec![(Instant::ZERO, cut)];
         let mut spare = limits.slices / 2;
         for miss in &misses.first {
-            let (from, to) = (miss.release, miss.until.max(miss.deadline).min(horizon));
+            let (from, to) = (
+                miss.late.release,
+                miss.late.until.max(miss.late.deadline).min(horizon),
+            );
             let count = |at| starts.partition_point(|&start| start < at);
             let cost = count(to).saturating_sub(count(from));
             if to > cut && cost <= spare {
@@ -54,7 +58,7 @@ impl Excerpt {
             .is_some_and(|&(start, _)| start <= to)
     }
 
-    fn shows_slice(&self, slice: &Slice) -> bool {
+    fn shows_slice(&self, slice: &Segment) -> bool {
         let next = self.windows.partition_point(|&(_, end)| end <= slice.from);
         self.windows
             .get(next)
@@ -103,7 +107,7 @@ pub(super) fn run(run: &Run<'_>, line: &Timeline, excerpt: &Excerpt) -> Value {
 
 /// Per CPU: `[task, number, start after the end before, length]`, flat.
 fn slices(line: &Timeline, excerpt: &Excerpt) -> Vec<Vec<u64>> {
-    let of_cpu = |slices: &Vec<Slice>| {
+    let of_cpu = |slices: &Vec<Segment>| {
         let mut flat = Vec::new();
         let mut before = 0;
         for slice in slices.iter().filter(|slice| excerpt.shows_slice(slice)) {
@@ -190,7 +194,7 @@ fn shifts(line: &Timeline, excerpt: &Excerpt) -> Vec<u64> {
         .filter(|shift| excerpt.shows(shift.at, shift.at))
         .flat_map(|shift| {
             let JobId { task, number } = shift.job;
-            let (from, to) = (shift.from as u64, shift.to as u64);
+            let (from, to) = (shift.from.index() as u64, shift.to.index() as u64);
             [shift.at.as_ns(), task.index() as u64, number, from, to]
         })
         .collect()

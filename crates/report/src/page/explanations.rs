@@ -150,9 +150,8 @@ fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
         let text = escape::html(&misses::sentence(miss, *loss, names));
         points += &format!("<li>{text}{}</li>\n", badge(alone));
     }
-    for remedy in &miss.remedies {
-        let text = escape::html(&misses::remedy_line(remedy, names));
-        points += &format!("<li class=\"remedy\">{text}</li>\n");
+    for remedy in misses::remedy_lines(miss, names) {
+        points += &format!("<li class=\"remedy\">{}</li>\n", escape::html(&remedy));
     }
     if points.is_empty() {
         points += "<li>The records do not show why.</li>\n";
@@ -164,15 +163,15 @@ fn article(run: usize, view: &RunView<'_>, miss: &Miss, open: bool) -> String {
          <button class=\"show scripted\" hidden data-run=\"{run}\" data-task=\"{}\" data-job=\"{}\" \
          data-from=\"{}\" data-to=\"{}\">show in the chart</button></p>\n{}<ul>\n{points}</ul>\n{}\
          </details>\n",
-        escape::html(&names.job(miss.job)),
+        escape::html(&names.job(miss.late.job)),
         misses::miss_line(miss),
-        time(miss.release.as_ns()),
-        time(miss.deadline.as_ns()),
+        time(miss.late.release.as_ns()),
+        time(miss.late.deadline.as_ns()),
         account(miss),
-        miss.job.task.index(),
-        miss.job.number,
-        miss.release.as_ns(),
-        miss.until.max(miss.deadline).as_ns(),
+        miss.late.job.task.index(),
+        miss.late.job.number,
+        miss.late.release.as_ns(),
+        miss.late.until.max(miss.late.deadline).as_ns(),
         cause(miss, names),
         chain(view, miss),
     )
@@ -192,11 +191,11 @@ fn cause(miss: &Miss, names: Names<'_>) -> String {
 
 /// The times for which the job executed and waited.
 fn account(miss: &Miss) -> String {
-    let executed = match miss.executed.as_ns() {
+    let executed = match miss.executed().as_ns() {
         0 => "Never executed".into(),
         ns => format!("Executed {}", time(ns)),
     };
-    match miss.waited.as_ns() {
+    match miss.waited().as_ns() {
         0 => executed,
         ns => format!("{executed}, ready but not running for {}", time(ns)),
     }
@@ -211,21 +210,22 @@ fn badge(text: &str) -> String {
 
 /// The tasks that used its CPUs, as bars.
 fn chain(view: &RunView<'_>, miss: &Miss) -> String {
-    let Some(longest) = miss.blockers.first().map(|blocker| blocker.time.as_ns()) else {
+    let mut blockers: Vec<_> = miss.late.blockers.iter().collect();
+    blockers.sort_by_key(|&(&task, &(time, _))| (core::cmp::Reverse(time), task));
+    let Some(longest) = blockers.first().map(|(_, (time, _))| time.as_ns()) else {
         return String::new();
     };
     let mut rows = String::new();
-    for blocker in miss.blockers.iter().take(8) {
-        let percent = blocker.time.as_ns() as f64 / longest.max(1) as f64 * 100.0;
+    for &(&task, (span, cpus)) in blockers.iter().take(8) {
+        let percent = span.as_ns() as f64 / longest.max(1) as f64 * 100.0;
         rows += &format!(
-            "<tr><th scope=\"row\">{}</th><td>CPU {}</td><td class=\"n\">{}</td>\
+            "<tr><th scope=\"row\">{}</th><td>CPU {cpus}</td><td class=\"n\">{}</td>\
              <td class=\"bar\"><i style=\"width:{percent:.1}%\"></i></td></tr>\n",
-            escape::html(&view.names().task(blocker.task)),
-            blocker.cpus,
-            time(blocker.time.as_ns()),
+            escape::html(&view.names().task(task)),
+            time(span.as_ns()),
         );
     }
-    let more = match miss.blockers.len().saturating_sub(8) {
+    let more = match blockers.len().saturating_sub(8) {
         0 => String::new(),
         more => format!(
             "<tr><td colspan=\"4\">and {}</td></tr>\n",

@@ -15,8 +15,9 @@ mod summary;
 mod tests;
 
 use shiftwork_model::Instant;
+use shiftwork_trace::explain::Recording;
 
-use crate::misses::{self, Context, Misses, Names, STEPS_MAX};
+use crate::misses::{self, Misses, Names, STEPS_MAX};
 use crate::run::{Limits, Run};
 use crate::timeline::Timeline;
 use crate::units::{self, Script};
@@ -78,13 +79,13 @@ pub fn document(title: &str, body: &str) -> String {
 
 fn view<'a>(run: &'a Run<'a>, limits: &Limits) -> RunView<'a> {
     let line = Timeline::of(run.set, run.records, run.summary.horizon);
-    let context = Context {
+    let recording = Recording {
         set: run.set,
-        records: run.records,
-        line: &line,
         contract: run.contract.as_ref(),
+        records: run.records,
+        until: run.summary.horizon,
     };
-    let misses = misses::find(context, limits.misses, STEPS_MAX);
+    let misses = misses::find(recording, limits.misses, STEPS_MAX);
     RunView { run, line, misses }
 }
 

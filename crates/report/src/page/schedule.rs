@@ -5,7 +5,7 @@ use shiftwork_model::Instant;
 use super::data::{self, Excerpt};
 use super::{RunView, escape, plural, time};
 use crate::run::Limits;
-use crate::timeline::{End, JobHistory, Timeline};
+use crate::timeline::{End, JobHistory};
 
 /// One chart per run under one set of controls.
 pub(super) fn section(views: &[RunView<'_>], limits: &Limits) -> String {
@@ -108,8 +108,8 @@ fn jobs(view: &RunView<'_>, limit: usize) -> String {
 fn job(view: &RunView<'_>, history: &JobHistory) -> String {
     let line = &view.line;
     let at = |instant: Instant| time(instant.as_ns());
-    let start = history.slices.first();
-    let start = start.map_or("–".into(), |&(cpu, index)| at(line.cpus[cpu][index].from));
+    let start = history.segments.first();
+    let start = start.map_or("–".into(), |segment| at(segment.from));
     let (finish, response) = match history.end {
         End::Finished(finish) => (at(finish), time(finish.late_since(history.release).as_ns())),
         End::Dropped(_) => ("dropped".into(), "–".into()),
@@ -134,20 +134,18 @@ fn job(view: &RunView<'_>, history: &JobHistory) -> String {
         numbers
             .map(|text| format!("<td class=\"n\">{text}</td>"))
             .concat(),
-        places(line, history),
+        places(history),
     )
 }
 
 /// The CPUs in the order in which the job was on them.
-fn places(line: &Timeline, history: &JobHistory) -> String {
-    let mut places: Vec<usize> = history.slices.iter().map(|&(cpu, _)| cpu).collect();
+fn places(history: &JobHistory) -> String {
+    let cpus = history.segments.iter().map(|segment| segment.cpu.index());
+    let mut places: Vec<usize> = cpus.collect();
     places.dedup();
-    let more = places.len() > 8;
     let mut shown: Vec<String> = places.iter().take(8).map(usize::to_string).collect();
-    if more {
+    if places.len() > 8 {
         shown.push("…".into());
     }
-    let pieces = history.slices.len();
-    debug_assert!(places.len() <= pieces && pieces <= line.cpus.iter().map(Vec::len).sum());
     shown.join(" → ")
 }

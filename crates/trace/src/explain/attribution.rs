@@ -6,61 +6,49 @@ use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{CpuSet, Instant, JobId, Span};
 
+use super::late_job::{LateJob, Times, add};
 use super::walk::{Piece, WalkResult};
 use super::{Cause, Culprit, End, Explanation, Level, Part, Share};
 
 /// The explanation of a late job, from the result of the walk.
-pub(super) fn explained(found: WalkResult) -> Explanation {
-    let release = found.release();
+pub(super) fn explained(found: WalkResult<'_>) -> Explanation {
     let shares = shares(&found);
+    let job = found.job;
     Explanation {
-        job: found.job,
-        release,
-        deadline: found.deadline,
-        until: found.until,
-        end: found.end,
-        since: found.row.first().map_or(release, |&(_, since, _)| since),
-        remaining: found
+        job: job.job,
+        release: job.release,
+        deadline: job.deadline,
+        until: job.until,
+        end: job.end,
+        since: found
             .row
-            .iter()
-            .fold(Span::ZERO, |sum, &(.., left)| sum + left),
-        parts: parts(&found, release),
+            .first()
+            .map_or(job.release, |&(_, since, _)| since),
+        remaining: job.remaining,
+        parts: job.parts.clone(),
         cause: cause(&found, &shares),
         shares,
         timeline: found.timeline,
     }
 }
 
-/// The total of each part, from the release on.
-fn parts(found: &WalkResult, release: Instant) -> Vec<(Part, Span)> {
-    let mut parts: BTreeMap<Part, Span> = BTreeMap::new();
-    for piece in &found.pieces {
-        let time = piece.to.late_since(piece.from.max(release));
-        let part = if piece.number == found.job.number {
-            piece.part
-        } else {
-            Part::CarryIn
-        };
-        if !time.is_zero() {
-            *parts.entry(part).or_default() += time;
-        }
-    }
-    parts.into_iter().collect()
-}
-
-fn shares(found: &WalkResult) -> Vec<Share> {
-    let mut sums: BTreeMap<Culprit, (Span, CpuSet)> = BTreeMap::new();
-    for piece in &found.pieces {
+fn shares(found: &WalkResult<'_>) -> Vec<Share> {
+    let mut sums = Times::new();
+    for piece in found.pieces {
         for &(culprit, cpus) in &piece.without {
-            let (time, on) = sums.entry(culprit).or_insert((Span::ZERO, CpuSet::EMPTY));
-            *time += found.counted(piece);
-            *on = *on | cpus;
+            add(&mut sums, culprit, found.counted(piece), cpus);
         }
     }
     sums.retain(|_, (time, _)| !time.is_zero());
-    let left_early = found.end == End::Dropped && found.until <= found.deadline;
+    let LateJob {
+        end,
+        until,
+        deadline,
+        ..
+    } = *found.job;
+    let left_early = end == End::Dropped && until <= deadline;
     if left_early {
-        let time = found.deadline.late_since(found.until);
+        let time = deadline.late_since(until);
         sums.insert(Culprit::TaskLeft, (time, CpuSet::EMPTY));
     }
     let share = |(culprit, (time, cpus))| Share {
@@ -79,7 +67,7 @@ fn shares(found: &WalkResult) -> Vec<Share> {
 }
 
 /// The rule of [`Cause`].
-fn cause(found: &WalkResult, shares: &[Share]) -> Cause {
+fn cause(found: &WalkResult<'_>, shares: &[Share]) -> Cause {
     let one = |level| {
         let enough = shares
             .iter()
@@ -103,7 +91,7 @@ fn cause(found: &WalkResult, shares: &[Share]) -> Cause {
 }
 
 /// Removes culprits that are not needed for the others to suffice, the last ones first.
-fn needed(found: &WalkResult, mut together: Vec<Culprit>) -> Vec<Culprit> {
+fn needed(found: &WalkResult<'_>, mut together: Vec<Culprit>) -> Vec<Culprit> {
     for index in (0..together.len()).rev() {
         let mut fewer = together.clone();
         fewer.remove(index);
@@ -114,25 +102,20 @@ fn needed(found: &WalkResult, mut together: Vec<Culprit>) -> Vec<Culprit> {
     together
 }
 
-impl WalkResult {
-    fn release(&self) -> Instant {
-        let own = self.row.last();
-        own.map_or(self.until, |&(_, release, _)| release)
-    }
-
+impl WalkResult<'_> {
     /// The part of the piece that counts for the miss: the time before the deadline, and of the time after it
     /// the execution that was already pending at the deadline, of the job, of earlier jobs of its task, or of
     /// more urgent jobs. Jobs released when the job was already late did not cause the miss.
     fn counted(&self, piece: &Piece) -> Span {
         let was_due = match piece.part {
             Part::Executing | Part::OwnOverrun | Part::Suspended | Part::Throttled => true,
-            Part::MoreUrgent(_) | Part::Overrun(_) => !piece.is_by_newcomer,
+            Part::MoreUrgent(_) | Part::Overrun(_) => piece.youngest < self.job.deadline,
             _ => false,
         };
         let to = if was_due {
             piece.to
         } else {
-            piece.to.min(self.deadline)
+            piece.to.min(self.job.deadline)
         };
         to.late_since(piece.from)
     }
@@ -146,9 +129,9 @@ impl WalkResult {
             piece.without.iter().any(goes)
         };
         let mut queue = self.demands(is_gone);
-        for piece in &self.pieces {
+        for piece in self.pieces {
             if has_cpu(piece) || is_gone(piece) {
-                queue.serve(piece.from, piece.to.min(self.deadline));
+                queue.serve(piece.from, piece.to.min(self.job.deadline));
             }
         }
         queue.is_done()
@@ -161,7 +144,7 @@ impl WalkResult {
             let own = if has_cpu(piece) {
                 piece.to.late_since(piece.from)
             } else {
-                let early = self.deadline.late_since(piece.from);
+                let early = self.job.deadline.late_since(piece.from);
                 self.counted(piece).saturating_sub(early)
             };
             *needs.entry(piece.number).or_default() += own;

@@ -6,12 +6,13 @@
 //! deadline without it, and selects the cause by a fixed rule, see [`Cause`]. `docs/explain.md` is the
 //! description for users.
 //!
-//! `walk.rs` follows the records, `waiting.rs` finds why a ready job does not run, `attribution.rs` holds
+//! `walk.rs` follows the records, `late_job.rs` holds the sums for each late job, `waiting.rs` finds why a ready job does not run, `attribution.rs` holds
 //! the rule, `text.rs` and `json.rs` the output.
 
 mod attribution;
 mod interrupted;
 mod json;
+mod late_job;
 mod text;
 mod timeline;
 mod waiting;
@@ -27,6 +28,7 @@ use shiftwork_model::{CpuSet, Instant, JobId, Record, Recorder, Span, TaskId, Ta
 use crate::check::PolicyContract;
 use crate::jobs::{JobRow, Jobs};
 
+pub use late_job::{LateJob, Move, ShiftChain, Times};
 pub use text::{readable, readable_at};
 pub use timeline::{Occupant, Slice};
 
@@ -274,14 +276,15 @@ pub fn explain(
     job: JobId,
     until: Instant,
 ) -> Result<Explanation, ExplainError> {
-    let losses = interrupted::Losses::of(set, records);
-    let mut walk = walk::Walk::new(set, contract, &losses, job);
-    for record in records {
-        if record.at > until || !walk.take(record) {
-            break;
-        }
-    }
-    let found = walk.finish(until).ok_or(ExplainError::Unknown { job })?;
+    let recording = Recording {
+        set,
+        contract: Some(contract),
+        records,
+        until,
+    };
+    let mut found = None;
+    walk::Walk::new(recording, &[job], 1, 0).run(recording, |_, why| found = found.take().or(why));
+    let found = found.ok_or(ExplainError::Unknown { job })?;
     let deadline = found.deadline;
     let early = match found.end {
         End::Finished => found.until <= deadline,
@@ -290,13 +293,45 @@ pub fn explain(
     if early {
         return Err(ExplainError::OnTime { job, deadline });
     }
-    Ok(attribution::explained(found))
+    Ok(found)
 }
 
-/// The first `most` jobs that missed their deadlines, by deadline and then by task. The records end at `until`.
+/// A recorded run.
+#[derive(Clone, Copy, Debug)]
+pub struct Recording<'a> {
+    /// Its task set.
+    pub set: &'a TaskSet,
+    /// The promises of the policy. Without them the urgency of jobs is unknown: all running jobs count as more urgent
+    /// than a waiting one, and nothing is a stall.
+    pub contract: Option<&'a PolicyContract>,
+    /// Its records; those after `until` are ignored.
+    pub records: &'a [Record],
+    /// End of the run.
+    pub until: Instant,
+}
+
+impl Recording<'_> {
+    /// Calls `visit` with each of the late jobs `late`, in the order in which they end; with the explanation for the
+    /// first `explained` of them. Omits jobs that are not to be explained after `steps` states of CPUs that were
+    /// examined while jobs waited.
+    ///
+    /// # Cost
+    /// That of [`explain`], in one pass over the records for all of the jobs.
+    pub fn late_jobs(
+        self,
+        late: &[JobId],
+        explained: usize,
+        steps: u64,
+        visit: impl FnMut(LateJob, Option<Explanation>),
+    ) {
+        walk::Walk::new(self, late, explained, steps).run(self, visit);
+    }
+}
+
+/// The first `most` jobs that missed their deadlines, by deadline and then by task. Records after `until` are ignored.
 pub fn first_misses(set: &TaskSet, records: &[Record], until: Instant, most: usize) -> Vec<JobId> {
     let mut jobs: Jobs<Vec<JobRow>> = Jobs::new(set, Vec::new());
-    for record in records {
+    for record in records.iter().take_while(|record| record.at <= until) {
         jobs.record(record.at, &record.kind);
     }
     let mut late = jobs.finish(until);

@@ -363,3 +363,44 @@ fn parts_add_up_in_random_runs_and_random_records() {
     }
     assert!(explanations > 200, "{explanations}");
 }
+
+#[test]
+fn one_pass_over_a_run_agrees_with_the_explanation_of_each_job() {
+    let set = set(3, &[("a", "0"), ("b", "0-1"), ("c", "1-2")]);
+    let mut count = 0;
+    for seed in 1..=40 {
+        let script = random_run(&mut RandomStream::new(seed, 0, 0), 3, 3, 120);
+        let until = script.records.last().unwrap().at;
+        let late = first_misses(&set, &script.records, until, usize::MAX);
+        let contract = live(Invariant::Weak);
+        let run = Recording {
+            set: &set,
+            contract: Some(&contract),
+            records: &script.records,
+            until,
+        };
+        let visited = |steps| {
+            let mut visited = Vec::new();
+            run.late_jobs(&late, 3, steps, |job, why| visited.push((job, why)));
+            visited.sort_by_key(|(found, _)| late.iter().position(|job| *job == found.job));
+            visited
+        };
+        let all = visited(u64::MAX);
+        let jobs: Vec<JobId> = all.iter().map(|(job, _)| job.job).collect();
+        assert_eq!(jobs, late, "seed {seed}");
+        assert!(visited(0).starts_with(&all[..late.len().min(3)]));
+        for (index, (job, why)) in all.iter().enumerate() {
+            let alone = explained(&set, contract.clone(), &script, job.job, until.as_ns());
+            assert_eq!(
+                (&job.parts, job.remaining, job.until, job.end),
+                (&alone.parts, alone.remaining, alone.until, alone.end),
+                "seed {seed}"
+            );
+            assert_eq!(*why, (index < 3).then_some(alone), "seed {seed}");
+            let shifts = job.delays.contains_key(&Culprit::NoShift);
+            assert_eq!(job.chain.is_some(), shifts, "seed {seed}");
+            count += 1;
+        }
+    }
+    assert!(count > 200, "{count}");
+}

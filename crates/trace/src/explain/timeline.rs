@@ -33,7 +33,7 @@ pub struct Slice {
 }
 
 /// Merges stretches into slices.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TimelineBuilder(Vec<Slice>);
 
 impl TimelineBuilder {

@@ -1,51 +1,31 @@
 //! The reasons why a ready job does not run.
 
-use shiftwork_model::{CpuId, CpuSet, Instant, Invariant, JobId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Invariant, JobId, TaskId};
 
+use super::late_job::{Move, ShiftChain};
 use super::timeline::Occupant;
 use super::walk::{Piece, Walk};
 use super::{Culprit, Part};
-use crate::shift_chain::{self, Key, key};
-
-/// The pieces of an interval without events in which the task's job was ready and did not run.
-pub(super) fn pieces(walk: &Walk<'_>, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
-    let contention = Contention::of(walk);
-    let piece = |from, to, part, without| Piece {
-        from,
-        to,
-        number,
-        part,
-        without,
-        is_by_newcomer: contention.has_newcomer(),
-    };
-    if let Some((part, culprit)) = contention.open() {
-        return vec![piece(from, to, part, vec![(culprit, CpuSet::EMPTY)])];
-    }
-    let mut cuts = contention.cuts(from, to);
-    cuts.push(to);
-    let mut pieces = Vec::new();
-    let mut at = from;
-    for next in cuts {
-        let (part, without) = contention.blocked(at);
-        pieces.push(piece(at, next, part, without));
-        at = next;
-    }
-    pieces
-}
+use crate::check::state::TaskState;
+use crate::shift_chain::{self, Key};
 
 /// A job on a CPU that the waiting job could have got.
 struct Competitor {
     cpu: CpuId,
     job: JobId,
     key: Key,
+    release: Instant,
     /// Start of its execution, and the instant at which it has executed its cost.
     crossings: [Instant; 2],
 }
 
-/// The CPUs on which the job could have run, and the jobs there.
-struct Contention<'a> {
+/// The CPUs on which the ready job of a task could have run, and the jobs there.
+pub(super) struct Contention<'a> {
     walk: &'a Walk<'a>,
+    task: &'a TaskState,
     key: Key,
+    /// The CPUs that the policy lets it use.
+    own: CpuSet,
     /// The CPUs that it could have got, also over shifts if the policy makes them.
     reached: CpuSet,
     competitors: Vec<Competitor>,
@@ -53,50 +33,106 @@ struct Contention<'a> {
 }
 
 impl<'a> Contention<'a> {
-    fn of(walk: &'a Walk<'a>) -> Self {
-        let task = &walk.state.tasks[walk.job.task.index()];
-        let own = own(walk) & CpuSet::first(walk.state.cpus());
-        let reached = match walk.contract.invariant {
-            Invariant::Strong => over_shifts(walk, own),
+    pub fn of(walk: &'a Walk<'a>, id: TaskId) -> Self {
+        let task = &walk.state.tasks[id.index()];
+        let own = own(walk, id) & CpuSet::first(walk.state.cpus());
+        let reached = match walk.invariant() {
+            Some(Invariant::Strong) => over_shifts(walk, &own),
             _ => own,
         };
-        let rival_on = |cpu| match walk.occupant(cpu) {
+        let competitor_on = |cpu| match walk.occupant(cpu) {
             Occupant::Job(job) => competitor(walk, cpu, job),
             _ => None,
         };
         Self {
             walk,
-            key: key(walk.contract.order, task),
+            task,
+            key: walk.key(task),
+            own,
             reached,
-            competitors: reached.iter().filter_map(rival_on).collect(),
+            competitors: reached.iter().filter_map(competitor_on).collect(),
             is_one_idle: reached
                 .iter()
                 .any(|cpu| walk.occupant(cpu) == Occupant::Idle),
         }
     }
 
+    /// The pieces of an interval without events in which the job was ready and did not run.
+    pub fn pieces(&self, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
+        let releases = self.competitors.iter().map(|competitor| competitor.release);
+        let youngest = releases.max().unwrap_or(Instant::ZERO);
+        let piece = |from, to, part, without| Piece {
+            from,
+            to,
+            number,
+            part,
+            without,
+            youngest,
+        };
+        if let Some((part, culprit)) = self.open() {
+            return vec![piece(from, to, part, vec![(culprit, CpuSet::EMPTY)])];
+        }
+        let mut cuts = self.cuts(from, to);
+        cuts.push(to);
+        let mut pieces = Vec::new();
+        let mut at = from;
+        for next in cuts {
+            let (part, without) = self.blocked(at);
+            pieces.push(piece(at, next, part, without));
+            at = next;
+        }
+        pieces
+    }
+
+    /// The tasks on the CPUs that the policy lets the job use.
+    pub fn blockers(&self) -> impl Iterator<Item = (TaskId, CpuId)> {
+        let own = self
+            .competitors
+            .iter()
+            .filter(|it| self.own.contains(it.cpu));
+        own.map(|competitor| (competitor.job.task, competitor.cpu))
+    }
+
+    /// A shortest shift chain to a CPU that is idle or runs a less urgent job.
+    pub fn chain(&self) -> Option<ShiftChain> {
+        let job_on = |cpu| match self.walk.occupant(cpu) {
+            Occupant::Job(job) => Some(job),
+            _ => None,
+        };
+        let (cpus, free) = (self.walk.state.cpus(), self.free());
+        let chain = shift_chain::shortest(
+            cpus,
+            &self.reached,
+            |cpu| affinity_on(self.walk, cpu),
+            &free,
+        )?;
+        let shift = |pair: &[CpuId]| {
+            let (from, to) = (pair[0], pair[1]);
+            job_on(from).map(|job| Move { job, from, to })
+        };
+        Some(ShiftChain {
+            moves: chain.windows(2).rev().filter_map(shift).collect(),
+            displaced: chain.last().and_then(|&cpu| job_on(cpu)),
+        })
+    }
+
     /// Whether a CPU was available to the job, and whether that violates the policy's promise.
     fn open(&self) -> Option<(Part, Culprit)> {
-        let invariant = self.walk.contract.invariant;
-        let is_wronged = match invariant {
-            Invariant::Weak | Invariant::Strong | Invariant::Packed => {
-                self.is_one_idle || self.is_one_less_urgent()
+        let is_one_less_urgent = self.is_one_less_urgent();
+        let is_wronged = match self.walk.invariant() {
+            Some(Invariant::Weak | Invariant::Strong | Invariant::Packed) => {
+                self.is_one_idle || is_one_less_urgent
             }
-            Invariant::NonPreemptive | Invariant::PushPull => self.is_one_idle,
-            Invariant::Quanta => false,
+            Some(Invariant::NonPreemptive | Invariant::PushPull) => self.is_one_idle,
+            Some(Invariant::Quanta) | None => false,
         };
         if is_wronged {
             Some((Part::Stalled, Culprit::Stall))
-        } else if self.is_one_idle || self.is_one_less_urgent() {
+        } else if self.is_one_idle || is_one_less_urgent {
             Some((Part::HeldBack, Culprit::Rule))
         } else {
             None
         }
-    }
-
-    fn has_newcomer(&self) -> bool {
-        let mut competitors = self.competitors.iter();
-        competitors.any(|competitor| self.walk.is_newcomer(competitor.job))
     }
 
     fn is_one_less_urgent(&self) -> bool {
@@ -179,8 +215,8 @@ impl<'a> Contention<'a> {
         }
     }
 
-    /// The CPUs that it could not get, and that did not run a more urgent job.
-    fn narrow(&self) -> Vec<(Culprit, CpuSet)> {
+    /// The CPUs that it could not get, and that were idle or ran less urgent jobs.
+    fn free(&self) -> CpuSet {
         let state = &self.walk.state;
         let others = state.available() - self.reached;
         let is_free = |cpu: &CpuId| match self.walk.occupant(*cpu) {
@@ -188,21 +224,26 @@ impl<'a> Contention<'a> {
             Occupant::Job(job) => state
                 .tasks
                 .get(job.task.index())
-                .is_some_and(|task| self.key < key(self.walk.contract.order, task)),
+                .is_some_and(|task| self.key < self.walk.key(task)),
             Occupant::Offline | Occupant::Taken | Occupant::Background => false,
         };
-        let free: CpuSet = others.iter().filter(is_free).collect();
-        let affinity = state.tasks[self.walk.job.task.index()].affinity;
-        let (inside, outside) = (free & affinity, free - affinity);
-        let shifted = match self.walk.contract.invariant {
-            Invariant::Weak | Invariant::PushPull => free & over_shifts(self.walk, self.reached),
+        others.iter().filter(is_free).collect()
+    }
+
+    fn narrow(&self) -> Vec<(Culprit, CpuSet)> {
+        let free = self.free();
+        let affinity = self.task.affinity;
+        let shifted = match self.walk.invariant() {
+            Some(Invariant::Weak | Invariant::PushPull) | None => {
+                free & over_shifts(self.walk, &self.reached)
+            }
             // The policy makes shifts, or has another rule.
             _ => CpuSet::EMPTY,
         };
         [
             (Culprit::NoShift, shifted),
-            (Culprit::NarrowPacking, inside),
-            (Culprit::NarrowAffinity, outside),
+            (Culprit::NarrowPacking, free & affinity),
+            (Culprit::NarrowAffinity, free - affinity),
         ]
         .into_iter()
         .filter(|(_, cpus)| !cpus.is_empty())
@@ -211,27 +252,28 @@ impl<'a> Contention<'a> {
 }
 
 /// The CPUs that the policy lets the task use.
-fn own(walk: &Walk<'_>) -> CpuSet {
-    let task = walk.job.task.index();
-    let affinity = walk.state.tasks[task].affinity;
-    let packing = walk.contract.packing.as_ref();
-    let packed = packing.and_then(|packing| packing.get(task));
+fn own(walk: &Walk<'_>, task: TaskId) -> CpuSet {
+    let affinity = walk.state.tasks[task.index()].affinity;
+    let packing = walk.contract.and_then(|contract| contract.packing.as_ref());
+    let packed = packing.and_then(|packing| packing.get(task.index()));
     match packed.map(|packed| *packed.cpus() & affinity) {
         // A change of affinity may have moved the task out of its original packing.
-        Some(cpus) if !cpus.is_empty() && walk.contract.invariant == Invariant::Packed => cpus,
+        Some(cpus) if !cpus.is_empty() => cpus,
         _ => affinity,
     }
 }
 
-/// These CPUs, and those to which the jobs there could shift, transitively.
-fn over_shifts(walk: &Walk<'_>, from: CpuSet) -> CpuSet {
-    let affinity_on = |cpu| match walk.occupant(cpu) {
-        Occupant::Job(job) => walk.state.tasks.get(job.task.index()),
+/// The affinity of the job on the CPU.
+fn affinity_on(walk: &Walk<'_>, cpu: CpuId) -> Option<CpuSet> {
+    match walk.occupant(cpu) {
+        Occupant::Job(job) => Some(walk.state.tasks.get(job.task.index())?.affinity),
         _ => None,
-    };
-    shift_chain::reachable(walk.state.cpus(), &from, |cpu| {
-        affinity_on(cpu).map(|task| task.affinity)
-    })
+    }
+}
+
+/// These CPUs, and those to which the jobs there could shift, transitively.
+fn over_shifts(walk: &Walk<'_>, from: &CpuSet) -> CpuSet {
+    shift_chain::reachable(walk.state.cpus(), from, |cpu| affinity_on(walk, cpu))
 }
 
 fn competitor(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Competitor> {
@@ -240,17 +282,16 @@ fn competitor(walk: &Walk<'_>, cpu: CpuId, job: JobId) -> Option<Competitor> {
     let [begins, crosses] = history
         .crossings(walk.state.now())
         .unwrap_or([Instant::ZERO, Instant::NEVER]);
+    let crosses = if walk.are_cpus_alike {
+        crosses
+    } else {
+        Instant::NEVER
+    };
     Some(Competitor {
         cpu,
         job,
-        key: key(walk.contract.order, task),
-        crossings: [
-            begins,
-            if walk.are_cpus_alike {
-                crosses
-            } else {
-                Instant::NEVER
-            },
-        ],
+        key: walk.key(task),
+        release: history.release_of(job.number),
+        crossings: [begins, crosses],
     })
 }

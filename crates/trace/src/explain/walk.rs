@@ -1,17 +1,20 @@
-//! Walks over the records up to the end of one job, and divides the time of its task into pieces.
+//! Walks over the records up to the end of late jobs, and divides the time of their tasks into pieces.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use shiftwork_model::{
-    CpuId, CpuSet, Frequency, Instant, JobId, NotReadyReason, Record, RecordKind, Span, TaskId,
-    TaskSet,
+    CpuId, CpuSet, Frequency, Instant, Invariant, JobId, NotReadyReason, Record, RecordKind, Span,
+    TaskId,
 };
 
 use super::interrupted::Losses;
+use super::late_job::{self, LateJob, Sums};
 use super::timeline::{Occupant, Slice, TimelineBuilder};
-use super::{Culprit, End, Part, waiting};
+use super::waiting::Contention;
+use super::{Culprit, End, Explanation, Part, Recording, attribution};
 use crate::check::PolicyContract;
-use crate::check::state::State;
+use crate::check::state::{State, TaskState};
+use crate::shift_chain::{Key, key};
 
 /// An interval in which the state of the task's oldest pending job had one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +26,12 @@ pub(super) struct Piece {
     pub part: Part,
     /// Culprits; without any one of them the job would have run in this interval.
     pub without: Vec<(Culprit, CpuSet)>,
-    /// Whether one of the blocking jobs was released when the job was late already.
-    pub is_by_newcomer: bool,
+    /// The last release of one of the blocking jobs.
+    pub youngest: Instant,
 }
 
 /// A released job of some task.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pending {
     number: u64,
     release: Instant,
@@ -69,6 +72,28 @@ pub(super) struct TaskHistory {
     is_spent: bool,
     /// The reason why its job is not ready.
     reason: Option<NotReadyReason>,
+    followed: Followed,
+}
+
+/// What is collected for the late jobs of a task.
+#[derive(Clone, Debug, Default)]
+struct Followed {
+    /// Numbers of the late jobs that have not ended.
+    late: BTreeSet<u64>,
+    /// Those of them to be explained, with their timelines from their releases on.
+    explained: BTreeMap<u64, Option<TimelineBuilder>>,
+    /// Of the oldest pending job.
+    sums: Sums,
+    /// The row of pending jobs with the pieces since its begin, as long as there are jobs to be explained.
+    row: Vec<Pending>,
+    pieces: Vec<Piece>,
+}
+
+impl Followed {
+    fn end_row(&mut self) {
+        self.row.clear();
+        self.pieces.clear();
+    }
 }
 
 impl TaskHistory {
@@ -85,6 +110,19 @@ impl TaskHistory {
     fn cost(&self, number: u64) -> Span {
         let pending = self.pending.iter().find(|job| job.number == number);
         pending.map_or(self.cost, |job| job.cost)
+    }
+
+    /// The release of a pending job.
+    pub fn release_of(&self, number: u64) -> Instant {
+        let pending = self.pending.iter().find(|job| job.number == number);
+        pending.map_or(Instant::ZERO, |job| job.release)
+    }
+
+    /// Execution until `at` that the pending job still needs. An unfinished job has at least a nanosecond left, also
+    /// beyond its cost.
+    fn left(&self, job: &Pending, at: Instant) -> Span {
+        let left = job.cost.saturating_sub(self.executed(job.number, at));
+        left.max(Span::from_ns(1))
     }
 
     /// Start of the running job's execution, and the instant at which it has executed its cost, if it continues
@@ -111,46 +149,39 @@ impl TaskHistory {
     }
 }
 
-/// The result of the walk.
+/// What there is to explain a late job.
 #[derive(Debug)]
-pub(super) struct WalkResult {
-    pub job: JobId,
-    pub deadline: Instant,
-    pub until: Instant,
-    pub end: End,
+pub(super) struct WalkResult<'a> {
+    pub job: &'a LateJob,
     /// The row of jobs that ends with the job, each pending at the release of the next: number, release and
     /// remaining execution.
     pub row: Vec<(u64, Instant, Span)>,
     /// Without gaps from the release of the first of them on.
-    pub pieces: Vec<Piece>,
+    pub pieces: &'a [Piece],
     pub timeline: Vec<Slice>,
 }
 
 /// The state of the walk.
 pub(super) struct Walk<'a> {
-    pub contract: &'a PolicyContract,
+    pub contract: Option<&'a PolicyContract>,
     pub state: State,
     pub histories: Vec<TaskHistory>,
-    pub job: JobId,
     /// Whether all CPUs have the same speed, so that time on a CPU equals executed cost.
     pub are_cpus_alike: bool,
-    losses: &'a Losses,
+    losses: Losses,
     /// By CPU, the CPU from which its job was shifted.
     shifted: Vec<Option<CpuId>>,
-    row: Vec<Pending>,
-    pieces: Vec<Piece>,
-    line: TimelineBuilder,
-    deadline: Option<Instant>,
-    end: Option<(End, Instant)>,
+    /// Number of CPUs that may still be examined for waiting jobs that are not to be explained.
+    steps: u64,
+    /// The tasks with late jobs that have not ended.
+    followed: Vec<usize>,
+    ended: Vec<(LateJob, Option<Explanation>)>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(
-        set: &TaskSet,
-        contract: &'a PolicyContract,
-        losses: &'a Losses,
-        job: JobId,
-    ) -> Self {
+    /// Follows the jobs in `late`, of which it explains the first `explained`.
+    pub fn new(recording: Recording<'a>, late: &[JobId], explained: usize, steps: u64) -> Self {
+        let Recording { set, records, .. } = recording;
         let history = |task: &shiftwork_model::Task| TaskHistory {
             cost: task.cost,
             pending: VecDeque::new(),
@@ -159,27 +190,69 @@ impl<'a> Walk<'a> {
             consumed: Span::ZERO,
             is_spent: false,
             reason: None,
+            followed: Followed::default(),
         };
+        let mut histories: Vec<TaskHistory> = set.tasks.iter().map(history).collect();
+        for (index, job) in late.iter().enumerate() {
+            if let Some(history) = histories.get_mut(job.task.index()) {
+                history.followed.late.insert(job.number);
+                if index < explained {
+                    history.followed.explained.insert(job.number, None);
+                }
+            }
+        }
+        let has_late = |&task: &usize| !histories[task].followed.late.is_empty();
+        let followed = (0..histories.len()).filter(has_late).collect();
         let platform = &set.platform;
         Self {
-            contract,
+            contract: recording.contract,
             state: State::new(set),
-            histories: set.tasks.iter().map(history).collect(),
-            job,
+            histories,
             are_cpus_alike: platform.capacities.is_empty()
                 && platform.frequency == Frequency::Fixed,
-            losses,
+            losses: Losses::of(set, records),
             shifted: vec![None; platform.cpus],
-            row: Vec::new(),
-            pieces: Vec::new(),
-            line: TimelineBuilder::default(),
-            deadline: None,
-            end: None,
+            steps,
+            followed,
+            ended: Vec::new(),
         }
     }
 
-    /// Takes the next record. Returns false if the job has ended.
-    pub fn take(&mut self, record: &Record) -> bool {
+    /// Walks over the records up to `until`, or to the end of the last job that is followed.
+    pub fn run(
+        mut self,
+        recording: Recording<'_>,
+        mut visit: impl FnMut(LateJob, Option<Explanation>),
+    ) {
+        let Recording { records, until, .. } = recording;
+        for record in records.iter().take_while(|record| record.at <= until) {
+            self.take(record);
+            if self.ended.is_empty() {
+                continue;
+            }
+            for (job, explanation) in self.ended.drain(..) {
+                visit(job, explanation);
+            }
+            let histories = &self.histories;
+            self.followed
+                .retain(|&task| !histories[task].followed.late.is_empty());
+            if self.followed.is_empty() {
+                return;
+            }
+        }
+        if self.state.now() < until {
+            self.settle();
+            self.pass(until);
+        }
+        for index in 0..self.histories.len() {
+            self.end_pending(TaskId::from_index(index), End::Unfinished, until);
+        }
+        for (job, explanation) in self.ended {
+            visit(job, explanation);
+        }
+    }
+
+    fn take(&mut self, record: &Record) {
         if record.at != self.state.now() {
             self.settle();
             self.pass(record.at);
@@ -187,40 +260,6 @@ impl<'a> Walk<'a> {
         }
         self.note(record.at, &record.kind);
         self.state.take(&record.kind);
-        self.end.is_none()
-    }
-
-    /// Ends the window at `until`. `None` if the job is not known.
-    pub fn finish(mut self, until: Instant) -> Option<WalkResult> {
-        if self.end.is_none() && self.state.now() < until {
-            self.settle();
-            self.pass(until);
-        }
-        let (end, until) = self.end.unwrap_or((End::Unfinished, until));
-        let history = self.histories.get(self.job.task.index())?;
-        let left = |job: &Pending| match end {
-            // An unfinished job has at least a nanosecond left, also beyond its cost.
-            End::Unfinished | End::Dropped
-                if history.pending.iter().any(|it| it.number == job.number) =>
-            {
-                let left = job.cost.saturating_sub(history.executed(job.number, until));
-                left.max(Span::from_ns(1))
-            }
-            _ => Span::ZERO,
-        };
-        Some(WalkResult {
-            job: self.job,
-            deadline: self.deadline?,
-            until,
-            end,
-            row: self
-                .row
-                .iter()
-                .map(|job| (job.number, job.release, left(job)))
-                .collect(),
-            pieces: self.pieces,
-            timeline: self.line.finish(),
-        })
     }
 
     /// Ends the instant: updates the jobs that started and stopped.
@@ -251,52 +290,94 @@ impl<'a> Walk<'a> {
         self.state.close();
     }
 
+    /// The invariant of the policy, if it is known.
+    pub fn invariant(&self) -> Option<Invariant> {
+        self.contract.map(|contract| contract.invariant)
+    }
+
+    /// The key of the ready job of a task. If the order is unknown, all are equal.
+    pub fn key(&self, task: &TaskState) -> Key {
+        self.contract
+            .map_or(0, |contract| key(contract.order, task))
+    }
+
     /// Advances to `to`, before which there are no records.
     fn pass(&mut self, to: Instant) {
-        let from = self.state.now();
-        if self.deadline.is_some() {
-            self.draw(from, to);
+        for at in 0..self.followed.len() {
+            self.draw(self.followed[at], to);
+            self.pass_task(self.followed[at], to);
         }
-        let task = self.job.task.index();
-        let Some(first) = self.histories.get(task).and_then(|it| it.pending.front()) else {
+    }
+
+    fn pass_task(&mut self, index: usize, to: Instant) {
+        let from = self.state.now();
+        let history = &self.histories[index];
+        let Some(number) = history.pending.front().map(|job| job.number) else {
             return;
         };
-        let number = first.number;
-        let state = &self.state.tasks[task];
+        let is_explaining = !history.followed.explained.is_empty();
+        if !is_explaining && !history.followed.late.contains(&number) {
+            return;
+        }
+        let state = &self.state.tasks[index];
+        let mut blockers = Vec::new();
+        let mut chain = None;
         let pieces = if state.runs.is_some_and(|(runs, _)| runs == number) {
-            self.executing(number, from, to)
+            self.executing(index, number, from, to)
         } else if state.ready == Some(number) {
-            waiting::pieces(self, number, from, to)
+            if self.steps == 0 && !is_explaining {
+                self.histories[index].followed.late.clear();
+                return;
+            }
+            let contention = Contention::of(self, TaskId::from_index(index));
+            let pieces = contention.pieces(number, from, to);
+            blockers.extend(contention.blockers());
+            let no_shift = |(culprit, _): &(Culprit, CpuSet)| *culprit == Culprit::NoShift;
+            if history.followed.sums.chain.is_none()
+                && pieces
+                    .iter()
+                    .any(|piece| piece.without.iter().any(no_shift))
+            {
+                chain = contention.chain();
+            }
+            self.steps = self.steps.saturating_sub(self.state.cpus() as u64);
+            pieces
         } else {
-            vec![self.held(number, from, to)]
+            vec![self.held(index, number, from, to)]
         };
-        self.pieces.extend(pieces);
-    }
-
-    fn draw(&mut self, from: Instant, to: Instant) {
-        let affinity = self.state.tasks[self.job.task.index()].affinity;
-        let all = CpuSet::first(self.state.cpus());
-        for cpu in (affinity & all).iter() {
-            let occupant = self.occupant(cpu);
-            let is_job = matches!(occupant, Occupant::Job(_));
-            self.line.add(Slice {
-                cpu,
-                from,
-                to,
-                occupant,
-                shifted_from: self.shifted[cpu.index()].filter(|_| is_job),
-            });
+        let Followed {
+            sums, pieces: all, ..
+        } = &mut self.histories[index].followed;
+        for (task, cpu) in blockers {
+            let time = to.late_since(from);
+            late_job::add(&mut sums.blockers, task, time, CpuSet::single(cpu));
+        }
+        sums.chain = sums.chain.take().or(chain);
+        pieces.iter().for_each(|piece| sums.add(piece));
+        if is_explaining {
+            all.extend(pieces);
         }
     }
 
-    /// Whether the job was released when the explained job was late already.
-    pub fn is_newcomer(&self, job: JobId) -> bool {
-        let pending = self.histories.get(job.task.index()).map(|it| &it.pending);
-        let mut found = pending.into_iter().flatten();
-        let found = found.find(|pending| pending.number == job.number);
-        found
-            .zip(self.deadline)
-            .is_some_and(|(pending, deadline)| pending.release >= deadline)
+    /// Draws the timelines of the task's jobs that are to be explained.
+    fn draw(&mut self, index: usize, to: Instant) {
+        let all = CpuSet::first(self.state.cpus());
+        let from = self.state.now();
+        let mut explained = std::mem::take(&mut self.histories[index].followed.explained);
+        for timeline in explained.values_mut().flatten() {
+            for cpu in (self.state.tasks[index].affinity & all).iter() {
+                let occupant = self.occupant(cpu);
+                let is_job = matches!(occupant, Occupant::Job(_));
+                timeline.add(Slice {
+                    cpu,
+                    from,
+                    to,
+                    occupant,
+                    shifted_from: self.shifted[cpu.index()].filter(|_| is_job),
+                });
+            }
+        }
+        self.histories[index].followed.explained = explained;
     }
 
     /// The occupant of the CPU after the instant.
@@ -314,8 +395,8 @@ impl<'a> Walk<'a> {
     }
 
     /// The pieces of an interval in which the job of the task is on a CPU.
-    fn executing(&self, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
-        let history = &self.histories[self.job.task.index()];
+    fn executing(&self, index: usize, number: u64, from: Instant, to: Instant) -> Vec<Piece> {
+        let history = &self.histories[index];
         let [begins, crosses] = history.crossings(from).unwrap_or([from, Instant::NEVER]);
         let crosses = if self.are_cpus_alike {
             crosses
@@ -347,16 +428,16 @@ impl<'a> Walk<'a> {
             number,
             part,
             without,
-            is_by_newcomer: false,
+            youngest: Instant::ZERO,
         })
         .collect()
     }
 
     /// The piece of an interval in which the job of the task is not ready.
-    fn held(&self, number: u64, from: Instant, to: Instant) -> Piece {
-        let history = &self.histories[self.job.task.index()];
-        let is_out_of_budget =
-            self.contract.immediate || history.is_spent || history.consumed >= history.cost;
+    fn held(&self, index: usize, number: u64, from: Instant, to: Instant) -> Piece {
+        let history = &self.histories[index];
+        let is_immediate = self.contract.is_none_or(|contract| contract.immediate);
+        let is_out_of_budget = is_immediate || history.is_spent || history.consumed >= history.cost;
         let (part, culprit) = match history.reason {
             Some(NotReadyReason::Suspended) => (Part::Suspended, Culprit::Suspension),
             Some(NotReadyReason::Throttled) => (Part::Throttled, Culprit::OwnOverrun),
@@ -370,7 +451,7 @@ impl<'a> Walk<'a> {
             number,
             part,
             without: vec![(culprit, CpuSet::EMPTY)],
-            is_by_newcomer: false,
+            youngest: Instant::ZERO,
         }
     }
 
@@ -421,9 +502,12 @@ impl<'a> Walk<'a> {
             cost: history.cost,
         };
         history.pending.push_back(pending);
-        if job.task == self.job.task && self.deadline.is_none() {
-            self.row.push(pending);
-            self.deadline = (job == self.job).then_some(pending.deadline);
+        let followed = &mut history.followed;
+        if !followed.explained.is_empty() {
+            followed.row.push(pending);
+        }
+        if let Some(timeline) = followed.explained.get_mut(&job.number) {
+            timeline.get_or_insert_default();
         }
     }
 
@@ -432,30 +516,102 @@ impl<'a> Walk<'a> {
             return;
         };
         history.reason = None;
-        history
-            .pending
-            .retain(|pending| pending.number != job.number);
-        if job == self.job && self.deadline.is_some() {
-            self.end = Some((End::Finished, at));
-        } else if job.task == self.job.task && history.pending.is_empty() {
-            self.row.clear();
-            self.pieces.clear();
+        let is_same = |pending: &Pending| pending.number == job.number;
+        let Some(pending) = history.pending.iter().copied().find(is_same) else {
+            return;
+        };
+        let is_oldest = history.pending.front().is_some_and(is_same);
+        history.pending.retain(|pending| !is_same(pending));
+        self.end(job.task, &pending, (End::Finished, at), Span::ZERO);
+        let Some(history) = self.histories.get_mut(job.task.index()) else {
+            return;
+        };
+        if is_oldest {
+            history.followed.sums = Sums::default();
+        }
+        if history.pending.is_empty() {
+            history.followed.end_row();
         }
     }
 
     fn leave(&mut self, at: Instant, task: TaskId) {
-        let Some(history) = self.histories.get_mut(task.index()) else {
+        self.end_pending(task, End::Dropped, at);
+        if let Some(history) = self.histories.get_mut(task.index()) {
+            history.pending.clear();
+            history.reason = None;
+            history.followed.sums = Sums::default();
+            history.followed.end_row();
+        }
+    }
+
+    /// Ends all pending jobs of the task, without completion.
+    fn end_pending(&mut self, task: TaskId, end: End, at: Instant) {
+        let mut remaining = Span::ZERO;
+        let pending = self
+            .histories
+            .get(task.index())
+            .map(|it| it.pending.clone());
+        for job in pending.iter().flatten() {
+            remaining += self.histories[task.index()].left(job, at);
+            self.end(task, job, (end, at), remaining);
+            // Younger jobs were never the oldest.
+            self.histories[task.index()].followed.sums = Sums::default();
+        }
+    }
+
+    /// Ends a job, if it is one of those to be followed. `remaining`: what its task has to execute up to this job.
+    fn end(&mut self, task: TaskId, pending: &Pending, (end, at): (End, Instant), remaining: Span) {
+        let history = &mut self.histories[task.index()];
+        let number = pending.number;
+        if !history.followed.late.remove(&number) {
             return;
+        }
+        let is_oldest = history
+            .pending
+            .front()
+            .is_none_or(|front| front.number >= number);
+        let sums = if is_oldest {
+            std::mem::take(&mut history.followed.sums)
+        } else {
+            Sums::default()
         };
-        if task == self.job.task && self.deadline.is_some() {
-            self.end = Some((End::Dropped, at));
-            return;
+        let job = LateJob {
+            job: JobId { task, number },
+            release: pending.release,
+            deadline: pending.deadline,
+            until: at,
+            end,
+            remaining,
+            parts: sums.parts_of(at.late_since(pending.release)),
+            delays: sums.delays,
+            blockers: sums.blockers,
+            chain: sums.chain,
+        };
+        let timeline = history.followed.explained.remove(&number);
+        let explanation = timeline.map(|timeline| {
+            let history = &self.histories[task.index()];
+            let left = |job: &Pending| match end {
+                End::Dropped | End::Unfinished if history.pending.contains(job) => {
+                    history.left(job, at)
+                }
+                _ => Span::ZERO,
+            };
+            let row = &history.followed.row;
+            let last = row.iter().position(|job| job.number == number);
+            let row = row.iter().take(last.map_or(0, |last| last + 1));
+            attribution::explained(WalkResult {
+                job: &job,
+                row: row
+                    .map(|job| (job.number, job.release, left(job)))
+                    .collect(),
+                pieces: &history.followed.pieces,
+                timeline: timeline.unwrap_or_default().finish(),
+            })
+        });
+        let followed = &mut self.histories[task.index()].followed;
+        if followed.explained.is_empty() {
+            followed.end_row();
         }
-        history.pending.clear();
-        history.reason = None;
-        if task == self.job.task {
-            self.row.clear();
-            self.pieces.clear();
-        }
+        self.ended.push((job, explanation));
     }
 }
