@@ -1,6 +1,8 @@
 //! Other users of the machine: other schedulers, ordinary users, very many tasks.
 
 use std::fmt::Write as _;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -18,6 +20,8 @@ pub fn second_scheduler_is_refused() -> Result<(), String> {
     }
     println!("{}", second.said.trim());
     second.says("shiftwork")?;
+    // Tasks are released a moment after their scheduler is loaded, and the second command is quick.
+    thread::sleep(Duration::from_secs(1));
     first.signal(Signal::INT)?;
     let first = first.end()?.well()?;
     if first.of_task("busy", "completed")? == 0 {
