@@ -41,9 +41,6 @@ pub struct Boot {
     pub memory_mib: u32,
     /// How instructions are executed.
     pub accel: Accel,
-    /// Where instructions are counted: each takes 2^`shift` ns. The more, the slower a machine the guest is, and the less of
-    /// the host's time a second of a busy guest takes.
-    pub shift: u8,
     /// Where instructions are counted: for how long a CPU is executed at most before the next one is, in the guest's time. A CPU
     /// that waits for a lock of another then waits for microseconds. `None`: for a part of the time to the guest's next timer,
     /// which may be a millisecond; that takes less of the host's time.
@@ -210,7 +207,6 @@ impl Boot {
             cpus: 4,
             memory_mib: 2048,
             accel: Accel::Auto,
-            shift: 1,
             turn: None,
             kernel: KernelChoice::Newest,
             append: String::new(),

@@ -48,12 +48,9 @@ struct RunArgs {
     /// newest, rt, older-1, older-2, or the beginning of a release
     #[arg(long, default_value_t)]
     kernel: KernelChoice,
-    /// auto, kvm, tcg, or icount (a clock that counts instructions: runs repeat exactly)
+    /// auto, kvm, tcg, or icount (a clock that counts instructions, of 2 ns: runs repeat exactly)
     #[arg(long, default_value_t)]
     accel: Accel,
-    /// With icount: an instruction takes 2^N ns
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=10))]
-    shift: u8,
     /// With icount: for how long a CPU is executed at most before the next one is
     #[arg(long, value_parser = humantime::parse_duration)]
     turn: Option<Duration>,
@@ -144,7 +141,6 @@ fn run(args: RunArgs) -> Result<u8, BootError> {
         cpus: args.cpus,
         memory_mib: args.memory,
         accel: args.accel,
-        shift: args.shift,
         turn: args.turn,
         kernel: args.kernel,
         append: args.append,

@@ -34,7 +34,7 @@ pub enum Accel {
     Kvm,
     /// Translated, each guest CPU in its own thread. Times measured inside show the host's scheduler.
     Tcg,
-    /// Translated, one after the other, with a clock that counts instructions, see [`Boot::shift`]. All that the
+    /// Translated, one after the other, with a clock that counts instructions (2 ns each). All that the
     /// guest sees is then a function of the kernel, the files and the options of a boot: the same boot
     /// repeats instruction by instruction, whatever else the host does.
     Icount,
@@ -68,18 +68,22 @@ impl fmt::Display for Accel {
 }
 
 impl Accel {
-    /// QEMU's options, where an instruction takes 2^`shift` ns if instructions are counted.
-    fn arguments(self, shift: u8) -> Vec<String> {
-        let words = match self {
-            Self::Kvm => "-accel kvm".to_owned(),
-            Self::Auto | Self::Tcg => "-accel tcg,thread=multi".to_owned(),
-            // The date and the random numbers of each boot are the same.
-            Self::Icount => format!(
-                "-accel tcg,thread=single -icount shift={shift},sleep=off \
-                 -rtc base=2026-01-01T00:00:00,clock=vm -seed 1"
-            ),
-        };
-        words.split(' ').map(str::to_owned).collect()
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Kvm => &["-accel", "kvm"],
+            Self::Auto | Self::Tcg => &["-accel", "tcg,thread=multi"],
+            Self::Icount => &[
+                "-accel",
+                "tcg,thread=single",
+                "-icount",
+                "shift=1,sleep=off",
+                // The date and the random numbers of each boot are the same.
+                "-rtc",
+                "base=2026-01-01T00:00:00,clock=vm",
+                "-seed",
+                "1",
+            ],
+        }
     }
 }
 
@@ -154,7 +158,7 @@ impl Emulator {
     fn make_machine(&self, accel: Accel) -> std::io::Result<()> {
         let mut command = self.program();
         command
-            .args(accel.arguments(0))
+            .args(accel.arguments())
             .args(["-S", "-monitor", "stdio"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -180,7 +184,7 @@ impl Emulator {
         console: &Path,
     ) -> Command {
         let mut command = self.program();
-        command.args(accel.arguments(boot.shift));
+        command.args(accel.arguments());
         if let (Accel::Icount, Some(turn)) = (accel, boot.turn) {
             command.args(short_turns(turn, boot.cpus));
         }

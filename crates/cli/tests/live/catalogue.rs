@@ -11,10 +11,9 @@ use crate::{
 /// What a test needs, and so in which boots it takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// A slow machine, see [`Boot::shift`](shiftwork_emulator::Boot::shift): no test asserts times. With
-    /// `SHIFTWORK_LONG` every other kernel as well.
+    /// The newest kernel, and with `SHIFTWORK_LONG` every other kernel as well: no test asserts times.
     Function,
-    /// A machine of 2 ns for an instruction: only here and in the groups below may a test assert times.
+    /// The newest kernel alone: only here and in the next groups may a test assert times.
     Latency,
     /// As `Latency`, where no CPU is executed for longer than [`TURN`](crate::host::machines::TURN) before the next one is: what
     /// waits for a lock of another CPU waits about as long as on a real machine. It takes more of the host's time.

@@ -13,6 +13,9 @@ const TWO_TASKS: &str = "
 [platform]
 cpus = 2
 
+[scheduler]
+policy = 'strong-edf'
+
 [[task]]
 name = 'short'
 cost = '1ms'
@@ -133,11 +136,10 @@ pub fn boots_where_instructions_are_counted_repeat_exactly() -> Result<(), Strin
             guest: "/tmp/trace.pftrace".into(),
             host: host.clone(),
         });
-        let mut said = Vec::new();
-        let outcome =
-            Emulator::find_or_fetch()
-                .unwrap()
-                .boot(&boot, &mut said, &mut std::io::sink());
+        let (mut said, mut errors) = (Vec::new(), Vec::new());
+        let emulator = Emulator::find_or_fetch().unwrap();
+        let outcome = emulator.boot(&boot, &mut said, &mut errors);
+        said.extend(errors);
         let said = String::from_utf8_lossy(&said).into_owned();
         match outcome {
             Ok(exit) if exit.code == 0 => Ok((fs::read(host).unwrap(), said)),

@@ -13,17 +13,10 @@ const LONG_TURN: Duration = Duration::from_micros(40);
 /// For how long each CPU is executed where tests of [`Group::Locks`] run: about as long as a decision takes.
 pub const TURN: Duration = Duration::from_micros(10);
 
-/// On a machine that is as fast as this an instruction takes 2 ns.
-const FAST: u8 = 1;
-/// An instruction takes 8 ns: a second in which all CPUs are busy takes a fourth of the host's time.
-const SLOW: u8 = 1;
-
 /// A kind of guest, and the groups of tests that run on it.
 pub struct Machine {
     /// Follows the names of its tests; empty for the usual one.
     pub label: &'static str,
-    /// See [`Boot::shift`](shiftwork_emulator::Boot::shift).
-    pub shift: u8,
     /// See [`Boot::turn`](shiftwork_emulator::Boot::turn).
     pub turn: Option<Duration>,
     pub kernel: fn() -> KernelChoice,
@@ -36,7 +29,6 @@ pub struct Machine {
 /// The usual one; others say in what they differ.
 const USUAL: Machine = Machine {
     label: "",
-    shift: FAST,
     turn: Some(LONG_TURN),
     kernel: || KernelChoice::Newest,
     groups: &[],
@@ -51,7 +43,6 @@ pub const MACHINES: &[Machine] = &[
         ..USUAL
     },
     Machine {
-        shift: SLOW,
         groups: &[Group::Function],
         ..USUAL
     },
@@ -65,7 +56,6 @@ pub const MACHINES: &[Machine] = &[
         ..USUAL
     },
     Machine {
-        shift: SLOW,
         groups: &[Group::Debian],
         is_debian: true,
         ..USUAL
@@ -111,7 +101,6 @@ pub const MACHINES: &[Machine] = &[
 const fn other_kernel(label: &'static str, kernel: fn() -> KernelChoice) -> Machine {
     Machine {
         label,
-        shift: SLOW,
         kernel,
         groups: &[Group::Function, Group::Kernels],
         only_long: true,

@@ -228,7 +228,6 @@ fn boot(emulator: &Emulator, machine: &Machine, tests: &[Named]) -> Result<Boot,
     let own = std::env::current_exe().map_err(BootError::Files)?;
     let mut boot = Boot::new(own)?;
     boot.accel = Accel::Icount;
-    boot.shift = machine.shift;
     boot.turn = machine.turn;
     boot.kernel = (machine.kernel)();
     boot.arguments = tests.iter().map(|(_, test)| test.name().into()).collect();

@@ -268,11 +268,11 @@ fn they_take_turns(stage: &mut Stage, number: usize, naps: &Worker) -> Result<()
 pub fn overdrawn_budget_throttles_for_a_bounded_time() -> Result<(), String> {
     let mut stage = Stage::load()?;
     let hogs = Worker::start(Doing::Hogs);
-    // No thread is stopped so exactly: paying back the overrun would take more than half a minute.
+    // No thread is stopped within a microsecond: paying back the overrun would take two more periods.
     let little = Reservation {
         cost: Span::from_us(1),
-        period: Span::from_ms(500),
-        deadline: Span::from_ms(500),
+        period: Span::from_s(24),
+        deadline: Span::from_s(24),
         ..wish(&hogs, ALL)
     };
     stage.must_admit(0, &little)?;
