@@ -246,7 +246,7 @@ struct ReplayOutput {
     /// Other policies that would have passed: this run cannot distinguish them.
     alike: Vec<String>,
     /// Other policies that would not have passed.
-    told_apart: Vec<String>,
+    distinguished: Vec<String>,
 }
 
 /// An interval in which the machine was not as the policy decides.

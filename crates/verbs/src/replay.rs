@@ -54,7 +54,7 @@ pub struct Judgement {
     /// distinguish them.
     pub alike: Vec<String>,
     /// The others, which would not have passed.
-    pub told_apart: Vec<String>,
+    pub distinguished: Vec<String>,
 }
 
 impl Judgement {
@@ -63,7 +63,7 @@ impl Judgement {
         let mut value = self.verdict.to_json();
         value["same_sets"] = json!(self.same_sets);
         value["alike"] = json!(self.alike);
-        value["told_apart"] = json!(self.told_apart);
+        value["distinguished"] = json!(self.distinguished);
         value
     }
 }
@@ -93,12 +93,12 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
         true => Some(by_decisions(run, set, entry, entry.build(set)?, Ties::Own).holds()),
         false => None,
     };
-    let (alike, told_apart) = neighbours(run, entry, set)?;
+    let (alike, distinguished) = neighbours(run, entry, set)?;
     Ok(Judgement {
         verdict,
         same_sets,
         alike,
-        told_apart,
+        distinguished,
     })
 }
 
@@ -187,10 +187,10 @@ fn neighbours(
     set: &TaskSet,
 ) -> Result<(Vec<String>, Vec<String>), PolicyError> {
     let run = of.run;
-    let (mut alike, mut told_apart) = (Vec::new(), Vec::new());
+    let (mut alike, mut distinguished) = (Vec::new(), Vec::new());
     let mut note = |name: String, verdict: &Verdict| match verdict.holds() {
         true => alike.push(name),
-        false => told_apart.push(name),
+        false => distinguished.push(name),
     };
     let mut seen = vec![(run.entry.traits.order, run.entry.traits.invariant)];
     for other in catalogue::policies() {
@@ -213,7 +213,7 @@ fn neighbours(
         let verdict = by_decisions(of, set, entry, entry.build(set)?, Ties::Reversed);
         note(format!("{} with other ties", run.entry.name), &verdict);
     }
-    Ok((alike, told_apart))
+    Ok((alike, distinguished))
 }
 
 /// How ties between jobs of equal rank are broken.

@@ -186,7 +186,7 @@ fn line(seed: u64, measured: &Value) -> String {
         replay["longest_ns"],
         measured["reaction_ns"],
         replay["alike"],
-        replay["told_apart"],
+        replay["distinguished"],
         measured["agreement"]["worst"]
     )
 }

@@ -15,6 +15,9 @@ pub enum Group {
     Function,
     /// The newest kernel alone: only here and in the next groups may a test assert times.
     Latency,
+    /// As `Latency`, where a CPU is executed for longer before the next one is, so that fewer reactions are interrupted by a turn: only
+    /// here may a test assert how long the code of a decision takes.
+    Reactions,
     /// As `Latency`, where no CPU is executed for longer than [`TURN`](crate::host::machines::TURN) before the next one is: what
     /// waits for a lock of another CPU waits about as long as on a real machine. It takes more of the host's time.
     Locks,
@@ -135,11 +138,7 @@ tests! {
         backlog::job_that_waited_follows_at_once_under_an_agent,
         backlog::job_that_waited_follows_at_once_in_the_kernel,
         backlog::task_reassigned_before_it_runs_does_not_wait within 120,
-        latency::run_reacts_in_microseconds_under_edf,
-        latency::run_reacts_in_microseconds_under_fp,
-        latency::agent_reacts_in_microseconds within 120,
         overheads::overheads_under_an_agent_are_those_of_its_policy within 900,
-        latency::shift_takes_microseconds,
         budgets::budgets_are_enforced_under_edf,
         budgets::budgets_are_enforced_under_fp,
         faults::cpus::cpu_goes_and_comes_back,
@@ -161,6 +160,12 @@ tests! {
         programs::each_wait_of_a_program_ends_one_job,
         record::record_names_what_led_to_a_miss within 120,
         record::record_names_the_time_without_agent within 120,
+    }
+    Reactions {
+        latency::run_reacts_in_microseconds_under_edf,
+        latency::run_reacts_in_microseconds_under_fp,
+        latency::agent_reacts_in_microseconds within 120,
+        latency::shift_takes_microseconds,
     }
     Locks {
         kernel::no_cpu_is_executed_for_long_where_locks_are_tested,

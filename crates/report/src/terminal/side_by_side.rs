@@ -89,7 +89,7 @@ pub struct Judged<'a> {
     /// Other policies that would have passed.
     pub alike: &'a [String],
     /// Other policies that would not have passed.
-    pub told_apart: &'a [String],
+    pub distinguished: &'a [String],
     /// The completions compared with those of the ideal simulation, if known.
     pub finishes: Option<&'a Comparison>,
 }
@@ -170,7 +170,7 @@ fn neighbours(judged: &Judged<'_>) -> Vec<String> {
     };
     let lines = [
         line(judged.alike, "does not distinguish"),
-        line(judged.told_apart, "distinguishes"),
+        line(judged.distinguished, "distinguishes"),
     ];
     lines.into_iter().flatten().collect()
 }

@@ -155,7 +155,7 @@ fn in_words(
         verdict: &verdict(runs),
         objection,
         alike: &["strong-edf".to_owned(), "weak-fp".to_owned()],
-        told_apart: &["p-edf".to_owned()],
+        distinguished: &["p-edf".to_owned()],
         finishes: Some(&compare(
             &simulated.set,
             HORIZON,

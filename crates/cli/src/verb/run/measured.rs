@@ -219,7 +219,7 @@ impl Measured {
             verdict: &judgement.verdict,
             objection: broken.as_deref(),
             alike: &judgement.alike,
-            told_apart: &judgement.told_apart,
+            distinguished: &judgement.distinguished,
             finishes,
         };
         console.text(&shiftwork_report::judged(

@@ -47,6 +47,11 @@ pub const MACHINES: &[Machine] = &[
         ..USUAL
     },
     Machine {
+        turn: None,
+        groups: &[Group::Reactions],
+        ..USUAL
+    },
+    Machine {
         turn: Some(TURN),
         groups: &[Group::Locks],
         ..USUAL
