@@ -104,6 +104,7 @@ pub fn hanging_program_is_ended() -> Result<(), String> {
 pub fn ten_minutes_of_sleep_take_none_where_instructions_are_counted() -> Result<(), String> {
     let (outcome, said) = shell("sleep 600; echo awake", |boot| {
         boot.accel = Accel::Icount;
+        boot.timeout = Duration::from_secs(900);
         boot.files.push(CarriedFile {
             host: "/bin/sleep".into(),
             guest: "/bin/sleep".to_owned(),
