@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::{Base, write_initramfs};
 use crate::channel::Frame;
-use crate::{Accel, Emulator, Kernel, KernelChoice, Unavailable};
+use crate::{Accel, BootError, Emulator, Kernel, KernelChoice};
 
 /// A guest that the processor runs has started by then, or it is taken for one that never will: it
 /// takes a second or two.
@@ -99,101 +98,6 @@ pub struct Exit {
     pub boot_time: Duration,
     /// From the start of QEMU to its end.
     pub whole_time: Duration,
-}
-
-/// Why a program has no exit status.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BootError {
-    /// The emulator or the kernel is not to be had here.
-    Unavailable(Unavailable),
-    /// A file that the guest needs cannot be read, or one from it not be written.
-    Files(io::Error),
-    /// QEMU cannot be started.
-    Start(io::Error),
-    /// The first process of the guest could not do its work.
-    Refused(String),
-    /// The guest ended without an exit status: its kernel panicked, or QEMU gave up.
-    Died {
-        /// The end of the guest's console.
-        console: String,
-        /// What QEMU said.
-        qemu: String,
-    },
-    /// The guest did not start within this time of the host.
-    NotStarted {
-        /// The limit.
-        after: Duration,
-        /// The end of the guest's console.
-        console: String,
-    },
-    /// The program took longer than its limit, in the guest's time, and was ended.
-    TimedOut {
-        /// The limit.
-        after: Duration,
-        /// The end of the guest's console.
-        console: String,
-    },
-    /// The guest hangs: it gave no sign of life for this time of the host.
-    Silent {
-        /// The limit.
-        after: Duration,
-        /// The end of the guest's console.
-        console: String,
-    },
-}
-
-impl fmt::Display for BootError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unavailable(unavailable) => unavailable.fmt(f),
-            Self::Files(error) => error.fmt(f),
-            Self::Start(error) => write!(f, "QEMU cannot be started: {error}"),
-            Self::Refused(why) => write!(f, "the guest could not run the program: {why}"),
-            Self::Died { console, qemu } => {
-                write!(f, "the guest died without an exit status")?;
-                if !qemu.is_empty() {
-                    write!(f, "; QEMU said: {qemu}")?;
-                }
-                end_of_console(f, console)
-            }
-            Self::NotStarted { after, console } => {
-                write!(f, "the guest did not start within {} s", after.as_secs())?;
-                end_of_console(f, console)
-            }
-            Self::TimedOut { after, console } => {
-                let after = after.as_secs_f64();
-                write!(
-                    f,
-                    "the program took longer than {after} s of the guest's time; allow more by a longer timeout"
-                )?;
-                end_of_console(f, console)
-            }
-            Self::Silent { after, console } => {
-                write!(
-                    f,
-                    "the guest hangs: no sign of life for {} s",
-                    after.as_secs()
-                )?;
-                end_of_console(f, console)
-            }
-        }
-    }
-}
-
-fn end_of_console(f: &mut fmt::Formatter<'_>, console: &str) -> fmt::Result {
-    match console {
-        "" => write!(f, "\nits console is empty"),
-        text => write!(f, "\nthe end of its console:\n{text}"),
-    }
-}
-
-impl std::error::Error for BootError {}
-
-impl From<Unavailable> for BootError {
-    fn from(unavailable: Unavailable) -> Self {
-        Self::Unavailable(unavailable)
-    }
 }
 
 impl Boot {

@@ -21,11 +21,13 @@ pub mod kernel;
 
 mod base;
 mod boot;
+mod boot_error;
 mod qemu;
 mod unavailable;
 
 pub use base::Base;
-pub use boot::{Boot, BootError, CarriedFile, Collected, Exit};
+pub use boot::{Boot, CarriedFile, Collected, Exit};
+pub use boot_error::BootError;
 pub use kernel::{Kernel, KernelChoice};
 pub use qemu::{Accel, Emulator};
 pub use unavailable::Unavailable;

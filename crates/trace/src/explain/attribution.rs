@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{CpuSet, Instant, JobId, Span};
 
+use super::history::Piece;
 use super::late_job::{LateJob, Times, add};
-use super::walk::{Piece, WalkResult};
+use super::walk::WalkResult;
 use super::{Cause, Culprit, End, Explanation, Level, Part, Share};
 
 /// The explanation of a late job, from the result of the walk.

@@ -10,6 +10,7 @@
 //! the rule, `text.rs` and `json.rs` the output.
 
 mod attribution;
+mod history;
 mod interrupted;
 mod json;
 mod late_job;

@@ -2,9 +2,10 @@
 
 use shiftwork_model::{CpuId, CpuSet, Instant, Invariant, JobId, TaskId};
 
+use super::history::Piece;
 use super::late_job::{Move, ShiftChain};
 use super::timeline::Occupant;
-use super::walk::{Piece, Walk};
+use super::walk::Walk;
 use super::{Culprit, Part};
 use crate::check::state::TaskState;
 use crate::shift_chain::{self, Key};

@@ -1,0 +1,142 @@
+//! What the walk over the records remembers of tasks and their runs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use shiftwork_model::{CpuSet, Instant, NotReadyReason, Span};
+
+use super::late_job::Sums;
+use super::timeline::TimelineBuilder;
+use super::{Culprit, Part};
+
+/// An interval in which the state of the task's oldest pending job had one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub from: Instant,
+    pub to: Instant,
+    /// The job.
+    pub number: u64,
+    pub part: Part,
+    /// Culprits; without any one of them the job would have run in this interval.
+    pub without: Vec<(Culprit, CpuSet)>,
+    /// The last release of one of the blocking jobs.
+    pub youngest: Instant,
+}
+
+/// A released job of some task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) number: u64,
+    pub(super) release: Instant,
+    pub(super) deadline: Instant,
+    pub(super) cost: Span,
+}
+
+/// The current stretch of a job on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) number: u64,
+    pub(super) from: Instant,
+    /// Time lost to overheads; assumed at the begin of the stretch, since the records do not have the instants.
+    pub(super) lost: Span,
+}
+
+impl Run {
+    /// Start of the job's execution.
+    pub fn begins(self) -> Instant {
+        self.from + self.lost
+    }
+
+    pub(super) fn executed(self, at: Instant) -> Span {
+        at.late_since(self.begins())
+    }
+}
+
+/// The history of a task, beyond its ready and running jobs.
+#[derive(Clone, Debug)]
+pub(super) struct TaskHistory {
+    pub(super) cost: Span,
+    pub(super) pending: VecDeque<Pending>,
+    pub(super) run: Option<Run>,
+    /// Execution of a job before the current stretch.
+    pub(super) executed: (u64, Span),
+    /// Execution since the last replenishment.
+    pub(super) consumed: Span,
+    pub(super) is_spent: bool,
+    /// The reason why its job is not ready.
+    pub(super) reason: Option<NotReadyReason>,
+    pub(super) followed: Followed,
+}
+
+/// What is collected for the late jobs of a task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Followed {
+    /// Numbers of the late jobs that have not ended.
+    pub(super) late: BTreeSet<u64>,
+    /// Those of them to be explained, with their timelines from their releases on.
+    pub(super) explained: BTreeMap<u64, Option<TimelineBuilder>>,
+    /// Of the oldest pending job.
+    pub(super) sums: Sums,
+    /// The row of pending jobs with the pieces since its begin, as long as there are jobs to be explained.
+    pub(super) row: Vec<Pending>,
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Followed {
+    pub(super) fn end_row(&mut self) {
+        self.row.clear();
+        self.pieces.clear();
+    }
+}
+
+impl TaskHistory {
+    pub(super) fn executed(&self, number: u64, at: Instant) -> Span {
+        let before = if self.executed.0 == number {
+            self.executed.1
+        } else {
+            Span::ZERO
+        };
+        let run = self.run.filter(|run| run.number == number);
+        before + run.map_or(Span::ZERO, |run| run.executed(at))
+    }
+
+    pub(super) fn cost(&self, number: u64) -> Span {
+        let pending = self.pending.iter().find(|job| job.number == number);
+        pending.map_or(self.cost, |job| job.cost)
+    }
+
+    /// The release of a pending job.
+    pub fn release_of(&self, number: u64) -> Instant {
+        let pending = self.pending.iter().find(|job| job.number == number);
+        pending.map_or(Instant::ZERO, |job| job.release)
+    }
+
+    /// Execution until `at` that the pending job still needs. An unfinished job has at least a nanosecond left, also
+    /// beyond its cost.
+    pub(super) fn left(&self, job: &Pending, at: Instant) -> Span {
+        let left = job.cost.saturating_sub(self.executed(job.number, at));
+        left.max(Span::from_ns(1))
+    }
+
+    /// Start of the running job's execution, and the instant at which it has executed its cost, if it continues
+    /// from `at`.
+    pub fn crossings(&self, at: Instant) -> Option<[Instant; 2]> {
+        let run = self.run?;
+        let begins = run.begins();
+        let left = self
+            .cost(run.number)
+            .saturating_sub(self.executed(run.number, at));
+        Some([begins, begins.max(at) + left])
+    }
+
+    pub(super) fn stop(&mut self, number: u64, at: Instant) {
+        let Some(run) = self.run.take_if(|run| run.number == number) else {
+            return;
+        };
+        let executed = run.executed(at);
+        self.consumed += executed;
+        if self.executed.0 != number {
+            self.executed = (number, Span::ZERO);
+        }
+        self.executed.1 += executed;
+    }
+}
