@@ -8,7 +8,7 @@
 #   make wheel       the Python package, target/wheels/*.whl
 #   make demo        run the examples, one of them for real in an emulator (LIVE=1: on this machine);
 #                    tables here, traces and pages in demo/
-#   make test        everything that must hold, in a few minutes
+#   make test        everything that must hold; shows how far it is
 #   make test-live   only the live tests: on a real kernel, in an emulator that is fetched once
 #   make test-long   all of them, with much larger random counts and on more kernels
 #   make bench       nanoseconds and instructions per event, simulation speed, concurrent queues

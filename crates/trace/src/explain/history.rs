@@ -25,19 +25,19 @@ pub(super) struct Piece {
 /// A released job of some task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
-    pub(super) number: u64,
-    pub(super) release: Instant,
-    pub(super) deadline: Instant,
-    pub(super) cost: Span,
+    pub number: u64,
+    pub release: Instant,
+    pub deadline: Instant,
+    pub cost: Span,
 }
 
 /// The current stretch of a job on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub(super) number: u64,
-    pub(super) from: Instant,
+    pub number: u64,
+    pub from: Instant,
     /// Time lost to overheads; assumed at the begin of the stretch, since the records do not have the instants.
-    pub(super) lost: Span,
+    pub lost: Span,
 }
 
 impl Run {
@@ -46,7 +46,7 @@ impl Run {
         self.from + self.lost
     }
 
-    pub(super) fn executed(self, at: Instant) -> Span {
+    pub fn executed(self, at: Instant) -> Span {
         at.late_since(self.begins())
     }
 }
@@ -54,42 +54,42 @@ impl Run {
 /// The history of a task, beyond its ready and running jobs.
 #[derive(Clone, Debug)]
 pub(super) struct TaskHistory {
-    pub(super) cost: Span,
-    pub(super) pending: VecDeque<Pending>,
-    pub(super) run: Option<Run>,
+    pub cost: Span,
+    pub pending: VecDeque<Pending>,
+    pub run: Option<Run>,
     /// Execution of a job before the current stretch.
-    pub(super) executed: (u64, Span),
+    pub executed: (u64, Span),
     /// Execution since the last replenishment.
-    pub(super) consumed: Span,
-    pub(super) is_spent: bool,
+    pub consumed: Span,
+    pub is_spent: bool,
     /// The reason why its job is not ready.
-    pub(super) reason: Option<NotReadyReason>,
-    pub(super) followed: Followed,
+    pub reason: Option<NotReadyReason>,
+    pub followed: Followed,
 }
 
 /// What is collected for the late jobs of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Followed {
     /// Numbers of the late jobs that have not ended.
-    pub(super) late: BTreeSet<u64>,
+    pub late: BTreeSet<u64>,
     /// Those of them to be explained, with their timelines from their releases on.
-    pub(super) explained: BTreeMap<u64, Option<TimelineBuilder>>,
+    pub explained: BTreeMap<u64, Option<TimelineBuilder>>,
     /// Of the oldest pending job.
-    pub(super) sums: Sums,
+    pub sums: Sums,
     /// The row of pending jobs with the pieces since its begin, as long as there are jobs to be explained.
-    pub(super) row: Vec<Pending>,
-    pub(super) pieces: Vec<Piece>,
+    pub row: Vec<Pending>,
+    pub pieces: Vec<Piece>,
 }
 
 impl Followed {
-    pub(super) fn end_row(&mut self) {
+    pub fn end_row(&mut self) {
         self.row.clear();
         self.pieces.clear();
     }
 }
 
 impl TaskHistory {
-    pub(super) fn executed(&self, number: u64, at: Instant) -> Span {
+    pub fn executed(&self, number: u64, at: Instant) -> Span {
         let before = if self.executed.0 == number {
             self.executed.1
         } else {
@@ -99,7 +99,7 @@ impl TaskHistory {
         before + run.map_or(Span::ZERO, |run| run.executed(at))
     }
 
-    pub(super) fn cost(&self, number: u64) -> Span {
+    pub fn cost(&self, number: u64) -> Span {
         let pending = self.pending.iter().find(|job| job.number == number);
         pending.map_or(self.cost, |job| job.cost)
     }
@@ -112,7 +112,7 @@ impl TaskHistory {
 
     /// Execution until `at` that the pending job still needs. An unfinished job has at least a nanosecond left, also
     /// beyond its cost.
-    pub(super) fn left(&self, job: &Pending, at: Instant) -> Span {
+    pub fn left(&self, job: &Pending, at: Instant) -> Span {
         let left = job.cost.saturating_sub(self.executed(job.number, at));
         left.max(Span::from_ns(1))
     }
@@ -128,7 +128,7 @@ impl TaskHistory {
         Some([begins, begins.max(at) + left])
     }
 
-    pub(super) fn stop(&mut self, number: u64, at: Instant) {
+    pub fn stop(&mut self, number: u64, at: Instant) {
         let Some(run) = self.run.take_if(|run| run.number == number) else {
             return;
         };
