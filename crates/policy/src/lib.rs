@@ -17,9 +17,7 @@ mod error;
 mod order;
 mod placement;
 mod policy;
-mod ready;
 pub mod registry;
-mod tournament;
 
 pub use error::PolicyError;
 pub use order::{Edf, FixedPriority, JobOrder};

@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId, TaskSet};
 
-use super::mask::{Mask, cpus};
-use super::{Placement, check_cpus};
+use super::Placement;
+use super::support::cpus::check_cpus;
+use super::support::mask::{Mask, cpus};
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::{FixedPriority, JobOrder, Ranking};
 use crate::policy::{Switch, Switches};
-use crate::ready::{Status, TaskTable};
 
 /// Algorithms 1 (arrival) and 2 (departure) of Dubey et al. 2021 for fixed priorities.
 ///

@@ -1,27 +1,32 @@
-//! Placements: which CPU runs which job. Each sibling file is one placement of the literature,
-//! generic over the order.
+//! Placements: which CPU runs which job. Each sibling file or folder is one placement, and this folder
+//! is the catalogue of them; what several share is in `support/`.
+//!
+//! | placement | which jobs run where |
+//! |---|---|
+//! | `partitioned`, `clustered`, `global` | the most urgent jobs of each CPU, of each cluster, of all |
+//! | `structured` | as `global`, with a CPU kept for interrupts |
+//! | `quanta` | as `global`, decided at quantum boundaries only |
+//! | `weak`, `strong` | arbitrary affinities, without and with shifting |
+//! | `hierarchical` | strong scheduling of nested or disjoint affinities |
+//! | `ecrts16`, `emsoft21` | hierarchical and strong scheduling as published |
+//! | `push_pull` | run queues with pushes and pulls, as Linux |
+//! | `pfair` | subtasks in slots, by PD2 |
 //!
 //! A placement implements the few operations of [`Placement`]. The shared code here translates
 //! [`Event`]s into them, so that every placement agrees on the meaning of an event.
 
-mod arbitrary;
-mod backlogs;
 mod clustered;
-mod domains;
 mod ecrts16;
 mod emsoft21;
-mod fewest_shifts;
 mod global;
 mod hierarchical;
-mod laminar;
-mod least_urgent;
-mod mask;
 mod partitioned;
 mod pfair;
 mod push_pull;
 mod quanta;
 mod strong;
 mod structured;
+mod support;
 mod weak;
 
 pub(crate) use clustered::clustered;
@@ -39,11 +44,11 @@ pub use weak::Weak;
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId};
 
 use crate::error::PolicyError;
 use crate::policy::{Event, Policy, Quanta, Switches};
-use crate::ready::{Status, TaskTable};
+use support::ready::{Status, TaskTable};
 
 /// What can happen to a placement. `out` gets the switches in the order in which they are made; a
 /// CPU may appear several times where more than one job arrives or departs.
@@ -290,40 +295,6 @@ fn merge(out: &mut Switches, first: usize) {
         }
     }
     out.truncate(changed);
-}
-
-/// Which CPUs share a cache with which, for the last preference of every placement.
-#[derive(Clone, Debug)]
-pub(crate) struct CacheMates(Vec<CpuSet>);
-
-impl CacheMates {
-    fn new(platform: &Platform) -> Self {
-        if platform.caches.is_empty() {
-            return Self(Vec::new());
-        }
-        Self(
-            (0..platform.cpus)
-                .map(|cpu| platform.cache_mates(CpuId::from_index(cpu)))
-                .collect(),
-        )
-    }
-
-    /// The CPUs that share a cache with this one; `None` if nothing is known.
-    #[inline]
-    fn of(&self, cpu: CpuId) -> Option<&CpuSet> {
-        self.0.get(cpu.index())
-    }
-}
-
-fn check_cpus(cpus: usize, name: &str, affinity: &Affinity) -> Result<(), PolicyError> {
-    match (*affinity.cpus() - CpuSet::first(cpus)).lowest() {
-        Some(cpu) => Err(PolicyError::NoSuchCpu {
-            task: name.into(),
-            cpu,
-            cpus,
-        }),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

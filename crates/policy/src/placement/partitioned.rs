@@ -2,7 +2,7 @@
 
 use shiftwork_model::{CpuSet, TaskSet};
 
-use super::domains::{Domains, Preemption};
+use super::support::domains::{Domains, Preemption};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 

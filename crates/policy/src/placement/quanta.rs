@@ -7,12 +7,13 @@ use shiftwork_model::{
     Affinity, Alignment, CpuId, CpuSet, Interrupts, Job, Span, Structure, Task, TaskId, TaskSet,
 };
 
-use super::domains::choose_idle;
-use super::{CacheMates, Placement, check_cpus};
+use super::Placement;
+use super::support::cpus::{CacheMates, check_cpus};
+use super::support::domains::choose_idle;
+use super::support::ready::{Backlog, HeapPositions, Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Quanta, Switch, Switches};
-use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 
 /// Between boundaries no job starts: a job that becomes ready is enqueued, and a CPU whose job ends
 /// is idle until its next quantum begins. At a boundary, after all other events of the instant, the

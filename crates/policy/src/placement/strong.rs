@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use shiftwork_model::{Affinity, CpuId, Job, Task, TaskId, TaskSet};
 
 use super::Placement;
-use super::arbitrary::Assignment;
-use super::fewest_shifts::{Move, fewest_shifts};
-use super::mask::{Mask, cpus};
+use super::support::arbitrary::Assignment;
+use super::support::fewest_shifts::{Move, fewest_shifts};
+use super::support::mask::{Mask, cpus};
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::Switches;
-use crate::ready::{Status, TaskTable};
 
 /// No ready job waits while a chain of shifts from one of its CPUs leads to an idle CPU or to a less
 /// urgent job (Cerqueira et al., RTSS 2014; Def. II.2 of Bonifaci et al. 2016). Under EDF this is

@@ -2,8 +2,8 @@
 
 use shiftwork_model::{Structure, TaskSet};
 
-use super::domains::{Domains, Preemption};
 use super::quanta::served_cpus;
+use super::support::domains::{Domains, Preemption};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 

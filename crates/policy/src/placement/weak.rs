@@ -3,12 +3,12 @@
 use shiftwork_model::{Affinity, CpuId, Job, Task, TaskId, TaskSet};
 
 use super::Placement;
-use super::arbitrary::Assignment;
-use super::mask::Mask;
+use super::support::arbitrary::Assignment;
+use super::support::mask::Mask;
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::Switches;
-use crate::ready::{Status, TaskTable};
 
 /// No ready job waits while one of its own CPUs is idle or runs a less urgent job (Def. II.1 of
 /// Bonifaci et al. 2016): the priority-affinity scheduler of RTEMS, and Linux real-time scheduling.

@@ -8,12 +8,13 @@ use shiftwork_model::{Affinity, CpuId, Job, Task, TaskId, TaskSet};
 
 pub use self::queue::Queued;
 use self::queue::{Links, Queue};
-use super::laminar::{Family, NodeId, Shape};
-use super::mask::{Mask, cpus};
-use super::{Placement, check_cpus};
+use super::Placement;
+use super::support::cpus::check_cpus;
+use super::support::laminar::{Family, NodeId, Shape};
+use super::support::mask::{Mask, cpus};
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::policy::{Switch, Switches};
-use crate::ready::{Status, TaskTable};
 
 /// Which of the published algorithms gives the admitted tasks their processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

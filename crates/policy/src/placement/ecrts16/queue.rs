@@ -6,8 +6,8 @@ use core::fmt::Debug;
 
 use shiftwork_model::{Priority, TaskId};
 
+use super::super::support::ready::{Backlog, HeapPositions};
 use crate::order::{Edf, FixedPriority, JobOrder, Ranking};
-use crate::ready::{Backlog, HeapPositions};
 
 /// What the queues of all affinities share, by task: a job is in at most one queue.
 pub trait Links: Default + Debug + Send {

@@ -12,13 +12,14 @@ use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId, Task
 
 use self::positions::Positions;
 use self::selection::Selection;
-use super::fewest_shifts::{Move, fewest_shifts};
-use super::laminar::Family;
-use super::{Placement, check_cpus};
+use super::Placement;
+use super::support::cpus::check_cpus;
+use super::support::fewest_shifts::{Move, fewest_shifts};
+use super::support::laminar::Family;
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
-use crate::ready::{Status, TaskTable};
 
 /// No ready job waits while a chain of shifts from one of its CPUs leads to an idle CPU or to a less
 /// urgent job (Def. II.2 of Bonifaci et al. 2016), for laminar affinities. The scheduled jobs are

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{CpuId, CpuSet, Platform, TaskId};
 
-use super::super::laminar::{NodeId, Shape};
-use super::super::least_urgent::LeastUrgent;
+use super::super::support::laminar::{NodeId, Shape};
+use super::super::support::least_urgent::LeastUrgent;
 use super::range_bits::RangeBits;
 use crate::order::JobOrder;
 

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{CpuSet, TaskId};
 
-use super::super::laminar::{Family, NodeId, Shape, ShapeNode};
+use super::super::support::laminar::{Family, NodeId, Shape, ShapeNode};
+use super::super::support::ready::{Backlog, HeapPositions};
+use super::super::support::tournament::Tournament;
 use crate::order::JobOrder;
-use crate::ready::{Backlog, HeapPositions};
-use crate::tournament::Tournament;
 
 /// What is scheduled and what waits below one affinity.
 ///

@@ -2,10 +2,10 @@
 
 use shiftwork_model::{CpuId, CpuSet, TaskId};
 
-use super::super::domains::choose_idle;
+use super::super::support::domains::choose_idle;
+use super::super::support::ready::Status;
 use super::{Pfair, Waits};
 use crate::policy::{Switch, Switches};
-use crate::ready::Status;
 
 impl Pfair {
     /// Begins slots on some CPUs, after choosing the tasks of slots that are not decided yet.

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{CpuSet, Slots, TaskId, WindowSource};
 
+use super::super::support::ready::{Backlog, HeapPositions};
 use super::progress::{Rules, Turn, Waits};
 use crate::order::{Eligibility, Subtask, SubtaskOrder};
-use crate::ready::{Backlog, HeapPositions};
 
 /// A group of CPUs on which slots are decided together.
 ///

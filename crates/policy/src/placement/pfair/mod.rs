@@ -24,11 +24,12 @@ use shiftwork_model::{
     WindowSource, pack_weights, weights_fit,
 };
 
-use super::domains::{check_union, group_for};
-use super::{CacheMates, Placement, check_cpus};
+use super::Placement;
+use super::support::cpus::{CacheMates, check_cpus};
+use super::support::domains::{check_union, group_for};
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::policy::{Quanta, Switch, Switches};
-use crate::ready::{Status, TaskTable};
 use domain::{CpuState, Domain, Places};
 use progress::{Declared, Progress, Stopped, Waits};
 

@@ -2,9 +2,9 @@
 
 use shiftwork_model::{CpuId, TaskId};
 
+use super::super::support::ready::Status;
 use super::PushPull;
 use super::queue::{Ready, Undecided};
-use crate::ready::Status;
 
 impl PushPull {
     /// Lets the CPUs decide where jobs have ended, or were replenished and are not the first any more.

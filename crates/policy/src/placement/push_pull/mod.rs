@@ -14,10 +14,11 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Repairs, Share, Span, Task, TaskId, TaskSet};
 
-use super::{Placement, check_cpus};
+use super::Placement;
+use super::support::cpus::check_cpus;
+use super::support::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::policy::{Switch, Switches};
-use crate::ready::{Status, TaskTable};
 use domain::check_domain;
 use queue::{RunQueue, Undecided};
 

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use shiftwork_model::TaskId;
 
 use super::mask::Mask;
+use super::ready::{Backlog, HeapPositions};
 use crate::order::JobOrder;
-use crate::ready::{Backlog, HeapPositions};
 
 /// Index of a distinct mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

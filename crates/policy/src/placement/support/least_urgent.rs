@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::hint::select_unpredictable;
 
-use crate::tournament::Tournament;
+use super::tournament::Tournament;
 
 /// What each of a number of places runs, and which of that is the least urgent.
 #[derive(Clone, Debug)]

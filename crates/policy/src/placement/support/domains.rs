@@ -8,12 +8,13 @@ use shiftwork_model::{
     Affinity, CpuId, CpuSet, Job, Order, Task, TaskId, TaskSet, groups_within, pack,
 };
 
+use super::super::Placement;
+use super::cpus::{CacheMates, check_cpus};
 use super::least_urgent::LeastUrgent;
-use super::{CacheMates, Placement, check_cpus};
+use super::ready::{Backlog, HeapPositions, Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
-use crate::ready::{Backlog, HeapPositions, Status, TaskTable};
 
 /// Whether a job may take the CPU of a less urgent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -393,7 +394,7 @@ impl<O: JobOrder> Placement for Domains<O> {
 
 /// A task whose new affinity holds its present group stays there, any other goes to the first group of its
 /// affinity, which is a union of groups.
-pub(super) fn group_for(groups: &[CpuSet], present: Option<usize>, affinity: &Affinity) -> usize {
+pub(crate) fn group_for(groups: &[CpuSet], present: Option<usize>, affinity: &Affinity) -> usize {
     let candidates = groups_within(groups, affinity);
     present
         .filter(|group| candidates.contains(group))
@@ -409,7 +410,7 @@ fn served_by(groups: &[CpuSet]) -> CpuSet {
 
 /// Whether the affinity of the task with this name is a union of groups, and perhaps of CPUs of no group, which
 /// run no jobs.
-pub(super) fn check_union(
+pub(crate) fn check_union(
     (policy, order): (&'static str, Order),
     groups: &[CpuSet],
     name: &str,
@@ -440,7 +441,7 @@ pub(super) fn check_union(
 
 /// The last-used CPU if it is idle, else an idle one that shares a cache with it, else the lowest.
 #[inline]
-pub(super) fn choose_idle(idle: &CpuSet, last_cpu: Option<CpuId>, mates: &CacheMates) -> CpuId {
+pub(crate) fn choose_idle(idle: &CpuSet, last_cpu: Option<CpuId>, mates: &CacheMates) -> CpuId {
     if let Some(last) = last_cpu {
         if idle.contains(last) {
             return last;

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Platform, Task, TaskId};
 
 use super::backlogs::{Backlogs, MaskIndex};
+use super::cpus::{CacheMates, check_cpus};
 use super::mask::{Mask, cpus};
-use super::{CacheMates, check_cpus};
+use super::ready::{Status, TaskTable};
 use crate::error::PolicyError;
 use crate::order::JobOrder;
 use crate::policy::{Switch, Switches};
-use crate::ready::{Status, TaskTable};
 
 /// The CPUs with their jobs, the tasks with their masks, and the backlogged jobs.
 ///

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use shiftwork_model::{Affinity, CpuId, CpuSet, Order, Task, TaskId, TaskSet, first_overlap};
 
-use super::check_cpus;
+use super::cpus::check_cpus;
 use crate::error::PolicyError;
 
 /// The affinities of the tasks that take part, laminar at all times.
