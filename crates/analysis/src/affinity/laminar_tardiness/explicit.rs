@@ -1,7 +1,7 @@
 //! Bounds without iteration: coarse, but there is always one. Nanoseconds, rounded up; what does not
 //! fit 128 bits saturates.
 
-use super::tree::Component;
+use super::component::{Component, Member};
 
 /// 2^40: utilizations are multiples of this part of a CPU here, rounded up.
 const CPU: u128 = 1 << 40;
@@ -50,7 +50,7 @@ pub(super) fn by_depth(of: &Component) -> Vec<u128> {
     of.tasks.iter().map(late).collect()
 }
 
-fn cost(member: &super::tree::Member) -> u128 {
+fn cost(member: &Member) -> u128 {
     member.task.cost.as_ns().into()
 }
 
@@ -60,13 +60,12 @@ pub(super) fn bi_level(of: &Component, shift: u64) -> Option<Vec<u128>> {
     if root.cpus < 2 || of.nodes[1..].iter().any(|node| node.cpus > 1) {
         return None;
     }
-    let early = |member: &super::tree::Member| {
+    let early = |member: &Member| {
         let point = member.task.deadline.as_ns().saturating_sub(shift);
         let before: u128 = member.task.period.as_ns().saturating_sub(point).into();
         (cost(member) * before).div_ceil(member.task.period_ns())
     };
-    let load =
-        |member: &super::tree::Member| (cost(member) * CPU).div_ceil(member.task.period_ns());
+    let load = |member: &Member| (cost(member) * CPU).div_ceil(member.task.period_ns());
     let globals = root.own.clone().map(|task| task..task + 1);
     let alike = globals.chain(of.nodes[1..].iter().map(|node| node.all.clone()));
     let (mut costs, mut loads, mut all_early) = (Vec::new(), Vec::new(), 0);
@@ -88,7 +87,7 @@ pub(super) fn bi_level(of: &Component, shift: u64) -> Option<Vec<u128>> {
         .checked_sub(load)
         .filter(|&left| left > 0)?;
     let blocked = work.checked_mul(CPU)?.div_ceil(left);
-    let late = |member: &super::tree::Member| match member.node {
+    let late = |member: &Member| match member.node {
         0 => blocked + (cost(member) * (root.cpus as u128 - 1)).div_ceil(root.cpus as u128),
         node => {
             blocked

@@ -1,9 +1,11 @@
 //! How late jobs may be under EDF with nested affinities and the strong invariant.
 //!
-//! `tree.rs` and `sets.rs` are the system as the theorem sees it, `operator.rs`, `sums.rs` and
-//! `knapsack.rs` the theorem, `solve.rs` finds and shows a fixed point, `explicit.rs` does without
-//! one. What they compute and why it holds: `docs/theory/laminar-tardiness.md`.
+//! `component.rs` is the system as the theorem sees it, made by `tree.rs` and `sets.rs`;
+//! `operator.rs`, `sums.rs` and `knapsack.rs` are the theorem, which maps what is in `bounds.rs`;
+//! `solve.rs` finds and shows a fixed point, `explicit.rs` does without one. What they compute and why it holds: `docs/theory/laminar-tardiness.md`.
 
+mod bounds;
+mod component;
 mod explicit;
 mod knapsack;
 mod number;
@@ -15,9 +17,10 @@ mod tree;
 
 use shiftwork_model::{CpuSet, Span, TaskId};
 
+use self::component::Component;
 use self::explicit::explicit;
 use self::solve::{Shown, solve};
-use self::tree::{Component, components};
+use self::tree::components;
 use crate::affinity::{Groups, laminar};
 use crate::exact::{Rate, whole};
 use crate::{NotShown, Outcome, Placed, Steps};

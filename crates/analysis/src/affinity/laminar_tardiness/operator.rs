@@ -2,62 +2,22 @@
 //!
 //! The names are those of `docs/theory/laminar-tardiness.md`, section 3.
 
-use super::number::{Number, Rate};
-use super::sums::Scratch;
-use super::tree::{Above, Component};
+use super::bounds::{Bounds, Chosen};
+use super::component::{Above, Component};
+use super::number::Number;
+use super::sums::Sums;
 use crate::Steps;
-
-/// What F maps.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bounds<N> {
-    /// Theta: by how much each task may be late.
-    pub(super) late: Vec<N>,
-    /// A: for how long after its deadline a job from below a node may be blocked from around it.
-    pub(super) blocked: Vec<N>,
-    /// A0: the same for jobs with hardly anything left to do.
-    pub(super) blocked_nearly_done: Vec<N>,
-}
-
-impl<N: Number> Bounds<N> {
-    /// No delay at all.
-    pub(super) fn zero(of: &Component) -> Self {
-        Self {
-            late: vec![N::ZERO; of.tasks.len()],
-            blocked: vec![N::ZERO; of.nodes.len()],
-            blocked_nearly_done: vec![N::ZERO; of.nodes.len()],
-        }
-    }
-
-    /// All of them.
-    pub(super) fn values(&self) -> impl Iterator<Item = N> {
-        let nodes = self.blocked.iter().chain(&self.blocked_nearly_done);
-        self.late.iter().chain(nodes).copied()
-    }
-
-    /// All of them, to change.
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut N> {
-        let nodes = self.blocked.iter_mut().chain(&mut self.blocked_nearly_done);
-        self.late.iter_mut().chain(nodes)
-    }
-}
-
-/// Which admissible sets of each node are looked at, by place; the first always.
-pub(super) type Chosen = Vec<Vec<usize>>;
 
 /// F for one component and one choice of priority points.
 pub(super) struct Operator<'a, N> {
-    pub(super) of: &'a Component,
-    pub(super) rates: Vec<Rate>,
-    pub(super) costs: Vec<N>,
-    /// The fluid work of a job before it is released: C (1 - Y/T), zero if Y is at least T.
-    pub(super) early: Vec<N>,
+    of: &'a Component,
+    sums: Sums<'a, N>,
     /// C - Y or zero: nothing finishes before it was worked on.
     least: Vec<N>,
     /// The cheapest task below each node.
     cheapest: Vec<N>,
     /// Which sets decided something since the caller last looked.
     pub(super) used: Vec<Vec<bool>>,
-    pub(super) scratch: Scratch<N>,
 }
 
 /// What is known of each node and set.
@@ -72,31 +32,26 @@ impl<'a, N: Number> Operator<'a, N> {
     /// With the deadlines earlier by `shift` as priority points, which changes no priority. `number`
     /// is an amount of nanoseconds, never less.
     pub(super) fn new(of: &'a Component, shift: u64, number: impl Fn(u64) -> N) -> Self {
-        let point = |task: &crate::Sporadic| task.deadline.as_ns().saturating_sub(shift);
-        let tasks = || of.tasks.iter().map(|member| (member.rate, &member.task));
-        let early = tasks().map(|(rate, task)| {
-            let before = task.period.as_ns().saturating_sub(point(task));
-            number(before).at_rate(rate)
+        let least = of.tasks.iter().map(|member| {
+            let point = member.task.deadline.as_ns().saturating_sub(shift);
+            number(member.task.cost.as_ns().saturating_sub(point))
         });
-        let least = tasks().map(|(_, task)| number(task.cost.as_ns().saturating_sub(point(task))));
-        let costs: Vec<N> = tasks().map(|(_, task)| number(task.cost.as_ns())).collect();
+        let least = least.collect();
+        let sums = Sums::new(of, shift, number);
         let cheapest = of.nodes.iter().map(|node| {
-            let below = costs[node.all.clone()].iter().copied();
+            let below = sums.costs[node.all.clone()].iter().copied();
             below.reduce(N::or_less).unwrap_or(N::ZERO)
         });
         Self {
             of,
-            rates: tasks().map(|(rate, _)| rate).collect(),
-            early: early.collect(),
-            least: least.collect(),
+            least,
             cheapest: cheapest.collect(),
-            costs,
+            sums,
             used: of
                 .nodes
                 .iter()
                 .map(|node| vec![false; node.sets.len()])
                 .collect(),
-            scratch: Scratch::new(of),
         }
     }
 
@@ -111,11 +66,9 @@ impl<'a, N: Number> Operator<'a, N> {
         chosen: &Chosen,
         steps: &mut Steps,
     ) -> Option<Bounds<N>> {
-        for (task, beyond) in self.scratch.beyond.iter_mut().enumerate() {
-            *beyond = (bounds.late[task] - self.costs[task]).or_zero();
-        }
-        let lags = self.lags_at_deadline(bounds, chosen, steps)?;
-        let busy = self.busy(bounds, chosen, &lags, steps)?;
+        self.sums.look_at(bounds);
+        let lags = self.sums.lags_at_deadline(bounds, chosen, steps)?;
+        let busy = self.sums.busy(bounds, chosen, &lags, steps)?;
         let values = Values { lags, busy };
         let mut next: Bounds<N> = Bounds::zero(self.of);
         for node in 1..self.of.nodes.len() {
@@ -197,7 +150,7 @@ impl<'a, N: Number> Operator<'a, N> {
     fn late(&mut self, values: &Values<N>, chosen: &Chosen, task: usize, remaining: &[N]) -> N {
         let member = &self.of.tasks[task];
         let node = &self.of.nodes[member.node];
-        let cost = self.costs[task];
+        let cost = self.sums.costs[task];
         let own = node.chain[..1].iter().filter(|_| member.own_node_blocks);
         let blockers: Vec<Above> = own.chain(&node.blockers).copied().collect();
         let least = self.least[task];

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use num_bigint::BigUint;
 
-use super::tree::{Node, Set};
+use super::component::{Node, Set};
 use crate::exact::{Demand, common_multiple, units_of, whole};
 
 /// Of how many children all subsets are tried for removal.

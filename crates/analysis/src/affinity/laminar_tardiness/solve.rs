@@ -1,8 +1,9 @@
 //! The least fixed point, nearly: guessed with floats, then shown with integers.
 
+use super::bounds::{Bounds, Chosen};
+use super::component::{Component, Node};
 use super::number::Number;
-use super::operator::{Bounds, Chosen, Operator};
-use super::tree::Component;
+use super::operator::Operator;
 use crate::Steps;
 
 /// F lowers the guess by about this part of the largest cost, or by what rounding may add if that is
@@ -143,7 +144,7 @@ impl<'a> Guesser<'a> {
 
 /// All sets of each node.
 fn every(of: &Component) -> Chosen {
-    let all = |node: &super::tree::Node| (0..node.sets.len()).collect();
+    let all = |node: &Node| (0..node.sets.len()).collect();
     of.nodes.iter().map(all).collect()
 }
 

@@ -2,10 +2,10 @@
 //!
 //! The names are those of `docs/theory/laminar-tardiness.md`, section 3.
 
+use super::bounds::{Bounds, Chosen};
+use super::component::{Component, Set};
 use super::knapsack::{collect, merge};
-use super::number::Number;
-use super::operator::{Bounds, Chosen, Operator};
-use super::tree::{Component, Set};
+use super::number::{Number, Rate};
 use crate::Steps;
 
 /// What lags are summed for.
@@ -17,10 +17,21 @@ enum Sum {
     Busy,
 }
 
+/// The sums for one component and one choice of priority points.
+pub(super) struct Sums<'a, N> {
+    of: &'a Component,
+    rates: Vec<Rate>,
+    /// C of each task.
+    pub(super) costs: Vec<N>,
+    /// The fluid work of a job before it is released: C (1 - Y/T), zero if Y is at least T.
+    early: Vec<N>,
+    scratch: Scratch<N>,
+}
+
 /// Memory that every application of F uses again.
-pub(super) struct Scratch<N> {
+struct Scratch<N> {
     /// x of each task.
-    pub(super) beyond: Vec<N>,
+    beyond: Vec<N>,
     /// What a task adds if it does not run, and how much more if it does.
     waits: Vec<N>,
     gains: Vec<N>,
@@ -37,8 +48,7 @@ pub(super) struct Scratch<N> {
 }
 
 impl<N: Number> Scratch<N> {
-    /// For a component.
-    pub(super) fn new(of: &Component) -> Self {
+    fn new(of: &Component) -> Self {
         let (tasks, nodes) = (of.tasks.len(), of.nodes.len());
         Self {
             beyond: vec![N::ZERO; tasks],
@@ -54,7 +64,32 @@ impl<N: Number> Scratch<N> {
     }
 }
 
-impl<N: Number> Operator<'_, N> {
+impl<'a, N: Number> Sums<'a, N> {
+    /// With the deadlines earlier by `shift` as priority points. `number` is an amount of nanoseconds,
+    /// never less.
+    pub(super) fn new(of: &'a Component, shift: u64, number: impl Fn(u64) -> N) -> Self {
+        let early = of.tasks.iter().map(|member| {
+            let point = member.task.deadline.as_ns().saturating_sub(shift);
+            let before = member.task.period.as_ns().saturating_sub(point);
+            number(before).at_rate(member.rate)
+        });
+        let costs = of.tasks.iter().map(|member| member.task.cost.as_ns());
+        Self {
+            of,
+            rates: of.tasks.iter().map(|member| member.rate).collect(),
+            early: early.collect(),
+            costs: costs.map(number).collect(),
+            scratch: Scratch::new(of),
+        }
+    }
+
+    /// Takes over how late each task may be.
+    pub(super) fn look_at(&mut self, bounds: &Bounds<N>) {
+        for (task, beyond) in self.scratch.beyond.iter_mut().enumerate() {
+            *beyond = (bounds.late[task] - self.costs[task]).or_zero();
+        }
+    }
+
     /// M at the deadline, for all nodes and chosen sets.
     pub(super) fn lags_at_deadline(
         &mut self,

@@ -4,8 +4,9 @@ use num_bigint::BigInt;
 use num_rational::Ratio;
 use shiftwork_model::{CpuSet, RandomStream, Span};
 
-use super::super::operator::{Bounds, Operator};
-use super::super::tree::Component;
+use super::super::bounds::Bounds;
+use super::super::component::Component;
+use super::super::operator::Operator;
 use super::super::{components, groups};
 use super::times_if_long;
 use crate::{Placed, Sporadic, Steps};
