@@ -1,19 +1,29 @@
 //! The loop over instants, and the machine's state as a whole.
 
-use shiftwork_machine::{Outcome, ServerRule, Workload};
+mod actions;
+mod arrivals;
+mod costs;
+mod dispatch;
+mod jobs;
+mod requests;
+mod reserve;
+mod speeds;
+mod ticks;
+
+use shiftwork_machine::{Outcome, ServerRule, Ticks, Timeline, Workload};
 use shiftwork_model::{
     CpuId, Instant, Job, LinuxRules, Order, RecordKind, Recorder, TaskId, TaskSet,
 };
 use shiftwork_policy::{Event, Policy, Switch, Switches};
 
-use crate::actions::Actions;
-use crate::costs::Costs;
-use crate::reserve::Reserve;
-use crate::simulation::Options;
-use crate::speed::Speeds;
+use crate::options::Options;
 use crate::state::{CpuState, Plan, Stage, TaskState, initial};
-use crate::ticks::ticks;
-use shiftwork_machine::{Ticks, Timeline};
+use actions::Actions;
+pub(crate) use costs::Costs;
+pub use costs::QueueUse;
+use reserve::Reserve;
+use speeds::Speeds;
+use ticks::ticks;
 
 /// A run in progress.
 ///

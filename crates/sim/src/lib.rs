@@ -4,21 +4,15 @@
 //! (policies do), count or check (the trace crate does), read a clock or start a thread.
 //!
 //! Start reading at [`Simulation`], then `engine.rs`; its `instant` has the order of events at one instant.
-//! `jobs.rs` is the life of a job, `dispatch.rs` has the switches of CPUs, `speed.rs` their speeds.
+//! In `engine/`, `jobs.rs` is the life of a job, `dispatch.rs` has the switches of CPUs, `speeds.rs` their speeds.
 
-mod actions;
-mod arrivals;
-mod costs;
-mod dispatch;
 mod engine;
-mod jobs;
-mod requests;
-mod reserve;
+mod options;
 mod simulation;
 mod speed;
 mod state;
-mod ticks;
 
-pub use costs::QueueUse;
+pub use engine::QueueUse;
+pub use options::Options;
 pub use shiftwork_machine::{Machine, Outcome, Workload};
-pub use simulation::{Options, SimulatedMachine, Simulation};
+pub use simulation::{SimulatedMachine, Simulation};

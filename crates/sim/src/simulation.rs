@@ -3,24 +3,11 @@
 use core::convert::Infallible;
 
 use shiftwork_machine::{Machine, Outcome, Workload};
-use shiftwork_model::{Instant, Overheads, PolicyTraits, Recorder, TaskSet};
+use shiftwork_model::{Instant, PolicyTraits, Recorder, TaskSet};
 use shiftwork_policy::Policy;
 
-use crate::costs::{Costs, QueueUse};
-use crate::engine::Engine;
-
-/// How to simulate.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Seed of all random numbers: sporadic gaps and random execution times.
-    pub seed: u64,
-    /// The run covers everything before this instant, and completions exactly at it.
-    pub horizon: Instant,
-    /// The costs of scheduling; `None` if it costs nothing.
-    pub overheads: Option<Overheads>,
-    /// Whether background work that has waited for a second gets its reserve.
-    pub reserve_server: bool,
-}
+use crate::engine::{Costs, Engine, QueueUse};
+use crate::options::Options;
 
 /// A machine without noise: time is an integer, and the same input gives the same records.
 #[derive(Clone, Debug)]

@@ -121,6 +121,18 @@ fn attributes(task: &Task) -> ServerParameters {
     }
 }
 
+/// The old attributes, with the changed ones replaced.
+pub(crate) fn changed_attributes(
+    old: ServerParameters,
+    [cost, period, deadline]: [Option<Span>; 3],
+) -> ServerParameters {
+    ServerParameters {
+        cost: cost.unwrap_or(old.cost),
+        period: period.unwrap_or(old.period),
+        deadline: deadline.unwrap_or(old.deadline),
+    }
+}
+
 /// Both states of a task at the start of a run.
 pub(crate) fn initial(
     set: &TaskSet,

@@ -3,7 +3,7 @@
 
 use shiftwork_model::{CpuId, Instant, JobId, RecordKind, Recorder, TaskId};
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {

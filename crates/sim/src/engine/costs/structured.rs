@@ -4,8 +4,8 @@ use shiftwork_model::{
     CpuId, Instant, Interrupts, JobId, Overheads, Recorder, Span, Structure, TaskId, TaskSet,
 };
 
+use super::Engine;
 use super::contention::{Contention, Entry, Key, Lengths, QueueUse};
-use crate::engine::Engine;
 use crate::state::Stage;
 
 /// The ready queue, and the interrupted CPU.

@@ -39,7 +39,7 @@ use shiftwork_model::{
 };
 use shiftwork_policy::Policy;
 
-use crate::engine::Engine;
+use super::Engine;
 use backlog::Backlog;
 pub use contention::QueueUse;
 use prices::{Prices, on_each_cpu};

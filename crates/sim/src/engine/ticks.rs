@@ -4,8 +4,7 @@ use shiftwork_machine::Ticks;
 use shiftwork_model::{Instant, Recorder, Span, TaskSet};
 use shiftwork_policy::{Event, Policy, Quanta};
 
-use crate::costs::Costs;
-use crate::engine::Engine;
+use super::{Costs, Engine};
 
 /// The ticks of a run, if there are any: those of the policy's quanta. For other policies, if ticks have a
 /// cost: at the same instants on all CPUs, the first after one quantum.

@@ -3,7 +3,7 @@
 use shiftwork_model::{Arrival, CpuId, Instant, Job, JobId, RecordKind, Recorder, TaskId};
 use shiftwork_policy::Event;
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {

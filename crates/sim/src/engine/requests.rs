@@ -3,8 +3,8 @@
 use shiftwork_machine::RequestRefused;
 use shiftwork_model::{Affinity, Change, Instant, Recorder, TaskId};
 
-use crate::actions::changed_attributes;
-use crate::engine::Engine;
+use super::Engine;
+use crate::state::changed_attributes;
 
 /// The change that a granted request makes.
 pub(crate) enum Granted {

@@ -6,7 +6,7 @@
 use shiftwork_model::{CpuId, Instant, RecordKind, Recorder, Share, Span, TaskSet};
 use shiftwork_policy::Event;
 
-use crate::engine::Engine;
+use super::Engine;
 use shiftwork_machine::Timeline;
 
 /// Time for which background work waits before it gets its reserve.

@@ -1,15 +1,15 @@
 //! Timed changes of the task set.
 
-use shiftwork_machine::{Cpusets, Server, ServerParameters, ServerRule};
+use shiftwork_machine::{Cpusets, Server, ServerRule};
 use shiftwork_model::{
     Affinity, Change, CpuId, Instant, LinuxRules, Priority, RecordKind, Recorder, Span, TaskId,
     TaskSet,
 };
 use shiftwork_policy::Event;
 
-use crate::engine::Engine;
-use crate::requests::Granted;
-use crate::state::Stage;
+use super::Engine;
+use super::requests::Granted;
+use crate::state::{Stage, changed_attributes};
 
 /// The progress of the timed changes, and the CPUs that they took offline.
 pub(crate) struct Actions {
@@ -268,17 +268,5 @@ impl<R: Recorder> Engine<'_, R> {
             self.notify_policy(event, None);
         }
         Ok(())
-    }
-}
-
-/// The old attributes, with the changed ones replaced.
-pub(crate) fn changed_attributes(
-    old: ServerParameters,
-    [cost, period, deadline]: [Option<Span>; 3],
-) -> ServerParameters {
-    ServerParameters {
-        cost: cost.unwrap_or(old.cost),
-        period: period.unwrap_or(old.period),
-        deadline: deadline.unwrap_or(old.deadline),
     }
 }

@@ -7,7 +7,7 @@ use shiftwork_model::{
 };
 use shiftwork_policy::Event;
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::state::{Stage, TaskKind};
 
 impl<R: Recorder> Engine<'_, R> {
