@@ -175,7 +175,7 @@ fn read_file<'t>(
     source: &'t Source<'t>,
     environment: &Environment<'_>,
 ) -> Result<DaemonFile, TasksetError> {
-    let file = source.root(Kind::Daemon)?;
+    let file = source.root(Kind::Daemon, &KEYS)?;
     let machine = Names::new(Ok(Platform::uniform(CPUS_MAX)));
     let cpus = file.map("cpus", |value| machine.set(value));
     let policy = file.map("policy", |value| {

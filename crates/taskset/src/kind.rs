@@ -2,9 +2,6 @@
 
 use core::fmt;
 
-use crate::keys::Key;
-use crate::{daemon, file, overheads, scenario, study};
-
 /// A kind of TOML file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -52,17 +49,6 @@ impl Kind {
                  `overheads` in a task-set or study file"
             }
             Self::Daemon => "use `shiftwork daemon --config`",
-        }
-    }
-
-    /// The keys at the top of such a file.
-    pub(crate) const fn keys(self) -> &'static [Key] {
-        match self {
-            Self::TaskSet => &file::KEYS,
-            Self::Scenario => &scenario::KEYS,
-            Self::Study => &study::KEYS,
-            Self::Overheads => &overheads::FILE_KEYS,
-            Self::Daemon => &daemon::KEYS,
         }
     }
 
@@ -116,19 +102,6 @@ impl fmt::Display for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::names;
-
-    #[test]
-    fn distinctive_keys_belong_to_one_kind_only() {
-        for kind in Kind::ALL {
-            for key in kind.distinctive_keys() {
-                let knows = Kind::ALL
-                    .into_iter()
-                    .filter(|one| names(one.keys()).contains(key));
-                assert_eq!(knows.collect::<Vec<_>>(), [kind], "{key}");
-            }
-        }
-    }
 
     #[test]
     fn file_with_keys_of_its_own_kind_is_never_taken_for_another() {

@@ -119,7 +119,7 @@ pub fn read(text: &str) -> Result<OverheadFile, TasksetError> {
 }
 
 fn read_file<'t>(source: &'t Source<'t>) -> Result<OverheadFile, TasksetError> {
-    let file = source.root(Kind::Overheads)?;
+    let file = source.root(Kind::Overheads, &FILE_KEYS)?;
     let name = file.map("name", |value| value.text("the name of the machine"));
     let mut tables = BTreeMap::new();
     let uses = [("worst", Use::Worst), ("average", Use::Average)]

@@ -213,7 +213,7 @@ fn read_file<'t>(
     source: &'t Source<'t>,
     environment: &Environment<'_>,
 ) -> Result<Scenario, TasksetError> {
-    let file = source.root(Kind::Scenario)?;
+    let file = source.root(Kind::Scenario, &KEYS)?;
     let policy = file.need_map("policy", "policy = \"strong-fp\"", |value| {
         value.policy("the name of a policy, like \"strong-fp\"", environment)
     });

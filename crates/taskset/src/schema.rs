@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Need, Takes};
 use crate::kind::Kind;
+use crate::{daemon, file, overheads, scenario, study};
 
 /// The schema of a kind of file, as of JSON Schema's draft 7, which editors for TOML understand.
 pub fn schema(kind: Kind) -> Value {
@@ -14,10 +15,21 @@ pub fn schema(kind: Kind) -> Value {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": kind.name(),
     });
-    if let (Value::Object(schema), Value::Object(table)) = (&mut schema, table(kind.keys())) {
+    if let (Value::Object(schema), Value::Object(table)) = (&mut schema, table(keys_of(kind))) {
         schema.extend(table);
     }
     schema
+}
+
+/// The keys at the top of such a file.
+const fn keys_of(kind: Kind) -> &'static [Key] {
+    match kind {
+        Kind::TaskSet => &file::KEYS,
+        Kind::Scenario => &scenario::KEYS,
+        Kind::Study => &study::KEYS,
+        Kind::Overheads => &overheads::FILE_KEYS,
+        Kind::Daemon => &daemon::KEYS,
+    }
 }
 
 fn table(keys: &[Key]) -> Value {
@@ -74,5 +86,23 @@ fn value(takes: &Takes) -> Value {
         }
         Takes::Table(keys) => table(keys),
         Takes::Named(each) => json!({ "type": "object", "additionalProperties": value(each) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::names;
+
+    #[test]
+    fn distinctive_keys_belong_to_one_kind_only() {
+        for kind in Kind::ALL {
+            for key in kind.distinctive_keys() {
+                let knows = Kind::ALL
+                    .into_iter()
+                    .filter(|one| names(keys_of(*one)).contains(key));
+                assert_eq!(knows.collect::<Vec<_>>(), [kind], "{key}");
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::TasksetError;
+use crate::keys::Key;
 use crate::kind::Kind;
 use crate::place::Lines;
 
@@ -86,11 +87,15 @@ impl<'t> Source<'t> {
         })
     }
 
-    /// The whole file, which is meant to be of this kind.
+    /// The whole file, which is meant to be of this kind, with these keys at its top.
     ///
     /// # Errors
     /// [`TasksetError::OtherKind`] if it is of another kind; nothing else is worth saying then.
-    pub(crate) fn root(&'t self, kind: Kind) -> Result<Table<'t>, TasksetError> {
+    pub(crate) fn root(
+        &'t self,
+        kind: Kind,
+        keys: &'static [Key],
+    ) -> Result<Table<'t>, TasksetError> {
         let table = self.tree.get_ref();
         let found: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
         if let Some(instead) = kind.instead(&found) {
@@ -111,7 +116,7 @@ impl<'t> Source<'t> {
             within: kind.to_string(),
             misspelt: Vec::new(),
         };
-        Ok(root.accept(kind.keys()))
+        Ok(root.accept(keys))
     }
 
     /// What was read, or everything that is wrong with it, ordered by place.

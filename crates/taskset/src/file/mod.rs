@@ -106,7 +106,7 @@ fn read_file<'t>(
     source: &'t Source<'t>,
     environment: &Environment<'_>,
 ) -> Result<TaskSet, TasksetError> {
-    let file = source.root(Kind::TaskSet)?;
+    let file = source.root(Kind::TaskSet, &KEYS)?;
     let name = file.map("name", |value| value.text("the name of the task set"));
     let names = platform::read(&file, environment.sysfs);
     let scheduler = file.map("scheduler", |value| read_scheduler(value, environment));

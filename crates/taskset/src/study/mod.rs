@@ -109,7 +109,7 @@ fn read_file<'t>(
     source: &'t Source<'t>,
     environment: &Environment<'_>,
 ) -> Result<StudyFile, TasksetError> {
-    let file = source.root(Kind::Study)?;
+    let file = source.root(Kind::Study, &KEYS)?;
     let name = file.need_map("name", "name = \"G-EDF or P-EDF\"", |value| {
         value.name("the name of the study")
     });
