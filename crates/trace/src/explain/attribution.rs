@@ -6,10 +6,22 @@ use std::collections::{BTreeMap, VecDeque};
 
 use shiftwork_model::{CpuSet, Instant, JobId, Span};
 
-use super::history::Piece;
 use super::late_job::{LateJob, Times, add};
-use super::walk::WalkResult;
+use super::piece::Piece;
+use super::timeline::Slice;
 use super::{Cause, Culprit, End, Explanation, Level, Part, Share};
+
+/// What there is to explain a late job.
+#[derive(Debug)]
+pub(super) struct WalkResult<'a> {
+    pub job: &'a LateJob,
+    /// The row of jobs that ends with the job, each pending at the release of the next: number, release and
+    /// remaining execution.
+    pub row: Vec<(u64, Instant, Span)>,
+    /// Without gaps from the release of the first of them on.
+    pub pieces: &'a [Piece],
+    pub timeline: Vec<Slice>,
+}
 
 /// The explanation of a late job, from the result of the walk.
 pub(super) fn explained(found: WalkResult<'_>) -> Explanation {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Span, TaskId};
 
-use super::history::Piece;
+use super::piece::Piece;
 use super::{Culprit, End, Part};
 
 /// A time and the CPUs concerned, by its reason.

@@ -6,17 +6,17 @@
 //! deadline without it, and selects the cause by a fixed rule, see [`Cause`]. `docs/explain.md` is the
 //! description for users.
 //!
-//! `walk.rs` follows the records, `late_job.rs` holds the sums for each late job, `waiting.rs` finds why a ready job does not run, `attribution.rs` holds
-//! the rule, `text.rs` and `json.rs` the output.
+//! `walk.rs` follows the records, and `walk/waiting.rs` finds why a ready job does not run; `late_job.rs` holds the sums for
+//! each late job, `attribution.rs` the rule, `text.rs` and `json.rs` the output.
 
 mod attribution;
 mod history;
 mod interrupted;
 mod json;
 mod late_job;
+mod piece;
 mod text;
 mod timeline;
-mod waiting;
 mod walk;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Walks over the records up to the end of late jobs, and divides the time of their tasks into pieces.
 
+mod waiting;
+
 use std::collections::VecDeque;
 
 use shiftwork_model::{
@@ -7,27 +9,17 @@ use shiftwork_model::{
     TaskId,
 };
 
-use super::history::{Followed, Pending, Piece, Run, TaskHistory};
+use super::attribution::{self, WalkResult};
+use super::history::{Followed, Pending, Run, TaskHistory};
 use super::interrupted::Losses;
 use super::late_job::{self, LateJob, Sums};
+use super::piece::Piece;
 use super::timeline::{Occupant, Slice};
-use super::waiting::Contention;
-use super::{Culprit, End, Explanation, Part, Recording, attribution};
+use super::{Culprit, End, Explanation, Part, Recording};
 use crate::check::PolicyContract;
 use crate::check::state::{State, TaskState};
 use crate::shift_chain::{Key, key};
-
-/// What there is to explain a late job.
-#[derive(Debug)]
-pub(super) struct WalkResult<'a> {
-    pub job: &'a LateJob,
-    /// The row of jobs that ends with the job, each pending at the release of the next: number, release and
-    /// remaining execution.
-    pub row: Vec<(u64, Instant, Span)>,
-    /// Without gaps from the release of the first of them on.
-    pub pieces: &'a [Piece],
-    pub timeline: Vec<Slice>,
-}
+use waiting::Contention;
 
 /// The state of the walk.
 pub(super) struct Walk<'a> {

@@ -2,12 +2,12 @@
 
 use shiftwork_model::{CpuId, CpuSet, Instant, Invariant, JobId, TaskId};
 
-use super::history::Piece;
-use super::late_job::{Move, ShiftChain};
-use super::timeline::Occupant;
-use super::walk::Walk;
-use super::{Culprit, Part};
+use super::Walk;
 use crate::check::state::TaskState;
+use crate::explain::late_job::{Move, ShiftChain};
+use crate::explain::piece::Piece;
+use crate::explain::timeline::Occupant;
+use crate::explain::{Culprit, Part};
 use crate::shift_chain::{self, Key};
 
 /// A job on a CPU that the waiting job could have got.
