@@ -10,7 +10,8 @@ use shiftwork_analysis::verdicts::{
 use shiftwork_model::{Span, Task, TaskSet};
 use shiftwork_trace::SCHEMA_VERSION;
 
-use super::found::{Findings, Proposal, Tardiness};
+use super::found::{Findings, Tardiness};
+use super::proposal::Proposal;
 use super::remedy::Remedies;
 use crate::admission::AdmissionOutput;
 

@@ -1,7 +1,7 @@
 //! What is guaranteed of a task set, under every policy, and which test shows it.
 //!
 //! `candidate.rs` finds out where each policy binds the tasks, `found.rs` asks the analysis and gives the
-//! answer, `remedy.rs` searches for what would make it yes, `price.rs` says what overheads are charged, `counterexample.rs` simulates where no test decides, and
+//! answer, `proposal.rs` proposes affinities, `remedy.rs` searches for what would make it yes, `price.rs` says what overheads are charged, `counterexample.rs` simulates where no test decides, and
 //! `json.rs` is what programs read.
 
 mod candidate;
@@ -10,10 +10,12 @@ mod error;
 mod found;
 mod json;
 mod price;
+mod proposal;
 mod remedy;
 
 pub use candidate::{all, candidate, named};
 pub use error::QuestionError;
-pub use found::{Findings, Proposal, Question, Scale, Tardiness};
+pub use found::{Findings, Question, Scale, Tardiness};
 pub use json::{AnalyzeOutput, output};
+pub use proposal::Proposal;
 pub use remedy::{Change, Remedies, Substitute};

@@ -12,8 +12,8 @@ use shiftwork_policy::registry::Entry;
 use shiftwork_taskset::overheads::OverheadFile;
 
 use super::candidate::{self, candidate};
-use super::found::{Proposal, proposal};
 use super::price::price;
+use super::proposal::{Proposal, proposal};
 use crate::admission::Admission;
 
 /// How many steps each test may take, if those of the verdicts are not fewer.
