@@ -1,6 +1,5 @@
 //! A connection to the daemon.
 
-use std::env;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -19,23 +18,11 @@ use crate::failure::Failure;
 use crate::message::{Reply, request_bytes};
 use crate::message_buffer::MessageBuffer;
 use crate::reservation::Reservation;
+use crate::socket;
 use crate::state::Status;
-
-/// Default path of the daemon's socket.
-pub const DEFAULT_SOCKET: &str = "/run/shiftwork/daemon.sock";
-
-/// The environment variable for another path of the socket.
-pub const SOCKET_VARIABLE: &str = "SHIFTWORK_SOCKET";
 
 /// Maximum length of a reply in bytes. The longest replies are recordings, which the daemon keeps below this.
 const ANSWER_MAX: usize = 256 << 20;
-
-/// Path of the socket of this machine's daemon: the value of [`SOCKET_VARIABLE`], by default [`DEFAULT_SOCKET`].
-pub fn socket_path() -> PathBuf {
-    env::var_os(SOCKET_VARIABLE)
-        .filter(|path| !path.is_empty())
-        .map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from)
-}
 
 /// A connection to the daemon: each method makes one call and waits for the reply.
 ///
@@ -50,9 +37,9 @@ pub struct Client {
 
 impl Client {
     /// Timeout of a call. The daemon answers within milliseconds.
-    pub const TIMEOUT: Duration = Duration::from_secs(10);
+    pub const TIMEOUT: Duration = socket::TIMEOUT;
 
-    /// Connects to the daemon that listens at this path; mostly that is [`socket_path`].
+    /// Connects to the daemon that listens at this path; mostly that is [`socket_path`](socket::socket_path).
     ///
     /// # Errors
     /// If no daemon listens there, or the caller has no permission.

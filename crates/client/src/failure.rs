@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::client::SOCKET_VARIABLE;
 use crate::error::{Error, ServiceError};
+use crate::socket::{SOCKET_VARIABLE, TIMEOUT};
 
 /// Why a call failed.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl fmt::Display for Failure {
                 f,
                 "the daemon at {} has not answered for {} s; `systemctl status shiftwork` shows its state",
                 socket.display(),
-                crate::Client::TIMEOUT.as_secs()
+                TIMEOUT.as_secs()
             ),
             Self::Lost { socket, error } => write!(
                 f,

@@ -17,6 +17,7 @@ mod own_task;
 mod releases;
 mod reservation;
 mod respond;
+mod socket;
 mod state;
 
 pub use call::{
@@ -24,7 +25,7 @@ pub use call::{
     Explain, Explained, GetRecord, GetStatus, GotRecord, GotStatus, Observation, ObservationEnded,
     Observe, Observing,
 };
-pub use client::{Client, DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
+pub use client::Client;
 pub use error::{Error, ServiceError};
 pub use failure::Failure;
 pub use message::{Request, answer_bytes, error_bytes, request_bytes};
@@ -32,6 +33,7 @@ pub use message_buffer::{MessageBuffer, MessageTooLong};
 pub use own_task::{OwnTask, calling_thread};
 pub use reservation::{OnOverrun, Reservation};
 pub use respond::{Response, respond};
+pub use socket::{DEFAULT_SOCKET, SOCKET_VARIABLE, socket_path};
 pub use state::{Cpu, Room, State, Status, Task};
 
 pub use shiftwork_model::{Instant, Span};

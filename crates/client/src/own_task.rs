@@ -7,12 +7,13 @@ use rustix::thread::{current_timer_slack, gettid, set_current_timer_slack};
 use shiftwork_model::Instant;
 
 use crate::call::Admitted;
-use crate::client::{Client, socket_path};
+use crate::client::Client;
 use crate::clock::{now, sleep_until};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::releases::Releases;
 use crate::reservation::Reservation;
+use crate::socket::socket_path;
 
 /// The thread that created it, as a task of the daemon. The reservation lasts until this is dropped or the thread ends.
 ///
