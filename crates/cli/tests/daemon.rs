@@ -14,7 +14,7 @@ use shiftwork_client::{
     Admitted, Answer, Call, Cpu, Error, Explained, GotRecord, GotStatus, Observation,
     ObservationEnded, Observing, Reservation, Room, State, Status, Task,
 };
-use shiftwork_daemon::run::now;
+use shiftwork_daemon::clock::now;
 use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_model::{Instant, Span};
 use tempfile::TempDir;

@@ -17,11 +17,11 @@ use shiftwork_live::standing::{Settings, Standing};
 use shiftwork_model::{CpuSet, Instant, OnOverrun, Record, RecordKind, Span, TaskId};
 
 use crate::backend::sched_ext::SchedExtBackend;
+use crate::clock::unix_ns;
 use crate::config::Config;
 use crate::observations::Observations;
 use crate::recorder::{Folder, MissExplainer, Recorder};
 use crate::reservation_table::{ReservationTable, ReservedTask, Rules, TaskNotice};
-use crate::run::unix_ns;
 use crate::state::StateFile;
 use crate::statistics::{Miss, TaskStatistics};
 use crate::{metrics, privileges, threads};

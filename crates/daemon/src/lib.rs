@@ -6,6 +6,7 @@
 //! which has one thread.
 
 pub mod backend;
+pub mod clock;
 pub mod config;
 pub mod daemon;
 mod log_rate_limit;

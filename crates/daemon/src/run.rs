@@ -5,10 +5,10 @@ use std::os::fd::AsFd as _;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
 use shiftwork_live::LiveError;
-use shiftwork_model::{Instant, Span};
+use shiftwork_model::Span;
 
+use crate::clock::{now, thread_cpu_time};
 use crate::config::Config;
 use crate::daemon::{Daemon, PollOutcome};
 use crate::log_rate_limit::LogRateLimit;
@@ -39,31 +39,6 @@ pub enum Exit {
     Stopped,
     /// The kernel unloaded the scheduler, for this reason.
     Unloaded(String),
-}
-
-/// The current instant on the monotonic clock.
-pub fn now() -> Instant {
-    Instant::from_ns(ns_of(ClockId::Monotonic))
-}
-
-/// The real-time clock: ns since 1970, for output only.
-pub fn unix_ns() -> u64 {
-    ns_of(ClockId::Realtime)
-}
-
-fn ns_of(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
-}
-
-/// CPU time of the calling thread so far.
-fn thread_cpu_time() -> Span {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let rest = u64::try_from(time.tv_nsec).unwrap_or(0);
-    Span::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
 }
 
 /// Raises the limit of descriptors of this process to the maximum: each connection needs one.

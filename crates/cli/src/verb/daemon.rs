@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sd_notify::NotifyState;
 use shiftwork_client::socket_path;
+use shiftwork_daemon::clock::now;
 use shiftwork_daemon::config::{Config, ConfigError};
 use shiftwork_daemon::daemon::Daemon;
-use shiftwork_daemon::run::{Exit, ServiceControl, allow_descriptors, now, run as serve};
+use shiftwork_daemon::run::{Exit, ServiceControl, allow_descriptors, run as serve};
 use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_daemon::state::StateFile;
 use shiftwork_live::host::System;

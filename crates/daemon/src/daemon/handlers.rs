@@ -11,10 +11,10 @@ use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
 
 use super::Daemon;
 use super::request_validation::{check_name, check_thread, reservation, to_client, to_error};
+use crate::clock::unix_ns;
 use crate::quotas::share_ppm;
 use crate::reservation::{Denial, Owner};
 use crate::reservation_table::ReservedTask;
-use crate::run::unix_ns;
 use crate::socket::{Peer, Service};
 use crate::threads;
 
