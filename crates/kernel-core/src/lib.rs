@@ -15,9 +15,9 @@ mod native;
 mod policy;
 mod task;
 
-pub use native::{CPUS_MAX, Core, TASKS_MAX};
+pub use native::{CPUS_MAX, Core};
 pub use policy::{KernelPolicy, POLICIES};
-pub use task::{ServerRefused, TaskNumber, TaskState, TaskView};
+pub use task::{ServerRefused, TASKS_MAX, TaskNumber, TaskState, TaskView};
 
 /// The folder of the C sources, for builds that compile them as BPF.
 pub const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/core");

@@ -12,13 +12,10 @@ use core::fmt;
 
 use shiftwork_model::{CpuId, Instant, Order, Priority, Span};
 
-use crate::task::{ServerRefused, TaskNumber, TaskState, TaskView};
+use crate::task::{ServerRefused, TASKS_MAX, TaskNumber, TaskState, TaskView};
 
 /// Maximum number of CPUs.
 pub const CPUS_MAX: usize = 64;
-
-/// Maximum number of tasks.
-pub const TASKS_MAX: usize = 1024;
 
 const NUMBER_MAX: u32 = TASKS_MAX as u32;
 

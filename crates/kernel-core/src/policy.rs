@@ -8,8 +8,8 @@ use shiftwork_policy::registry::traits::{STRONG, by_priority};
 use shiftwork_policy::registry::{Built, Entry};
 use shiftwork_policy::{Event, Policy, PolicyError, Switch, Switches};
 
-use crate::native::{CPUS_MAX, Core, TASKS_MAX};
-use crate::task::TaskNumber;
+use crate::native::{CPUS_MAX, Core};
+use crate::task::{TASKS_MAX, TaskNumber};
 
 /// The policies of this crate, in the order of the documentation.
 pub const POLICIES: &[Entry] = &[

@@ -4,7 +4,8 @@ use core::fmt;
 
 use shiftwork_model::{CpuId, Instant, TaskId};
 
-use crate::native::TASKS_MAX;
+/// Maximum number of tasks.
+pub const TASKS_MAX: usize = 1024;
 
 /// The core's number of a task: 1 to [`TASKS_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
