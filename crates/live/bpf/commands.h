@@ -300,7 +300,7 @@ int next_job(struct sw_job *a)
 	u64 release = a->release, now, changed;
 	bool sleeps = a->sleeps && release != SW_NEVER;
 	struct sw_managed *m = managed_at(i);
-	struct sw_before before;
+	struct sw_task_before before;
 	unsigned long flags;
 
 	a->held = 0;
@@ -349,7 +349,7 @@ int first_job(struct sw_job *a)
 {
 	u32 i = a->task;
 	u64 release = a->release, now, changed;
-	struct sw_before before;
+	struct sw_task_before before;
 	unsigned long flags;
 
 	if (!i || i > SW_TASKS)

@@ -128,7 +128,7 @@ static __always_inline u64 core_lock_now(void)
 }
 
 /* What a decision may change of a task, as it was before. */
-struct sw_before {
+struct sw_task_before {
 	u64 throttled, replenished;
 	u32 state;
 };
@@ -138,10 +138,10 @@ struct sw_before {
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline struct sw_before task_before(u32 i)
+static __always_inline struct sw_task_before task_before(u32 i)
 {
 	const struct sw_task *t = sw_task(&core, i);
-	struct sw_before seen = {
+	struct sw_task_before seen = {
 		.throttled = t->throttled,
 		.replenished = t->replenished,
 		.state = t->state,
@@ -155,7 +155,7 @@ static __always_inline struct sw_before task_before(u32 i)
  *
  * Context: core's lock held, interrupts off.
  */
-static __always_inline void emit_changes(u64 now, u32 i, struct sw_before before)
+static __always_inline void emit_changes(u64 now, u32 i, struct sw_task_before before)
 {
 	const struct sw_task *t = sw_task(&core, i);
 

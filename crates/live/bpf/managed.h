@@ -28,7 +28,7 @@
 static __always_inline u64 on_wakeup_locked(u64 now, u32 i, u32 cpu)
 {
 	struct sw_managed *m = managed_at(i);
-	struct sw_before before = task_before(i);
+	struct sw_task_before before = task_before(i);
 	u64 changed;
 
 	/* Where releases are known, waking up is none. */
@@ -195,7 +195,7 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
 {
 	struct sw_task *t = sw_task(&core, i);
-	struct sw_before before;
+	struct sw_task_before before;
 	u64 now, changed = 0, ran;
 	bool charged = goes_on || !t->follows;
 
@@ -245,7 +245,7 @@ static __always_inline void on_abandoned(s32 cpu)
  */
 static __always_inline void on_yield(u32 i, s32 cpu)
 {
-	struct sw_before before;
+	struct sw_task_before before;
 	u64 now, changed;
 
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */

@@ -187,7 +187,7 @@ static __always_inline s64 check_budget(u32 cpu)
 	now = core_lock_now();
 	i = cpu_at(cpu)->current;
 	if (i && budget_left(i)) {
-		struct sw_before before = task_before(i);
+		struct sw_task_before before = task_before(i);
 
 		changed = sw_charge(&core, i, chargeable(i, take_elapsed(i, cpu, now)), now);
 		emit_changes(now, i, before);
@@ -227,7 +227,7 @@ static __always_inline u64 release_next(u64 *at)
 	*at = core_lock_now();
 	i = core.timers;
 	if (i) {
-		struct sw_before before = task_before(i);
+		struct sw_task_before before = task_before(i);
 
 		changed = sw_replenish_next(&core, *at);
 		emit_changes(*at, i, before);

@@ -9,8 +9,7 @@ use shiftwork_model::{
     Recorder, Span, TaskId,
 };
 
-use crate::machine::Machine;
-use crate::run::{on_machine, parameters};
+use crate::machine::{Machine, Parameters};
 use crate::sys::clock::monotonic_ns;
 use crate::translate::EventTranslator;
 use crate::work::Worker;
@@ -277,7 +276,7 @@ impl<'a> Changes<'a> {
     /// Admits the task with its present parameters. A job of a thread is released at once.
     fn admit(&self, worker: &Worker, machine: &mut dyn Machine) -> Result<(), LiveError> {
         let [cost, period, deadline] = self.attributes[worker.task.index()];
-        let mut of = parameters(&self.plan, worker, None);
+        let mut of = Parameters::of(&self.plan, worker, None);
         (of.cost, of.period, of.deadline) = (cost, period, deadline);
         of.priority = self.priorities[worker.task.index()];
         if machine.admit(worker.task, &of)? && !worker.is_program {
@@ -303,7 +302,7 @@ impl<'a> Changes<'a> {
         })?;
         self.attributes[task.index()] = new;
         if let Some(worker) = context.worker(task) {
-            let mut of = parameters(&self.plan, worker, None);
+            let mut of = Parameters::of(&self.plan, worker, None);
             (of.cost, of.period, of.deadline) = (new[0], new[1], new[2]);
             context.machine.set_server(task, &of)?;
         }
@@ -354,7 +353,7 @@ impl<'a> Changes<'a> {
         // A request that is refused would cost the reservation; an action that is refused must change nothing.
         self.consider(task, |claim| claim.cpus = *affinity.cpus())?;
         if let Some(worker) = context.worker(task).copied() {
-            let cpus = on_machine(&self.plan, affinity.cpus());
+            let cpus = self.plan.on_machine(affinity.cpus());
             context.machine.approve(task, &cpus)?;
             let bound = context.machine.bind(task, worker.thread, &cpus);
             bound.map_err(|error| {

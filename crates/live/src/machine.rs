@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::thread::Pid;
+use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{CpuId, CpuSet, OnOverrun, Priority, Share, Span, TaskId};
 
-use crate::LiveError;
 use crate::event::Event;
 use crate::overheads::Overheads;
-use crate::work::JobBarrier;
+use crate::work::{JobBarrier, Worker};
+use crate::{LiveError, Plan};
 
 /// A machine that schedules the threads of the workers by a policy, and reports events.
 ///
@@ -95,6 +96,30 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
+    /// The parameters of a worker's task for its admission.
+    pub(crate) fn of(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>) -> Self {
+        let task = &plan.set.tasks[worker.task.index()];
+        Self {
+            thread: worker.thread,
+            cpus: plan.cpus_of(worker.task),
+            cost: task.cost,
+            period: task.period,
+            deadline: task.deadline,
+            on_overrun: match task.on_overrun {
+                // A thread of this process executes as the file says: if that never exceeds the cost, it needs no budget.
+                OnOverrun::Throttle
+                    if !worker.is_program && !may_be_throttled(plan.set, worker.task) =>
+                {
+                    OnOverrun::Continue
+                }
+                other => other,
+            },
+            priority: plan.set.priorities()[worker.task.index()],
+            follows: !worker.is_program,
+            start: start.and_then(|cpu| plan.cpus.get(cpu.index()).copied()),
+        }
+    }
+
     /// The budget in each period; zero if there is none.
     pub(crate) fn budget(&self) -> Span {
         let granted = self.cost + grace(self.cost);

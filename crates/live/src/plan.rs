@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use shiftwork_model::{Affinity, CpuId, PolicyTraits, Share, Span, TaskSet};
+use shiftwork_model::{Affinity, CpuId, CpuSet, PolicyTraits, Share, Span, TaskId, TaskSet};
 use shiftwork_policy::Policy;
 
 /// What to run: the tasks, and what the core has to know of them.
@@ -19,6 +19,20 @@ pub struct Plan<'a> {
     pub bound: Vec<Affinity>,
     /// The machine's CPU for each CPU of the file; as many as the platform has, all different.
     pub cpus: Vec<CpuId>,
+}
+
+impl Plan<'_> {
+    /// The machine's CPUs for these CPUs of the file.
+    pub(crate) fn on_machine(&self, cpus: &CpuSet) -> CpuSet {
+        cpus.iter()
+            .filter_map(|cpu| self.cpus.get(cpu.index()).copied())
+            .collect()
+    }
+
+    /// The machine's CPUs to which the policy binds the task.
+    pub(crate) fn cpus_of(&self, task: TaskId) -> CpuSet {
+        self.on_machine(self.bound[task.index()].cpus())
+    }
 }
 
 /// How to run it.

@@ -3,7 +3,6 @@
 mod tally;
 
 use shiftwork_analysis::admission::Admitted;
-use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{CpuId, CpuSet, Instant, JobId, OnOverrun, Recorder, Span, Task, TaskId};
 
 use crate::agent::{AgentConfig, AgentMachine, CpuYield};
@@ -20,7 +19,7 @@ use crate::sys::memory::lock_all;
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
 use crate::translate::EventTranslator;
-use crate::work::{Ending, Jobs, Worker, Workers};
+use crate::work::{Ending, Jobs, Workers};
 use crate::{LiveError, Options, Plan, preflight};
 use tally::Tally;
 
@@ -204,7 +203,7 @@ fn scheduler(
     })?;
     for (index, &cpu) in plan.cpus.iter().enumerate() {
         let mates = plan.set.platform.cache_mates(CpuId::from_index(index));
-        scheduler.set_cache_mates(cpu, &on_machine(plan, &mates))?;
+        scheduler.set_cache_mates(cpu, &plan.on_machine(&mates))?;
     }
     Ok(scheduler)
 }
@@ -224,13 +223,6 @@ fn jobs(
     plan.set.iter().map(|(id, _)| of(id)).collect()
 }
 
-/// The machine's CPUs for these CPUs of the file.
-pub(crate) fn on_machine(plan: &Plan<'_>, cpus: &CpuSet) -> CpuSet {
-    cpus.iter()
-        .filter_map(|cpu| plan.cpus.get(cpu.index()).copied())
-        .collect()
-}
-
 /// The CPU that each task is assumed to be on before it first runs, in the file's numbers: the one that its file
 /// names, otherwise the one with the least load so far. A job that finds its CPU idle is not moved, so a
 /// balanced start lasts.
@@ -246,30 +238,6 @@ pub(crate) fn starts(plan: &Plan<'_>) -> Vec<Option<CpuId>> {
         Some(start)
     };
     plan.set.iter().map(start).collect()
-}
-
-/// The parameters of a worker's task for its admission.
-pub(crate) fn parameters(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>) -> Parameters {
-    let task = &plan.set.tasks[worker.task.index()];
-    Parameters {
-        thread: worker.thread,
-        cpus: on_machine(plan, plan.bound[worker.task.index()].cpus()),
-        cost: task.cost,
-        period: task.period,
-        deadline: task.deadline,
-        on_overrun: match task.on_overrun {
-            // A thread of this process executes as the file says: if that never exceeds the cost, it needs no budget.
-            OnOverrun::Throttle
-                if !worker.is_program && !may_be_throttled(plan.set, worker.task) =>
-            {
-                OnOverrun::Continue
-            }
-            other => other,
-        },
-        priority: plan.set.priorities()[worker.task.index()],
-        follows: !worker.is_program,
-        start: start.and_then(|cpu| plan.cpus.get(cpu.index()).copied()),
-    }
 }
 
 /// A run in progress.
@@ -300,7 +268,7 @@ impl Run<'_> {
             if self.plan.set.enters_later(worker.task) {
                 continue;
             }
-            let of = parameters(self.plan, worker, starts[worker.task.index()]);
+            let of = Parameters::of(self.plan, worker, starts[worker.task.index()]);
             self.machine.admit(worker.task, &of)?;
         }
         let soon_ns = monotonic_ns() + LEAD_NS;

@@ -5,10 +5,9 @@
 //! ([`Reservation`]), and the records of what happened. It must never decide which task runs, which the core does, nor
 //! which reservations fit, which is to be decided before. Start reading at [`Standing`].
 
-mod observed;
 mod reservation;
 
-pub use observed::{Activity, Observed};
+pub use crate::translate::{Activity, Observed};
 pub use reservation::Reservation;
 
 use std::collections::BTreeMap;
@@ -118,7 +117,7 @@ impl Standing {
         let parameters = of.parameters(&self.cpus)?;
         let admitted = self.machine.admit(task, &parameters)?;
         if admitted {
-            self.translator.admit(task, of);
+            self.translator.admit(task, of.attributes(), of.priority);
         }
         Ok(admitted)
     }
@@ -133,9 +132,8 @@ impl Standing {
         self.translate()?;
         // Never before the records that there are.
         let now = Instant::from_ns(monotonic_ns().max(self.latest_ns));
-        let attributes = [of.cost, of.period, of.deadline];
         self.translator
-            .set_attributes(now, task, attributes, &mut self.records);
+            .set_attributes(now, task, of.attributes(), &mut self.records);
         self.machine.set_priority(task, of.priority)
     }
 

@@ -29,6 +29,11 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Its cost, period and deadline.
+    pub(super) const fn attributes(&self) -> [Span; 3] {
+        [self.cost, self.period, self.deadline]
+    }
+
     /// Its parameters for a machine with these CPUs.
     pub(super) fn parameters(&self, all: &CpuSet) -> Result<Parameters, LiveError> {
         self.check(all).map_err(LiveError::Reservation)?;

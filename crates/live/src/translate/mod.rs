@@ -8,6 +8,7 @@
 
 mod cpus;
 mod jobs;
+mod observed;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +21,9 @@ use shiftwork_model::{
 
 use crate::Plan;
 use crate::event::{Event, Kind};
-use crate::run::on_machine;
-use crate::standing::{Activity, Observed, Reservation};
 use crate::work::Jobs;
 use cpus::{CpuNumbers, CpuState};
+pub use observed::{Activity, Observed};
 
 /// A job that is released and not finished.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ impl EventTranslator {
             .map(|((id, task), jobs)| TaskState {
                 jobs,
                 present: !plan.set.enters_later(id),
-                cpus: on_machine(plan, plan.bound[id.index()].cpus()),
+                cpus: plan.cpus_of(id),
                 attributes: [task.cost, task.period, task.deadline],
                 priority: Some(priorities[id.index()]),
                 ..TaskState::default()
@@ -149,10 +149,10 @@ impl EventTranslator {
         }
     }
 
-    /// The task has this reservation from when it is next said to take part.
-    pub(crate) fn admit(&mut self, task: TaskId, of: &Reservation) {
+    /// The task has a reservation with this cost, period and deadline from when it next enters.
+    pub(crate) fn admit(&mut self, task: TaskId, attributes: [Span; 3], priority: Priority) {
         if let Some(state) = self.tasks.get_mut(task.index()) {
-            state.admitted = Some(([of.cost, of.period, of.deadline], of.priority));
+            state.admitted = Some((attributes, priority));
             state.is_observed = false;
         }
     }

@@ -325,7 +325,7 @@ fn nonsense_is_survived_in_order() {
 /// A translator without a plan for CPUs 1 to 3, and what the events amount to; task 7 has a reservation.
 fn standing(events: &[Event]) -> (EventTranslator, Vec<Record>) {
     let mut translator = EventTranslator::standing(&CpuSet::from_bits(0b1110), 8);
-    translator.admit(TaskId::from_index(6), &reservation(4));
+    translator.admit(TaskId::from_index(6), attributes(4), Priority::MOST_URGENT);
     let mut records = Vec::new();
     for &event in events {
         translator.take(event, &mut records);
@@ -333,16 +333,9 @@ fn standing(events: &[Event]) -> (EventTranslator, Vec<Record>) {
     (translator, records)
 }
 
-fn reservation(cost: u64) -> Reservation {
-    Reservation {
-        thread: rustix::thread::Pid::from_raw(1).unwrap(),
-        cpus: CpuSet::from_bits(0b0110),
-        cost: Span::from_ns(cost),
-        period: Span::from_ns(20),
-        deadline: Span::from_ns(10),
-        on_overrun: OnOverrun::Throttle,
-        priority: Priority::MOST_URGENT,
-    }
+/// Cost, period and deadline of a reservation.
+fn attributes(cost: u64) -> [Span; 3] {
+    [cost, 20, 10].map(Span::from_ns)
 }
 
 fn lines(records: &[Record]) -> Vec<String> {
@@ -389,7 +382,7 @@ fn a_task_that_enters_is_recorded_with_its_reservation() {
     );
     assert_eq!(all[7], "4 Left { task: T6 }");
     // The next one of the number says only what is different, and goes on with the numbers of jobs.
-    translator.admit(TaskId::from_index(6), &reservation(5));
+    translator.admit(TaskId::from_index(6), attributes(5), Priority::MOST_URGENT);
     let begin = records.len();
     for next in [
         event(5, K::Blocked, 7, None, 0),
