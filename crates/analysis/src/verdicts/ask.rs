@@ -3,13 +3,25 @@
 use shiftwork_model::{CpuSet, Order, Span};
 
 use super::case::{Case, Shape, density};
-use super::catalogue::{Ask, Shown};
 use crate::affinity::Groups;
 use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
 use crate::response::demand_fits;
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Steps, Witness};
+
+/// A question to a test.
+pub(super) type Ask = fn(&Case, &mut Steps) -> Shown;
+
+/// What a test has shown.
+pub(super) enum Shown {
+    /// It passes; with bounds on the response times, in the order of the tasks, if it has any.
+    Pass(Option<Vec<Span>>),
+    /// It fails; with what shows that no test can pass, if the test is exact here.
+    Fail(Option<Witness>),
+    /// It gave up.
+    StepLimit,
+}
 
 impl Shown {
     /// What is shown where time was counted in whole ticks. An exact test that fails for tasks with rounded

@@ -8,9 +8,9 @@ use crate::policy::{
     is_by_affinity, is_edf, is_fp, is_non_preemptive, is_semi_partitioned, pfair as pfair_of,
     shifts,
 };
-use shiftwork_model::{Alignment, Placement, PolicyTraits, Span};
+use shiftwork_model::{Alignment, Placement, PolicyTraits};
 
-use super::ask::{ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, without_bounds};
+use super::ask::{Ask, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, without_bounds};
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{Rounding, laminar_tardiness, reduction_edf, reduction_fp, speedup, spl};
 use crate::exact::{beside, whole};
@@ -19,7 +19,6 @@ use crate::global_fp::{bertogna_cirinei, guan};
 use crate::pfair::{pfair, pfair_responses};
 use crate::response::{devi_anderson, devi_anderson_non_preemptive, gel};
 use crate::uniprocessor::{edf_rta, fp_response_times};
-use crate::{Steps, Witness};
 
 /// What is asked of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,19 +37,6 @@ impl Criterion {
             Self::Soft => "soft",
         }
     }
-}
-
-/// A question to a test.
-pub(super) type Ask = fn(&Case, &mut Steps) -> Shown;
-
-/// What a test has shown.
-pub(super) enum Shown {
-    /// It passes; with bounds on the response times, in the order of the tasks, if it has any.
-    Pass(Option<Vec<Span>>),
-    /// It fails; with what shows that no test can pass, if the test is exact here.
-    Fail(Option<Witness>),
-    /// It gave up.
-    StepLimit,
 }
 
 /// How a test is asked.

@@ -10,9 +10,9 @@
 
 use shiftwork_model::{Affinity, Overheads, PolicyTraits, Span, TaskSet};
 
-use super::ask::ask;
+use super::ask::{Shown, ask};
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
+use super::catalogue::{Asked, Criterion, TESTS, Test};
 use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 
-use super::ask::ask;
+use super::ask::{Shown, ask};
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, Shown, TESTS, Test};
+use super::catalogue::{Asked, Criterion, TESTS, Test};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
