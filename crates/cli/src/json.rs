@@ -1,5 +1,5 @@
 //! The shapes of everything that the verbs print with `--json`, from which `shiftwork schema` makes
-//! JSON schemas.
+//! JSON schemas. Those of one verb alone are in its file; here are those that several print.
 //!
 //! Keys are added freely and never renamed. Times are integers in `_ns` keys.
 
@@ -12,15 +12,15 @@ pub use shiftwork_verbs::analyze::AnalyzeOutput;
 use shiftwork_verbs::policies::PoliciesOutput;
 
 pub use crate::verb::calibrate::CalibrateOutput;
+use crate::verb::convert::ConvertedOutput;
 use crate::verb::doctor::DoctorOutput;
 use crate::verb::exec::ExecOutput;
+use crate::verb::generate::GeneratedOutput;
 use crate::verb::record::{ExplainedOutput, KeptOutput};
+use crate::verb::scenario::StepOutput;
 use crate::verb::status::StatusOutput;
 use crate::verb::study::StudyOutput;
 use explained::ExplanationOutput;
-
-/// Version of all outputs; it changes when a key changes its meaning.
-pub const SCHEMA_VERSION: u64 = shiftwork_trace::SCHEMA_VERSION;
 
 /// What `simulate --json` prints, one line per policy, `report --json`, one line per trace,
 /// `run --json`, unless nothing was run, and `record FILE --json`.
@@ -348,62 +348,6 @@ struct TardinessOutput {
     max: u64,
     /// To the nearest nanosecond.
     mean: u64,
-}
-
-/// What `scenario --json` prints, one line per step.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StepOutput {
-    /// Always the same for one release of the format.
-    pub schema_version: u64,
-    /// From 0.
-    pub step: usize,
-    /// The task on each CPU, null where none is.
-    pub running: Vec<Option<String>>,
-    /// Tasks that ran before and after this step on different CPUs.
-    pub shifts: u64,
-    /// Tasks that ran before this step and are ready and not running after it.
-    pub preemptions: u64,
-    /// Whether the step's expectation is met; true if it has none.
-    pub ok: bool,
-}
-
-/// What `generate --json` prints, one line per task set.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GeneratedOutput {
-    /// Always the same for one release of the format.
-    pub schema_version: u64,
-    /// From 0.
-    pub index: u64,
-    /// Where the task set was written; null without `--out-dir`.
-    pub file: Option<String>,
-    /// CPUs of the platform.
-    pub cpus: usize,
-    /// Number of tasks.
-    pub tasks: usize,
-    /// The sum of the utilizations, rounded.
-    pub utilization: f64,
-    /// `global`, `partitioned`, `bi-level`, `clustered`, `laminar` or `arbitrary`.
-    pub affinity_kind: &'static str,
-    /// The task-set file; null with `--out-dir`.
-    pub toml: Option<String>,
-}
-
-/// What `convert --json` prints.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConvertedOutput {
-    /// Always the same for one release of the format.
-    pub schema_version: u64,
-    /// The format that was read: `rt-app`, `simso` or `schedcat`.
-    pub from: &'static str,
-    /// What could not be carried over.
-    pub left_out: Vec<String>,
-    /// Where the task set was written; null without `--output`.
-    pub file: Option<String>,
-    /// The task-set file; null with `--output`.
-    pub toml: Option<String>,
 }
 
 /// A verb and the schema of one line that it prints with `--json`.

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde::Serialize;
+use shiftwork_report::Colour;
 
 use crate::args::{Common, When};
 use crate::failure::Failure;
@@ -59,6 +60,14 @@ impl Console {
     pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
             tell(text.as_ref());
+        }
+    }
+
+    /// Whether tables may be coloured.
+    pub fn colour(&self) -> Colour {
+        match self.color {
+            true => Colour::Always,
+            false => Colour::Never,
         }
     }
 

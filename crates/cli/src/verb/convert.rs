@@ -2,14 +2,32 @@
 
 use std::fs;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_taskset::import::{Imported, Options, rt_app, schedcat, simso};
 use shiftwork_taskset::{TasksetError, write};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::args::{ConvertArgs, ConvertFrom};
 use crate::failure::{Answer, Failure};
 use crate::input::{Input, named_after};
-use crate::json::{ConvertedOutput, SCHEMA_VERSION};
 use crate::output::Console;
+
+/// What `convert --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConvertedOutput {
+    /// Always the same for one release of the format.
+    pub schema_version: u64,
+    /// The format that was read: `rt-app`, `simso` or `schedcat`.
+    pub from: &'static str,
+    /// What could not be carried over.
+    pub left_out: Vec<String>,
+    /// Where the task set was written; null without `--output`.
+    pub file: Option<String>,
+    /// The task-set file; null with `--output`.
+    pub toml: Option<String>,
+}
 
 /// A format that can be read: its name, and its reader.
 type Format = (

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_live::host::System;
+use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::doctor::{Ability, Finding, SchedDeadline, SchedDeadlineOutput, Verdict, examine};
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
 
 /// What `doctor --json` prints.

@@ -1,5 +1,6 @@
 //! `shiftwork exec`: runs a program with a reservation, or reserves for running threads.
 
+mod measure;
 mod strict;
 
 use std::ffi::OsStr;
@@ -12,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_analysis::admission::{Guarantee, Verdict};
 use shiftwork_client::{Admitted, Client, OnOverrun, Reservation};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::daemon_client;
-use super::measure::{MeasuredOutput, measure};
 use crate::args::{ExecArgs, OnOverrunName, ReservationArgs};
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, tell};
+use measure::{MeasuredOutput, measure};
 
 /// The file exists and cannot be executed.
 const CANNOT_BE_RUN: u8 = 126;

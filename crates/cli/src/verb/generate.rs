@@ -4,16 +4,40 @@ use std::fs;
 use std::path::Path;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_model::TaskSet;
 use shiftwork_taskset::generate::{
     Deadlines, Distribution, Key, Options, Periods, Shape, Spread, Utilizations, generate,
 };
 use shiftwork_taskset::{TasksetError, write};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::args::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
 use crate::failure::{Answer, Failure};
-use crate::json::{GeneratedOutput, SCHEMA_VERSION};
 use crate::output::Console;
+
+/// What `generate --json` prints, one line per task set.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratedOutput {
+    /// Always the same for one release of the format.
+    pub schema_version: u64,
+    /// From 0.
+    pub index: u64,
+    /// Where the task set was written; null without `--out-dir`.
+    pub file: Option<String>,
+    /// CPUs of the platform.
+    pub cpus: usize,
+    /// Number of tasks.
+    pub tasks: usize,
+    /// The sum of the utilizations, rounded.
+    pub utilization: f64,
+    /// `global`, `partitioned`, `bi-level`, `clustered`, `laminar` or `arbitrary`.
+    pub affinity_kind: &'static str,
+    /// The task-set file; null with `--out-dir`.
+    pub toml: Option<String>,
+}
 
 /// How many task sets are drawn before they are written: enough to keep all threads busy, few enough
 /// to be held in memory.

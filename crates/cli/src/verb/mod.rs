@@ -10,7 +10,6 @@ pub mod doctor;
 pub mod exec;
 mod explained;
 pub mod generate;
-mod measure;
 mod outputs;
 mod overheads;
 pub mod pages;

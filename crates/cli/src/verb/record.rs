@@ -9,11 +9,11 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::daemon_client;
 use crate::args::RecordArgs;
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
 pub use list::KeptOutput;
 

@@ -184,29 +184,31 @@ impl Ending<'_> {
             measured,
             self.args.window,
         );
+        let headline = kept.headline();
+        let objection = headline.as_deref().filter(|_| kept.is_broken());
         let mut finished = [finished];
         shown::refusals(console, &finished);
         measured.note(console);
         let [run] = &finished;
         // Results first: a full disk must not lose them.
         if console.json {
-            if let Some(headline) = kept.headline() {
+            if let Some(headline) = &headline {
                 console.note(headline);
             }
             let mut value = shown::json(recording, run);
             value["machine"] = recording.machine.into();
             value["admission"] = admission::to_json(self.admission);
             value["guarantee"] = kept.to_json();
-            measured.add_to(&mut value, run.entry, &kept);
+            measured.add_to(&mut value, run.entry, objection);
             console.json_line(&value)?;
         } else {
-            if let Some(headline) = kept.headline() {
-                console.line(shown::loud(&headline, kept.is_broken(), console))?;
+            if let Some(headline) = &headline {
+                console.line(shown::loud(headline, kept.is_broken(), console))?;
                 console.line("")?;
             }
             shown::packing(console, recording.set, run)?;
             shown::table(console, recording, run)?;
-            measured.show(console, recording, run, &kept)?;
+            measured.show(console, recording, run, objection)?;
             shown::explanations(console, recording, &finished)?;
         }
         console.flush()?;

@@ -1,16 +1,36 @@
 //! `shiftwork scenario`: drives a policy through a table of events and checks which task runs where after
 //! each.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use shiftwork_model::{CpuId, Instant, Job, Priority, TaskId, TaskSet};
 use shiftwork_policy::{Event, Policy, PolicyError, Switches};
 use shiftwork_taskset::scenario::{self, Expectation, Scenario, Step, StepEvent};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::args::ScenarioArgs;
 use crate::catalogue;
 use crate::failure::{Answer, Failure};
 use crate::input::Input;
-use crate::json::{SCHEMA_VERSION, StepOutput};
 use crate::output::{Console, columns, tell};
+
+/// What `scenario --json` prints, one line per step.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepOutput {
+    /// Always the same for one release of the format.
+    pub schema_version: u64,
+    /// From 0.
+    pub step: usize,
+    /// The task on each CPU, null where none is.
+    pub running: Vec<Option<String>>,
+    /// Tasks that ran before and after this step on different CPUs.
+    pub shifts: u64,
+    /// Tasks that ran before this step and are ready and not running after it.
+    pub preemptions: u64,
+    /// Whether the step's expectation is met; true if it has none.
+    pub ok: bool,
+}
 
 /// Drives the policy and shows every step.
 pub fn run(args: &ScenarioArgs, console: &mut Console) -> Result<Answer, Failure> {

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use shiftwork_taskset::{Kind, schema};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::args::SchemaArgs;
 use crate::failure::{Answer, Failure};
-use crate::json::{SCHEMA_VERSION, schemas};
+use crate::json::schemas;
 use crate::output::Console;
 
 /// Prints the schema of one verb's output or of one kind of file, or all of them by name.

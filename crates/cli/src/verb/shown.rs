@@ -2,21 +2,12 @@
 
 use serde_json::Value;
 use shiftwork_model::{Invariant, TaskSet};
-use shiftwork_report::{Colour, Heading};
+use shiftwork_report::Heading;
 
 use crate::failure::{Answer, Failure};
 use crate::output::Console;
 use crate::verb::explained::Explained;
 use crate::verb::outputs::{Finished, Recording};
-
-/// Whether tables may be coloured.
-pub fn colour(console: &Console) -> Colour {
-    if console.color {
-        Colour::Always
-    } else {
-        Colour::Never
-    }
-}
 
 /// The run as one JSON object.
 pub fn json(recording: &Recording<'_>, run: &Finished) -> Value {
@@ -54,7 +45,7 @@ pub fn packing(console: &mut Console, set: &TaskSet, run: &Finished) -> Result<(
         return Ok(());
     };
     console.line(format!("{} packs the tasks like this:", run.entry.name))?;
-    let table = shiftwork_report::packing(set, bound, colour(console));
+    let table = shiftwork_report::packing(set, bound, console.colour());
     console.line(table)
 }
 
@@ -68,7 +59,7 @@ pub fn table(
         policy: run.entry.name,
         seed: recording.seed(),
     };
-    let colour = colour(console);
+    let colour = console.colour();
     let table = shiftwork_report::table(recording.set, heading, &run.summary, colour);
     console.text(&table)
 }

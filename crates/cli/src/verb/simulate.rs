@@ -248,7 +248,7 @@ fn show(
         .iter()
         .map(|run| (run.entry.name, &run.summary))
         .collect();
-    let colour = shown::colour(console);
+    let colour = console.colour();
     console.text(&comparison(recording.set, &runs, colour))?;
     shown::shifts(console, finished)?;
     shown::explanations(console, recording, finished)

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_client::{Cpu, Reservation, Room, State, Status, Task};
 use shiftwork_model::Span;
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::daemon_client;
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns, plural};
 
 /// What `status --json` prints.

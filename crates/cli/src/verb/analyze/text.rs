@@ -13,7 +13,6 @@ use shiftwork_verbs::why_nothing_is_guaranteed;
 use super::{conclusion, remarks};
 use crate::failure::Failure;
 use crate::output::{Console, columns, plural};
-use crate::verb::shown::colour;
 
 /// Everything: the answer, from the whole to the single task, and the answer again with what would make it yes.
 pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result<(), Failure> {
@@ -178,7 +177,7 @@ fn tests(set: &TaskSet, found: &PolicyAnalysis, console: &mut Console) -> Result
         })
         .collect();
     console.line("")?;
-    console.text(&shiftwork_report::bounds(set, &bounds, colour(console)))
+    console.text(&shiftwork_report::bounds(set, &bounds, console.colour()))
 }
 
 /// The tests of both criteria, by what they found.

@@ -8,10 +8,10 @@ use shiftwork_calibrate::{
 };
 use shiftwork_report::{signed_span as signed, span};
 use shiftwork_taskset::overheads::Use;
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::list;
 use crate::failure::Failure;
-use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
 
 /// What `calibrate --json` prints.

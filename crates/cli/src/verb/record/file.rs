@@ -9,7 +9,6 @@ use shiftwork_trace::{Counters, RunSummary};
 use crate::failure::{Answer, Failure};
 use crate::input::read_bytes;
 use crate::output::Console;
-use crate::verb::shown::colour;
 
 /// So many misses are explained whole, the first that it was kept for; of the others the cause is named.
 const EXPLAINED_MAX: usize = 3;
@@ -48,7 +47,7 @@ pub fn show(path: &str, console: &mut Console) -> Result<Answer, Failure> {
         &recording.set,
         heading,
         &summary(&recording),
-        colour(console),
+        console.colour(),
     ))?;
     if reports.is_empty() {
         console.line("\nNo deadline was missed: nothing to explain.")?;

@@ -6,9 +6,9 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_daemon::recorder::{RecordingHead, list, utc};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
 
 /// What `record --list --json` prints.

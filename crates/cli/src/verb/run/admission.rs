@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use shiftwork_analysis::admission::{Admitted, Terms, claims};
 use shiftwork_model::{Affinity, TaskSet};
 use shiftwork_policy::registry::Entry;
+use shiftwork_trace::SCHEMA_VERSION;
 use shiftwork_verbs::admission::Admission;
 
 use crate::failure::Failure;
-use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
 
 /// Decides on requests of the tasks while they run; `None` if they were not admitted, so that there is nothing to keep.

@@ -10,12 +10,10 @@ use shiftwork_trace::replay::Verdict;
 use shiftwork_trace::{Counters, ReactionStatistics, Reactions, RunSummary};
 use shiftwork_verbs::replay::{Decider, Judgement, Measured as ToJudge, judge};
 
-use super::guarantee::Kept;
 use super::simulation;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::verb::outputs::{Finished, Recording};
-use crate::verb::shown;
 
 /// What a live run yields beyond its records. All absent if it was simulated.
 #[derive(Default)]
@@ -148,8 +146,8 @@ impl Measured {
         })
     }
 
-    /// Adds the keys of `run --json`.
-    pub fn add_to(&self, value: &mut Value, entry: &Entry, kept: &Kept) {
+    /// Adds the keys of `run --json`. `objection`: what is bad about the run, whatever the replay finds.
+    pub fn add_to(&self, value: &mut Value, entry: &Entry, objection: Option<&str>) {
         if let Some(lost) = self.lost {
             value["lost_records"] = lost.into();
         }
@@ -174,7 +172,7 @@ impl Measured {
         let finishes = self.comparison.as_ref().and_then(|it| it.finishes.as_ref());
         if let Some(judgement) = &self.judgement {
             value["agreement"] = finishes.map_or_else(|| json!({}), Finishes::to_json);
-            value["agreement"]["holds"] = (judgement.verdict.holds() && !kept.is_broken()).into();
+            value["agreement"]["holds"] = (judgement.verdict.holds() && objection.is_none()).into();
             value["replay"] = judgement.to_json();
         }
         let Some(comparison) = &self.comparison else {
@@ -189,7 +187,7 @@ impl Measured {
         console: &mut Console,
         recording: &Recording<'_>,
         run: &Finished,
-        kept: &Kept,
+        objection: Option<&str>,
     ) -> Result<(), Failure> {
         if let Some(it) = &self.lateness {
             console.line(format!("timers: {}", percentiles(it)))?;
@@ -200,7 +198,7 @@ impl Measured {
         if let Some(overheads) = &self.overheads {
             console.line(format!("each record of these: {}", overheads.record))?;
         }
-        let colour = shown::colour(console);
+        let colour = console.colour();
         if let (None, Some(it)) = (&self.judgement, &self.reaction) {
             console.line(format!("reactions: {}", percentiles(it)))?;
         }
@@ -212,12 +210,11 @@ impl Measured {
         let Some(judgement) = &self.judgement else {
             return Ok(());
         };
-        let broken = kept.headline().filter(|_| kept.is_broken());
         let finishes = self.comparison.as_ref().and_then(|it| it.finishes.as_ref());
         let judged = Judged {
             policy: run.entry.name,
             verdict: &judgement.verdict,
-            objection: broken.as_deref(),
+            objection,
             alike: &judgement.alike,
             distinguished: &judgement.distinguished,
             finishes,

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_study::{Results, Row, summaries};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::plot::PlotOutput;
 use crate::failure::Failure;
-use crate::json::SCHEMA_VERSION;
 use crate::output::{Console, columns};
 
 /// What `study --json` prints.

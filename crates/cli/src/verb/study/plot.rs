@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_study::{PARTIAL, RESULTS, Results, figures, page};
+use shiftwork_trace::SCHEMA_VERSION;
 
 use super::failure;
 use crate::args::StudyPlotArgs;
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
 
 /// What `study plot --json` prints, one line for each figure.

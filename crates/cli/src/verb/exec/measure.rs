@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use shiftwork_client::{Client, Observation};
 use shiftwork_model::Span;
+use shiftwork_trace::SCHEMA_VERSION;
 
-use super::daemon_client;
-use super::exec::ExecOutput;
-use super::watch::{catch_interrupts, is_interrupted};
+use super::ExecOutput;
 use crate::args::ExecArgs;
 use crate::failure::{Answer, Failure};
-use crate::json::SCHEMA_VERSION;
 use crate::output::Console;
+use crate::verb::daemon_client;
+use crate::verb::watch::{catch_interrupts, is_interrupted};
 
 /// Margin above the observed maximum, in percent: a later job may take longer.
 const MARGIN_PERCENT: u64 = 20;
