@@ -72,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("py", ALL_LIBRARIES),
     ("cli", ALL_LIBRARIES),
+    ("live-tests", &["cli"]),
 ];
 
 /// The command line and the Python package may depend on all libraries.

@@ -13,7 +13,7 @@ mod calibration;
 mod catalogue;
 mod churn;
 mod command;
-#[path = "../common/mod.rs"]
+#[path = "../../cli/tests/common/mod.rs"]
 mod common;
 mod deadline;
 mod doctor;

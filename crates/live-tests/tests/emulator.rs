@@ -7,7 +7,7 @@ use std::time::Duration;
 use shiftwork_emulator::{Accel, Boot, BootError, CarriedFile, Collected, Emulator, Exit};
 
 /// The command that was built for these tests.
-const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork");
+const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork-tested");
 /// Both wait for each other now and then.
 const TWO_TASKS: &str = "
 [platform]

@@ -27,7 +27,7 @@ use crate::package::{self, PACKAGE};
 use crate::progress::{Reader, Step};
 
 /// The command that was built for these tests.
-const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork");
+const BUILT: &str = env!("CARGO_BIN_EXE_shiftwork-tested");
 /// Where tests inside find the command.
 const COMMAND: &str = "/bin/shiftwork";
 /// At most so many tests share a boot: few enough to keep all CPUs busy to the end, and many enough that booting
@@ -219,7 +219,7 @@ fn replay(tests: &[Named]) -> String {
     let long = if long() { "SHIFTWORK_LONG=1 " } else { "" };
     let names: Vec<&str> = tests.iter().map(|(name, _)| name.as_str()).collect();
     format!(
-        "to replay it: {long}cargo test -p shiftwork-cli --test live --locked -- --exact --one-boot {}",
+        "to replay it: {long}cargo test -p shiftwork-live-tests --test live --locked -- --exact --one-boot {}",
         names.join(" ")
     )
 }

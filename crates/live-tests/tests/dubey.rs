@@ -67,7 +67,7 @@ fn as_simulated(set: &TaskSet, policy: &str, machine: &str) -> Result<u64, Strin
 }
 
 fn a_hundredth_of_fig_1() -> Result<TaskSet, String> {
-    let text = include_str!("../../../../examples/dubey-2021/fig1.toml");
+    let text = include_str!("../../../examples/dubey-2021/fig1.toml");
     let mut set = shiftwork_taskset::read(text).map_err(|error| error.to_string())?;
     for task in &mut set.tasks {
         for span in [&mut task.cost, &mut task.period, &mut task.deadline] {
