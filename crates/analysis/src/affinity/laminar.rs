@@ -5,6 +5,30 @@ use shiftwork_model::{CPUS_MAX, CpuId, CpuSet, Share};
 use super::{Crowd, Group, Groups};
 use crate::exact::{fit, units_of};
 
+/// For each of these sets, which are distinct and in order of size, the largest first, the smallest
+/// other that contains it. If two overlap without nesting, the place of the later one.
+///
+/// # Cost
+/// O(s) for sets of s CPUs in all.
+pub(super) fn parents<'a>(
+    sets: impl Iterator<Item = &'a CpuSet>,
+) -> Result<Vec<Option<usize>>, usize> {
+    // The last set placed on each CPU. If the family is nested, it is the smallest so far, so a new
+    // set lies inside it with all its CPUs; if the new set overlaps, its CPUs differ.
+    let mut innermost: Vec<Option<usize>> = vec![None; CPUS_MAX];
+    let parent = |(place, set): (usize, &CpuSet)| {
+        let around = |cpu: CpuId| innermost[cpu.index()];
+        let parent = set.lowest().and_then(around);
+        if set.iter().any(|cpu| around(cpu) != parent) {
+            return Err(place);
+        }
+        set.iter()
+            .for_each(|cpu| innermost[cpu.index()] = Some(place));
+        Ok(parent)
+    };
+    sets.enumerate().map(parent).collect()
+}
+
 /// The distinct affinities as a forest: the parent of one is the smallest other that contains it.
 ///
 /// Nodes are in order of size, the largest first, so a parent precedes its children.
@@ -37,17 +61,9 @@ impl<'a> Tree<'a> {
             })
             .collect();
         nodes.sort_by_key(|node| std::cmp::Reverse(node.cpus));
-        // The last node placed on each CPU. If the family is nested, it is the smallest so far, so
-        // a new node lies inside it with all its CPUs; if the new node overlaps, its CPUs differ.
-        let mut innermost: Vec<Option<usize>> = vec![None; CPUS_MAX];
-        for (place, node) in nodes.iter_mut().enumerate() {
-            let around = |cpu: CpuId| innermost[cpu.index()];
-            node.parent = node.mask.lowest().and_then(around);
-            if node.mask.iter().any(|cpu| around(cpu) != node.parent) {
-                return None;
-            }
-            let inside = node.mask.iter();
-            inside.for_each(|cpu| innermost[cpu.index()] = Some(place));
+        let parents = parents(nodes.iter().map(|node| node.mask)).ok()?;
+        for (node, parent) in nodes.iter_mut().zip(parents) {
+            node.parent = parent;
         }
         Some(Self { nodes })
     }

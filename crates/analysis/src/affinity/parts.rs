@@ -18,7 +18,7 @@ pub(crate) struct Part {
 ///
 /// # Cost
 /// O(n + d² + s), nearly, for n tasks with d distinct affinities that together have s CPUs; two of the distinct ones
-/// are compared only if they have the same lowest CPU.
+/// are compared only if a hash of their lowest CPUs is the same.
 pub(crate) fn parts(affinities: &[CpuSet]) -> Vec<Part> {
     parts_within(affinities.iter(), None)
 }
@@ -94,8 +94,8 @@ pub(crate) fn distinct<'a>(
 #[derive(Default)]
 struct Masks<'a> {
     distinct: Vec<&'a CpuSet>,
-    /// By lowest CPU: the places of those that have it.
-    by_lowest: Vec<Vec<usize>>,
+    /// By a hash of the lowest CPUs: the places of those that have it.
+    buckets: Vec<Vec<usize>>,
     last: usize,
 }
 
@@ -109,19 +109,27 @@ impl<'a> Masks<'a> {
         {
             return self.last;
         }
-        let lowest = cpus.lowest().map_or(0, |cpu| cpu.index());
-        if self.by_lowest.len() <= lowest {
-            self.by_lowest.resize(lowest + 1, Vec::new());
+        let bucket = bucket(cpus);
+        if self.buckets.len() <= bucket {
+            self.buckets.resize(bucket + 1, Vec::new());
         }
-        let known = self.by_lowest[lowest].iter();
+        let known = self.buckets[bucket].iter();
         let place = known.copied().find(|&place| self.distinct[place] == cpus);
         self.last = place.unwrap_or_else(|| {
             self.distinct.push(cpus);
-            self.by_lowest[lowest].push(self.distinct.len() - 1);
+            self.buckets[bucket].push(self.distinct.len() - 1);
             self.distinct.len() - 1
         });
         self.last
     }
+}
+
+/// A number below 128 that hangs on the CPUs of the first word that has any.
+fn bucket(cpus: &CpuSet) -> usize {
+    let mut words = cpus.words().iter().zip(0..);
+    let (word, index) = words.find(|(word, _)| **word > 0).unwrap_or((&0, 0));
+    // Fibonacci hashing: the upper bits of a product with 2^64 / phi.
+    ((word ^ index).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize
 }
 
 /// The representative of a CPU's part; paths are halved on the way.

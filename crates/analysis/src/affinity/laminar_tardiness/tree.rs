@@ -1,11 +1,12 @@
 //! How components are made of task sets: the tree of affinities, its tasks, and which nodes block.
 
-use shiftwork_model::{CPUS_MAX, CpuSet};
+use shiftwork_model::CpuSet;
 
 use super::component::{Above, Component, Member, Node, Set};
 use super::number::Rate;
 use super::sets::{Family, Loads};
 use crate::Placed;
+use crate::affinity::laminar::parents;
 use crate::affinity::{Group, Groups};
 use crate::exact::Demand;
 
@@ -57,14 +58,11 @@ impl<'a> Masks<'a> {
         });
         let mut list: Vec<Mask<'a>> = masks.collect();
         list.sort_by_key(|mask| std::cmp::Reverse(mask.cpus));
-        let mut innermost: Vec<Option<usize>> = vec![None; CPUS_MAX];
+        let parents = parents(list.iter().map(|mask| mask.set)).expect("the groups are laminar");
         let mut children = vec![Vec::new(); list.len()];
-        for (place, mask) in list.iter_mut().enumerate() {
-            mask.parent = mask.set.lowest().and_then(|cpu| innermost[cpu.index()]);
-            for cpu in mask.set.iter() {
-                innermost[cpu.index()] = Some(place);
-            }
-            if let Some(parent) = mask.parent {
+        for (place, parent) in parents.into_iter().enumerate() {
+            list[place].parent = parent;
+            if let Some(parent) = parent {
                 children[parent].push(place);
             }
         }
