@@ -1,9 +1,9 @@
-//! How long tardiness bounds under nested affinities take, single thread, beside the limits. CPU time,
-//! so that neighbours on the machine do not count.
+//! How long tests of nested affinities take, single thread, beside the limits. CPU time, so that
+//! neighbours on the machine do not count.
 
 use std::hint::black_box;
 
-use shiftwork_analysis::affinity::laminar_tardiness;
+use shiftwork_analysis::affinity::{laminar_tardiness, nested_density};
 use shiftwork_analysis::{Outcome, Placed, Sporadic, Steps};
 use shiftwork_model::{CpuSet, RandomStream, Span};
 
@@ -60,32 +60,77 @@ fn main() {
         ("bi-level, n = 122", false, 122, 10.0),
         ("CPU / 4 CPUs / all, n = 122", true, 122, 50.0),
     ] {
-        let mut times = Vec::new();
-        for seed in 0..SYSTEMS {
+        measure(name, limit, 1e6, RUNS, |seed| {
             let system = system(three_levels, tasks, seed);
-            let before = cpu_time_ns();
-            for _ in 0..RUNS {
+            move || {
                 let outcome = laminar_tardiness(black_box(&system), &mut Steps::ordinary());
                 assert!(
                     matches!(outcome, Outcome::Pass(_)),
                     "seed {seed}: {outcome:?}"
                 );
             }
-            let mean = (cpu_time_ns() - before) as f64 / 1e6 / f64::from(RUNS);
-            times.push(mean);
-        }
-        times.sort_by(f64::total_cmp);
-        println!(
-            "{name:30} median {:7.3}  worst of {SYSTEMS} {:7.3}  limit {limit:5.1}  {}",
-            times[times.len() / 2],
-            times[times.len() - 1],
-            if times[times.len() - 1] <= limit {
-                "within"
-            } else {
-                "OVER"
-            },
-        );
+        });
     }
+    println!("density test for nested affinities, 64 CPUs, n = 1024, microseconds");
+    for (name, of) in [
+        (
+            "bi-level",
+            (|draw| [u64::MAX, 1 << (draw / 2)][draw % 2]) as fn(usize) -> u64,
+        ),
+        ("CPU / 4 CPUs / all", |draw| {
+            [u64::MAX, 0xf << (draw / 12 * 4), 1 << (draw / 2)][draw % 3]
+        }),
+        ("chain of 64", |draw| u64::MAX >> (draw / 2)),
+    ] {
+        measure(name, 20.0, 1e3, 2_000, |seed| {
+            let system = light(of, seed);
+            move || {
+                let outcome = nested_density(black_box(&system), &mut Steps::ordinary());
+                assert_eq!(outcome, Outcome::Pass(()), "seed {seed}");
+            }
+        });
+    }
+}
+
+/// 1024 tasks of 64 CPUs, which `of` chooses by a number below 128; densities of half to one and a half hundredths.
+fn light(of: fn(usize) -> u64, seed: u64) -> Vec<Placed> {
+    let mut stream = RandomStream::new(seed, 122, 2);
+    let task = |_| {
+        let period = 10 + stream.below(91);
+        Placed {
+            task: Sporadic {
+                cost: Span::from_ns(period * (5_000 + stream.below(10_000))),
+                period: Span::from_ms(period),
+                deadline: Span::from_ms(period),
+            },
+            cpus: CpuSet::from_bits(of(stream.below(128) as usize)),
+        }
+    };
+    (0..1024).map(task).collect()
+}
+
+/// Prints how long runs on the systems that `prepare` makes of seeds take, in units of so many nanoseconds.
+fn measure<Run: FnMut()>(
+    name: &str,
+    limit: f64,
+    unit_ns: f64,
+    runs: u32,
+    prepare: impl Fn(u64) -> Run,
+) {
+    let mut times: Vec<f64> = (0..SYSTEMS)
+        .map(|seed| {
+            let mut run = prepare(seed);
+            let before = cpu_time_ns();
+            (0..runs).for_each(|_| run());
+            (cpu_time_ns() - before) as f64 / unit_ns / f64::from(runs)
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+    let verdict = if worst <= limit { "within" } else { "OVER" };
+    println!(
+        "{name:30} median {median:7.3}  worst of {SYSTEMS} {worst:7.3}  limit {limit:5.1}  {verdict}"
+    );
 }
 
 /// How long this process has been on a CPU: the first number of its schedstat.

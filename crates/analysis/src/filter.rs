@@ -123,6 +123,14 @@ impl Interval {
         }
     }
 
+    /// The greater one of two numbers.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            low: self.low.max(other.low),
+            high: self.high.max(other.high),
+        }
+    }
+
     /// Not more than the number.
     pub(crate) const fn low(self) -> f64 {
         self.low

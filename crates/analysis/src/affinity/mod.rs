@@ -5,10 +5,12 @@
 //! chooses between them. All are exact. For implicit deadlines the answer at supply 1 *is*
 //! feasibility; [`feasibility`] says what it means for others.
 
+mod family;
 mod feasibility;
 pub mod flow;
 pub mod laminar;
 mod laminar_tardiness;
+mod nested_density;
 pub(crate) mod parts;
 mod reduction;
 mod speedup;
@@ -16,6 +18,7 @@ mod spl;
 
 pub use feasibility::{Feasibility, Feasible, feasibility};
 pub use laminar_tardiness::laminar_tardiness;
+pub use nested_density::nested_density;
 pub use reduction::{Bound, reduction, reduction_edf, reduction_fp};
 pub use speedup::{Speed, speedup};
 pub use spl::{Rounding, TooMuch, spl};

@@ -34,7 +34,7 @@ pub(super) fn compare(
 }
 
 /// The least common multiple of numbers above zero.
-pub(super) fn common_multiple<'a>(
+pub(crate) fn common_multiple<'a>(
     numbers: impl IntoIterator<Item = &'a u64>,
     steps: &mut Steps,
 ) -> Option<BigUint> {

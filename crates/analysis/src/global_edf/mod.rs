@@ -24,7 +24,7 @@ mod bcli;
 mod demand;
 mod divisor;
 mod ffdbf;
-mod fractions;
+pub(crate) mod fractions;
 mod gfb;
 mod load;
 mod rta;
@@ -68,12 +68,12 @@ fn misfit(tasks: &[Sporadic], cpus: usize, deadlines: Deadlines) -> Option<NotSh
 }
 
 /// Whether a job alone meets its deadline, and completes before the next one is released.
-fn fits_alone(task: &Sporadic) -> bool {
+pub(crate) fn fits_alone(task: &Sporadic) -> bool {
     task.is_possible() && task.cost <= shorter(task)
 }
 
 /// The shorter one of deadline and period: what the density relates to.
-fn shorter(task: &Sporadic) -> Span {
+pub(crate) fn shorter(task: &Sporadic) -> Span {
     task.deadline.min(task.period)
 }
 

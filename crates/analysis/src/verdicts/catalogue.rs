@@ -12,7 +12,9 @@ use shiftwork_model::{Alignment, Placement, PolicyTraits};
 
 use super::ask::{Ask, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, without_bounds};
 use super::case::{Case, Deadlines, Shape};
-use crate::affinity::{Rounding, laminar_tardiness, reduction_edf, reduction_fp, speedup, spl};
+use crate::affinity::{
+    Rounding, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup, spl,
+};
 use crate::exact::{beside, whole};
 use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use crate::global_fp::{bertogna_cirinei, guan};
@@ -128,6 +130,16 @@ pub const TESTS: &[Test] = &[
         ..global_edf("gfb", |case, steps| {
             without_bounds(gfb(&case.tasks, case.cpus.len(), steps))
         })
+    },
+    Test {
+        name: "nested-density",
+        criterion: Criterion::Hard,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "docs/theory/strong-edf.md, Theorem 1, not refereed",
+        speaks_of: |policy| is_edf(policy) && shifts(policy),
+        takes: |_, case| case.shape == Shape::Nested,
+        asked: Asked::Parts(|case, steps| without_bounds(nested_density(&case.placed(), steps))),
     },
     Test {
         source: "Baruah, Baker, Real-Time Systems 41, 2009",

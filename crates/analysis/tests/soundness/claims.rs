@@ -1,7 +1,9 @@
 //! What each test claims, as bounds on response times under the policies that it speaks of. The list
 //! of them is the one place where a test joins the campaign.
 
-use shiftwork_analysis::affinity::{laminar_tardiness, reduction_edf, reduction_fp, speedup};
+use shiftwork_analysis::affinity::{
+    laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
+};
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
@@ -82,6 +84,12 @@ pub const CLAIMS: &[Claim] = &[
         policies: &["hpa-edf"],
         takes: System::is_laminar,
         bounds: |system| in_time(system, pass(speedup(&system.placed(), &mut steps()))),
+    },
+    Claim {
+        name: "nested-density",
+        policies: &["hpa-edf"],
+        takes: System::is_laminar,
+        bounds: |system| in_time(system, pass(nested_density(&system.placed(), &mut steps()))),
     },
     Claim {
         name: "laminar-tardiness",

@@ -20,16 +20,19 @@ pub enum Shape {
     Clustered,
     /// CPUs, pairs of them, and all.
     Laminar,
+    /// The first CPU, the first two, and so on up to all.
+    Chain,
     /// Anything.
     Arbitrary,
 }
 
-pub const SHAPES: [Shape; 6] = [
+pub const SHAPES: [Shape; 7] = [
     Shape::Global,
     Shape::Partitioned,
     Shape::BiLevel,
     Shape::Clustered,
     Shape::Laminar,
+    Shape::Chain,
     Shape::Arbitrary,
 ];
 
@@ -165,7 +168,7 @@ pub enum Times {
 /// A system of this kind.
 pub fn random(shape: Shape, deadlines: Deadlines, stream: &mut RandomStream) -> System {
     let cpus = match shape {
-        Shape::Clustered | Shape::Laminar => 3 + stream.below(2) as usize,
+        Shape::Clustered | Shape::Laminar | Shape::Chain => 3 + stream.below(2) as usize,
         Shape::Arbitrary | Shape::BiLevel => 2 + stream.below(3) as usize,
         Shape::Global | Shape::Partitioned => 1 + stream.below(4) as usize,
     };
@@ -228,6 +231,7 @@ fn affinity(shape: Shape, cpus: usize, stream: &mut RandomStream) -> CpuSet {
         (Shape::Clustered, 0) if stream.below(2) == 0 => all,
         (Shape::Partitioned | Shape::BiLevel, _) | (Shape::Laminar, 1) => CpuSet::single(any),
         (Shape::Clustered | Shape::Laminar, _) => pair(2 * stream.below(pairs) as usize, cpus),
+        (Shape::Chain, _) => CpuSet::first(1 + any.index()),
         (Shape::Arbitrary, _) => CpuSet::from_bits(1 + stream.below((1 << cpus) - 1)),
     }
 }
