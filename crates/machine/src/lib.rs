@@ -1,15 +1,14 @@
-//! The parts that all machines share: when jobs are released, how long they execute, how budgets are
-//! enforced, and the trait of a machine.
+//! The parts that all machines share: when jobs are released, how long they execute, and how budgets are
+//! enforced.
 //!
 //! This crate owns pure integer logic. It must never decide which job runs (policies do), read a clock or
 //! run anything (machines do).
 //!
-//! Start reading at [`Machine`]; then [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
+//! Start reading at [`ReleasePattern`], [`WorkSource`] and [`Server`], one per file.
 //! [`Timeline`] holds the next instants of many timers, [`Ticks`] the boundaries of quanta; [`Cpusets`] is
 //! Linux's admission control.
 
 mod cpusets;
-mod machine;
 mod release;
 mod server;
 mod ticks;
@@ -17,7 +16,6 @@ mod timeline;
 mod work;
 
 pub use cpusets::{Bandwidth, BandwidthScope, Cpusets, RequestRefused};
-pub use machine::{Machine, Outcome, Workload};
 pub use release::ReleasePattern;
 pub use server::{Admission, Server, ServerParameters, ServerRule, Spent};
 pub use ticks::Ticks;

@@ -10,9 +10,9 @@ mod reserve;
 mod speeds;
 mod ticks;
 
-use shiftwork_machine::{Outcome, ServerRule, Ticks, Timeline, Workload};
+use shiftwork_machine::{ServerRule, Ticks, Timeline};
 use shiftwork_model::{
-    CpuId, Instant, Job, LinuxRules, Order, RecordKind, Recorder, TaskId, TaskSet,
+    CpuId, Instant, Job, LinuxRules, Order, PolicyTraits, RecordKind, Recorder, TaskId, TaskSet,
 };
 use shiftwork_policy::{Event, Policy, Switch, Switches};
 
@@ -24,6 +24,23 @@ pub use costs::QueueUse;
 use reserve::Reserve;
 use speeds::Speeds;
 use ticks::ticks;
+
+/// The input of a run: the tasks, and the policy that schedules them.
+pub(crate) struct Workload<'a> {
+    /// The tasks, the platform and the timed changes.
+    pub(crate) set: &'a TaskSet,
+    /// The policy, built for this task set, with no job ready.
+    pub(crate) policy: Box<dyn Policy>,
+    /// The properties of the policy. Arrivals at one instant are passed to it in its order.
+    pub(crate) traits: PolicyTraits,
+}
+
+/// The result of a run beyond its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Number of events that were passed to the policy.
+    pub events: u64,
+}
 
 /// A run in progress.
 ///

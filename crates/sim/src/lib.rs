@@ -12,7 +12,6 @@ mod simulation;
 mod speed;
 mod state;
 
-pub use engine::QueueUse;
+pub use engine::{Outcome, QueueUse};
 pub use options::Options;
-pub use shiftwork_machine::{Machine, Outcome, Workload};
-pub use simulation::{SimulatedMachine, Simulation};
+pub use simulation::Simulation;

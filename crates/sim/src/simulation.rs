@@ -1,32 +1,10 @@
 //! The interface of the simulated machine.
 
-use core::convert::Infallible;
-
-use shiftwork_machine::{Machine, Outcome, Workload};
 use shiftwork_model::{Instant, PolicyTraits, Recorder, TaskSet};
 use shiftwork_policy::Policy;
 
-use crate::engine::{Costs, Engine, QueueUse};
+use crate::engine::{Costs, Engine, Outcome, QueueUse, Workload};
 use crate::options::Options;
-
-/// A machine without noise: time is an integer, and the same input gives the same records.
-#[derive(Clone, Debug)]
-pub struct SimulatedMachine {
-    /// The options of the simulation.
-    pub options: Options,
-}
-
-impl Machine for SimulatedMachine {
-    type Error = Infallible;
-
-    fn run<R: Recorder>(
-        &mut self,
-        workload: Workload<'_>,
-        recorder: &mut R,
-    ) -> Result<Outcome, Infallible> {
-        Ok(Engine::new(workload, self.options.clone(), recorder).run())
-    }
-}
 
 /// One run of one task set under one policy.
 pub struct Simulation<'a> {
