@@ -54,6 +54,14 @@ pub(super) enum Asked {
     Times(Ask),
 }
 
+impl Asked {
+    /// The question itself.
+    pub const fn question(self) -> Ask {
+        let (Self::Parts(ask) | Self::Whole(ask) | Self::Aside(ask) | Self::Times(ask)) = self;
+        ask
+    }
+}
+
 /// One published test.
 #[derive(Clone, Copy)]
 pub struct Test {

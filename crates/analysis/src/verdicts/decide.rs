@@ -10,17 +10,17 @@
 
 use shiftwork_model::{Affinity, Overheads, PolicyTraits, Span, TaskSet};
 
-use super::ask::{Shown, ask};
+use super::ask::Shown;
 use super::case::Case;
 use super::catalogue::{Asked, Criterion, TESTS, Test};
 use super::conclude::{improve, in_time};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
 use super::under::under_overheads;
-use super::{Answer, Best};
+use super::{Answer, Best, Found};
+use crate::Sporadic;
 use crate::overheads::{Members, Structure, inflate_part, is_accounted};
 use crate::response::demand_fits;
-use crate::{Sporadic, Steps};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -297,27 +297,21 @@ impl<'a> Trial<'a> {
             }
             // A test that is named is asked for its verdict; otherwise that of response times comes from other tests.
             let is_named = self.question.only.is_some();
-            let (run, has_verdict) = match test.asked {
-                Asked::Parts(run) => (run, true),
-                Asked::Times(run) if self.question.tardiness || is_named => (run, is_named),
-                Asked::Times(_) | Asked::Whole(_) | Asked::Aside(_) => continue,
+            let is_asked = match test.asked {
+                Asked::Parts(_) => true,
+                Asked::Times(_) => self.question.tardiness || is_named,
+                Asked::Whole(_) | Asked::Aside(_) => false,
             };
             let is_dominated = failed.is_some_and(|failed| dominates(failed, test.name));
-            if is_dominated || !test.takes(&self.traits, &ground.case) {
+            if !is_asked || is_dominated || !test.takes(&self.traits, &ground.case) {
                 continue;
             }
-            match ask(run, &ground.case, &mut Steps::at_most(ground.steps)) {
-                Shown::Pass(bounds) => {
-                    if has_verdict {
-                        ground.note(test);
-                    }
-                    if let Some(bounds) = bounds {
-                        keep(&mut self.best, test.name, &ground.case, &bounds);
-                    }
-                }
-                Shown::Fail(Some(witness)) => ground.refuted = Some((test.name, witness)),
-                Shown::Fail(None) => failed = Some(test.name),
-                Shown::StepLimit => {}
+            let shown = ground.ask(test);
+            let keep = |case: &_, bounds: &_| keep(&mut self.best, test.name, case, bounds);
+            match ground.learn(test, &shown, keep) {
+                Found::Pass if is_named => ground.note(test),
+                Found::Fail => failed = Some(test.name),
+                _ => {}
             }
         }
     }
@@ -325,19 +319,12 @@ impl<'a> Trial<'a> {
     /// Asks those tests for this criterion that look at all parts at once.
     fn ask_about_whole(&mut self, phase: Criterion, divided: &Divided<'_>) {
         for test in self.admitted(phase) {
-            let Asked::Whole(run) = test.asked else {
-                continue;
-            };
             let needs = |ground| self.question.needs(phase, ground);
-            if !self.grounds.iter().any(needs) {
+            if !matches!(test.asked, Asked::Whole(_)) || !self.grounds.iter().any(needs) {
                 continue;
             }
             let whole = divided.whole(self.question.steps);
-            let passes = || {
-                let shown = ask(run, &whole.case, &mut Steps::at_most(whole.steps));
-                matches!(shown, Shown::Pass(_))
-            };
-            if test.takes(&self.traits, &whole.case) && passes() {
+            if test.takes(&self.traits, &whole.case) && matches!(whole.ask(test), Shown::Pass(_)) {
                 self.grounds.iter_mut().for_each(|ground| ground.note(test));
             }
         }
@@ -358,23 +345,20 @@ impl<'a> Trial<'a> {
         if let Some((test, _)) = refuted.next() {
             return Some(test);
         }
-        let exact = TESTS.iter().filter(|test| test.exact.is_some());
-        let mut asked =
-            exact.filter(|test| test.speaks_of(&self.traits) && self.question.admits(test));
-        let fails = |test: &Test| {
-            let Asked::Parts(run) = test.asked else {
-                return false;
-            };
-            self.grounds
-                .iter()
-                .filter(|ground| !ground.is_shown(Criterion::Hard))
-                .any(|ground| {
-                    let shown = || ask(run, &ground.case, &mut Steps::at_most(ground.steps));
-                    test.takes(&self.traits, &ground.case)
-                        && matches!(shown(), Shown::Fail(Some(_)))
-                })
+        let is_asked = |test: &&Test| {
+            let is_exact = test.exact.is_some() && matches!(test.asked, Asked::Parts(_));
+            is_exact && test.speaks_of(&self.traits) && self.question.admits(test)
         };
-        asked.find(|test| fails(test)).map(|test| test.name)
+        let fails = |test: &&Test| {
+            let grounds = self.grounds.iter();
+            let mut open = grounds.filter(|ground| !ground.is_shown(Criterion::Hard));
+            open.any(|ground| {
+                test.takes(&self.traits, &ground.case)
+                    && matches!(ground.ask(test), Shown::Fail(Some(_)))
+            })
+        };
+        let disproof = TESTS.iter().filter(is_asked).find(fails);
+        disproof.map(|test| test.name)
     }
 
     /// The largest of all bounds on tardiness, if every task has one.

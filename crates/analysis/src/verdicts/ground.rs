@@ -1,10 +1,14 @@
 //! What is found out about one part of a task set.
 
+use shiftwork_model::Span;
+
+use super::Found;
+use super::ask::{Shown, ask};
 use super::case::{Case, utilization};
 use super::catalogue::{Criterion, Test};
-use crate::Witness;
 use crate::affinity::Groups;
 use crate::exact::whole;
+use crate::{Steps, Witness};
 
 /// What is found out about one part, or about the whole.
 pub(super) struct Ground {
@@ -25,6 +29,39 @@ impl Ground {
             shown: [None; 2],
             refuted: None,
             steps,
+        }
+    }
+
+    /// Asks a test that takes this part about it.
+    pub fn ask(&self, test: &Test) -> Shown {
+        let mut steps = Steps::at_most(self.steps);
+        ask(test.asked.question(), &self.case, &mut steps)
+    }
+
+    /// Notes what follows from what the test has shown here; `keep` gets the bounds on response times.
+    pub fn learn(
+        &mut self,
+        test: &Test,
+        shown: &Shown,
+        keep: impl FnOnce(&Case, &[Span]),
+    ) -> Found {
+        match shown {
+            Shown::StepLimit => Found::StepLimit,
+            Shown::Fail(witness) => {
+                if let Some(witness) = witness {
+                    self.refuted = Some((test.name, witness.clone()));
+                }
+                Found::Fail
+            }
+            Shown::Pass(bounds) => {
+                if let Some(bounds) = bounds {
+                    keep(&self.case, bounds);
+                }
+                if !test.is_for_times() {
+                    self.note(test);
+                }
+                Found::Pass
+            }
         }
     }
 

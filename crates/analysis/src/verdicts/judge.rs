@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use shiftwork_model::{Affinity, CpuSet, Priority, Span, TaskId, TaskSet};
 
-use super::ask::{Shown, ask};
+use super::ask::Shown;
 use super::case::Case;
-use super::catalogue::{Asked, Criterion, TESTS, Test};
+use super::catalogue::{Asked, Criterion, TESTS};
 use super::conclude::{conclude, judgement, keep, nothing_known, refute};
 use super::divide::Divided;
 use super::ground::{Ground, overload};
-use super::{Analysis, Answer, Candidate, Found, PolicyAnalysis};
+use super::{Analysis, Candidate, Found, PolicyAnalysis};
 use crate::affinity::{Feasibility, Feasible, feasibility};
 use crate::exact::Rate;
-use crate::{Demand, Steps, Witness};
+use crate::{Demand, Witness};
 
 /// All that is known of a task set under these policies. `steps` is how much each test may do for each
 /// policy, shared evenly among the parts; the answer depends on it and on nothing else.
@@ -40,26 +40,13 @@ pub fn analyse(set: &TaskSet, candidates: &[Candidate], steps: u64) -> Analysis 
     let mut inquiry = Inquiry::new(set, steps);
     let policies = candidates
         .iter()
-        .map(|candidate| inquiry.policy(candidate, &feasibility, None))
+        .map(|candidate| inquiry.policy(candidate, &feasibility))
         .collect();
     Analysis {
         utilization,
         feasibility,
         policies,
     }
-}
-
-/// Whether the policy is shown to meet the criterion; tests are asked only until that is known.
-pub(super) fn is_shown(
-    set: &TaskSet,
-    candidate: &Candidate,
-    criterion: Criterion,
-    steps: u64,
-) -> bool {
-    let feasibility = feasibility(set);
-    let mut inquiry = Inquiry::new(set, steps);
-    let found = inquiry.policy(candidate, &feasibility, Some(criterion));
-    found.judgement(criterion).answer == Answer::Schedulable
 }
 
 /// What a question is remembered by: the test, its steps, and about what it was asked.
@@ -84,22 +71,15 @@ impl<'a> Inquiry<'a> {
         }
     }
 
-    /// All tests that speak of the policy; with `only` a criterion, until it is shown.
-    fn policy(
-        &mut self,
-        candidate: &Candidate,
-        feasibility: &Feasibility,
-        only: Option<Criterion>,
-    ) -> PolicyAnalysis {
+    /// All tests that speak of the policy.
+    fn policy(&mut self, candidate: &Candidate, feasibility: &Feasibility) -> PolicyAnalysis {
         let tasks = self.set.tasks.len();
         let mut found = PolicyAnalysis {
             refusal: candidate.bound.as_ref().err().cloned(),
             ..nothing_known(candidate, tasks)
         };
         match &candidate.bound {
-            Ok(bound) => {
-                self.bound(bound, feasibility, only, &mut found);
-            }
+            Ok(bound) => self.bound(bound, feasibility, &mut found),
             Err(_) => {
                 let listed = TESTS
                     .iter()
@@ -115,22 +95,13 @@ impl<'a> Inquiry<'a> {
     }
 
     /// The same where the policy takes the tasks and binds them to these CPUs.
-    fn bound(
-        &mut self,
-        bound: &[Affinity],
-        feasibility: &Feasibility,
-        only: Option<Criterion>,
-        found: &mut PolicyAnalysis,
-    ) {
+    fn bound(&mut self, bound: &[Affinity], feasibility: &Feasibility, found: &mut PolicyAnalysis) {
         let divided = Divided::new(self.set, &found.traits);
         let mut grounds = divided.grounds(bound, self.steps);
         let mut whole = divided.whole(self.steps);
         let overload = overload(&grounds);
-        for (place, test) in in_order(only) {
-            if only.is_some_and(|wanted| grounds.iter().all(|ground| ground.is_shown(wanted))) {
-                break;
-            }
-            if !test.speaks_of(&found.traits) || (only.is_some() && test.is_for_times()) {
+        for (place, test) in TESTS.iter().enumerate() {
+            if !test.speaks_of(&found.traits) {
                 continue;
             }
             let infeasible = feasibility.verdict == Feasible::No;
@@ -211,32 +182,15 @@ impl<'a> Inquiry<'a> {
         if lost {
             return Found::Fail;
         }
-        let (Asked::Parts(run) | Asked::Times(run) | Asked::Whole(run) | Asked::Aside(run)) =
-            test.asked;
         let case = &ground.case;
         let question = (place, ground.steps, case.cpus, subjects(case));
         let shown = self
             .known
             .entry(question)
-            .or_insert_with(|| ask(run, case, &mut Steps::at_most(ground.steps)));
-        match shown {
-            Shown::StepLimit => Found::StepLimit,
-            Shown::Fail(witness) => {
-                if let Some(witness) = witness {
-                    ground.refuted = Some((test.name, witness.clone()));
-                }
-                Found::Fail
-            }
-            Shown::Pass(bounds) => {
-                if let Some(bounds) = bounds {
-                    keep(found, test.name, &ground.case, bounds);
-                }
-                if !test.is_for_times() {
-                    ground.note(test);
-                }
-                Found::Pass
-            }
-        }
+            .or_insert_with(|| ground.ask(test));
+        ground.learn(test, shown, |case, bounds| {
+            keep(found, test.name, case, bounds);
+        })
     }
 }
 
@@ -252,13 +206,4 @@ fn subjects(case: &Case) -> Vec<Subject> {
         )
     };
     (0..case.ids.len()).map(subject).collect()
-}
-
-/// The tests with their places; if a criterion is wanted, those that are for it come first. The
-/// others may show it, too: a task that meets all deadlines is never tardy, and bounds may be
-/// within deadlines.
-fn in_order(only: Option<Criterion>) -> Vec<(usize, &'static Test)> {
-    let mut order: Vec<(usize, &Test)> = TESTS.iter().enumerate().collect();
-    order.sort_by_key(|(_, test)| only.is_some_and(|wanted| test.criterion != wanted));
-    order
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use shiftwork_model::{Span, TaskSet};
 
-use super::judge::is_shown;
-use super::{Candidate, Criterion};
+use super::decide::{Question, decide};
+use super::{Answer, Candidate, Criterion};
 use crate::pfair::Quanta;
 
 /// A factor on costs, a fraction in lowest terms.
@@ -93,6 +93,28 @@ pub fn largest_factor(
         Some(()) => Some(simplest),
         None => Some(found),
     }
+}
+
+/// Whether the policy is shown to meet the criterion; tests are asked only until that is known.
+pub(super) fn is_shown(
+    set: &TaskSet,
+    candidate: &Candidate,
+    criterion: Criterion,
+    steps: u64,
+) -> bool {
+    let Ok(bound) = &candidate.bound else {
+        return false;
+    };
+    let question = Question {
+        traits: candidate.traits,
+        bound,
+        price: None,
+        criterion,
+        steps,
+        only: None,
+        tardiness: false,
+    };
+    decide(set, &question).answer == Answer::Schedulable
 }
 
 /// A multiple of the resolution with which some task needs more than a CPU; `None` without tasks.

@@ -4,6 +4,7 @@ use shiftwork_model::RandomStream;
 
 use super::*;
 use crate::affinity::Feasible;
+use crate::verdicts::scale::is_shown;
 
 /// Random sets on a few CPUs, with deadlines of all kinds.
 fn random(stream: &mut RandomStream) -> TaskSet {
@@ -66,7 +67,7 @@ fn verdicts_do_not_contradict_each_other() {
             let alone = analyse(&set, std::slice::from_ref(candidate), STEPS);
             assert_eq!(&alone.policies[0], found, "{context}");
             for criterion in [Criterion::Hard, Criterion::Soft] {
-                let shown = judge::is_shown(&set, candidate, criterion, STEPS);
+                let shown = is_shown(&set, candidate, criterion, STEPS);
                 let known = found.judgement(criterion).answer == Answer::Schedulable;
                 assert_eq!(shown, known, "{context}, {criterion:?}");
             }
