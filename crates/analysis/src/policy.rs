@@ -11,9 +11,14 @@ pub(crate) const fn is_preemptive(policy: &PolicyTraits) -> bool {
         )
 }
 
+/// Whether deadlines alone rank jobs, so that the theory of EDF speaks of them on one CPU.
+pub(crate) fn ranks_by_deadline(order: Order) -> bool {
+    order == Order::Edf
+}
+
 /// Preemptive EDF, with any placement.
 pub(crate) fn is_edf(policy: &PolicyTraits) -> bool {
-    is_preemptive(policy) && policy.order == Order::Edf
+    is_preemptive(policy) && ranks_by_deadline(policy.order)
 }
 
 /// Preemptive fixed priorities, with any placement.

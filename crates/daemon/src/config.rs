@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use shiftwork_analysis::admission::{Guarantee, Terms};
-use shiftwork_model::{CpuSet, Machines, Order, Share, Span, nearest_name};
+use shiftwork_model::{CpuSet, Machines, Share, Span, nearest_name};
 use shiftwork_policy::registry::{Entry, POLICIES};
 use shiftwork_taskset::daemon::{self, Limit};
 use shiftwork_taskset::{Environment, TasksetError};
@@ -192,9 +192,9 @@ fn known_policy(name: &str) -> Result<(), String> {
 /// The guarantee of every reservation; by default the strongest that the policy gives.
 fn guarantee(name: Option<&str>, terms: Terms) -> Guarantee {
     let named = name.and_then(Guarantee::named);
-    named.unwrap_or(match terms.policy.order {
-        Order::Edf => Guarantee::BoundedTardiness,
-        _ => Guarantee::Hard,
+    named.unwrap_or(match terms.is_edf() {
+        true => Guarantee::BoundedTardiness,
+        false => Guarantee::Hard,
     })
 }
 
@@ -231,7 +231,7 @@ mod tests {
         .unwrap();
         assert_eq!(config.cpus, Some("1-3".parse().unwrap()));
         assert_eq!(config.policy, "strong-fp");
-        assert_eq!(config.terms.policy.order, Order::FixedPriority);
+        assert!(!config.terms.is_edf());
         assert_eq!(config.terms.reserve.billionths(), 100_000_000);
         assert_eq!(config.guarantee, Guarantee::Share);
         assert_eq!(config.group.as_deref(), Some("audio"));

@@ -27,13 +27,15 @@ pub use online::{Admitted, Loss, Refusal, Returned};
 use std::fmt;
 
 use shiftwork_model::{
-    Affinity, Alignment, CpuSet, Order, PolicyTraits, Priority, Share, Span, Task, TaskId, TaskSet,
+    Affinity, Alignment, CpuSet, PolicyTraits, Priority, Share, Span, Task, TaskId, TaskSet,
 };
 
 use crate::affinity::Groups;
 use crate::exact::Rate;
 use crate::pfair::Quanta;
-use crate::policy::{is_edf, is_fp, is_non_preemptive, is_packed, is_semi_partitioned, pfair};
+use crate::policy::{
+    is_edf, is_fp, is_non_preemptive, is_packed, is_semi_partitioned, pfair, ranks_by_deadline,
+};
 use crate::{Steps, Witness};
 
 /// Under what tasks are admitted.
@@ -74,8 +76,9 @@ impl Terms {
         })
     }
 
-    pub(crate) fn is_edf(&self) -> bool {
-        self.policy.order == Order::Edf
+    /// Whether the policy ranks jobs by their deadlines.
+    pub fn is_edf(&self) -> bool {
+        ranks_by_deadline(self.policy.order)
     }
 }
 

@@ -4,6 +4,7 @@ use shiftwork_model::{CpuSet, Order, Share};
 
 use super::Onto;
 use crate::exact::{Demand, Rate, fit, units_of};
+use crate::policy::ranks_by_deadline;
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Ranked, Sporadic, Steps};
 
@@ -74,7 +75,7 @@ impl Bin {
         if self.cpus > 1 {
             return Some(true);
         }
-        let met = match self.order == Order::Edf {
+        let met = match ranks_by_deadline(self.order) {
             true if fit([&self.dense], 1, self.supply) => true,
             true => {
                 let tasks: Vec<Sporadic> = self.members.iter().map(|member| member.task).collect();
@@ -88,7 +89,7 @@ impl Bin {
     /// Whether the other can take whatever this one can.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let empty = self.members.is_empty() && other.members.is_empty();
-        let only_sums_matter = self.order == Order::Edf && self.used == self.dense;
+        let only_sums_matter = ranks_by_deadline(self.order) && self.used == self.dense;
         self.cpus == other.cpus && (empty || only_sums_matter && self.used == other.used)
     }
 }

@@ -20,6 +20,7 @@ use shiftwork_model::{CpuSet, Order, Parcel, Share, Utilization, pack_by};
 
 use crate::affinity::Bound;
 use crate::exact::whole;
+use crate::policy::ranks_by_deadline;
 use crate::{NotShown, Outcome, Steps};
 use bin::Bin;
 
@@ -72,7 +73,7 @@ pub fn pack(
         return Outcome::Fail(NotShown { place });
     }
     let implicit = |bound: &Bound| bound.ranked.task.deadline >= bound.ranked.task.period;
-    let utilization_decides = onto.order == Order::Edf && tasks.iter().all(implicit);
+    let utilization_decides = ranks_by_deadline(onto.order) && tasks.iter().all(implicit);
     let packed = match utilization_decides && onto.supply == whole() {
         true => by_utilization(tasks, onto, heuristic, steps),
         false => by_test(tasks, onto, heuristic, steps),

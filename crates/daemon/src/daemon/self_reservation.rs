@@ -8,7 +8,7 @@
 use rustix::thread::gettid;
 use shiftwork_analysis::admission::Guarantee;
 use shiftwork_live::{Class, set_class};
-use shiftwork_model::{CpuSet, Instant, OnOverrun, Order, Priority, Share, Span};
+use shiftwork_model::{CpuSet, Instant, OnOverrun, Priority, Share, Span};
 
 use super::Daemon;
 use crate::reservation::Reservation;
@@ -150,7 +150,7 @@ impl Daemon {
 fn reservation(cost: Span, rules: &Rules, online: CpuSet) -> Reservation {
     let there = rules.cpus & online;
     let is_hard = rules.guarantee == Guarantee::Hard;
-    let is_short = is_hard && rules.terms.policy.order == Order::Edf;
+    let is_short = is_hard && rules.terms.is_edf();
     Reservation {
         cost,
         period: PERIOD,
