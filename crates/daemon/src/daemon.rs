@@ -326,7 +326,7 @@ impl Daemon {
             self.remove_task(task);
         }
         let path = self.config.metrics.clone()?;
-        let written = metrics::write(&path, &self.status(now));
+        let written = metrics::write(&path, &self.status(now), &self.statistics);
         let error = written.err()?;
         // Logged once: the cause is unlikely to go away by itself.
         self.config.metrics = None;

@@ -9,22 +9,25 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use shiftwork_client::{State, Status, Task};
+use shiftwork_model::TaskId;
 
-/// Replaces the file atomically by the metrics of this status.
+use crate::statistics::{TaskCounters, TaskStatistics};
+
+/// Replaces the file atomically by the metrics of this status and these statistics.
 ///
 /// # Errors
 /// If the file cannot be written. Then it is unchanged.
-pub fn write(path: &Path, status: &Status) -> io::Result<()> {
+pub fn write(path: &Path, status: &Status, statistics: &TaskStatistics) -> io::Result<()> {
     // The collector reads only files with names that end in `.prom`.
     let beside = path.with_extension("new");
-    fs::write(&beside, text(status))?;
+    fs::write(&beside, text(status, statistics))?;
     // The exporter runs as another user, which must read the file whatever the umask of the daemon.
     fs::set_permissions(&beside, fs::Permissions::from_mode(0o644))?;
     fs::rename(&beside, path)
 }
 
-/// Value of a metric of a task.
-type Metric = fn(&Task) -> f64;
+/// Value of a metric of a task, from its status and its counters.
+type Metric = fn(&Task, &TaskCounters) -> f64;
 
 /// Name, type, help and value of each metric of a task. Times are in seconds, as is the convention of Prometheus.
 const TASK_METRICS: [(&str, &str, &str, Metric); 9] = [
@@ -32,54 +35,57 @@ const TASK_METRICS: [(&str, &str, &str, Metric); 9] = [
         "cost_seconds",
         "gauge",
         "CPU time reserved in each period, in seconds",
-        |it| seconds(it.reservation.cost.as_ns()),
+        |it, _| seconds(it.reservation.cost.as_ns()),
     ),
     (
         "period_seconds",
         "gauge",
         "Period of the reservation, in seconds",
-        |it| seconds(it.reservation.period.as_ns()),
+        |it, _| seconds(it.reservation.period.as_ns()),
     ),
     (
         "served",
         "gauge",
         "Whether the reservation is in effect (1) or the task waits for it (0)",
-        |it| f64::from(u8::from(it.state == State::Admitted)),
+        |it, _| f64::from(u8::from(it.state == State::Admitted)),
     ),
-    ("jobs_total", "counter", "Completed jobs", |it| {
-        it.jobs as f64
+    ("jobs_total", "counter", "Completed jobs", |_, counters| {
+        counters.jobs as f64
     }),
     (
         "deadline_misses_total",
         "counter",
         "Jobs that missed their deadlines",
-        |it| it.misses as f64,
+        |_, counters| counters.misses as f64,
     ),
-    ("overruns_total", "counter", "Exhausted budgets", |it| {
-        it.overruns as f64
-    }),
+    (
+        "overruns_total",
+        "counter",
+        "Exhausted budgets",
+        |_, counters| counters.overruns as f64,
+    ),
     (
         "tardiness_max_seconds",
         "gauge",
         "Maximum tardiness of any job, in seconds",
-        |it| seconds(it.tardiness_max.as_ns()),
+        |_, counters| seconds(counters.tardiness_max.as_ns()),
     ),
     (
         "response_max_seconds",
         "gauge",
         "Maximum response time of any job, from waking up to blocking, in seconds",
-        |it| seconds(it.response_max.as_ns()),
+        |_, counters| seconds(counters.response_max.as_ns()),
     ),
     (
         "cpu_seconds_total",
         "counter",
         "CPU time of all jobs, in seconds",
-        |it| seconds(it.ran.as_ns()),
+        |_, counters| seconds(counters.ran.as_ns()),
     ),
 ];
 
-/// All metrics of this status.
-fn text(status: &Status) -> String {
+/// All metrics.
+fn text(status: &Status, statistics: &TaskStatistics) -> String {
     let mut out = String::new();
     for (name, kind, help, value_of) in TASK_METRICS {
         header(&mut out, &format!("task_{name}"), kind, help);
@@ -91,7 +97,9 @@ fn text(status: &Status) -> String {
                 task.thread,
                 task.user
             );
-            sample(&mut out, &format!("task_{name}"), &labels, value_of(task));
+            let counters = statistics.of(TaskId::from_index(task.task as usize));
+            let value = value_of(task, &counters.copied().unwrap_or_default());
+            sample(&mut out, &format!("task_{name}"), &labels, value);
         }
     }
     header(
@@ -184,7 +192,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use shiftwork_client::{Cpu, Reservation, Room};
-    use shiftwork_model::{Instant, Span};
+    use shiftwork_model::{Instant, JobId, Record, RecordKind, Span};
 
     use super::*;
 
@@ -231,16 +239,34 @@ mod tests {
         }
     }
 
+    /// One job, released at 10 ms, due at 18 ms, and completed 1.5 ms later.
+    fn statistics() -> TaskStatistics {
+        let task = TaskId::from_index(1);
+        let job = JobId { task, number: 1 };
+        let mut statistics = TaskStatistics::default();
+        statistics.insert(task);
+        let released = RecordKind::Released {
+            job,
+            deadline: Instant::from_ns(18_000_000),
+        };
+        for (at_us, kind) in [(10_000, released), (19_500, RecordKind::Completed { job })] {
+            let at = Instant::from_ns(at_us * 1_000);
+            statistics.record(&Record { at, kind });
+        }
+        statistics
+    }
+
     #[test]
     fn every_metric_has_its_sample() {
-        let text = text(&status());
+        let text = text(&status(), &statistics());
         let labels = r#"{task="1",name="a\"b\\",thread="8",user="9"}"#;
         for line in [
             format!("shiftwork_task_cost_seconds{labels} 0.002"),
             format!("shiftwork_task_served{labels} 0"),
-            format!("shiftwork_task_jobs_total{labels} 12"),
+            format!("shiftwork_task_jobs_total{labels} 1"),
             format!("shiftwork_task_tardiness_max_seconds{labels} 0.0015"),
-            format!("shiftwork_task_cpu_seconds_total{labels} 3"),
+            format!("shiftwork_task_response_max_seconds{labels} 0.0095"),
+            format!("shiftwork_task_cpu_seconds_total{labels} 0"),
             "shiftwork_cpu_load{cpu=\"3\"} 0.25".to_owned(),
             "shiftwork_free_share{cpus=\"2-3\"} 0.75".to_owned(),
             "shiftwork_deadline_misses_total 4".to_owned(),
@@ -261,13 +287,13 @@ mod tests {
     fn file_is_replaced_and_readable_by_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shiftwork.prom");
-        write(&path, &status()).unwrap();
+        write(&path, &status(), &statistics()).unwrap();
         let first = fs::read_to_string(&path).unwrap();
         // An interrupted write left a file that only root can read.
         let beside = folder.path().join("shiftwork.new");
         fs::write(&beside, "").unwrap();
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
-        write(&path, &status()).unwrap();
+        write(&path, &status(), &statistics()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), first);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);
