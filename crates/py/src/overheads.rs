@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use shiftwork_taskset::overheads::{OverheadFile, Use, read, write};
+use shiftwork_taskset::overheads::{OverheadFile, read, write};
 
 use crate::failure::refused;
 
@@ -34,13 +34,9 @@ impl Overheads {
 
     /// `worst` or `average` with the name of a policy in lower case, for each table.
     fn tables(&self) -> Vec<(&'static str, String)> {
-        let name = |purpose| match purpose {
-            Use::Worst => "worst",
-            Use::Average => "average",
-        };
         let tables = self.0.tables.keys();
         tables
-            .map(|(purpose, policy)| (name(*purpose), policy.clone()))
+            .map(|(purpose, policy)| (purpose.name(), policy.clone()))
             .collect()
     }
 }

@@ -67,15 +67,11 @@ pub fn simulate<'py>(
     jobs: bool,
     schedule: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let purpose = match purpose {
-        "worst" => Use::Worst,
-        "average" => Use::Average,
-        other => {
-            return Err(wrong(format!(
-                "`overheads_use` is \"{other}\"; write \"worst\" or \"average\""
-            )));
-        }
-    };
+    let purpose = Use::named(purpose).ok_or_else(|| {
+        wrong(format!(
+            "`overheads_use` is \"{purpose}\"; write \"worst\" or \"average\""
+        ))
+    })?;
     let order = Order {
         set: Arc::clone(&set.0),
         policy: policy_name,

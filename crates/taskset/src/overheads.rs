@@ -20,6 +20,24 @@ pub enum Use {
     Average,
 }
 
+impl Use {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Worst, Self::Average];
+
+    /// The name in files and JSON: `worst` or `average`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Worst => "worst",
+            Self::Average => "average",
+        }
+    }
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
 /// What an overhead file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OverheadFile {
@@ -122,8 +140,11 @@ fn read_file<'t>(source: &'t Source<'t>) -> Result<OverheadFile, TasksetError> {
     let file = source.root(Kind::Overheads, &FILE_KEYS)?;
     let name = file.map("name", |value| value.text("the name of the machine"));
     let mut tables = BTreeMap::new();
-    let uses = [("worst", Use::Worst), ("average", Use::Average)]
-        .map(|(key, purpose)| file.map(key, |policies| read_use(policies, purpose, &mut tables)));
+    let uses = Use::ALL.map(|purpose| {
+        file.map(purpose.name(), |policies| {
+            read_use(policies, purpose, &mut tables)
+        })
+    });
     for read in uses {
         read?;
     }
@@ -164,11 +185,7 @@ pub fn write(file: &OverheadFile) -> String {
         line(&mut out, "name", &quoted(&file.name));
     }
     for ((purpose, policy), overheads) in &file.tables {
-        let purpose = match purpose {
-            Use::Worst => "worst",
-            Use::Average => "average",
-        };
-        writeln!(out, "\n[{purpose}.{}]", key(policy)).expect("a string takes any text");
+        writeln!(out, "\n[{}.{}]", purpose.name(), key(policy)).expect("a string takes any text");
         write_overheads(&mut out, overheads);
     }
     out

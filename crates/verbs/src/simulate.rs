@@ -38,10 +38,7 @@ pub struct NoOverheads {
 /// To follow the path of the file.
 impl fmt::Display for NoOverheads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.purpose {
-            Use::Worst => "worst",
-            Use::Average => "average",
-        };
+        let word = self.purpose.name();
         let policy = self.policy;
         let known = match &self.known[..] {
             [] => "none".to_owned(),

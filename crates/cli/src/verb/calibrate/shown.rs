@@ -7,7 +7,6 @@ use shiftwork_calibrate::{
     may_be_chance, queue_fits,
 };
 use shiftwork_report::{signed_span as signed, span};
-use shiftwork_taskset::overheads::Use;
 use shiftwork_trace::SCHEMA_VERSION;
 
 use super::list;
@@ -202,14 +201,14 @@ impl CalibrateOutput {
             .collect();
         let fits = fits(plan, done).into_iter().map(|fit| FitOutput {
             policy: fit.policy.to_owned(),
-            r#use: word(fit.purpose),
+            r#use: fit.purpose.name().to_owned(),
             base_ns: fit.cost.base.as_ns(),
             per_task_ns: fit.cost.per_task.as_ns(),
         });
         let queue_fits = queue_fits(done).into_iter().map(|fit| QueueFitOutput {
             queue: fit.queue.to_owned(),
             call: fit.call.name().to_owned(),
-            r#use: word(fit.purpose),
+            r#use: fit.purpose.name().to_owned(),
             base_ns: fit.cost.base.as_ns(),
             per_task_ns: fit.cost.per_task.as_ns(),
         });
@@ -309,13 +308,6 @@ fn line_rows(head: &str, lines: &[Line]) -> Vec<Vec<String>> {
         rows.push(row);
     }
     rows
-}
-
-fn word(purpose: Use) -> String {
-    String::from(match purpose {
-        Use::Worst => "worst",
-        Use::Average => "average",
-    })
 }
 
 impl CalibrationAgreement {
