@@ -12,11 +12,11 @@ use shiftwork_client::{
     self as client, Admitted, Answer, Call, Changed, Dismissed, Error, OwnTask,
 };
 use shiftwork_daemon::backend::SchedulerBackend;
+use shiftwork_daemon::clock::now;
 use shiftwork_daemon::config::Config;
 use shiftwork_daemon::quotas::{Quota, Quotas};
 use shiftwork_daemon::reservation::{Denial, Owner, Reservation, Thread};
 use shiftwork_daemon::reservation_table::{ReservationTable, Rules};
-use shiftwork_daemon::clock::now;
 use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
 use shiftwork_daemon::threads;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Span, TaskId};
