@@ -23,6 +23,23 @@ impl Steps {
         self.0 = left.unwrap_or(0);
         left.map(|_| ())
     }
+
+    /// Takes one of `parts` equal parts of what is left, to be used later.
+    pub(crate) const fn set_aside(&mut self, parts: u64) -> Self {
+        let part = self.0 / parts;
+        self.0 -= part;
+        Self(part)
+    }
+
+    /// Adds what was set aside and not used.
+    pub(crate) const fn give_back(&mut self, unused: Self) {
+        self.0 += unused.0;
+    }
+
+    /// Whether none are left.
+    pub(crate) const fn are_used_up(self) -> bool {
+        self.0 == 0
+    }
 }
 
 /// What a test found. A test that is not exact says in its documentation what a failure means.

@@ -32,9 +32,10 @@ impl Shown {
             *ticks = ns.unwrap_or(Span::MAX);
         };
         match self {
-            Self::Pass(Some(mut bounds)) => {
-                bounds.iter_mut().for_each(in_ns);
-                Self::Pass(Some(bounds))
+            // What does not fit is no bound.
+            Self::Pass(Some(bounds)) => {
+                let bounds = bounds.iter().map(|ticks| ticks.checked_mul(tick.as_ns()));
+                Self::Pass(bounds.collect())
             }
             Self::Fail(Some(mut witness)) if is_whole => {
                 witness.spans().into_iter().flatten().for_each(in_ns);
@@ -143,6 +144,15 @@ pub(super) fn without_bounds<Failure>(outcome: Outcome<Failure>) -> Shown {
 pub(super) fn with_bounds<Failure>(outcome: Outcome<Failure, Vec<Span>>) -> Shown {
     match outcome {
         Outcome::Pass(bounds) => Shown::Pass(Some(bounds)),
+        Outcome::Fail(_) => Shown::Fail(None),
+        Outcome::StepLimit => Shown::StepLimit,
+    }
+}
+
+/// A test that shows that there are bounds, and knows some numbers: a part of which one is missing has none.
+pub(super) fn with_known_bounds<Failure>(outcome: Outcome<Failure, Vec<Option<Span>>>) -> Shown {
+    match outcome {
+        Outcome::Pass(bounds) => Shown::Pass(bounds.into_iter().collect()),
         Outcome::Fail(_) => Shown::Fail(None),
         Outcome::StepLimit => Shown::StepLimit,
     }

@@ -10,7 +10,9 @@ use crate::policy::{
 };
 use shiftwork_model::{Alignment, Placement, PolicyTraits};
 
-use super::ask::{Ask, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, without_bounds};
+use super::ask::{
+    Ask, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, with_known_bounds, without_bounds,
+};
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
     Rounding, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup, spl,
@@ -359,7 +361,9 @@ pub const TESTS: &[Test] = &[
         source: "docs/theory/laminar-tardiness.md, not refereed",
         speaks_of: |policy| is_edf(policy) && shifts(policy),
         takes: |_, case| case.shape != Shape::Overlapping,
-        asked: Asked::Parts(|case, steps| with_bounds(laminar_tardiness(&case.placed(), steps))),
+        asked: Asked::Parts(|case, steps| {
+            with_known_bounds(laminar_tardiness(&case.placed(), steps))
+        }),
     },
     pfair_test(Criterion::Soft, is_aligned_pfair, |case, steps| {
         with_bounds(pfair_responses(

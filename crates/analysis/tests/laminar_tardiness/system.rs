@@ -132,7 +132,10 @@ impl System {
     pub fn bounds(&self) -> Vec<u64> {
         let tasks: Vec<Placed> = self.tasks.iter().map(|task| task.placed()).collect();
         match laminar_tardiness(&tasks, &mut Steps::ordinary()) {
-            Outcome::Pass(bounds) => bounds.into_iter().map(Span::as_ns).collect(),
+            Outcome::Pass(bounds) => {
+                let bounds = bounds.into_iter().map(|bound| bound.unwrap().as_ns());
+                bounds.collect()
+            }
             other => panic!("{other:?} for {self:?}"),
         }
     }

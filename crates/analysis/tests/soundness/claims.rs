@@ -95,7 +95,10 @@ pub const CLAIMS: &[Claim] = &[
         name: "laminar-tardiness",
         policies: &["hpa-edf"],
         takes: System::is_laminar,
-        bounds: |system| proof(laminar_tardiness(&system.placed(), &mut steps())),
+        bounds: |system| {
+            let bounds = proof(laminar_tardiness(&system.placed(), &mut steps()))?;
+            bounds.into_iter().collect()
+        },
     },
     Claim {
         name: "gfb",
@@ -215,7 +218,7 @@ fn pass<Failure, Proof>(outcome: Outcome<Failure, Proof>) -> bool {
     matches!(outcome, Outcome::Pass(_))
 }
 
-fn proof<Failure>(outcome: Outcome<Failure, Vec<Span>>) -> Option<Vec<Span>> {
+fn proof<Failure, Proof>(outcome: Outcome<Failure, Proof>) -> Option<Proof> {
     match outcome {
         Outcome::Pass(bounds) => Some(bounds),
         _ => None,

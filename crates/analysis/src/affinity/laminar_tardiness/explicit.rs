@@ -1,101 +1,98 @@
-//! Bounds without iteration: coarse, but there is always one. Nanoseconds, rounded up; what does not
-//! fit 128 bits saturates.
+//! Bounds without iteration: coarse, but there are always some. They are guesses like any other until
+//! the operator is applied to them.
 
+use super::bounds::Bounds;
 use super::component::{Component, Member};
 
-/// 2^40: utilizations are multiples of this part of a CPU here, rounded up.
-const CPU: u128 = 1 << 40;
-
-/// By how much each task of the component may be late.
+/// How late the tasks of the component may be if each cost were longer by `more`: the operator lowers
+/// it where `more` is above zero.
 ///
 /// # Cost
-/// O(tasks log tasks).
+/// O(tasks).
 ///
 /// # Source
-/// Theorems 2 and 3 of `docs/theory/laminar-tardiness.md`, task by task the better one.
-pub(super) fn explicit(of: &Component, shift: u64) -> Vec<u128> {
-    let mut late = by_depth(of);
-    if let Some(other) = bi_level(of, shift) {
-        for (late, other) in late.iter_mut().zip(other) {
-            *late = other.min(*late);
-        }
-    }
-    late
-}
-
-/// Theorem 2.
-pub(super) fn by_depth(of: &Component) -> Vec<u128> {
+/// Theorem 2 of `docs/theory/laminar-tardiness.md`.
+pub(super) fn by_depth(of: &Component, more: f64) -> Bounds<f64> {
     let nodes = &of.nodes;
     // S of each node; how much more the nodes inside it are blocked (Dp); and than around it (z).
-    let costs = |node: usize| of.tasks[nodes[node].all.clone()].iter().map(cost).sum();
-    let costs: Vec<u128> = (0..nodes.len()).map(costs).collect();
-    let mut inside = vec![0u128; nodes.len()];
-    let mut more = vec![0u128; nodes.len()];
+    let costs = |node: usize| of.tasks[nodes[node].all.clone()].iter();
+    let costs = |node: usize| costs(node).map(|member| cost(member) + more).sum();
+    let costs: Vec<f64> = (0..nodes.len()).map(costs).collect();
+    let mut inside = vec![0f64; nodes.len()];
+    let mut beyond = vec![0f64; nodes.len()];
     for place in (0..nodes.len()).rev() {
-        let others = nodes[place].cpus as u128 - 1;
-        more[place] = others
-            .saturating_mul(inside[place])
-            .saturating_add(costs[place]);
+        beyond[place] = (nodes[place].cpus as f64 - 1.0) * inside[place] + costs[place];
         if let Some(parent) = nodes[place].parent {
-            inside[parent] = inside[parent].max(more[place].saturating_add(inside[place]));
+            inside[parent] = inside[parent].max(beyond[place] + inside[place]);
         }
     }
-    let mut blocked = more.clone();
+    let mut busy = beyond.clone();
+    let mut around = vec![0f64; nodes.len()];
     for place in 1..nodes.len() {
         if let Some(parent) = nodes[place].parent {
-            blocked[place] = blocked[parent].saturating_add(more[place]);
+            around[place] = busy[parent];
+            busy[place] = busy[parent] + beyond[place];
         }
     }
-    let late = |member| cost(member).saturating_add(blocked[member.node]);
-    of.tasks.iter().map(late).collect()
+    let late = |member: &Member| cost(member) + more + busy[member.node];
+    Bounds {
+        late: of.tasks.iter().map(late).collect(),
+        blocked: around.clone(),
+        blocked_nearly_done: around,
+    }
 }
 
-fn cost(member: &Member) -> u128 {
-    member.task.cost.as_ns().into()
+fn cost(member: &Member) -> f64 {
+    member.task.cost.as_ns() as f64
 }
 
-/// Theorem 3; `None` if some affinity is neither the largest nor a single CPU.
-pub(super) fn bi_level(of: &Component, shift: u64) -> Option<Vec<u128>> {
+/// Likewise, with the deadlines earlier by `shift` as priority points; `None` if some affinity is
+/// neither the largest nor a single CPU.
+///
+/// # Source
+/// Theorem 3.
+pub(super) fn bi_level(of: &Component, shift: u64, more: f64) -> Option<Bounds<f64>> {
     let root = &of.nodes[0];
     if root.cpus < 2 || of.nodes[1..].iter().any(|node| node.cpus > 1) {
         return None;
     }
     let early = |member: &Member| {
         let point = member.task.deadline.as_ns().saturating_sub(shift);
-        let before: u128 = member.task.period.as_ns().saturating_sub(point).into();
-        (cost(member) * before).div_ceil(member.task.period_ns())
+        let before = member.task.period.as_ns().saturating_sub(point) as f64;
+        cost(member) * before / member.task.period.as_ns() as f64
     };
-    let load = |member: &Member| (cost(member) * CPU).div_ceil(member.task.period_ns());
+    let longer = |member: &Member| cost(member) + more;
+    let load = |member: &Member| cost(member) / member.task.period.as_ns() as f64;
     let globals = root.own.clone().map(|task| task..task + 1);
     let alike = globals.chain(of.nodes[1..].iter().map(|node| node.all.clone()));
-    let (mut costs, mut loads, mut all_early) = (Vec::new(), Vec::new(), 0);
+    let (mut costs, mut loads, mut all_early) = (Vec::new(), Vec::new(), 0.0);
     for tasks in alike {
         let tasks = &of.tasks[tasks];
-        let before: u128 = tasks.iter().map(early).sum();
+        let before: f64 = tasks.iter().map(early).sum();
         all_early += before;
-        // Rounded up, one nanosecond per task at most above the cost.
-        costs.push(tasks.iter().map(cost).sum::<u128>().saturating_sub(before));
-        loads.push(tasks.iter().map(load).sum::<u128>());
+        costs.push(tasks.iter().map(longer).sum::<f64>() - before);
+        loads.push(tasks.iter().map(load).sum::<f64>());
     }
     let running = root.sets[0].running_max;
-    let most = |mut amounts: Vec<u128>| -> u128 {
-        amounts.sort_unstable_by(|a, b| b.cmp(a));
+    let most = |mut amounts: Vec<f64>| -> f64 {
+        amounts.sort_unstable_by(|a, b| b.total_cmp(a));
         amounts.iter().take(running).sum()
     };
-    let (work, load) = (all_early + most(costs), most(loads));
-    let left = (root.cpus as u128 * CPU)
-        .checked_sub(load)
-        .filter(|&left| left > 0)?;
-    let blocked = work.checked_mul(CPU)?.div_ceil(left);
+    let cpus = root.cpus as f64;
+    let blocked = (all_early + most(costs) + more) / (cpus - most(loads));
     let late = |member: &Member| match member.node {
-        0 => blocked + (cost(member) * (root.cpus as u128 - 1)).div_ceil(root.cpus as u128),
+        0 => blocked + longer(member) * (cpus - 1.0) / cpus,
         node => {
-            blocked
-                + of.tasks[of.nodes[node].all.clone()]
-                    .iter()
-                    .map(cost)
-                    .sum::<u128>()
+            let tasks = &of.tasks[of.nodes[node].all.clone()];
+            blocked + tasks.iter().map(longer).sum::<f64>()
         }
     };
-    Some(of.tasks.iter().map(late).collect())
+    let mut blocked = vec![blocked; of.nodes.len()];
+    let late = of.tasks.iter().map(late).collect();
+    blocked[0] = 0.0;
+    Some(Bounds {
+        late,
+        blocked: blocked.clone(),
+        blocked_nearly_done: blocked,
+    })
 }

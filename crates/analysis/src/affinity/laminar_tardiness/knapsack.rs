@@ -13,6 +13,15 @@ pub(super) fn merge<N: Number>(
 ) -> Option<()> {
     let cpus = best.len();
     let many = other.len().min(cpus);
+    // Most nodes in deep trees have one child.
+    if best.last().is_none_or(|&most| most <= N::ZERO) {
+        steps.take(cpus)?;
+        let last = other.last().copied().unwrap_or(N::ZERO);
+        best.clear();
+        best.extend_from_slice(&other[..many]);
+        best.resize(cpus, last);
+        return Some(());
+    }
     steps.take(cpus * many.saturating_sub(1))?;
     next.clone_from(best);
     for (given, &gain) in other.iter().enumerate().take(many).skip(1) {

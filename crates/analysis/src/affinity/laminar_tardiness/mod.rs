@@ -2,11 +2,12 @@
 //!
 //! `component.rs` is the system as the theorem sees it, made by `tree.rs` and `sets.rs`;
 //! `operator.rs`, `sums.rs` and `knapsack.rs` are the theorem, which maps what is in `bounds.rs`;
-//! `solve.rs` finds and shows a fixed point, `explicit.rs` does without one. What they compute and why it holds: `docs/theory/laminar-tardiness.md`.
+//! `guess.rs` and `explicit.rs` guess bounds, and `solve.rs` shows that they are some. What they compute and why it holds: `docs/theory/laminar-tardiness.md`.
 
 mod bounds;
 mod component;
 mod explicit;
+mod guess;
 mod knapsack;
 mod number;
 mod operator;
@@ -18,20 +19,22 @@ mod tree;
 use shiftwork_model::{CpuSet, Span, TaskId};
 
 use self::component::Component;
-use self::explicit::explicit;
-use self::solve::{Shown, solve};
+use self::solve::{Shown, solve, solve_coarsely};
 use self::tree::components;
 use crate::affinity::{Groups, laminar};
 use crate::exact::{Rate, whole};
 use crate::{NotShown, Outcome, Placed, Steps};
 
+/// One in so many steps is kept for bounds without iteration.
+const COARSE_PART: u64 = 8;
+
 /// Bounds on the response times of all tasks under EDF with nested affinities, in the order of the
-/// tasks, rounded up to nanoseconds; `u64::MAX` stands for anything longer.
+/// tasks, rounded up to nanoseconds. `None`: tardiness is bounded, and no number is known, as of deep
+/// trees where bounds do not fit 64 bits.
 ///
-/// A set that fits its CPUs always has bounds. A bound that is not above the deadline shows that the
-/// task never misses one; otherwise the difference bounds how late it is. Steps that do not suffice
-/// for a good bound leave a coarser one; [`Outcome::StepLimit`] if they do not even suffice to look
-/// at each task.
+/// A bound that is not above the deadline shows that the task never misses one; otherwise the
+/// difference bounds how late it is. Steps that do not suffice for a good bound leave a coarser one;
+/// [`Outcome::StepLimit`] if they do not even suffice for that.
 ///
 /// # Errors
 /// Fails with a task whose affinity is empty or overlaps another without nesting, whose cost is zero
@@ -50,7 +53,10 @@ use crate::{NotShown, Outcome, Placed, Steps};
 ///
 /// # Source
 /// Theorem 1 of `docs/theory/laminar-tardiness.md`, not refereed.
-pub fn laminar_tardiness(tasks: &[Placed], steps: &mut Steps) -> Outcome<NotShown, Vec<Span>> {
+pub fn laminar_tardiness(
+    tasks: &[Placed],
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Option<Span>>> {
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
@@ -58,10 +64,17 @@ pub fn laminar_tardiness(tasks: &[Placed], steps: &mut Steps) -> Outcome<NotShow
         Ok(groups) => groups,
         Err(place) => return Outcome::Fail(NotShown { place }),
     };
-    let mut responses = vec![Span::ZERO; tasks.len()];
+    let mut responses = vec![None; tasks.len()];
     for component in components(tasks, &groups) {
-        for (member, response) in component.tasks.iter().zip(bounds(&component, steps)) {
-            responses[member.place] = Span::from_ns(u64::try_from(response).unwrap_or(u64::MAX));
+        let Some(bounds) = bounds(&component, steps) else {
+            if steps.are_used_up() {
+                return Outcome::StepLimit;
+            }
+            continue;
+        };
+        for (member, response) in component.tasks.iter().zip(bounds) {
+            let response = u64::try_from(response).ok().map(Span::from_ns);
+            responses[member.place] = response.filter(|&response| response <= Span::MAX);
         }
     }
     Outcome::Pass(responses)
@@ -98,46 +111,45 @@ fn groups(tasks: &[Placed]) -> Result<Groups, usize> {
     }
 }
 
-/// Response-time bounds for a component, in nanoseconds.
+/// Response-time bounds for a component, in nanoseconds; `None` if none are shown.
 ///
 /// EDF with all deadlines earlier by the same `shift` is the same scheduler, but the theorem gives
 /// another bound. Most often the best is as early as possible: then a job is compared with a fluid
 /// schedule that runs ahead of its release by as much. The other extreme is better for a few.
-fn bounds(component: &Component, steps: &mut Steps) -> Vec<u128> {
+fn bounds(component: &Component, steps: &mut Steps) -> Option<Vec<u128>> {
     let tasks = component.tasks.iter().map(|member| &member.task);
     let deadlines = tasks.clone().map(|task| task.deadline.as_ns());
     let earliest = deadlines.min().unwrap_or(0);
     let beyond = tasks.map(|task| task.deadline.as_ns().saturating_sub(task.period.as_ns()));
     let latest = beyond.min().unwrap_or(0);
-    let mut best = responses(component, earliest, &explicit(component, earliest));
-    for shift in [earliest, latest] {
-        if let Some(shown) = solve(component, shift, steps) {
-            let shown = responses(component, shift, &in_ns(&shown));
-            for (best, shown) in best.iter_mut().zip(shown) {
-                *best = shown.min(*best);
-            }
-        }
-    }
+    let mut for_coarse = steps.set_aside(COARSE_PART);
+    let fine = [earliest, latest].map(|shift| {
+        let shown = solve(component, shift, steps)?;
+        Some(responses(component, shift, &shown))
+    });
+    let least = |best: Vec<u128>, other: Vec<u128>| {
+        let pairs = best.into_iter().zip(other);
+        pairs.map(|(best, other)| other.min(best)).collect()
+    };
+    let best = fine.into_iter().flatten().reduce(least).or_else(|| {
+        let shown = solve_coarsely(component, earliest, &mut for_coarse)?;
+        Some(responses(component, earliest, &shown))
+    });
+    steps.give_back(for_coarse);
     best
 }
 
-fn in_ns(shown: &Shown) -> Vec<u128> {
-    let up = (1u128 << shown.bits) - 1;
-    let late = shown.late.iter().map(|late| late.unsigned_abs());
-    late.map(|late| (late + up) >> shown.bits).collect()
-}
-
 /// From how late tasks are after their priority points.
-fn responses(component: &Component, shift: u64, late: &[u128]) -> Vec<u128> {
-    let members = component.tasks.iter().zip(late);
+fn responses(component: &Component, shift: u64, shown: &Shown) -> Vec<u128> {
+    let members = component.tasks.iter().zip(shown.in_ns());
     members
-        .map(|(member, &late)| {
+        .map(|(member, late)| {
             let never_waits =
                 !member.own_node_blocks && component.nodes[member.node].blockers.is_empty();
             match never_waits {
                 // The job before it is done within a period, for the same reason.
                 true => member.task.cost_ns(),
-                false => late.saturating_add(member.task.deadline_ns() - u128::from(shift)),
+                false => late + member.task.deadline_ns() - u128::from(shift),
             }
         })
         .collect()

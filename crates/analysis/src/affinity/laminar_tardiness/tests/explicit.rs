@@ -3,7 +3,8 @@
 use shiftwork_model::{CpuSet, RandomStream, Span};
 
 use super::super::explicit::{bi_level, by_depth};
-use super::super::{components, explicit, groups, in_ns, solve};
+use super::super::solve::solve_coarsely;
+use super::super::{components, groups, solve};
 use super::times_if_long;
 use crate::{Placed, Sporadic, Steps};
 
@@ -27,10 +28,11 @@ fn the_example_of_the_document() {
     ];
     let component = &components(&tasks, &groups(&tasks).unwrap())[0];
     // The global tasks come first, as the root does.
-    assert_eq!(by_depth(component), [1900, 1900, 2600]);
-    assert_eq!(bi_level(component, 0), Some(vec![550, 550, 900]));
+    assert_eq!(by_depth(component, 0.0).late, [1900.0, 1900.0, 2600.0]);
+    let late = bi_level(component, 0, 0.0).map(|bounds| bounds.late);
+    assert_eq!(late, Some(vec![550.0, 550.0, 900.0]));
     let shown = solve(component, 0, &mut Steps::ordinary()).unwrap();
-    let late = in_ns(&shown);
+    let late = shown.in_ns();
     for (late, expected) in late.into_iter().zip([400, 400, 500]) {
         assert!((expected..=expected + 1).contains(&late), "{late}");
     }
@@ -59,12 +61,15 @@ fn the_fixed_point_is_not_above_the_closed_forms() {
         for component in components(&tasks, &groups(&tasks).unwrap()) {
             for shift in [0, stream.below(1000)] {
                 let shown = solve(&component, shift, &mut Steps::ordinary()).unwrap();
-                let pairs = in_ns(&shown).into_iter().zip(explicit(&component, shift));
-                for (shown, explicit) in pairs {
-                    assert!(
-                        shown <= explicit + 1,
-                        "seed {seed}: {shown} above {explicit}"
-                    );
+                let coarse = solve_coarsely(&component, shift, &mut Steps::ordinary()).unwrap();
+                let by_depth = by_depth(&component, 0.0).late;
+                let bi_level = bi_level(&component, shift, 0.0).map(|bounds| bounds.late);
+                for (task, shown) in shown.in_ns().into_iter().enumerate() {
+                    let explicit = bi_level.as_ref().unwrap_or(&by_depth)[task];
+                    let what = format!("seed {seed}, task {task}: {shown}");
+                    assert!(shown as f64 <= explicit + 1.0, "{what} above {explicit}");
+                    assert!(shown as f64 <= by_depth[task] + 1.0, "{what}");
+                    assert!(shown <= coarse.in_ns()[task] + 1, "{what} above {coarse:?}");
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod explicit;
 mod naive;
+mod plain;
 mod reference;
 
 /// Times more cases if `SHIFTWORK_LONG` is set.

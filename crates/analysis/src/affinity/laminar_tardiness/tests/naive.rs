@@ -7,7 +7,8 @@ use shiftwork_model::{CpuSet, RandomStream, Span};
 use super::super::bounds::Bounds;
 use super::super::component::Component;
 use super::super::operator::Operator;
-use super::super::{components, groups};
+use super::super::solve::solve_coarsely;
+use super::super::{components, groups, solve};
 use super::times_if_long;
 use crate::{Placed, Sporadic, Steps};
 
@@ -358,17 +359,19 @@ impl Naive {
     }
 }
 
-/// Of one component, at most 3 CPUs and 6 tasks.
+/// Of one component, at most 4 CPUs and 6 tasks.
 fn tiny(stream: &mut RandomStream) -> Vec<Placed> {
-    let families: [&[u64]; 6] = [
+    let families: [&[u64]; 8] = [
         &[0b11, 0b1, 0b10],
         &[0b111, 0b1, 0b10, 0b100],
         &[0b111, 0b11, 0b1],
         &[0b111, 0b11, 0b100],
         &[0b111, 0b11, 0b1, 0b10, 0b100],
         &[0b111],
+        &[0b1111, 0b111, 0b11, 0b1],
+        &[0b1111, 0b111, 0b1],
     ];
-    let masks = families[stream.below(6) as usize];
+    let masks = families[stream.below(8) as usize];
     let mut tasks: Vec<Placed> = Vec::new();
     for turn in 0..12 {
         let period = 1 + stream.below(12);
@@ -476,6 +479,38 @@ fn the_operator_is_its_definition_rounded_up() {
                     over >= zero() && over < q(100),
                     "seed {seed}, value {place}, over by {over}, shift {shift}: {tasks:?}"
                 );
+            }
+        }
+    }
+}
+
+/// What the solver shows holds by the definition: F, in exact fractions, lowers it.
+#[test]
+fn what_is_shown_is_lowered_by_the_definition_of_the_operator() {
+    for seed in 1..=times_if_long(30, 200) {
+        let mut stream = RandomStream::new(seed, 10, 0);
+        let tasks = tiny(&mut stream);
+        for of in components(&tasks, &groups(&tasks).unwrap()) {
+            let deadlines = of.tasks.iter().map(|member| member.task.deadline.as_ns());
+            let shift = stream.below(deadlines.min().unwrap() + 1);
+            for way in [solve, solve_coarsely] {
+                let shown = way(&of, shift, &mut Steps::ordinary()).unwrap();
+                let unit = q(1 << shown.bits);
+                let on_grid = |values: &[i128]| values.iter().map(|&v| q(v) / &unit).collect();
+                let point = Point {
+                    late: on_grid(&shown.bounds.late),
+                    blocked: on_grid(&shown.bounds.blocked),
+                    nearly_done: on_grid(&shown.bounds.blocked_nearly_done),
+                };
+                let lower = naive(&of, &tasks, shift).apply(&point);
+                let values = |point: Point| {
+                    let nodes = point.blocked.into_iter().chain(point.nearly_done);
+                    point.late.into_iter().chain(nodes)
+                };
+                for (place, (lower, shown)) in values(lower).zip(values(point)).enumerate() {
+                    let what = format!("seed {seed}, value {place}, shift {shift}: {tasks:?}");
+                    assert!(lower <= shown, "{lower} above {shown}, {what}");
+                }
             }
         }
     }

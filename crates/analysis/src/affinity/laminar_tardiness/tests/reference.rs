@@ -5,7 +5,7 @@
 
 use shiftwork_model::{CpuSet, Span};
 
-use super::super::{bounds, components, groups, in_ns, solve};
+use super::super::{bounds, components, groups, solve};
 use crate::{Placed, Sporadic, Steps};
 
 /// Both are above the least fixed point by a margin, which differs.
@@ -51,7 +51,7 @@ fn the_bounds_are_those_of_the_reference() {
         let groups = groups(&system.tasks).unwrap();
         for component in components(&system.tasks, &groups) {
             let shown = solve(&component, 0, &mut Steps::ordinary()).unwrap();
-            for (member, late) in component.tasks.iter().zip(in_ns(&shown)) {
+            for (member, late) in component.tasks.iter().zip(shown.in_ns()) {
                 let expected = system.late_ms[member.place] * 1e6;
                 let tolerance = TOLERANCE_NS + 1e-7 * expected;
                 let off = late as f64 - expected;
@@ -73,7 +73,7 @@ fn earlier_priority_points_only_help() {
     for system in systems() {
         let groups = groups(&system.tasks).unwrap();
         for component in components(&system.tasks, &groups) {
-            let responses = bounds(&component, &mut Steps::ordinary());
+            let responses = bounds(&component, &mut Steps::ordinary()).unwrap();
             for (member, response) in component.tasks.iter().zip(responses) {
                 let late = system.late_ms[member.place] * 1e6;
                 let reference = late * (1.0 + 1e-7) + TOLERANCE_NS + member.task.period_ns() as f64;
