@@ -34,29 +34,41 @@ pub(super) fn improve(best: &mut Option<Best>, response: Span, by: &'static str)
     }
 }
 
-/// Bounds on response times that are within the deadlines show these, whatever they were meant for.
-pub(super) fn in_time(ground: &Ground, best: &[Option<Best>]) -> Option<&'static str> {
-    let mut tasks = ground.case.ids.iter().zip(&ground.case.tasks);
-    let known = |id: &TaskId| best.get(id.index())?.as_ref();
-    let first = known(ground.case.ids.first()?)?.by;
-    let is_in_time = |(id, task): (&TaskId, &Sporadic)| {
-        known(id).is_some_and(|known| known.response <= task.deadline)
-    };
-    tasks.all(is_in_time).then_some(first)
+/// Bounds on response times that are within the deadlines show these, whatever they were meant for: the
+/// tests that have the least bounds, each once; none if some bound is missing or too long.
+pub(super) fn in_time(
+    ids: &[TaskId],
+    tasks: &[Sporadic],
+    best: &[Option<Best>],
+) -> Vec<&'static str> {
+    let within = ids
+        .iter()
+        .zip(tasks)
+        .map(|(id, task): (&TaskId, &Sporadic)| {
+            let known = best.get(id.index())?.as_ref()?;
+            (known.response <= task.deadline).then_some(known.by)
+        });
+    let by: Option<Vec<&'static str>> = within.collect();
+    let mut by = by.unwrap_or_default();
+    by.sort_unstable();
+    by.dedup();
+    by
 }
 
 /// What the parts together show.
 pub(super) fn conclude(found: &mut PolicyAnalysis, grounds: &mut [Ground]) {
     for ground in grounds.iter_mut() {
         if !ground.is_shown(Criterion::Hard) {
-            ground.note_in_time(in_time(ground, &found.best));
+            let by = in_time(&ground.case.ids, &ground.case.tasks, &found.best);
+            ground.note_in_time(by);
         }
     }
     for criterion in [Criterion::Hard, Criterion::Soft] {
-        let by: Option<Vec<&'static str>> =
-            grounds.iter().map(|ground| ground.by(criterion)).collect();
+        let is_shown = grounds.iter().all(|ground| ground.is_shown(criterion));
         let judgement = judgement(found, criterion);
-        if let Some(mut by) = by {
+        if is_shown {
+            let by = grounds.iter().flat_map(|ground| ground.all_by(criterion));
+            let mut by: Vec<&'static str> = by.collect();
             by.sort_unstable();
             by.dedup();
             judgement.answer = Answer::Schedulable;

@@ -247,7 +247,7 @@ impl<'a> Trial<'a> {
                 self.ask_about(place, *phase, tests);
             }
             let ground = &mut self.grounds[place];
-            let by = in_time(ground, &self.best);
+            let by = in_time(&ground.case.ids, &ground.case.tasks, &self.best);
             ground.note_in_time(by);
             if !ground.is_shown(criterion) && !self.question.tardiness {
                 break;
@@ -277,7 +277,7 @@ impl<'a> Trial<'a> {
         let by = self
             .grounds
             .iter()
-            .filter_map(|ground| ground.by(criterion));
+            .flat_map(|ground| ground.all_by(criterion));
         by.max_by_key(|by| in_order(criterion).position(|test| test.name == *by))
     }
 

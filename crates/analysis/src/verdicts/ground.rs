@@ -15,6 +15,8 @@ pub(super) struct Ground {
     pub case: Case,
     /// What a test that passes for this part shows: by criterion, the first.
     shown: [Option<&'static str>; 2],
+    /// The tests whose bounds together show that all deadlines are met here; empty if none do.
+    in_time: Vec<&'static str>,
     /// What proves that this part misses deadlines.
     pub refuted: Option<(&'static str, Witness)>,
     /// That a test may take here.
@@ -27,6 +29,7 @@ impl Ground {
         Self {
             case,
             shown: [None; 2],
+            in_time: Vec::new(),
             refuted: None,
             steps,
         }
@@ -75,9 +78,11 @@ impl Ground {
         shown.get_or_insert(test.name);
     }
 
-    /// Notes the test whose bounds show that all deadlines are met, if there is one.
-    pub fn note_in_time(&mut self, by: Option<&'static str>) {
-        self.shown[0] = self.shown[0].or(by);
+    /// Notes the tests whose bounds together show that all deadlines are met, if there are some.
+    pub fn note_in_time(&mut self, by: Vec<&'static str>) {
+        if self.in_time.is_empty() {
+            self.in_time = by;
+        }
     }
 
     /// Whether the criterion is shown here.
@@ -85,13 +90,23 @@ impl Ground {
         self.by(criterion).is_some()
     }
 
-    /// The test that shows the criterion. A part that meets all deadlines has bounded tardiness,
-    /// too.
+    /// The test that shows the criterion, or the first of those that do together. A part that meets all
+    /// deadlines has bounded tardiness, too.
     pub fn by(&self, criterion: Criterion) -> Option<&'static str> {
         let [hard, soft] = self.shown;
+        let hard = hard.or(self.in_time.first().copied());
         match criterion {
             Criterion::Hard => hard,
             Criterion::Soft => soft.or(hard),
+        }
+    }
+
+    /// All tests that it takes to show the criterion.
+    pub fn all_by(&self, criterion: Criterion) -> Vec<&'static str> {
+        let first = self.by(criterion);
+        match first == self.in_time.first().copied() && !self.shown.contains(&first) {
+            true => self.in_time.clone(),
+            false => first.into_iter().collect(),
         }
     }
 }

@@ -215,5 +215,8 @@ pub fn left_out(set: &TaskSet) -> Vec<String> {
     if set.platform.frequency == Frequency::GrubPa {
         found.push("frequencies that follow the load".to_owned());
     }
+    if set.scheduler.reserve_server {
+        found.push("the reserve that `reserve-server` takes".to_owned());
+    }
     found
 }

@@ -39,6 +39,8 @@ pub struct Recording<'a> {
     pub options: String,
     /// Whether scheduling itself takes simulated time.
     pub has_overheads: bool,
+    /// Whether background work may take the reserve from tasks.
+    pub takes_reserve: bool,
     /// Whether priority inversions are asked for.
     pub inversions: bool,
 }
@@ -95,9 +97,9 @@ impl Recording<'_> {
         self.machine == "sim" && (self.inversions || shown || expected)
     }
 
-    /// What analysis shows of the response times in this run; overheads are in no bound.
+    /// What analysis shows of the response times in this run; overheads and the reserve are in no bound.
     fn bounds(&self, run: &Finished) -> Vec<Option<Bound>> {
-        match self.has_overheads {
+        match self.has_overheads || self.takes_reserve {
             true => Vec::new(),
             false => analyze::bounds(self.set, run.entry.name, analyze::STEPS),
         }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use shiftwork_model::{Instant, Recorder, TaskSet};
+use shiftwork_model::{Instant, Record, RecordKind, Recorder, TaskSet};
 use shiftwork_report::{Bound, Limits, Provenance, Run, html};
 use shiftwork_trace::perfetto::{TraceFile, read};
 use shiftwork_trace::{Counters, Inversions, RunSummary, check};
@@ -157,9 +157,11 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     });
     let policy = &file.provenance.policy;
     // A page is to be quick, and the trace does not say whether the machine took time to schedule.
-    let bounds = match set.scheduler.overheads {
-        Some(_) => Vec::new(),
-        None => analyze::bounds(&set, policy, analyze::STEPS),
+    let is_reserve = |record: &Record| matches!(record.kind, RecordKind::BackgroundStarted { .. });
+    let takes_time = set.scheduler.overheads.is_some() || file.records.iter().any(is_reserve);
+    let bounds = match takes_time {
+        true => Vec::new(),
+        false => analyze::bounds(&set, policy, analyze::STEPS),
     };
     Ok(Traced {
         path,

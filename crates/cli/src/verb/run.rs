@@ -91,6 +91,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Answer, Failure> {
             verb: "run",
             options: options(args),
             has_overheads: false,
+            takes_reserve: true,
             inversions: false,
         },
         entry,

@@ -32,6 +32,7 @@ pub fn run(args: &SimulateArgs, console: &mut Console) -> Result<Answer, Failure
         verb: "simulate",
         options: options(args),
         has_overheads: overheads::path(args.overheads.as_deref(), &input, &set).is_some(),
+        takes_reserve: args.reserve_server || set.scheduler.reserve_server,
         inversions: args.inversions,
     };
     // Refusals come before the first long simulation.

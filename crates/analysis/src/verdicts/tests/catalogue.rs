@@ -59,8 +59,10 @@ fn left_out_lists_what_no_test_takes_into_account() {
         "jobs of task `t2` may run for 3ms, longer than its cost of 2ms",
         "CPUs that are not at full speed",
         "frequencies that follow the load",
+        "the reserve that `reserve-server` takes",
     ];
     set.platform.capacities = vec![Share::from_billionths(500_000_000).unwrap()];
     set.platform.frequency = Frequency::GrubPa;
+    set.scheduler.reserve_server = true;
     assert_eq!(left_out(&set), expected);
 }

@@ -1,6 +1,10 @@
 //! Exact response times on one CPU, as bounds and as a test of their own.
 
+use shiftwork_model::TaskId;
+
+use super::super::conclude::in_time;
 use super::*;
+use crate::Sporadic;
 
 /// A part with one CPU, by itself or among others, has exact response times under EDF and fixed priorities.
 #[test]
@@ -111,4 +115,27 @@ fn decided_tardiness_on_one_cpu_is_exact() {
     assert_eq!(decided(false).tardiness, None);
     assert_eq!(decided(true).answer, decided(false).answer);
     assert_eq!(decided(true).by, decided(false).by);
+}
+
+/// Where the bounds of several tests together show that deadlines are met, all of them are named.
+#[test]
+fn bounds_of_several_tests_are_attributed_to_each() {
+    let best = |response, by| {
+        let response = Span::from_ms(response);
+        Some(Best { response, by })
+    };
+    let ids = [0, 1].map(TaskId::from_index);
+    let span = Span::from_ms;
+    let task = |deadline| Sporadic {
+        cost: span(1),
+        period: span(9),
+        deadline: span(deadline),
+    };
+    let by = |best: &[Option<Best>]| in_time(&ids, &[task(4), task(5)], best);
+    let both = [best(3, "gel"), best(5, "devi-anderson")];
+    assert_eq!(by(&both), ["devi-anderson", "gel"]);
+    assert_eq!(by(&[best(3, "gel"), best(5, "gel")]), ["gel"]);
+    let late = [best(3, "gel"), best(6, "devi-anderson")];
+    assert!(by(&late).is_empty());
+    assert!(by(&[best(3, "gel"), None]).is_empty());
 }

@@ -64,7 +64,7 @@ pub fn bounds(set: &TaskSet, policy: &str, steps: u64) -> Vec<Option<Bound>> {
     let Ok(named) = named(policy) else {
         return Vec::new();
     };
-    if !left_out(set).is_empty() || set.scheduler.reserve_server {
+    if !left_out(set).is_empty() {
         return Vec::new();
     }
     let analysis = analyse(set, &[candidate(named, set)], steps);
