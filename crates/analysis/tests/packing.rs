@@ -49,7 +49,7 @@ fn fit_one_cpu(tasks: &[Bound], order: Order, supply: Share) -> bool {
             let tasks: Vec<Sporadic> = tasks.iter().map(|bound| bound.ranked.task).collect();
             qpa(&tasks, supply, &mut steps) == Outcome::Pass(())
         }
-        Order::FixedPriority => {
+        _ => {
             let tasks: Vec<Ranked> = tasks.iter().map(|bound| bound.ranked).collect();
             fp_rta(&tasks, supply, &mut steps) == Outcome::Pass(())
         }

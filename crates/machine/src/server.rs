@@ -1,6 +1,6 @@
 //! The budget server of a task: how long its jobs may execute in a period, and their scheduling deadline.
 
-use shiftwork_model::{Instant, Lagging, Span};
+use shiftwork_model::{Instant, Lagging, Order, Span};
 
 /// The reservation that a server enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,18 @@ pub struct ServerParameters {
     pub period: Span,
     /// D: the deadline, from the start of the server's period.
     pub deadline: Span,
+}
+
+impl ServerParameters {
+    /// The same with the deadline by which a policy of this order schedules on a machine with this number of
+    /// CPUs.
+    #[must_use]
+    pub const fn scheduled_by(self, order: Order, cpus: usize) -> Self {
+        Self {
+            deadline: order.relative_deadline(self.cost, self.deadline, cpus),
+            ..self
+        }
+    }
 }
 
 /// The rule by which a server sets its period and its deadline.

@@ -2,7 +2,7 @@
 //! go by. The registry of policies fills them in, once for each policy; nothing else knows policies by name.
 
 use crate::linux::{Lagging, Repairs};
-use crate::{CpuId, CpuSet, Instant, Priority, SchedulerOptions};
+use crate::{CpuId, CpuSet, Instant, Priority, SchedulerOptions, Span};
 
 /// The properties of one policy. They say nothing of how it reaches its decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub enum Order {
     Edf,
     /// Fixed priorities.
     FixedPriority,
+    /// Earliest priority point first, with the points of global fair lateness. A job is scheduled by its
+    /// priority point instead of its deadline; [`Order::relative_deadline`] defines it.
+    FairLateness,
 }
 
 impl Order {
@@ -60,6 +63,7 @@ impl Order {
         match self {
             Self::Edf => "edf",
             Self::FixedPriority => "fp",
+            Self::FairLateness => "fl",
         }
     }
 
@@ -68,16 +72,49 @@ impl Order {
         match self {
             Self::Edf => "deadline",
             Self::FixedPriority => "priority",
+            Self::FairLateness => "priority point",
         }
     }
 
-    /// The rank of a job with this deadline and this priority; the lowest is the most urgent. Ties are
-    /// broken elsewhere.
+    /// The rank of a job that is scheduled by this deadline and this priority; the lowest is the most urgent.
+    /// Ties are broken elsewhere.
     pub fn rank(self, deadline: Instant, priority: Priority) -> u64 {
         match self {
-            Self::Edf => deadline.as_ns(),
+            Self::Edf | Self::FairLateness => deadline.as_ns(),
             Self::FixedPriority => u64::from(priority.number()),
         }
+    }
+
+    /// How long after its release the deadline lies by which a job is scheduled, on a machine with this number
+    /// of CPUs, for a task with this cost and this relative deadline. Machines release jobs by it.
+    ///
+    /// It is D, and under fair lateness the relative priority point Y = D - (m-1)/m C, rounded up to whole
+    /// nanoseconds; zero where C is so far above D that Y would be negative.
+    ///
+    /// # Source
+    /// J. Erickson, J. Anderson, B. Ward, "Fair lateness scheduling: reducing maximum lateness in G-EDF-like
+    /// scheduling", Real-Time Systems 50(1), 2014.
+    pub const fn relative_deadline(self, cost: Span, deadline: Span, cpus: usize) -> Span {
+        match self {
+            Self::Edf | Self::FixedPriority => deadline,
+            Self::FairLateness => {
+                let cpus = if cpus == 0 { 1 } else { cpus as u128 };
+                // Not above the cost, so that it fits; rounded down, so that Y is rounded up.
+                let ahead = cost.as_ns() as u128 * (cpus - 1) / cpus;
+                deadline.saturating_sub(Span::from_ns(ahead as u64))
+            }
+        }
+    }
+
+    /// The instant by which a job of such a task is scheduled that is due at `due`.
+    pub fn scheduling_deadline(
+        self,
+        due: Instant,
+        (cost, deadline): (Span, Span),
+        cpus: usize,
+    ) -> Instant {
+        let ahead = deadline.saturating_sub(self.relative_deadline(cost, deadline, cpus));
+        Instant::from_ns(due.as_ns().saturating_sub(ahead.as_ns()))
     }
 }
 
@@ -282,4 +319,33 @@ pub enum Role {
     Reference,
     /// A published baseline or another build: what tests show of the rule holds of it, too.
     Variant,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_priority_point_is_the_least_whole_number_that_is_not_below_the_exact_one() {
+        for cpus in 1..=5_u64 {
+            for cost in 0..=20_u64 {
+                for deadline in 0..=20_u64 {
+                    let (cost_span, deadline_span) = (Span::from_ns(cost), Span::from_ns(deadline));
+                    let found = Order::FairLateness
+                        .relative_deadline(cost_span, deadline_span, cpus as usize)
+                        .as_ns();
+                    // m Y = m D - (m-1) C, from the definition.
+                    let exact = (cpus * deadline).saturating_sub((cpus - 1) * cost);
+                    let least = (0..).find(|point| cpus * point >= exact);
+                    assert_eq!(Some(found), least, "m = {cpus}, C = {cost}, D = {deadline}");
+                    for order in [Order::Edf, Order::FixedPriority] {
+                        let same = order.relative_deadline(cost_span, deadline_span, cpus as usize);
+                        assert_eq!(same, deadline_span);
+                    }
+                }
+            }
+        }
+        let long = Order::FairLateness.relative_deadline(Span::MAX, Span::MAX, 3);
+        assert_eq!(long.as_ns(), u64::MAX - u64::MAX / 3 * 2);
+    }
 }

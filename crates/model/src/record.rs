@@ -35,7 +35,8 @@ pub enum RecordKind {
     Ready {
         /// The job.
         job: JobId,
-        /// The deadline that it is scheduled by: the job's own, or after a replenishment a later one.
+        /// The deadline that it is scheduled by: the job's own (under GEL orders its priority point), or after a
+        /// replenishment a later one.
         deadline: Instant,
         /// The fixed priority that it is scheduled by.
         priority: Priority,

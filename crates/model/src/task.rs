@@ -102,7 +102,7 @@ pub struct Job {
     /// When the job became ready: its release, or the end of what kept it from running since (the
     /// job before it, a suspension, throttling). A preemption does not change it.
     pub ready: Instant,
-    /// The absolute deadline to schedule by.
+    /// The absolute deadline to schedule by: under GEL orders the priority point.
     pub deadline: Instant,
     /// The task's current fixed priority.
     pub priority: Priority,

@@ -142,7 +142,7 @@ impl fmt::Display for PolicyError {
                 first.1,
                 second.0,
                 second.1,
-                order.name(),
+                base(*order),
             ),
             Self::NotGlobal {
                 policy,
@@ -153,7 +153,7 @@ impl fmt::Display for PolicyError {
                 f,
                 "{policy}: task {task} may use only CPUs {{{affinity}}}, and this policy schedules over \
                  all of them; `hpa-{order}` takes nested affinities, `strong-{order}` any",
-                order = order.name(),
+                order = base(*order),
             ),
             Self::NoCpuLeft { policy, cpu } => write!(
                 f,
@@ -219,10 +219,18 @@ impl fmt::Display for PolicyError {
             } => write!(
                 f,
                 "{policy} takes up to {at_most} {what}, here are {found}; `strong-{}` takes any number",
-                order.name(),
+                base(*order),
             ),
             Self::NotModelled { policy, what } => write!(f, "{policy} does not know {what}"),
         }
+    }
+}
+
+/// The order in the names of policies that take more; there are such for EDF and for fixed priorities.
+const fn base(order: Order) -> &'static str {
+    match order {
+        Order::FixedPriority => Order::FixedPriority.name(),
+        _ => Order::Edf.name(),
     }
 }
 

@@ -23,13 +23,14 @@ impl<R: Recorder> Engine<'_, R> {
     /// now.
     #[inline]
     pub(crate) fn begin(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
+        let (order, cpus) = (self.order, self.cpus.len());
         let state = &mut self.tasks[id.index()];
         state.number += 1;
         state.release = release;
         state.interrupted = false;
         if state.kind == TaskKind::Plain {
             state.remaining = state.attributes.cost;
-            state.deadline = release + state.attributes.deadline;
+            state.deadline = release + state.attributes.scheduled_by(order, cpus).deadline;
             state.stage = Stage::Ready;
             self.arrivals.push(id);
         } else {
@@ -39,9 +40,10 @@ impl<R: Recorder> Engine<'_, R> {
 
     #[inline(never)]
     fn begin_general(&mut self, now: Instant, id: TaskId, release: Instant, follows: bool) {
+        let (order, cpus) = (self.order, self.cpus.len());
         let state = &mut self.tasks[id.index()];
         let plan = &mut self.plans[id.index()];
-        let attributes = plan.attributes_of(state.number);
+        let attributes = plan.attributes_of(state.number).scheduled_by(order, cpus);
         state.remaining = plan.work.next_job(attributes.cost);
         state.deadline = release + attributes.deadline;
         plan.stretch = 0;
@@ -56,9 +58,10 @@ impl<R: Recorder> Engine<'_, R> {
     /// Makes the job ready if its budget allows it. See [`begin`](Self::begin) for `follows`.
     #[inline(never)]
     pub(crate) fn make_ready(&mut self, now: Instant, id: TaskId, follows: bool) {
+        let (order, cpus) = (self.order, self.cpus.len());
         let plan = &mut self.plans[id.index()];
         let state = &mut self.tasks[id.index()];
-        let attributes = plan.attributes_of(state.number);
+        let attributes = plan.attributes_of(state.number).scheduled_by(order, cpus);
         let admission = match &mut plan.server {
             None => Admission::Ready(state.deadline),
             Some(server) if plan.admitted => server.resume(now),

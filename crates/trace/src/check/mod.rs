@@ -1,7 +1,7 @@
 //! Checkers: verify a run from its records alone, for any machine.
 //!
-//! One file per property: affinities, the order of a policy, budgets, work conservation, CPUs that are away, and
-//! that a job runs on one CPU and only while it is ready. Properties are checked after each whole instant;
+//! One file per property: affinities, the order of a policy, the deadlines that it schedules by, budgets, work
+//! conservation, CPUs that are away, and that a job runs on one CPU and only while it is ready. Properties are checked after each whole instant;
 //! intermediate states within an instant are not.
 //!
 //! The promises of a policy are plain values ([`PolicyContract`]): this crate does not depend on policies.
@@ -12,6 +12,7 @@ mod budget;
 mod one_cpu;
 mod order;
 mod quanta;
+mod scheduling_deadline;
 pub(crate) mod state;
 mod survey;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use shiftwork_model::{
 use budget::Budgets;
 use quanta::Quanta;
 pub use quanta::{PfairShare, QuantumChoice, QuantumRule};
+use scheduling_deadline::SchedulingDeadlines;
 use state::State;
 use survey::Survey;
 
@@ -89,6 +91,7 @@ pub struct Checker {
     state: State,
     survey: Survey,
     budgets: Budgets,
+    deadlines: SchedulingDeadlines,
     quanta: Option<Quanta>,
     found: Findings,
 }
@@ -118,6 +121,9 @@ impl Recorder for Checker {
         }
         one_cpu::check_record(&self.state, kind, &mut self.found);
         self.budgets.take(&self.state, kind, &mut self.found);
+        if self.contract.immediate {
+            self.deadlines.take(&self.state, kind, &mut self.found);
+        }
         if let Some(quanta) = &mut self.quanta {
             quanta.take(at, kind);
         }
@@ -133,6 +139,7 @@ impl Checker {
         Self {
             survey: Survey::new(&contract, &mut state),
             budgets: Budgets::new(set, &contract),
+            deadlines: SchedulingDeadlines::new(set, &contract),
             quanta: None,
             contract,
             state,

@@ -12,6 +12,7 @@ use super::Basis;
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     number: u64,
+    /// The deadline by which it is to be scheduled.
     deadline: Instant,
 }
 
@@ -22,6 +23,8 @@ pub(super) struct TaskState {
     /// The affinity without the packing.
     affinity: CpuSet,
     priority: Priority,
+    /// Cost and relative deadline of the jobs that are released from now on.
+    attributes: (Span, Span),
     pending: VecDeque<Pending>,
     /// The number of the ready job.
     pub ready: Option<u64>,
@@ -69,6 +72,7 @@ impl State {
                 cpus: packing(index).map_or(affinity, |bound| *bound.cpus()),
                 affinity,
                 priority,
+                attributes: (task.cost, task.deadline),
                 pending: VecDeque::new(),
                 ready: None,
                 since: Instant::ZERO,
@@ -228,6 +232,7 @@ impl State {
     }
 
     fn take_of_task(&mut self, at: Instant, kind: &RecordKind) {
+        let (order, cpus) = (self.order, self.cpus.len());
         let Some(task) = task_of(kind).and_then(|task| self.tasks.get_mut(task.index())) else {
             return;
         };
@@ -237,6 +242,7 @@ impl State {
                     task.due = Some(at);
                 }
                 let number = job.number;
+                let deadline = order.scheduling_deadline(deadline, task.attributes, cpus);
                 task.pending.push_back(Pending { number, deadline });
             }
             RecordKind::NotReady { .. } => task.ready = None,
@@ -257,6 +263,7 @@ impl State {
                 task.deadline = deadline;
             }
             RecordKind::PrioritySet { priority, .. } => task.priority = priority,
+            RecordKind::AttributesSet { cost, deadline, .. } => task.attributes = (cost, deadline),
             RecordKind::AffinitySet { ref affinity, .. } => {
                 task.affinity = *affinity.cpus();
                 self.forget_packing();
@@ -289,6 +296,7 @@ fn task_of(kind: &RecordKind) -> Option<TaskId> {
         RecordKind::Left { task }
         | RecordKind::Replenished { task, .. }
         | RecordKind::PrioritySet { task, .. }
+        | RecordKind::AttributesSet { task, .. }
         | RecordKind::AffinitySet { task, .. } => Some(task),
         _ => None,
     }

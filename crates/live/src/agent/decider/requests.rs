@@ -1,6 +1,6 @@
 //! Requests of the thread that started the agent: admission, and changes of admitted tasks.
 
-use shiftwork_model::{Affinity, CpuSet, Instant, Priority, TaskId};
+use shiftwork_model::{Affinity, CpuSet, Instant, Priority, Span, TaskId};
 use shiftwork_policy::Event as PolicyEvent;
 
 use super::task_state::Stage;
@@ -40,9 +40,10 @@ impl Decider {
             self.policy.on_event(enters, &mut self.switches);
             self.note_switches();
         }
+        let deadline = self.scheduling_deadline(of);
         let state = &mut self.states[id.index()];
         state.in_policy = true;
-        state.enter(of, is_awake, comes_back);
+        state.enter((of, deadline), is_awake, comes_back);
         state.since = now;
         if !of.follows && is_awake {
             self.begin(now, now, now, id);
@@ -74,7 +75,8 @@ impl Decider {
 
     /// Changes the parameters of future jobs.
     pub(in crate::agent) fn set_server(&mut self, id: TaskId, of: &Parameters) {
-        self.states[id.index()].set_parameters(of);
+        let deadline = self.scheduling_deadline(of);
+        self.states[id.index()].set_parameters(of, deadline);
         let task = &mut self.tasks[id.index()];
         (task.cost, task.period, task.deadline) = (of.cost, of.period, of.deadline);
         if self.states[id.index()].is_present {
@@ -83,6 +85,12 @@ impl Decider {
             self.policy.on_event(attributes, &mut self.switches);
             self.note_switches();
         }
+    }
+
+    /// The relative deadline by which the policy schedules the task's jobs.
+    fn scheduling_deadline(&self, of: &Parameters) -> Span {
+        let cpus = self.cpus.len();
+        self.order.relative_deadline(of.cost, of.deadline, cpus)
     }
 
     /// Changes the CPUs of the machine that the task may use.

@@ -116,11 +116,17 @@ impl TaskState {
     }
 
     /// Admits the task. One that `comes_back` after it was demoted keeps its server, and so gains no budget.
-    pub(super) fn enter(&mut self, of: &Parameters, is_awake: bool, comes_back: bool) {
+    /// `deadline` is the relative deadline to schedule by.
+    pub(super) fn enter(
+        &mut self,
+        (of, deadline): (&Parameters, Span),
+        is_awake: bool,
+        comes_back: bool,
+    ) {
         if !comes_back {
             self.budget = Budget::None;
         }
-        self.set_parameters(of);
+        self.set_parameters(of, deadline);
         self.is_present = true;
         self.is_awake = is_awake;
         self.follows = of.follows;
@@ -131,8 +137,8 @@ impl TaskState {
         self.known_until = Instant::ZERO;
     }
 
-    /// Sets the parameters of future jobs.
-    pub(super) fn set_parameters(&mut self, of: &Parameters) {
+    /// Sets the parameters of future jobs, which are scheduled by this relative deadline.
+    pub(super) fn set_parameters(&mut self, of: &Parameters, deadline: Span) {
         if let ServerRule::Linux(_) = self.rule {
             return self.set_parameters_as_linux(of);
         }
@@ -140,7 +146,7 @@ impl TaskState {
         self.parameters = ServerParameters {
             cost,
             period: of.period,
-            deadline: of.deadline,
+            deadline,
         };
         self.budget = match (of.on_overrun, self.budget) {
             _ if cost.is_zero() => Budget::None,
