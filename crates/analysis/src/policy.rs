@@ -26,6 +26,11 @@ pub(crate) fn is_fp(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.order == Order::FixedPriority
 }
 
+/// Global scheduling by the priority points of fair lateness.
+pub(crate) fn is_fair_lateness(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && policy.order == Order::FairLateness
+}
+
 /// Whether each part has a scheduler of its own.
 pub(crate) const fn is_packed(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.placement.is_packed()

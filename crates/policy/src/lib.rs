@@ -20,6 +20,6 @@ mod policy;
 pub mod registry;
 
 pub use error::PolicyError;
-pub use order::{Edf, FixedPriority, JobOrder};
+pub use order::{Edf, FairLateness, FixedPriority, JobOrder};
 pub use placement::{PushPull, Ties};
 pub use policy::{Event, Policy, Quanta, Switch, Switches};

@@ -10,7 +10,7 @@ use alloc::string::String;
 use shiftwork_model::{Alignment, CpuSet, Placement, PolicyTraits, TaskSet};
 
 use crate::error::PolicyError;
-use crate::order::{Edf, FixedPriority, JobOrder};
+use crate::order::{Edf, FairLateness, FixedPriority, JobOrder};
 use crate::placement::{
     Assigner, Ecrts16, Emsoft21, Hierarchical, Pfair, PushPull, Queued, Strong, Ties, Weak,
     clustered, global, non_preemptive_global, partitioned,
@@ -18,7 +18,7 @@ use crate::placement::{
 use crate::policy::Policy;
 use traits::{
     CLUSTERED, GLOBAL, HIERARCHICAL, LINUX, LINUX_REPAIRED, NON_PREEMPTIVE, PARTITIONED, STRONG,
-    WEAK, by_priority, published,
+    WEAK, by_priority, by_priority_point, published,
 };
 
 /// What comes of building a policy.
@@ -125,6 +125,14 @@ pub const POLICIES: &[Entry] = &[
         domain: "every task may use every CPU",
         traits: by_priority(GLOBAL),
         build: |entry, set| Ok(Box::new(global::<FixedPriority>(entry.name, set)?)),
+    },
+    Entry {
+        name: "g-fl",
+        summary: "global fair lateness: earliest priority point first, D - (m-1)/m C after the release",
+        source: "Erickson, Anderson, Ward, Real-Time Systems 50(1), 2014",
+        domain: "every task may use every CPU",
+        traits: by_priority_point(GLOBAL),
+        build: |entry, set| Ok(Box::new(global::<FairLateness>(entry.name, set)?)),
     },
     Entry {
         name: "c-fp",

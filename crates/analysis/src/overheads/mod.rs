@@ -66,7 +66,7 @@ mod events;
 mod quanta;
 
 use shiftwork_model::{
-    Affinity, Alignment, Budgets, CpuSet, Interrupts, Overheads, PolicyTraits, Span, TaskSet,
+    Affinity, Alignment, Budgets, CpuSet, Interrupts, Order, Overheads, PolicyTraits, Span, TaskSet,
 };
 
 use crate::Sporadic;
@@ -206,7 +206,9 @@ pub(crate) fn inflate_part(
 
 /// Whether [`inflate`] knows an accounting, given that the affinities in each part are the same.
 pub(crate) fn is_accounted(policy: &PolicyTraits) -> bool {
-    policy.budgets == Budgets::OfJobs
+    // Priority points follow from the costs without overheads.
+    let is_by_point = policy.order == Order::FairLateness;
+    policy.budgets == Budgets::OfJobs && !is_by_point
 }
 
 /// The task set to configure a Pfair scheduler with under these overheads. Costs are inflated so

@@ -6,9 +6,9 @@ use super::case::{Case, Shape, density};
 use crate::affinity::Groups;
 use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
-use crate::response::demand_fits;
+use crate::response::{demand_fits, gel_with_points};
 use crate::uniprocessor::{fp_rta, qpa};
-use crate::{Outcome, Steps, Witness};
+use crate::{Outcome, Sporadic, Steps, Witness};
 
 /// A question to a test.
 pub(super) type Ask = fn(&Case, &mut Steps) -> Shown;
@@ -128,6 +128,33 @@ pub(super) fn ask_packing<const HEURISTIC: usize, const BY_PRIORITY: bool>(
         Outcome::Pass(_) => Shown::Pass(None),
         Outcome::Fail(_) => Shown::Fail(None),
         Outcome::StepLimit => Shown::StepLimit,
+    }
+}
+
+/// The bounds for the priority points of fair lateness. These follow from the times in nanoseconds, which the ticks
+/// of the case are multiples of.
+pub(super) fn ask_fair_lateness(case: &Case, steps: &mut Steps) -> Shown {
+    let (cpus, tick) = (case.cpus.len(), case.terms.tick.as_ns().max(1));
+    let in_ns = |ticks: Span| ticks.checked_mul(tick);
+    let of = |task: &Sporadic| {
+        let [cost, period, deadline] = [task.cost, task.period, task.deadline].map(in_ns);
+        Some(Sporadic {
+            cost: cost?,
+            period: period?,
+            deadline: deadline?,
+        })
+    };
+    let Some(tasks) = case.tasks.iter().map(of).collect::<Option<Vec<_>>>() else {
+        return Shown::Fail(None);
+    };
+    let point =
+        |task: &Sporadic| Order::FairLateness.relative_deadline(task.cost, task.deadline, cpus);
+    match with_bounds(gel_with_points(&tasks, cpus, point, steps)) {
+        Shown::Pass(Some(bounds)) => {
+            let in_ticks = |bound: Span| Span::from_ns(bound.as_ns().div_ceil(tick));
+            Shown::Pass(Some(bounds.into_iter().map(in_ticks).collect()))
+        }
+        other => other,
     }
 }
 

@@ -5,13 +5,14 @@
 //! asked for response times alone, so that exact times are not put down to a test with the same bound.
 
 use crate::policy::{
-    is_by_affinity, is_edf, is_fp, is_non_preemptive, is_semi_partitioned, pfair as pfair_of,
-    shifts,
+    is_by_affinity, is_edf, is_fair_lateness, is_fp, is_non_preemptive, is_semi_partitioned,
+    pfair as pfair_of, shifts,
 };
 use shiftwork_model::{Alignment, Placement, PolicyTraits};
 
 use super::ask::{
-    Ask, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, with_known_bounds, without_bounds,
+    Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, with_known_bounds,
+    without_bounds,
 };
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
@@ -352,6 +353,16 @@ pub const TESTS: &[Test] = &[
         speaks_of: is_edf,
         takes: globally,
         asked: Asked::Parts(|case, steps| with_bounds(gel(&case.tasks, case.cpus.len(), steps))),
+    },
+    Test {
+        name: "gel",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "Erickson, Anderson, Ward, Real-Time Systems 50(1), 2014",
+        speaks_of: is_fair_lateness,
+        takes: |_, case| case.is_global() && case.in_ticks().is_none_or(|(_, is_whole)| is_whole),
+        asked: Asked::Parts(ask_fair_lateness),
     },
     Test {
         name: "laminar-tardiness",

@@ -1,10 +1,12 @@
 //! Orders: which of two jobs is more urgent. Each sibling file is one order of the literature.
 
 mod edf;
+mod fair_lateness;
 mod fixed_priority;
 mod pfair;
 
 pub use edf::Edf;
+pub use fair_lateness::FairLateness;
 pub use fixed_priority::FixedPriority;
 pub(crate) use pfair::{Eligibility, Subtask, SubtaskOrder};
 

@@ -81,6 +81,15 @@ pub const fn by_priority(of: PolicyTraits) -> PolicyTraits {
     }
 }
 
+/// The same by the priority points of fair lateness.
+pub(super) const fn by_priority_point(of: PolicyTraits) -> PolicyTraits {
+    PolicyTraits {
+        order: Order::FairLateness,
+        machines: Machines::Agent,
+        ..of
+    }
+}
+
 /// An implementation that was published for the same rule. It may place jobs on other CPUs, so the core in the
 /// kernel does not stand for it.
 pub(super) const fn published(of: PolicyTraits) -> PolicyTraits {
