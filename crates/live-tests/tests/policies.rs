@@ -125,6 +125,7 @@ fn keep_what_they_promise_under_an_agent(tried: Family) -> Result<(), String> {
         _ => true,
     };
     let mut all = catalogue::policies()
+        .filter(|entry| entry.traits.machines != Machines::None)
         .filter(|entry| family(entry) == tried && is_selected(entry.name))
         .peekable();
     if all.peek().is_none() {

@@ -55,6 +55,11 @@ pub enum Order {
     /// Earliest priority point first, with the points of global fair lateness. A job is scheduled by its
     /// priority point instead of its deadline; [`Order::relative_deadline`] defines it.
     FairLateness,
+    /// Earliest deadline first, but a job whose laxity is zero before all others. The laxity of a job is the time
+    /// until its deadline less what is left of its cost.
+    ZeroLaxity,
+    /// Least laxity first.
+    LeastLaxity,
 }
 
 impl Order {
@@ -64,6 +69,8 @@ impl Order {
             Self::Edf => "edf",
             Self::FixedPriority => "fp",
             Self::FairLateness => "fl",
+            Self::ZeroLaxity => "edzl",
+            Self::LeastLaxity => "llf",
         }
     }
 
@@ -73,14 +80,35 @@ impl Order {
             Self::Edf => "deadline",
             Self::FixedPriority => "priority",
             Self::FairLateness => "priority point",
+            Self::ZeroLaxity => "deadline or zero laxity",
+            Self::LeastLaxity => "latest start",
+        }
+    }
+
+    /// Whether the ranks of jobs change with time and with what they have executed, so that neither deadlines
+    /// nor priorities are enough to compare them.
+    pub const fn is_by_laxity(self) -> bool {
+        matches!(self, Self::ZeroLaxity | Self::LeastLaxity)
+    }
+
+    /// The rank at `now` of a job with this deadline that has to run from its *latest start* on, its deadline less
+    /// what is left of its cost, to complete in time. Only of orders by laxity, which is the time until the latest
+    /// start.
+    pub fn rank_by_laxity(self, now: Instant, deadline: Instant, latest_start: Instant) -> u64 {
+        match self {
+            Self::ZeroLaxity if latest_start <= now => 0,
+            Self::LeastLaxity => latest_start.as_ns(),
+            _ => deadline.as_ns(),
         }
     }
 
     /// The rank of a job that is scheduled by this deadline and this priority; the lowest is the most urgent.
-    /// Ties are broken elsewhere.
+    /// Ties are broken elsewhere. Of orders by laxity it is the rank of jobs that have all their laxity left.
     pub fn rank(self, deadline: Instant, priority: Priority) -> u64 {
         match self {
-            Self::Edf | Self::FairLateness => deadline.as_ns(),
+            Self::Edf | Self::FairLateness | Self::ZeroLaxity | Self::LeastLaxity => {
+                deadline.as_ns()
+            }
             Self::FixedPriority => u64::from(priority.number()),
         }
     }
@@ -96,7 +124,7 @@ impl Order {
     /// scheduling", Real-Time Systems 50(1), 2014.
     pub const fn relative_deadline(self, cost: Span, deadline: Span, cpus: usize) -> Span {
         match self {
-            Self::Edf | Self::FixedPriority => deadline,
+            Self::Edf | Self::FixedPriority | Self::ZeroLaxity | Self::LeastLaxity => deadline,
             Self::FairLateness => {
                 let cpus = if cpus == 0 { 1 } else { cpus as u128 };
                 // Not above the cost, so that it fits; rounded down, so that Y is rounded up.
@@ -276,6 +304,8 @@ pub enum Machines {
     KernelOrAgent,
     /// An agent alone.
     Agent,
+    /// None: what a policy by laxity has to know of running jobs at each instant, only the simulator does.
+    None,
 }
 
 /// How the ready queue is kept, and what of it is locked at a time.

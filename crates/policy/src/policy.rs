@@ -32,6 +32,10 @@ pub enum Event<'a> {
     /// The task may use other CPUs from now on. One event: the scheduled set of the new affinity,
     /// placed with the fewest shifts from what is assigned now.
     SetAffinity(TaskId, &'a Affinity),
+    /// What time it is, and of each task with a ready job the latest start of that job: its deadline less what is
+    /// left of its cost, nothing if it has executed for longer. Not before the start of time. Machines send it
+    /// before they end an instant if [`Policy::next_decision`] asks for it.
+    LatestStarts(Instant, &'a [(TaskId, Instant)]),
     /// The task has another fixed priority from now on; its ready job too.
     SetPriority(TaskId, Priority),
     /// The jobs of the task that are released from now on have the cost, the period and the deadline of
@@ -123,6 +127,13 @@ pub trait Policy: Send {
     /// When machines have to send [`Event::Tick`]; then they send [`Event::Released`] as well.
     /// `None`: the policy decides at other events alone.
     fn quanta(&self) -> Option<Quanta> {
+        None
+    }
+
+    /// Of a policy that ranks jobs by laxity: the next instant at which it has to decide even if nothing happens
+    /// until then, [`Instant::NEVER`] if there is none. Machines end an instant there, and send
+    /// [`Event::LatestStarts`] before they end any. `None`: the policy decides at other events alone.
+    fn next_decision(&self) -> Option<Instant> {
         None
     }
 

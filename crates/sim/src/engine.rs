@@ -5,6 +5,7 @@ mod arrivals;
 mod costs;
 mod dispatch;
 mod jobs;
+mod laxity;
 mod requests;
 mod reserve;
 mod speeds;
@@ -21,6 +22,7 @@ use crate::state::{CpuState, Plan, Stage, TaskState, initial};
 use actions::Actions;
 pub(crate) use costs::Costs;
 pub use costs::QueueUse;
+use laxity::Laxities;
 use reserve::Reserve;
 use speeds::Speeds;
 use ticks::ticks;
@@ -71,6 +73,8 @@ pub(crate) struct Engine<'a, R> {
     pub(crate) ticks: Option<Ticks>,
     /// Whether the policy decides at ticks.
     pub(crate) in_quanta: bool,
+    /// `None` if the policy ranks no jobs by laxity.
+    pub(crate) laxities: Option<Laxities>,
     /// `None` if every CPU is always at full speed.
     pub(crate) speeds: Option<Speeds>,
     /// Tasks with a job that becomes, or has become, ready at the present instant.
@@ -117,6 +121,7 @@ impl<'a, R: Recorder> Engine<'a, R> {
         let mut engine = Self {
             ticks: ticks(set, policy.as_ref(), costs.as_ref()),
             in_quanta: policy.quanta().is_some(),
+            laxities: policy.next_decision().map(|_| Laxities::new(&tasks)),
             costs,
             set,
             recorder,
@@ -178,6 +183,10 @@ impl<'a, R: Recorder> Engine<'a, R> {
 
     fn next_instant(&self) -> Instant {
         let planned = self.releases.first().min(self.timers.first());
+        let planned = match &self.laxities {
+            Some(laxities) => planned.min(laxities.next),
+            None => planned,
+        };
         planned.min(self.rare).min(self.stops.first())
     }
 
@@ -195,6 +204,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.rare_instant(now);
         }
         self.arrive(now);
+        if self.laxities.is_some() {
+            self.send_latest_starts(now);
+        }
         self.end_instant();
         if self.speeds.is_some() {
             self.follow_load(now);
@@ -250,6 +262,9 @@ impl<'a, R: Recorder> Engine<'a, R> {
             self.touch(cpu);
         }
         self.arrivals.clear();
+        if let Some(laxities) = &mut self.laxities {
+            laxities.next = self.policy.next_decision().unwrap_or(Instant::NEVER);
+        }
     }
 
     /// The CPU on which the task's job became ready at this instant; `None` if it did not, if scheduling costs

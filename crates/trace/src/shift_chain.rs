@@ -17,9 +17,12 @@ const WORDS: usize = CPUS_MAX / 64;
 /// violation, not a tie.
 pub(crate) type Key = u64;
 
-/// The key of the ready job of a task.
+/// The key of the ready job of a task. By laxity all are equal unless a checker has [ranked](State::rank) them.
 pub(crate) fn key(order: Order, task: &TaskState) -> Key {
-    order.rank(task.deadline, task.priority)
+    match order.is_by_laxity() {
+        true => task.rank_by_laxity,
+        false => order.rank(task.deadline, task.priority),
+    }
 }
 
 /// Whether one of these CPUs is idle, and the key of the least urgent job that runs on them.

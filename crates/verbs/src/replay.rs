@@ -88,7 +88,9 @@ pub fn judge(run: &Measured<'_>) -> Result<Judgement, PolicyError> {
         None => by_decisions(run, set, entry, policy, Ties::Own),
     };
     let asks_for_sets = verdict.rule == shiftwork_trace::replay::Rule::SameSet;
-    let is_reported = !asks_for_sets && !matches!(entry.traits.invariant, Invariant::Quanta);
+    let is_reported = !asks_for_sets
+        && !matches!(entry.traits.invariant, Invariant::Quanta)
+        && !entry.traits.order.is_by_laxity();
     let same_sets = match is_reported {
         true => Some(by_decisions(run, set, entry, entry.build(set)?, Ties::Own).holds()),
         false => None,
@@ -131,6 +133,8 @@ fn reference(run: &Measured<'_>) -> Result<(&'static Entry, Option<TaskSet>), Po
 /// ready jobs alone.
 fn rule(entry: &Entry, quanta: Option<Quanta>) -> Option<Judge<'static>> {
     match (entry.traits.invariant, quanta) {
+        // Only the machine that ran the jobs knows their laxities.
+        _ if entry.traits.order.is_by_laxity() => Some(Judge::WorkConserving),
         (_, Some(quanta)) => Some(Judge::AtBoundaries(quanta.length, quanta.phases)),
         (Invariant::Strong | Invariant::Packed | Invariant::Quanta, None) => None,
         (Invariant::Weak, None) => Some(Judge::WeakInvariant),
@@ -201,15 +205,17 @@ fn neighbours(
         let Ok(policy) = other.build(run.set) else {
             continue;
         };
-        if policy.quanta().is_some() {
+        if policy.quanta().is_some() || other.traits.order.is_by_laxity() {
             continue;
         }
         seen.push(kind);
         let verdict = by_decisions(of, run.set, other, policy, Ties::Own);
         note(other.name.to_owned(), &verdict);
     }
-    if !matches!(entry.traits.invariant, Invariant::Quanta) && entry.build(set)?.quanta().is_none()
-    {
+    let decides_at_events = !matches!(entry.traits.invariant, Invariant::Quanta)
+        && !entry.traits.order.is_by_laxity()
+        && entry.build(set)?.quanta().is_none();
+    if decides_at_events {
         let verdict = by_decisions(of, set, entry, entry.build(set)?, Ties::Reversed);
         note(format!("{} with other ties", run.entry.name), &verdict);
     }

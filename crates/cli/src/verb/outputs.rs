@@ -94,7 +94,9 @@ impl Recording<'_> {
     fn looks_for_inversions(&self, entry: &Entry, several: bool) -> bool {
         let expected = entry.traits.invariant == Invariant::PushPull;
         let shown = several || self.args.report.is_some();
-        self.machine == "sim" && (self.inversions || shown || expected)
+        // Ranks by laxity change between records.
+        let is_fixed = !entry.traits.order.is_by_laxity();
+        self.machine == "sim" && is_fixed && (self.inversions || shown || expected)
     }
 
     /// What analysis shows of the response times in this run; overheads and the reserve are in no bound.

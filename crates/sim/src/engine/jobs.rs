@@ -45,6 +45,9 @@ impl<R: Recorder> Engine<'_, R> {
         let plan = &mut self.plans[id.index()];
         let attributes = plan.attributes_of(state.number).scheduled_by(order, cpus);
         state.remaining = plan.work.next_job(attributes.cost);
+        if let Some(laxities) = &mut self.laxities {
+            laxities.grant(id, attributes.cost);
+        }
         state.deadline = release + attributes.deadline;
         plan.stretch = 0;
         plan.admitted = false;
@@ -137,6 +140,9 @@ impl<R: Recorder> Engine<'_, R> {
         self.tasks[id.index()].remaining -= ran;
         if let Some(server) = &mut self.plans[id.index()].server {
             server.consume(ran);
+        }
+        if let Some(laxities) = &mut self.laxities {
+            laxities.charge(id, ran);
         }
     }
 
@@ -241,6 +247,9 @@ impl<R: Recorder> Engine<'_, R> {
     pub(crate) fn record_replenished(&mut self, now: Instant, id: TaskId) {
         if let Some(server) = &self.plans[id.index()].server {
             let budget = server.budget();
+            if let Some(laxities) = &mut self.laxities {
+                laxities.grant(id, budget);
+            }
             let deadline = self.tasks[id.index()].deadline;
             self.record(
                 now,

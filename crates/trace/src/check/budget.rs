@@ -4,7 +4,7 @@
 //! it may begin with less, which is not in the records. Tasks whose overruns are not throttled
 //! have no budget. The servers of SCHED_DEADLINE are not checked.
 
-use shiftwork_model::{Instant, Invariant, OnOverrun, RecordKind, Span, TaskSet};
+use shiftwork_model::{Instant, Invariant, OnOverrun, RecordKind, Span, TaskId, TaskSet};
 
 use super::state::State;
 use super::{Findings, PolicyContract};
@@ -96,6 +96,16 @@ impl Budgets {
         }
     }
 
+    /// What is left of the cost of the task's job, or of its last budget, at the present instant.
+    pub fn left(&self, now: Instant, task: TaskId) -> Span {
+        self.0.get(task.index()).map_or(Span::ZERO, |budget| {
+            let running = budget
+                .since
+                .map_or(Span::ZERO, |since| now.late_since(since));
+            budget.limit.saturating_sub(budget.executed + running)
+        })
+    }
+
     /// Ends the run: charges the jobs that still run.
     pub fn close(&mut self, state: &State, found: &mut Findings) {
         for (task, budget) in self.0.iter_mut().enumerate() {
@@ -137,7 +147,6 @@ mod tests {
     use super::*;
     use crate::check::testing::{edf, found};
     use crate::testing::{Script, at, set};
-    use shiftwork_model::TaskId;
 
     /// One task with a budget of 10 ns.
     fn one_task(on_overrun: OnOverrun) -> TaskSet {

@@ -9,6 +9,7 @@
 mod affinity;
 mod away;
 mod budget;
+mod laxity;
 mod one_cpu;
 mod order;
 mod quanta;
@@ -22,7 +23,7 @@ mod work_conservation;
 use std::fmt;
 
 use shiftwork_model::{
-    Affinity, Instant, Invariant, Order, PolicyTraits, Record, RecordKind, Recorder, TaskSet,
+    Affinity, Instant, Invariant, Order, PolicyTraits, Record, RecordKind, Recorder, Span, TaskSet,
 };
 
 use budget::Budgets;
@@ -88,6 +89,7 @@ impl PolicyContract {
 #[derive(Debug)]
 pub struct Checker {
     contract: PolicyContract,
+    quantum: Span,
     state: State,
     survey: Survey,
     budgets: Budgets,
@@ -141,6 +143,7 @@ impl Checker {
             budgets: Budgets::new(set, &contract),
             deadlines: SchedulingDeadlines::new(set, &contract),
             quanta: None,
+            quantum: set.scheduler.quantum_or_default(),
             contract,
             state,
             found: Findings::default(),
@@ -173,6 +176,15 @@ impl Checker {
         if let Some(quanta) = &mut self.quanta {
             quanta.pass(to, &self.state, &mut self.found);
         }
+        let order = self.contract.order;
+        while order.is_by_laxity() && self.contract.immediate {
+            let next = laxity::next_decision(order, self.quantum, &self.state, &self.budgets);
+            if next >= to {
+                break;
+            }
+            self.state.look_at(next);
+            self.check();
+        }
         self.state.advance(to);
     }
 
@@ -188,6 +200,10 @@ impl Checker {
         away::check(state, found);
         if self.contract.immediate {
             self.budgets.check(state, found);
+            if self.contract.order.is_by_laxity() {
+                let (budgets, now) = (&self.budgets, state.now());
+                state.rank(self.contract.order, |id| budgets.left(now, id));
+            }
             self.survey.look(state, found);
             order::check(&self.contract, state, &self.survey, found);
             work_conservation::check(&self.contract, state, &self.survey, found);

@@ -1,6 +1,8 @@
 //! The state of the run at the current instant, from its records.
 
-use shiftwork_model::{CpuId, CpuSet, Instant, JobId, Priority, RecordKind, TaskId, TaskSet};
+use shiftwork_model::{
+    CpuId, CpuSet, Instant, JobId, Order, Priority, RecordKind, Span, TaskId, TaskSet,
+};
 
 use crate::running::{Change, Running};
 
@@ -14,6 +16,9 @@ pub(crate) struct TaskState {
     pub priority: Priority,
     /// The scheduling deadline of the ready job.
     pub deadline: Instant,
+    /// The rank of the ready job at the present instant, under orders by laxity; equal for all if nothing is known
+    /// of what they have executed.
+    pub rank_by_laxity: u64,
     /// Number of the ready job, `None` if there is none.
     pub ready: Option<u64>,
     /// The running job and its CPU, as of the last settled instant.
@@ -31,6 +36,11 @@ impl TaskState {
     pub fn waits(&self) -> bool {
         self.ready.is_some() && self.runs.map(|(number, _)| number) != self.ready
     }
+}
+
+/// From when on a job has to run to complete by its deadline; not before the start of time.
+pub(super) const fn latest_start(deadline: Instant, left: Span) -> Instant {
+    Instant::from_ns(deadline.as_ns().saturating_sub(left.as_ns()))
 }
 
 /// The state that the checkers use: ready jobs and their ranks, running jobs, available CPUs.
@@ -75,6 +85,7 @@ impl State {
                 mask: state.intern(affinity),
                 priority,
                 deadline: Instant::NEVER,
+                rank_by_laxity: 0,
                 ready: None,
                 runs: None,
                 since: Instant::ZERO,
@@ -205,9 +216,10 @@ impl State {
         }
     }
 
+    /// Notes a change of the task, which matters to no check unless a job of it is or becomes ready.
     fn touch(&mut self, task: TaskId) -> Option<&mut TaskState> {
         let task = self.tasks.get_mut(task.index())?;
-        self.changed = true;
+        self.changed |= task.ready.is_some();
         task.changed = Some(self.now);
         Some(task)
     }
@@ -240,6 +252,26 @@ impl State {
             }
             _ => {}
         }
+        self.changed |= number.is_some();
+    }
+
+    /// Ranks the ready jobs at the present instant by an order by laxity; `left` is what is left of the costs of
+    /// tasks' jobs.
+    pub fn rank(&mut self, order: Order, left: impl Fn(TaskId) -> Span) {
+        let Self {
+            ready, tasks, now, ..
+        } = self;
+        for &id in ready.iter() {
+            let task = &mut tasks[id.index()];
+            let start = latest_start(task.deadline, left(id));
+            task.rank_by_laxity = order.rank_by_laxity(*now, task.deadline, start);
+        }
+    }
+
+    /// Advances to an instant without records, which has to be checked.
+    pub fn look_at(&mut self, now: Instant) {
+        self.now = now;
+        self.changed = true;
     }
 
     /// Ends the instant: updates the running jobs.

@@ -36,14 +36,15 @@ impl Chosen {
 /// Whether the machine that was asked for can run the policy.
 ///
 /// # Errors
-/// If it is the kernel, which does not decide by every policy; or if none was chosen, and the policy is the one
-/// that Linux has anyway.
+/// If it is the kernel, which does not decide by every policy; if no real machine runs the policy; or if none was
+/// chosen, and the policy is the one that Linux has anyway.
 pub fn check(wanted: MachineName, entry: &Entry) -> Result<(), Failure> {
     match wanted {
         MachineName::Auto | MachineName::Kernel if entry.traits.budgets == Budgets::AsLinux => {
             Err(of_linux(entry))
         }
         MachineName::Sim => Ok(()),
+        _ if entry.traits.machines == Machines::None => Err(only_simulated(entry)),
         MachineName::Kernel if !runs_in_kernel(entry) => Err(not_in_kernel(entry)),
         _ => Ok(()),
     }
@@ -114,6 +115,14 @@ fn of_linux(entry: &Entry) -> Failure {
         "policy {} is what Linux does by itself: start each task under SCHED_DEADLINE (`chrt -d -T \
          RUNTIME_NS -P PERIOD_NS 0 COMMAND`); `--machine sim` simulates it, `--policy dl-sp` runs it with its \
          repairs, and `--machine agent --best-effort` runs a copy of it to compare with",
+        entry.name
+    ))
+}
+
+fn only_simulated(entry: &Entry) -> Failure {
+    Failure::input(format_args!(
+        "policy {} has to know the laxity of running jobs at every instant, which no real machine measures: \
+         `--machine sim` simulates it",
         entry.name
     ))
 }

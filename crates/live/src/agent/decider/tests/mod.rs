@@ -13,6 +13,7 @@ use shiftwork_policy::registry::{self, Entry};
 fn policies() -> impl Iterator<Item = &'static Entry> {
     let own = registry::POLICIES.iter();
     own.chain(shiftwork_kernel_core::POLICIES)
+        .filter(|entry| entry.traits.machines != Machines::None)
 }
 
 /// The seeds to try: many more if `SHIFTWORK_LONG` is set.
