@@ -7,18 +7,18 @@ mod variants;
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use shiftwork_model::{Alignment, CpuSet, Placement, PolicyTraits, TaskSet};
+use shiftwork_model::{Alignment, CpuSet, Order, Placement, PolicyTraits, TaskSet};
 
 use crate::error::PolicyError;
-use crate::order::{Edf, FairLateness, FixedPriority, JobOrder};
+use crate::order::{Edf, FairLateness, FixedPriority, JobOrder, LeastLaxity, ZeroLaxity};
 use crate::placement::{
-    Assigner, Ecrts16, Emsoft21, Hierarchical, Pfair, PushPull, Queued, Strong, Ties, Weak,
-    clustered, global, non_preemptive_global, partitioned,
+    Assigner, ByLaxity, Ecrts16, Emsoft21, Hierarchical, Pfair, PushPull, Queued, Strong, Ties,
+    Weak, clustered, global, non_preemptive_global, partitioned,
 };
 use crate::policy::Policy;
 use traits::{
     CLUSTERED, GLOBAL, HIERARCHICAL, LINUX, LINUX_REPAIRED, NON_PREEMPTIVE, PARTITIONED, STRONG,
-    WEAK, by_priority, by_priority_point, published,
+    WEAK, by_laxity, by_priority, by_priority_point, published,
 };
 
 /// What comes of building a policy.
@@ -133,6 +133,22 @@ pub const POLICIES: &[Entry] = &[
         domain: "every task may use every CPU",
         traits: by_priority_point(GLOBAL),
         build: |entry, set| Ok(Box::new(global::<FairLateness>(entry.name, set)?)),
+    },
+    Entry {
+        name: "edzl",
+        summary: "global, earliest deadline first until zero laxity",
+        source: "Cho, Lee, Ahn, Lin, IEICE Transactions on Communications E85-B(12), 2002",
+        domain: "every task may use every CPU",
+        traits: by_laxity(GLOBAL, Order::ZeroLaxity),
+        build: |entry, set| Ok(Box::new(ByLaxity::<ZeroLaxity>::new(entry.name, set)?)),
+    },
+    Entry {
+        name: "llf",
+        summary: "global, least laxity first, compared at events and quanta",
+        source: "Dertouzos, Mok, IEEE Transactions on Software Engineering 15(12), 1989",
+        domain: "every task may use every CPU",
+        traits: by_laxity(GLOBAL, Order::LeastLaxity),
+        build: |entry, set| Ok(Box::new(ByLaxity::<LeastLaxity>::new(entry.name, set)?)),
     },
     Entry {
         name: "c-fp",

@@ -39,6 +39,13 @@ struct Job {
     runs: bool,
 }
 
+impl Job {
+    /// The deadline less what is left of the cost.
+    fn latest_start(&self) -> u64 {
+        self.due - self.cost.saturating_sub(self.executed)
+    }
+}
+
 /// An order: the smaller is the more urgent.
 type Rank = fn(&Job, now: u64, cpus: u64) -> (u64, u64);
 
@@ -49,15 +56,27 @@ struct Definition {
     always: bool,
 }
 
-const DEFINITIONS: [Definition; 1] = [Definition {
-    policy: "g-fl",
-    // The least whole number that is not below the exact priority point.
-    rank: |job, _, cpus| {
-        let point = |at: u64| cpus * at >= cpus * job.due - (cpus - 1) * job.cost;
-        ((0..).find(|&at| point(at)).unwrap(), 0)
+const DEFINITIONS: [Definition; 3] = [
+    Definition {
+        policy: "g-fl",
+        // The least whole number that is not below the exact priority point.
+        rank: |job, _, cpus| {
+            let point = |at: u64| cpus * at >= cpus * job.due - (cpus - 1) * job.cost;
+            ((0..).find(|&at| point(at)).unwrap(), 0)
+        },
+        always: true,
     },
-    always: true,
-}];
+    Definition {
+        policy: "edzl",
+        rank: |job, now, _| (u64::from(job.latest_start() > now), job.due),
+        always: true,
+    },
+    Definition {
+        policy: "llf",
+        rank: |job, _, _| (job.latest_start(), u64::from(!job.runs)),
+        always: false,
+    },
+];
 
 /// By time unit the jobs that execute, and the completions: task, job, instant.
 #[derive(Debug, Default, PartialEq)]
@@ -189,7 +208,7 @@ fn dynamic_orders_run_their_definitions() {
     let seeds = if std::env::var_os("SHIFTWORK_LONG").is_some() {
         40_000
     } else {
-        1_500
+        600
     };
     for definition in &DEFINITIONS {
         let entry = registry::find(definition.policy).unwrap();

@@ -3,11 +3,13 @@
 mod edf;
 mod fair_lateness;
 mod fixed_priority;
+mod laxity;
 mod pfair;
 
 pub use edf::Edf;
 pub use fair_lateness::FairLateness;
 pub use fixed_priority::FixedPriority;
+pub(crate) use laxity::{Laxity, LaxityOrder, LeastLaxity, ZeroLaxity};
 pub(crate) use pfair::{Eligibility, Subtask, SubtaskOrder};
 
 use core::fmt::Debug;

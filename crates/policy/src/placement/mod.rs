@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `partitioned`, `clustered`, `global` | the most urgent jobs of each CPU, of each cluster, of all |
 //! | `structured` | as `global`, with a CPU kept for interrupts |
+//! | `by_laxity` | as `global`, by orders whose ranks change with time |
 //! | `quanta` | as `global`, decided at quantum boundaries only |
 //! | `weak`, `strong` | arbitrary affinities, without and with shifting |
 //! | `hierarchical` | strong scheduling of nested or disjoint affinities |
@@ -15,6 +16,7 @@
 //! A placement implements the few operations of [`Placement`]. The shared code here translates
 //! [`Event`]s into them, so that every placement agrees on the meaning of an event.
 
+mod by_laxity;
 mod clustered;
 mod ecrts16;
 mod emsoft21;
@@ -29,6 +31,7 @@ mod structured;
 mod support;
 mod weak;
 
+pub(crate) use by_laxity::ByLaxity;
 pub(crate) use clustered::clustered;
 pub use ecrts16::{Assigner, Ecrts16, Queued};
 pub use emsoft21::Emsoft21;
@@ -44,7 +47,7 @@ pub use weak::Weak;
 
 use alloc::vec::Vec;
 
-use shiftwork_model::{Affinity, CpuId, CpuSet, Job, Task, TaskId};
+use shiftwork_model::{Affinity, CpuId, CpuSet, Instant, Job, Task, TaskId};
 
 use crate::error::PolicyError;
 use crate::policy::{Event, Policy, Quanta, Switches};
@@ -88,6 +91,14 @@ pub(crate) trait Placement: Send {
 
     /// See [`Policy::quanta`].
     fn quanta(&self) -> Option<Quanta> {
+        None
+    }
+
+    /// See [`Event::LatestStarts`].
+    fn latest_starts(&mut self, _now: Instant, _of: &[(TaskId, Instant)]) {}
+
+    /// See [`Policy::next_decision`].
+    fn next_decision(&self) -> Option<Instant> {
         None
     }
 
@@ -172,6 +183,7 @@ impl<P: Placement> Policy for P {
                 }
             }
             Event::Tick { cpu, quantum } => self.tick(cpu, quantum),
+            Event::LatestStarts(now, of) => self.latest_starts(now, of),
             Event::Released(job) => {
                 if job.task.index() < self.tasks().len() {
                     self.released(job);
@@ -206,6 +218,10 @@ impl<P: Placement> Policy for P {
 
     fn quanta(&self) -> Option<Quanta> {
         Placement::quanta(self)
+    }
+
+    fn next_decision(&self) -> Option<Instant> {
+        Placement::next_decision(self)
     }
 
     fn accepts(&self, event: &Event<'_>) -> Result<(), PolicyError> {

@@ -90,6 +90,15 @@ pub(super) const fn by_priority_point(of: PolicyTraits) -> PolicyTraits {
     }
 }
 
+/// The same by an order by laxity.
+pub(super) const fn by_laxity(of: PolicyTraits, order: Order) -> PolicyTraits {
+    PolicyTraits {
+        order,
+        machines: Machines::None,
+        ..of
+    }
+}
+
 /// An implementation that was published for the same rule. It may place jobs on other CPUs, so the core in the
 /// kernel does not stand for it.
 pub(super) const fn published(of: PolicyTraits) -> PolicyTraits {

@@ -80,7 +80,7 @@ fn hierarchical_policies_run_the_definition() {
 
 #[test]
 fn global_policies_run_the_most_urgent_jobs() {
-    for name in ["g-edf", "g-fp", "g-fl"] {
+    for name in ["g-edf", "g-fp", "g-fl", "edzl"] {
         run(
             name,
             Promise::LaminarFewestShifts,
