@@ -31,6 +31,19 @@ pub(crate) fn is_fair_lateness(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.order == Order::FairLateness
 }
 
+/// Global EDF that runs a job without laxity before all others (EDZL). It meets the deadlines of every task set with
+/// constrained deadlines of which global EDF does: as long as all jobs execute for their cost, both decide
+/// alike, since under EDF no job waits that has no laxity left; and jobs that execute for less complete
+/// no later than such jobs.
+///
+/// # Source
+/// T. Baker, M. Cirinei, M. Bertogna, "EDZL scheduling analysis", Real-Time Systems 40(3), 2008, which states
+/// the first and refers to S. Cho et al. 2002; X. Piao, S. Han, H. Kim, M. Park, Y. Cho, "Predictability of
+/// Earliest Deadline Zero Laxity Algorithm for Multiprocessor Real-Time Systems", ISORC 2006, for the second.
+pub(crate) fn is_zero_laxity(policy: &PolicyTraits) -> bool {
+    is_preemptive(policy) && policy.order == Order::ZeroLaxity
+}
+
 /// Whether each part has a scheduler of its own.
 pub(crate) const fn is_packed(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.placement.is_packed()

@@ -206,9 +206,9 @@ pub(crate) fn inflate_part(
 
 /// Whether [`inflate`] knows an accounting, given that the affinities in each part are the same.
 pub(crate) fn is_accounted(policy: &PolicyTraits) -> bool {
-    // Priority points follow from the costs without overheads.
-    let is_by_point = policy.order == Order::FairLateness;
-    policy.budgets == Budgets::OfJobs && !is_by_point
+    // Priority points and laxities follow from the costs without overheads.
+    let is_by_cost = policy.order == Order::FairLateness || policy.order.is_by_laxity();
+    policy.budgets == Budgets::OfJobs && !is_by_cost
 }
 
 /// The task set to configure a Pfair scheduler with under these overheads. Costs are inflated so

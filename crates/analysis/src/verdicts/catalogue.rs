@@ -6,13 +6,13 @@
 
 use crate::policy::{
     is_by_affinity, is_edf, is_fair_lateness, is_fp, is_non_preemptive, is_semi_partitioned,
-    pfair as pfair_of, shifts,
+    is_zero_laxity, pfair as pfair_of, shifts,
 };
 use shiftwork_model::{Alignment, Placement, PolicyTraits};
 
 use super::ask::{
-    Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds, with_known_bounds,
-    without_bounds,
+    Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds,
+    with_known_bounds, without_bounds,
 };
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
@@ -430,7 +430,7 @@ fn is_staggered_pfair(policy: &PolicyTraits) -> bool {
     pfair_of(policy) == Some(Alignment::Staggered)
 }
 
-/// A test of global EDF for arbitrary deadlines.
+/// A test of global EDF for arbitrary deadlines, and of EDZL for constrained ones.
 const fn global_edf(name: &'static str, ask: Ask) -> Test {
     Test {
         name,
@@ -438,8 +438,11 @@ const fn global_edf(name: &'static str, ask: Ask) -> Test {
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "",
-        speaks_of: |policy| is_edf(policy) && !is_partitioned(policy),
-        takes: globally,
+        speaks_of: |policy| is_edf(policy) && !is_partitioned(policy) || is_zero_laxity(policy),
+        takes: |policy, case| {
+            let is_constrained = case.deadlines <= Deadlines::Constrained;
+            case.is_global() && (is_edf(policy) || is_constrained)
+        },
         asked: Asked::Parts(ask),
     }
 }

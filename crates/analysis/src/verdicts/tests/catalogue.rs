@@ -18,7 +18,8 @@ fn no_test_is_asked_twice_about_one_policy() {
                 test.name
             );
         }
-        assert!(!seen.is_empty(), "{policy}");
+        // Of least laxity first nothing is proven that a test could show.
+        assert_eq!(seen.is_empty(), policy == "llf", "{policy}");
     }
 }
 
