@@ -6,7 +6,7 @@ use shiftwork_model::{CpuSet, Placement, Share, TaskId};
 use super::words::{self, Note};
 use super::{Claim, Decision, Guarantee, Terms};
 use crate::affinity::parts::parts;
-use crate::affinity::{Bound, Groups, laminar, reduction, reduction_edf};
+use crate::affinity::{Bound, Groups, reduction, reduction_edf};
 use crate::exact::{Rate, beside};
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Placed, Ranked, Sporadic, Steps, Witness};
@@ -424,7 +424,6 @@ fn soft(members: &Members<'_>, terms: Terms) -> Grade {
     match is_short.then(|| crowd(&groups, supply)).flatten() {
         Some(Witness::Crowd { tasks, .. }) => Grade::because(Guarantee::None, Note::Dense(tasks)),
         Some(_) => Grade::because(Guarantee::None, Note::Dense(Vec::new())),
-        None if laminar::Tree::new(&groups).is_some() => Grade::of(Guarantee::BoundedTardiness),
-        None => Grade::because(Guarantee::BoundedTardiness, Note::NoNumber),
+        None => Grade::of(Guarantee::BoundedTardiness),
     }
 }

@@ -21,8 +21,6 @@ pub(super) enum Note {
     StepLimit(CpuSet),
     /// Weak scheduling of affinities that differ.
     Weak,
-    /// A bound exists for affinities that overlap; no value of it is known.
-    NoNumber,
     /// The task may use neither one CPU nor all.
     NeitherOneNorAll(TaskId),
     /// The task's deadline is beyond its period.
@@ -233,11 +231,6 @@ fn because(note: &Note, names: &Names<'_>) -> String {
         Note::Weak => "without shifts a task may wait although moving others would make room; a \
                        `strong` policy moves them"
             .to_owned(),
-        Note::NoNumber => {
-            "for affinities that overlap without nesting it is only known that a bound \
-                           exists, no number"
-                .to_owned()
-        }
         Note::NeitherOneNorAll(task) => format!(
             "nothing is known of tasks that may use neither one CPU nor all, as task {}",
             names.of(*task)

@@ -5,6 +5,7 @@
 //! chooses between them. All are exact. For implicit deadlines the answer at supply 1 *is*
 //! feasibility; [`feasibility`] says what it means for others.
 
+mod any_affinities;
 mod family;
 mod feasibility;
 pub mod flow;
@@ -16,6 +17,7 @@ mod reduction;
 mod speedup;
 mod spl;
 
+pub use any_affinities::any_affinities;
 pub use feasibility::{Feasibility, Feasible, feasibility};
 pub use laminar_tardiness::laminar_tardiness;
 pub use nested_density::nested_density;

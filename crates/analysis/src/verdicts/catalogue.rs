@@ -16,7 +16,8 @@ use super::ask::{
 };
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
-    Rounding, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup, spl,
+    Rounding, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
+    speedup, spl,
 };
 use crate::exact::{beside, whole};
 use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
@@ -375,6 +376,16 @@ pub const TESTS: &[Test] = &[
         asked: Asked::Parts(|case, steps| {
             with_known_bounds(laminar_tardiness(&case.placed(), steps))
         }),
+    },
+    Test {
+        name: "any-affinities",
+        criterion: Criterion::Soft,
+        deadlines: Deadlines::Arbitrary,
+        exact: None,
+        source: "docs/theory/strong-edf.md, Theorem 3, not refereed; Tang, Voronov, Anderson, ECRTS 2019",
+        speaks_of: |policy| is_edf(policy) && shifts(policy),
+        takes: |_, case| matches!(case.shape, Shape::Nested | Shape::Overlapping),
+        asked: Asked::Parts(|case, steps| with_bounds(any_affinities(&case.placed(), steps))),
     },
     pfair_test(Criterion::Soft, is_aligned_pfair, |case, steps| {
         with_bounds(pfair_responses(

@@ -1,7 +1,7 @@
 //! Every schedulability test under a common signature, and what holds of every answer.
 
 use shiftwork_analysis::affinity::{
-    Bound, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
+    Bound, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
 };
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
@@ -155,6 +155,12 @@ pub(super) const TESTED: &[Tested] = &[
         hard: false,
         one_cpu: false,
         run: |tasks, cpus, steps| known(laminar_tardiness(&placed(tasks, cpus), steps)),
+    },
+    Tested {
+        name: "any-affinities",
+        hard: false,
+        one_cpu: false,
+        run: |tasks, cpus, steps| proven(any_affinities(&placed(tasks, cpus), steps)),
     },
     Tested {
         name: "nested-density",

@@ -2,7 +2,7 @@
 //! of them is the one place where a test joins the campaign.
 
 use shiftwork_analysis::affinity::{
-    laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
+    any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
 };
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
@@ -90,6 +90,12 @@ pub const CLAIMS: &[Claim] = &[
         policies: &["hpa-edf"],
         takes: System::is_laminar,
         bounds: |system| in_time(system, pass(nested_density(&system.placed(), &mut steps()))),
+    },
+    Claim {
+        name: "any-affinities",
+        policies: &["strong-edf"],
+        takes: |_| true,
+        bounds: |system| proof(any_affinities(&system.placed(), &mut steps())),
     },
     Claim {
         name: "laminar-tardiness",

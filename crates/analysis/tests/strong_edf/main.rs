@@ -9,6 +9,8 @@
 
 mod density;
 mod naive;
+mod potential;
+mod response;
 mod schedule;
 mod system;
 

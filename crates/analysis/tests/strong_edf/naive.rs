@@ -15,7 +15,7 @@ pub fn size(mask: u64) -> u64 {
     u64::from(mask.count_ones())
 }
 
-fn is_inside(mask: u64, node: u64) -> bool {
+pub fn is_inside(mask: u64, node: u64) -> bool {
     mask & !node == 0
 }
 
