@@ -9,7 +9,7 @@
 //! Start reading at [`verdicts`], which asks everything about a task set, or at [`admission`], which
 //! `run` asks before it starts anything. What they ask is one file per published test: in `affinity/`
 //! (does the demand fit the CPUs, and what follows under affinities?), `uniprocessor/`, `packing/`,
-//! `global_edf/`, `global_fp/`, `response/` (how late at most?) and `pfair`. [`overheads`] says what they
+//! `global_edf/`, `global_fp/`, `response/` (how late at most?), `pfair` and `speedup`. [`overheads`] says what they
 //! are asked about where scheduling is not free. `exact` and `filter` are the arithmetic.
 //!
 //! The *supply* of a CPU is the share of it that real-time tasks may have, 1 without a reserve. A
@@ -28,6 +28,7 @@ pub mod packing;
 pub mod pfair;
 mod policy;
 pub mod response;
+pub mod speedup;
 mod steps;
 mod task;
 pub mod uniprocessor;

@@ -22,7 +22,7 @@ pub use feasibility::{Feasibility, Feasible, feasibility};
 pub use laminar_tardiness::laminar_tardiness;
 pub use nested_density::nested_density;
 pub use reduction::{Bound, reduction, reduction_edf, reduction_fp};
-pub use speedup::{Speed, speedup};
+pub use speedup::speedup_factor;
 pub use spl::{Rounding, TooMuch, spl};
 
 use std::collections::BTreeMap;

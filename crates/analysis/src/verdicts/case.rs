@@ -1,7 +1,5 @@
 //! What a test is asked about: tasks on CPUs that no task connects with any others.
 
-use std::collections::BTreeSet;
-
 use shiftwork_model::{CpuId, CpuSet, Priority, Share, Span, TaskId};
 
 use crate::affinity::{Bound, Groups, laminar};
@@ -181,14 +179,6 @@ impl Case {
             cpus: *self.cpus_of(place),
         });
         bound.collect()
-    }
-
-    /// Whether the affinities that are not that of all CPUs here are disjoint.
-    pub fn has_two_levels(&self) -> bool {
-        let masks = self.own.iter().flatten().copied();
-        let masks: BTreeSet<CpuSet> = masks.filter(|cpus| *cpus != self.cpus).collect();
-        let union = masks.iter().fold(CpuSet::EMPTY, |all, cpus| all | *cpus);
-        masks.iter().map(CpuSet::len).sum::<usize>() == union.len()
     }
 
     /// Whether no two tasks have the same priority.

@@ -16,14 +16,14 @@ use super::ask::{
 };
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
-    Rounding, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
-    speedup, spl,
+    Rounding, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, spl,
 };
 use crate::exact::{beside, whole};
 use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use crate::global_fp::{bertogna_cirinei, guan};
 use crate::pfair::{pfair, pfair_responses};
 use crate::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use crate::speedup::speedup;
 use crate::uniprocessor::{edf_rta, fp_response_times};
 
 /// What is asked of a schedule.
@@ -227,11 +227,11 @@ pub const TESTS: &[Test] = &[
     Test {
         name: "speedup",
         criterion: Criterion::Hard,
-        deadlines: Deadlines::Constrained,
+        deadlines: Deadlines::Arbitrary,
         exact: None,
-        source: "Bonifaci, Brandenburg, D'Angelo, Marchetti-Spaccamela, ECRTS 2016, Theorem IV.8",
+        source: "docs/theory/strong-edf.md, Theorem 2, not refereed; Phillips, Stein, Torng, Wein, STOC 1997",
         speaks_of: |policy| is_edf(policy) && shifts(policy),
-        takes: |_, case| case.has_two_levels(),
+        takes: |_, case| case.shape != Shape::Overlapping,
         asked: Asked::Parts(|case, steps| without_bounds(speedup(&case.placed(), steps))),
     },
     Test {

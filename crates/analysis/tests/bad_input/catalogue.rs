@@ -1,12 +1,13 @@
 //! Every schedulability test under a common signature, and what holds of every answer.
 
 use shiftwork_analysis::affinity::{
-    Bound, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
+    Bound, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
 };
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::pfair::{Quanta, pfair};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use shiftwork_analysis::speedup::speedup;
 use shiftwork_analysis::uniprocessor::{edf_rta, fp_response_times, fp_rta, qpa};
 use shiftwork_analysis::{NotShown, Outcome, Placed, Ranked, Sporadic, Steps};
 use shiftwork_model::{CpuSet, Priority, Share, Span};

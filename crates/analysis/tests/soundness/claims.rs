@@ -2,11 +2,12 @@
 //! of them is the one place where a test joins the campaign.
 
 use shiftwork_analysis::affinity::{
-    any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, speedup,
+    any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
 };
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use shiftwork_analysis::speedup::speedup;
 use shiftwork_analysis::uniprocessor::{edf_rta, fp_response_times, fp_rta, qpa};
 use shiftwork_analysis::{NotShown, Outcome, Ranked, Sporadic, Steps};
 use shiftwork_model::{CpuId, Share, Span};

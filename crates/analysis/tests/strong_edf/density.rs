@@ -2,10 +2,11 @@
 
 use num_bigint::BigInt;
 use num_rational::Ratio;
-use shiftwork_analysis::affinity::nested_density;
+use shiftwork_analysis::affinity::{laminar_tardiness, nested_density, reduction_edf};
 use shiftwork_analysis::global_edf::gfb;
+use shiftwork_analysis::speedup::speedup;
 use shiftwork_analysis::{NotShown, Outcome, Sporadic, Steps};
-use shiftwork_model::RandomStream;
+use shiftwork_model::{RandomStream, Share, Span};
 
 use crate::naive::{Density, Exact, WRONG_DENSITIES, exact, load};
 use crate::schedule::run;
@@ -251,4 +252,48 @@ fn a_schedule_refutes_every_change_of_a_constant() {
         println!("{variant:?}: seed {refuted:?}");
         assert!(refuted.is_some(), "{variant:?}");
     }
+}
+
+#[test]
+fn tests_of_deadlines_under_nested_affinities_complement_each_other() {
+    let rounds = times_if_long(200, 25);
+    let mut shown = [0; 4];
+    let (mut alone, mut others_alone) = (0, 0);
+    for seed in 0..rounds {
+        let mut stream = RandomStream::new(seed, 71, 5);
+        let family = family(4, &mut stream);
+        let mut tasks = tasks(&family, 1_000, &mut stream);
+        let part = exact(60 + stream.below(80), 100) / load(&tasks, Density::True);
+        scale(&mut tasks, &part);
+        let placed = placed(&tasks);
+        let within = |bounds: Vec<Span>| {
+            let mut bounds = bounds.into_iter().zip(&placed);
+            bounds.all(|(bound, placed)| bound <= placed.task.deadline)
+        };
+        let steps = &mut Steps::ordinary();
+        let passes = [
+            nested_density(&placed, steps) == Outcome::Pass(()),
+            matches!(reduction_edf(&placed, whole(), steps), Outcome::Pass(_)),
+            matches!(laminar_tardiness(&placed, steps), Outcome::Pass(bounds) if within(bounds)),
+            speedup(&placed, steps) == Outcome::Pass(()),
+        ];
+        for (shown, passes) in shown.iter_mut().zip(passes) {
+            *shown += u64::from(passes);
+        }
+        let others = passes[1..].contains(&true);
+        alone += u64::from(passes[0] && !others);
+        others_alone += u64::from(!passes[0] && others);
+    }
+    println!(
+        "of {rounds}: nested-density, reduction, laminar-tardiness, speedup show {shown:?}; the first alone \
+         {alone}, only others {others_alone}"
+    );
+    assert!(
+        alone > rounds / 20 && others_alone > 0,
+        "{alone} {others_alone}"
+    );
+}
+
+fn whole() -> Share {
+    Share::from_billionths(Share::WHOLE).unwrap()
 }

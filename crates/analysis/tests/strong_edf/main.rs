@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod density;
+mod factor;
 mod naive;
 mod potential;
 mod response;
