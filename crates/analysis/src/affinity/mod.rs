@@ -6,9 +6,11 @@
 //! feasibility; [`feasibility`] says what it means for others.
 
 mod any_affinities;
+mod by_priority;
 mod family;
 mod feasibility;
 pub mod flow;
+mod interference;
 pub mod laminar;
 mod laminar_tardiness;
 mod nested_density;
@@ -18,10 +20,11 @@ mod speedup;
 mod spl;
 
 pub use any_affinities::any_affinities;
+pub use by_priority::Bound;
 pub use feasibility::{Feasibility, Feasible, feasibility};
 pub use laminar_tardiness::laminar_tardiness;
 pub use nested_density::nested_density;
-pub use reduction::{Bound, reduction, reduction_edf, reduction_fp};
+pub use reduction::{reduction, reduction_edf, reduction_fp};
 pub use speedup::speedup_factor;
 pub use spl::{Rounding, TooMuch, spl};
 

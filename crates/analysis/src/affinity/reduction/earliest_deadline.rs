@@ -2,8 +2,8 @@
 
 use shiftwork_model::{Share, Span};
 
-use super::interference::{Capped, Interferer, response_among};
 use super::subsets::Ground;
+use crate::affinity::interference::{Capped, Interferer, response_among};
 use crate::{NotShown, Outcome, Placed, Steps};
 
 /// Whether every task is shown to meet its deadlines under EDF, weak or strong, with bounds on

@@ -1,19 +1,11 @@
 //! Fixed priorities under affinities, hard.
 
-use shiftwork_model::{CpuSet, Share, Span};
+use shiftwork_model::{Share, Span};
 
-use super::interference::{Capped, Interferer, response_among};
 use super::subsets::Ground;
-use crate::{NotShown, Outcome, Ranked, Steps};
-
-/// A task with its priority and the CPUs it may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// The task and its priority.
-    pub ranked: Ranked,
-    /// Its CPUs.
-    pub cpus: CpuSet,
-}
+use crate::affinity::by_priority::{Bound, by_priority};
+use crate::affinity::interference::{Capped, Interferer, response_among};
+use crate::{NotShown, Outcome, Steps};
 
 /// As [`reduction_fp`], without the bounds.
 pub fn reduction(tasks: &[Bound], supply: Share, steps: &mut Steps) -> Outcome<NotShown> {
@@ -52,9 +44,13 @@ pub fn reduction_fp(
     supply: Share,
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Span>> {
-    let whole = in_order(tasks, supply, Search::AllCpus, steps);
-    match whole {
-        Outcome::Fail(_) => in_order(tasks, supply, Search::Subsets, steps),
+    let mut searched = |search: Search| {
+        by_priority(tasks, supply, |place, known| {
+            response(tasks, place, known, search, steps)
+        })
+    };
+    match searched(Search::AllCpus) {
+        Outcome::Fail(_) => searched(Search::Subsets),
         decided => decided,
     }
 }
@@ -63,39 +59,6 @@ pub fn reduction_fp(
 enum Search {
     AllCpus,
     Subsets,
-}
-
-/// The most urgent first, so that what delays a task is known better than its deadline.
-fn in_order(
-    tasks: &[Bound],
-    supply: Share,
-    search: Search,
-    steps: &mut Steps,
-) -> Outcome<NotShown, Vec<Span>> {
-    let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by_key(|&place| tasks[place].ranked.priority);
-    let of_task = |bound: &Bound| {
-        let possible = !bound.cpus.is_empty();
-        Interferer::until_deadline(&bound.ranked.task, supply).filter(|_| possible)
-    };
-    let known: Option<Vec<Interferer>> = tasks.iter().map(of_task).collect();
-    let Some(mut known) = known else {
-        let place = tasks.iter().position(|bound| of_task(bound).is_none());
-        let place = place.unwrap_or_default();
-        return Outcome::Fail(NotShown { place });
-    };
-    for place in order {
-        match response(tasks, place, &known, search, steps) {
-            None => return Outcome::StepLimit,
-            Some(response) if response > known[place].response => {
-                return Outcome::Fail(NotShown { place });
-            }
-            // From now on it interferes with the less urgent for no longer than this.
-            Some(response) => known[place].response = response,
-        }
-    }
-    let bounds = known.iter().map(|task| Span::from_ns(task.response));
-    Outcome::Pass(bounds.collect())
 }
 
 /// A bound on the response time, something above the deadline if there is none.
