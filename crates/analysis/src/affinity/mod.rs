@@ -18,6 +18,7 @@ pub(crate) mod parts;
 mod reduction;
 mod speedup;
 mod spl;
+mod waiting_levels;
 
 pub use any_affinities::any_affinities;
 pub use by_priority::Bound;
@@ -27,6 +28,7 @@ pub use nested_density::nested_density;
 pub use reduction::{reduction, reduction_edf, reduction_fp};
 pub use speedup::speedup_factor;
 pub use spl::{Rounding, TooMuch, spl};
+pub use waiting_levels::{waiting_levels_edf, waiting_levels_fp};
 
 use std::collections::BTreeMap;
 

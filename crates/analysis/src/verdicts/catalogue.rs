@@ -17,6 +17,7 @@ use super::ask::{
 use super::case::{Case, Deadlines, Shape};
 use crate::affinity::{
     Rounding, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp, spl,
+    waiting_levels_edf, waiting_levels_fp,
 };
 use crate::exact::{beside, whole};
 use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
@@ -256,6 +257,14 @@ pub const TESTS: &[Test] = &[
             with_bounds(reduction_edf(&case.placed(), whole(), steps))
         }),
     },
+    waiting_levels(
+        |policy| is_fp(policy) && shifts(policy),
+        |case, steps| with_bounds(waiting_levels_fp(&case.bound(), whole(), steps)),
+    ),
+    waiting_levels(
+        |policy| is_edf(policy) && shifts(policy),
+        |case, steps| with_bounds(waiting_levels_edf(&case.placed(), whole(), steps)),
+    ),
     pfair_test(Criterion::Hard, is_aligned_pfair, |case, steps| {
         without_bounds(pfair(
             &case.tasks,
@@ -404,6 +413,18 @@ pub const TESTS: &[Test] = &[
         ))
     }),
 ];
+
+/// Response times under the strong invariant.
+const fn waiting_levels(speaks_of: fn(&PolicyTraits) -> bool, ask: Ask) -> Test {
+    Test {
+        name: "waiting-levels",
+        deadlines: Deadlines::Constrained,
+        source: "docs/theory/waiting-levels.md, not refereed",
+        speaks_of,
+        takes: any,
+        ..global_edf("", ask)
+    }
+}
 
 /// Worst-case response times, which are there whenever the tasks fit the CPU.
 const fn times_on_one_cpu(speaks_of: fn(&PolicyTraits) -> bool, ask: Ask) -> Test {

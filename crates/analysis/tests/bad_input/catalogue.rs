@@ -2,6 +2,7 @@
 
 use shiftwork_analysis::affinity::{
     Bound, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
+    waiting_levels_edf, waiting_levels_fp,
 };
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
@@ -150,6 +151,18 @@ pub(super) const TESTED: &[Tested] = &[
         hard: true,
         one_cpu: false,
         run: |tasks, cpus, steps| proven(reduction_edf(&placed(tasks, cpus), whole(), steps)),
+    },
+    Tested {
+        name: "waiting-levels-fp",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| proven(waiting_levels_fp(&bound(tasks, cpus), whole(), steps)),
+    },
+    Tested {
+        name: "waiting-levels-edf",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| proven(waiting_levels_edf(&placed(tasks, cpus), whole(), steps)),
     },
     Tested {
         name: "laminar-tardiness",

@@ -3,6 +3,7 @@
 
 use shiftwork_analysis::affinity::{
     any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
+    waiting_levels_edf, waiting_levels_fp,
 };
 use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
@@ -79,6 +80,18 @@ pub const CLAIMS: &[Claim] = &[
         policies: &["weak-edf", "strong-edf"],
         takes: |_| true,
         bounds: |system| proof(reduction_edf(&system.placed(), whole(), &mut steps())),
+    },
+    Claim {
+        name: "waiting-levels-fp",
+        policies: &["strong-fp"],
+        takes: |_| true,
+        bounds: |system| proof(waiting_levels_fp(&system.bound(), whole(), &mut steps())),
+    },
+    Claim {
+        name: "waiting-levels-edf",
+        policies: &["strong-edf"],
+        takes: |_| true,
+        bounds: |system| proof(waiting_levels_edf(&system.placed(), whole(), &mut steps())),
     },
     Claim {
         name: "speedup",

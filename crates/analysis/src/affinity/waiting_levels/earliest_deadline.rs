@@ -1,0 +1,93 @@
+//! Earliest deadline first under the strong invariant.
+
+use shiftwork_model::{Share, Span};
+
+use super::levels::{Affinities, Program};
+use super::window::Waiter;
+use crate::affinity::interference::{Capped, Interferer};
+use crate::{NotShown, Outcome, Placed, Steps};
+
+/// Whether every task is shown to meet its deadlines under strong EDF, with bounds on response times in the order
+/// of the tasks.
+pub fn waiting_levels_edf(
+    tasks: &[Placed],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Span>> {
+    let mut known = Vec::with_capacity(tasks.len());
+    for (place, placed) in tasks.iter().enumerate() {
+        let task = Interferer::until_deadline(&placed.task, supply);
+        match task.filter(|_| !placed.cpus.is_empty()) {
+            Some(task) => known.push(task),
+            None => return Outcome::Fail(NotShown { place }),
+        }
+    }
+    let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
+    let programs: Vec<Program> = (0..family.len())
+        .map(|place| family.program(place))
+        .collect();
+    let waiters = (0..tasks.len()).map(|place| Waiter::new(&programs[family.of(place)]));
+    let mut growing = Growing {
+        waiters: waiters.collect(),
+        deadlines: known.iter().map(|task| task.response).collect(),
+        known,
+    };
+    match growing.run(steps) {
+        None => Outcome::StepLimit,
+        Some(Some(not_shown)) => Outcome::Fail(not_shown),
+        Some(None) => {
+            let bounds = growing
+                .known
+                .iter()
+                .map(|task| Span::from_ns(task.response));
+            Outcome::Pass(bounds.collect())
+        }
+    }
+}
+
+/// Response times that grow from the costs until each is a bound if all others are.
+struct Growing<'a> {
+    waiters: Vec<Waiter<'a>>,
+    known: Vec<Interferer>,
+    deadlines: Vec<u64>,
+}
+
+impl Growing<'_> {
+    /// Until nothing grows, or a task is not in time. `None` when out of steps.
+    fn run(&mut self, steps: &mut Steps) -> Option<Option<NotShown>> {
+        for task in &mut self.known {
+            task.response = task.cost;
+        }
+        // What is due early depends on little else.
+        let mut order: Vec<usize> = (0..self.known.len()).collect();
+        order.sort_by_key(|&place| self.deadlines[place]);
+        loop {
+            let mut has_grown = false;
+            for &place in &order {
+                let response = self.response(place, steps)?;
+                if response > self.deadlines[place] {
+                    return Some(Some(NotShown { place }));
+                }
+                has_grown |= response > self.known[place].response;
+                self.known[place].response = response;
+            }
+            if !has_grown {
+                return Some(None);
+            }
+        }
+    }
+
+    fn response(&mut self, place: usize, steps: &mut Steps) -> Option<u64> {
+        let (known, deadlines) = (&self.known, &self.deadlines);
+        let capped = |other: usize| {
+            let task = known[other];
+            let slack = deadlines[other] - task.response;
+            Some(Capped {
+                task,
+                most: task.work_due(deadlines[place], slack),
+            })
+        };
+        let limits = (known[place].response, deadlines[place]);
+        self.waiters[place].response((place, known[place].cost), limits, capped, steps)
+    }
+}

@@ -1,0 +1,35 @@
+//! Fixed priorities under the strong invariant.
+
+use shiftwork_model::{Share, Span};
+
+use super::levels::{Affinities, Program};
+use super::window::Waiter;
+use crate::affinity::by_priority::{Bound, by_priority};
+use crate::affinity::interference::{Capped, Interferer};
+use crate::{NotShown, Outcome, Steps};
+
+/// Whether every task is shown to meet its deadlines under strong fixed priorities, with bounds on response times in
+/// the order of the tasks.
+pub fn waiting_levels_fp(
+    tasks: &[Bound],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Span>> {
+    let family = Affinities::new(tasks.iter().map(|task| &task.cpus));
+    let programs: Vec<Program> = (0..family.len())
+        .map(|place| family.program(place))
+        .collect();
+    let response = |place: usize, known: &[Interferer]| {
+        let own = &known[place];
+        let capped = |other: usize| {
+            let is_urgent = tasks[other].ranked.priority <= tasks[place].ranked.priority;
+            is_urgent.then_some(Capped {
+                task: known[other],
+                most: u64::MAX,
+            })
+        };
+        let mut waiter = Waiter::new(&programs[family.of(place)]);
+        waiter.response((place, own.cost), (own.cost, own.response), capped, steps)
+    };
+    by_priority(tasks, supply, response)
+}

@@ -1,0 +1,134 @@
+//! Response times by trying every whole number, with the longest wait of `packing.rs`.
+
+use shiftwork_model::{CpuSet, Priority, RandomStream, Share, Span};
+
+use super::packing::{blockers, longest};
+use super::{Plain, tasks, times_if_long};
+use crate::affinity::{Bound, waiting_levels_edf, waiting_levels_fp};
+use crate::{Outcome, Placed, Ranked, Sporadic, Steps};
+
+/// What a task executes in a window if each of its jobs finishes within `response`, the first as late as
+/// it can and the others as soon as they come: by counting units of time.
+fn work((cost, period, ..): Plain, response: u64, length: u64) -> u64 {
+    let executes = |at: u64| {
+        let late = response - cost <= at && at < response;
+        let soon = at >= period && at % period < cost;
+        late || soon
+    };
+    let begins = [response - cost, 0, period];
+    let in_window = |begin: u64| (begin..begin + length).filter(|&at| executes(at)).count() as u64;
+    begins.into_iter().map(in_window).max().unwrap()
+}
+
+/// What jobs due within `until` execute from 0 on, if each is done within `response`, with deadlines aligned at the end.
+fn due((cost, period, deadline, _): Plain, response: u64, until: u64) -> u64 {
+    let slack = deadline - response;
+    let deadlines = (0..=until).rev().step_by(period as usize);
+    deadlines.map(|at| cost.min(at.saturating_sub(slack))).sum()
+}
+
+/// The least window from `from` on that is no shorter than the cost and the longest wait in it.
+fn response(
+    tasks: &[Plain],
+    own: usize,
+    from: u64,
+    work: impl Fn(usize, u64) -> u64,
+) -> Option<u64> {
+    let affinities: Vec<u64> = tasks.iter().map(|task| task.3).collect();
+    let sets = blockers(&affinities, own, false);
+    (from..=tasks[own].2).find(|&length| {
+        let of = |other: usize| if other == own { 0 } else { work(other, length) };
+        let works: Vec<u64> = (0..tasks.len()).map(of).collect();
+        let waited = longest(&sets, &works).floor().to_integer();
+        waited <= (length - tasks[own].0).into()
+    })
+}
+
+fn by_deadline(tasks: &[Plain]) -> Option<Vec<u64>> {
+    let mut known: Vec<u64> = tasks.iter().map(|task| task.0).collect();
+    loop {
+        let before = known.clone();
+        for own in 0..tasks.len() {
+            known[own] = response(tasks, own, known[own], |other, length| {
+                let due = due(tasks[other], known[other], tasks[own].2);
+                work(tasks[other], known[other], length).min(due)
+            })?;
+        }
+        if known == before {
+            return Some(known);
+        }
+    }
+}
+
+fn by_priority(tasks: &[Plain]) -> Option<Vec<u64>> {
+    let mut known: Vec<u64> = Vec::new();
+    for own in 0..tasks.len() {
+        let found = response(tasks, own, tasks[own].0, |other, length| {
+            match other < own {
+                true => work(tasks[other], known[other], length),
+                false => 0,
+            }
+        });
+        known.push(found?);
+    }
+    Some(known)
+}
+
+fn sporadic(&(cost, period, deadline, _): &Plain) -> Sporadic {
+    let [cost, period, deadline] = [cost, period, deadline].map(Span::from_ns);
+    Sporadic {
+        cost,
+        period,
+        deadline,
+    }
+}
+
+/// What the implementation finds: under EDF and under fixed priorities.
+fn found(tasks: &[Plain]) -> [Option<Vec<u64>>; 2] {
+    let whole = Share::from_billionths(Share::WHOLE).unwrap();
+    let bound: Vec<Bound> = tasks
+        .iter()
+        .zip(1..)
+        .map(|(task, number)| Bound {
+            ranked: Ranked {
+                task: sporadic(task),
+                priority: Priority::new(number).unwrap(),
+            },
+            cpus: CpuSet::from_bits(task.3),
+        })
+        .collect();
+    let placed: Vec<Placed> = bound
+        .iter()
+        .map(|bound| Placed {
+            task: bound.ranked.task,
+            cpus: bound.cpus,
+        })
+        .collect();
+    let outcomes = [
+        waiting_levels_edf(&placed, whole, &mut Steps::ordinary()),
+        waiting_levels_fp(&bound, whole, &mut Steps::ordinary()),
+    ];
+    outcomes.map(|outcome| match outcome {
+        Outcome::Pass(bounds) => Some(bounds.iter().map(|bound| bound.as_ns()).collect()),
+        Outcome::Fail(_) => None,
+        Outcome::StepLimit => panic!("out of steps"),
+    })
+}
+
+#[test]
+fn response_times_are_those_of_the_definition() {
+    let mut passed = [0; 2];
+    let cases = times_if_long(300, 20);
+    for seed in 0..cases {
+        let mut stream = RandomStream::new(seed, 81, 1);
+        let tasks = tasks(&mut stream, true, 6);
+        let expected = [by_deadline(&tasks), by_priority(&tasks)];
+        let found = found(&tasks);
+        assert_eq!(found, expected, "seed {seed}: {tasks:?}");
+        for (count, bounds) in passed.iter_mut().zip(found) {
+            *count += u64::from(bounds.is_some());
+        }
+    }
+    let enough = |&count: &u64| cases / 10 < count && count < cases * 9 / 10;
+    assert!(passed.iter().all(enough), "{passed:?} of {cases}");
+}

@@ -1,0 +1,68 @@
+//! The response time: the least window that does not leave a job unfinished.
+
+use super::levels::Program;
+use super::prices::Prices;
+use crate::Steps;
+use crate::affinity::interference::Capped;
+
+/// The response is found to this part of the largest one allowed.
+const RESOLUTION: u64 = 1 << 12;
+
+/// A task that waits, and prices for what others execute meanwhile, kept to be improved.
+pub(super) struct Waiter<'a> {
+    program: &'a Program,
+    prices: Option<Prices>,
+    works: Vec<u64>,
+}
+
+impl<'a> Waiter<'a> {
+    pub(super) fn new(program: &'a Program) -> Self {
+        Self {
+            program,
+            prices: Prices::new(program),
+            works: Vec::new(),
+        }
+    }
+
+    /// A bound on the response time of the task at `place`, something above `limit` if there is none; `None` when out of
+    /// steps. `capped` is what another task can do to it; `None` if it is never more urgent.
+    ///
+    /// If a job is unfinished after a window of length y, then it waited in it for y - C + 1 whole units at least. So
+    /// y is a bound once the time waited is at most y - C. As what others execute in y grows with y, the time waited for
+    /// a smaller y is no more than that for the bound: the search goes on from it.
+    pub(super) fn response(
+        &mut self,
+        (place, cost): (usize, u64),
+        (from, limit): (u64, u64),
+        mut capped: impl FnMut(usize) -> Option<Capped>,
+        steps: &mut Steps,
+    ) -> Option<u64> {
+        steps.take(self.program.places.len())?;
+        let beyond = limit.saturating_add(1);
+        let Some(prices) = &mut self.prices else {
+            return Some(beyond);
+        };
+        let places = self.program.places.iter();
+        let others: Vec<Option<Capped>> = places
+            .map(|&other| if other == place { None } else { capped(other) })
+            .collect();
+        let mut length = from;
+        while length <= limit {
+            steps.take(others.len())?;
+            self.works.clear();
+            self.works.extend(others.iter().map(|other| match other {
+                Some(other) => other.task.work_in(length).min(other.most),
+                None => 0,
+            }));
+            let spare = length - cost;
+            let waited = prices.bound(self.program, &self.works, spare, steps)?;
+            if waited <= u128::from(spare) {
+                return Some(length);
+            }
+            let next = u128::from(cost).saturating_add(waited);
+            let next = u64::try_from(next).unwrap_or(u64::MAX);
+            length = next.max(length.saturating_add(limit / RESOLUTION + 1));
+        }
+        Some(beyond)
+    }
+}
