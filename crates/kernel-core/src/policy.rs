@@ -158,6 +158,7 @@ impl KernelPolicy {
             | Event::CpuOnline(_)
             | Event::Tick { .. }
             | Event::Released(_)
+            | Event::LatestStarts(..)
             | Event::SetAttributes(..) => {
                 return None;
             }

@@ -266,9 +266,9 @@ fn tests_of_deadlines_under_nested_affinities_complement_each_other() {
         let part = exact(60 + stream.below(80), 100) / load(&tasks, Density::True);
         scale(&mut tasks, &part);
         let placed = placed(&tasks);
-        let within = |bounds: Vec<Span>| {
+        let within = |bounds: Vec<Option<Span>>| {
             let mut bounds = bounds.into_iter().zip(&placed);
-            bounds.all(|(bound, placed)| bound <= placed.task.deadline)
+            bounds.all(|(bound, placed)| bound.is_some_and(|bound| bound <= placed.task.deadline))
         };
         let steps = &mut Steps::ordinary();
         let passes = [
