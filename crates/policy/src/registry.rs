@@ -127,6 +127,18 @@ pub const POLICIES: &[Entry] = &[
         build: |entry, set| Ok(Box::new(global::<FixedPriority>(entry.name, set)?)),
     },
     Entry {
+        name: "np-g-fp",
+        summary: "global, fixed priorities, non-preemptive",
+        source: "Guan, Yi, Gu, Deng, Yu, RTSS 2008",
+        domain: "every task may use every CPU",
+        traits: by_priority(NON_PREEMPTIVE),
+        build: |entry, set| {
+            Ok(Box::new(non_preemptive_global::<FixedPriority>(
+                entry.name, set,
+            )?))
+        },
+    },
+    Entry {
         name: "g-fl",
         summary: "global fair lateness: earliest priority point first, D - (m-1)/m C after the release",
         source: "Erickson, Anderson, Ward, Real-Time Systems 50(1), 2014",

@@ -88,12 +88,9 @@ fn global_policies_run_the_most_urgent_jobs() {
             SMALL_AND_LARGE,
         );
     }
-    run(
-        "np-g-edf",
-        Promise::NonPreemptive,
-        Shape::Global,
-        SMALL_AND_LARGE,
-    );
+    for name in ["np-g-edf", "np-g-fp"] {
+        run(name, Promise::NonPreemptive, Shape::Global, SMALL_AND_LARGE);
+    }
 }
 
 #[test]

@@ -63,6 +63,7 @@ mod tests {
                 "g-edf",
                 "g-fp",
                 "np-g-edf",
+                "np-g-fp",
                 "weak-edf",
                 "weak-fp",
                 "strong-edf",

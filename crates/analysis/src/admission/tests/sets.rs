@@ -262,11 +262,12 @@ fn an_empty_set_and_a_full_reserve_are_answered() {
 #[test]
 fn policies_without_a_known_condition_have_no_terms() {
     let traits = |name| registry::find(name).unwrap().traits;
-    let np_g_fp = PolicyTraits {
-        order: Order::FixedPriority,
-        ..traits("np-g-edf")
-    };
-    for unknown in [np_g_fp, traits("dl-linux"), traits("pd2"), traits("CQm")] {
+    for unknown in [
+        traits("np-g-fp"),
+        traits("dl-linux"),
+        traits("pd2"),
+        traits("CQm"),
+    ] {
         assert_eq!(
             Terms::new(&unknown, Share::DEFAULT_RESERVE),
             None,
