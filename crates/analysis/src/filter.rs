@@ -154,6 +154,14 @@ impl Interval {
         other.at_most(self).map(|at_most| !at_most)
     }
 
+    /// The larger of the two numbers.
+    pub(crate) const fn at_least(self, other: Self) -> Self {
+        Self {
+            low: self.low.max(other.low),
+            high: self.high.max(other.high),
+        }
+    }
+
     /// Rounded up to a whole number, which is not negative; `None` if that hangs on digits that are
     /// not known or is 2^53 and more.
     pub(crate) fn ceil(self) -> Option<u64> {

@@ -60,20 +60,39 @@ fn plain_devi_anderson(tasks: &[Sporadic], cpus: usize, preemptive: bool) -> Opt
     let levels = needed(tasks, cpus)?.saturating_sub(1);
     let costs: Vec<u64> = tasks.iter().map(|task| task.cost.as_ns()).collect();
     let rates: Vec<Exact> = tasks.iter().map(rate).collect();
-    let (work, left) = match preemptive {
-        true => (largest(&costs, levels), largest(&rates, levels.max(1) - 1)),
-        false => {
-            let some = largest(&costs, levels) + largest(&costs, cpus - levels - 1);
-            (largest(&costs, cpus).max(some), largest(&rates, levels))
-        }
-    };
     let least = costs.iter().min()?;
-    let x = exact(work.saturating_sub(*least)) / (exact(cpus) - left);
-    let bound = |task: &Sporadic| match preemptive && cpus == 1 {
+    if !preemptive {
+        let (x, left) = plain_non_preemptive(&costs, &rates, cpus);
+        let bounds = tasks.iter().map(|task| {
+            let beyond = (&left - exact(task.cost.as_ns())) / exact(cpus);
+            assert!(beyond <= x, "{beyond} > {x}: {tasks:?} on {cpus}");
+            task.period.as_ns() + task.cost.as_ns() + ceil(&beyond)
+        });
+        return Some(bounds.collect());
+    }
+    let left = largest(&rates, levels.max(1) - 1);
+    let x = exact(largest(&costs, levels).saturating_sub(*least)) / (exact(cpus) - left);
+    let bound = |task: &Sporadic| match cpus == 1 {
         true => task.period.as_ns(),
         false => task.period.as_ns() + task.cost.as_ns() + ceil(&x),
     };
     Some(tasks.iter().map(bound).collect())
+}
+
+/// x and N + x W.
+fn plain_non_preemptive(costs: &[u64], rates: &[Exact], cpus: usize) -> (Exact, Exact) {
+    let sum: Exact = rates.iter().sum();
+    let levels = usize::try_from(sum.ceil().to_integer() - 1).unwrap();
+    let mut sorted = costs.to_vec();
+    sorted.sort_by(|a, b| b.cmp(a));
+    let last = exact(sorted.get(cpus - 1).copied().unwrap_or(0));
+    let some = exact(largest(costs, levels) + largest(costs, cpus - levels - 1));
+    let work = exact(largest(costs, cpus)).max(some + (sum - exact(levels)) * last);
+    let heaviest = largest(rates, levels);
+    let x = (&work - exact(sorted[sorted.len() - 1])) / (exact(cpus) - &heaviest);
+    let x = x.max(exact(0));
+    let left = work + &x * heaviest;
+    (x, left)
 }
 
 /// The terms of the equation for s: the sum of the S, and every line as its slope and its value at 0.
@@ -272,6 +291,10 @@ fn times_of_every_size_have_the_bounds_of_the_formulas() {
         );
         let expected = plain_devi_anderson(&implicit, cpus, true);
         assert_eq!(found(devi_anderson, &implicit, cpus), expected, "{at}");
+        let cpus = 1 + seed as usize % tasks.len();
+        let expected = plain_devi_anderson(&implicit, cpus, false);
+        let bounds = found(devi_anderson_non_preemptive, &implicit, cpus);
+        assert_eq!(bounds, expected, "{at}, on {cpus}");
     }
 }
 
@@ -336,7 +359,7 @@ fn the_published_bound_without_preemption_is_too_small() {
     // As published, x = (100 - 1) / 2 and the bound T + C + x = 52.5.
     assert_eq!(seen, [100, 100, 100]);
     let bounds = found(devi_anderson_non_preemptive, &tasks, 2).unwrap();
-    assert_eq!(bounds, [103, 1200, 1200]);
+    assert_eq!(bounds, [103, 1150, 1150]);
 }
 
 #[test]

@@ -36,9 +36,7 @@ fn needed(tasks: &[Sporadic]) -> Result<usize, NotShown> {
     if let Some(place) = tasks.iter().position(|task| !possible(task)) {
         return Err(NotShown { place });
     }
-    let sum = Interval::sum_over(tasks, RATIO, |task| {
-        ratio(task.cost.as_ns(), task.period.as_ns())
-    });
+    let sum = utilization(tasks);
     Ok(sum.ceil().map_or_else(
         || exactly_needed(tasks, sum),
         |needed| usize::try_from(needed).unwrap_or(usize::MAX),
@@ -53,6 +51,13 @@ fn exactly_needed(tasks: &[Sporadic], sum: Interval) -> usize {
     (least..tasks.len())
         .find(|&cpus| fit([&demand], cpus, whole()))
         .unwrap_or(tasks.len())
+}
+
+/// The sum of the utilizations, nearly.
+fn utilization(tasks: &[Sporadic]) -> Interval {
+    Interval::sum_over(tasks, RATIO, |task| {
+        ratio(task.cost.as_ns(), task.period.as_ns())
+    })
 }
 
 /// The sum of the utilizations, exactly.
