@@ -59,10 +59,19 @@ pub(crate) const fn shifts(policy: &PolicyTraits) -> bool {
     is_preemptive(policy) && policy.placement.shifts()
 }
 
-/// Global EDF; a job that runs goes on to its end.
+/// Global scheduling under which a job that runs goes on to its end, by deadlines or by priorities.
 pub(crate) fn is_non_preemptive(policy: &PolicyTraits) -> bool {
-    let is_global = policy.placement == Placement::Global;
-    is_global && (policy.order, policy.preemption) == (Order::Edf, Preemption::Never)
+    policy.placement == Placement::Global && policy.preemption == Preemption::Never
+}
+
+/// Non-preemptive global EDF.
+pub(crate) fn is_np_edf(policy: &PolicyTraits) -> bool {
+    is_non_preemptive(policy) && policy.order == Order::Edf
+}
+
+/// Non-preemptive global fixed priorities.
+pub(crate) fn is_np_fp(policy: &PolicyTraits) -> bool {
+    is_non_preemptive(policy) && policy.order == Order::FixedPriority
 }
 
 /// SCHED_DEADLINE with repaired migrations: each task on one CPU or on all of them.

@@ -46,6 +46,17 @@ pub enum Witness {
         /// The work that is due.
         demand: Span,
     },
+    /// Under non-preemptive EDF on one CPU: the same, if a job that is due later has begun just before.
+    Blocked {
+        /// The task of that job; its deadline is beyond the interval.
+        task: TaskId,
+        /// The CPU.
+        cpu: CpuId,
+        /// The length of the interval, from a synchronous release of all others.
+        length: Span,
+        /// The work that is due, without that job.
+        demand: Span,
+    },
     /// Under fixed priorities: a job may finish after its deadline.
     Late {
         /// The task.
@@ -63,7 +74,9 @@ impl Witness {
     /// The times that it names.
     pub(crate) const fn spans(&mut self) -> [Option<&mut Span>; 2] {
         match self {
-            Self::Interval { length, demand, .. } => [Some(length), Some(demand)],
+            Self::Interval { length, demand, .. } | Self::Blocked { length, demand, .. } => {
+                [Some(length), Some(demand)]
+            }
             Self::Late {
                 response, deadline, ..
             } => [Some(response), Some(deadline)],

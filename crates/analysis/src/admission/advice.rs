@@ -150,6 +150,7 @@ impl Judgement {
             Some(
                 Witness::Alone { task, .. }
                 | Witness::Nowhere { task }
+                | Witness::Blocked { task, .. }
                 | Witness::Late { task, .. },
             ) => Some(*task),
             Some(Witness::Interval { cpu, .. }) => {

@@ -1,6 +1,6 @@
 //! The decision on some claims: does the demand fit, and what does the policy make of it?
 
-use crate::policy::{is_fp, is_non_preemptive, is_semi_partitioned};
+use crate::policy::{is_fp, is_np_edf, is_semi_partitioned};
 use shiftwork_model::{CpuSet, Placement, Share, TaskId};
 
 use super::words::{self, Note};
@@ -270,7 +270,7 @@ fn grade(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
     match policy.placement {
         _ if members.claims.is_empty() => Grade::of(Guarantee::Hard),
         _ if is_semi_partitioned(policy) => semi_partitioned(members, terms),
-        _ if is_non_preemptive(policy) => soft(members, terms),
+        _ if is_np_edf(policy) => soft(members, terms),
         _ if cpus.len() == 1 => on_one_cpu(&members.claims, &cpus, terms, steps),
         _ if is_fp(policy) => by_priority(members, terms, steps),
         Placement::Weak => weak(members, terms, steps),
@@ -410,7 +410,7 @@ fn soft(members: &Members<'_>, terms: Terms) -> Grade {
     if members.are_alike() {
         return Grade::of(Guarantee::BoundedTardiness);
     }
-    if terms.policy.placement == Placement::Weak || is_non_preemptive(&terms.policy) {
+    if terms.policy.placement == Placement::Weak || is_np_edf(&terms.policy) {
         return Grade::because(Guarantee::None, Note::Weak);
     }
     if let Some(late) = members.first(|claim| claim.deadline > claim.period) {

@@ -34,7 +34,7 @@ use crate::affinity::Groups;
 use crate::exact::Rate;
 use crate::pfair::Quanta;
 use crate::policy::{
-    is_edf, is_fp, is_non_preemptive, is_packed, is_semi_partitioned, pfair, ranks_by_deadline,
+    is_edf, is_fp, is_np_edf, is_packed, is_semi_partitioned, pfair, ranks_by_deadline,
 };
 use crate::{Steps, Witness};
 
@@ -54,7 +54,7 @@ impl Terms {
     /// anything, as of SCHED_DEADLINE as it is; or not without the task set: see [`of`](Self::of). So what is
     /// decided under terms is decided for EDF or fixed priorities.
     pub fn new(policy: &PolicyTraits, reserve: Share) -> Option<Self> {
-        let is_known = [is_edf, is_fp, is_non_preemptive, is_semi_partitioned];
+        let is_known = [is_edf, is_fp, is_np_edf, is_semi_partitioned];
         let is_known = is_known.into_iter().any(|is_known| is_known(policy));
         is_known.then_some(Self {
             policy: *policy,

@@ -115,6 +115,17 @@ pub(super) fn crowded(witness: &Witness, claims: &[&Claim], terms: Terms) -> Str
              lower a cost, lengthen a deadline or use another CPU",
             beside_reserve(terms.reserve)
         ),
+        Witness::Blocked {
+            task,
+            cpu,
+            length,
+            demand,
+        } => format!(
+            "on CPU {cpu} jobs that need {demand} may all be released and due within {length}{}, just after a job \
+             of task {} has begun; lower a cost, lengthen a deadline or use another CPU",
+            beside_reserve(terms.reserve),
+            names.of(*task)
+        ),
         Witness::Late {
             task,
             cpu,

@@ -1,15 +1,19 @@
 //! Whether deadlines are met on one CPU, and how long jobs take there. One file per published test.
 //!
-//! Every test takes the supply of the CPU: with less than 1 it is the test of the same tasks on a
-//! CPU that is slower by that factor.
+//! Every test of preemptive scheduling takes the supply of the CPU: with less than 1 it is the test of the
+//! same tasks on a CPU that is slower by that factor.
 
 mod demand;
 mod edf_rta;
 mod fp_rta;
+mod np_edf;
+mod np_fp;
 mod qpa;
 
 pub use edf_rta::edf_rta;
 pub use fp_rta::{TooLate, WithJitter, fp_response_times, fp_rta, fp_rta_with_jitter};
+pub use np_edf::{BlockedInterval, np_edf};
+pub use np_fp::{np_fp_response_times, np_fp_rta};
 pub use qpa::{Overfull, qpa};
 
 use shiftwork_model::{Share, Span};

@@ -7,7 +7,7 @@ use crate::affinity::Groups;
 use crate::exact::whole;
 use crate::packing::{Heuristic, Onto, pack};
 use crate::response::{demand_fits, gel_with_points};
-use crate::uniprocessor::{fp_rta, qpa};
+use crate::uniprocessor::{BlockedInterval, Overfull, TooLate, fp_rta, np_edf, np_fp_rta, qpa};
 use crate::{Outcome, Sporadic, Steps, Witness};
 
 /// A question to a test.
@@ -91,10 +91,19 @@ pub(super) fn ask_qpa(case: &Case, steps: &mut Steps) -> Shown {
 }
 
 pub(super) fn ask_fp_rta(case: &Case, steps: &mut Steps) -> Shown {
+    in_time_by_priority(case, fp_rta(&case.ranked(), whole(), steps))
+}
+
+pub(super) fn ask_np_fp_rta(case: &Case, steps: &mut Steps) -> Shown {
+    in_time_by_priority(case, np_fp_rta(&case.ranked(), steps))
+}
+
+/// What a test of fixed priorities on one CPU shows that is exact if all priorities differ.
+fn in_time_by_priority(case: &Case, outcome: Outcome<TooLate>) -> Shown {
     let Shape::One(cpu) = case.shape else {
         return Shown::Fail(None);
     };
-    match fp_rta(&case.ranked(), whole(), steps) {
+    match outcome {
         Outcome::Pass(()) => Shown::Pass(None),
         Outcome::StepLimit => Shown::StepLimit,
         Outcome::Fail(late) => {
@@ -105,6 +114,33 @@ pub(super) fn ask_fp_rta(case: &Case, steps: &mut Steps) -> Shown {
                 cpu,
                 response: late.response,
                 deadline: case.tasks[late.place].deadline,
+            }))
+        }
+    }
+}
+
+/// Under non-preemptive EDF on one CPU.
+pub(super) fn ask_np_edf(case: &Case, steps: &mut Steps) -> Shown {
+    let Shape::One(cpu) = case.shape else {
+        return Shown::Fail(None);
+    };
+    match np_edf(&case.tasks, steps) {
+        Outcome::Pass(()) => Shown::Pass(None),
+        Outcome::StepLimit => Shown::StepLimit,
+        Outcome::Fail(BlockedInterval { blocker, overfull }) => {
+            let Overfull { length, demand } = overfull;
+            Shown::Fail(Some(match blocker {
+                None => Witness::Interval {
+                    cpu,
+                    length,
+                    demand,
+                },
+                Some(place) => Witness::Blocked {
+                    task: case.ids[place],
+                    cpu,
+                    length,
+                    demand,
+                },
             }))
         }
     }

@@ -4,6 +4,8 @@
 //! in the order of their cost, so that the first that passes is the cheapest; before them are those that are
 //! asked for response times alone, so that exact times are not put down to a test with the same bound.
 
+mod non_preemptive;
+
 use crate::policy::{
     is_by_affinity, is_edf, is_fair_lateness, is_fp, is_non_preemptive, is_semi_partitioned,
     is_zero_laxity, pfair as pfair_of, shifts,
@@ -23,7 +25,7 @@ use crate::exact::{beside, whole};
 use crate::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
 use crate::global_fp::{bertogna_cirinei, guan};
 use crate::pfair::{pfair, pfair_responses};
-use crate::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use crate::response::{devi_anderson, gel};
 use crate::speedup::speedup;
 use crate::uniprocessor::{edf_rta, fp_response_times};
 
@@ -124,6 +126,8 @@ pub const TESTS: &[Test] = &[
         takes: on_one_cpu,
         asked: Asked::Parts(ask_fp_rta),
     },
+    non_preemptive::NP_EDF,
+    non_preemptive::NP_FP_RTA,
     Test {
         name: "edf-rta",
         source: "Spuri, INRIA RR-2772, 1996; Guan, Yi, DATE 2014",
@@ -138,6 +142,7 @@ pub const TESTS: &[Test] = &[
             with_bounds(fp_response_times(&case.ranked(), whole(), steps))
         })
     },
+    non_preemptive::NP_FP_TIMES,
     Test {
         source: "Goossens, Funk, Baruah, Real-Time Systems 25, 2003",
         ..global_edf("gfb", |case, steps| {
@@ -299,7 +304,7 @@ pub const TESTS: &[Test] = &[
         deadlines: Deadlines::Arbitrary,
         exact: None,
         source: "Bonifaci et al., ECRTS 2016; Erickson, Devi, Baruah, ECRTS 2010",
-        speaks_of: |policy| is_edf(policy) || is_fp(policy),
+        speaks_of: |policy| is_edf(policy) || is_fp(policy) || is_non_preemptive(policy),
         takes: |policy, case| case.shape != Shape::Overlapping && fitting_is_enough(policy, case),
         asked: Asked::Parts(ask_fit),
     },
@@ -338,22 +343,7 @@ pub const TESTS: &[Test] = &[
             with_bounds(devi_anderson(&case.tasks, case.cpus.len(), steps))
         }),
     },
-    Test {
-        name: "devi-anderson",
-        criterion: Criterion::Soft,
-        deadlines: Deadlines::Implicit,
-        exact: None,
-        source: "Devi, Anderson, RTSS 2005, non-preemptive",
-        speaks_of: is_non_preemptive,
-        takes: globally,
-        asked: Asked::Parts(|case, steps| {
-            with_bounds(devi_anderson_non_preemptive(
-                &case.tasks,
-                case.cpus.len(),
-                steps,
-            ))
-        }),
-    },
+    non_preemptive::DEVI_ANDERSON,
     Test {
         name: "gel",
         criterion: Criterion::Soft,

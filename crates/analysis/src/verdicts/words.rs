@@ -84,6 +84,16 @@ pub fn witness(witness: &Witness, names: Names<'_>) -> String {
         } => format!(
             "on CPU {cpu} jobs that need {demand} may all be released and due within {length}"
         ),
+        Witness::Blocked {
+            task,
+            cpu,
+            length,
+            demand,
+        } => format!(
+            "on CPU {cpu} jobs that need {demand} may all be released and due within {length}, just after a job \
+             of task {} has begun",
+            names.of(*task)
+        ),
         Witness::Late {
             task,
             cpu,

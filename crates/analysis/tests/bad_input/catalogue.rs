@@ -9,7 +9,9 @@ use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::pfair::{Quanta, pfair};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
 use shiftwork_analysis::speedup::speedup;
-use shiftwork_analysis::uniprocessor::{edf_rta, fp_response_times, fp_rta, qpa};
+use shiftwork_analysis::uniprocessor::{
+    edf_rta, fp_response_times, fp_rta, np_edf, np_fp_response_times, np_fp_rta, qpa,
+};
 use shiftwork_analysis::{NotShown, Outcome, Placed, Ranked, Sporadic, Steps};
 use shiftwork_model::{CpuSet, Priority, Share, Span};
 
@@ -115,6 +117,28 @@ pub(super) const TESTED: &[Tested] = &[
         hard: false,
         one_cpu: false,
         run: |tasks, cpus, steps| proven(devi_anderson(tasks, cpus, steps)),
+    },
+    Tested {
+        name: "np-edf",
+        hard: true,
+        one_cpu: true,
+        run: |tasks, _, steps| plain(np_edf(tasks, steps)),
+    },
+    Tested {
+        name: "np-fp-rta",
+        hard: true,
+        one_cpu: true,
+        run: |tasks, _, steps| match np_fp_rta(&ranked(tasks), steps) {
+            Outcome::Pass(()) => Answer::Pass(None),
+            Outcome::Fail(late) => Answer::Fail(Some(late.place)),
+            Outcome::StepLimit => Answer::StepLimit,
+        },
+    },
+    Tested {
+        name: "np-fp-response-times",
+        hard: false,
+        one_cpu: true,
+        run: |tasks, _, steps| proven(np_fp_response_times(&ranked(tasks), steps)),
     },
     Tested {
         name: "devi-anderson-np",

@@ -9,7 +9,9 @@ use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta}
 use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
 use shiftwork_analysis::speedup::speedup;
-use shiftwork_analysis::uniprocessor::{edf_rta, fp_response_times, fp_rta, qpa};
+use shiftwork_analysis::uniprocessor::{
+    edf_rta, fp_response_times, fp_rta, np_edf, np_fp_response_times, np_fp_rta, qpa,
+};
 use shiftwork_analysis::{NotShown, Outcome, Ranked, Sporadic, Steps};
 use shiftwork_model::{CpuId, Share, Span};
 
@@ -206,6 +208,24 @@ pub const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
+        name: "np-edf",
+        policies: &["np-g-edf"],
+        takes: is_one_cpu,
+        bounds: |system| in_time(system, pass(np_edf(&system.sporadic(), &mut steps()))),
+    },
+    Claim {
+        name: "np-fp-rta",
+        policies: &["np-g-fp"],
+        takes: is_one_cpu,
+        bounds: |system| in_time(system, pass(np_fp_rta(&system.ranked(), &mut steps()))),
+    },
+    Claim {
+        name: "np-fp-response-times",
+        policies: &["np-g-fp"],
+        takes: is_one_cpu,
+        bounds: |system| proof(np_fp_response_times(&system.ranked(), &mut steps())),
+    },
+    Claim {
         name: "gel",
         policies: &["g-edf"],
         takes: is_global,
@@ -224,6 +244,10 @@ fn whole() -> Share {
 
 fn is_global(system: &System) -> bool {
     system.shape == Shape::Global
+}
+
+fn is_one_cpu(system: &System) -> bool {
+    is_global(system) && system.cpus == 1
 }
 
 fn is_partitioned(system: &System) -> bool {

@@ -6,7 +6,7 @@ use num_rational::Ratio;
 use shiftwork_analysis::Witness;
 use shiftwork_analysis::affinity::Feasible;
 use shiftwork_analysis::verdicts::Answer;
-use shiftwork_model::{Affinity, RandomStream, Span, TaskSet};
+use shiftwork_model::{Affinity, CpuId, RandomStream, Span, TaskSet};
 
 use super::judge::{Pattern, responses};
 use super::system::{self, DEADLINES, SHAPES, System};
@@ -47,7 +47,8 @@ pub fn check(seed: u64, seen: &mut Seen) {
         let witness = witness.unwrap_or_else(|| panic!("seed {seed}: no witness of {system:?}"));
         check_witness(witness, &set, &bound, seed, seen);
         if let Some(horizon) = patience(&system) {
-            let pattern = Pattern::periodic(&system, &vec![0; system.members.len()], horizon);
+            let offsets = offsets(witness, &system, policy);
+            let pattern = Pattern::periodic(&system, &offsets, horizon);
             if let Some(responses) = responses(&pattern.applied(&system), policy, horizon) {
                 seen.misses += 1;
                 let late = responses.iter().zip(&system.members);
@@ -60,6 +61,25 @@ pub fn check(seed: u64, seen: &mut Seen) {
             }
         }
     }
+}
+
+/// With which releases the miss is to be seen: all at once, but for a job without which there may be none, as it
+/// has begun just before and is not preempted.
+fn offsets(witness: &Witness, system: &System, policy: &str) -> Vec<u64> {
+    let members = || system.members.iter().enumerate();
+    let blocker = match witness {
+        Witness::Blocked { task, .. } => Some(task.index()),
+        Witness::Late { task, .. } if policy == "np-g-fp" => {
+            let own = system.members[task.index()].priority;
+            let rest = members().filter(|(_, one)| one.priority > own);
+            let longest = rest.max_by_key(|(_, one)| one.task.cost);
+            longest.map(|(place, _)| place)
+        }
+        _ => None,
+    };
+    members()
+        .map(|(place, _)| u64::from(blocker.is_some_and(|blocker| blocker != place)))
+        .collect()
 }
 
 /// Time by which a set above the capacity has missed a deadline if tasks start together: each
@@ -107,15 +127,22 @@ fn check_witness(witness: &Witness, set: &TaskSet, bound: &[Affinity], seed: u64
             demand,
         } => {
             assert!(demand > length, "{}", context());
-            // All that is released and due within the interval, of tasks that have only this CPU.
-            let there = set.tasks.iter().zip(bound);
-            let there = there.filter(|(_, bound)| bound.cpus().iter().eq([*cpu]));
-            let work = there.map(|(task, _)| {
-                let spare = length.as_ns().checked_sub(task.deadline.as_ns());
-                let jobs = spare.map_or(0, |spare| spare / task.period.as_ns() + 1);
-                jobs * task.cost.as_ns()
-            });
-            assert_eq!(work.sum::<u64>(), demand.as_ns(), "{}", context());
+            let work = due_within(set, bound, *cpu, *length);
+            assert_eq!(work, *demand, "{}", context());
+            seen.late += 1;
+        }
+        Witness::Blocked {
+            task,
+            cpu,
+            length,
+            demand,
+        } => {
+            let blocker = &set.tasks[task.index()];
+            assert!(blocker.deadline > *length, "{}", context());
+            let left = blocker.cost - Span::from_ns(1);
+            assert!(*demand + left > *length, "{}", context());
+            let work = due_within(set, bound, *cpu, *length);
+            assert_eq!(work, *demand, "{}", context());
             seen.late += 1;
         }
         Witness::Late {
@@ -130,4 +157,16 @@ fn check_witness(witness: &Witness, set: &TaskSet, bound: &[Affinity], seed: u64
         }
         other => panic!("no reason to refuse such a set: {other:?}: {}", context()),
     }
+}
+
+/// All that is released and due within an interval, of tasks that have only this CPU.
+fn due_within(set: &TaskSet, bound: &[Affinity], cpu: CpuId, length: Span) -> Span {
+    let there = set.tasks.iter().zip(bound);
+    let there = there.filter(|(_, bound)| bound.cpus().iter().eq([cpu]));
+    let work = there.map(|(task, _)| {
+        let spare = length.as_ns().checked_sub(task.deadline.as_ns());
+        let jobs = spare.map_or(0, |spare| spare / task.period.as_ns() + 1);
+        jobs * task.cost.as_ns()
+    });
+    Span::from_ns(work.sum())
 }

@@ -9,7 +9,7 @@ use super::claims::CLAIMS;
 use super::system::System;
 
 /// Those that the simulator has and verdicts speak of.
-pub const POLICIES: [&str; 17] = [
+pub const POLICIES: [&str; 18] = [
     "p-edf",
     "p-fp",
     "c-edf",
@@ -23,6 +23,7 @@ pub const POLICIES: [&str; 17] = [
     "hpa-edf",
     "hpa-fp",
     "np-g-edf",
+    "np-g-fp",
     "pd2",
     "s-pd2",
     "c-pd2",

@@ -66,6 +66,7 @@ impl Admitted {
                 Witness::NoTask { task }
                 | Witness::Alone { task, .. }
                 | Witness::Nowhere { task }
+                | Witness::Blocked { task, .. }
                 | Witness::Late { task, .. },
             ) => vec![*task],
             Some(Witness::Interval { cpu, .. }) => {
