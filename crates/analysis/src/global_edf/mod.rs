@@ -3,7 +3,8 @@
 //! All are sufficient and none is exact; none includes all others, so one asks them all. Which came
 //! from which idea: [`gfb`] and [`load`] bound what is due in any interval, [`ffdbf`] also what must
 //! have been done before; [`bak`], [`bcl`] and [`bar`] ask how much work can keep one job from
-//! running, [`bcli`] and [`rta`] ask again when they know how early others finish.
+//! running, [`bcli`] and [`rta`] ask again when they know how early others finish. [`np_density()`] and [`np_rta()`]
+//! are [`gfb`] and [`rta`] where jobs are not preempted.
 //!
 //! Every test works on whole nanoseconds: releases, costs and deadlines are whole, so jobs start and
 //! stop at whole instants, and "one more" in a published formula for integral time is one nanosecond.
@@ -27,6 +28,8 @@ mod ffdbf;
 pub(crate) mod fractions;
 mod gfb;
 mod load;
+mod np_density;
+mod np_rta;
 mod rta;
 mod slack;
 
@@ -37,6 +40,8 @@ pub use bcli::bcli;
 pub use ffdbf::ffdbf;
 pub use gfb::gfb;
 pub use load::load;
+pub use np_density::np_density;
+pub use np_rta::np_rta;
 pub use rta::rta;
 
 use shiftwork_model::Span;

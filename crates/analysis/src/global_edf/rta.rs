@@ -85,7 +85,7 @@ impl Others {
 ///
 /// With y = x + 1 that is the least y with sum of min(w_i, y) < m y. The left side is concave in y, so
 /// that from any y that holds one comes down to the least by Newton's method, piece by piece.
-fn least_delay(
+pub(super) fn least_delay(
     works: &[u64],
     reached: u64,
     most: u64,

@@ -2,7 +2,7 @@
 
 use shiftwork_model::Span;
 
-use super::in_order;
+use super::{in_order, preemptive_response};
 use crate::{NotShown, Outcome, Ranked, Steps};
 
 /// Bounds on the response times under global fixed priorities, in the order of the tasks; the most
@@ -28,8 +28,10 @@ pub fn bertogna_cirinei(
     cpus: usize,
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Span>> {
-    in_order(tasks, cpus, steps, |rivals, length, _, works| {
-        let all = rivals.urgent.iter().chain(rivals.equal());
-        works.extend(all.map(|task| task.work_in(length)));
+    in_order(tasks, cpus, steps, |rivals, steps| {
+        preemptive_response(rivals.task(), cpus, steps, |length, _, works| {
+            let all = rivals.urgent.iter().chain(rivals.equal());
+            works.extend(all.map(|task| task.work_in(length)));
+        })
     })
 }

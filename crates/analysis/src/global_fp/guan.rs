@@ -2,7 +2,7 @@
 
 use shiftwork_model::Span;
 
-use super::{Known, Rivals, in_order};
+use super::{Known, Rivals, in_order, preemptive_response};
 use crate::{NotShown, Outcome, Ranked, Steps};
 
 /// Bounds on the response times under global fixed priorities, in the order of the tasks; the most
@@ -30,8 +30,10 @@ use crate::{NotShown, Outcome, Ranked, Steps};
 /// N. Guan, M. Stigge, W. Yi, G. Yu, "New Response Time Bounds for Fixed Priority Multiprocessor
 /// Scheduling", RTSS 2009, for constrained deadlines.
 pub fn guan(tasks: &[Ranked], cpus: usize, steps: &mut Steps) -> Outcome<NotShown, Vec<Span>> {
-    in_order(tasks, cpus, steps, |rivals, length, cut, works| {
-        work(rivals, length, cut, cpus, works);
+    in_order(tasks, cpus, steps, |rivals, steps| {
+        preemptive_response(rivals.task(), cpus, steps, |length, cut, works| {
+            work(rivals, length, cut, cpus, works);
+        })
     })
 }
 
@@ -62,12 +64,12 @@ fn work(rivals: &Rivals, length: u64, cut: u64, cpus: usize, works: &mut Vec<u64
 }
 
 /// The most that a task without carry-in runs in a window.
-fn released_in(task: &Known, length: u64) -> u64 {
+pub(super) fn released_in(task: &Known, length: u64) -> u64 {
     length / task.period * task.cost + (length % task.period).min(task.cost)
 }
 
 /// The most that a task with carry-in, of a job that had begun, runs in a window.
-fn carried_into(task: &Known, length: u64) -> u64 {
+pub(super) fn carried_into(task: &Known, length: u64) -> u64 {
     let after = length.saturating_sub(task.cost);
     let (jobs, rest) = (after / task.period, after % task.period);
     let carried = rest.saturating_sub(task.period - task.response);

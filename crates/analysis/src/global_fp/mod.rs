@@ -8,9 +8,11 @@
 mod bertogna_cirinei;
 mod delay;
 mod guan;
+mod non_preemptive;
 
 pub use bertogna_cirinei::bertogna_cirinei;
 pub use guan::guan;
+pub use non_preemptive::np_rta;
 
 use shiftwork_model::Span;
 
@@ -57,9 +59,16 @@ struct Rivals<'a> {
     level: &'a [Known],
     /// The place of the task in `level`.
     own: usize,
+    /// The costs of those of less urgent priorities.
+    rest: &'a [u64],
 }
 
 impl Rivals<'_> {
+    /// The task that they may delay, known to be in time.
+    const fn task(&self) -> &Known {
+        &self.level[self.own]
+    }
+
     /// The others of the same priority.
     fn equal(&self) -> impl Iterator<Item = &Known> {
         let level = self.level.iter().enumerate();
@@ -69,13 +78,26 @@ impl Rivals<'_> {
     }
 }
 
-/// Goes from the most urgent priority to the least. `work` appends, for a window of a length, what
-/// each rival may run in it; no more of it than a third number can delay the task.
+/// The least response time of a task that may be preempted, or one above its deadline. `work` appends, for a
+/// window of a length, what each rival may run in it; no more of it than a second number can delay the task.
+fn preemptive_response(
+    task: &Known,
+    cpus: usize,
+    steps: &mut Steps,
+    mut work: impl FnMut(u64, u64, &mut Vec<u64>),
+) -> Option<u64> {
+    delay::least_response(task.cost, task.response, cpus, steps, |length, works| {
+        work(length, length - task.cost + 1, works);
+    })
+}
+
+/// Goes from the most urgent priority to the least. `respond` is asked for the response time of a task, which is
+/// not shown to be in time if it is above the deadline; `None` when out of steps.
 fn in_order(
     tasks: &[Ranked],
     cpus: usize,
     steps: &mut Steps,
-    work: impl Fn(&Rivals, u64, u64, &mut Vec<u64>),
+    respond: impl Fn(&Rivals, &mut Steps) -> Option<u64>,
 ) -> Outcome<NotShown, Vec<Span>> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&place| tasks[place].priority);
@@ -88,6 +110,7 @@ fn in_order(
     }
     let mut responses = vec![Span::ZERO; tasks.len()];
     let mut urgent: Vec<Known> = Vec::with_capacity(tasks.len());
+    let costs: Vec<u64> = order.iter().map(|&place| known[place].cost).collect();
     for places in order.chunk_by(|&a, &b| tasks[a].priority == tasks[b].priority) {
         let level: Vec<Known> = places.iter().map(|&place| known[place]).collect();
         let mut done = Vec::with_capacity(level.len());
@@ -96,15 +119,12 @@ fn in_order(
                 urgent: &urgent,
                 level: &level,
                 own,
+                rest: &costs[urgent.len() + level.len()..],
             };
-            let limit = task.response;
-            let response = delay::least_response(task.cost, limit, cpus, steps, |length, works| {
-                work(&rivals, length, length - task.cost + 1, works);
-            });
-            let Some(response) = response else {
+            let Some(response) = respond(&rivals, steps) else {
                 return Outcome::StepLimit;
             };
-            if response > limit {
+            if response > task.response {
                 return Outcome::Fail(NotShown { place });
             }
             responses[place] = Span::from_ns(response);

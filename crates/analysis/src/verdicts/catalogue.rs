@@ -230,6 +230,9 @@ pub const TESTS: &[Test] = &[
             with_bounds(guan(&case.ranked(), case.cpus.len(), steps))
         }),
     },
+    non_preemptive::NP_DENSITY,
+    non_preemptive::NP_RTA_EDF,
+    non_preemptive::NP_RTA_FP,
     Test {
         name: "speedup",
         criterion: Criterion::Hard,

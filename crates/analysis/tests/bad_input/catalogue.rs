@@ -4,8 +4,10 @@ use shiftwork_analysis::affinity::{
     Bound, any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
     waiting_levels_edf, waiting_levels_fp,
 };
-use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
-use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
+use shiftwork_analysis::global_edf::{
+    bak, bar, bcl, bcli, ffdbf, gfb, load, np_density, np_rta, rta,
+};
+use shiftwork_analysis::global_fp::{self, bertogna_cirinei, guan};
 use shiftwork_analysis::pfair::{Quanta, pfair};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
 use shiftwork_analysis::speedup::speedup;
@@ -139,6 +141,24 @@ pub(super) const TESTED: &[Tested] = &[
         hard: false,
         one_cpu: true,
         run: |tasks, _, steps| proven(np_fp_response_times(&ranked(tasks), steps)),
+    },
+    Tested {
+        name: "np-density",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| shown(np_density(tasks, cpus, steps)),
+    },
+    Tested {
+        name: "np-rta-edf",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| proven(np_rta(tasks, cpus, steps)),
+    },
+    Tested {
+        name: "np-rta-fp",
+        hard: true,
+        one_cpu: false,
+        run: |tasks, cpus, steps| proven(global_fp::np_rta(&ranked(tasks), cpus, steps)),
     },
     Tested {
         name: "devi-anderson-np",

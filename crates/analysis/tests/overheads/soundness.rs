@@ -12,10 +12,11 @@ use shiftwork_sim::{Options, Simulation};
 
 use crate::{candidate, random};
 
-const POLICIES: [&str; 21] = [
+const POLICIES: [&str; 22] = [
     "p-edf",
     "g-edf",
     "np-g-edf",
+    "np-g-fp",
     "c-edf",
     "p-fp",
     "g-fp",
@@ -159,7 +160,7 @@ fn tightened(
 #[test]
 fn no_verdict_under_overheads_is_contradicted_by_a_schedule_that_pays_them() {
     let systems = match std::env::var_os("SHIFTWORK_LONG") {
-        None => 840,
+        None => 880,
         Some(_) => 20_000,
     };
     let mut claims = [[0; 2]; POLICIES.len()];

@@ -5,8 +5,10 @@ use shiftwork_analysis::affinity::{
     any_affinities, laminar_tardiness, nested_density, reduction_edf, reduction_fp,
     waiting_levels_edf, waiting_levels_fp,
 };
-use shiftwork_analysis::global_edf::{bak, bar, bcl, bcli, ffdbf, gfb, load, rta};
-use shiftwork_analysis::global_fp::{bertogna_cirinei, guan};
+use shiftwork_analysis::global_edf::{
+    bak, bar, bcl, bcli, ffdbf, gfb, load, np_density, np_rta, rta,
+};
+use shiftwork_analysis::global_fp::{self, bertogna_cirinei, guan};
 use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
 use shiftwork_analysis::speedup::speedup;
 use shiftwork_analysis::uniprocessor::{
@@ -224,6 +226,30 @@ pub const CLAIMS: &[Claim] = &[
         policies: &["np-g-fp"],
         takes: is_one_cpu,
         bounds: |system| proof(np_fp_response_times(&system.ranked(), &mut steps())),
+    },
+    Claim {
+        name: "np-density",
+        policies: &["np-g-edf"],
+        takes: is_global,
+        bounds: |system| on_all(system, np_density),
+    },
+    Claim {
+        name: "np-rta-edf",
+        policies: &["np-g-edf"],
+        takes: is_global,
+        bounds: |system| proof(np_rta(&system.sporadic(), system.cpus, &mut steps())),
+    },
+    Claim {
+        name: "np-rta-fp",
+        policies: &["np-g-fp"],
+        takes: is_global,
+        bounds: |system| {
+            proof(global_fp::np_rta(
+                &system.ranked(),
+                system.cpus,
+                &mut steps(),
+            ))
+        },
     },
     Claim {
         name: "gel",

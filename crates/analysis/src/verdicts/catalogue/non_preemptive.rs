@@ -1,8 +1,10 @@
 //! The tests of `np-g-edf` and `np-g-fp`.
 
-use super::super::ask::{ask_np_edf, ask_np_fp_rta, with_bounds};
+use super::super::ask::{ask_np_edf, ask_np_fp_rta, with_bounds, without_bounds};
 use super::super::case::Deadlines;
 use super::{Asked, Criterion, Test, globally, on_one_cpu, times_on_one_cpu};
+use crate::global_edf::{np_density, np_rta};
+use crate::global_fp::np_rta as np_rta_fp;
 use crate::policy::{is_np_edf, is_np_fp};
 use crate::response::devi_anderson_non_preemptive;
 use crate::uniprocessor::np_fp_response_times;
@@ -37,6 +39,43 @@ pub(super) const NP_FP_TIMES: Test = Test {
     ..times_on_one_cpu(is_np_fp, |case, steps| {
         with_bounds(np_fp_response_times(&case.ranked(), steps))
     })
+};
+
+pub(super) const NP_DENSITY: Test = Test {
+    name: "np-density",
+    criterion: Criterion::Hard,
+    deadlines: Deadlines::Constrained,
+    exact: None,
+    source: "Baruah, Real-Time Systems 32, 2006",
+    speaks_of: is_np_edf,
+    takes: globally,
+    asked: Asked::Parts(|case, steps| {
+        without_bounds(np_density(&case.tasks, case.cpus.len(), steps))
+    }),
+};
+
+pub(super) const NP_RTA_EDF: Test = Test {
+    name: "np-rta",
+    criterion: Criterion::Hard,
+    deadlines: Deadlines::Constrained,
+    exact: None,
+    source: "after Bertogna, Cirinei, RTSS 2007",
+    speaks_of: is_np_edf,
+    takes: globally,
+    asked: Asked::Parts(|case, steps| with_bounds(np_rta(&case.tasks, case.cpus.len(), steps))),
+};
+
+pub(super) const NP_RTA_FP: Test = Test {
+    name: "np-rta",
+    criterion: Criterion::Hard,
+    deadlines: Deadlines::Constrained,
+    exact: None,
+    source: "after Bertogna, Cirinei, RTSS 2007; Guan, Stigge, Yi, Yu, RTSS 2009",
+    speaks_of: is_np_fp,
+    takes: globally,
+    asked: Asked::Parts(|case, steps| {
+        with_bounds(np_rta_fp(&case.ranked(), case.cpus.len(), steps))
+    }),
 };
 
 pub(super) const DEVI_ANDERSON: Test = Test {
