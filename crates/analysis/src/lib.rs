@@ -10,7 +10,8 @@
 //! `run` asks before it starts anything. What they ask is one file per published test: in `affinity/`
 //! (does the demand fit the CPUs, and what follows under affinities?), `uniprocessor/`, `packing/`,
 //! `global_edf/`, `global_fp/`, `response/` (how late at most?), `pfair` and `speedup`. [`overheads`] says what they
-//! are asked about where scheduling is not free. `exact` and `filter` are the arithmetic.
+//! are asked about where scheduling is not free. [`schedule_abstraction`] is for programs alone: it asks about
+//! releases that are known, of which verdicts do not speak. `exact` and `filter` are the arithmetic.
 //!
 //! The *supply* of a CPU is the share of it that real-time tasks may have, 1 without a reserve. A
 //! test with a supply below 1 treats every CPU as slower by that factor; the published test is the
@@ -28,6 +29,7 @@ pub mod packing;
 pub mod pfair;
 mod policy;
 pub mod response;
+pub mod schedule_abstraction;
 pub mod speedup;
 mod steps;
 mod task;

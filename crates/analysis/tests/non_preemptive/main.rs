@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod abstraction;
+mod counts;
 mod global;
 mod one_cpu;
 mod search;
