@@ -25,7 +25,7 @@ pub struct PolicyOutput {
     pub summary: &'static str,
     /// Which task sets it takes.
     pub domain: &'static str,
-    /// By what it ranks jobs: `edf` or `fp`.
+    /// By what it ranks jobs: `edf`, `fp`, `fl`, `edzl` or `llf`.
     pub order: &'static str,
     /// Which invariant it keeps: `weak`, `strong`, `packed`, `non-preemptive`, `at quanta` or
     /// `push and pull`.
