@@ -233,7 +233,14 @@ fn at_equal_laxity_the_running_job_keeps_its_cpu() {
     }
     let mut ran = Vec::new();
     for _ in 0..12 {
-        if world.now == 0 || world.policy.next_decision() == Some(Instant::from_ns(world.now)) {
+        if world.now == 8 {
+            // The same deadline: a reason to decide.
+            let (task, deadline) = (TaskId::from_index(0), Instant::from_ns(12));
+            world.send(Event::SetDeadline(task, deadline));
+        }
+        if [0, 8].contains(&world.now)
+            || world.policy.next_decision() == Some(Instant::from_ns(world.now))
+        {
             world.end_instant();
         }
         ran.push(world.machine[0].unwrap());
