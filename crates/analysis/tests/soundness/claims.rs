@@ -9,13 +9,15 @@ use shiftwork_analysis::global_edf::{
     bak, bar, bcl, bcli, ffdbf, gfb, load, np_density, np_rta, rta,
 };
 use shiftwork_analysis::global_fp::{self, bertogna_cirinei, guan};
-use shiftwork_analysis::response::{devi_anderson, devi_anderson_non_preemptive, gel};
+use shiftwork_analysis::response::{
+    devi_anderson, devi_anderson_non_preemptive, gel, gel_with_points,
+};
 use shiftwork_analysis::speedup::speedup;
 use shiftwork_analysis::uniprocessor::{
     edf_rta, fp_response_times, fp_rta, np_edf, np_fp_response_times, np_fp_rta, qpa,
 };
 use shiftwork_analysis::{NotShown, Outcome, Ranked, Sporadic, Steps};
-use shiftwork_model::{CpuId, Share, Span};
+use shiftwork_model::{CpuId, Order, Share, Span};
 
 use super::system::{Shape, System};
 
@@ -257,6 +259,37 @@ pub const CLAIMS: &[Claim] = &[
         takes: is_global,
         bounds: |system| proof(gel(&system.sporadic(), system.cpus, &mut steps())),
     },
+    Claim {
+        name: "gel, fair lateness",
+        policies: &["g-fl"],
+        takes: is_global,
+        bounds: |system| {
+            let cpus = system.cpus;
+            let point = |task: &Sporadic| {
+                Order::FairLateness.relative_deadline(task.cost, task.deadline, cpus)
+            };
+            proof(gel_with_points(
+                &system.sporadic(),
+                cpus,
+                point,
+                &mut steps(),
+            ))
+        },
+    },
+    Claim {
+        name: "global EDF, of EDZL",
+        policies: &["edzl"],
+        takes: |system| is_global(system) && is_constrained(system),
+        bounds: |system| {
+            let of_edf = [gfb, bak, bcl, bar, ffdbf, load];
+            let tests = of_edf.into_iter();
+            let shown = tests.filter_map(|test| on_all(system, test)).next();
+            let tasks = system.sporadic();
+            shown
+                .or_else(|| proof(bcli(&tasks, system.cpus, &mut steps())))
+                .or_else(|| proof(rta(&tasks, system.cpus, &mut steps())))
+        },
+    },
 ];
 
 /// Enough for nearly all systems here; what needs more makes no claim.
@@ -274,6 +307,11 @@ fn is_global(system: &System) -> bool {
 
 fn is_one_cpu(system: &System) -> bool {
     is_global(system) && system.cpus == 1
+}
+
+fn is_constrained(system: &System) -> bool {
+    let mut tasks = system.members.iter().map(|member| &member.task);
+    tasks.all(|task| task.deadline <= task.period)
 }
 
 fn is_partitioned(system: &System) -> bool {

@@ -9,7 +9,7 @@ use super::claims::CLAIMS;
 use super::system::System;
 
 /// Those that the simulator has and verdicts speak of.
-pub const POLICIES: [&str; 18] = [
+pub const POLICIES: [&str; 20] = [
     "p-edf",
     "p-fp",
     "c-edf",
@@ -24,6 +24,8 @@ pub const POLICIES: [&str; 18] = [
     "hpa-fp",
     "np-g-edf",
     "np-g-fp",
+    "g-fl",
+    "edzl",
     "pd2",
     "s-pd2",
     "c-pd2",
