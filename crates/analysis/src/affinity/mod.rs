@@ -23,7 +23,7 @@ mod waiting_levels;
 pub use any_affinities::any_affinities;
 pub use by_priority::Bound;
 pub use feasibility::{Feasibility, Feasible, feasibility};
-pub use laminar_tardiness::laminar_tardiness;
+pub use laminar_tardiness::{Unavailable, laminar_tardiness, laminar_tardiness_beside};
 pub use nested_density::nested_density;
 pub use reduction::{reduction, reduction_edf, reduction_fp};
 pub use speedup::speedup_factor;

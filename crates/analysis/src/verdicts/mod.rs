@@ -18,6 +18,7 @@ mod decide;
 mod divide;
 mod ground;
 mod judge;
+mod reserved;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub use case::Deadlines;
 pub use catalogue::{Criterion, TESTS, Test};
 pub use decide::{Decision, Question, decide};
 pub use judge::analyse;
+pub use reserved::bounds_beside_reserve;
 pub use scale::{Factor, largest_factor};
 pub use under::{Account, Charged, Price, Table, analyse_under, under_overheads};
 pub use words::{Names, decimal, fraction, witness};

@@ -13,9 +13,19 @@ use crate::system::{Deadlines, SHAPES, System, UNIT};
 use crate::times_if_long;
 
 /// The longest response of each task.
-struct Responses {
+pub struct Responses {
     released: BTreeMap<JobId, Instant>,
-    longest: Vec<u64>,
+    pub longest: Vec<u64>,
+}
+
+impl Responses {
+    /// None yet, of so many tasks.
+    pub fn of(tasks: usize) -> Self {
+        Self {
+            released: BTreeMap::new(),
+            longest: vec![0; tasks],
+        }
+    }
 }
 
 impl Recorder for Responses {
@@ -86,10 +96,7 @@ fn simulate(set: &TaskSet, policy: &str) -> Vec<u64> {
         overheads: None,
         reserve_server: false,
     };
-    let mut responses = Responses {
-        released: BTreeMap::new(),
-        longest: vec![0; set.tasks.len()],
-    };
+    let mut responses = Responses::of(set.tasks.len());
     Simulation::new(set, entry.build(set).unwrap(), &entry.traits, options).run(&mut responses);
     responses.longest
 }

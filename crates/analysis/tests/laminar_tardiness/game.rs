@@ -43,6 +43,20 @@ impl<'a> Game<'a> {
         self.policy.on_event(event, &mut self.switches);
     }
 
+    /// Takes a CPU from the policy, or gives it back.
+    pub fn set_available(&mut self, cpu: usize, is_available: bool) {
+        let cpu = CpuId::from_index(cpu);
+        self.apply(match is_available {
+            true => Event::CpuOnline(cpu),
+            false => Event::CpuOffline(cpu),
+        });
+    }
+
+    /// The CPUs that run a job.
+    pub fn is_busy(&self, cpu: usize) -> bool {
+        self.policy.assigned(CpuId::from_index(cpu)).is_some()
+    }
+
     fn deadline(&self, task: usize) -> Option<u64> {
         let (release, _) = self.pending[task].front()?;
         Some(release + self.system.tasks[task].deadline)
@@ -195,6 +209,17 @@ impl Adversary {
 
 /// The longest responses that one adversary gets.
 pub fn attack(system: &System, policy: &str, length: u64, stream: &mut RandomStream) -> Vec<u64> {
+    attack_beside(system, policy, length, stream, |_, _| {})
+}
+
+/// Likewise; `others` may take CPUs before each unit.
+pub fn attack_beside(
+    system: &System,
+    policy: &str,
+    length: u64,
+    stream: &mut RandomStream,
+    mut others: impl FnMut(&mut Game<'_>, &mut RandomStream),
+) -> Vec<u64> {
     let adversary = Adversary::new(system, stream);
     let mut game = Game::new(system, policy);
     for _ in 0..length {
@@ -203,6 +228,7 @@ pub fn attack(system: &System, policy: &str, length: u64, stream: &mut RandomStr
                 game.release(task, adversary.cost(system, task, stream));
             }
         }
+        others(&mut game, stream);
         game.step();
     }
     game.responses

@@ -13,6 +13,7 @@ mod examples;
 mod exhaustive;
 mod game;
 mod limits;
+mod reserved;
 mod system;
 
 /// Times more cases if `SHIFTWORK_LONG` is set.

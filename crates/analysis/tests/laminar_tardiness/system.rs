@@ -1,6 +1,6 @@
 //! Random systems with nested affinities, in whole units of time.
 
-use shiftwork_analysis::affinity::laminar_tardiness;
+use shiftwork_analysis::affinity::{Unavailable, laminar_tardiness, laminar_tardiness_beside};
 use shiftwork_analysis::{Outcome, Placed, Sporadic, Steps};
 use shiftwork_model::{Affinity, CpuSet, RandomStream, Span, Task, TaskSet};
 
@@ -137,6 +137,19 @@ impl System {
                 bounds.collect()
             }
             other => panic!("{other:?} for {self:?}"),
+        }
+    }
+
+    /// The same where CPUs are unavailable; by task, if all were found.
+    pub fn bounds_beside(&self, unavailable: Unavailable) -> Option<Vec<u64>> {
+        let tasks: Vec<Placed> = self.tasks.iter().map(|task| task.placed()).collect();
+        match laminar_tardiness_beside(&tasks, unavailable, &mut Steps::ordinary()) {
+            Outcome::Pass(bounds) => {
+                let bounds = bounds.into_iter().map(|bound| Some(bound?.as_ns()));
+                bounds.collect()
+            }
+            Outcome::StepLimit => None,
+            Outcome::Fail(task) => panic!("{task:?} of {self:?}"),
         }
     }
 

@@ -99,11 +99,15 @@ impl Recording<'_> {
         self.machine == "sim" && is_fixed && (self.inversions || shown || expected)
     }
 
-    /// What analysis shows of the response times in this run; overheads and the reserve are in no bound.
+    /// What analysis shows of the response times in this run; overheads are in no bound, nor what live
+    /// machines take.
     fn bounds(&self, run: &Finished) -> Vec<Option<Bound>> {
-        match self.has_overheads || self.takes_reserve {
+        match self.has_overheads || self.machine != "sim" {
             true => Vec::new(),
-            false => analyze::bounds(self.set, run.entry.name, analyze::STEPS),
+            false => {
+                let policy = run.entry.name;
+                analyze::bounds(self.set, policy, analyze::STEPS, self.takes_reserve)
+            }
         }
     }
 

@@ -161,7 +161,10 @@ fn open(path: &str, console: &Console) -> Result<Traced, Failure> {
     let takes_time = set.scheduler.overheads.is_some() || file.records.iter().any(is_reserve);
     let bounds = match takes_time {
         true => Vec::new(),
-        false => analyze::bounds(&set, policy, analyze::STEPS),
+        false => {
+            let beside_reserve = set.scheduler.reserve_server;
+            analyze::bounds(&set, policy, analyze::STEPS, beside_reserve)
+        }
     };
     Ok(Traced {
         path,

@@ -3,8 +3,34 @@
 
 use std::ops::Range;
 
+use shiftwork_model::{Share, Span};
+
 use super::number::Rate;
 use crate::Sporadic;
+
+/// When CPUs are unavailable: in any interval of length L, each for at most `burst` + `share` L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailable {
+    /// rho, below 1.
+    pub share: Share,
+    /// beta.
+    pub burst: Span,
+}
+
+impl Unavailable {
+    /// What background work takes that gets the reserve's share of each `wait` for which it has waited: no
+    /// more than that at once, and nothing in between for as long as `wait`, or at most once in each
+    /// `wait`.
+    pub fn by_reserve(reserve: Share, wait: Span) -> Self {
+        let at_once = u128::from(wait.as_ns()) * u128::from(reserve.billionths());
+        let rest = u128::from(Share::WHOLE - reserve.billionths());
+        let burst = (at_once * rest).div_ceil(u128::from(Share::WHOLE).pow(2));
+        Self {
+            share: reserve,
+            burst: Span::from_ns(burst as u64),
+        }
+    }
+}
 
 /// The tasks below one affinity that contains all of theirs.
 ///
@@ -16,6 +42,8 @@ pub(super) struct Component {
     pub(super) tasks: Vec<Member>,
     /// The affinities, the largest first.
     pub(super) nodes: Vec<Node>,
+    /// When CPUs are unavailable; `None`: never.
+    pub(super) unavailable: Option<Unavailable>,
 }
 
 /// A task of a component.
@@ -74,7 +102,7 @@ pub(super) struct Set {
     pub(super) removed: Box<[bool]>,
     /// kappa: the CPUs of the node without those of the removed children.
     pub(super) cpus: usize,
-    /// Lambda: one less than the sum of utilizations, rounded up.
+    /// Lambda: one less than the sum of utilizations and of what CPUs are unavailable, rounded up.
     pub(super) running_max: usize,
 }
 

@@ -202,13 +202,13 @@ impl<'a> Guesser<'a> {
 }
 
 /// The largest difference of any two values.
-fn difference(one: &Bounds<f64>, other: &Bounds<f64>) -> f64 {
+pub(super) fn difference(one: &Bounds<f64>, other: &Bounds<f64>) -> f64 {
     let pairs = one.values().zip(other.values());
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
 /// How fast iterations come to rest.
-struct Pace {
+pub(super) struct Pace {
     /// The last change and its ratio to the one before.
     change: Option<f64>,
     ratio: Option<f64>,
@@ -219,7 +219,7 @@ struct Pace {
 }
 
 impl Pace {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             change: None,
             ratio: None,
@@ -231,7 +231,12 @@ impl Pace {
 
     /// Where to go on: at F of where it was, further on if changes shrink evenly, or back if the last
     /// leap led to a larger change.
-    fn go_on(&mut self, before: Bounds<f64>, next: Bounds<f64>, change: f64) -> Bounds<f64> {
+    pub(super) fn go_on(
+        &mut self,
+        before: Bounds<f64>,
+        next: Bounds<f64>,
+        change: f64,
+    ) -> Bounds<f64> {
         if let Some((from, change_there)) = self.leapt_from.take()
             && change > change_there
         {

@@ -11,18 +11,21 @@ mod guess;
 mod knapsack;
 mod number;
 mod operator;
+mod reserved;
 mod sets;
 mod solve;
 mod sums;
 mod tree;
 
-use shiftwork_model::{CpuSet, Span, TaskId};
+use shiftwork_model::{CpuSet, Share, Span, TaskId};
+
+pub use self::component::Unavailable;
 
 use self::component::Component;
-use self::solve::{Shown, solve, solve_coarsely};
+use self::solve::{Shown, solve, solve_coarsely, solve_reserved};
 use self::tree::components;
 use crate::affinity::{Groups, laminar};
-use crate::exact::{Rate, whole};
+use crate::exact::{Rate, beside, whole};
 use crate::{NotShown, Outcome, Placed, Steps};
 
 /// One in so many steps is kept for bounds without iteration.
@@ -57,15 +60,44 @@ pub fn laminar_tardiness(
     tasks: &[Placed],
     steps: &mut Steps,
 ) -> Outcome<NotShown, Vec<Option<Span>>> {
+    ask(tasks, None, steps)
+}
+
+/// Likewise where CPUs are unavailable now and then, as where background work takes a reserve. `None`
+/// where none was found: there may be none, most often of tasks that need most of a CPU beside others.
+///
+/// # Errors
+/// As [`laminar_tardiness`]; tasks together exceed their CPUs if they need more than these are
+/// available.
+///
+/// # Assumes
+/// The strong invariant among the CPUs that are available.
+///
+/// # Source
+/// Theorem 4 of `docs/theory/laminar-tardiness.md`, not refereed.
+pub fn laminar_tardiness_beside(
+    tasks: &[Placed],
+    unavailable: Unavailable,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Option<Span>>> {
+    ask(tasks, Some(unavailable), steps)
+}
+
+fn ask(
+    tasks: &[Placed],
+    unavailable: Option<Unavailable>,
+    steps: &mut Steps,
+) -> Outcome<NotShown, Vec<Option<Span>>> {
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
-    let groups = match groups(tasks) {
+    let supply = unavailable.map_or(whole(), |unavailable| beside(unavailable.share));
+    let groups = match groups(tasks, supply) {
         Ok(groups) => groups,
         Err(place) => return Outcome::Fail(NotShown { place }),
     };
     let mut responses = vec![None; tasks.len()];
-    for component in components(tasks, &groups) {
+    for component in components(tasks, &groups, unavailable) {
         let Some(bounds) = bounds(&component, steps) else {
             if steps.are_used_up() {
                 return Outcome::StepLimit;
@@ -81,7 +113,7 @@ pub fn laminar_tardiness(
 }
 
 /// The tasks by affinity, or the place of a task of which nothing can be shown.
-fn groups(tasks: &[Placed]) -> Result<Groups, usize> {
+fn groups(tasks: &[Placed], supply: Share) -> Result<Groups, usize> {
     let mut groups = Groups::default();
     for (place, placed) in tasks.iter().enumerate() {
         let task = &placed.task;
@@ -105,7 +137,7 @@ fn groups(tasks: &[Placed]) -> Result<Groups, usize> {
         };
         return Err(first_of(&overlaps));
     };
-    match tree.shortage(whole()) {
+    match tree.shortage(supply) {
         Some(crowd) => Err(first_of(&|mask| crowd.masks.contains(mask))),
         None => Ok(groups),
     }
@@ -122,6 +154,8 @@ fn bounds(component: &Component, steps: &mut Steps) -> Option<Vec<u128>> {
     let earliest = deadlines.min().unwrap_or(0);
     let beyond = tasks.map(|task| task.deadline.as_ns().saturating_sub(task.period.as_ns()));
     let latest = beyond.min().unwrap_or(0);
+    let is_always = component.unavailable.is_none();
+    let solve = if is_always { solve } else { solve_reserved };
     let mut for_coarse = steps.set_aside(COARSE_PART);
     let fine = [earliest, latest].map(|shift| {
         let shown = solve(component, shift, steps)?;
@@ -131,7 +165,11 @@ fn bounds(component: &Component, steps: &mut Steps) -> Option<Vec<u128>> {
         let pairs = best.into_iter().zip(other);
         pairs.map(|(best, other)| other.min(best)).collect()
     };
-    let best = fine.into_iter().flatten().reduce(least).or_else(|| {
+    let best = fine.into_iter().flatten().reduce(least);
+    let best = best.or_else(|| {
+        if !is_always {
+            return None;
+        }
         let shown = solve_coarsely(component, earliest, &mut for_coarse)?;
         Some(responses(component, earliest, &shown))
     });

@@ -67,7 +67,7 @@ impl<'a, N: Number> Operator<'a, N> {
         steps: &mut Steps,
     ) -> Option<Bounds<N>> {
         self.sums.look_at(bounds);
-        let lags = self.sums.lags_at_deadline(bounds, chosen, steps)?;
+        let lags = self.sums.lags(bounds, (0, N::ZERO), chosen, steps)?;
         let busy = self.sums.busy(bounds, chosen, &lags, steps)?;
         let values = Values { lags, busy };
         let mut next: Bounds<N> = Bounds::zero(self.of);

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use num_bigint::BigUint;
+use shiftwork_model::Share;
 
 use super::component::{Node, Set};
 use crate::exact::{Demand, common_multiple, units_of, whole};
@@ -19,6 +20,8 @@ pub(super) struct Loads<'a> {
     all: Vec<(u128, u128)>,
     demands: &'a [&'a Demand],
     parents: Vec<Option<usize>>,
+    /// rho.
+    unavailable: Share,
     exact: OnceCell<Exact>,
 }
 
@@ -30,8 +33,9 @@ struct Exact {
 }
 
 impl<'a> Loads<'a> {
-    /// The sums below each of these nodes, whose own tasks have these demands.
-    pub(super) fn new(nodes: &[Node], demands: &'a [&'a Demand]) -> Self {
+    /// The sums below each of these nodes, whose own tasks have these demands, where CPUs are
+    /// unavailable for this share of time.
+    pub(super) fn new(nodes: &[Node], demands: &'a [&'a Demand], unavailable: Share) -> Self {
         let units = |demand: &&Demand| (demand.units_min(), demand.units_max());
         let own: Vec<(u128, u128)> = demands.iter().map(units).collect();
         let mut all = own.clone();
@@ -45,6 +49,7 @@ impl<'a> Loads<'a> {
             all,
             demands,
             parents: nodes.iter().map(|node| node.parent).collect(),
+            unavailable,
             exact: OnceCell::new(),
         }
     }
@@ -65,19 +70,28 @@ impl<'a> Loads<'a> {
         })
     }
 
-    /// The sum of a node's own tasks and of these subtrees, rounded up to whole CPUs.
-    fn in_cpus(&self, own: usize, subtrees: impl Iterator<Item = usize> + Clone) -> usize {
+    /// The sum of a node's own tasks and of these subtrees, and of what so many CPUs are unavailable,
+    /// rounded up to whole CPUs.
+    fn in_cpus(
+        &self,
+        own: usize,
+        subtrees: impl Iterator<Item = usize> + Clone,
+        cpus: usize,
+    ) -> usize {
         let cpu = units_of(whole());
+        let lost = units_of(self.unavailable) * cpus as u128;
         let (min, max) = subtrees.clone().fold(self.own[own], |sum, tree| {
             (sum.0 + self.all[tree].0, sum.1 + self.all[tree].1)
         });
-        let (least, most) = (min.div_ceil(cpu), max.div_ceil(cpu));
+        let (least, most) = ((min + lost).div_ceil(cpu), (max + lost).div_ceil(cpu));
         if least == most {
             return usize::try_from(most).unwrap_or(usize::MAX);
         }
         let exact = self.exact();
         let sum = subtrees.fold(exact.own[own].clone(), |sum, tree| sum + &exact.all[tree]);
-        let cpus = (sum + &exact.cpu - 1u8) / &exact.cpu;
+        let lost = &exact.cpu * self.unavailable.billionths() * cpus;
+        let cpu = &exact.cpu * Share::WHOLE;
+        let cpus = (sum * Share::WHOLE + lost + &cpu - 1u8) / &cpu;
         usize::try_from(cpus).unwrap_or(usize::MAX)
     }
 
@@ -176,7 +190,8 @@ impl<'a> Family<'a> {
             .iter()
             .map(|&place| self.nodes[node.children[place]].cpus);
         let cpus = node.cpus - gone.sum::<usize>();
-        let load = self.loads.in_cpus(self.node, left.map(|(_, &child)| child));
+        let left = left.map(|(_, &child)| child);
+        let load = self.loads.in_cpus(self.node, left, cpus);
         if load > cpus {
             return false;
         }

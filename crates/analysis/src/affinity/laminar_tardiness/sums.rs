@@ -25,6 +25,8 @@ pub(super) struct Sums<'a, N> {
     pub(super) costs: Vec<N>,
     /// The fluid work of a job before it is released: C (1 - Y/T), zero if Y is at least T.
     early: Vec<N>,
+    /// beta; zero if CPUs are always available.
+    pub(super) burst: N,
     scratch: Scratch<N>,
 }
 
@@ -78,7 +80,11 @@ impl<'a, N: Number> Sums<'a, N> {
             of,
             rates: of.tasks.iter().map(|member| member.rate).collect(),
             early: early.collect(),
-            costs: costs.map(number).collect(),
+            costs: costs.map(&number).collect(),
+            burst: match of.unavailable {
+                Some(unavailable) => number(unavailable.burst.as_ns()),
+                None => N::ZERO,
+            },
             scratch: Scratch::new(of),
         }
     }
@@ -90,20 +96,22 @@ impl<'a, N: Number> Sums<'a, N> {
         }
     }
 
-    /// M at the deadline, for all nodes and chosen sets.
-    pub(super) fn lags_at_deadline(
+    /// M `after` the deadline, for this node, all inside it and their chosen sets.
+    pub(super) fn lags(
         &mut self,
         bounds: &Bounds<N>,
+        (top, after): (usize, N),
         chosen: &Chosen,
         steps: &mut Steps,
     ) -> Option<Vec<Vec<N>>> {
         let of = self.of;
         let mut lags = vec![Vec::new(); of.nodes.len()];
-        for node in (0..of.nodes.len()).rev() {
-            self.prepare(bounds, node, N::ZERO, Sum::Lag, steps)?;
+        for node in (top..of.nodes[top].end).rev() {
+            self.prepare(bounds, node, after, Sum::Lag, steps)?;
             for &set in &chosen[node] {
                 let set = &of.nodes[node].sets[set];
-                lags[node].push(self.choose(node, set, set.running_max, steps)?);
+                let lag = self.choose(node, set, set.running_max, steps)?;
+                lags[node].push(lag + self.burst.times(set.cpus));
             }
             self.scratch.lags[node] = lags[node][0];
         }

@@ -1,8 +1,8 @@
 //! How components are made of task sets: the tree of affinities, its tasks, and which nodes block.
 
-use shiftwork_model::CpuSet;
+use shiftwork_model::{CpuSet, Share};
 
-use super::component::{Above, Component, Member, Node, Set};
+use super::component::{Above, Component, Member, Node, Set, Unavailable};
 use super::number::Rate;
 use super::sets::{Family, Loads};
 use crate::Placed;
@@ -10,12 +10,17 @@ use crate::affinity::laminar::parents;
 use crate::affinity::{Group, Groups};
 use crate::exact::Demand;
 
-/// The components of `groups`, which are laminar, fit, and hold `tasks` by their places.
+/// The components of `groups`, which are laminar, fit where CPUs are `unavailable`, and hold `tasks` by
+/// their places.
 ///
 /// # Cost
 /// O(s + k d) for k affinities of s CPUs in all, nested d deep, and up to 256 sums of
 /// utilizations per affinity.
-pub(super) fn components(tasks: &[Placed], groups: &Groups) -> Vec<Component> {
+pub(super) fn components(
+    tasks: &[Placed],
+    groups: &Groups,
+    unavailable: Option<Unavailable>,
+) -> Vec<Component> {
     let masks = Masks::new(groups);
     let roots = (0..masks.list.len()).filter(|&place| masks.list[place].parent.is_none());
     roots
@@ -26,6 +31,7 @@ pub(super) fn components(tasks: &[Placed], groups: &Groups) -> Vec<Component> {
                 component: Component {
                     tasks: Vec::new(),
                     nodes: Vec::new(),
+                    unavailable,
                 },
                 demands: Vec::new(),
             };
@@ -148,9 +154,17 @@ impl Builder<'_> {
     }
 
     fn finish(mut self) -> Component {
-        self.find_blockers();
+        match self.component.unavailable {
+            None => self.find_blockers(),
+            Some(_) => self.admit_all_blockers(),
+        }
         let nodes = &self.component.nodes;
-        let loads = Loads::new(nodes, &self.demands);
+        let nothing = Share::from_billionths(0).expect("nothing is a share");
+        let lost = self
+            .component
+            .unavailable
+            .map_or(nothing, |cpus| cpus.share);
+        let loads = Loads::new(nodes, &self.demands, lost);
         let costs = |node: &Node| -> f64 {
             let tasks = &self.component.tasks[node.all.clone()];
             tasks.iter().map(|task| task.task.cost.as_ns() as f64).sum()
@@ -163,6 +177,16 @@ impl Builder<'_> {
             node.sets = sets;
         }
         self.component
+    }
+
+    /// Where CPUs may be unavailable, any task may be blocked by any node around it.
+    fn admit_all_blockers(&mut self) {
+        for node in &mut self.component.nodes {
+            node.blockers = node.chain[1..].to_vec();
+        }
+        for task in &mut self.component.tasks {
+            task.own_node_blocks = true;
+        }
     }
 
     /// Bl, by rank: how many tasks can run at the same time.

@@ -6,7 +6,9 @@ mod conclusion;
 mod remarks;
 mod text;
 
-use shiftwork_analysis::verdicts::{Answer as Known, Criterion, analyse, left_out};
+use shiftwork_analysis::verdicts::{
+    Answer as Known, Criterion, analyse, bounds_beside_reserve, left_out,
+};
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
 use shiftwork_verbs::analyze::{Findings, Question, candidate, named, output};
@@ -59,16 +61,27 @@ fn question(args: &AnalyzeArgs) -> Question {
 }
 
 /// Bounds on the response times of all tasks under the policy with this name, for a page about a run of
-/// them; none if nothing is known, or if the task set says more than tests take into account.
-pub fn bounds(set: &TaskSet, policy: &str, steps: u64) -> Vec<Option<Bound>> {
+/// them; none if nothing is known, or if the task set says more than tests take into account. With
+/// `beside_reserve` background work takes the reserve as the simulator has it.
+pub fn bounds(set: &TaskSet, policy: &str, steps: u64, beside_reserve: bool) -> Vec<Option<Bound>> {
     let Ok(named) = named(policy) else {
         return Vec::new();
     };
-    if !left_out(set).is_empty() {
+    let mut otherwise = set.clone();
+    otherwise.scheduler.reserve_server = false;
+    if !left_out(&otherwise).is_empty() {
         return Vec::new();
     }
-    let analysis = analyse(set, &[candidate(named, set)], steps);
-    let best = analysis.policies.into_iter().flat_map(|found| found.best);
+    let candidate = candidate(named, set);
+    let best = match beside_reserve {
+        true => bounds_beside_reserve(set, &candidate, steps),
+        false => {
+            let analysis = analyse(&otherwise, &[candidate], steps);
+            let best = analysis.policies.into_iter().flat_map(|found| found.best);
+            best.collect()
+        }
+    };
+    let best = best.into_iter();
     best.map(|best| {
         best.map(|best| Bound {
             response: best.response,

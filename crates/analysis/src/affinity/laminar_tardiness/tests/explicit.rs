@@ -6,6 +6,7 @@ use super::super::explicit::{bi_level, by_depth};
 use super::super::solve::solve_coarsely;
 use super::super::{components, groups, solve};
 use super::times_if_long;
+use crate::exact::whole;
 use crate::{Placed, Sporadic, Steps};
 
 fn placed(cost: u64, period: u64, mask: u64) -> Placed {
@@ -26,7 +27,7 @@ fn the_example_of_the_document() {
         placed(300, 400, 0b11),
         placed(300, 400, 0b11),
     ];
-    let component = &components(&tasks, &groups(&tasks).unwrap())[0];
+    let component = &components(&tasks, &groups(&tasks, whole()).unwrap(), None)[0];
     // The global tasks come first, as the root does.
     assert_eq!(by_depth(component, 0.0).late, [1900.0, 1900.0, 2600.0]);
     let late = bi_level(component, 0, 0.0).map(|bounds| bounds.late);
@@ -54,11 +55,11 @@ fn the_fixed_point_is_not_above_the_closed_forms() {
                 other => masks[other],
             };
             tasks.push(placed(cost, period, mask));
-            if groups(&tasks).is_err() {
+            if groups(&tasks, whole()).is_err() {
                 tasks.pop();
             }
         }
-        for component in components(&tasks, &groups(&tasks).unwrap()) {
+        for component in components(&tasks, &groups(&tasks, whole()).unwrap(), None) {
             for shift in [0, stream.below(1000)] {
                 let shown = solve(&component, shift, &mut Steps::ordinary()).unwrap();
                 let coarse = solve_coarsely(&component, shift, &mut Steps::ordinary()).unwrap();

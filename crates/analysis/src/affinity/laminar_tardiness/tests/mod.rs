@@ -1,5 +1,6 @@
 //! The operator and its fixed points, against a plain program, a naive one, and the theorems.
 
+mod beside;
 mod explicit;
 mod naive;
 mod plain;

@@ -10,51 +10,54 @@ use super::super::operator::Operator;
 use super::super::solve::solve_coarsely;
 use super::super::{components, groups, solve};
 use super::times_if_long;
+use crate::exact::whole;
 use crate::{Placed, Sporadic, Steps};
 
-type Q = Ratio<BigInt>;
+pub(super) type Q = Ratio<BigInt>;
 
-fn q(number: i128) -> Q {
+pub(super) fn q(number: i128) -> Q {
     Ratio::from_integer(number.into())
 }
 
-fn zero() -> Q {
+pub(super) fn zero() -> Q {
     q(0)
 }
 
-fn or_zero(number: Q) -> Q {
+pub(super) fn or_zero(number: Q) -> Q {
     number.max(zero())
 }
 
 /// A component by the definitions of the document; affinities are bits.
-struct Naive {
-    costs: Vec<Q>,
-    rates: Vec<Q>,
+pub(super) struct Naive {
+    pub(super) costs: Vec<Q>,
+    pub(super) rates: Vec<Q>,
     points: Vec<Q>,
     periods: Vec<Q>,
-    masks: Vec<u64>,
-    nodes: Vec<u64>,
+    pub(super) masks: Vec<u64>,
+    pub(super) nodes: Vec<u64>,
+    /// rho and beta, where CPUs are unavailable now and then.
+    pub(super) lost: Option<(Q, Q)>,
 }
 
 /// As [`Bounds`], by task and by place in `nodes`.
-struct Point {
-    late: Vec<Q>,
-    blocked: Vec<Q>,
-    nearly_done: Vec<Q>,
+pub(super) struct Point {
+    pub(super) late: Vec<Q>,
+    pub(super) blocked: Vec<Q>,
+    pub(super) nearly_done: Vec<Q>,
 }
 
 /// X: a node and the children that are removed from it.
 #[derive(Clone)]
-struct Set {
-    node: usize,
-    removed: Vec<u64>,
+pub(super) struct Set {
+    pub(super) node: usize,
+    pub(super) removed: Vec<u64>,
 }
 
-fn inside(mask: u64, of: u64) -> bool {
+pub(super) fn inside(mask: u64, of: u64) -> bool {
     mask & !of == 0
 }
 
-fn size(mask: u64) -> usize {
+pub(super) fn size(mask: u64) -> usize {
     mask.count_ones() as usize
 }
 
@@ -108,6 +111,9 @@ impl Naive {
     fn blockers(&self, node: usize) -> Vec<usize> {
         let mask = self.nodes[node];
         let around = (0..self.nodes.len()).filter(|&b| b != node && inside(mask, self.nodes[b]));
+        if self.lost.is_some() {
+            return around.collect();
+        }
         around
             .filter(|&b| {
                 let others: Vec<usize> = self
@@ -130,7 +136,7 @@ impl Naive {
         tasks
     }
 
-    fn cpus(&self, set: &Set) -> usize {
+    pub(super) fn cpus(&self, set: &Set) -> usize {
         size(self.nodes[set.node]) - set.removed.iter().map(|&gone| size(gone)).sum::<usize>()
     }
 
@@ -140,11 +146,16 @@ impl Naive {
             .iter()
             .map(|&task| self.rates[task].clone())
             .sum();
+        let cpus = q(self.cpus(set) as i128);
+        let load = match &self.lost {
+            Some((share, _)) => load + share * cpus,
+            None => load,
+        };
         usize::try_from(load.ceil().to_integer()).unwrap() - 1
     }
 
     /// All admissible sets of a node.
-    fn sets(&self, node: usize) -> Vec<Set> {
+    pub(super) fn sets(&self, node: usize) -> Vec<Set> {
         let children = self.children(node);
         let sets = subsets(&children).map(|removed| Set { node, removed });
         sets.filter(|set| self.running_max(set) < self.cpus(set))
@@ -204,7 +215,7 @@ impl Naive {
         best.unwrap()
     }
 
-    fn beyond(&self, point: &Point, task: usize) -> Q {
+    pub(super) fn beyond(&self, point: &Point, task: usize) -> Q {
         or_zero(point.late[task].clone() - &self.costs[task])
     }
 
@@ -216,7 +227,15 @@ impl Naive {
     }
 
     /// M.
-    fn lag(&self, point: &Point, set: &Set, after: &Q) -> Q {
+    pub(super) fn lag(&self, point: &Point, set: &Set, after: &Q) -> Q {
+        let burst = match &self.lost {
+            Some((_, burst)) => burst * q(self.cpus(set) as i128),
+            None => zero(),
+        };
+        burst + self.lag_alone(point, set, after)
+    }
+
+    fn lag_alone(&self, point: &Point, set: &Set, after: &Q) -> Q {
         let full = |h: usize| self.lag(point, &self.whole(h), after);
         let behind = |task: usize| &self.rates[task] * (self.beyond(point, task) - after);
         let cpus = self.running_max(set);
@@ -360,7 +379,7 @@ impl Naive {
 }
 
 /// Of one component, at most 4 CPUs and 6 tasks.
-fn tiny(stream: &mut RandomStream) -> Vec<Placed> {
+pub(super) fn tiny(stream: &mut RandomStream) -> Vec<Placed> {
     let families: [&[u64]; 8] = [
         &[0b11, 0b1, 0b10],
         &[0b111, 0b1, 0b10, 0b100],
@@ -390,14 +409,14 @@ fn tiny(stream: &mut RandomStream) -> Vec<Placed> {
             },
             cpus: CpuSet::from_bits(masks[which as usize]),
         });
-        if groups(&tasks).is_err() || tasks.len() > 6 {
+        if groups(&tasks, whole()).is_err() || tasks.len() > 6 {
             tasks.pop();
         }
     }
     tasks
 }
 
-fn naive(of: &Component, tasks: &[Placed], shift: u64) -> Naive {
+pub(super) fn naive(of: &Component, tasks: &[Placed], shift: u64) -> Naive {
     let mask = |place: usize| tasks[place].cpus.as_bits().unwrap();
     let fields = |field: fn(&Sporadic) -> u128| -> Vec<Q> {
         of.tasks
@@ -426,13 +445,14 @@ fn naive(of: &Component, tasks: &[Placed], shift: u64) -> Naive {
             .iter()
             .map(|node| mask(of.tasks[node.own.start].place))
             .collect(),
+        lost: None,
     }
 }
 
 /// In the grid of the integers: this part of a nanosecond, as a power of two.
-const BITS: u32 = 20;
+pub(super) const BITS: u32 = 20;
 
-fn random_point(of: &Component, stream: &mut RandomStream) -> Bounds<i128> {
+pub(super) fn random_point(of: &Component, stream: &mut RandomStream) -> Bounds<i128> {
     let mut point = Bounds::zero(of);
     let most = 1 + (stream.below(30) << BITS);
     point
@@ -447,8 +467,10 @@ fn the_operator_is_its_definition_rounded_up() {
     for seed in 1..=times_if_long(20, 200) {
         let mut stream = RandomStream::new(seed, 8, 0);
         let tasks = tiny(&mut stream);
-        let Ok(groups) = groups(&tasks) else { continue };
-        for of in components(&tasks, &groups) {
+        let Ok(groups) = groups(&tasks, whole()) else {
+            continue;
+        };
+        for of in components(&tasks, &groups, None) {
             let earliest = of
                 .tasks
                 .iter()
@@ -490,7 +512,7 @@ fn what_is_shown_is_lowered_by_the_definition_of_the_operator() {
     for seed in 1..=times_if_long(30, 200) {
         let mut stream = RandomStream::new(seed, 10, 0);
         let tasks = tiny(&mut stream);
-        for of in components(&tasks, &groups(&tasks).unwrap()) {
+        for of in components(&tasks, &groups(&tasks, whole()).unwrap(), None) {
             let deadlines = of.tasks.iter().map(|member| member.task.deadline.as_ns());
             let shift = stream.below(deadlines.min().unwrap() + 1);
             for way in [solve, solve_coarsely] {

@@ -8,6 +8,7 @@ use super::super::component::Component;
 use super::super::operator::Operator;
 use super::super::{components, groups, solve};
 use super::times_if_long;
+use crate::exact::whole;
 use crate::{Placed, Sporadic, Steps};
 
 /// The limit, if so many iterations reach it.
@@ -59,7 +60,7 @@ fn system(stream: &mut RandomStream) -> Vec<Placed> {
             deadline,
         };
         tasks.push(Placed { task, cpus });
-        if groups(&tasks).is_err() {
+        if groups(&tasks, whole()).is_err() {
             tasks.pop();
         }
     }
@@ -72,7 +73,7 @@ fn solver_is_at_most_a_hundredth_above_the_limit_of_plain_iteration() {
     for seed in 1..=times_if_long(150, 40) {
         let mut stream = RandomStream::new(seed, 9, 0);
         let tasks = system(&mut stream);
-        for of in components(&tasks, &groups(&tasks).unwrap()) {
+        for of in components(&tasks, &groups(&tasks, whole()).unwrap(), None) {
             let deadlines = of.tasks.iter().map(|member| member.task.deadline.as_ns());
             let shift = stream.below(deadlines.min().unwrap() + 1);
             let shown = solve(&of, shift, &mut Steps::at_most(u64::MAX)).unwrap();

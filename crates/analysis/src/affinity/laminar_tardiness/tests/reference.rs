@@ -6,6 +6,7 @@
 use shiftwork_model::{CpuSet, Span};
 
 use super::super::{bounds, components, groups, solve};
+use crate::exact::whole;
 use crate::{Placed, Sporadic, Steps};
 
 /// Both are above the least fixed point by a margin, which differs.
@@ -48,8 +49,8 @@ fn systems() -> impl Iterator<Item = System> {
 fn the_bounds_are_those_of_the_reference() {
     let mut different = 0;
     for system in systems() {
-        let groups = groups(&system.tasks).unwrap();
-        for component in components(&system.tasks, &groups) {
+        let groups = groups(&system.tasks, whole()).unwrap();
+        for component in components(&system.tasks, &groups, None) {
             let shown = solve(&component, 0, &mut Steps::ordinary()).unwrap();
             for (member, late) in component.tasks.iter().zip(shown.in_ns()) {
                 let expected = system.late_ms[member.place] * 1e6;
@@ -71,8 +72,8 @@ fn the_bounds_are_those_of_the_reference() {
 #[test]
 fn earlier_priority_points_only_help() {
     for system in systems() {
-        let groups = groups(&system.tasks).unwrap();
-        for component in components(&system.tasks, &groups) {
+        let groups = groups(&system.tasks, whole()).unwrap();
+        for component in components(&system.tasks, &groups, None) {
             let responses = bounds(&component, &mut Steps::ordinary()).unwrap();
             for (member, response) in component.tasks.iter().zip(responses) {
                 let late = system.late_ms[member.place] * 1e6;
