@@ -91,6 +91,11 @@ impl Order {
         matches!(self, Self::ZeroLaxity | Self::LeastLaxity)
     }
 
+    /// Whether the ranks of jobs follow from costs, so that what is charged to costs changes them.
+    pub const fn is_by_cost(self) -> bool {
+        self.is_by_laxity() || matches!(self, Self::FairLateness)
+    }
+
     /// The rank at `now` of a job with this deadline that has to run from its *latest start* on, its deadline less
     /// what is left of its cost, to complete in time. Only of orders by laxity, which is the time until the latest
     /// start.

@@ -66,7 +66,7 @@ mod events;
 mod quanta;
 
 use shiftwork_model::{
-    Affinity, Alignment, Budgets, CpuSet, Interrupts, Order, Overheads, PolicyTraits, Span, TaskSet,
+    Affinity, Alignment, Budgets, CpuSet, Interrupts, Overheads, PolicyTraits, Span, TaskSet,
 };
 
 use crate::Sporadic;
@@ -207,8 +207,7 @@ pub(crate) fn inflate_part(
 /// Whether [`inflate`] knows an accounting, given that the affinities in each part are the same.
 pub(crate) fn is_accounted(policy: &PolicyTraits) -> bool {
     // Priority points and laxities follow from the costs without overheads.
-    let is_by_cost = policy.order == Order::FairLateness || policy.order.is_by_laxity();
-    policy.budgets == Budgets::OfJobs && !is_by_cost
+    policy.budgets == Budgets::OfJobs && !policy.order.is_by_cost()
 }
 
 /// The task set to configure a Pfair scheduler with under these overheads. Costs are inflated so
