@@ -4,70 +4,15 @@
 //! Each list below is complete. A file that is missing from it, or need not be on it any more, fails the test: either
 //! the code asks for a property instead, or the list, and what a newcomer has to change, grows by a file.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use shiftwork_analysis::verdicts::TESTS;
 use shiftwork_cli::args::Cli;
 use shiftwork_taskset::{Kind, schema};
 
-fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// A file of production code: its path below `crates`, and its text without comments and unit tests.
-struct Source {
-    path: String,
-    code: String,
-}
-
-/// All production code, but for the crates that test on real kernels.
-fn sources() -> Vec<Source> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(crates()).unwrap() {
-        let path = entry.unwrap().path();
-        if !path.ends_with("live-tests") {
-            collect(&path.join("src"), &mut found);
-        }
-    }
-    assert!(found.len() > 400, "{}", found.len());
-    found
-}
-
-fn collect(folder: &Path, found: &mut Vec<Source>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries {
-        let path = entry.unwrap().path();
-        let stem = path.file_stem().unwrap().to_str().unwrap();
-        if ["tests", "testing"].contains(&stem) {
-            continue;
-        }
-        if path.is_dir() {
-            collect(&path, found);
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            let text = fs::read_to_string(&path).unwrap();
-            let path = path.strip_prefix(crates()).unwrap();
-            found.push(Source {
-                path: path.to_str().unwrap().to_owned(),
-                code: production(&text),
-            });
-        }
-    }
-}
-
-/// The text without comments and without the tests at its end.
-fn production(text: &str) -> String {
-    let end = text.find("#[cfg(test)]\nmod tests {");
-    let lines = text[..end.unwrap_or(text.len())].lines();
-    let code = lines.map(|line| line.split("//").next().unwrap_or_default());
-    code.collect::<Vec<_>>().join("\n")
-}
+use crate::{crates, production, sources};
 
 /// A thing of which one more may be added, and the code that may speak of a single one.
 struct Thing {
@@ -137,15 +82,19 @@ fn an_order_is_a_variant_its_file_and_its_registry_lines() {
             // Which theory speaks of it, and by which theory packing goes.
             "analysis/src/policy.rs",
             "analysis/src/verdicts/ask.rs",
-            // The core in the kernel knows two orders.
+            // The core in the kernel knows two orders, and so do hints in errors.
             "kernel-core/src/native.rs",
             // Papers that compare policies of one order.
             "papers/src/schedule.rs",
             "papers/src/tang_2021/evaluation.rs",
+            "policy/src/error.rs",
             "policy/src/order/",
             // Pfair has one order only.
             "policy/src/placement/pfair/mod.rs",
             "policy/src/registry",
+            // The definitions of priority points and laxities, by which runs are judged.
+            "trace/src/check/laxity.rs",
+            "trace/src/check/scheduling_deadline.rs",
         ],
     });
 }
