@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use shiftwork_analysis::affinity::{laminar_tardiness, nested_density};
 use shiftwork_analysis::{Outcome, Placed, Sporadic, Steps};
-use shiftwork_model::{CpuSet, RandomStream, Span};
+use shiftwork_model::{CpuSet, RandomStream, Share, Span};
 
 const CPUS: usize = 32;
 const SYSTEMS: u64 = 40;
@@ -72,6 +72,7 @@ fn main() {
         });
     }
     println!("density test for nested affinities, 64 CPUs, n = 1024, microseconds");
+    let supply = Share::from_billionths(Share::WHOLE).expect("a whole is a share");
     for (name, of) in [
         (
             "bi-level",
@@ -85,7 +86,7 @@ fn main() {
         measure(name, 20.0, 1e3, 2_000, |seed| {
             let system = light(of, seed);
             move || {
-                let outcome = nested_density(black_box(&system), &mut Steps::ordinary());
+                let outcome = nested_density(black_box(&system), supply, &mut Steps::ordinary());
                 assert_eq!(outcome, Outcome::Pass(()), "seed {seed}");
             }
         });

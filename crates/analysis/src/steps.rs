@@ -55,3 +55,10 @@ pub enum Outcome<Failure, Proof = ()> {
     /// The steps were used up before either was known.
     StepLimit,
 }
+
+impl<Failure, Proof> Outcome<Failure, Proof> {
+    /// Whether the condition holds.
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Pass(_))
+    }
+}

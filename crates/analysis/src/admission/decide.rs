@@ -1,12 +1,15 @@
 //! The decision on some claims: does the demand fit, and what does the policy make of it?
 
-use crate::policy::{is_fp, is_np_edf, is_semi_partitioned};
+use crate::policy::{is_edf, is_fp, is_np_edf, is_semi_partitioned, shifts};
 use shiftwork_model::{CpuSet, Placement, Share, TaskId};
 
 use super::words::{self, Note};
-use super::{Claim, Decision, Guarantee, Terms};
+use super::{Claim, DeadlineTests, Decision, Guarantee, Terms};
 use crate::affinity::parts::parts;
-use crate::affinity::{Bound, Groups, reduction, reduction_edf};
+use crate::affinity::{
+    Bound, Groups, nested_density_with, reduction, reduction_edf, waiting_levels_edf,
+    waiting_levels_fp,
+};
 use crate::exact::{Rate, beside};
 use crate::uniprocessor::{fp_rta, qpa};
 use crate::{Outcome, Placed, Ranked, Sporadic, Steps, Witness};
@@ -194,15 +197,15 @@ pub(super) struct Members<'a> {
     pub(super) claims: Vec<&'a Claim>,
     pub(super) cpus: CpuSet,
     online: CpuSet,
-    /// Whether a task may use more of the CPUs together than its claim says.
-    linked: bool,
+    /// CPUs that a task may use together although its claim does not say so.
+    links: Vec<CpuSet>,
 }
 
 impl Members<'_> {
     /// Whether all tasks may use the same CPUs.
     fn are_alike(&self) -> bool {
         let alike = |claim: &&Claim| claim.cpus & self.online == self.cpus;
-        !self.linked && self.claims.iter().all(alike)
+        self.links.is_empty() && self.claims.iter().all(alike)
     }
 
     /// The claims in an order that is independent of their arrival. A test that has tighter bounds
@@ -213,6 +216,15 @@ impl Members<'_> {
         let own = |claim: &&Claim| (claim.deadline, claim.period, claim.cost, claim.cpus);
         claims.sort_by_key(|claim| (claim.priority, own(claim)));
         claims
+    }
+
+    /// The claims as tasks with affinities, in that order.
+    fn placed(&self) -> Vec<Placed> {
+        let placed = |claim: &Claim| Placed {
+            task: sporadic(claim),
+            cpus: claim.cpus & self.online,
+        };
+        self.in_order().into_iter().map(placed).collect()
     }
 
     fn first(&self, wanted: impl Fn(&Claim) -> bool) -> Option<TaskId> {
@@ -233,11 +245,12 @@ fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Step
     let affinities: Vec<CpuSet> = affinities.chain(links).collect();
     for part in parts(&affinities) {
         let own = part.members.iter().filter(|&&place| place < claims.len());
+        let links = part.members.iter().filter(|&&place| place >= claims.len());
         let members = Members {
             claims: own.clone().map(|&place| claims[place]).collect(),
             cpus: part.cpus,
             online: *online,
-            linked: part.members.iter().any(|&place| place >= claims.len()),
+            links: links.map(|&place| affinities[place]).collect(),
         };
         let grade = grade(&members, terms, steps);
         let promises_deadlines = terms.policy.placement == Placement::Partitioned;
@@ -274,7 +287,7 @@ fn grade(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
         _ if cpus.len() == 1 => on_one_cpu(&members.claims, &cpus, terms, steps),
         _ if is_fp(policy) => by_priority(members, terms, steps),
         Placement::Weak => weak(members, terms, steps),
-        _ => soft(members, terms),
+        _ => by_deadline(members, terms, steps),
     }
 }
 
@@ -350,7 +363,15 @@ fn by_priority(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade 
     };
     let claims = members.in_order();
     let tasks: Vec<Bound> = claims.iter().map(bound).collect();
-    match reduction(&tasks, beside(terms.reserve), steps) {
+    let supply = beside(terms.reserve);
+    let reduced = reduction(&tasks, supply, steps);
+    if shifts(&terms.policy)
+        && !reduced.passes()
+        && waiting_levels_fp(&tasks, supply, steps).passes()
+    {
+        return Grade::of(Guarantee::Hard);
+    }
+    match reduced {
         Outcome::Pass(()) => Grade::of(Guarantee::Hard),
         Outcome::Fail(unshown) => {
             let task = claims[unshown.place].task;
@@ -360,15 +381,26 @@ fn by_priority(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade 
     }
 }
 
+/// EDF on connected CPUs, where running jobs are moved if affinities differ: all deadlines where that is asked for
+/// and shown, else bounded tardiness.
+fn by_deadline(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
+    if terms.deadlines == DeadlineTests::None || !is_edf(&terms.policy) {
+        return soft(members, terms);
+    }
+    let (tasks, supply) = (members.placed(), beside(terms.reserve));
+    let by_windows = terms.deadlines == DeadlineTests::All && members.links.is_empty();
+    if nested_density_with(&tasks, &members.links, supply, steps).passes()
+        || by_windows && waiting_levels_edf(&tasks, supply, steps).passes()
+    {
+        return Grade::of(Guarantee::Hard);
+    }
+    soft(members, terms)
+}
+
 /// EDF within affinities, without moving running jobs: all deadlines, or where the affinities do not
 /// differ bounded tardiness, or nothing.
 fn weak(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade {
-    let placed = |claim: &&Claim| Placed {
-        task: sporadic(claim),
-        cpus: claim.cpus & members.online,
-    };
-    let tasks: Vec<Placed> = members.in_order().iter().map(placed).collect();
-    match reduction_edf(&tasks, beside(terms.reserve), steps) {
+    match reduction_edf(&members.placed(), beside(terms.reserve), steps) {
         Outcome::Pass(_) => Grade::of(Guarantee::Hard),
         // Looked at first, or a promise of deadlines would end with the last affinity that differs.
         _ if members.are_alike() => soft(members, terms),
@@ -400,14 +432,14 @@ fn semi_partitioned(members: &Members<'_>, terms: Terms) -> Grade {
 /// One affinity for all is global EDF, whose response times are bounded for any deadlines if the
 /// utilizations fit (J. Erickson, U. Devi, S. Baruah, "Improved tardiness bounds for global EDF",
 /// ECRTS 2010; also without preemption: H. Leontyev, J. Anderson, "Generalized tardiness bounds for
-/// global multiprocessor scheduling", Real-Time Systems 44, 2010). Otherwise under the strong invariant
-/// and implicit deadlines they are bounded if and only if the demand fits (S. Tang, J. Anderson,
-/// L. Abeni, "On the Defectiveness of SCHED_DEADLINE w.r.t. Tardiness and Affinities, and a Partial Fix",
-/// RTNS 2021). A task with a deadline before the end of its period is one with the deadline as its
-/// period that comes less often.
+/// global multiprocessor scheduling", Real-Time Systems 44, 2010). Under the strong invariant they are
+/// bounded for any affinities and deadlines (Theorem 3 of `docs/theory/strong-edf.md`). Under `dl-sp` they are
+/// for implicit deadlines (S. Tang, J. Anderson, L. Abeni, "On the Defectiveness of SCHED_DEADLINE w.r.t.
+/// Tardiness and Affinities, and a Partial Fix", RTNS 2021); there a task with a deadline before the end of its
+/// period is one with the deadline as its period that comes less often.
 fn soft(members: &Members<'_>, terms: Terms) -> Grade {
     let (claims, supply) = (&members.claims, beside(terms.reserve));
-    if members.are_alike() {
+    if members.are_alike() || shifts(&terms.policy) {
         return Grade::of(Guarantee::BoundedTardiness);
     }
     if terms.policy.placement == Placement::Weak || is_np_edf(&terms.policy) {

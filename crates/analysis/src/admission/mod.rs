@@ -47,6 +47,23 @@ pub struct Terms {
     pub reserve: Share,
     /// How a Pfair policy divides time; `None` under others.
     pub quanta: Option<Quanta>,
+    /// By which tests deadlines are promised under EDF with the strong invariant, on more than one CPU.
+    pub deadlines: DeadlineTests,
+}
+
+/// Which tests may show that all deadlines are met under EDF with the strong invariant, on more than one CPU.
+///
+/// A task that is promised its deadlines keeps them, so that others are refused for its sake; who asks for less
+/// has more room. Nor do all tests bear that tasks come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DeadlineTests {
+    /// None: bounded tardiness is promised.
+    None,
+    /// Those by densities. They hold as well while tasks come, change and go, as long as each instant fits.
+    Densities,
+    /// All of them. They hold as long as no task changes: a test that looks at windows takes it that the same
+    /// tasks take part from the beginning of a window to its end.
+    All,
 }
 
 impl Terms {
@@ -60,19 +77,28 @@ impl Terms {
             policy: *policy,
             reserve,
             quanta: None,
+            deadlines: DeadlineTests::None,
         })
     }
 
-    /// The terms of a policy for this task set; for Pfair policies they are a matter of quanta.
+    /// The terms of a policy for this task set; for Pfair policies they are a matter of quanta. Where nothing
+    /// changes with time, deadlines are promised by all tests; else bounded tardiness, so that no change is
+    /// refused for a promise that was not asked for.
     pub fn of(policy: &PolicyTraits, set: &TaskSet) -> Option<Self> {
         let reserve = set.scheduler.reserve;
+        let deadlines = match set.actions.is_empty() {
+            true => DeadlineTests::All,
+            false => DeadlineTests::None,
+        };
         let Some(alignment) = pfair(policy) else {
-            return Self::new(policy, reserve);
+            let terms = Self::new(policy, reserve)?;
+            return Some(Self { deadlines, ..terms });
         };
         Some(Self {
             policy: *policy,
             reserve,
             quanta: Some(Quanta::of(set, alignment == Alignment::Staggered)),
+            deadlines,
         })
     }
 

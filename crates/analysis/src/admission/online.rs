@@ -13,7 +13,7 @@ use super::advice::largest_cost;
 use super::books::{Books, Line};
 use super::decide::{Counted, judge};
 use super::lingering::{Former, Stay};
-use super::{Claim, Decision, Guarantee, Terms, Verdict};
+use super::{Claim, DeadlineTests, Decision, Guarantee, Terms, Verdict};
 use crate::{Steps, Witness};
 
 /// Why a request is refused.
@@ -150,12 +150,14 @@ impl Admitted {
 
     /// Promises exactly this guarantee to every task from now on. A task with a weaker guarantee is
     /// refused. No task is refused because another would lose a stronger one. With
-    /// [`Guarantee::None`] every task that fits is admitted, without any promise: best effort.
-    pub fn promising(self, guarantee: Guarantee) -> Self {
-        Self {
-            promising: Some(guarantee),
-            ..self
+    /// [`Guarantee::None`] every task that fits is admitted, without any promise: best effort. For
+    /// [`Guarantee::Hard`] at least the tests by densities are asked.
+    pub fn promising(mut self, guarantee: Guarantee) -> Self {
+        self.promising = Some(guarantee);
+        if guarantee == Guarantee::Hard {
+            self.terms.deadlines = self.terms.deadlines.max(DeadlineTests::Densities);
         }
+        self
     }
 
     /// Starts with these tasks at once, which is how a run begins: a later one may lower what an

@@ -1,6 +1,7 @@
 //! Deadlines under EDF with nested affinities, by densities alone.
 
 use num_bigint::BigInt;
+use shiftwork_model::{CpuSet, Share};
 
 use super::family::Family;
 use crate::filter::{Interval, RATIO, ratio};
@@ -17,7 +18,7 @@ use crate::{NotShown, Outcome, Placed, Sporadic, Steps};
 /// > (U(g) + (|g| - 1) delta) / |g|, for each task of density delta whose affinity is g,
 /// > load(h) + (U(g) - U(h)) / |g|, for each child h of g.
 ///
-/// The set passes if load(root) <= 1 for every component. With one affinity that is the condition
+/// The set passes if load(root) <= `supply` for every component. With one affinity that is the condition
 /// of Goossens, Funk and Baruah. A failure has the task with the greatest density of the node from
 /// which the greatest load comes.
 ///
@@ -32,18 +33,36 @@ use crate::{NotShown, Outcome, Placed, Sporadic, Steps};
 ///
 /// # Source
 /// Theorem 1 of `docs/theory/strong-edf.md`, not refereed; for one affinity [`crate::global_edf::gfb`].
-pub fn nested_density(tasks: &[Placed], steps: &mut Steps) -> Outcome<NotShown> {
+pub fn nested_density(tasks: &[Placed], supply: Share, steps: &mut Steps) -> Outcome<NotShown> {
+    nested_density_with(tasks, &[], supply, steps)
+}
+
+/// The same where some tasks may for a while run on more CPUs than they name: `links` are those CPUs, each set around
+/// the affinity of such a task.
+///
+/// Every node that blocks such a task contains the affinity that it names, since it contains a wider one; so the proof
+/// holds for it as it stands, if the wider affinities are nodes, too.
+pub(crate) fn nested_density_with(
+    tasks: &[Placed],
+    links: &[CpuSet],
+    supply: Share,
+    steps: &mut Steps,
+) -> Outcome<NotShown> {
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
     if let Some(place) = tasks.iter().position(|placed| !fits_alone(&placed.task)) {
         return Outcome::Fail(NotShown { place });
     }
-    let family = match Family::of(tasks.iter().map(|placed| &placed.cpus)) {
+    let affinities = tasks.iter().map(|placed| &placed.cpus);
+    let family = match Family::of(affinities.chain(links)) {
         Ok(family) => family,
-        Err(place) => return Outcome::Fail(NotShown { place }),
+        Err(place) => {
+            let place = place.min(tasks.len().saturating_sub(1));
+            return Outcome::Fail(NotShown { place });
+        }
     };
-    match nearly(tasks, &family).or_else(|| exactly(tasks, &family, steps)) {
+    match nearly(tasks, &family, supply).or_else(|| exactly(tasks, &family, supply, steps)) {
         None => Outcome::StepLimit,
         Some(Ok(())) => Outcome::Pass(()),
         Some(Err(node)) => Outcome::Fail(NotShown {
@@ -59,7 +78,8 @@ fn densest(tasks: &[Placed], family: &Family) -> Vec<usize> {
         one.cost_ns() * length(other) > other.cost_ns() * length(one)
     };
     let mut densest = vec![usize::MAX; family.nodes().len()];
-    for (place, &node) in family.node_of().iter().enumerate() {
+    // After the tasks come links.
+    for (place, &node) in family.node_of().iter().enumerate().take(tasks.len()) {
         let known = tasks.get(densest[node]);
         if known.is_none_or(|known| denser(&tasks[place].task, &known.task)) {
             densest[node] = place;
@@ -68,9 +88,9 @@ fn densest(tasks: &[Placed], family: &Family) -> Vec<usize> {
     densest
 }
 
-/// By floats, if nothing is too close: whether all loads are at most 1, or the node from which a load
-/// above 1 comes.
-fn nearly(tasks: &[Placed], family: &Family) -> Option<Result<(), usize>> {
+/// By floats, if nothing is too close: whether all loads are at most `supply`, or the node from which a
+/// load above it comes.
+fn nearly(tasks: &[Placed], family: &Family, supply: Share) -> Option<Result<(), usize>> {
     // By node the sum, the greatest and the number of densities.
     let mut own = vec![(0.0, 0.0f64, 0); family.nodes().len()];
     for (placed, &node) in tasks.iter().zip(family.node_of()) {
@@ -84,11 +104,17 @@ fn nearly(tasks: &[Placed], family: &Family) -> Option<Result<(), usize>> {
         let sum = Interval::within(sum, count + RATIO);
         (sum, Interval::within(greatest, RATIO))
     });
-    decide(family, own.collect(), &Interval::of(1))
+    let supply = Interval::ratio(supply.billionths().into(), Share::WHOLE.into());
+    decide(family, own.collect(), &supply)
 }
 
 /// By integers, as parts of a CPU of which a density and the share of every node are whole numbers.
-fn exactly(tasks: &[Placed], family: &Family, steps: &mut Steps) -> Option<Result<(), usize>> {
+fn exactly(
+    tasks: &[Placed],
+    family: &Family,
+    supply: Share,
+    steps: &mut Steps,
+) -> Option<Result<(), usize>> {
     let mut lengths: Vec<u64> = tasks
         .iter()
         .map(|placed| shorter(&placed.task).as_ns())
@@ -112,7 +138,9 @@ fn exactly(tasks: &[Placed], family: &Family, steps: &mut Steps) -> Option<Resul
             *greatest = density;
         }
     }
-    decide(family, own, &BigInt::from(whole))
+    // Loads are whole numbers, so the limit may be rounded down.
+    let supply = whole * supply.billionths() / Share::WHOLE;
+    decide(family, own, &BigInt::from(supply))
 }
 
 /// What loads are computed in.
@@ -171,9 +199,9 @@ impl Number for BigInt {
     }
 }
 
-/// Whether all loads are at most `one`, from the sum and the greatest of the densities of the own tasks
+/// Whether all loads are at most `supply`, from the sum and the greatest of the densities of the own tasks
 /// of each node; or the node where a load above it begins.
-fn decide<N: Number>(family: &Family, own: Vec<(N, N)>, one: &N) -> Option<Result<(), usize>> {
+fn decide<N: Number>(family: &Family, own: Vec<(N, N)>, supply: &N) -> Option<Result<(), usize>> {
     let nodes = family.nodes();
     let mut sums = Vec::with_capacity(nodes.len());
     // By node the greatest load less U/|g|, and where it begins.
@@ -187,7 +215,7 @@ fn decide<N: Number>(family: &Family, own: Vec<(N, N)>, one: &N) -> Option<Resul
         let (begun, from) = &extra[place];
         let (load, from) = (begun.plus(&sum.share(1, node.cpus)), *from);
         let Some(parent) = node.parent else {
-            match load.at_most(one) {
+            match load.at_most(supply) {
                 Some(true) => continue,
                 Some(false) => return Some(Err(from)),
                 None => return None,

@@ -157,7 +157,9 @@ pub const TESTS: &[Test] = &[
         source: "docs/theory/strong-edf.md, Theorem 1, not refereed",
         speaks_of: |policy| is_edf(policy) && shifts(policy),
         takes: |_, case| case.shape == Shape::Nested,
-        asked: Asked::Parts(|case, steps| without_bounds(nested_density(&case.placed(), steps))),
+        asked: Asked::Parts(|case, steps| {
+            without_bounds(nested_density(&case.placed(), whole(), steps))
+        }),
     },
     Test {
         source: "Baruah, Baker, Real-Time Systems 41, 2009",

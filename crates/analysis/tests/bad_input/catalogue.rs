@@ -224,7 +224,7 @@ pub(super) const TESTED: &[Tested] = &[
         name: "nested-density",
         hard: true,
         one_cpu: false,
-        run: |tasks, cpus, steps| shown(nested_density(&placed(tasks, cpus), steps)),
+        run: |tasks, cpus, steps| shown(nested_density(&placed(tasks, cpus), whole(), steps)),
     },
     Tested {
         name: "speedup",

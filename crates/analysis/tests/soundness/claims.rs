@@ -109,7 +109,12 @@ pub const CLAIMS: &[Claim] = &[
         name: "nested-density",
         policies: &["hpa-edf"],
         takes: System::is_laminar,
-        bounds: |system| in_time(system, pass(nested_density(&system.placed(), &mut steps()))),
+        bounds: |system| {
+            in_time(
+                system,
+                pass(nested_density(&system.placed(), whole(), &mut steps())),
+            )
+        },
     },
     Claim {
         name: "any-affinities",

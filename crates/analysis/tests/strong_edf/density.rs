@@ -13,13 +13,13 @@ use crate::schedule::run;
 use crate::system::{
     Plain, chain_tasks, chains, family, masks, one_job_each, placed, releases, tasks, ties,
 };
-use crate::times_if_long;
+use crate::{times_if_long, whole};
 
 /// A multiple of all sizes and of differences of the fractions that chains of them have.
 const UNIT: u64 = 2520;
 
 fn decide(tasks: &[Plain]) -> Outcome<NotShown> {
-    nested_density(&placed(tasks), &mut Steps::ordinary())
+    nested_density(&placed(tasks), whole(), &mut Steps::ordinary())
 }
 
 fn is_shown(tasks: &[Plain]) -> bool {
@@ -108,7 +108,10 @@ fn nested_density_decides_equality_and_the_least_more() {
     });
     assert!(!is_shown(&more));
     let few = &mut Steps::at_most(7);
-    assert_eq!(nested_density(&placed(&half), few), Outcome::StepLimit);
+    assert_eq!(
+        nested_density(&placed(&half), whole(), few),
+        Outcome::StepLimit
+    );
 }
 
 #[test]
@@ -272,7 +275,7 @@ fn tests_of_deadlines_under_nested_affinities_complement_each_other() {
         };
         let steps = &mut Steps::ordinary();
         let passes = [
-            nested_density(&placed, steps) == Outcome::Pass(()),
+            nested_density(&placed, whole(), steps) == Outcome::Pass(()),
             matches!(reduction_edf(&placed, whole(), steps), Outcome::Pass(_)),
             matches!(laminar_tardiness(&placed, steps), Outcome::Pass(bounds) if within(bounds)),
             speedup(&placed, steps) == Outcome::Pass(()),
@@ -292,8 +295,4 @@ fn tests_of_deadlines_under_nested_affinities_complement_each_other() {
         alone > rounds / 20 && others_alone > 0,
         "{alone} {others_alone}"
     );
-}
-
-fn whole() -> Share {
-    Share::from_billionths(Share::WHOLE).unwrap()
 }

@@ -13,7 +13,7 @@ use shiftwork_sim::{Options, Simulation};
 use crate::naive::{Exact, exact, size};
 use crate::schedule::{Job, run};
 use crate::system::{Plain, chain_tasks, chains, family, masks, one_job_each, placed, tasks};
-use crate::times_if_long;
+use crate::{times_if_long, whole};
 
 /// A multiple of all sizes.
 const UNIT: u64 = 2520;
@@ -334,7 +334,7 @@ fn densities_that_fit_slower_cpus_are_within_the_density_test() {
         let share = factor(&masks(&tasks), Factor::True) * densest_share(&tasks);
         if share <= exact(1, 1) {
             nearly += u64::from(share > exact(99, 100));
-            let found = nested_density(&placed(&tasks), &mut Steps::ordinary());
+            let found = nested_density(&placed(&tasks), whole(), &mut Steps::ordinary());
             assert_eq!(found, Outcome::Pass(()), "seed {seed}: {tasks:?}");
         }
     }

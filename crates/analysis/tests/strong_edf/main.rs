@@ -22,3 +22,8 @@ fn times_if_long(few: u64, factor: u64) -> u64 {
         None => few,
     }
 }
+
+/// No part of a CPU is reserved for anything else.
+fn whole() -> shiftwork_model::Share {
+    shiftwork_model::Share::from_billionths(shiftwork_model::Share::WHOLE).unwrap()
+}
