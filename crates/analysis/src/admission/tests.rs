@@ -4,8 +4,7 @@ mod online;
 mod sets;
 
 use shiftwork_model::{
-    Affinity, CpuId, CpuSet, Instant, Order, PolicyTraits, Priority, Share, Span, Task, TaskId,
-    TaskSet,
+    Affinity, CpuId, CpuSet, Instant, Priority, Share, Span, Task, TaskId, TaskSet,
 };
 use shiftwork_policy::registry;
 
