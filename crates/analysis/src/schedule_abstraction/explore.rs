@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{Instant, Order, Priority, Span};
+use shiftwork_model::{Instant, Span};
 
 use super::state::{Interval, State};
 use crate::{Outcome, Steps};
@@ -16,16 +16,8 @@ pub struct JobRange {
     pub cost: [Span; 2],
     /// When it has to be done.
     pub deadline: Instant,
-}
-
-/// The jobs of one task in their order: none is released, at the earliest or at the latest, or due before one that comes
-/// before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sequence {
-    /// Of all its jobs; EDF does not ask for it.
-    pub priority: Priority,
-    /// The jobs.
-    pub jobs: Vec<JobRange>,
+    /// The smaller the more urgent: under EDF the deadline, under fixed priorities the number of the priority.
+    pub rank: u64,
 }
 
 /// A job that may end after its deadline.
@@ -39,8 +31,8 @@ pub struct Late {
     pub end: Instant,
 }
 
-/// Whether all these jobs meet their deadlines under non-preemptive global EDF or fixed priorities; how long they take at
-/// most, by task, from their earliest releases on.
+/// Whether all these jobs, by task, meet their deadlines under non-preemptive global scheduling by their ranks; how long
+/// they take at most, by task, from their earliest releases on.
 ///
 /// A pass is a proof on any number of CPUs. A failure is one on one CPU if no two jobs of equal rank are open as to
 /// which goes first: then some releases and costs lead to that end. Elsewhere it only says that nothing is shown; so it
@@ -48,7 +40,8 @@ pub struct Late {
 ///
 /// # Assumes
 /// Independent jobs, no self-suspension. Time is whole nanoseconds; CPUs that become free take jobs after all completions and
-/// arrivals of the instant. The jobs of a sequence are in order; see [`Sequence`].
+/// arrivals of the instant, of equal ranks that which became ready earlier, then that of the first task. The jobs of
+/// each task are in order: neither the ends of their releases nor deadlines nor ranks go down.
 ///
 /// # Cost
 /// One step per task and CPU for each state, and for each comparison of states. There may be as many states as there are
@@ -57,16 +50,11 @@ pub struct Late {
 /// # Source
 /// See the [module](super).
 pub fn explore(
-    sequences: &[Sequence],
-    order: Order,
+    tasks: &[Vec<JobRange>],
     cpus: usize,
     steps: &mut Steps,
 ) -> Outcome<Late, Vec<Span>> {
-    let search = Search {
-        sequences,
-        order,
-        cpus,
-    };
+    let search = Search { tasks, cpus };
     if let Some(late) = search.outside() {
         return Outcome::Fail(late);
     }
@@ -81,8 +69,7 @@ pub fn explore(
 type Level = BTreeMap<Vec<u32>, Vec<State>>;
 
 struct Search<'a> {
-    sequences: &'a [Sequence],
-    order: Order,
+    tasks: &'a [Vec<JobRange>],
     cpus: usize,
 }
 
@@ -96,15 +83,15 @@ struct Transition {
 impl Search<'_> {
     /// A job that the search does not cover.
     fn outside(&self) -> Option<Late> {
-        for (place, sequence) in self.sequences.iter().enumerate() {
-            for (job, pair) in sequence.jobs.windows(2).enumerate() {
+        for (place, jobs) in self.tasks.iter().enumerate() {
+            for (job, pair) in jobs.windows(2).enumerate() {
                 if self.cpus > 1 && pair[0].deadline > pair[1].release[0] {
                     let end = Instant::NEVER;
                     return Some(Late { place, job, end });
                 }
             }
         }
-        let place = self.sequences.iter().position(|one| !one.jobs.is_empty())?;
+        let place = self.tasks.iter().position(|jobs| !jobs.is_empty())?;
         (self.cpus == 0).then_some(Late {
             place,
             job: 0,
@@ -114,19 +101,19 @@ impl Search<'_> {
 
     /// The longest times from the earliest release to the end, by task; `None` when out of steps.
     fn run(&self, steps: &mut Steps) -> Option<Result<Vec<u64>, Late>> {
-        let mut longest = vec![0; self.sequences.len()];
-        let none = vec![0; self.sequences.len()];
+        let mut longest = vec![0; self.tasks.len()];
+        let none = vec![0; self.tasks.len()];
         let mut level = Level::from([(none, vec![State::new(self.cpus)])]);
-        let jobs: usize = self.sequences.iter().map(|one| one.jobs.len()).sum();
+        let jobs: usize = self.tasks.iter().map(Vec::len).sum();
         for _ in 0..jobs {
             let mut next = Level::new();
             for (started, states) in &level {
                 for state in states {
-                    steps.take(self.sequences.len() + self.cpus)?;
+                    steps.take(self.tasks.len() + self.cpus)?;
                     for transition in self.transitions(started, state) {
                         let place = transition.place;
                         let job = started[place] as usize;
-                        let range = &self.sequences[place].jobs[job];
+                        let range = &self.tasks[place][job];
                         let end = Instant::from_ns(transition.end.high);
                         if end > range.deadline {
                             return Some(Err(Late { place, job, end }));
@@ -149,9 +136,9 @@ impl Search<'_> {
     fn transitions(&self, started: &[u32], state: &State) -> Vec<Transition> {
         let next: Vec<(usize, &JobRange)> = started
             .iter()
-            .zip(self.sequences)
+            .zip(self.tasks)
             .enumerate()
-            .filter_map(|(place, (&started, one))| Some((place, one.jobs.get(started as usize)?)))
+            .filter_map(|(place, (&started, one))| Some((place, one.get(started as usize)?)))
             .collect();
         let available = state.first();
         let released = next.iter().map(|(_, job)| job.release[1].as_ns()).min();
@@ -160,7 +147,7 @@ impl Search<'_> {
             let earliest = job.release[0].as_ns().max(available.low);
             let urgent = next
                 .iter()
-                .filter(|&&other| self.goes_first(other, (place, job)));
+                .filter(|&&other| goes_first(other, (place, job)));
             // One that is released at the instant goes first, too.
             let before = urgent.map(|(_, other)| other.release[1].as_ns()).min();
             let latest = before.map_or(Some(surely), |at| Some(surely.min(at.checked_sub(1)?)))?;
@@ -176,18 +163,12 @@ impl Search<'_> {
         };
         next.iter().filter_map(of).collect()
     }
+}
 
-    /// Whether the first job certainly goes before the second if both wait: by rank, then by release, then by task.
-    fn goes_first(&self, one: (usize, &JobRange), other: (usize, &JobRange)) -> bool {
-        let rank = |(place, job): (usize, &JobRange)| {
-            self.order
-                .rank(job.deadline, self.sequences[place].priority)
-        };
-        let by_rank = rank(one).cmp(&rank(other));
-        by_rank
-            .then((one.1.release[1], one.0).cmp(&(other.1.release[0], other.0)))
-            .is_lt()
-    }
+/// Whether the first job certainly goes before the second if both wait: by rank, then by release, then by task.
+fn goes_first(one: (usize, &JobRange), other: (usize, &JobRange)) -> bool {
+    let latest = (one.1.rank, one.1.release[1], one.0);
+    latest < (other.1.rank, other.1.release[0], other.0)
 }
 
 /// Adds a state to those with the same numbers of started jobs.

@@ -36,5 +36,5 @@ mod explore;
 mod periodic;
 mod state;
 
-pub use explore::{JobRange, Late, Sequence, explore};
+pub use explore::{JobRange, Late, explore};
 pub use periodic::{NotMet, PeriodicRange, np_periodic};

@@ -2,7 +2,7 @@
 
 use shiftwork_model::{Instant, Order, Span};
 
-use super::explore::{JobRange, Late, Sequence, explore};
+use super::explore::{JobRange, Late, explore};
 use crate::{Outcome, Ranked, Steps};
 
 /// A periodic task of which is known from when on it is released.
@@ -30,8 +30,9 @@ pub enum NotMet {
     Late(Late),
 }
 
-/// Whether periodic tasks with these offsets meet all deadlines under non-preemptive global EDF or fixed priorities; how
-/// long their jobs take at most, by task, from their arrivals on.
+/// Whether periodic tasks with these offsets meet all deadlines under non-preemptive global scheduling by this order;
+/// how long their jobs take at most, by task, from their arrivals on. Orders by laxity, under which ranks change, are
+/// outside the domain.
 ///
 /// Let H be the least common multiple of the periods, and t a time at which all tasks have begun and no job may be
 /// unfinished if all deadlines were met: t is an arrival of the task or not before the last deadline, for each task. What
@@ -53,7 +54,8 @@ pub fn np_periodic(
     cpus: usize,
     steps: &mut Steps,
 ) -> Outcome<NotMet, Vec<Span>> {
-    if let Some(place) = tasks.iter().position(|task| !task.is_covered()) {
+    let is_outside = |task: &PeriodicRange| order.is_by_laxity() || !task.is_covered();
+    if let Some(place) = tasks.iter().position(is_outside) {
         return Outcome::Fail(NotMet::Outside { place });
     }
     let Some(until) = repeats_from(tasks, steps) else {
@@ -62,7 +64,7 @@ pub fn np_periodic(
     let Some(until) = until else {
         return Outcome::Fail(NotMet::Outside { place: 0 });
     };
-    let mut sequences = Vec::new();
+    let mut all = Vec::new();
     for task in tasks {
         let jobs = until
             .saturating_sub(task.offset.as_ns())
@@ -73,9 +75,9 @@ pub fn np_periodic(
         {
             return Outcome::StepLimit;
         }
-        sequences.push(task.sequence(jobs));
+        all.push(task.jobs(jobs, order, cpus));
     }
-    match explore(&sequences, order, cpus, steps) {
+    match explore(&all, cpus, steps) {
         Outcome::Pass(longest) => Outcome::Pass(longest),
         Outcome::Fail(late) => Outcome::Fail(NotMet::Late(late)),
         Outcome::StepLimit => Outcome::StepLimit,
@@ -96,20 +98,19 @@ impl PeriodicRange {
     }
 
     /// The first jobs.
-    fn sequence(&self, jobs: u64) -> Sequence {
-        let task = &self.ranked.task;
+    fn jobs(&self, count: u64, order: Order, cpus: usize) -> Vec<JobRange> {
+        let Ranked { task, priority } = self.ranked;
         let job = |number: u64| {
             let arrival = Instant::from_ns(self.offset.as_ns() + number * self.period());
+            let point = arrival + order.relative_deadline(task.cost, task.deadline, cpus);
             JobRange {
                 release: [arrival, arrival + self.jitter],
                 cost: [self.least, task.cost],
                 deadline: arrival + task.deadline,
+                rank: order.rank(point, priority),
             }
         };
-        Sequence {
-            priority: self.ranked.priority,
-            jobs: (0..jobs).map(job).collect(),
-        }
+        (0..count).map(job).collect()
     }
 
     /// Whether a job may be unfinished at this time, or a number of periods later.

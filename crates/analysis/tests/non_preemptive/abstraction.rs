@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use shiftwork_analysis::schedule_abstraction::{
-    JobRange, NotMet, PeriodicRange, Sequence, explore, np_periodic,
+    JobRange, NotMet, PeriodicRange, explore, np_periodic,
 };
 use shiftwork_analysis::{Outcome, Ranked, Steps};
-use shiftwork_model::{Instant, Order, Priority, RandomStream, Span};
+use shiftwork_model::{Instant, Order, RandomStream, Span};
 
 use crate::sets::{Deadlines, factor, random};
 
@@ -14,14 +14,14 @@ use crate::sets::{Deadlines, factor, random};
 #[derive(Clone, Copy)]
 struct Fixed {
     place: usize,
-    priority: u32,
+    rank: u64,
     release: u64,
     cost: u64,
     deadline: u64,
 }
 
 /// When each job ends, by definition, one unit of time after the other. The jobs of a task follow each other.
-fn ends(jobs: &[Fixed], order: Order, cpus: usize) -> Vec<u64> {
+fn ends(jobs: &[Fixed], cpus: usize) -> Vec<u64> {
     let mut ends = vec![0; jobs.len()];
     let mut running: Vec<(usize, u64)> = Vec::new();
     // Of each task: its first job that has not begun, and the one after its last.
@@ -44,11 +44,7 @@ fn ends(jobs: &[Fixed], order: Order, cpus: usize) -> Vec<u64> {
             .collect();
         waiting.sort_by_key(|&task| {
             let job = &jobs[next[task].0];
-            let rank = match order {
-                Order::Edf => job.deadline,
-                Order::FixedPriority => u64::from(job.priority),
-            };
-            (rank, job.release, job.place)
+            (job.rank, job.release, job.place)
         });
         for task in waiting.into_iter().take(cpus - running.len()) {
             let job = next[task].0;
@@ -63,16 +59,16 @@ fn ends(jobs: &[Fixed], order: Order, cpus: usize) -> Vec<u64> {
     ends
 }
 
-/// All jobs of the sequences with every choice of releases and costs.
-fn choices(sequences: &[Sequence]) -> Vec<Vec<Fixed>> {
+/// All jobs with every choice of releases and costs.
+fn choices(tasks: &[Vec<JobRange>]) -> Vec<Vec<Fixed>> {
     let mut all = vec![Vec::new()];
-    for (place, sequence) in sequences.iter().enumerate() {
-        for job in &sequence.jobs {
+    for (place, jobs) in tasks.iter().enumerate() {
+        for job in jobs {
             let [first, last] = job.release.map(Instant::as_ns);
             let [least, most] = job.cost.map(Span::as_ns);
             let one = |release, cost| Fixed {
                 place,
-                priority: sequence.priority.number(),
+                rank: job.rank,
                 release,
                 cost,
                 deadline: job.deadline.as_ns(),
@@ -93,12 +89,12 @@ fn choices(sequences: &[Sequence]) -> Vec<Vec<Fixed>> {
 }
 
 /// Up to five jobs of up to four tasks.
-fn small(jitter: u64, stream: &mut RandomStream) -> Vec<Sequence> {
-    let tasks = 2 + stream.below(3) as u32;
-    let mut priorities: Vec<u32> = (1..=tasks).collect();
+fn small(order: Order, jitter: u64, stream: &mut RandomStream) -> Vec<Vec<JobRange>> {
+    let tasks = 2 + stream.below(3);
+    let mut priorities: Vec<u64> = (1..=tasks).collect();
     stream.shuffle(&mut priorities);
     let mut left = 5;
-    let sequence = |priority| {
+    let jobs = |priority| {
         let mut at = stream.below(4);
         let mut jobs = Vec::new();
         for _ in 0..1 + stream.below(2) {
@@ -114,34 +110,31 @@ fn small(jitter: u64, stream: &mut RandomStream) -> Vec<Sequence> {
                 release: [at, at + late].map(Instant::from_ns),
                 cost: [least, most].map(Span::from_ns),
                 deadline: Instant::from_ns(deadline),
+                rank: match order {
+                    Order::Edf => deadline,
+                    _ => priority,
+                },
             });
             at = deadline + stream.below(3);
         }
-        Sequence {
-            priority: Priority::new(priority).unwrap(),
-            jobs,
-        }
+        jobs
     };
-    priorities.into_iter().map(sequence).collect()
+    priorities.into_iter().map(jobs).collect()
 }
 
 /// What every choice comes to: the longest time from the earliest release by task, and all ends by task and job.
-fn by_definition(
-    sequences: &[Sequence],
-    order: Order,
-    cpus: usize,
-) -> (Vec<u64>, Vec<Vec<BTreeSet<u64>>>) {
-    let mut longest = vec![0; sequences.len()];
-    let mut all: Vec<Vec<BTreeSet<u64>>> = sequences
+fn by_definition(tasks: &[Vec<JobRange>], cpus: usize) -> (Vec<u64>, Vec<Vec<BTreeSet<u64>>>) {
+    let mut longest = vec![0; tasks.len()];
+    let mut all: Vec<Vec<BTreeSet<u64>>> = tasks
         .iter()
-        .map(|one| vec![BTreeSet::new(); one.jobs.len()])
+        .map(|jobs| vec![BTreeSet::new(); jobs.len()])
         .collect();
-    for jobs in choices(sequences) {
-        let mut number = vec![0; sequences.len()];
-        for (job, end) in jobs.iter().zip(ends(&jobs, order, cpus)) {
+    for jobs in choices(tasks) {
+        let mut number = vec![0; tasks.len()];
+        for (job, end) in jobs.iter().zip(ends(&jobs, cpus)) {
             let place = job.place;
             all[place][number[place]].insert(end);
-            let release = sequences[place].jobs[number[place]].release[0].as_ns();
+            let release = tasks[place][number[place]].release[0].as_ns();
             longest[place] = (end - release).max(longest[place]);
             number[place] += 1;
         }
@@ -159,10 +152,10 @@ fn search_is_exact_on_one_cpu() {
             0 => (Order::Edf, 0),
             _ => (Order::FixedPriority, 2),
         };
-        let sequences = small(jitter, &mut stream);
-        let (longest, ends) = by_definition(&sequences, order, 1);
-        let at = format!("seed {seed}, {order:?}: {sequences:?}");
-        match explore(&sequences, order, 1, &mut Steps::ordinary()) {
+        let tasks = small(order, jitter, &mut stream);
+        let (longest, ends) = by_definition(&tasks, 1);
+        let at = format!("seed {seed}, {order:?}: {tasks:?}");
+        match explore(&tasks, 1, &mut Steps::ordinary()) {
             Outcome::Pass(found) => {
                 let found: Vec<u64> = found.into_iter().map(Span::as_ns).collect();
                 assert_eq!(found, longest, "{at}");
@@ -171,10 +164,7 @@ fn search_is_exact_on_one_cpu() {
             Outcome::Fail(late) => {
                 let end = late.end.as_ns();
                 assert!(ends[late.place][late.job].contains(&end), "{at}: {late:?}");
-                assert!(
-                    late.end > sequences[late.place].jobs[late.job].deadline,
-                    "{at}"
-                );
+                assert!(late.end > tasks[late.place][late.job].deadline, "{at}");
                 seen[0] += 1;
             }
             Outcome::StepLimit => panic!("{at}"),
@@ -190,15 +180,15 @@ fn search_covers_every_schedule_on_several_cpus() {
         let mut stream = RandomStream::new(seed, 93, 1);
         let order = [Order::Edf, Order::FixedPriority][seed as usize % 2];
         let cpus = 2 + seed as usize / 2 % 2;
-        let sequences = small(2, &mut stream);
-        let Outcome::Pass(found) = explore(&sequences, order, cpus, &mut Steps::ordinary()) else {
+        let tasks = small(order, 2, &mut stream);
+        let Outcome::Pass(found) = explore(&tasks, cpus, &mut Steps::ordinary()) else {
             continue;
         };
-        let (longest, _) = by_definition(&sequences, order, cpus);
+        let (longest, _) = by_definition(&tasks, cpus);
         for (longest, found) in longest.iter().zip(&found) {
             assert!(
                 *longest <= found.as_ns(),
-                "seed {seed}, {order:?} on {cpus}: {sequences:?}"
+                "seed {seed}, {order:?} on {cpus}: {tasks:?}"
             );
             tight += u32::from(*longest == found.as_ns());
         }
@@ -228,14 +218,17 @@ fn periodic(seed: u64, cpus: u64) -> Vec<PeriodicRange> {
 }
 
 /// The first jobs of each task.
-fn released(tasks: &[PeriodicRange], until: u64) -> Vec<Fixed> {
+fn released(tasks: &[PeriodicRange], order: Order, until: u64) -> Vec<Fixed> {
     let jobs = tasks.iter().enumerate().flat_map(|(place, task)| {
         let times = task.ranked.task;
         let from = task.offset.as_ns();
         let releases = (from..until).step_by(times.period.as_ns() as usize);
         releases.map(move |release| Fixed {
             place,
-            priority: task.ranked.priority.number(),
+            rank: match order {
+                Order::Edf => release + times.deadline.as_ns(),
+                _ => u64::from(task.ranked.priority.number()),
+            },
             release,
             cost: times.cost.as_ns(),
             deadline: release + times.deadline.as_ns(),
@@ -255,8 +248,8 @@ pub fn a_job_is_late(tasks: &[Ranked], offsets: &[u64], order: Order, cpus: usiz
             jitter: Span::ZERO,
             least: ranked.task.cost,
         });
-    let jobs = released(&ranges.collect::<Vec<_>>(), 1_500);
-    let ends = ends(&jobs, order, cpus);
+    let jobs = released(&ranges.collect::<Vec<_>>(), order, 1_500);
+    let ends = ends(&jobs, cpus);
     jobs.iter().zip(&ends).any(|(job, &end)| end > job.deadline)
 }
 
@@ -267,8 +260,8 @@ fn periodic_tasks_of_exact_times_take_what_the_search_says() {
         let cpus = 1 + seed % 2;
         let tasks = periodic(seed, cpus);
         let order = [Order::Edf, Order::FixedPriority][seed as usize / 2 % 2];
-        let jobs = released(&tasks, 700);
-        let ends = ends(&jobs, order, cpus as usize);
+        let jobs = released(&tasks, order, 700);
+        let ends = ends(&jobs, cpus as usize);
         let mut longest = vec![0; tasks.len()];
         for (job, end) in jobs.iter().zip(&ends) {
             longest[job.place] = (end - job.release).max(longest[job.place]);

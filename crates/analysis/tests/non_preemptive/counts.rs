@@ -88,7 +88,7 @@ fn count(cpus: u64, order: Order, sets: u64) -> Counts {
                 passes(&np_density(&plain(&tasks), m, &mut steps)),
                 passes(&np_rta(&plain(&tasks), m, &mut steps)),
             ),
-            Order::FixedPriority => (
+            _ => (
                 m == 1 && passes(&np_fp_rta(&tasks, &mut steps)),
                 false,
                 passes(&global_fp::np_rta(&tasks, m, &mut steps)),

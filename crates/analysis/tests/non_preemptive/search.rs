@@ -88,8 +88,8 @@ impl Rules<'_> {
             let ranked = &self.tasks[place];
             let age = i64::from(states[place].ages[0]);
             let rank = match self.order {
-                Order::Edf => ranked.task.deadline.as_ns() as i64 - age,
                 Order::FixedPriority => i64::from(ranked.priority.number()),
+                _ => ranked.task.deadline.as_ns() as i64 - age,
             };
             (rank, -age, place)
         });
