@@ -2,7 +2,9 @@
 //!
 //! `component.rs` is the system as the theorem sees it, made by `tree.rs` and `sets.rs`;
 //! `operator.rs`, `sums.rs` and `knapsack.rs` are the theorem, which maps what is in `bounds.rs`;
-//! `guess.rs` and `explicit.rs` guess bounds, and `solve.rs` shows that they are some. What they compute and why it holds: `docs/theory/laminar-tardiness.md`.
+//! `guess.rs` and `explicit.rs` guess bounds, and `solve.rs` shows that they are some. `reserved.rs` is
+//! the theorem for CPUs that are unavailable at times. What they compute and why it holds:
+//! `docs/theory/laminar-tardiness.md`.
 
 mod bounds;
 mod component;

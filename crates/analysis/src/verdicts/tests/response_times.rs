@@ -139,3 +139,30 @@ fn bounds_of_several_tests_are_attributed_to_each() {
     assert!(by(&late).is_empty());
     assert!(by(&[best(3, "gel"), None]).is_empty());
 }
+
+/// With the reserve bounds are longer, and only EDF with the strong invariant has any.
+#[test]
+fn bounds_beside_the_reserve_are_longer_and_for_the_strong_invariant() {
+    let lines = [(5, 20, 20, "0"), (6, 20, 20, "0-1"), (8, 30, 30, "0-1")];
+    let mut set = set(2, &lines);
+    set.scheduler.reserve_server = true;
+    let beside = |policy: &str, set: &TaskSet| {
+        let best = bounds_beside_reserve(set, &candidate(policy, set), STEPS);
+        best.into_iter()
+            .map(|best| best.map(|best| best.response))
+            .collect::<Vec<Option<Span>>>()
+    };
+    for policy in ["hpa-edf", "strong-edf"] {
+        let without = found(policy, &set).best;
+        for (with, without) in beside(policy, &set).into_iter().zip(without) {
+            let least = without.unwrap().response + Span::from_ms(40);
+            assert!(with.unwrap() >= least, "{with:?} {least}");
+        }
+    }
+    for policy in ["weak-edf", "strong-fp", "p-edf"] {
+        assert_eq!(beside(policy, &set), [None; 3], "{policy}");
+    }
+    // More than the CPUs supply beside the reserve.
+    set.tasks[0].cost = Span::from_ms(20);
+    assert_eq!(beside("hpa-edf", &set), [None; 3]);
+}
