@@ -12,7 +12,7 @@ use shiftwork_analysis::verdicts::TESTS;
 use shiftwork_cli::args::Cli;
 use shiftwork_taskset::{Kind, schema};
 
-use crate::{crates, production, sources};
+use crate::{Source, crates, production, sources};
 
 /// A thing of which one more may be added, and the code that may speak of a single one.
 struct Thing {
