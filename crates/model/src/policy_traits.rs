@@ -91,6 +91,16 @@ impl Order {
         matches!(self, Self::ZeroLaxity | Self::LeastLaxity)
     }
 
+    /// Whether the records of a run by the order `own` have what this one ranks jobs by. Under GEL orders the deadlines in
+    /// records are priority points, and laxities are in none.
+    pub const fn ranks_records_of(self, own: Self) -> bool {
+        match self {
+            Self::FixedPriority => true,
+            Self::Edf => !matches!(own, Self::FairLateness),
+            Self::FairLateness | Self::ZeroLaxity | Self::LeastLaxity => false,
+        }
+    }
+
     /// Whether the ranks of jobs follow from costs, so that what is charged to costs changes them.
     pub const fn is_by_cost(self) -> bool {
         self.is_by_laxity() || matches!(self, Self::FairLateness)

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use shiftwork_machine::may_be_throttled;
 use shiftwork_model::{
-    Affinity, Budgets, CpuId, Instant, Invariant, Job, Order, Phase, PolicyTraits, Record,
-    RecordKind, Span, Task, TaskId, TaskSet, Work,
+    Affinity, Budgets, CpuId, Instant, Invariant, Job, Phase, PolicyTraits, Record, RecordKind,
+    Span, Task, TaskId, TaskSet, Work,
 };
 use shiftwork_policy::registry::Entry;
 use shiftwork_policy::registry::traits::STRONG;
@@ -205,8 +205,8 @@ fn neighbours(
         let Ok(policy) = other.build(run.set) else {
             continue;
         };
-        let is_comparable = is_comparable(run.entry.traits.order, other.traits.order);
-        if policy.quanta().is_some() || !is_comparable {
+        let own = run.entry.traits.order;
+        if policy.quanta().is_some() || !other.traits.order.ranks_records_of(own) {
             continue;
         }
         seen.push(kind);
@@ -221,16 +221,6 @@ fn neighbours(
         note(format!("{} with other ties", run.entry.name), &verdict);
     }
     Ok((alike, distinguished))
-}
-
-/// Whether the records of a run by the order `own` have what `other` ranks jobs by. Under GEL orders the deadlines in
-/// records are priority points, and laxities are in none.
-const fn is_comparable(own: Order, other: Order) -> bool {
-    match other {
-        Order::FixedPriority => true,
-        Order::Edf => !matches!(own, Order::FairLateness),
-        Order::FairLateness | Order::ZeroLaxity | Order::LeastLaxity => false,
-    }
 }
 
 /// How ties between jobs of equal rank are broken.

@@ -81,6 +81,7 @@ fn an_order_is_a_variant_its_file_and_its_registry_lines() {
         places: &[
             // Which theory speaks of it, and by which theory packing goes.
             "analysis/src/policy.rs",
+            "analysis/src/speedup.rs",
             "analysis/src/verdicts/ask.rs",
             // The core in the kernel knows two orders, and so do hints in errors.
             "kernel-core/src/native.rs",
@@ -142,7 +143,7 @@ fn an_analysis_test_is_its_file_and_its_entry() {
             "verbs/src/",
         ],
         places: &[
-            "analysis/src/verdicts/catalogue.rs",
+            "analysis/src/verdicts/catalogue",
             // The few that are asked later than their place in the catalogue says.
             "analysis/src/verdicts/decide.rs",
         ],
