@@ -194,7 +194,7 @@ fn policies_by_laxity_run_their_definitions() {
                         world.change(&mut random);
                     }
                 }
-                let is_compared = happens || definition.always || world.now % QUANTUM == 0;
+                let is_compared = happens || definition.always || world.now.is_multiple_of(QUANTUM);
                 let chosen = world.chosen(definition);
                 let asked = world.policy.next_decision() == Some(Instant::from_ns(world.now));
                 if happens || asked {

@@ -92,14 +92,14 @@ fn by_definition(plans: &[Plan], cpus: usize, of: &Definition) -> Shown {
     let mut current: Vec<Option<Job>> = vec![None; plans.len()];
     let mut shown = Shown::default();
     for now in 0..HORIZON {
-        let mut changed = of.always || now % QUANTUM == 0;
+        let mut changed = of.always || now.is_multiple_of(QUANTUM);
         for (index, plan) in plans.iter().enumerate() {
             if let Some(job) = current[index].filter(|job| job.executed == plan.run) {
                 shown.finishes.push((index, job.number, now));
                 current[index] = None;
                 changed = true;
             }
-            if now >= plan.offset && (now - plan.offset) % plan.period == 0 {
+            if now >= plan.offset && (now - plan.offset).is_multiple_of(plan.period) {
                 let number = (now - plan.offset) / plan.period + 1;
                 waiting[index].push_back((number, now + plan.deadline));
             }
