@@ -7,6 +7,7 @@ mod sets;
 mod trouble;
 mod world;
 
+use shiftwork_model::Machines;
 use shiftwork_policy::registry::{self, Entry};
 
 /// All policies of the registry and of the kernel core.
