@@ -13,7 +13,7 @@ use crate::global_edf::fractions::common_multiple;
 use crate::{NotShown, Outcome, Placed, Sporadic, Steps};
 
 /// Bounds on the response times of all tasks under EDF with the strong invariant and any affinities,
-/// in the order of the tasks, rounded up to nanoseconds; `u64::MAX` stands for anything longer.
+/// in the order of the tasks, rounded up to nanoseconds. `None`: longer than any span.
 ///
 /// Tasks that no chain of affinities connects are looked at by themselves. With u = C/T, U the sum of
 /// all u of such a component, and b the greatest (T_i + T_j) / (u_i + u_j) of two of its tasks,
@@ -40,7 +40,7 @@ use crate::{NotShown, Outcome, Placed, Sporadic, Steps};
 /// Theorem 3 of `docs/theory/strong-edf.md`, not refereed. That the response times are bounded at all,
 /// for deadlines that are not beyond the period: S. Tang, S. Voronov, J. Anderson, "GEDF Tardiness: Open
 /// Problems Involving Uniform Multiprocessors and Affinity Masks Resolved", ECRTS 2019.
-pub fn any_affinities(tasks: &[Placed], steps: &mut Steps) -> Outcome<NotShown, Vec<Span>> {
+pub fn any_affinities(tasks: &[Placed], steps: &mut Steps) -> Outcome<NotShown, Vec<Option<Span>>> {
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
@@ -48,14 +48,15 @@ pub fn any_affinities(tasks: &[Placed], steps: &mut Steps) -> Outcome<NotShown, 
         return Outcome::Fail(NotShown { place });
     }
     let masks: Vec<CpuSet> = tasks.iter().map(|placed| placed.cpus).collect();
-    let mut bounds = vec![Span::ZERO; tasks.len()];
+    let mut bounds = vec![None; tasks.len()];
     for part in parts(&masks) {
         let members: Vec<&Sporadic> = part.members.iter().map(|&at| &tasks[at].task).collect();
         let Some(found) = component(&members, steps) else {
             return Outcome::StepLimit;
         };
         for (place, bound) in part.members.into_iter().zip(found) {
-            bounds[place] = Span::from_ns(u64::try_from(bound).unwrap_or(u64::MAX));
+            let bound = u64::try_from(bound).ok().map(Span::from_ns);
+            bounds[place] = bound.filter(|&bound| bound <= Span::MAX);
         }
     }
     Outcome::Pass(bounds)

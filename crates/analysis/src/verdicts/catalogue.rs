@@ -156,7 +156,7 @@ pub const TESTS: &[Test] = &[
         exact: None,
         source: "docs/theory/strong-edf.md, Theorem 1, not refereed",
         speaks_of: |policy| is_edf(policy) && shifts(policy),
-        takes: |_, case| case.shape == Shape::Nested,
+        takes: |_, case| case.shape != Shape::Overlapping,
         asked: Asked::Parts(|case, steps| {
             without_bounds(nested_density(&case.placed(), whole(), steps))
         }),
@@ -388,8 +388,8 @@ pub const TESTS: &[Test] = &[
         exact: None,
         source: "docs/theory/strong-edf.md, Theorem 3, not refereed; Tang, Voronov, Anderson, ECRTS 2019",
         speaks_of: |policy| is_edf(policy) && shifts(policy),
-        takes: |_, case| matches!(case.shape, Shape::Nested | Shape::Overlapping),
-        asked: Asked::Parts(|case, steps| with_bounds(any_affinities(&case.placed(), steps))),
+        takes: any,
+        asked: Asked::Parts(|case, steps| with_known_bounds(any_affinities(&case.placed(), steps))),
     },
     pfair_test(Criterion::Soft, is_aligned_pfair, |case, steps| {
         with_bounds(pfair_responses(

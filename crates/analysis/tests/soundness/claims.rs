@@ -120,7 +120,10 @@ pub const CLAIMS: &[Claim] = &[
         name: "any-affinities",
         policies: &["strong-edf"],
         takes: |_| true,
-        bounds: |system| proof(any_affinities(&system.placed(), &mut steps())),
+        bounds: |system| {
+            let bounds = proof(any_affinities(&system.placed(), &mut steps()))?;
+            bounds.into_iter().collect()
+        },
     },
     Claim {
         name: "laminar-tardiness",

@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 use shiftwork_model::RandomStream;
 
 use crate::naive::{Exact, exact, is_inside, size};
-use crate::system::{Plain, overlapping};
+use crate::system::Plain;
 use crate::times_if_long;
 
 /// Theorem 3, or that with one of its constants changed.
@@ -156,6 +156,50 @@ pub fn components(tasks: &[Plain]) -> Vec<Vec<usize>> {
             .collect()
     };
     distinct.into_iter().map(members).collect()
+}
+
+/// Two tasks or more on up to `cpus_max` CPUs, connected, with any affinities and deadlines, which fit the CPUs and
+/// use most of them; and the number of CPUs.
+pub fn overlapping(
+    cpus_max: u64,
+    count_max: u64,
+    stream: &mut RandomStream,
+) -> (Vec<Plain>, usize) {
+    loop {
+        let cpus = 1 + stream.below(cpus_max) as usize;
+        let longest = [4, 8, 12][stream.below(3) as usize];
+        // Of the last kind are tasks that differ in everything as much as possible.
+        let kind = stream.below(4);
+        let mut tasks: Vec<Plain> = Vec::new();
+        for _ in 0..4 * count_max {
+            let period = 1 + stream.below(longest);
+            let cost = match kind {
+                3 => [1, period, period.div_ceil(2)][stream.below(3) as usize],
+                _ => 1 + stream.below(period),
+            };
+            let deadline = match kind {
+                0 => period,
+                1 => 1 + stream.below(period),
+                2 => 1 + stream.below(3 * period),
+                _ => [1, period, 4 * longest][stream.below(3) as usize],
+            };
+            tasks.push(Plain {
+                cost,
+                period,
+                deadline,
+                mask: 1 + stream.below((1 << cpus) - 1),
+            });
+            if !fits(&tasks, cpus) {
+                tasks.pop();
+            }
+            if tasks.len() as u64 == count_max {
+                break;
+            }
+        }
+        if tasks.len() > 1 && components(&tasks).len() == 1 {
+            return (tasks, cpus);
+        }
+    }
 }
 
 /// The tasks of a set that is written in bits.

@@ -3,7 +3,6 @@
 use shiftwork_analysis::{Placed, Sporadic};
 use shiftwork_model::{CpuSet, RandomStream, Span};
 
-use crate::potential::{components, fits};
 use crate::schedule::Job;
 
 /// Cost, period, deadline, CPUs as bits.
@@ -181,48 +180,4 @@ pub fn chains(family: &[u64]) -> Vec<Vec<u64>> {
         around
     };
     family.iter().map(chain).collect()
-}
-
-/// Two tasks or more on up to `cpus_max` CPUs, connected, with any affinities and deadlines, which fit the CPUs and
-/// use most of them; and the number of CPUs.
-pub fn overlapping(
-    cpus_max: u64,
-    count_max: u64,
-    stream: &mut RandomStream,
-) -> (Vec<Plain>, usize) {
-    loop {
-        let cpus = 1 + stream.below(cpus_max) as usize;
-        let longest = [4, 8, 12][stream.below(3) as usize];
-        // Of the last kind are tasks that differ in everything as much as possible.
-        let kind = stream.below(4);
-        let mut tasks: Vec<Plain> = Vec::new();
-        for _ in 0..4 * count_max {
-            let period = 1 + stream.below(longest);
-            let cost = match kind {
-                3 => [1, period, period.div_ceil(2)][stream.below(3) as usize],
-                _ => 1 + stream.below(period),
-            };
-            let deadline = match kind {
-                0 => period,
-                1 => 1 + stream.below(period),
-                2 => 1 + stream.below(3 * period),
-                _ => [1, period, 4 * longest][stream.below(3) as usize],
-            };
-            tasks.push(Plain {
-                cost,
-                period,
-                deadline,
-                mask: 1 + stream.below((1 << cpus) - 1),
-            });
-            if !fits(&tasks, cpus) {
-                tasks.pop();
-            }
-            if tasks.len() as u64 == count_max {
-                break;
-            }
-        }
-        if tasks.len() > 1 && components(&tasks).len() == 1 {
-            return (tasks, cpus);
-        }
-    }
 }
