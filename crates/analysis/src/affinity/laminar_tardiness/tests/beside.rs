@@ -125,11 +125,12 @@ fn solution(equations: &[&(Vec<Q>, Q)]) -> Option<Vec<Q>> {
         rows.swap(column, pivot);
         let by = rows[column][column].clone();
         rows[column].iter_mut().for_each(|value| *value /= &by);
-        for row in (0..count).filter(|&row| row != column) {
-            let factor = rows[row][column].clone();
-            for at in 0..=count {
-                let part = &factor * &rows[column][at];
-                rows[row][at] -= part;
+        let pivot = rows[column].clone();
+        for (place, row) in rows.iter_mut().enumerate() {
+            let factor = row[column].clone();
+            if place != column {
+                let pairs = row.iter_mut().zip(&pivot);
+                pairs.for_each(|(value, pivot)| *value -= &factor * pivot);
             }
         }
     }
