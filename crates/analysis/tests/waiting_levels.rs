@@ -125,10 +125,10 @@ fn just_accepted(
         let place = stream.below(units.len() as u64) as usize;
         let mut more = units.clone();
         more[place].cost += 1;
-        if more[place].cost <= more[place].deadline {
-            if let Some(bounds) = bounds(&more, order) {
-                (units, found) = (more, bounds);
-            }
+        if more[place].cost <= more[place].deadline
+            && let Some(bounds) = bounds(&more, order)
+        {
+            (units, found) = (more, bounds);
         }
     }
     Some((units, found))

@@ -6,7 +6,7 @@ use shiftwork_analysis::affinity::{laminar_tardiness, nested_density, reduction_
 use shiftwork_analysis::global_edf::gfb;
 use shiftwork_analysis::speedup::speedup;
 use shiftwork_analysis::{NotShown, Outcome, Sporadic, Steps};
-use shiftwork_model::{RandomStream, Share, Span};
+use shiftwork_model::{RandomStream, Span};
 
 use crate::naive::{Density, Exact, WRONG_DENSITIES, exact, load};
 use crate::schedule::run;
