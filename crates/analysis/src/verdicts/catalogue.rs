@@ -4,6 +4,7 @@
 //! in the order of their cost, so that the first that passes is the cheapest; before them are those that are
 //! asked for response times alone, so that exact times are not put down to a test with the same bound.
 
+mod domain;
 mod non_preemptive;
 
 use crate::policy::{
@@ -12,6 +13,10 @@ use crate::policy::{
 };
 use shiftwork_model::{Alignment, Placement, PolicyTraits};
 
+use self::domain::{
+    any, fitting_is_enough, globally, is_partitioned, is_partitioned_edf, is_partitioned_fp,
+    on_one_cpu,
+};
 use super::ask::{
     Ask, ask_fair_lateness, ask_fit, ask_fp_rta, ask_packing, ask_qpa, with_bounds,
     with_known_bounds, without_bounds,
@@ -485,42 +490,5 @@ const fn packing(name: &'static str, speaks_of: fn(&PolicyTraits) -> bool, ask: 
         speaks_of,
         takes: any,
         asked: Asked::Aside(ask),
-    }
-}
-
-fn is_partitioned(policy: &PolicyTraits) -> bool {
-    policy.placement == Placement::Partitioned
-}
-
-fn is_partitioned_edf(policy: &PolicyTraits) -> bool {
-    is_partitioned(policy) && is_edf(policy)
-}
-
-fn is_partitioned_fp(policy: &PolicyTraits) -> bool {
-    is_partitioned(policy) && is_fp(policy)
-}
-
-fn globally(_: &PolicyTraits, case: &Case) -> bool {
-    case.is_global()
-}
-
-fn any(_: &PolicyTraits, _: &Case) -> bool {
-    true
-}
-
-fn on_one_cpu(_: &PolicyTraits, case: &Case) -> bool {
-    matches!(case.shape, Shape::One(_))
-}
-
-/// Whether tardiness is bounded as soon as the demand fits: on one CPU under any order, since it is done
-/// with everything by the end of a busy period; under global EDF; and under the strong invariant if no
-/// deadline is beyond its period.
-fn fitting_is_enough(policy: &PolicyTraits, case: &Case) -> bool {
-    match case.shape {
-        Shape::One(_) => true,
-        Shape::Uniform => is_edf(policy),
-        Shape::Nested | Shape::Overlapping => {
-            is_edf(policy) && shifts(policy) && case.deadlines <= Deadlines::Constrained
-        }
     }
 }
