@@ -3,9 +3,12 @@
 
 use std::hint::black_box;
 
-use shiftwork_analysis::affinity::{laminar_tardiness, nested_density};
-use shiftwork_analysis::{Outcome, Placed, Sporadic, Steps};
+use shiftwork_analysis::affinity::{
+    Bound, laminar_tardiness, nested_density, waiting_levels_edf, waiting_levels_fp,
+};
+use shiftwork_analysis::{Outcome, Placed, Ranked, Sporadic, Steps};
 use shiftwork_model::{CpuSet, RandomStream, Share, Span};
+use shiftwork_taskset::generate::{Key, Options, Shape, Utilizations, generate};
 
 const CPUS: usize = 32;
 const SYSTEMS: u64 = 40;
@@ -91,6 +94,62 @@ fn main() {
             }
         });
     }
+    waiting_levels();
+}
+
+/// The loads, in twentieths, around which tests of sets like these begin to fail.
+const LOADS: std::ops::Range<u64> = 1..13;
+
+/// As in `studies/hpa-2016.toml`, with priorities by period.
+fn sockets(seed: u64) -> Vec<Bound> {
+    let options = Options {
+        cpus: 24,
+        utilizations: Utilizations::RandFixedSum {
+            tasks: 240,
+            total: 1.2 * (LOADS.start + seed % (LOADS.end - LOADS.start)) as f64,
+        },
+        shape: Shape::ThreeLevel(12),
+        min_cost: Span::from_us(500),
+        ..Options::default()
+    };
+    let key = Key {
+        seed: 122,
+        cell: 3,
+        index: seed,
+    };
+    let set = generate(&options, key).expect("such sets can be drawn");
+    let tasks = set.tasks.iter().zip(set.priorities());
+    let bound = tasks.map(|(task, priority)| Bound {
+        ranked: Ranked {
+            task: Sporadic::from(task),
+            priority,
+        },
+        cpus: *task.affinity.cpus(),
+    });
+    bound.collect()
+}
+
+fn waiting_levels() {
+    println!("waiting levels, CPU / 12 CPUs / 24, n = 240, loads 0.05 to 0.6, milliseconds");
+    let whole = Share::from_billionths(Share::WHOLE).expect("a whole is a share");
+    measure("strong EDF", 20.0, 1e6, 2, |seed| {
+        let placed = sockets(seed).into_iter().map(|bound| Placed {
+            task: bound.ranked.task,
+            cpus: bound.cpus,
+        });
+        let placed: Vec<Placed> = placed.collect();
+        move || {
+            let outcome = waiting_levels_edf(black_box(&placed), whole, &mut Steps::ordinary());
+            black_box(&outcome);
+        }
+    });
+    measure("strong fixed priorities", 20.0, 1e6, 2, |seed| {
+        let bound = sockets(seed);
+        move || {
+            let outcome = waiting_levels_fp(black_box(&bound), whole, &mut Steps::ordinary());
+            black_box(&outcome);
+        }
+    });
 }
 
 /// 1024 tasks of 64 CPUs, which `of` chooses by a number below 128; densities of half to one and a half hundredths.

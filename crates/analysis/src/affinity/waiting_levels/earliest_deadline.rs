@@ -8,7 +8,23 @@ use crate::affinity::interference::{Capped, Interferer};
 use crate::{NotShown, Outcome, Placed, Steps};
 
 /// Whether every task is shown to meet its deadlines under strong EDF, with bounds on response times in the order
-/// of the tasks.
+/// of the tasks. Sufficient, not exact.
+///
+/// While a job waits, all CPUs of a set that grows from its affinity execute jobs due no later, of tasks inside the set. How
+/// long that can last is bounded for all such sets together. Response times grow from the costs until each is a bound if
+/// all others are.
+///
+/// # Assumes
+/// Sporadic tasks, independent, preemptive, no self-suspension, no deadline beyond the period (such a task is not
+/// shown, nor is one without a CPU); the strong invariant at every time. Any affinities. With a supply below 1, CPUs
+/// that are slower by that factor.
+///
+/// # Cost
+/// One step per other task, window and exchange of a cut; pseudo-polynomial. Integers throughout.
+///
+/// # Source
+/// `docs/theory/waiting-levels.md`, not refereed; the bounds on what others execute are those of M. Bertogna,
+/// M. Cirinei, "Response-Time Analysis for globally scheduled Symmetric Multiprocessor Platforms", RTSS 2007.
 pub fn waiting_levels_edf(
     tasks: &[Placed],
     supply: Share,

@@ -9,7 +9,21 @@ use crate::affinity::interference::{Capped, Interferer};
 use crate::{NotShown, Outcome, Steps};
 
 /// Whether every task is shown to meet its deadlines under strong fixed priorities, with bounds on response times in
-/// the order of the tasks.
+/// the order of the tasks. Sufficient, not exact. Equal priorities count as more urgent both ways.
+///
+/// As [`waiting_levels_edf`](super::waiting_levels_edf), from the most urgent task to the least.
+///
+/// # Assumes
+/// Sporadic tasks, independent, preemptive, no self-suspension, no deadline beyond the period (such a task is not
+/// shown, nor is one without a CPU); the strong invariant at every time. Any affinities. With a supply below 1, CPUs
+/// that are slower by that factor.
+///
+/// # Cost
+/// One step per other task, window and exchange of a cut; pseudo-polynomial. Integers throughout.
+///
+/// # Source
+/// `docs/theory/waiting-levels.md`, not refereed; the bounds on what others execute are those of M. Bertogna,
+/// M. Cirinei, "Response-Time Analysis for globally scheduled Symmetric Multiprocessor Platforms", RTSS 2007.
 pub fn waiting_levels_fp(
     tasks: &[Bound],
     supply: Share,
