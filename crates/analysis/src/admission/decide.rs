@@ -7,8 +7,7 @@ use super::words::{self, Note};
 use super::{Claim, DeadlineTests, Decision, Guarantee, Terms};
 use crate::affinity::parts::parts;
 use crate::affinity::{
-    Bound, Groups, nested_density_with, reduction, reduction_edf, waiting_levels_edf,
-    waiting_levels_fp,
+    Bound, Groups, nested_density, reduction, reduction_edf, waiting_levels_edf, waiting_levels_fp,
 };
 use crate::exact::{Rate, beside};
 use crate::uniprocessor::{fp_rta, qpa};
@@ -197,15 +196,15 @@ pub(super) struct Members<'a> {
     pub(super) claims: Vec<&'a Claim>,
     pub(super) cpus: CpuSet,
     online: CpuSet,
-    /// CPUs that a task may use together although its claim does not say so.
-    links: Vec<CpuSet>,
+    /// Whether a task may use more of the CPUs together than its claim says.
+    linked: bool,
 }
 
 impl Members<'_> {
     /// Whether all tasks may use the same CPUs.
     fn are_alike(&self) -> bool {
         let alike = |claim: &&Claim| claim.cpus & self.online == self.cpus;
-        self.links.is_empty() && self.claims.iter().all(alike)
+        !self.linked && self.claims.iter().all(alike)
     }
 
     /// The claims in an order that is independent of their arrival. A test that has tighter bounds
@@ -245,12 +244,11 @@ fn graded(counted: &Counted<'_>, online: &CpuSet, terms: Terms, steps: &mut Step
     let affinities: Vec<CpuSet> = affinities.chain(links).collect();
     for part in parts(&affinities) {
         let own = part.members.iter().filter(|&&place| place < claims.len());
-        let links = part.members.iter().filter(|&&place| place >= claims.len());
         let members = Members {
             claims: own.clone().map(|&place| claims[place]).collect(),
             cpus: part.cpus,
             online: *online,
-            links: links.map(|&place| affinities[place]).collect(),
+            linked: part.members.iter().any(|&place| place >= claims.len()),
         };
         let grade = grade(&members, terms, steps);
         let promises_deadlines = terms.policy.placement == Placement::Partitioned;
@@ -388,9 +386,9 @@ fn by_deadline(members: &Members<'_>, terms: Terms, steps: &mut Steps) -> Grade 
         return soft(members, terms);
     }
     let (tasks, supply) = (members.placed(), beside(terms.reserve));
-    let by_windows = terms.deadlines == DeadlineTests::All && members.links.is_empty();
-    if nested_density_with(&tasks, &members.links, supply, steps).passes()
-        || by_windows && waiting_levels_edf(&tasks, supply, steps).passes()
+    let by_densities = terms.deadlines == DeadlineTests::All;
+    if by_densities && nested_density(&tasks, supply, steps).passes()
+        || waiting_levels_edf(&tasks, supply, steps).passes()
     {
         return Grade::of(Guarantee::Hard);
     }

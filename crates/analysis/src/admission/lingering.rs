@@ -36,8 +36,8 @@
 //! Under fixed priorities and for deadlines before the end of the period, tests look at intervals
 //! in which the same tasks take part from beginning to end. No such interval may hold jobs of a
 //! claim that ended and of one that came in its place, or each test might pass and both together
-//! not be true. Where the test looks at the window of one job (fixed priorities or weak EDF on
-//! several CPUs), a claim therefore lingers for the longest deadline more. Where it looks at busy
+//! not be true. Where the test looks at the window of one job (fixed priorities, weak EDF, and strong EDF where
+//! deadlines are promised, on several CPUs), a claim therefore lingers for the longest deadline more. Where it looks at busy
 //! intervals (one CPU), it lingers until the CPU has been idle, which it has after (W + A) /
 //! (supply - U), where W is the work of all jobs that can be pending when the period ends if no
 //! deadline is missed, A the sum of the costs of all present tasks, and U the sum of their
@@ -52,7 +52,7 @@ use num_bigint::BigInt;
 use num_rational::Ratio;
 use shiftwork_model::{CpuSet, Instant, Placement, Share, Span};
 
-use super::{Claim, Terms};
+use super::{Claim, DeadlineTests, Terms};
 use crate::affinity::parts::parts;
 use crate::exact::beside;
 
@@ -112,11 +112,15 @@ impl<'a> Stay<'a> {
     }
 }
 
+/// Whether deadlines on several CPUs are promised under EDF by tests that look at the window of one job.
+fn by_windows(terms: Terms) -> bool {
+    terms.policy.placement == Placement::Weak || terms.deadlines != DeadlineTests::None
+}
+
 /// Whether what these claims demand are rates: under EDF, except where all deadlines are promised by
 /// windows, if no deadline is before the end of its period.
 pub(super) fn is_linear<'a>(terms: Terms, mut claims: impl Iterator<Item = &'a Claim>) -> bool {
-    let is_weak = terms.policy.placement == Placement::Weak;
-    let by_rate = terms.is_edf() && !is_weak && terms.quanta.is_none();
+    let by_rate = terms.is_edf() && !by_windows(terms) && terms.quanta.is_none();
     by_rate && claims.all(|claim| claim.deadline >= claim.period)
 }
 
@@ -132,7 +136,7 @@ fn stands_for(one: &Claim, other: &Claim, terms: Terms, linear: bool) -> bool {
     };
     // Tests that look at windows are not exact: a later deadline may fail where an earlier one
     // passes.
-    let is_exact = is_edf && terms.policy.placement != Placement::Weak;
+    let is_exact = is_edf && !by_windows(terms);
     let covers = one.cost >= other.cost
         && one.period <= other.period
         && one.deadline <= other.deadline
@@ -167,7 +171,7 @@ pub(super) fn aftermath(
     match (terms.is_edf(), part.cpus.len()) {
         (true, 1) if members.iter().any(is_short) => until_idle(&members, terms.reserve),
         (true, 1) => Span::ZERO,
-        (true, _) if terms.policy.placement != Placement::Weak => Span::ZERO,
+        (true, _) if !by_windows(terms) => Span::ZERO,
         (false, 1) => until_idle(&members, terms.reserve),
         _ => members
             .iter()

@@ -53,16 +53,16 @@ pub struct Terms {
 
 /// Which tests may show that all deadlines are met under EDF with the strong invariant, on more than one CPU.
 ///
-/// A task that is promised its deadlines keeps them, so that others are refused for its sake; who asks for less
-/// has more room. Nor do all tests bear that tasks come and go.
+/// A task that is promised its deadlines keeps them, so that others are refused for its sake, and a claim that ends
+/// counts for longer. So they are promised where that is asked for, or where nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeadlineTests {
     /// None: bounded tardiness is promised.
     None,
-    /// Those by densities. They hold as well while tasks come, change and go, as long as each instant fits.
-    Densities,
-    /// All of them. They hold as long as no task changes: a test that looks at windows takes it that the same
-    /// tasks take part from the beginning of a window to its end.
+    /// Those that look at the window of one job. They hold while tasks come, change and go, if all that may take part
+    /// in a window are counted together: see the private module `lingering`.
+    Windows,
+    /// All of them, those by densities too, whose proof looks back over any time: as long as no task changes.
     All,
 }
 

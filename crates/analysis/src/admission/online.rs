@@ -151,11 +151,11 @@ impl Admitted {
     /// Promises exactly this guarantee to every task from now on. A task with a weaker guarantee is
     /// refused. No task is refused because another would lose a stronger one. With
     /// [`Guarantee::None`] every task that fits is admitted, without any promise: best effort. For
-    /// [`Guarantee::Hard`] at least the tests by densities are asked.
+    /// [`Guarantee::Hard`] at least the tests of windows are asked.
     pub fn promising(mut self, guarantee: Guarantee) -> Self {
         self.promising = Some(guarantee);
         if guarantee == Guarantee::Hard {
-            self.terms.deadlines = self.terms.deadlines.max(DeadlineTests::Densities);
+            self.terms.deadlines = self.terms.deadlines.max(DeadlineTests::Windows);
         }
         self
     }
@@ -170,6 +170,11 @@ impl Admitted {
         terms: Terms,
         claims: Vec<Claim>,
     ) -> Result<(Self, Decision), Box<Decision>> {
+        // Requests come while jobs run, whatever the task set says.
+        let terms = Terms {
+            deadlines: terms.deadlines.min(DeadlineTests::Windows),
+            ..terms
+        };
         let counted = Counted::all(&claims);
         let judgement = judge(&counted, &online, terms, &mut Steps::ordinary());
         let decision = judgement.in_words(&counted, &online, terms);

@@ -25,7 +25,6 @@ pub use by_priority::Bound;
 pub use feasibility::{Feasibility, Feasible, feasibility};
 pub use laminar_tardiness::{Unavailable, laminar_tardiness, laminar_tardiness_beside};
 pub use nested_density::nested_density;
-pub(crate) use nested_density::nested_density_with;
 pub use reduction::{reduction, reduction_edf, reduction_fp};
 pub use speedup::speedup_factor;
 pub use spl::{Rounding, TooMuch, spl};

@@ -1,7 +1,7 @@
 //! Deadlines under EDF with nested affinities, by densities alone.
 
 use num_bigint::BigInt;
-use shiftwork_model::{CpuSet, Share};
+use shiftwork_model::Share;
 
 use super::family::Family;
 use crate::filter::{Interval, RATIO, ratio};
@@ -34,33 +34,15 @@ use crate::{NotShown, Outcome, Placed, Sporadic, Steps};
 /// # Source
 /// Theorem 1 of `docs/theory/strong-edf.md`, not refereed; for one affinity [`crate::global_edf::gfb`].
 pub fn nested_density(tasks: &[Placed], supply: Share, steps: &mut Steps) -> Outcome<NotShown> {
-    nested_density_with(tasks, &[], supply, steps)
-}
-
-/// The same where some tasks may for a while run on more CPUs than they name: `links` are those CPUs, each set around
-/// the affinity of such a task.
-///
-/// Every node that blocks such a task contains the affinity that it names, since it contains a wider one; so the proof
-/// holds for it as it stands, if the wider affinities are nodes, too.
-pub(crate) fn nested_density_with(
-    tasks: &[Placed],
-    links: &[CpuSet],
-    supply: Share,
-    steps: &mut Steps,
-) -> Outcome<NotShown> {
     if steps.take(tasks.len()).is_none() {
         return Outcome::StepLimit;
     }
     if let Some(place) = tasks.iter().position(|placed| !fits_alone(&placed.task)) {
         return Outcome::Fail(NotShown { place });
     }
-    let affinities = tasks.iter().map(|placed| &placed.cpus);
-    let family = match Family::of(affinities.chain(links)) {
+    let family = match Family::of(tasks.iter().map(|placed| &placed.cpus)) {
         Ok(family) => family,
-        Err(place) => {
-            let place = place.min(tasks.len().saturating_sub(1));
-            return Outcome::Fail(NotShown { place });
-        }
+        Err(place) => return Outcome::Fail(NotShown { place }),
     };
     match nearly(tasks, &family, supply).or_else(|| exactly(tasks, &family, supply, steps)) {
         None => Outcome::StepLimit,
@@ -78,8 +60,7 @@ fn densest(tasks: &[Placed], family: &Family) -> Vec<usize> {
         one.cost_ns() * length(other) > other.cost_ns() * length(one)
     };
     let mut densest = vec![usize::MAX; family.nodes().len()];
-    // After the tasks come links.
-    for (place, &node) in family.node_of().iter().enumerate().take(tasks.len()) {
+    for (place, &node) in family.node_of().iter().enumerate() {
         let known = tasks.get(densest[node]);
         if known.is_none_or(|known| denser(&tasks[place].task, &known.task)) {
             densest[node] = place;
