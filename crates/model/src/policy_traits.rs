@@ -391,6 +391,7 @@ mod tests {
             }
         }
         let long = Order::FairLateness.relative_deadline(Span::MAX, Span::MAX, 3);
-        assert_eq!(long.as_ns(), u64::MAX - u64::MAX / 3 * 2);
+        let max = u128::from(Span::MAX.as_ns());
+        assert_eq!(u128::from(long.as_ns()), max - 2 * max / 3);
     }
 }

@@ -11,7 +11,7 @@ use crate::policy::{
     is_by_affinity, is_edf, is_fair_lateness, is_fp, is_non_preemptive, is_semi_partitioned,
     is_zero_laxity, pfair as pfair_of, shifts,
 };
-use shiftwork_model::{Alignment, Placement, PolicyTraits};
+use shiftwork_model::{Alignment, PolicyTraits};
 
 use self::domain::{
     any, fitting_is_enough, globally, is_partitioned, is_partitioned_edf, is_partitioned_fp,

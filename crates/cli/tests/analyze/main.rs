@@ -85,15 +85,18 @@ fn shown(path: &Path, options: &[&str]) -> (Vec<String>, i32) {
     (lines, output.status.code().unwrap())
 }
 
-/// A set for which every kind of remedy exists: three heavy tasks, one of which is confined.
+/// A set for which every kind of remedy exists: two tasks on each pair of three CPUs.
 fn remediable() -> String {
     tasks(
         3,
         "strong-edf",
         &[
-            ("6ms", "10ms", "10ms", "0-1"),
-            ("6ms", "10ms", "10ms", "1-2"),
-            ("6ms", "10ms", "10ms", "0,2"),
+            ("4ms", "10ms", "10ms", "0-1"),
+            ("4ms", "10ms", "10ms", "0-1"),
+            ("4ms", "10ms", "10ms", "1-2"),
+            ("4ms", "10ms", "10ms", "1-2"),
+            ("4ms", "10ms", "10ms", "0,2"),
+            ("4ms", "10ms", "10ms", "0,2"),
         ],
     )
 }

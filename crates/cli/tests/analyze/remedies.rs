@@ -24,7 +24,7 @@ fn what_is_named_as_a_remedy_makes_the_answer_yes() {
     assert_eq!(change["assignment"]["guarantee"], "hard");
     let lines: Vec<(&str, &str, &str, &str)> = assigned
         .iter()
-        .map(|task| ("6ms", "10ms", "10ms", task["affinity"].as_str().unwrap()))
+        .map(|task| ("4ms", "10ms", "10ms", task["affinity"].as_str().unwrap()))
         .collect();
     let (_, status) = json(
         &file("remedies-assigned", &tasks(3, "strong-edf", &lines)),
@@ -36,8 +36,8 @@ fn what_is_named_as_a_remedy_makes_the_answer_yes() {
     let (numerator, denominator) = factor.split_once('/').unwrap();
     let numbers = [numerator, denominator].map(|text| text.parse::<u64>().unwrap());
     let scaled = |more: u64| {
-        let cost = format!("{}ns", 6_000_000 * numbers[0] / numbers[1] + more);
-        let text = remediable().replace("6ms", &cost);
+        let cost = format!("{}ns", 4_000_000 * numbers[0] / numbers[1] + more);
+        let text = remediable().replace("4ms", &cost);
         json(&file("remedies-scaled", &text), &[]).1
     };
     assert_eq!(scaled(0), 0);

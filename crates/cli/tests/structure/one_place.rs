@@ -113,7 +113,7 @@ fn a_placement_is_a_variant_its_registry_lines_and_its_theory() {
             "analysis/src/admission/lingering.rs",
             "analysis/src/packing/assign.rs",
             "analysis/src/policy.rs",
-            "analysis/src/verdicts/catalogue.rs",
+            "analysis/src/verdicts/catalogue/domain.rs",
             // Whether affinities may change during a run.
             "live/src/changes.rs",
             "policy/src/registry",

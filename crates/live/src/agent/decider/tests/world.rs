@@ -319,10 +319,12 @@ impl<'a> World<'a> {
         let task = &self.set.tasks[id.index()];
         let [cost, period, deadline] = self.attributes[id.index()];
         let is_linux = self.decider.rule != ServerRule::Releases;
+        // Priority points follow from the cost as it is.
+        let is_by_cost = self.decider.order.is_by_cost();
         Parameters {
             thread: Pid::from_raw(1).unwrap(),
             cpus: on_machine(self.bound[id.index()].cpus()),
-            cost: if is_linux {
+            cost: if is_linux || is_by_cost {
                 cost
             } else {
                 cost.saturating_sub(GRACE)
