@@ -86,7 +86,7 @@ fn every_witness_is_a_schedule_of_its_policy() {
         }
         let name = entry.name;
         assert!(
-            taken >= 100 && 5 * shown >= taken,
+            taken >= 100 && 20 * shown >= taken,
             "{name}: {shown} of {taken} sets"
         );
     }
