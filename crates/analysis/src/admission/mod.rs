@@ -83,10 +83,11 @@ impl Terms {
 
     /// The terms of a policy for this task set; for Pfair policies they are a matter of quanta. Where nothing
     /// changes with time, deadlines are promised by all tests; else bounded tardiness, so that no change is
-    /// refused for a promise that was not asked for.
+    /// refused for a promise that was not asked for. Programs may change their affinities at any time.
     pub fn of(policy: &PolicyTraits, set: &TaskSet) -> Option<Self> {
         let reserve = set.scheduler.reserve;
-        let deadlines = match set.actions.is_empty() {
+        let has_programs = set.tasks.iter().any(|task| !task.command.is_empty());
+        let deadlines = match set.actions.is_empty() && !has_programs {
             true => DeadlineTests::All,
             false => DeadlineTests::None,
         };
