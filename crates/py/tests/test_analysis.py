@@ -163,4 +163,4 @@ def test_every_policy_is_listed() -> None:
     assert len(names) == len(set(names)) >= 30
     assert {"hpa-edf", "strong-fp-kernel", "dl-sp", "CEm", "pd2"} <= set(names)
     assert all(policy.summary and policy.source and policy.domain for policy in listed)
-    assert {policy.order for policy in listed} == {"edf", "fp"}
+    assert {policy.order for policy in listed} == {"edf", "fp", "fl", "edzl", "llf"}

@@ -22,7 +22,7 @@ class Policy:
     #: Which task sets it takes.
     domain: str
     #: By what it ranks jobs.
-    order: Literal["edf", "fp"]
+    order: Literal["edf", "fp", "fl", "edzl", "llf"]
     #: Which invariant it keeps.
     invariant: str
     #: Where it comes from.
