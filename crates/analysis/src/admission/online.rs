@@ -161,7 +161,8 @@ impl Admitted {
     }
 
     /// Starts with these tasks at once, which is how a run begins: a later one may lower what an
-    /// earlier one alone would have been promised. In the order given, the earlier holds longer.
+    /// earlier one alone would have been promised. In the order given, the earlier holds longer. Under EDF with the
+    /// strong invariant on several CPUs bounded tardiness is promised, whatever the terms ask for.
     ///
     /// # Errors
     /// The decision, if it is a refusal: the demand does not fit, or nothing is guaranteed of some task.

@@ -193,6 +193,19 @@ fn short_deadlines_matter_to_boundedness_under_dl_sp_alone() {
         "{}",
         late.reason
     );
+    let long = decided(
+        "dl-sp",
+        &set(3, &[("a", 4, 10, 20, "0-2"), ("b", 4, 10, 10, "1")]),
+    );
+    assert!(
+        long.reason.contains("deadlines beyond the period"),
+        "{}",
+        long.reason
+    );
+    assert_eq!(
+        decided("g-edf", &set(2, &[("a", 4, 10, 3, "0-1")])).guarantee,
+        Guarantee::BoundedTardiness
+    );
 }
 
 #[test]

@@ -84,9 +84,15 @@ fn every_witness_is_a_schedule_of_its_policy() {
             );
             shown += u64::from(found.words.is_some());
         }
+        // Fair lateness and laxities miss fewer deadlines than others.
+        let rarity = if entry.traits.order.is_by_cost() {
+            20
+        } else {
+            5
+        };
         let name = entry.name;
         assert!(
-            taken >= 100 && 20 * shown >= taken,
+            taken >= 100 && rarity * shown >= taken,
             "{name}: {shown} of {taken} sets"
         );
     }
