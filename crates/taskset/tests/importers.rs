@@ -248,3 +248,23 @@ fn schedcat_numbers_count_a_unit_that_can_be_chosen() {
     assert_eq!(imported.set.tasks[0].cost, Span::from_ms(300));
     assert_eq!(imported.set.platform.cpus, 4);
 }
+
+#[test]
+fn schedcat_numbers_that_are_not_whole_are_read_as_they_are() {
+    for (wcet, period, deadline) in [("2.5", "10", "9"), ("2", "10.5", "9"), ("2", "10", "9.5")] {
+        let text = format!(
+            r#"<taskset><task wcet="{wcet}" period="{period}" deadline="{deadline}"/></taskset>"#
+        );
+        let imported = schedcat::read(&text).unwrap();
+        assert_can_be_written(&imported);
+        assert_eq!(imported.set.platform.tick_unit, Span::from_ns(1));
+        assert_left_out(
+            &imported,
+            &[
+                "the number of CPUs is not in the file; taken as 1",
+                "not all times are whole multiples of 1us, which SchedCAT's tests count in; taken \
+                 as they are",
+            ],
+        );
+    }
+}

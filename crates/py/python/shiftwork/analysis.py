@@ -323,7 +323,7 @@ def analyze(
     ... )
     >>> found = sw.analyze(rover, "strong-edf")
     >>> found.verdict("strong-edf").verdict, found.verdict("strong-edf").by
-    ('schedulable', ('reduction',))
+    ('schedulable', ('nested-density',))
     >>> found.bound("strong-edf", "control")
     ResponseBound(name='control', tardiness_ns=0, response_ns=2000000, slack_ns=8000000, by='reduction')
 

@@ -1,10 +1,10 @@
 //! SchedCAT: `<taskset><task id="1" wcet="3" period="10" deadline="10"/></taskset>`.
 //!
-//! Its numbers are whole and have no unit; studies with it use microseconds, which is the default
-//! here. That unit becomes the `tick-unit`, as the tests of SchedCAT count in it. `deadline` defaults to the period, `partition` (a CPU, or -1 for none) becomes the
-//! affinity.
+//! Its numbers have no unit; studies with it use microseconds, which is the default here. Where all
+//! of them are whole, that unit becomes the `tick-unit`, as the tests of SchedCAT count in it.
+//! `deadline` defaults to the period, `partition` (a CPU, or -1 for none) becomes the affinity.
 
-use shiftwork_model::{CPUS_MAX, CpuId, CpuSet, Span};
+use shiftwork_model::{CPUS_MAX, CpuId, CpuSet, Span, Task};
 
 use super::xml::{Element, parse};
 use super::{Draft, Imported, NamesTaken, Options, settle};
@@ -39,9 +39,22 @@ pub fn read_with(text: &str, options: &Options) -> Result<Imported, TasksetError
         }
     }
     let mut set = settle(drafts, options, &mut left_out)?;
-    // SchedCAT's tests count in whole units of its files.
-    set.platform.tick_unit = options.unit;
+    if set.tasks.iter().all(|task| is_whole(task, options.unit)) {
+        set.platform.tick_unit = options.unit;
+    } else {
+        let unit = options.unit;
+        left_out.push(format!(
+            "not all times are whole multiples of {unit}, which SchedCAT's tests count in; taken as \
+             they are"
+        ));
+    }
     Ok(Imported { set, left_out })
+}
+
+/// Whether its times are whole multiples of the unit.
+fn is_whole(task: &Task, unit: Span) -> bool {
+    let times = [task.cost, task.period, task.deadline];
+    times.iter().all(|time| time.as_ns() % unit.as_ns() == 0)
 }
 
 fn read_task(
