@@ -50,7 +50,12 @@ fn follows_at_once(machine: &str) -> Result<(), String> {
     let mut all = Vec::new();
     for _ in 0..runs {
         let (_, trace) = run_with_trace(&set, "p-edf", MS, &on)?;
-        all.extend(intervals(&trace));
+        let found = intervals(&trace);
+        print_around(
+            &trace,
+            found.iter().find(|(_, interval)| *interval > INTERVAL_MAX),
+        );
+        all.extend(found.into_iter().map(|(_, interval)| interval));
     }
     let worst = all.iter().max().ok_or("no job was finished")?;
     let long = all.iter().filter(|&&interval| interval > INTERVAL_MAX);
@@ -64,13 +69,28 @@ fn follows_at_once(machine: &str) -> Result<(), String> {
     }
 }
 
-/// From the end of each job to that of the next.
-fn intervals(trace: &TraceFile) -> Vec<Span> {
+/// From the end of each job to that of the next: when it begins, and how long it is.
+fn intervals(trace: &TraceFile) -> Vec<(Instant, Span)> {
     let is_end = |kind: &RecordKind| matches!(kind, RecordKind::Completed { .. });
     let ends = trace.records.iter().filter(|record| is_end(&record.kind));
     let ends: Vec<Instant> = ends.map(|record| record.at).collect();
     let pairs = ends.windows(2);
-    pairs.filter_map(|pair| pair[1].since(pair[0])).collect()
+    pairs
+        .filter_map(|pair| Some((pair[0], pair[1].since(pair[0])?)))
+        .collect()
+}
+
+/// What the trace says of such an interval and the time just before.
+fn print_around(trace: &TraceFile, interval: Option<&(Instant, Span)>) {
+    let Some(&(began, length)) = interval else {
+        return;
+    };
+    for record in &trace.records {
+        let is_near = |at: Instant| at + Span::from_ms(1) >= began && at <= began + length;
+        if is_near(record.at) {
+            println!("{} {:?}", record.at, record.kind);
+        }
+    }
 }
 
 /// Three tasks wake on one CPU within one interrupt, in the order of rising urgency. `B` is assigned to the CPU on which it
