@@ -1,5 +1,9 @@
 //! Jobs that begin without a wake-up of their own, or with several in one interrupt: no CPU misses them.
 
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, thread};
+
 use shiftwork_model::{Instant, RecordKind, Span, TaskSet};
 use shiftwork_trace::perfetto::TraceFile;
 
@@ -32,20 +36,63 @@ const INTERVAL_MAX: Span = Span::from_us(400 + 1_600);
 /// decisions.
 const MS: u64 = 700;
 
+/// How many runs.
+fn runs() -> usize {
+    if crate::long() { 20 } else { 2 }
+}
+
 /// Where an agent decides, on two threads that race: it assigns the next task while the CPU looks
 /// for one.
 pub fn job_that_waited_follows_at_once_under_an_agent() -> Result<(), String> {
-    follows_at_once("agent")
+    follows_at_once("agent", runs())
 }
 
 /// The same where the core decides in the kernel.
 pub fn job_that_waited_follows_at_once_in_the_kernel() -> Result<(), String> {
-    follows_at_once("kernel")
+    follows_at_once("kernel", runs())
 }
 
-fn follows_at_once(machine: &str) -> Result<(), String> {
+/// During a run its memory stays where it is: all of it is locked, in pages that the kernel does not replace by huge ones. A
+/// thread that touches a page which is being replaced sleeps for as long as ordinary work takes to copy 2 MiB.
+pub fn memory_of_a_run_is_locked_in_small_pages() -> Result<(), String> {
     let set: TaskSet = shiftwork_taskset::read(BACKLOGGED).map_err(|error| error.to_string())?;
-    let runs = if crate::long() { 20 } else { 2 };
+    let on = [&THREE_CPUS[..], &["--machine", "kernel", "--no-compare"]].concat();
+    thread::scope(|scope| {
+        let ran = scope.spawn(|| run_with_trace(&set, "p-edf", MS, &on).map(|_| ()));
+        let mut status = None;
+        while status.is_none() && !ran.is_finished() {
+            thread::sleep(Duration::from_millis(10));
+            status = status_of_process_with("behind");
+        }
+        ran.join().map_err(|_| "the run panicked")??;
+        let status = status.ok_or("the run had no thread `behind`")?;
+        let value = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            line.map(str::trim).ok_or(format!("no `{key}` in {status}"))
+        };
+        let (locked, huge) = (value("VmLck:")?, value("THP_enabled:")?);
+        println!("{locked} locked, huge pages allowed: {huge}");
+        match huge == "0" && locked != "0 kB" {
+            true => Ok(()),
+            false => Err(status),
+        }
+    })
+}
+
+/// What the kernel says of the process that has a thread of this name.
+fn status_of_process_with(thread: &str) -> Option<String> {
+    let folder = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    let is_it = |task: &PathBuf| {
+        fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread)
+    };
+    let processes = folder("/proc".into()).map(|process| process.path());
+    let mut tasks = processes.flat_map(|process| folder(process.join("task")));
+    let task = tasks.find_map(|task| Some(task.path()).filter(is_it))?;
+    fs::read_to_string(task.join("status")).ok()
+}
+
+fn follows_at_once(machine: &str, runs: usize) -> Result<(), String> {
+    let set: TaskSet = shiftwork_taskset::read(BACKLOGGED).map_err(|error| error.to_string())?;
     let on = [&THREE_CPUS[..], &["--machine", machine, "--no-compare"]].concat();
     let mut all = Vec::new();
     for _ in 0..runs {

@@ -137,6 +137,7 @@ tests! {
         policies::implementations_of_global_edf_keep_what_they_promise_under_an_agent within 120,
         backlog::job_that_waited_follows_at_once_under_an_agent within 300,
         backlog::job_that_waited_follows_at_once_in_the_kernel within 300,
+        backlog::memory_of_a_run_is_locked_in_small_pages,
         backlog::task_reassigned_before_it_runs_does_not_wait within 120,
         overheads::overheads_under_an_agent_are_those_of_its_policy within 900,
         budgets::budgets_are_enforced_under_edf,

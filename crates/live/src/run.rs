@@ -15,7 +15,7 @@ use crate::plan::{Attention, Backend};
 use crate::preflight::Host;
 use crate::sys::bpf::DecisionSite;
 use crate::sys::clock::{monotonic_ns, pause, sleep_until};
-use crate::sys::memory::lock_all;
+use crate::sys::memory::{allow_huge_pages, lock_all};
 use crate::sys::process::warn;
 use crate::sys::thread::set_affinity;
 use crate::translate::EventTranslator;
@@ -100,6 +100,8 @@ pub fn run_while<R: Recorder>(
 ) -> Result<Report, LiveError> {
     let host = preflight::check(plan, options, &backend)?;
     let mut notes = host.notes.clone();
+    // Without huge pages nothing replaces pages.
+    let _ = allow_huge_pages(false);
     if let Err(error) = lock_all() {
         notes.push(format!(
             "memory is not locked ({error}): a page fault may make a job late"

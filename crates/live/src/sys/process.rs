@@ -10,6 +10,7 @@ use rustix::process::{
 use shiftwork_model::CpuSet;
 
 use super::clock::sleep_until;
+use super::memory::allow_huge_pages;
 use super::thread::{Class, set_affinity, set_class};
 
 /// How a process waits between fork and exec.
@@ -35,6 +36,8 @@ pub(crate) fn hold(command: &mut Command, mut hold: Hold) {
             // The parent ended before the death signal was requested.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
+        // The program inherits what the run has set for its own threads. It fails where there are none.
+        let _ = allow_huge_pages(true);
         set_class(None, Class::Ordinary)?;
         set_affinity(None, &hold.cpus)?;
         let own = rustix::process::getpid().as_raw_nonzero().get();
