@@ -1,21 +1,20 @@
 //! Where no test decides, a simulation may: a job that is late there shows that not all deadlines are met.
 
 use shiftwork_analysis::verdicts::{Analysis, Answer};
-use shiftwork_model::{Arrival, Instant, OnOverrun, Span, Task, TaskSet, Work};
+use shiftwork_model::{Arrival, Instant, Span, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
-use shiftwork_sim::{Options, Simulation};
 use shiftwork_trace::Counters;
-use shiftwork_trace::check::{Checker, PolicyContract, Violation};
+use shiftwork_trace::check::Violation;
 
+use super::simulated::{CheckedRun, LONGEST, hyperperiod, time_of_jobs, with_full_costs};
 use crate::catalogue;
-use crate::promise::quantum_rule;
 
 #[cfg(test)]
 mod tests;
 
 /// So many jobs are simulated under one policy.
-const JOBS_MAX: u128 = 5_000;
+pub(super) const JOBS_MAX: u128 = 5_000;
 
 /// Looks for missed deadlines under every policy of which nothing is known, and notes those that are
 /// found; returns the policies with what was seen.
@@ -42,18 +41,12 @@ pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
 
 /// The same tasks, as demanding as they may be from the start.
 fn strictest(set: &TaskSet) -> TaskSet {
-    let demanding = |task: &Task| Task {
-        offset: Span::ZERO,
-        arrival: Arrival::Periodic,
-        work: Work::Cost,
-        on_overrun: OnOverrun::Continue,
-        ..task.clone()
-    };
-    TaskSet {
-        tasks: set.tasks.iter().map(demanding).collect(),
-        actions: Vec::new(),
-        ..set.clone()
+    let mut strict = with_full_costs(set);
+    for task in &mut strict.tasks {
+        task.offset = Span::ZERO;
+        task.arrival = Arrival::Periodic;
     }
+    strict
 }
 
 /// What a simulation shows of missed deadlines.
@@ -71,25 +64,20 @@ fn late(of: &TaskSet, set: &TaskSet, entry: &Entry) -> Option<String> {
     witness.words.filter(|_| witness.violations.is_empty())
 }
 
-/// Simulates the stricter set under a policy that was built for the set itself (under Pfair it matters to it
-/// how jobs are released), and judges the schedule by what the entry says the policy is.
+/// Simulates the stricter set under a policy that was built for the set itself, and judges the schedule by what the
+/// entry says the policy is.
 fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) -> Witness {
     let end = horizon(set);
     let horizon = Instant::ZERO + end;
-    let options = Options {
-        seed: 1,
+    let mut counters = Counters::new(set, set.platform.cpus);
+    let run = CheckedRun {
+        of,
+        set,
+        entry,
+        policy,
         horizon,
-        overheads: None,
-        reserve_server: false,
     };
-    let contract = PolicyContract::of(&entry.traits, policy.packing());
-    let mut checker = Checker::new(set, contract);
-    if let Some(rule) = quantum_rule(of, entry, policy.as_ref()) {
-        checker = checker.with_quanta(rule);
-    }
-    let mut recorders = (Counters::new(set, set.platform.cpus), checker);
-    Simulation::new(set, policy, &entry.traits, options).run(&mut recorders);
-    let (counters, checker) = recorders;
+    let (_, violations) = run.run(&mut counters, |_| true);
     let summary = counters.finish(horizon);
     let worst = summary.tasks.iter().filter(|task| task.misses > 0);
     let words = worst.max_by_key(|task| task.misses).map(|worst| {
@@ -98,37 +86,17 @@ fn witness(of: &TaskSet, set: &TaskSet, entry: &Entry, policy: Box<dyn Policy>) 
             worst.name, worst.misses, worst.jobs
         )
     });
-    Witness {
-        words,
-        violations: checker.finish(horizon),
-    }
+    Witness { words, violations }
 }
 
 /// How long to simulate: until the schedule would repeat if nothing were left over, or so many jobs.
 fn horizon(set: &TaskSet) -> Span {
     let longest = set.tasks.iter().map(|task| task.deadline.as_ns()).max();
-    // Jobs in 2^64 ns.
-    let jobs = set
-        .tasks
-        .iter()
-        .map(|task| (1u128 << 64) / u128::from(task.period.as_ns().max(1)));
-    let enough = (JOBS_MAX << 64) / jobs.sum::<u128>().max(1);
-    let repeats = set.tasks.iter().try_fold(1u128, |common, task| {
-        let period = u128::from(task.period.as_ns().max(1));
-        let multiple = common / gcd(common, period) * period;
-        (multiple < enough).then_some(multiple)
-    });
-    let enough = match repeats {
+    let enough = time_of_jobs(set, JOBS_MAX);
+    let enough = match hyperperiod(set, enough) {
         Some(repeats) => repeats + u128::from(longest.unwrap_or(0)),
         None => enough,
     };
     let enough = u64::try_from(enough).unwrap_or(u64::MAX);
-    Span::from_ns(enough.min(Span::MAX.as_ns() / 4))
-}
-
-const fn gcd(a: u128, b: u128) -> u128 {
-    match b {
-        0 => a,
-        _ => gcd(b, a % b),
-    }
+    Span::from_ns(enough).min(LONGEST)
 }

@@ -1,7 +1,7 @@
 //! What is guaranteed of a task set, under every policy, and which test shows it.
 //!
 //! `candidate.rs` finds out where each policy binds the tasks, `found.rs` asks the analysis and gives the
-//! answer, `proposal.rs` proposes affinities, `remedy.rs` searches for what would make it yes, `price.rs` says what overheads are charged, `counterexample.rs` simulates where no test decides, and
+//! answer, `proposal.rs` proposes affinities, `remedy.rs` searches for what would make it yes, `price.rs` says what overheads are charged, `counterexample.rs` simulates where no test decides (`simulated.rs`: a simulation that is checked), and
 //! `json.rs` is what programs read.
 
 mod candidate;
@@ -12,6 +12,7 @@ mod json;
 mod price;
 mod proposal;
 mod remedy;
+mod simulated;
 
 pub use candidate::{all, candidate, named};
 pub use error::QuestionError;
