@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use analyze::{AnalyzeArgs, CriterionName};
+pub use analyze::{AnalyzeArgs, CriterionName, ReleasesName};
 pub use calibrate::{CalibrateArgs, CalibratedMachine};
 pub use convert::{ConvertArgs, ConvertFrom};
 pub use daemon::{DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};

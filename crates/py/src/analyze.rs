@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use shiftwork_analysis::verdicts::Criterion;
-use shiftwork_verbs::analyze::{Findings, Question, output};
+use shiftwork_verbs::analyze::{Findings, Question, Releases, output};
 
 use crate::failure::{question, wrong};
 use crate::overheads::Overheads;
@@ -17,13 +17,14 @@ use crate::wait::interruptible;
 ///
 /// After Ctrl-C the tests that were begun go on unseen until they are done, or until their steps are used up.
 #[pyfunction]
-#[pyo3(signature = (set, policies, *, criterion, max_steps, scale, assign, remedies, overheads))]
+#[pyo3(signature = (set, policies, *, criterion, releases, max_steps, scale, assign, remedies, overheads))]
 #[expect(clippy::too_many_arguments, reason = "keywords, as Python names them")]
 pub fn analyze(
     py: Python<'_>,
     set: &TaskSet,
     policies: Vec<String>,
     criterion: &str,
+    releases: &str,
     max_steps: u64,
     scale: bool,
     assign: bool,
@@ -33,6 +34,7 @@ pub fn analyze(
     let asked = Question {
         policies,
         criterion: named(criterion)?,
+        releases: of_name(releases)?,
         max_steps,
         scale,
         assign,
@@ -55,4 +57,17 @@ fn named(criterion: &str) -> PyResult<Criterion> {
             "`criterion` is \"{other}\"; write \"hard\" (all deadlines are met) or \"soft\" (tardiness is bounded)"
         ))),
     }
+}
+
+fn of_name(releases: &str) -> PyResult<Releases> {
+    let known = [Releases::Sporadic, Releases::AsWritten];
+    known
+        .into_iter()
+        .find(|one| one.name() == releases)
+        .ok_or_else(|| {
+            wrong(format!(
+                "`releases` is \"{releases}\"; write \"sporadic\" (any that are a period or more apart) or \"as-written\" \
+                 (those of the task set)"
+            ))
+        })
 }

@@ -21,6 +21,10 @@ pub struct AnalyzeArgs {
     /// What is asked of every policy, and answered by the first and the last line and the exit status.
     #[arg(long, value_name = "CRITERION", default_value = "hard")]
     pub criterion: CriterionName,
+    /// For which releases it is asked: any that are a period or more apart, or exactly those of the file (every period
+    /// from the offset on).
+    #[arg(long, value_name = "RELEASES", default_value = "sporadic")]
+    pub releases: ReleasesName,
     /// How many steps each test may take for each policy before it gives up; counted, not timed, so
     /// that the answer is the same on every machine.
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
@@ -44,4 +48,13 @@ pub enum CriterionName {
     Hard,
     /// Tardiness is bounded.
     Soft,
+}
+
+/// The releases of which something is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReleasesName {
+    /// Of each task a period or more apart, from any time on.
+    Sporadic,
+    /// Every period from the offset on, as the file says.
+    AsWritten,
 }

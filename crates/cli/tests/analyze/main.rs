@@ -7,6 +7,7 @@ mod changes;
 mod inputs;
 mod output;
 mod overheads;
+mod releases;
 mod remedies;
 mod verdicts;
 

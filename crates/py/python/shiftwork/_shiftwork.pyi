@@ -92,6 +92,7 @@ def analyze(
     policies: list[str],
     *,
     criterion: str,
+    releases: str,
     max_steps: int,
     scale: bool,
     assign: bool,

@@ -18,6 +18,7 @@ __all__ = [
     "Admission",
     "Analysis",
     "Answer",
+    "AsWritten",
     "Assigned",
     "Assignment",
     "Bounds",
@@ -28,6 +29,7 @@ __all__ = [
     "Latest",
     "Outcome",
     "PolicyAnswer",
+    "Releases",
     "Remedies",
     "ResponseBound",
     "Scale",
@@ -38,6 +40,8 @@ __all__ = [
 
 #: ``hard``: all deadlines are met; ``soft``: tardiness is bounded.
 Criterion = Literal["hard", "soft"]
+#: ``sporadic``: any releases of each task that are a period or more apart; ``as-written``: those of the task set.
+Releases = Literal["sporadic", "as-written"]
 #: ``unknown`` is no "no": nothing that was asked decides.
 Schedulability = Literal["schedulable", "unschedulable", "unknown"]
 #: Which overheads are taken into account; ``None``: none.
@@ -136,6 +140,20 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class AsWritten:
+    """Whether all deadlines are met if tasks release their jobs as the task set says."""
+
+    policy: str
+    verdict: Schedulability
+    #: The tests of sporadic tasks that show it, ``feasibility``, or ``simulation``.
+    by: tuple[str, ...]
+    #: The simulation that decides covers the time from zero to there; ``None`` if none does.
+    until_ns: int | None
+    #: Which deadline is missed, or why nothing decides, for people; ``None`` if all deadlines are met.
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Latest:
     """The largest bound on tardiness, which is zero where all deadlines are met."""
 
@@ -148,7 +166,7 @@ class PolicyAnswer:
     """The answer for one policy."""
 
     policy: str
-    #: By the criterion of the answer.
+    #: By the criterion and the releases of the answer.
     verdict: Schedulability
     #: The tests that decide.
     by: tuple[str, ...]
@@ -217,6 +235,7 @@ class Answer:
     #: Empty if none is named: then any will do.
     policies: tuple[str, ...]
     criterion: Criterion
+    releases: Releases
     verdict: Schedulability
     #: The answer for each of ``policies``.
     by_policy: tuple[PolicyAnswer, ...]
@@ -254,6 +273,8 @@ class Analysis:
     bounds: tuple[Bounds, ...]
     #: For each policy the least of all bounds.
     best: tuple[Bounds, ...]
+    #: For each policy what is known if tasks release their jobs as the task set says.
+    as_written: tuple[AsWritten, ...]
     answer: Answer
     #: What the task set says and no test takes into account, for people.
     left_out: tuple[str, ...]
@@ -305,6 +326,7 @@ def analyze(
     policies: str | Iterable[str] | None = None,
     *,
     criterion: Criterion = "hard",
+    releases: Releases = "sporadic",
     overheads: OverheadSource = None,
     max_steps: int = 20_000_000,
     scale: bool = False,
@@ -333,6 +355,8 @@ def analyze(
         task_set: The tasks.
         policies: The policies to look at; default: all, and the task set's own is the one that counts.
         criterion: What is asked of them: ``hard``, that all deadlines are met, or ``soft``, that tardiness is bounded.
+        releases: For which releases that is asked: ``sporadic``, any that are a period or more apart, or ``as-written``,
+            those of the task set, every period from the offset on.
         overheads: What scheduling costs; default: the file that the task set names, if any.
         max_steps: How many steps each test may take for each policy. Counted, not timed, so that the answer is
             the same on every machine.
@@ -351,6 +375,7 @@ def analyze(
         task_set._core,
         names,
         criterion=criterion,
+        releases=releases,
         max_steps=max_steps,
         scale=scale,
         assign=assign,
@@ -385,6 +410,7 @@ def _analysis(found: dict[str, Any]) -> Analysis:
         verdicts=tuple(map(_verdict, found["verdicts"])),
         bounds=tuple(map(_bounds, found["bounds"])),
         best=tuple(map(_bounds, found["best"])),
+        as_written=_records(AsWritten, found["as_written"]),
         answer=_answer(found["answer"]),
         scale=None if scale is None else tuple(map(_scale, scale)),
         assignment=None if assignment is None else _assignment(assignment),

@@ -1,6 +1,6 @@
 //! Where no test decides, a simulation may: a job that is late there shows that not all deadlines are met.
 
-use shiftwork_analysis::verdicts::{Analysis, Answer};
+use shiftwork_analysis::verdicts::{Analysis, Answer, PolicyAnalysis};
 use shiftwork_model::{Arrival, Instant, Span, TaskSet};
 use shiftwork_policy::Policy;
 use shiftwork_policy::registry::Entry;
@@ -12,6 +12,9 @@ use crate::catalogue;
 
 #[cfg(test)]
 mod tests;
+
+/// What decides where a simulation does.
+pub(super) const SIMULATION: &str = "simulation";
 
 /// So many jobs are simulated under one policy.
 pub(super) const JOBS_MAX: u128 = 5_000;
@@ -31,12 +34,21 @@ pub fn search(set: &TaskSet, analysis: &mut Analysis) -> Vec<(String, String)> {
         }
         let entry = catalogue::find(&found.policy).ok();
         if let Some(words) = entry.and_then(|entry| late(set, &strict, entry)) {
-            found.hard.answer = Answer::Unschedulable;
-            found.hard.by = vec!["simulation"];
-            examples.push((found.policy.clone(), words));
+            refute(found, words, &mut examples);
         }
     }
     examples
+}
+
+/// Notes that a simulation shows a missed deadline, which these words describe.
+pub(super) fn refute(
+    found: &mut PolicyAnalysis,
+    words: String,
+    examples: &mut Vec<(String, String)>,
+) {
+    found.hard.answer = Answer::Unschedulable;
+    found.hard.by = vec![SIMULATION];
+    examples.push((found.policy.clone(), words));
 }
 
 /// The same tasks, as demanding as they may be from the start.

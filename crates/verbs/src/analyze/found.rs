@@ -1,13 +1,14 @@
 //! Everything that `analyze` finds out, and the answer.
 
 use shiftwork_analysis::verdicts::{
-    Account, Analysis, Answer as Known, Best, Criterion, Factor, Judgement, PolicyAnalysis,
-    analyse_under, largest_factor,
+    Account, Analysis, Answer as Known, Best, Criterion, Factor, PolicyAnalysis, analyse_under,
+    largest_factor,
 };
 use shiftwork_model::{Span, TaskSet};
 use shiftwork_policy::registry::Entry;
 use shiftwork_taskset::overheads::OverheadFile;
 
+use super::as_written::{self, AsWritten};
 use super::candidate::{self, candidate};
 use super::counterexample;
 use super::error::QuestionError;
@@ -24,6 +25,8 @@ pub struct Question {
     pub policies: Vec<String>,
     /// What is asked of them.
     pub criterion: Criterion,
+    /// For which releases.
+    pub releases: Releases,
     /// How many steps each test may take for each policy before it gives up.
     pub max_steps: u64,
     /// Whether to find the largest factor on all costs under which it stays so.
@@ -32,6 +35,25 @@ pub struct Question {
     pub assign: bool,
     /// Whether to search for what would make the answer yes, where it is not.
     pub remedies: bool,
+}
+
+/// The releases for which a criterion is to be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Releases {
+    /// Any releases of each task that are a period or more apart.
+    Sporadic,
+    /// Every period from the offset on, as the file says.
+    AsWritten,
+}
+
+impl Releases {
+    /// The name in JSON and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sporadic => "sporadic",
+            Self::AsWritten => "as-written",
+        }
+    }
 }
 
 /// By how much costs may grow under one policy.
@@ -74,6 +96,10 @@ pub struct Findings {
     pub admission: Admission,
     /// What is asked.
     pub criterion: Criterion,
+    /// For which releases.
+    pub releases: Releases,
+    /// Of the releases in the file, whether all deadlines are met, in the order of `analysis`.
+    pub as_written: Vec<AsWritten>,
     /// What would make the answer yes; `None` if it is, or if that is not asked.
     pub remedies: Option<Remedies>,
     /// If asked for, of the policies in the order of `analysis`.
@@ -129,7 +155,8 @@ impl Findings {
             .collect();
         let criterion = question.criterion;
         let (mut analysis, accounts) = analyse_under(set, &candidates, question.max_steps);
-        let examples = counterexample::search(set, &mut analysis);
+        let mut examples = counterexample::search(set, &mut analysis);
+        let as_written = as_written::decide(set, &mut analysis, &accounts, &mut examples);
         let scales = question.scale.then(|| scales(question, set, &looked_at));
         let first = match chosen.first() {
             Some(named) => named,
@@ -150,6 +177,8 @@ impl Findings {
             admission,
             chosen: names,
             criterion,
+            releases: question.releases,
+            as_written,
             scales,
             remedies: None,
         };
@@ -173,7 +202,7 @@ impl Findings {
         let policies = &self.analysis.policies;
         asked.retain(|named| {
             let found = policies.iter().find(|found| found.policy == named.name);
-            found.is_none_or(|found| self.judgement(found).answer != Known::Schedulable)
+            found.is_none_or(|found| self.answer(self.criterion, found) != Known::Schedulable)
         });
         let search = Search {
             set,
@@ -202,8 +231,12 @@ impl Findings {
         example.map(|(_, words)| words.as_str())
     }
 
-    /// How late jobs may be under a policy, which may be zero.
+    /// How late jobs may be under a policy, which may be zero, for the releases that are asked about.
     pub fn tardiness(&self, set: &TaskSet, found: &PolicyAnalysis) -> Tardiness {
+        let as_written = self.as_written(found).map(|known| known.answer);
+        if self.releases == Releases::AsWritten && as_written == Some(Known::Schedulable) {
+            return Tardiness::Bounded((!set.tasks.is_empty()).then_some((0, Span::ZERO)));
+        }
         match found.soft.answer {
             Known::Unschedulable => return Tardiness::Unbounded,
             Known::Unknown => return Tardiness::Unknown,
@@ -224,16 +257,50 @@ impl Findings {
         Tardiness::Bounded(latest)
     }
 
-    /// What is known of the criterion under a policy.
-    pub const fn judgement<'a>(&self, found: &'a PolicyAnalysis) -> &'a Judgement {
-        found.judgement(self.criterion)
+    /// What is known of the releases in the file under a policy.
+    pub fn as_written(&self, found: &PolicyAnalysis) -> Option<&AsWritten> {
+        let mut all = self.analysis.policies.iter().zip(&self.as_written);
+        let same = all.find(|(other, _)| other.policy == found.policy);
+        same.map(|(_, known)| known)
+    }
+
+    /// What is known of a criterion under a policy, for the releases that are asked about.
+    pub fn answer(&self, criterion: Criterion, found: &PolicyAnalysis) -> Known {
+        self.answer_by(criterion, found).0
+    }
+
+    /// The same, with what decides.
+    ///
+    /// Of tardiness under the releases in the file, whatever is known of sporadic ones holds: a no of these is a demand
+    /// that is too much in the long run.
+    pub fn answer_by<'a>(
+        &'a self,
+        criterion: Criterion,
+        found: &'a PolicyAnalysis,
+    ) -> (Known, &'a [&'static str]) {
+        let sporadic = found.judgement(criterion);
+        let as_written = self
+            .as_written(found)
+            .filter(|_| self.releases == Releases::AsWritten)
+            .filter(|known| match criterion {
+                Criterion::Hard => true,
+                Criterion::Soft => {
+                    sporadic.answer == Known::Unknown && known.answer == Known::Schedulable
+                }
+            });
+        match as_written {
+            Some(known) => (known.answer, &known.by),
+            None => (sporadic.answer, &sporadic.by),
+        }
     }
 
     /// Whether all policies that are asked about do what is wanted of them; if none is named, whether any
     /// policy does.
     pub fn known(&self) -> Known {
         let answers = |asked: &mut dyn Iterator<Item = &PolicyAnalysis>| -> Vec<Known> {
-            asked.map(|found| self.judgement(found).answer).collect()
+            asked
+                .map(|found| self.answer(self.criterion, found))
+                .collect()
         };
         if self.chosen.is_empty() {
             return any(&answers(&mut self.analysis.policies.iter()));

@@ -1,5 +1,7 @@
 //! What `analyze --json` prints.
 
+mod as_written;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shiftwork_analysis::Sporadic;
@@ -14,6 +16,7 @@ use super::found::{Findings, Tardiness};
 use super::proposal::Proposal;
 use super::remedy::Remedies;
 use crate::admission::AdmissionOutput;
+use as_written::{AsWrittenOutput, as_written};
 
 /// What `analyze --json` prints.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +42,8 @@ pub struct AnalyzeOutput {
     bounds: Vec<BoundsOutput>,
     /// For each policy the least of all bounds.
     best: Vec<BestOutput>,
+    /// For each policy what is known if tasks release their jobs as the file says.
+    as_written: Vec<AsWrittenOutput>,
     answer: AnswerOutput,
     /// What the task set says and no test takes into account, for people.
     left_out: Vec<String>,
@@ -164,6 +169,8 @@ struct AnswerOutput {
     policies: Vec<String>,
     /// `hard` (all deadlines are met) or `soft` (tardiness is bounded).
     criterion: String,
+    /// `sporadic` (any releases a period or more apart) or `as-written` (those of the file).
+    releases: String,
     /// `schedulable`, `unschedulable` or `unknown`.
     verdict: String,
     /// The answer for each of the policies that are asked about, in their order.
@@ -177,9 +184,9 @@ struct AnswerOutput {
 #[serde(deny_unknown_fields)]
 struct PolicyAnswerOutput {
     policy: String,
-    /// `schedulable`, `unschedulable` or `unknown`, by the criterion of the answer.
+    /// `schedulable`, `unschedulable` or `unknown`, by the criterion and the releases of the answer.
     verdict: String,
-    /// As in the list of verdicts.
+    /// As in the list of verdicts, or in that of releases as written.
     by: Vec<String>,
     /// Whether tardiness is bounded: `schedulable` (it is), `unschedulable` or `unknown`.
     tardiness_bounded: String,
@@ -290,6 +297,7 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             .accounted()
             .map(|(found, account)| best(set, found, account))
             .collect(),
+        as_written: as_written(findings),
         answer: answer(set, findings),
         left_out: left_out(set),
         scale: findings.scales.as_ref().map(|scales| {
@@ -309,16 +317,16 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
 
 fn answer(set: &TaskSet, findings: &Findings) -> AnswerOutput {
     let by_policy = findings.asked().map(|found| {
-        let judgement = findings.judgement(found);
+        let (known, by) = findings.answer_by(findings.criterion, found);
         let latest = match findings.tardiness(set, found) {
             Tardiness::Bounded(latest) => latest,
             Tardiness::Unbounded | Tardiness::Unknown => None,
         };
         PolicyAnswerOutput {
             policy: found.policy.clone(),
-            verdict: judgement.answer.name().to_owned(),
-            by: judgement.by.iter().map(|&by| by.to_owned()).collect(),
-            tardiness_bounded: found.soft.answer.name().to_owned(),
+            verdict: known.name().to_owned(),
+            by: by.iter().map(|&by| by.to_owned()).collect(),
+            tardiness_bounded: findings.answer(Criterion::Soft, found).name().to_owned(),
             latest: latest.map(|(place, late)| LatestOutput {
                 task: set.tasks[place].name.clone(),
                 tardiness_ns: late.as_ns(),
@@ -328,6 +336,7 @@ fn answer(set: &TaskSet, findings: &Findings) -> AnswerOutput {
     AnswerOutput {
         policies: findings.chosen.clone(),
         criterion: findings.criterion.name().to_owned(),
+        releases: findings.releases.name().to_owned(),
         verdict: findings.known().name().to_owned(),
         by_policy: by_policy.collect(),
         remedies: findings.remedies.as_ref().map(|found| remedies(set, found)),

@@ -4,6 +4,7 @@
 //! answer, `proposal.rs` proposes affinities, `remedy.rs` searches for what would make it yes, `price.rs` says what overheads are charged, `counterexample.rs` simulates where no test decides (`simulated.rs`: a simulation that is checked), and
 //! `json.rs` is what programs read.
 
+mod as_written;
 mod candidate;
 mod counterexample;
 mod error;
@@ -14,9 +15,10 @@ mod proposal;
 mod remedy;
 mod simulated;
 
+pub use as_written::AsWritten;
 pub use candidate::{all, candidate, named};
 pub use error::QuestionError;
-pub use found::{Findings, Question, Scale, Tardiness};
+pub use found::{Findings, Question, Releases, Scale, Tardiness};
 pub use json::{AnalyzeOutput, output};
 pub use proposal::Proposal;
 pub use remedy::{Change, Remedies, Substitute};

@@ -4,19 +4,24 @@ use shiftwork_analysis::admission::Verdict;
 use shiftwork_analysis::verdicts::{Answer, Criterion, PolicyAnalysis};
 use shiftwork_model::TaskSet;
 use shiftwork_report::at_most;
-use shiftwork_verbs::analyze::{Change, Findings, Proposal, Remedies, Tardiness};
+use shiftwork_verbs::analyze::{
+    AsWritten, Change, Findings, Proposal, Releases, Remedies, Tardiness,
+};
 
 /// What the exit status says, for each policy that is asked about:
 /// `all deadlines are met under weak-fp: no, by simulation; under strong-edf: yes, by reduction`.
 pub fn answer(set: &TaskSet, findings: &Findings) -> String {
-    let meaning = meaning(findings.criterion);
+    let meaning = match findings.releases {
+        Releases::Sporadic => meaning(findings.criterion).to_owned(),
+        Releases::AsWritten => format!("as the file says, {}", meaning(findings.criterion)),
+    };
     if findings.chosen.is_empty() {
         let known = yes_or_no(findings.known());
         let meet: Vec<&str> = findings
             .analysis
             .policies
             .iter()
-            .filter(|found| findings.judgement(found).answer == Answer::Schedulable)
+            .filter(|found| findings.answer(findings.criterion, found) == Answer::Schedulable)
             .map(|found| found.policy.as_str())
             .collect();
         return match meet.is_empty() {
@@ -28,7 +33,7 @@ pub fn answer(set: &TaskSet, findings: &Findings) -> String {
         };
     }
     let answers = findings.asked().map(|found| {
-        let known = of_policy(findings.criterion, found);
+        let known = of_policy(findings, findings.criterion, found);
         let number = match findings.criterion {
             Criterion::Hard => None,
             Criterion::Soft => number(set, findings, found),
@@ -40,12 +45,28 @@ pub fn answer(set: &TaskSet, findings: &Findings) -> String {
     format!("{meaning} {}", answers.join("; "))
 }
 
-/// `no, by simulation`.
-fn of_policy(criterion: Criterion, found: &PolicyAnalysis) -> String {
+/// `no, by simulation`, for the releases that are asked about.
+fn of_policy(findings: &Findings, criterion: Criterion, found: &PolicyAnalysis) -> String {
+    let as_written = findings.as_written(found);
+    match (findings.releases, criterion, as_written) {
+        (Releases::AsWritten, Criterion::Hard, Some(known)) => as_written_words(known),
+        _ => {
+            let (answer, by) = findings.answer_by(criterion, found);
+            words(answer, by, found.refusal.is_some())
+        }
+    }
+}
+
+/// `no, by simulation`, for sporadic releases.
+fn sporadic(criterion: Criterion, found: &PolicyAnalysis) -> String {
     let judgement = found.judgement(criterion);
-    let known = yes_or_no(judgement.answer);
-    match (judgement.by.as_slice(), judgement.answer) {
-        ([], Answer::Unknown) if found.refusal.is_some() => {
+    words(judgement.answer, &judgement.by, found.refusal.is_some())
+}
+
+fn words(answer: Answer, by: &[&str], is_refused: bool) -> String {
+    let known = yes_or_no(answer);
+    match (by, answer) {
+        ([], Answer::Unknown) if is_refused => {
             format!("{known}, since it does not take the task set")
         }
         ([], Answer::Unknown) => format!("{known}, since no test decides"),
@@ -54,18 +75,89 @@ fn of_policy(criterion: Criterion, found: &PolicyAnalysis) -> String {
     }
 }
 
+/// `yes, by simulation of 0 to 420ms`, or `no, by simulation: task `a` misses its deadline at 9ms`.
+fn as_written_words(known: &AsWritten) -> String {
+    let by = known.by.join(" and ");
+    let reason = known.reason.as_deref().unwrap_or_default();
+    match (known.answer, known.until) {
+        (Answer::Schedulable, Some(until)) => format!("yes, by {by} of 0 to {until}"),
+        (Answer::Schedulable, None) => format!("yes, by {by}"),
+        (Answer::Unschedulable, _) => format!("no, by {by}: {reason}"),
+        (Answer::Unknown, _) => format!("unknown, since {reason}"),
+    }
+}
+
+/// What is known of the releases that were not asked about: of those in the file where it is more than of sporadic ones,
+/// or of sporadic ones. A line for all policies of which the same is known; of all policies where none is named.
+pub fn other_releases(set: &TaskSet, findings: &Findings) -> Vec<String> {
+    let is_asked = |found: &&PolicyAnalysis| {
+        findings.chosen.is_empty() || findings.chosen.contains(&found.policy)
+    };
+    let about = findings.analysis.policies.iter().filter(is_asked);
+    let known = about.filter_map(|found| match findings.releases {
+        Releases::Sporadic => Some((found, more_as_written(set, findings, found)?)),
+        Releases::AsWritten => Some((found, sporadic(findings.criterion, found)))
+            .filter(|_| !findings.chosen.is_empty()),
+    });
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (found, words) in known {
+        match groups.iter_mut().find(|(other, _)| *other == words) {
+            Some((_, names)) => names.push(&found.policy),
+            None => groups.push((words, vec![&found.policy])),
+        }
+    }
+    let (which, meaning) = match findings.releases {
+        Releases::Sporadic if has_offsets(set) => (
+            "as the file says (periodic, with these offsets)",
+            meaning(Criterion::Hard),
+        ),
+        Releases::Sporadic => (
+            "as the file says (periodic, released together)",
+            meaning(Criterion::Hard),
+        ),
+        Releases::AsWritten => (
+            "with any releases a period or more apart",
+            meaning(findings.criterion),
+        ),
+    };
+    let line = |(words, names): (String, Vec<&str>)| {
+        format!("{which}: {meaning} under {}: {words}", names.join(", "))
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// What is known of the releases in the file, where that is more than of sporadic ones. Without offsets a
+/// simulation that refutes sporadic tasks is of these releases, and is shown as such.
+fn more_as_written(set: &TaskSet, findings: &Findings, found: &PolicyAnalysis) -> Option<String> {
+    let known = findings.as_written(found)?;
+    let sporadic = &found.hard;
+    let words = as_written_words(known);
+    match (known.answer, sporadic.answer) {
+        (Answer::Unknown, _) | (_, Answer::Schedulable) => None,
+        (Answer::Schedulable, other) => {
+            Some(format!("{words}; other releases: {}", yes_or_no(other)))
+        }
+        (Answer::Unschedulable, _) if sporadic.by == known.by && !has_offsets(set) => None,
+        (Answer::Unschedulable, _) => Some(words),
+    }
+}
+
+fn has_offsets(set: &TaskSet) -> bool {
+    set.tasks.iter().any(|task| !task.offset.is_zero())
+}
+
 /// What is known of the criterion that was not asked about, a line for each policy.
 pub fn other(set: &TaskSet, findings: &Findings) -> Vec<String> {
     let asked = findings.asked().filter(|found| found.refusal.is_none());
     match findings.criterion {
         // A task set that meets all deadlines is never late.
         Criterion::Hard => asked
-            .filter(|found| found.hard.answer != Answer::Schedulable)
+            .filter(|found| findings.answer(Criterion::Hard, found) != Answer::Schedulable)
             .map(|found| tardiness(set, findings, found))
             .collect(),
         Criterion::Soft => asked
             .map(|found| {
-                let known = of_policy(Criterion::Hard, found);
+                let known = of_policy(findings, Criterion::Hard, found);
                 format!(
                     "{} under {}: {known}",
                     meaning(Criterion::Hard),
@@ -83,7 +175,7 @@ fn tardiness(set: &TaskSet, findings: &Findings, found: &PolicyAnalysis) -> Stri
         "{} under {}: {}{number}",
         meaning(Criterion::Soft),
         found.policy,
-        of_policy(Criterion::Soft, found)
+        of_policy(findings, Criterion::Soft, found)
     )
 }
 

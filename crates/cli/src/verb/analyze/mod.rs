@@ -11,9 +11,9 @@ use shiftwork_analysis::verdicts::{
 };
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
-use shiftwork_verbs::analyze::{Findings, Question, candidate, named, output};
+use shiftwork_verbs::analyze::{Findings, Question, Releases, candidate, named, output};
 
-use crate::args::{AnalyzeArgs, CriterionName};
+use crate::args::{AnalyzeArgs, CriterionName, ReleasesName};
 use crate::failure::{Answer, Failure};
 use crate::input::{self, Input};
 use crate::output::Console;
@@ -52,6 +52,10 @@ fn question(args: &AnalyzeArgs) -> Question {
         criterion: match args.criterion {
             CriterionName::Hard => Criterion::Hard,
             CriterionName::Soft => Criterion::Soft,
+        },
+        releases: match args.releases {
+            ReleasesName::Sporadic => Releases::Sporadic,
+            ReleasesName::AsWritten => Releases::AsWritten,
         },
         max_steps: args.max_steps,
         scale: args.scale,

@@ -51,6 +51,9 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
     for line in conclusion::other(set, findings) {
         console.line(line)?;
     }
+    for line in conclusion::other_releases(set, findings) {
+        console.line(line)?;
+    }
     for line in conclusion::remedies(set, findings) {
         console.line(line)?;
     }
