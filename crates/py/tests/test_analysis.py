@@ -74,6 +74,23 @@ def test_the_answer_is_about_deadlines_unless_asked_otherwise() -> None:
     assert hard.remedies is None
 
 
+def test_releases_of_the_set_are_a_question_of_their_own() -> None:
+    apart = sw.TaskSet([sw.Task(name, "2ms", "3ms", offset=f"{at}ms") for at, name in enumerate("abc")], cpus=2)
+    sporadic = sw.analyze(apart, "strong-edf")
+    as_written = sw.analyze(apart, "strong-edf", releases="as-written")
+    assert sporadic.as_written == as_written.as_written
+    (known,) = as_written.as_written
+    assert (known.policy, known.verdict, known.by) == ("strong-edf", "schedulable", ("simulation",))
+    assert (known.until_ns, known.reason) == (5_000_000, None)
+    for found, releases, verdict in (
+        (sporadic, "sporadic", "unschedulable"),
+        (as_written, "as-written", "schedulable"),
+    ):
+        assert (found.answer.releases, found.answer.verdict) == (releases, verdict)
+    with pytest.raises(sw.InputError, match='`releases` is "never"; write "sporadic"'):
+        sw.analyze(apart, "strong-edf", releases="never")  # type: ignore[arg-type]
+
+
 def test_remedies_make_the_answer_yes() -> None:
     def three(cost_ns: int) -> sw.TaskSet:
         return sw.TaskSet([sw.Task(name, cost_ns=cost_ns, period_ns=3_000_000) for name in "abc"], cpus=2)

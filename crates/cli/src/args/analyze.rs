@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 ///
 /// The first and the last line say whether all deadlines are met under every policy that is asked about, or with
 /// `--criterion soft` whether tardiness is bounded; where it is not so, or not known, the lines before the last name
-/// policies, affinities and costs with which it would be so.
+/// policies, affinities and costs with which it would be so. All that is about any releases that are a period or more
+/// apart; a further line says what is known of exactly those of the file, and `--releases as-written` makes that the answer.
 ///
 /// Exit status: 0 if it is shown, 1 if it is proven that it is not so under one of the policies, 4 if neither is known.
 /// Where neither `--policy` nor the file names a policy, any of those listed will do. Admission (what `run` says, which
