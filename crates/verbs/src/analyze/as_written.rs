@@ -100,7 +100,7 @@ impl fmt::Display for Obstacle<'_> {
             ),
             Self::TooLong => write!(
                 f,
-                "more than {JOBS_MAX} jobs would have to be simulated: the hyperperiod is too long"
+                "more than {JOBS_MAX} jobs would have to be simulated: the hyperperiod or an offset is too long"
             ),
             Self::Rejected => f.write_str("the checker rejects the simulated schedule"),
         }
