@@ -1,8 +1,12 @@
-//! The interface between the reservation table and the scheduler that enforces its reservations.
+//! The interface between the daemon and the scheduler that enforces its reservations.
 
 pub mod sched_ext;
 
-use shiftwork_model::TaskId;
+use std::os::fd::BorrowedFd;
+
+use shiftwork_live::LiveError;
+use shiftwork_live::standing::Observed;
+use shiftwork_model::{CpuSet, Record, Share, TaskId};
 
 use crate::reservation::{Denial, Reservation, Thread};
 
@@ -47,4 +51,46 @@ pub trait SchedulerBackend {
 
     /// Ends the reservation. The thread continues as ordinary work, if it is still alive.
     fn dismiss(&mut self, task: TaskId);
+}
+
+/// A scheduler with the events of its tasks and of observed threads.
+pub trait Scheduler: SchedulerBackend {
+    /// Observes the thread, without a reservation, under the number `task`.
+    ///
+    /// # Errors
+    /// [`Denial::Missing`] if the thread has ended.
+    fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial>;
+
+    /// Ends the observation with this number.
+    fn stop_observing(&mut self, task: TaskId);
+
+    /// Sets the affinity of the calling thread.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    fn bind_self(&self, cpus: &CpuSet) -> Result<(), LiveError>;
+
+    /// Replaces the share of each CPU that waiting ordinary work gets.
+    fn set_reserve(&mut self, reserve: Share);
+
+    /// Signals an exhausted budget to the thread's process. Does nothing if the process has ended.
+    fn send_overrun_signal(&self, thread: &Thread);
+
+    /// The records since the last call, in the order of their instants.
+    ///
+    /// # Errors
+    /// If the events cannot be read.
+    fn take_records(&mut self) -> Result<Vec<Record>, LiveError>;
+
+    /// What observed threads did since the last call.
+    fn take_observed(&mut self) -> Vec<Observed>;
+
+    /// Number of events that were lost so far.
+    fn events_lost(&self) -> u64;
+
+    /// Why the kernel unloaded the scheduler; `None` while it is loaded.
+    fn unloaded(&mut self) -> Option<String>;
+
+    /// Readable when there are events to handle.
+    fn events(&self) -> BorrowedFd<'_>;
 }

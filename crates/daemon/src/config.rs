@@ -9,7 +9,7 @@ use shiftwork_policy::registry::{Entry, POLICIES};
 use shiftwork_taskset::daemon::{self, Limit};
 use shiftwork_taskset::{Environment, TasksetError};
 
-use crate::quotas::{Quota, Quotas};
+use crate::quotas::{Amount, Quota, Quotas};
 use crate::socket::{CGROUP_CALLS_PER_SECOND, RateLimit, USER_CALLS_PER_SECOND};
 
 /// Default path of the configuration file.
@@ -199,9 +199,17 @@ fn guarantee(name: Option<&str>, terms: Terms) -> Guarantee {
 }
 
 fn quota(limit: &Limit) -> Quota {
-    Quota {
+    let held = Amount {
         tasks: limit.tasks.unwrap_or(TASKS) as usize,
         share_ppm: limit.share_ppm.unwrap_or(SHARE_PPM),
+    };
+    Quota {
+        held,
+        // A program that is started again gets what it had, while that still counts.
+        released: Amount {
+            tasks: limit.ended_tasks.map_or(held.tasks, |tasks| tasks as usize),
+            share_ppm: limit.ended_share_ppm.unwrap_or(held.share_ppm),
+        },
     }
 }
 
@@ -216,7 +224,7 @@ mod tests {
         assert_eq!(config.policy, "strong-edf");
         assert_eq!(config.guarantee, Guarantee::BoundedTardiness);
         assert_eq!((config.cpus, config.group), (None, None));
-        assert_eq!(config.quotas.user.share_ppm, 1_000_000);
+        assert_eq!(config.quotas.user.held.share_ppm, 1_000_000);
         assert_eq!(config.terms.reserve.billionths(), 50_000_000);
         assert_eq!(config.own_share.billionths(), 50_000_000);
     }
@@ -226,7 +234,7 @@ mod tests {
         let config = Config::parse(
             "cpus = '1-3'\npolicy = 'Strong-FP'\nreserve = 0.1\nguarantee = 'share'\ngroup = 'audio'\n\
              own-share = 0\nrecord-seconds = 3\nrecord-folder = '/r'\nrecord-files = 4\nrecord-gap-seconds = 5\nmetrics = '/m'\n\
-             [limits.user]\ntasks = 2\nshare = 0.25\n[limits.cgroup]\ntasks = 3\ncalls = 10",
+             [limits.user]\ntasks = 2\nshare = 0.25\nended-tasks = 5\nended-share = 0.5\n[limits.cgroup]\ntasks = 3\ncalls = 10",
         )
         .unwrap();
         assert_eq!(config.cpus, Some("1-3".parse().unwrap()));
@@ -243,9 +251,12 @@ mod tests {
             (4, Span::from_s(5))
         );
         assert_eq!(config.metrics, Some("/m".into()));
-        let quota = |tasks, share_ppm| Quota { tasks, share_ppm };
-        assert_eq!(config.quotas.user, quota(2, 250_000));
-        assert_eq!(config.quotas.cgroup, quota(3, 1_000_000));
+        let amount = |tasks, share_ppm| Amount { tasks, share_ppm };
+        let quota = |held, released| Quota { held, released };
+        let user = quota(amount(2, 250_000), amount(5, 500_000));
+        assert_eq!(config.quotas.user, user);
+        let cgroup = quota(amount(3, 1_000_000), amount(3, 1_000_000));
+        assert_eq!(config.quotas.cgroup, cgroup);
         assert_eq!(config.user_rate, RateLimit::per_second(1_000));
         assert_eq!(config.cgroup_rate, RateLimit::per_second(10));
     }

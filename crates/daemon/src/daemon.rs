@@ -5,17 +5,23 @@
 //!
 //! [`run`]: crate::run
 
+mod credentials;
 mod handlers;
 mod request_validation;
 mod self_reservation;
+mod status;
+#[cfg(test)]
+mod tests;
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
 use shiftwork_model::{CpuSet, Instant, OnOverrun, Record, RecordKind, Span, TaskId};
 
+use crate::backend::Scheduler;
 use crate::backend::sched_ext::SchedExtBackend;
 use crate::clock::unix_ns;
 use crate::config::Config;
@@ -24,7 +30,8 @@ use crate::recorder::{Folder, MissExplainer, Recorder};
 use crate::reservation_table::{ReservationTable, ReservedTask, Rules, TaskNotice};
 use crate::state::StateFile;
 use crate::statistics::{Miss, TaskStatistics};
-use crate::{metrics, privileges, threads};
+use crate::threads::{Proc, ThreadDirectory};
+use crate::{metrics, privileges};
 
 /// Interval between two attempts to schedule admitted tasks that the backend refused.
 const RETRY: Span = Span::from_s(1);
@@ -45,7 +52,10 @@ const RECORDS: &str = "records";
 pub struct Daemon {
     config: Config,
     table: ReservationTable,
-    backend: SchedExtBackend,
+    backend: Box<dyn Scheduler>,
+    threads: Box<dyn ThreadDirectory>,
+    /// Whose credentials are checked next.
+    credentials: credentials::Sweep,
     statistics: TaskStatistics,
     recorder: Recorder,
     explainer: MissExplainer,
@@ -62,8 +72,18 @@ pub struct Daemon {
     since: Instant,
     /// When [`poll`](Self::poll) was last called.
     now: Instant,
+    /// What happened to tasks during calls since the last [`poll`](Self::poll).
+    notices: Vec<TaskNotice>,
     /// When the status was last computed; CPU loads count from there.
     status_at: Instant,
+}
+
+/// What the daemon runs on.
+struct Machine {
+    scheduler: Box<dyn Scheduler>,
+    threads: Box<dyn ThreadDirectory>,
+    /// The CPUs that are online.
+    online: CpuSet,
 }
 
 /// Result of [`Daemon::poll`].
@@ -103,6 +123,23 @@ impl Daemon {
             doing: "give up privileges".to_owned(),
             error,
         })?;
+        let machine = Machine {
+            scheduler: Box::new(SchedExtBackend { scheduler }),
+            threads: Box::new(Proc),
+            online,
+        };
+        Self::start_on(machine, config, state, now)
+    }
+
+    /// As [`start`](Self::start), on a machine with its scheduler loaded.
+    fn start_on(
+        machine: Machine,
+        config: Config,
+        state: StateFile,
+        now: Instant,
+    ) -> Result<(Self, PollOutcome), LiveError> {
+        let online = machine.online;
+        let cpus = config.cpus.unwrap_or(online);
         let table = ReservationTable::new(Rules {
             cpus,
             terms: config.terms,
@@ -126,7 +163,9 @@ impl Daemon {
         let mut daemon = Self {
             config,
             table,
-            backend: SchedExtBackend { scheduler },
+            backend: machine.scheduler,
+            threads: machine.threads,
+            credentials: credentials::Sweep::beginning(now),
             statistics: TaskStatistics::default(),
             recorder,
             explainer,
@@ -138,14 +177,15 @@ impl Daemon {
             is_unsaved: true,
             since: now,
             now,
+            notices: Vec::new(),
             status_at: now,
         };
         let mut outcome = PollOutcome::default();
         for cpu in (cpus - online).iter() {
-            let lost = daemon.table.cpu_offline(now, cpu, &mut daemon.backend);
+            let lost = daemon.table.cpu_offline(now, cpu, &mut *daemon.backend);
             outcome.notices.extend(lost);
         }
-        daemon.table.advance(now, &mut daemon.backend);
+        daemon.table.advance(now, &mut *daemon.backend);
         // Before all tasks: when a CPU goes offline, the tasks admitted last lose their reservations first.
         outcome
             .warnings
@@ -163,13 +203,14 @@ impl Daemon {
             Vec::new()
         });
         for reserved in saved {
-            if !threads::is_alive(&reserved.thread) {
+            let credentials = self.threads.credentials(&reserved.thread);
+            if !credentials.is_some_and(|it| reserved.owner.allows(it)) {
                 continue;
             }
             let thread = reserved.thread.clone();
             outcome
                 .notices
-                .extend(self.table.restore(reserved, &mut self.backend));
+                .extend(self.table.restore(reserved, &mut *self.backend));
             let restored = self.table.tasks().find(|(_, it)| it.thread == thread);
             if let Some((task, _)) = restored {
                 self.statistics.insert(task);
@@ -193,9 +234,9 @@ impl Daemon {
         &self.config.policy
     }
 
-    /// The scheduler; its descriptor is readable when there are scheduling events.
-    pub fn scheduler(&self) -> &Standing {
-        &self.backend.scheduler
+    /// Readable when there are scheduling events.
+    pub fn events(&self) -> BorrowedFd<'_> {
+        self.backend.events()
     }
 
     /// Processes pending scheduling events and work that is due.
@@ -204,33 +245,35 @@ impl Daemon {
     /// If the events cannot be read, or the state cannot be saved.
     pub fn poll(&mut self, now: Instant) -> Result<PollOutcome, LiveError> {
         let mut outcome = PollOutcome {
-            unloaded: self.backend.scheduler.unloaded(),
+            unloaded: self.backend.unloaded(),
+            notices: std::mem::take(&mut self.notices),
             ..PollOutcome::default()
         };
         self.now = now;
         let mut demoted = None;
-        for record in self.backend.scheduler.take_records()? {
+        for record in self.backend.take_records()? {
             self.recorder.record(&record);
             outcome.misses.extend(self.statistics.record(&record));
             outcome.notices.extend(self.handle(&record, &mut demoted));
         }
-        for did in self.backend.scheduler.take_observed() {
+        for did in self.backend.take_observed() {
             self.observations.record(&did);
         }
         outcome.misses.extend(self.statistics.find_late(now));
         for miss in &outcome.misses {
             self.recorder.missed(miss);
         }
-        let lost = self.backend.scheduler.events_lost();
+        let lost = self.backend.events_lost();
         self.recorder.advance(now, lost);
         self.explain(now);
         outcome.warnings.extend(self.explainer.take_news());
         outcome.warnings.extend(self.run_periodic(now));
-        let notices = self.table.advance(now, &mut self.backend);
+        let notices = self.table.advance(now, &mut *self.backend);
         outcome.notices.extend(notices);
+        outcome.notices.extend(self.check_next_credentials(now));
         if self.retry_at <= now {
             self.retry_at = now + RETRY;
-            outcome.notices.extend(self.table.retry(&mut self.backend));
+            outcome.notices.extend(self.table.retry(&mut *self.backend));
         }
         let is_reserved = |task: &TaskId| self.table.task(*task).is_some();
         let gone: Vec<TaskId> = outcome.notices.iter().map(|notice| notice.task).collect();
@@ -265,7 +308,7 @@ impl Daemon {
                 let warned = self.table.task(job.task);
                 let warned = warned.filter(|it| it.reservation.on_overrun == OnOverrun::Signal);
                 if let Some(reserved) = warned {
-                    SchedExtBackend::send_overrun_signal(&reserved.thread);
+                    self.backend.send_overrun_signal(&reserved.thread);
                 }
                 Vec::new()
             }
@@ -273,16 +316,16 @@ impl Daemon {
                 *demoted = Some(task);
                 // A record may be older than what came of it: what counts is what the thread is bound to now.
                 let reserved = self.table.task(task);
-                let found = reserved.and_then(|it| threads::look_up(it.thread.thread).ok());
+                let found = reserved.and_then(|it| self.threads.look_up(it.thread.thread).ok());
                 let cpus = found.map_or(**asked, |it| it.cpus);
-                let notice = self.table.request_affinity(task, cpus, &mut self.backend);
+                let notice = self.table.request_affinity(task, cpus, &mut *self.backend);
                 notice.into_iter().collect()
             }
             RecordKind::CpuOffline { cpu } => {
-                self.table.cpu_offline(record.at, cpu, &mut self.backend)
+                self.table.cpu_offline(record.at, cpu, &mut *self.backend)
             }
             RecordKind::CpuOnline { cpu } => {
-                self.table.cpu_online(record.at, cpu, &mut self.backend)
+                self.table.cpu_online(record.at, cpu, &mut *self.backend)
             }
             _ => Vec::new(),
         }
@@ -317,11 +360,15 @@ impl Daemon {
             return None;
         }
         self.periodic_at = now;
-        for task in self.observations.expire(now, threads::is_alive) {
+        for task in self
+            .observations
+            .expire(now, |it| self.threads.is_alive(it))
+        {
             self.end_observing(task);
         }
+        self.check_observed_credentials();
         let waiting = self.table.tasks().filter(|(_, it)| !it.is_served);
-        let gone = waiting.filter(|(_, it)| !threads::is_alive(&it.thread));
+        let gone = waiting.filter(|(_, it)| !self.threads.is_alive(&it.thread));
         for task in gone.map(|(task, _)| task).collect::<Vec<_>>() {
             self.remove_task(task);
         }
@@ -337,8 +384,7 @@ impl Daemon {
     }
 
     fn end_observing(&mut self, task: TaskId) {
-        // Fails only if the scheduler is unloaded.
-        let _ = self.backend.scheduler.stop_observing(task);
+        self.backend.stop_observing(task);
         self.table.release_number(task);
     }
 
@@ -377,7 +423,7 @@ impl Daemon {
             ));
         }
         self.table.set_reserve(config.terms.reserve)?;
-        self.backend.scheduler.set_reserve(config.terms.reserve);
+        self.backend.set_reserve(config.terms.reserve);
         self.table.set_quotas(config.quotas);
         self.config = config;
         Ok(())

@@ -5,6 +5,7 @@
 //! reading at [`daemon`]; [`reservation_table`] has the reservations, [`socket`] the calls, and [`run`] the main loop,
 //! which has one thread.
 
+mod accounts;
 pub mod backend;
 pub mod clock;
 pub mod config;

@@ -62,9 +62,9 @@ impl Observations {
         self.all.get(&task)
     }
 
-    /// Number of threads that are observed for this user.
-    pub fn count_of(&self, user: u32) -> usize {
-        let own = |it: &&ObservedThread| it.owner.user == user;
+    /// Number of threads whose observations this user is charged with.
+    pub fn count_of(&self, account: u32) -> usize {
+        let own = |it: &&ObservedThread| it.owner.account == account;
         self.all.values().filter(own).count()
     }
 
@@ -80,6 +80,16 @@ impl Observations {
         }
     }
 
+    /// Drops these observations, and returns their numbers.
+    pub fn remove_if(&mut self, is_over: impl Fn(&ObservedThread) -> bool) -> Vec<TaskId> {
+        let over = self.all.iter().filter(|(_, it)| is_over(it));
+        let over: Vec<TaskId> = over.map(|(&task, _)| task).collect();
+        for task in &over {
+            self.all.remove(task);
+        }
+        over
+    }
+
     /// Drops observations if their results were not requested in time, and returns their numbers;
     /// `is_alive` tests a thread.
     pub fn expire(&mut self, now: Instant, is_alive: impl Fn(&Thread) -> bool) -> Vec<TaskId> {
@@ -88,13 +98,7 @@ impl Observations {
                 it.gone = Some(now);
             }
         }
-        let is_old = |it: &ObservedThread| it.gone.is_some_and(|gone| gone + EXPIRY <= now);
-        let old = self.all.iter().filter(|(_, it)| is_old(it));
-        let old: Vec<TaskId> = old.map(|(&task, _)| task).collect();
-        for task in &old {
-            self.all.remove(task);
-        }
-        old
+        self.remove_if(|it| it.gone.is_some_and(|gone| gone + EXPIRY <= now))
     }
 }
 
@@ -158,6 +162,8 @@ mod tests {
     fn begun() -> Observations {
         let owner = Owner {
             user: 5,
+            group: Some(5),
+            account: 5,
             cgroup: "/".to_owned(),
         };
         let thread = Thread {

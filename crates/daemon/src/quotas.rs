@@ -1,16 +1,33 @@
 //! Quotas: the maximum of reservations of a user and of a control group.
+//!
+//! A reservation is charged to the user that [`Owner::account`] names, to the thread's control group, and to each ancestor of
+//! that: otherwise a user with a delegated control group would get a quota for each group that it creates. Neither the root
+//! group nor an ancestor that is a slice has a quota, since both only partition the machine: systemd delegates services and
+//! scopes, never slices.
+//!
+//! What a reservation may still use after it has ended or changed, its *released* part, stays charged until then. It has a
+//! limit of its own, so that ending and requesting reservations in turns does not take more than both limits together.
 
 use std::collections::BTreeMap;
 
 use crate::reservation::{Denial, Owner, Reservation};
 
+/// A number of tasks and the sum of their utilizations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Sum of utilizations, in millionths of a CPU.
+    pub share_ppm: u64,
+}
+
 /// Quota of one user or one control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Maximum number of tasks.
-    pub tasks: usize,
-    /// Maximum sum of their utilizations, in millionths of a CPU.
-    pub share_ppm: u64,
+    /// Maximum of the reservations.
+    pub held: Amount,
+    /// Maximum, beside [`held`](Self::held), of ended and changed reservations that still count.
+    pub released: Amount,
 }
 
 /// The quotas of all users except root.
@@ -22,19 +39,61 @@ pub struct Quotas {
     pub cgroup: Quota,
 }
 
-/// Reservations of one user or control group.
+/// What is charged to one user or control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Usage {
-    tasks: usize,
-    share_ppm: u64,
+pub(crate) struct Usage {
+    pub(crate) held: Amount,
+    pub(crate) released: Amount,
 }
 
-/// Reservations of all users and control groups, counted against their quotas.
+/// Charges of all users and control groups, counted against their quotas.
 #[derive(Clone, Debug)]
 pub(crate) struct QuotaUsage {
     quotas: Quotas,
     users: BTreeMap<u32, Usage>,
     cgroups: BTreeMap<String, Usage>,
+}
+
+impl Amount {
+    /// One task with this reservation.
+    pub(crate) fn of(it: &Reservation) -> Self {
+        Self {
+            tasks: 1,
+            share_ppm: share_ppm(it),
+        }
+    }
+
+    /// What still counts of `before` when it is replaced by `after`: on the same CPUs only what `after` has less.
+    pub(crate) fn released_by_change(before: &Reservation, after: &Reservation) -> Self {
+        let kept = match before.cpus == after.cpus {
+            true => share_ppm(after),
+            false => 0,
+        };
+        Self {
+            tasks: 0,
+            share_ppm: share_ppm(before).saturating_sub(kept),
+        }
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            tasks: self.tasks + other.tasks,
+            share_ppm: self.share_ppm.saturating_add(other.share_ppm),
+        }
+    }
+
+    const fn minus(self, other: Self) -> Self {
+        Self {
+            tasks: self.tasks.saturating_sub(other.tasks),
+            share_ppm: self.share_ppm.saturating_sub(other.share_ppm),
+        }
+    }
+}
+
+impl Usage {
+    const fn total(self) -> Amount {
+        self.held.plus(self.released)
+    }
 }
 
 impl QuotaUsage {
@@ -52,7 +111,7 @@ impl QuotaUsage {
         self.quotas = quotas;
     }
 
-    /// Checks that the quotas of the owner allow `after` in addition, or in place of `before`.
+    /// Checks that the quotas of the owner allow `after` in addition, or in place of `before`, of which a part still counts.
     ///
     /// # Errors
     /// The quota that would be exceeded.
@@ -62,16 +121,41 @@ impl QuotaUsage {
         before: Option<&Reservation>,
         after: &Reservation,
     ) -> Result<(), Denial> {
+        let released = before.map(|it| Amount::released_by_change(it, after));
+        self.check_each(owner, |usage| Usage {
+            held: usage
+                .held
+                .minus(before.map(Amount::of).unwrap_or_default())
+                .plus(Amount::of(after)),
+            released: usage.released.plus(released.unwrap_or_default()),
+        })
+    }
+
+    /// Checks that the quotas of the owner allow this to be [released](Self::release) beside the present reservations.
+    ///
+    /// # Errors
+    /// The quota that would be exceeded.
+    pub(crate) fn check_release(&self, owner: &Owner, amount: Amount) -> Result<(), Denial> {
+        self.check_each(owner, |usage| Usage {
+            released: usage.released.plus(amount),
+            ..usage
+        })
+    }
+
+    fn check_each(&self, owner: &Owner, change: impl Fn(Usage) -> Usage) -> Result<(), Denial> {
         // Root can take CPU time by other means.
-        if owner.user == 0 {
+        if owner.account == 0 {
             return Ok(());
         }
-        let user = self.users.get(&owner.user).copied().unwrap_or_default();
-        let cgroup = self.cgroups.get(&owner.cgroup).copied().unwrap_or_default();
-        fits(user, self.quotas.user, before, after)
-            .map_err(|what| Denial::Exhausted(format!("user {} {what}", owner.user)))?;
-        fits(cgroup, self.quotas.cgroup, before, after)
-            .map_err(|what| Denial::Exhausted(format!("control group {} {what}", owner.cgroup)))
+        let user = self.of_user(owner.account);
+        fits(user, change(user), self.quotas.user)
+            .map_err(|what| Denial::Exhausted(format!("user {} {what}", owner.account)))?;
+        for group in charged_groups(&owner.cgroup) {
+            let usage = self.of_cgroup(group);
+            fits(usage, change(usage), self.quotas.cgroup)
+                .map_err(|what| Denial::Exhausted(format!("control group {group} {what}")))?;
+        }
+        Ok(())
     }
 
     /// Replaces `before` by `after` among the reservations of the owner.
@@ -81,60 +165,100 @@ impl QuotaUsage {
         before: Option<&Reservation>,
         after: Option<&Reservation>,
     ) {
-        let user = self.users.entry(owner.user).or_default();
-        *user = after_exchange(*user, before, after);
-        if *user == Usage::default() {
-            self.users.remove(&owner.user);
-        }
-        // No `entry`: it would allocate a key, and mostly the group is there already.
-        let mut usage = self.cgroups.get(&owner.cgroup).copied().unwrap_or_default();
-        usage = after_exchange(usage, before, after);
-        if usage == Usage::default() {
-            self.cgroups.remove(&owner.cgroup);
+        let [before, after] = [before, after].map(|it| it.map(Amount::of).unwrap_or_default());
+        self.change_each(owner, |usage| {
+            usage.held = usage.held.minus(before).plus(after);
+        });
+    }
+
+    /// Charges the owner with an amount that still counts although its reservation has ended or changed.
+    pub(crate) fn release(&mut self, owner: &Owner, amount: Amount) {
+        self.change_each(owner, |usage| usage.released = usage.released.plus(amount));
+    }
+
+    /// Ends a charge of [`release`](Self::release).
+    pub(crate) fn settle(&mut self, owner: &Owner, amount: Amount) {
+        self.change_each(owner, |usage| usage.released = usage.released.minus(amount));
+    }
+
+    fn change_each(&mut self, owner: &Owner, change: impl Fn(&mut Usage)) {
+        let mut user = self.of_user(owner.account);
+        change(&mut user);
+        if user == Usage::default() {
+            self.users.remove(&owner.account);
         } else {
-            self.cgroups.insert(owner.cgroup.clone(), usage);
+            self.users.insert(owner.account, user);
         }
+        for group in charged_groups(&owner.cgroup) {
+            let mut usage = self.of_cgroup(group);
+            change(&mut usage);
+            if usage == Usage::default() {
+                self.cgroups.remove(group);
+                continue;
+            }
+            // No `entry`: it would allocate a key, and mostly the group is there already.
+            match self.cgroups.get_mut(group) {
+                Some(kept) => *kept = usage,
+                None => drop(self.cgroups.insert(group.to_owned(), usage)),
+            }
+        }
+    }
+
+    /// What is charged to the user.
+    pub(crate) fn of_user(&self, user: u32) -> Usage {
+        self.users.get(&user).copied().unwrap_or_default()
+    }
+
+    /// What is charged to the control group.
+    pub(crate) fn of_cgroup(&self, group: &str) -> Usage {
+        self.cgroups.get(group).copied().unwrap_or_default()
     }
 }
 
-fn fits(
-    usage: Usage,
-    quota: Quota,
-    before: Option<&Reservation>,
-    after: &Reservation,
-) -> Result<(), String> {
-    let wanted = after_exchange(usage, before, Some(after));
-    if wanted.tasks > quota.tasks && wanted.tasks > usage.tasks {
+/// The control groups with a quota that the group `path` is charged to: itself, and those of its ancestors that are neither
+/// the root group nor slices.
+pub(crate) fn charged_groups(path: &str) -> impl Iterator<Item = &str> {
+    let above = path.char_indices().filter(|&(at, it)| it == '/' && at > 0);
+    let above = above.map(|(at, _)| &path[..at]);
+    above
+        .filter(|group| !group.ends_with(".slice"))
+        .chain([path])
+}
+
+fn fits(usage: Usage, wanted: Usage, quota: Quota) -> Result<(), String> {
+    let (before, after) = (usage.held, wanted.held);
+    if after.tasks > quota.held.tasks && after.tasks > before.tasks {
         return Err(format!(
             "has {} tasks, which is the maximum; see [limits] in the daemon's configuration",
-            usage.tasks
+            before.tasks
         ));
     }
-    if wanted.share_ppm > quota.share_ppm && wanted.share_ppm > usage.share_ppm {
+    if after.share_ppm > quota.held.share_ppm && after.share_ppm > before.share_ppm {
         return Err(format!(
             "would reserve {} CPUs, and the maximum is {}; see [limits] in the daemon's configuration",
-            as_cpus(wanted.share_ppm),
-            as_cpus(quota.share_ppm)
+            as_cpus(after.share_ppm),
+            as_cpus(quota.held.share_ppm)
+        ));
+    }
+    let (before, after) = (usage.total(), wanted.total());
+    let most = quota.held.plus(quota.released);
+    if after.tasks > most.tasks && after.tasks > before.tasks {
+        return Err(format!(
+            "has {} tasks, and {} that ended within their last two periods and still count, of at most {} together; \
+             wait for a period, or see [limits] in the daemon's configuration",
+            usage.held.tasks, usage.released.tasks, most.tasks
+        ));
+    }
+    if after.share_ppm > most.share_ppm && after.share_ppm > before.share_ppm {
+        return Err(format!(
+            "would reserve {} CPUs beside {} that ended or changed within two periods and still count, of at most {} \
+             together; wait for a period, or see [limits] in the daemon's configuration",
+            as_cpus(wanted.held.share_ppm),
+            as_cpus(wanted.released.share_ppm),
+            as_cpus(most.share_ppm)
         ));
     }
     Ok(())
-}
-
-fn after_exchange(
-    usage: Usage,
-    before: Option<&Reservation>,
-    after: Option<&Reservation>,
-) -> Usage {
-    let add = |usage: Usage, it: &Reservation| Usage {
-        tasks: usage.tasks + 1,
-        share_ppm: usage.share_ppm.saturating_add(share_ppm(it)),
-    };
-    let subtract = |usage: Usage, it: &Reservation| Usage {
-        tasks: usage.tasks.saturating_sub(1),
-        share_ppm: usage.share_ppm.saturating_sub(share_ppm(it)),
-    };
-    let usage = before.map_or(usage, |it| subtract(usage, it));
-    after.map_or(usage, |it| add(usage, it))
 }
 
 /// Utilization C/T in millionths, rounded up, so that many tiny reservations do not count as zero.
@@ -169,18 +293,26 @@ mod tests {
     fn owner(user: u32, cgroup: &str) -> Owner {
         Owner {
             user,
+            group: Some(user),
+            account: user,
             cgroup: cgroup.to_owned(),
         }
     }
 
     fn quotas(tasks: usize, share_ppm: u64) -> Quotas {
-        let quota = Quota { tasks, share_ppm };
+        let quota = |factor: usize| {
+            let amount = Amount {
+                tasks: factor * tasks,
+                share_ppm: factor as u64 * share_ppm,
+            };
+            Quota {
+                held: amount,
+                released: amount,
+            }
+        };
         Quotas {
-            user: quota,
-            cgroup: Quota {
-                tasks: 2 * tasks,
-                share_ppm: 2 * share_ppm,
-            },
+            user: quota(1),
+            cgroup: quota(2),
         }
     }
 
@@ -240,5 +372,65 @@ mod tests {
         all.set_quotas(quotas(1, 100_000));
         assert_eq!(all.check(&anna, Some(&half), &reservation(2, 5)), Ok(()));
         assert!(all.check(&anna, Some(&half), &reservation(3, 5)).is_err());
+    }
+
+    #[test]
+    fn quota_of_cgroup_applies_to_its_descendants_together() {
+        let mut all = QuotaUsage::new(quotas(1, 500_000));
+        let tenth = reservation(100, 1_000);
+        let service = "/user.slice/user-1.slice/user@1.service";
+        for child in 1..3 {
+            let owner = owner(child, &format!("{service}/app.slice/{child}.scope"));
+            assert_eq!(all.check(&owner, None, &tenth), Ok(()));
+            all.exchange(&owner, None, Some(&tenth));
+        }
+        let third = owner(3, &format!("{service}/own.slice/3.scope"));
+        let refused = all.check(&third, None, &tenth).unwrap_err().to_string();
+        assert!(
+            refused.starts_with(&format!("control group {service} has 2 tasks")),
+            "{refused}"
+        );
+        // Slices partition the machine and have no quota.
+        let other = owner(3, "/user.slice/user-1.slice/session-4.scope");
+        assert_eq!(all.check(&other, None, &tenth), Ok(()));
+        assert_eq!(
+            charged_groups("/a/b.slice/c").collect::<Vec<_>>(),
+            ["/a", "/a/b.slice/c"]
+        );
+        assert_eq!(charged_groups("/").collect::<Vec<_>>(), ["/"]);
+    }
+
+    #[test]
+    fn released_amounts_have_a_limit_of_their_own() {
+        let mut all = QuotaUsage::new(quotas(2, 500_000));
+        let (anna, half) = (owner(1, "/a"), reservation(500, 1_000));
+        all.exchange(&anna, None, Some(&half));
+        all.exchange(&anna, Some(&half), None);
+        all.release(&anna, Amount::of(&half));
+        assert_eq!(all.check(&anna, None, &half), Ok(()));
+        all.exchange(&anna, None, Some(&half));
+        // Moved to another CPU it would count on both, beside what was released before.
+        let moved = Reservation {
+            cpus: CpuSet::single(CpuId::from_index(1)),
+            ..half.clone()
+        };
+        let refused = all.check(&anna, Some(&half), &moved).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains("beside 1.000 that ended or changed"),
+            "{refused}"
+        );
+        all.exchange(&anna, Some(&half), None);
+        all.release(&anna, Amount::of(&half));
+        let refused = all.check(&anna, None, &half).unwrap_err();
+        assert!(
+            refused.to_string().contains("wait for a period"),
+            "{refused}"
+        );
+        for _ in 0..2 {
+            all.settle(&anna, Amount::of(&half));
+        }
+        assert!(all.users.is_empty() && all.cgroups.is_empty());
     }
 }

@@ -21,13 +21,40 @@ pub struct Reservation {
     pub on_overrun: OnOverrun,
 }
 
-/// The user and control group that a reservation counts for.
+/// The user and group of a thread; `None` if real, effective and saved ID differ, as in a set-user-ID program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// User ID.
+    pub user: Option<u32>,
+    /// Group ID.
+    pub group: Option<u32>,
+}
+
+/// The credentials under which a reservation was admitted, and the user and control group that it counts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// User ID; 0, root, may change all tasks.
     pub user: u32,
+    /// Group ID of the thread at its admission; `None` if its group IDs differed.
+    pub group: Option<u32>,
+    /// The user that quotas charge: `user`, unless that is an ID of a user namespace, whose owner is charged.
+    pub account: u32,
     /// The path of the control group, from its root.
     pub cgroup: String,
+}
+
+impl Owner {
+    /// Whether a thread with these credentials keeps the reservation. One of root keeps it when the program gives up
+    /// privileges: only root can control it then as before. Any other thread would stay controllable by its former user,
+    /// whatever program it executes.
+    pub fn allows(&self, credentials: Credentials) -> bool {
+        self.user == 0
+            || credentials
+                == Credentials {
+                    user: Some(self.user),
+                    group: self.group,
+                }
+    }
 }
 
 /// Identifies a thread uniquely until the next boot.

@@ -4,18 +4,20 @@
 //! fits on the CPUs (`analysis::admission`), and whether the scheduler accepts it ([`SchedulerBackend`]). It reads no clock
 //! and knows no socket; callers are authenticated before.
 
+mod affinity_requests;
 mod hotplug;
+mod released;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod validation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Refusal, Terms};
 use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
 
 use crate::backend::SchedulerBackend;
-use crate::quotas::{QuotaUsage, Quotas};
+use crate::quotas::{Amount, QuotaUsage, Quotas};
 use crate::reservation::{Denial, Owner, Reservation, Thread};
 
 /// Rules of admission.
@@ -58,14 +60,30 @@ pub struct TaskNotice {
     pub what: String,
 }
 
+/// What still counts of a reservation that has ended or changed.
+#[derive(Clone, Debug)]
+struct Released {
+    /// The task that had it. If it has ended, its number is not assigned again before.
+    task: TaskId,
+    owner: Owner,
+    amount: Amount,
+    /// The earliest instant at which it counts no more.
+    until: Instant,
+}
+
 /// All reservations. Each task is either admitted or waits for its reservation.
 pub struct ReservationTable {
     rules: Rules,
     admission: Admitted,
     usage: QuotaUsage,
     tasks: BTreeMap<TaskId, ReservedTask>,
-    /// Numbers that may not be assigned before the given instant: the reservations that had them still count.
-    unavailable_numbers: BTreeMap<TaskId, Instant>,
+    /// Numbers that belong to no task and may not be assigned: they were [allocated](Self::allocate_number), or a reservation
+    /// that had them still counts.
+    unavailable_numbers: BTreeSet<TaskId>,
+    /// What still counts of reservations that have ended or changed.
+    released: Vec<Released>,
+    /// Tasks that requested CPUs more often than their owners' quotas allow, and wait until they allow the last request.
+    deferred: BTreeSet<TaskId>,
     now: Instant,
 }
 
@@ -76,7 +94,9 @@ impl ReservationTable {
             admission: Admitted::new(rules.cpus, rules.terms).promising(rules.guarantee),
             usage: QuotaUsage::new(rules.quotas),
             tasks: BTreeMap::new(),
-            unavailable_numbers: BTreeMap::new(),
+            unavailable_numbers: BTreeSet::new(),
+            released: Vec::new(),
+            deferred: BTreeSet::new(),
             now: Instant::ZERO,
             rules,
         }
@@ -125,10 +145,12 @@ impl ReservationTable {
     /// Advances to `now`: bandwidth that is released by then goes to waiting tasks.
     pub fn advance(&mut self, now: Instant, backend: &mut dyn SchedulerBackend) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
-        self.unavailable_numbers.retain(|_, until| *until > now);
         let regained = self.admission.advance(now);
+        self.settle_released();
         let tasks = regained.into_iter().map(|(task, _)| task);
-        self.readmit(tasks, backend)
+        let mut notices = self.readmit(tasks, backend);
+        notices.extend(self.retry_deferred(backend));
+        notices
     }
 
     /// Retries tasks that are admitted but that the backend refused, for example because a CPU went offline again or a
@@ -189,8 +211,9 @@ impl ReservationTable {
         let task = self.free_number()?;
         let guarantee = self.grant(task, name, &reservation)?;
         if let Err(denial) = backend.admit(task, &thread, &reservation) {
-            // None of it was used: the bandwidth is released at once.
+            // None of it was used: the bandwidth is released at once, unless the guarantees of others depend on it.
             self.admission.leave(task, self.now);
+            self.release(task, &owner, Amount::of(&reservation), self.now);
             return Err(denial);
         }
         self.usage.exchange(&owner, None, Some(&reservation));
@@ -273,6 +296,10 @@ impl ReservationTable {
         self.admission = trial;
         self.usage
             .exchange(&reserved.owner, Some(&reserved.reservation), Some(&to));
+        let amount = Amount::released_by_change(&reserved.reservation, &to);
+        let period = reserved.reservation.period;
+        self.release(task, &reserved.owner, amount, self.now + period + period);
+        self.deferred.remove(&task);
         if let Some(reserved) = self.tasks.get_mut(&task) {
             reserved.reservation = to;
             reserved.is_served = true;
@@ -304,65 +331,13 @@ impl ReservationTable {
             return;
         };
         let period = reserved.reservation.period;
+        self.deferred.remove(&task);
         self.admission.leave(task, self.now + period);
-        // After a change of affinity its former bandwidth may count for one more period.
-        self.unavailable_numbers
-            .insert(task, self.now + period + period);
         self.usage
             .exchange(&reserved.owner, Some(&reserved.reservation), None);
-    }
-
-    /// Handles an affinity that the thread requested from the kernel, by which it stopped being served: serves it again if it
-    /// can be admitted with that affinity. The event may be a repetition, or report the affinity that the backend has set.
-    pub fn request_affinity(
-        &mut self,
-        task: TaskId,
-        cpus: CpuSet,
-        backend: &mut dyn SchedulerBackend,
-    ) -> Option<TaskNotice> {
-        let reserved = self.tasks.get_mut(&task)?;
-        if reserved.is_served && reserved.reservation.cpus == cpus {
-            let notices = self.readmit([task].into_iter(), backend);
-            // That it is served as before is no change.
-            return notices
-                .into_iter()
-                .find(|_| !self.tasks.contains_key(&task));
-        }
-        reserved.is_served = false;
-        let lost = |what: &str| {
-            Some(TaskNotice {
-                task,
-                what: format!("asked for CPUs {cpus} and lost its reservation: {what}"),
-            })
-        };
-        let available = cpus & self.rules.cpus;
-        let to = Reservation {
-            cpus: available,
-            ..reserved.reservation.clone()
-        };
-        let until = self.now + to.period;
-        if available.is_empty() {
-            reserved.reservation.cpus = self.rules.cpus;
-            // It waits, without a CPU on which it could be served.
-            let _ = self.admission.request_affinity(task, available, until);
-            return lost(&format!("the daemon schedules CPUs {}", self.rules.cpus));
-        }
-        reserved.reservation.cpus = available;
-        let nests = self.check_nesting(Some(task), &to);
-        let answer = match nests {
-            Ok(()) => self
-                .admission
-                .request_affinity(task, available, until)
-                .map_err(|refusal| refused(&refusal)),
-            Err(denial) => {
-                let _ = self.admission.request_affinity(task, CpuSet::EMPTY, until);
-                Err(denial)
-            }
-        };
-        match answer {
-            Ok(_) => self.readmit([task].into_iter(), backend).pop(),
-            Err(denial) => lost(&denial.to_string()),
-        }
+        // After a change of affinity its former bandwidth may count for one more period.
+        let amount = Amount::of(&reserved.reservation);
+        self.release(task, &reserved.owner, amount, self.now + period + period);
     }
 
     /// Serves tasks that are admitted again.
@@ -444,7 +419,7 @@ impl ReservationTable {
     /// If all are in use.
     pub fn allocate_number(&mut self) -> Result<TaskId, Denial> {
         let task = self.free_number()?;
-        self.unavailable_numbers.insert(task, Instant::NEVER);
+        self.unavailable_numbers.insert(task);
         Ok(task)
     }
 
@@ -456,7 +431,7 @@ impl ReservationTable {
     fn free_number(&self) -> Result<TaskId, Denial> {
         let mut numbers = (0..self.rules.tasks_max).map(TaskId::from_index);
         let is_free = |task: &TaskId| {
-            !self.tasks.contains_key(task) && !self.unavailable_numbers.contains_key(task)
+            !self.tasks.contains_key(task) && !self.unavailable_numbers.contains(task)
         };
         numbers.find(is_free).ok_or_else(|| {
             Denial::Exhausted(format!(

@@ -105,7 +105,7 @@ fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
     };
     let mut descriptors = [
         PollFd::from_borrowed_fd(server.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(daemon.scheduler().as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(daemon.events(), PollFlags::IN),
     ];
     match poll(&mut descriptors, Some(&timeout)) {
         Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),

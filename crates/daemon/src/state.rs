@@ -27,6 +27,8 @@ struct Saved {
 #[derive(Serialize, Deserialize)]
 struct SavedTask {
     user: u32,
+    group: Option<u32>,
+    account: u32,
     cgroup: String,
     process: u32,
     thread: u32,
@@ -105,6 +107,8 @@ fn saved(reserved: &ReservedTask) -> SavedTask {
     let name = names.find(|(what, _)| *what == it.on_overrun);
     SavedTask {
         user: reserved.owner.user,
+        group: reserved.owner.group,
+        account: reserved.owner.account,
         cgroup: reserved.owner.cgroup.clone(),
         process: reserved.thread.process,
         thread: reserved.thread.thread,
@@ -125,6 +129,8 @@ fn restored(saved: SavedTask) -> Option<ReservedTask> {
     Some(ReservedTask {
         owner: Owner {
             user: saved.user,
+            group: saved.group,
+            account: saved.account,
             cgroup: saved.cgroup,
         },
         thread: Thread {
@@ -153,6 +159,8 @@ mod tests {
         ReservedTask {
             owner: Owner {
                 user: 7,
+                group: Some(8),
+                account: 9,
                 cgroup: "/a".to_owned(),
             },
             thread: Thread {

@@ -4,15 +4,18 @@ use std::fs;
 
 use shiftwork_model::CpuSet;
 
-use crate::reservation::{Denial, Thread};
+use crate::accounts::charged_user;
+use crate::reservation::{Credentials, Denial, Thread};
 
 /// A thread and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
     /// Its identity.
     pub thread: Thread,
-    /// Its user; `None` if real, effective and saved user differ, as in a set-user-ID program.
-    pub user: Option<u32>,
+    /// Its user and group.
+    pub credentials: Credentials,
+    /// The user that quotas charge for its real user.
+    pub account: u32,
     /// Its name (`comm`).
     pub name: String,
     /// The path of its control group.
@@ -21,6 +24,49 @@ pub struct ThreadInfo {
     pub cpus: CpuSet,
     /// Whether its scheduling class is above that of sched_ext.
     pub has_higher_class: bool,
+}
+
+/// Where the daemon looks up threads; tests have threads of their own.
+pub trait ThreadDirectory {
+    /// As [`look_up`].
+    ///
+    /// # Errors
+    /// [`Denial::Missing`] if there is none.
+    fn look_up(&self, number: u32) -> Result<ThreadInfo, Denial>;
+
+    /// As [`credentials`].
+    fn credentials(&self, thread: &Thread) -> Option<Credentials>;
+
+    /// As [`is_alive`].
+    fn is_alive(&self, thread: &Thread) -> bool;
+}
+
+/// The threads of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Proc;
+
+impl ThreadDirectory for Proc {
+    fn look_up(&self, number: u32) -> Result<ThreadInfo, Denial> {
+        look_up(number)
+    }
+
+    fn credentials(&self, thread: &Thread) -> Option<Credentials> {
+        credentials(thread)
+    }
+
+    fn is_alive(&self, thread: &Thread) -> bool {
+        is_alive(thread)
+    }
+}
+
+/// The present credentials of the thread; `None` if it has ended.
+///
+/// # Cost
+/// Two small files are read.
+pub fn credentials(thread: &Thread) -> Option<Credentials> {
+    let status = fs::read(format!("/proc/{}/status", thread.thread)).ok()?;
+    // Read afterwards: if the thread is alive then, the status is not of a later thread with its ID.
+    is_alive(thread).then(|| credentials_in(&String::from_utf8_lossy(&status)))
 }
 
 /// The thread with this ID.
@@ -34,19 +80,22 @@ pub fn look_up(number: u32) -> Result<ThreadInfo, Denial> {
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .map_err(missing)
     };
-    // `stat`, which has the start time, is read last: if that equals one known before, all three are of the same thread.
-    let (status, cgroup, stat) = (read("status")?, read("cgroup")?, read("stat")?);
+    // `stat`, which has the start time, is read last: if that equals one known before, all are of the same thread.
+    let (status, cgroup, uid_map) = (read("status")?, read("cgroup")?, read("uid_map")?);
+    let stat = read("stat")?;
     let unread = || Denial::Broken(format!("unexpected format of /proc/{number}"));
     let (started, class) = started_and_class(&stat).ok_or_else(unread)?;
     let cpus = field(&status, "Cpus_allowed_list:").and_then(|list| list.parse().ok());
     let process = field(&status, "Tgid:").and_then(|value| value.parse().ok());
+    let real_user = ids(&status, "Uid:").next().ok_or_else(unread)?;
     Ok(ThreadInfo {
         thread: Thread {
             process: process.ok_or_else(unread)?,
             thread: number,
             started,
         },
-        user: user(&status),
+        credentials: credentials_in(&status),
+        account: charged_user(real_user, &uid_map),
         name: field(&status, "Name:").unwrap_or("").to_owned(),
         cgroup: group(&cgroup).to_owned(),
         cpus: cpus.ok_or_else(unread)?,
@@ -58,6 +107,13 @@ pub fn look_up(number: u32) -> Result<ThreadInfo, Denial> {
 const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;
 const DEADLINE: u32 = 6;
+
+/// The user that is charged for what this process does as `user`.
+pub(crate) fn account_of(process: Option<u32>, user: u32) -> u32 {
+    // In another PID namespace, or gone: not shown to be outside of all user namespaces.
+    let map = process.and_then(|it| fs::read_to_string(format!("/proc/{it}/uid_map")).ok());
+    charged_user(user, map.as_deref().unwrap_or(""))
+}
 
 /// The control group of this process; `None` if it does not exist.
 pub(crate) fn cgroup_of(process: u32) -> Option<String> {
@@ -86,14 +142,23 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-fn user(status: &str) -> Option<u32> {
-    let mut users = field(status, "Uid:")?.split_whitespace();
-    let first = users.next()?;
-    // Real, effective, saved and file-system user; the last does not matter.
-    users
-        .take(2)
-        .all(|other| other == first)
-        .then(|| first.parse().ok())?
+fn credentials_in(status: &str) -> Credentials {
+    // The file-system ID, which is the last, does not matter.
+    let common = |name| {
+        let mut ids = ids(status, name).take(3);
+        let first = ids.next()?;
+        ids.all(|other| other == first).then_some(first)
+    };
+    Credentials {
+        user: common("Uid:"),
+        group: common("Gid:"),
+    }
+}
+
+/// The real, effective, saved and file-system ID.
+fn ids<'a>(status: &'a str, name: &str) -> impl Iterator<Item = u32> + use<'a> {
+    let ids = field(status, name).unwrap_or("").split_whitespace();
+    ids.map_while(|id| id.parse().ok())
 }
 
 /// Start time in clock ticks since boot, and the number of the scheduling policy. The name before them may contain any
@@ -174,6 +239,7 @@ mod tests {
 
     #[test]
     fn thread_with_differing_user_ids_has_no_user() {
+        let user = |status| credentials_in(status).user;
         assert_eq!(user("Name:\ta\nUid:\t5\t5\t5\t5\n"), Some(5));
         assert_eq!(user("Uid:\t5\t5\t5\t0\n"), Some(5));
         assert_eq!(user("Uid:\t5\t0\t5\t0\n"), None);

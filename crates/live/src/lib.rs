@@ -34,5 +34,7 @@ pub use error::LiveError;
 pub use overheads::Overheads;
 pub use plan::{Attention, Backend, Options, Plan};
 pub use run::{Ended, Progress, Report, run_while};
-pub use sys::peer::{PeerCredentials, peer_credentials, peer_process};
+pub use sys::peer::{
+    PeerCredentials, ask_for_credentials, peer_credentials, peer_process, receive_from,
+};
 pub use sys::thread::{Class, set_class};

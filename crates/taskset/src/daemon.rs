@@ -48,6 +48,10 @@ pub struct Limit {
     pub tasks: Option<u32>,
     /// How much of the CPUs, in millionths of one.
     pub share_ppm: Option<u64>,
+    /// How many tasks, beside these, that have ended and still count.
+    pub ended_tasks: Option<u32>,
+    /// How much of the CPUs that reservations which ended or changed still use, in millionths of one.
+    pub ended_share_ppm: Option<u64>,
     /// How many calls in a second.
     pub calls: Option<u32>,
 }
@@ -144,7 +148,7 @@ static LIMITS_KEYS: [Key; 2] = [
     ),
 ];
 
-static LIMIT_KEYS: [Key; 3] = [
+static LIMIT_KEYS: [Key; 5] = [
     may(
         "tasks",
         Takes::Whole(0, u32::MAX),
@@ -154,6 +158,16 @@ static LIMIT_KEYS: [Key; 3] = [
         "share",
         Takes::Number(0.0, SHARE_MAX as f64),
         "How many CPUs in sum; default 1.0.",
+    ),
+    may(
+        "ended-tasks",
+        Takes::Whole(0, u32::MAX),
+        "How many tasks beside these that have ended within two of their periods; default as many.",
+    ),
+    may(
+        "ended-share",
+        Takes::Number(0.0, SHARE_MAX as f64),
+        "How many CPUs in sum that reservations still use which have ended or changed; default as many as `share`.",
     ),
     may(
         "calls",
@@ -246,10 +260,14 @@ fn read_limit(value: &Value<'_>) -> Result<Limit, TasksetError> {
     let table: Table<'_> = value.table(&LIMIT_KEYS, "a table [limits.user]")?;
     let tasks = table.map("tasks", |value| value.integer(0, u32::MAX));
     let share_ppm = table.map("share", |value| value.millionths(SHARE_MAX));
+    let ended_tasks = table.map("ended-tasks", |value| value.integer(0, u32::MAX));
+    let ended_share_ppm = table.map("ended-share", |value| value.millionths(SHARE_MAX));
     let calls = table.map("calls", |value| value.integer(1, CALLS_MAX));
     Ok(Limit {
         tasks: tasks?,
         share_ppm: share_ppm?,
+        ended_tasks: ended_tasks?,
+        ended_share_ppm: ended_share_ppm?,
         calls: calls?,
     })
 }

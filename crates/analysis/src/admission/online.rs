@@ -221,6 +221,13 @@ impl Admitted {
         former.chain(departed).sum()
     }
 
+    /// Whether a claim that a task with this number had before still counts.
+    pub fn lingers(&self, task: TaskId) -> bool {
+        let entry = self.entries.get(&task);
+        let is_of = |departed: &Departed| departed.task == task;
+        entry.is_some_and(|entry| !entry.former.is_empty()) || self.departed.iter().any(is_of)
+    }
+
     /// The decision on all tasks that hold a reservation, beside what lingers, as things stand. Of each
     /// task there is one promise, in the order of the tasks.
     pub fn decision(&self) -> Decision {

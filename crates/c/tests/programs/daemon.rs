@@ -14,7 +14,7 @@ use shiftwork_client::{
 use shiftwork_daemon::backend::SchedulerBackend;
 use shiftwork_daemon::clock::now;
 use shiftwork_daemon::config::Config;
-use shiftwork_daemon::quotas::{Quota, Quotas};
+use shiftwork_daemon::quotas::{Amount, Quota, Quotas};
 use shiftwork_daemon::reservation::{Denial, Owner, Reservation, Thread};
 use shiftwork_daemon::reservation_table::{ReservationTable, Rules};
 use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
@@ -78,6 +78,8 @@ impl TableService<'_> {
                 let found = threads::look_up(request.thread.or(peer.process).unwrap())?;
                 let owner = Owner {
                     user: peer.user,
+                    group: found.credentials.group,
+                    account: found.account,
                     cgroup: found.cgroup,
                 };
                 let wanted = self.wanted(&request.reservation);
@@ -135,9 +137,13 @@ fn error(denial: Denial) -> Error {
 
 /// A table with one CPU, of which 0.95 can be reserved.
 fn table() -> ReservationTable {
-    let quota = Quota {
+    let amount = Amount {
         tasks: 64,
         share_ppm: 64_000_000,
+    };
+    let quota = Quota {
+        held: amount,
+        released: amount,
     };
     ReservationTable::new(Rules {
         cpus: CpuSet::first(1),

@@ -1,11 +1,14 @@
-//! The scheduler in the kernel, loaded through sched_ext, as a [`SchedulerBackend`].
+//! The scheduler in the kernel, loaded through sched_ext, as a [`Scheduler`].
+
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::thread::gettid;
 use shiftwork_live::LiveError;
-use shiftwork_live::standing::{Reservation as TaskParameters, Standing};
-use shiftwork_model::{CpuSet, TaskId};
+use shiftwork_live::standing::{Observed, Reservation as TaskParameters, Standing};
+use shiftwork_model::{CpuSet, Record, Share, TaskId};
 
-use crate::backend::SchedulerBackend;
+use crate::backend::{Scheduler, SchedulerBackend};
 use crate::reservation::{Denial, Reservation, Thread};
 use crate::threads::{is_alive, look_up};
 
@@ -16,34 +19,6 @@ pub struct SchedExtBackend {
 }
 
 impl SchedExtBackend {
-    /// Observes the thread, without a reservation, under the number `task`.
-    pub fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
-        let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
-        match self.scheduler.observe(task, pid(thread)?) {
-            Ok(true) if is_alive(thread) => Ok(()),
-            Ok(true) => {
-                // Fails only if the scheduler is unloaded.
-                let _ = self.scheduler.stop_observing(task);
-                Err(missing())
-            }
-            Ok(false) => Err(missing()),
-            Err(error) => Err(denial(&error)),
-        }
-    }
-
-    /// Signals the overrun to the thread's process by `SIGXCPU`, as `SCHED_FLAG_DL_OVERRUN` does. The signal terminates a
-    /// process that does not handle it. Does nothing if the process has ended.
-    pub fn send_overrun_signal(thread: &Thread) {
-        let number = i32::try_from(thread.process).ok().and_then(Pid::from_raw);
-        let process = number.and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
-        // Checked after the descriptor is open: until then another process could have reused the number.
-        if let Some(process) = process
-            && is_alive(thread)
-        {
-            let _ = pidfd_send_signal(process, Signal::XCPU);
-        }
-    }
-
     /// Sets the affinity of the thread to these CPUs.
     fn bind(&self, thread: Pid, number: u32, cpus: &CpuSet) -> Result<(), Denial> {
         let bound = self.scheduler.bind(thread, cpus);
@@ -166,6 +141,66 @@ impl SchedulerBackend for SchedExtBackend {
     fn dismiss(&mut self, task: TaskId) {
         // Fails only if the scheduler is unloaded, and then the task is ordinary work already.
         let _ = self.scheduler.dismiss(task);
+    }
+}
+
+impl Scheduler for SchedExtBackend {
+    fn observe(&mut self, task: TaskId, thread: &Thread) -> Result<(), Denial> {
+        let missing = || Denial::Missing(format!("thread {} any more", thread.thread));
+        match self.scheduler.observe(task, pid(thread)?) {
+            Ok(true) if is_alive(thread) => Ok(()),
+            Ok(true) => {
+                self.stop_observing(task);
+                Err(missing())
+            }
+            Ok(false) => Err(missing()),
+            Err(error) => Err(denial(&error)),
+        }
+    }
+
+    fn stop_observing(&mut self, task: TaskId) {
+        // Fails only if the scheduler is unloaded.
+        let _ = self.scheduler.stop_observing(task);
+    }
+
+    fn bind_self(&self, cpus: &CpuSet) -> Result<(), LiveError> {
+        self.scheduler.bind(gettid(), cpus)
+    }
+
+    fn set_reserve(&mut self, reserve: Share) {
+        self.scheduler.set_reserve(reserve);
+    }
+
+    /// By `SIGXCPU`, as `SCHED_FLAG_DL_OVERRUN` does. The signal terminates a process that does not handle it.
+    fn send_overrun_signal(&self, thread: &Thread) {
+        let number = i32::try_from(thread.process).ok().and_then(Pid::from_raw);
+        let process = number.and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
+        // Checked after the descriptor is open: until then another process could have reused the number.
+        if let Some(process) = process
+            && is_alive(thread)
+        {
+            let _ = pidfd_send_signal(process, Signal::XCPU);
+        }
+    }
+
+    fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
+        self.scheduler.take_records()
+    }
+
+    fn take_observed(&mut self) -> Vec<Observed> {
+        self.scheduler.take_observed()
+    }
+
+    fn events_lost(&self) -> u64 {
+        self.scheduler.events_lost()
+    }
+
+    fn unloaded(&mut self) -> Option<String> {
+        self.scheduler.unloaded()
+    }
+
+    fn events(&self) -> BorrowedFd<'_> {
+        self.scheduler.as_fd()
     }
 }
 

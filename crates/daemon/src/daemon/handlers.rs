@@ -1,22 +1,17 @@
 //! The handlers of the calls of clients.
 
-use std::collections::BTreeSet;
-
 use shiftwork_client::{
-    Admit, Admitted, Answer, Call, Change, Changed, Cpu, Dismiss, Dismissed, EndObservation, Error,
+    Admit, Admitted, Answer, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Error,
     Explain, Explained, GetRecord, GotRecord, GotStatus, ObservationEnded, Observe, Observing,
-    Room, State, Status, Task,
 };
-use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
+use shiftwork_model::{Instant, TaskId};
 
 use super::Daemon;
-use super::request_validation::{check_name, check_thread, reservation, to_client, to_error};
+use super::request_validation::{check_name, check_thread, reservation, to_error};
 use crate::clock::unix_ns;
-use crate::quotas::share_ppm;
 use crate::reservation::{Denial, Owner};
-use crate::reservation_table::ReservedTask;
 use crate::socket::{Peer, Service};
-use crate::threads;
+use crate::threads::ThreadInfo;
 
 /// Maximum number of observed threads of a user.
 const OBSERVED_MAX: usize = 64;
@@ -26,9 +21,6 @@ const EXPLAINED: usize = 3;
 
 /// Approximate maximum size of a recording in a reply; clients accept longer replies.
 const REPLY_BYTES: usize = 24 << 20;
-
-/// Period for which the available share is computed; the share is the same for every period.
-const PERIOD: Span = Span::from_ms(100);
 
 impl Service for Daemon {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
@@ -64,18 +56,17 @@ impl Daemon {
         let found = self.find_thread(peer, request.thread)?;
         check_thread(peer, &found)?;
         let wanted = reservation(&request.reservation, found.cpus, self.table.rules().cpus)?;
-        let owner = Owner {
-            user: found.user.unwrap_or(peer.user),
-            cgroup: found.cgroup,
-        };
+        let owner = owner_of(peer, &found);
         let admitted = self.table.admit(
             owner,
             found.thread,
             &request.name,
             wanted,
-            &mut self.backend,
+            &mut *self.backend,
         );
         let (task, guarantee) = admitted?;
+        // The thread may have changed them since it was looked up.
+        self.check_credentials(task)?;
         self.statistics.insert(task);
         self.register_task(task);
         self.is_unsaved = true;
@@ -86,10 +77,17 @@ impl Daemon {
     }
 
     fn change(&mut self, peer: &Peer<'_>, request: &Change) -> Result<Changed, Denial> {
-        let (task, reserved) = self.owned_task(peer, request.task)?;
-        let (current, available) = (reserved.reservation.cpus, self.table.rules().cpus);
-        let wanted = reservation(&request.reservation, current, available)?;
-        let guarantee = self.table.change(task, wanted, &mut self.backend)?;
+        let task = self.owned_task(peer, request.task)?;
+        let current = self.table.task(task).map(|it| it.reservation.cpus);
+        let available = self.table.rules().cpus;
+        let wanted = reservation(
+            &request.reservation,
+            current.unwrap_or(available),
+            available,
+        )?;
+        let guarantee = self.table.change(task, wanted, &mut *self.backend)?;
+        // The thread may have changed them since.
+        self.check_credentials(task)?;
         self.statistics.insert(task);
         self.register_task(task);
         self.is_unsaved = true;
@@ -99,8 +97,8 @@ impl Daemon {
     }
 
     fn dismiss(&mut self, peer: &Peer<'_>, task: u32) -> Result<Dismissed, Denial> {
-        let (task, _) = self.owned_task(peer, task)?;
-        self.table.dismiss(task, &mut self.backend)?;
+        let task = self.owned_task(peer, task)?;
+        self.table.dismiss(task, &mut *self.backend)?;
         self.statistics.remove(task);
         self.recorder.forget(task, self.now);
         self.is_unsaved = true;
@@ -110,8 +108,9 @@ impl Daemon {
     fn observe(&mut self, peer: &Peer<'_>, thread: Option<u32>) -> Result<Observing, Denial> {
         let found = self.find_thread(peer, thread)?;
         check_thread(peer, &found)?;
-        let user = found.user.unwrap_or(peer.user);
-        if self.observations.count_of(user) >= OBSERVED_MAX {
+        let owner = owner_of(peer, &found);
+        if self.observations.count_of(owner.account) >= OBSERVED_MAX {
+            let user = owner.account;
             return Err(Denial::Exhausted(format!(
                 "user {user} observes {OBSERVED_MAX} threads, which is the maximum; end an observation first"
             )));
@@ -121,10 +120,6 @@ impl Daemon {
             self.table.release_number(task);
             return Err(denial);
         }
-        let owner = Owner {
-            user,
-            cgroup: found.cgroup,
-        };
         self.observations.begin(task, owner, found.thread, self.now);
         Ok(Observing {
             task: number_of(task),
@@ -138,6 +133,7 @@ impl Daemon {
     ) -> Result<ObservationEnded, Denial> {
         let missing = || Denial::Missing(format!("observation with number {number}"));
         let task = TaskId::from_index(usize::try_from(number).map_err(|_| missing())?);
+        self.check_observed_credentials();
         let observed = self.observations.of(task).ok_or_else(missing)?;
         if peer.user != 0 && observed.owner.user != peer.user {
             return Err(Denial::Forbidden(format!(
@@ -176,20 +172,16 @@ impl Daemon {
     }
 
     /// The thread that a call names; by default the main thread of the caller's process.
-    fn find_thread(
-        &self,
-        peer: &Peer<'_>,
-        thread: Option<u32>,
-    ) -> Result<threads::ThreadInfo, Denial> {
+    fn find_thread(&self, peer: &Peer<'_>, thread: Option<u32>) -> Result<ThreadInfo, Denial> {
         let number = thread.or(peer.process).ok_or_else(|| Denial::Invalid {
             parameter: "thread",
             reason: String::from("is required: the caller's process is in another PID namespace"),
         })?;
-        threads::look_up(number)
+        self.threads.look_up(number)
     }
 
-    /// The task, if the peer may change it.
-    fn owned_task(&self, peer: &Peer<'_>, number: u32) -> Result<(TaskId, &ReservedTask), Denial> {
+    /// The task, if the peer may change it and its thread is still the one that was admitted.
+    fn owned_task(&mut self, peer: &Peer<'_>, number: u32) -> Result<TaskId, Denial> {
         let missing = || Denial::Missing(format!("task {number}"));
         let index = usize::try_from(number).map_err(|_| missing())?;
         if index >= super::TASKS_MAX {
@@ -203,106 +195,21 @@ impl Daemon {
                 peer.user
             )));
         }
-        Ok((task, reserved))
-    }
-
-    pub(super) fn status(&mut self, now: Instant) -> Status {
-        let since = std::mem::replace(&mut self.status_at, now);
-        let elapsed = now.late_since(since).as_ns().max(1);
-        let cpus = self.table.rules().cpus;
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            policy: self.config.policy.clone(),
-            guarantee: self.table.rules().guarantee.name().to_owned(),
-            cpus: cpus.iter().map(|cpu| self.cpu(cpu, elapsed)).collect(),
-            rooms: self.rooms(),
-            tasks: self.tasks(),
-            misses: self.statistics.misses(),
-            since: self.since,
-            now,
-            lost: self.backend.scheduler.events_lost(),
-        }
-    }
-
-    fn cpu(&mut self, cpu: shiftwork_model::CpuId, elapsed_ns: u64) -> Cpu {
-        let reserve = as_float(self.table.rules().terms.reserve);
-        let load = self.statistics.take_load(cpu).as_ns() as f64 / elapsed_ns as f64;
-        let running = self.statistics.running_on(cpu);
-        Cpu {
-            cpu: cpu.index() as u32,
-            online: self.table.online().contains(cpu),
-            running: running.map(number_of),
-            // A stretch of execution counts as a whole when it ends, with what lies before the previous status.
-            load: load.min(1.0),
-            share: 1.0 - reserve,
-            reserve,
-        }
-    }
-
-    /// For each set of CPUs that a reservation names, and for all CPUs.
-    fn rooms(&mut self) -> Vec<Room> {
-        let used = self.table.tasks().map(|(_, it)| it.reservation.cpus);
-        let all: BTreeSet<Vec<usize>> = used
-            .chain([self.table.rules().cpus])
-            .map(|cpus| cpus.iter().map(|cpu| cpu.index()).collect())
-            .collect();
-        let sets = all.into_iter().map(|numbers| {
-            let cpus = numbers.into_iter().map(shiftwork_model::CpuId::from_index);
-            cpus.collect::<CpuSet>()
-        });
-        sets.map(|cpus| {
-            let within = self
-                .table
-                .tasks()
-                .filter(|(_, it)| it.is_served && it.reservation.cpus.is_subset(&cpus));
-            let reserved: u64 = within.map(|(_, it)| share_ppm(&it.reservation)).sum();
-            let free = self.table.available_cost(cpus, PERIOD);
-            Room {
-                cpus: cpus.to_string(),
-                reserved: reserved as f64 / 1e6,
-                free: free.as_ns() as f64 / PERIOD.as_ns() as f64,
-            }
-        })
-        .collect()
-    }
-
-    fn tasks(&self) -> Vec<Task> {
-        let task = |(task, reserved): (TaskId, &ReservedTask)| {
-            let counters = self.statistics.of(task).copied().unwrap_or_default();
-            Task {
-                task: number_of(task),
-                name: reserved.name.clone(),
-                process: reserved.thread.process,
-                thread: reserved.thread.thread,
-                user: reserved.owner.user,
-                cgroup: reserved.owner.cgroup.clone(),
-                reservation: to_client(&reserved.reservation),
-                state: match reserved.is_served {
-                    true => State::Admitted,
-                    false => State::Demoted,
-                },
-                guarantee: self
-                    .table
-                    .guarantee(task)
-                    .map_or("none", |guarantee| guarantee.name())
-                    .to_owned(),
-                cpu: counters.cpu.map(|cpu| cpu.index() as u32),
-                jobs: counters.jobs,
-                misses: counters.misses,
-                overruns: counters.overruns,
-                tardiness_max: counters.tardiness_max,
-                response_max: counters.response_max,
-                ran: counters.ran,
-            }
-        };
-        self.table.tasks().map(task).collect()
+        self.check_credentials(task)?;
+        Ok(task)
     }
 }
 
-fn number_of(task: TaskId) -> u32 {
+/// Who controls a reservation or observation of this thread, and what it counts for.
+fn owner_of(peer: &Peer<'_>, found: &ThreadInfo) -> Owner {
+    Owner {
+        user: found.credentials.user.unwrap_or(peer.user),
+        group: found.credentials.group,
+        account: found.account,
+        cgroup: found.cgroup.clone(),
+    }
+}
+
+pub(super) fn number_of(task: TaskId) -> u32 {
     task.index() as u32
-}
-
-fn as_float(share: Share) -> f64 {
-    f64::from(share.billionths()) / f64::from(Share::WHOLE)
 }

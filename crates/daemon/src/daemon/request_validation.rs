@@ -70,7 +70,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Denial> {
 /// Checks that the peer may reserve for this thread or observe it.
 pub(super) fn check_thread(peer: &Peer<'_>, found: &ThreadInfo) -> Result<(), Denial> {
     let number = found.thread.thread;
-    if peer.user != 0 && found.user != Some(peer.user) {
+    if peer.user != 0 && found.credentials.user != Some(peer.user) {
         return Err(Denial::Forbidden(format!(
             "thread {number} does not belong to user {}",
             peer.user

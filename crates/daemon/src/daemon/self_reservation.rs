@@ -5,7 +5,6 @@
 //! enough that the share holds however long the step took. It is never throttled: otherwise it would fall behind the
 //! scheduling events when there are most of them, even on an idle machine.
 
-use rustix::thread::gettid;
 use shiftwork_analysis::admission::Guarantee;
 use shiftwork_live::{Class, set_class};
 use shiftwork_model::{CpuSet, Instant, OnOverrun, Priority, Share, Span};
@@ -118,7 +117,7 @@ impl Daemon {
             kept.map_err(|denial| denial.to_string())?;
         } else {
             // CPUs without reservations: it takes no time from any task.
-            let bound = self.backend.scheduler.bind(gettid(), &others);
+            let bound = self.backend.bind_self(&others);
             bound.map_err(|error| error.to_string())?;
         }
         set_class(None, PRIORITY_CLASS).map_err(|error| format!("real-time priority: {error}"))
@@ -194,9 +193,13 @@ mod tests {
 
     fn rules(policy: &str, guarantee: Guarantee) -> Rules {
         let reserve = Share::from_billionths(50_000_000).unwrap();
-        let quota = crate::quotas::Quota {
+        let amount = crate::quotas::Amount {
             tasks: 1,
             share_ppm: 1,
+        };
+        let quota = crate::quotas::Quota {
+            held: amount,
+            released: amount,
         };
         Rules {
             cpus: "1-3".parse().unwrap(),

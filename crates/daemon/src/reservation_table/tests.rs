@@ -9,16 +9,16 @@ use shiftwork_model::{OnOverrun, Priority, Share};
 use shiftwork_policy::registry;
 
 use super::*;
-use crate::quotas::Quota;
+use crate::quotas::{Amount, Quota};
 
 /// Carries out every request, and knows which threads are alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FakeBackend {
-    served: BTreeMap<TaskId, (Thread, Reservation)>,
+pub(crate) struct FakeBackend {
+    pub(crate) served: BTreeMap<TaskId, (Thread, Reservation)>,
     /// Threads that requested another affinity, and keep their numbers until they are served again.
     demoted: BTreeMap<TaskId, Thread>,
     /// Threads that have ended, which the table does not know yet.
-    ended: Vec<u32>,
+    pub(crate) ended: Vec<u32>,
     /// CPUs to which no thread can be bound for now.
     offline: Option<CpuSet>,
 }
@@ -105,25 +105,33 @@ impl SchedulerBackend for FakeBackend {
     }
 }
 
-pub(super) fn table(policy: &str, cpus: usize) -> ReservationTable {
-    let generous = Quota {
+pub(crate) fn table(policy: &str, cpus: usize) -> ReservationTable {
+    let amount = Amount {
         tasks: 64,
         share_ppm: 64_000_000,
     };
+    let generous = Quota {
+        held: amount,
+        released: amount,
+    };
+    table_with(policy, cpus, generous)
+}
+
+fn table_with(policy: &str, cpus: usize, quota: Quota) -> ReservationTable {
     let reserve = Share::from_billionths(50_000_000).unwrap();
     ReservationTable::new(Rules {
         cpus: CpuSet::first(cpus),
         terms: Terms::new(&registry::find(policy).unwrap().traits, reserve).unwrap(),
         guarantee: Guarantee::BoundedTardiness,
         quotas: Quotas {
-            user: generous,
-            cgroup: generous,
+            user: quota,
+            cgroup: quota,
         },
         tasks_max: 40,
     })
 }
 
-pub(super) fn reservation(cost_ms: u64, period_ms: u64, cpus: &str) -> Reservation {
+pub(crate) fn reservation(cost_ms: u64, period_ms: u64, cpus: &str) -> Reservation {
     Reservation {
         cost: Span::from_ms(cost_ms),
         period: Span::from_ms(period_ms),
@@ -134,14 +142,16 @@ pub(super) fn reservation(cost_ms: u64, period_ms: u64, cpus: &str) -> Reservati
     }
 }
 
-pub(super) fn owner() -> Owner {
+pub(crate) fn owner() -> Owner {
     Owner {
         user: 1_000,
+        group: Some(1_000),
+        account: 1_000,
         cgroup: "/".to_owned(),
     }
 }
 
-pub(super) fn thread(number: u32) -> Thread {
+pub(crate) fn thread(number: u32) -> Thread {
     Thread {
         process: number,
         thread: number,
@@ -387,4 +397,89 @@ fn dismissed_waiting_task_releases_its_number() {
     table.advance(Instant::ZERO + Span::from_s(1), &mut backend);
     let next = admit(&mut table, &mut backend, 2, reservation(5, 10, "0"));
     assert_eq!(next.unwrap().0, task);
+}
+
+/// A quota of 0.2 CPUs, and as much that still counts after its end.
+fn fifth() -> Quota {
+    let amount = Amount {
+        tasks: 2,
+        share_ppm: 200_000,
+    };
+    Quota {
+        held: amount,
+        released: amount,
+    }
+}
+
+#[test]
+fn admit_and_dismiss_in_turns_claim_no_more_than_quotas() {
+    let (mut table, mut backend) = (table_with("strong-edf", 2, fifth()), FakeBackend::default());
+    let mut admitted = 0;
+    for number in 0..40 {
+        let Ok((task, _)) = admit(&mut table, &mut backend, number, reservation(2, 10, "0-1"))
+        else {
+            continue;
+        };
+        admitted += 1;
+        table.dismiss(task, &mut backend).unwrap();
+    }
+    assert_eq!(admitted, 2, "one reservation, and one that still counts");
+    let free = table.available_cost(CpuSet::first(2), Span::from_ms(100));
+    assert!(free >= Span::from_ms(75), "{free} of 100 ms are free");
+    // Another user has capacity and numbers.
+    let other = Owner {
+        user: 7,
+        group: Some(7),
+        account: 7,
+        cgroup: "/other".to_owned(),
+    };
+    let it = reservation(2, 10, "0-1");
+    let granted = table.admit(other, thread(99), "t", it.clone(), &mut backend);
+    granted.unwrap();
+    table.advance(Instant::ZERO + Span::from_ms(20), &mut backend);
+    admit(&mut table, &mut backend, 50, it).unwrap();
+}
+
+#[test]
+fn users_of_one_account_share_its_quota() {
+    let (mut table, mut backend) = (table_with("strong-edf", 2, fifth()), FakeBackend::default());
+    let admit = |table: &mut ReservationTable, backend: &mut FakeBackend, user: u32| {
+        let owner = Owner {
+            user,
+            cgroup: format!("/{user}"),
+            ..owner()
+        };
+        table.admit(owner, thread(user), "t", reservation(2, 10, "0-1"), backend)
+    };
+    admit(&mut table, &mut backend, 100_000).unwrap();
+    let refused = admit(&mut table, &mut backend, 100_001).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("user 1000 would reserve 0.400 CPUs"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn thread_that_moves_too_often_waits_until_quota_allows() {
+    let (mut table, mut backend) = (table_with("strong-edf", 4, fifth()), FakeBackend::default());
+    let (task, _) = admit(&mut table, &mut backend, 1, reservation(2, 10, "0")).unwrap();
+    let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+    backend.request_affinity(task);
+    let notice = table.request_affinity(task, cpus("1"), &mut backend);
+    assert_eq!(notice.unwrap().what, "has its reservation again");
+    backend.request_affinity(task);
+    let notice = table.request_affinity(task, cpus("2"), &mut backend);
+    let what = notice.unwrap().what;
+    assert!(
+        what.contains("lost its reservation: user 1000 would reserve 0.200 CPUs beside 0.400"),
+        "{what}"
+    );
+    assert!(!table.task(task).unwrap().is_served);
+    let at = |ms| Instant::ZERO + Span::from_ms(ms);
+    assert_eq!(table.advance(at(19), &mut backend), []);
+    let notices = table.advance(at(20), &mut backend);
+    assert_eq!(notices[0].what, "has its reservation again");
+    assert_eq!(backend.served[&task].1.cpus, cpus("2"));
 }

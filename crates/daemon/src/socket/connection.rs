@@ -4,9 +4,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
-use shiftwork_client::{MessageBuffer, MessageTooLong, Response};
-use shiftwork_live::PeerCredentials;
+use rustix::net::{SendFlags, send};
+use shiftwork_client::{Error, MessageBuffer, MessageTooLong, Response, error_bytes};
+use shiftwork_live::{PeerCredentials, receive_from};
 use shiftwork_model::Instant;
 
 use super::peer::Peer;
@@ -29,6 +29,12 @@ pub(super) enum Timeout {
 pub(super) struct Connection {
     socket: OwnedFd,
     credentials: PeerCredentials,
+    /// The user that is charged for it.
+    account: u32,
+    /// The group of the process that sent the first part of its input.
+    sender_group: Option<u32>,
+    /// It may have input from before the daemon asked for credentials.
+    is_early: bool,
     /// The control group of the peer when it connected.
     group: String,
     receive_buffer: MessageBuffer,
@@ -59,12 +65,16 @@ impl Connection {
     pub(super) fn new(
         socket: OwnedFd,
         credentials: PeerCredentials,
+        account: u32,
         group: String,
         limits: &SocketLimits,
     ) -> Self {
         Self {
             socket,
             credentials,
+            account,
+            sender_group: None,
+            is_early: false,
             group,
             receive_buffer: MessageBuffer::new(limits.message),
             unfinished_since: None,
@@ -81,6 +91,14 @@ impl Connection {
         }
     }
 
+    /// The connection was made before the daemon started, and its first input may have no credentials.
+    pub(super) fn made_early(self) -> Self {
+        Self {
+            is_early: true,
+            ..self
+        }
+    }
+
     pub(super) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
@@ -89,8 +107,8 @@ impl Connection {
         Peer::new(self.credentials, Some(self.socket.as_fd()))
     }
 
-    pub(super) fn user(&self) -> u32 {
-        self.credentials.user
+    pub(super) fn account(&self) -> u32 {
+        self.account
     }
 
     pub(super) fn group(&self) -> &str {
@@ -105,16 +123,50 @@ impl Connection {
     /// Reads a part of the input. Epoll is level-triggered and reports the rest again.
     pub(super) fn receive(&mut self, now: Instant) {
         let mut buffer = [0; 16 << 10];
-        match recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
+        match receive_from(&self.socket, &mut buffer) {
             Ok((0, _)) => self.input_closed = true,
-            Ok((length, _)) => {
+            Ok((length, sender)) if self.accepts(sender) => {
                 self.receive_buffer.push(&buffer[..length]);
                 self.note_unfinished(now);
             }
-            Err(Errno::AGAIN | Errno::INTR) => {}
+            Ok(_) => {
+                let user = self.credentials.user;
+                let error = Error::Forbidden {
+                    reason: format!(
+                        "user {user} made this connection, and a process of another user or group has called; make one \
+                         connection for each process"
+                    ),
+                };
+                let response = Response {
+                    reply: Some(error_bytes(&error)),
+                    closes: true,
+                };
+                self.apply(response, now);
+            }
+            Err(error)
+                if matches!(
+                    Errno::from_io_error(&error),
+                    Some(Errno::AGAIN | Errno::INTR)
+                ) => {}
             // All input before the error has been read.
             Err(_) => self.input_closed = true,
         }
+    }
+
+    /// Whether a process with these credentials may call: one of the user that made the connection, and always of the same
+    /// group. They are those at the time of the call, so that a process which gave up privileges, or got the connection
+    /// from another one, does not keep them.
+    fn accepts(&mut self, sender: Option<PeerCredentials>) -> bool {
+        /// As which user the kernel shows a sender without credentials.
+        const UNKNOWN: u32 = 65_534;
+        sender.is_some_and(|sender| {
+            if self.is_early && sender.process.is_none() && sender.user == UNKNOWN {
+                return true;
+            }
+            self.is_early = false;
+            let group = *self.sender_group.get_or_insert(sender.group);
+            sender.user == self.credentials.user && sender.group == group
+        })
     }
 
     /// The next message, if it may be answered now.

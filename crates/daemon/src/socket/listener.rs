@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
+use shiftwork_live::ask_for_credentials;
 
 use super::bind_error::{BindError, PATH_MAX};
 
@@ -91,6 +92,7 @@ impl Listener {
         let taken = handed.take_unix_listener(0).map_err(error)?;
         let listener = taken.ok_or_else(|| error(io::ErrorKind::NotFound.into()))?;
         listener.set_nonblocking(true).map_err(error)?;
+        ask_for_credentials(&listener).map_err(error)?;
         Ok(Some(Self {
             socket: listener.into(),
             file: None,
@@ -178,6 +180,7 @@ fn listen_at(path: &Path, access: Access) -> Result<OwnedFd, BindError> {
     }
     fs::set_permissions(path, fs::Permissions::from_mode(access.mode))
         .map_err(system("change the permissions of", path))?;
+    ask_for_credentials(&socket).map_err(system("ask for credentials of callers at", path))?;
     // No peer can connect before, under either name.
     listen(&socket, BACKLOG).map_err(|error| system("listen at", path)(error.into()))?;
     Ok(socket)

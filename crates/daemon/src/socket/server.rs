@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::event::epoll::EventFlags;
 use rustix::net::{SendFlags, send};
 use shiftwork_client::{Error, MessageTooLong, Response, error_bytes, respond};
-use shiftwork_live::peer_credentials;
+use shiftwork_live::{ask_for_credentials, peer_credentials};
 use shiftwork_model::Instant;
 
 use super::bind_error::BindError;
@@ -21,6 +21,7 @@ use super::listener::{Access, Listener};
 use super::peer::Service;
 use super::rate_limits::{RateLimit, SocketLimits};
 use super::users::Users;
+use crate::threads::account_of;
 
 /// The number of the listener in epoll; connections count from 1.
 const LISTENER: u64 = 0;
@@ -42,6 +43,8 @@ pub struct Server {
     groups: Groups,
     queue: FairQueue,
     timers: BTreeSet<(Instant, u64)>,
+    /// Connections may wait that were made before the daemon took over the socket.
+    has_early_connections: bool,
     /// While the listener is not watched: when to watch it again.
     accept_resumes_at: Option<Instant>,
     counters: Counters,
@@ -68,9 +71,10 @@ impl Server {
         let Some(listener) = Listener::inherited()? else {
             return Ok(None);
         };
-        Self::new(listener, limits)
-            .map(Some)
-            .map_err(|error| BindError::Inherited { error })
+        let mut server =
+            Self::new(listener, limits).map_err(|error| BindError::Inherited { error })?;
+        server.has_early_connections = true;
+        Ok(Some(server))
     }
 
     fn new(listener: Listener, limits: SocketLimits) -> io::Result<Self> {
@@ -86,6 +90,7 @@ impl Server {
             groups: Groups::default(),
             queue: FairQueue::default(),
             timers: BTreeSet::new(),
+            has_early_connections: false,
             accept_resumes_at: None,
             counters: Counters::default(),
         })
@@ -151,7 +156,10 @@ impl Server {
         for _ in 0..self.limits.batch {
             match self.listener.accept() {
                 Ok(Some(socket)) => self.add_connection(socket, now),
-                Ok(None) => return,
+                Ok(None) => {
+                    self.has_early_connections = false;
+                    return;
+                }
                 // The listener stays readable: if it were still watched the main loop would spin.
                 Err(_) => {
                     let socket = self.listener.socket();
@@ -185,8 +193,12 @@ impl Server {
         let Ok(credentials) = peer_credentials(&socket) else {
             return;
         };
+        // Since Linux 6.16 a connection asks for credentials if the listener did so when it was made.
+        if self.has_early_connections && ask_for_credentials(&socket).is_err() {
+            return;
+        }
         let group = cgroup_of_peer(credentials.process);
-        let user = credentials.user;
+        let user = account_of(credentials.process, credentials.user);
         // The group is checked first: calls that it is refused do not count for the user's other groups.
         let permitted = self.groups.call(&group, user, now, &self.limits);
         let entered = permitted.and_then(|()| self.users.connect(user, now, &self.limits));
@@ -197,7 +209,11 @@ impl Server {
         }
         self.counters.accepted += 1;
         self.last += 1;
-        let connection = Connection::new(socket, credentials, group, &self.limits);
+        let connection = Connection::new(socket, credentials, user, group, &self.limits);
+        let connection = match self.has_early_connections {
+            true => connection.made_early(),
+            false => connection,
+        };
         self.connections.insert(self.last, connection);
         self.update(self.last, now);
     }
@@ -227,7 +243,7 @@ impl Server {
             Ok(None) => None,
             Ok(Some(message)) => {
                 self.counters.calls += 1;
-                let (user, limits) = (connection.user(), &self.limits);
+                let (user, limits) = (connection.account(), &self.limits);
                 let of_group = self.groups.call(connection.group(), user, now, limits);
                 let permitted = of_group.and_then(|()| self.users.call(user, now, limits));
                 if permitted.is_err() {
@@ -283,7 +299,7 @@ impl Server {
         };
         let unread = connection.unread();
         self.users
-            .unread_changed(connection.user(), connection.charged, unread);
+            .unread_changed(connection.account(), connection.charged, unread);
         connection.charged = unread;
 
         let (before, wants) = (connection.interest(), connection.wanted_interest(now));
@@ -297,7 +313,7 @@ impl Server {
         }
         if connection.is_ready(now) && !connection.queued {
             connection.queued = true;
-            self.queue.push(connection.user(), number);
+            self.queue.push(connection.account(), number);
         }
         let due = connection.next_timeout(&self.limits);
         if due != connection.timer {
@@ -314,7 +330,8 @@ impl Server {
         let Some(connection) = self.connections.remove(&number) else {
             return;
         };
-        self.users.disconnect(connection.user(), connection.charged);
+        self.users
+            .disconnect(connection.account(), connection.charged);
         if let Some(at) = connection.timer {
             self.timers.remove(&(at, number));
         }

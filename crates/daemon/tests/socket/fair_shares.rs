@@ -10,7 +10,7 @@ use shiftwork_model::Span;
 
 use crate::test_server::{TestClient, TestServer};
 
-/// A connection made as another user, which takes root.
+/// A connection made and used by another user, which takes root.
 fn connect_as(test: &TestServer, user: u32) -> TestClient {
     let path = test.path();
     let stream = std::thread::spawn(move || {
@@ -21,7 +21,39 @@ fn connect_as(test: &TestServer, user: u32) -> TestClient {
     })
     .join()
     .unwrap();
-    TestClient::new(stream)
+    let mut client = TestClient::new(stream);
+    client.sender = Some(user);
+    client
+}
+
+#[test]
+fn connection_answers_only_processes_of_its_user() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let mut test = TestServer::new(SocketLimits::default());
+    // A process of root gives up its privileges, or passes its connection to another user.
+    let mut of_root = test.connect();
+    of_root.call("Observe", json!({}));
+    test.serve();
+    assert_eq!(of_root.replies().len(), 1);
+    of_root.sender = Some(7_001);
+    of_root.call("Observe", json!({}));
+    test.serve();
+    let replies = of_root.replies();
+    assert_eq!(replies[0]["error"], "org.shiftwork.Agent.Forbidden");
+    assert!(of_root.is_closed());
+    // Not even root acts as another user.
+    let mut of_user = connect_as(&test, 7_001);
+    of_user.call("Observe", json!({}));
+    of_user.sender = None;
+    of_user.call("Observe", json!({}));
+    test.serve();
+    let replies = of_user.replies();
+    assert_eq!(replies.len(), 2, "{replies:?}");
+    assert!(replies[0].get("error").is_none());
+    assert_eq!(replies[1]["error"], "org.shiftwork.Agent.Forbidden");
+    assert_eq!(test.server.connections(), 0);
 }
 
 #[test]

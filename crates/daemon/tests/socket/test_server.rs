@@ -5,6 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use serde_json::Value;
 use shiftwork_client::MessageBuffer;
 use shiftwork_daemon::socket::{Access, Server, SocketLimits};
@@ -80,6 +82,8 @@ pub fn is_readable(server: &Server) -> bool {
 /// The client's end of a connection; never blocks.
 pub struct TestClient {
     pub stream: UnixStream,
+    /// The user that sends; `None`: that of this process.
+    pub sender: Option<u32>,
     piece: Vec<u8>,
     inbox: MessageBuffer,
     closed: bool,
@@ -90,6 +94,7 @@ impl TestClient {
         stream.set_nonblocking(true).unwrap();
         Self {
             stream,
+            sender: None,
             piece: vec![0; 16 << 10],
             inbox: MessageBuffer::new(100 << 20),
             closed: false,
@@ -98,12 +103,25 @@ impl TestClient {
 
     /// Sends as much as the kernel accepts; returns the number of bytes, `None` if the other end is closed.
     pub fn try_send(&mut self, bytes: &[u8]) -> Option<usize> {
-        match self.stream.write(bytes) {
+        match self.write(bytes) {
             Ok(length) => Some(length),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Some(0),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => None,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let (stream, sender) = (&mut self.stream, self.sender);
+        let Some(user) = sender.map(Uid::from_raw) else {
+            return stream.write(bytes);
+        };
+        let write = || {
+            // In the kernel each thread has its own credentials.
+            set_thread_res_uid(user, user, user).unwrap();
+            stream.write(bytes)
+        };
+        std::thread::scope(|scope| scope.spawn(write).join().unwrap())
     }
 
     /// Sends all of it.

@@ -1,0 +1,107 @@
+//! Credentials of reserved and observed threads: whether they are still those of the admission.
+//!
+//! A thread that has changed its user or group, as by executing a set-user-ID program, loses its reservation: otherwise its
+//! former user could bind and throttle a thread that the kernel would no longer let that user control. They are checked at
+//! every call about a task, and of all tasks in turns.
+
+use shiftwork_model::{Instant, Span, TaskId};
+
+use super::Daemon;
+use crate::reservation::Denial;
+use crate::reservation_table::TaskNotice;
+
+/// Interval between two steps of the sweep, each of which checks a part of the tasks.
+const STEP: Span = Span::from_ms(50);
+
+/// Number of steps in which all tasks are checked: within two seconds, so that 1,023 tasks take less than a hundredth of a
+/// CPU.
+const STEPS: usize = 40;
+
+/// Progress of the sweep over all tasks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sweep {
+    /// No task before this one is checked in the next step.
+    next: TaskId,
+    step_at: Instant,
+}
+
+impl Sweep {
+    /// The first step is due at `now`.
+    pub(super) const fn beginning(now: Instant) -> Self {
+        Self {
+            next: TaskId::from_index(0),
+            step_at: now,
+        }
+    }
+}
+
+impl Daemon {
+    /// The next step of the sweep, if it is due: ends reservations of threads with other credentials.
+    pub(super) fn check_next_credentials(&mut self, now: Instant) -> Vec<TaskNotice> {
+        if self.credentials.step_at > now {
+            return Vec::new();
+        }
+        self.credentials.step_at = now + STEP;
+        let count = self.table.tasks().count().div_ceil(STEPS);
+        let next = self.credentials.next;
+        let rest = self.table.tasks().map(|(task, _)| task);
+        let checked: Vec<TaskId> = rest.filter(|&task| task >= next).take(count).collect();
+        self.credentials.next = match checked.last() {
+            Some(last) if checked.len() == count => TaskId::from_index(last.index() + 1),
+            _ => TaskId::from_index(0),
+        };
+        let changed = checked.into_iter().filter(|&task| self.has_changed(task));
+        let changed: Vec<TaskId> = changed.collect();
+        changed
+            .into_iter()
+            .filter_map(|task| self.end_of_changed(task))
+            .collect()
+    }
+
+    /// Ends the observations of threads with other credentials.
+    pub(super) fn check_observed_credentials(&mut self) {
+        let threads = &self.threads;
+        let ended = self.observations.remove_if(|it| {
+            let credentials = threads.credentials(&it.thread);
+            credentials.is_some_and(|found| !it.owner.allows(found))
+        });
+        for task in ended {
+            self.end_observing(task);
+        }
+    }
+
+    /// Checks that the task's thread has the credentials of its admission. Ends the reservation if it has others.
+    ///
+    /// # Errors
+    /// If it has others.
+    pub(super) fn check_credentials(&mut self, task: TaskId) -> Result<(), Denial> {
+        if !self.has_changed(task) {
+            return Ok(());
+        }
+        let notice = self.end_of_changed(task);
+        self.notices.extend(notice);
+        Err(Denial::Forbidden(format!(
+            "the thread of task {} has changed its user or group since its admission, which has ended its reservation",
+            task.index()
+        )))
+    }
+
+    fn has_changed(&self, task: TaskId) -> bool {
+        let reserved = self.table.task(task);
+        // Those of a thread that has ended are none; its end is handled elsewhere.
+        reserved.is_some_and(|it| {
+            let credentials = self.threads.credentials(&it.thread);
+            credentials.is_some_and(|found| !it.owner.allows(found))
+        })
+    }
+
+    fn end_of_changed(&mut self, task: TaskId) -> Option<TaskNotice> {
+        // Fails only if there is no such task.
+        self.table.dismiss(task, &mut *self.backend).ok()?;
+        self.is_unsaved = true;
+        Some(TaskNotice {
+            task,
+            what: "lost its reservation: its thread has changed its user or group".to_owned(),
+        })
+    }
+}
