@@ -100,9 +100,9 @@ pub struct Status {
     pub cpus: Vec<Cpu>,
     /// Capacity, by set of CPUs.
     pub rooms: Vec<Room>,
-    /// The tasks, by number.
+    /// The tasks that the caller may see, by number: its own, all for root.
     pub tasks: Vec<Task>,
-    /// Missed deadlines of all tasks since the daemon started, including tasks that have ended.
+    /// Missed deadlines of these tasks; for root of all since the daemon started, including tasks that have ended.
     pub misses: u64,
     /// When the daemon started, on the monotonic clock.
     #[serde(with = "nanoseconds::instant")]

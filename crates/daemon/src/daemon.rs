@@ -334,8 +334,8 @@ impl Daemon {
     /// Describes the task to the recorder.
     fn register_task(&mut self, task: TaskId) {
         if let Some(reserved) = self.table.task(task) {
-            let (name, reservation) = (&reserved.name, &reserved.reservation);
-            self.recorder.know(task, name, reservation);
+            let (name, user) = (&reserved.name, reserved.owner.user);
+            self.recorder.know(task, name, user, &reserved.reservation);
         }
     }
 
@@ -373,7 +373,7 @@ impl Daemon {
             self.remove_task(task);
         }
         let path = self.config.metrics.clone()?;
-        let written = metrics::write(&path, &self.status(now), &self.statistics);
+        let written = metrics::write(&path, &self.status(0, now), &self.statistics);
         let error = written.err()?;
         // Logged once: the cause is unlikely to go away by itself.
         self.config.metrics = None;

@@ -96,9 +96,9 @@ impl Recorder {
         }
     }
 
-    /// The task has this reservation from now on.
-    pub fn know(&mut self, task: TaskId, name: &str, reservation: &Reservation) {
-        self.incarnations.know(task, name, reservation);
+    /// The task of this user has this reservation from now on.
+    pub fn know(&mut self, task: TaskId, name: &str, user: u32, reservation: &Reservation) {
+        self.incarnations.know(task, name, user, reservation);
     }
 
     /// The task's reservation has ended.
@@ -252,6 +252,7 @@ impl Recorder {
             tool: format!("shiftworkd {}", env!("CARGO_PKG_VERSION")),
             policy: self.policy.clone(),
             set: TaskSet::new("daemon", cpus, set.collect()),
+            users: tasks.iter().map(|(_, _, it)| it.user).collect(),
             records: at_first,
             until: Instant::from_ns(of_trace(self.polled.as_ns())),
             metadata: RecorderMetadata {

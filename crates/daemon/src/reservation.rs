@@ -21,6 +21,9 @@ pub struct Reservation {
     pub on_overrun: OnOverrun,
 }
 
+/// What a task is called to users that it does not belong to.
+pub(crate) const OTHER: &str = "(other user)";
+
 /// The user and group of a thread; `None` if real, effective and saved ID differ, as in a set-user-ID program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {

@@ -6,6 +6,7 @@
 
 mod affinity_requests;
 mod hotplug;
+mod names;
 mod released;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -13,6 +14,7 @@ mod validation;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::placeholder;
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Refusal, Terms};
 use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
 
@@ -84,6 +86,8 @@ pub struct ReservationTable {
     released: Vec<Released>,
     /// Tasks that requested CPUs more often than their owners' quotas allow, and wait until they allow the last request.
     deferred: BTreeSet<TaskId>,
+    /// Names of reservations that belong to no task.
+    shares: BTreeMap<TaskId, String>,
     now: Instant,
 }
 
@@ -97,6 +101,7 @@ impl ReservationTable {
             unavailable_numbers: BTreeSet::new(),
             released: Vec::new(),
             deferred: BTreeSet::new(),
+            shares: BTreeMap::new(),
             now: Instant::ZERO,
             rules,
         }
@@ -179,7 +184,7 @@ impl ReservationTable {
     /// If a task would lose its guarantee. Then nothing has changed.
     pub fn set_reserve(&mut self, reserve: Share) -> Result<(), String> {
         let set = self.admission.set_reserve(reserve);
-        set.map_err(|refusal| refusal.reason)?;
+        set.map_err(|refusal| self.with_names(&refusal.reason, 0, None))?;
         self.rules.terms.reserve = reserve;
         Ok(())
     }
@@ -187,7 +192,7 @@ impl ReservationTable {
     /// Admits the thread with this reservation.
     ///
     /// # Errors
-    /// Why it is not admitted. Then nothing has changed.
+    /// Why it is not admitted, without [names](Self::with_names). Then nothing has changed.
     pub fn admit(
         &mut self,
         owner: Owner,
@@ -209,7 +214,7 @@ impl ReservationTable {
         }
         self.usage.check(&owner, None, &reservation)?;
         let task = self.free_number()?;
-        let guarantee = self.grant(task, name, &reservation)?;
+        let guarantee = self.grant(task, &reservation)?;
         if let Err(denial) = backend.admit(task, &thread, &reservation) {
             // None of it was used: the bandwidth is released at once, unless the guarantees of others depend on it.
             self.admission.leave(task, self.now);
@@ -240,7 +245,7 @@ impl ReservationTable {
         let Ok(task) = self.free_number() else {
             return None;
         };
-        let claim = claim(task, &reserved.name, &reserved.reservation);
+        let claim = claim(task, &reserved.reservation);
         let binds = self.check_nesting(None, &reserved.reservation);
         let granted = binds.and_then(|()| {
             let entered = self.admission.enter(claim.clone());
@@ -260,6 +265,7 @@ impl ReservationTable {
             }
             Err(denial) => {
                 self.admission.wait(claim);
+                let denial = self.with_names(&denial.to_string(), 0, None);
                 Some(TaskNotice {
                     task,
                     what: format!("lost its reservation at the restart: {denial}"),
@@ -271,7 +277,7 @@ impl ReservationTable {
     /// Replaces the reservation of the task.
     ///
     /// # Errors
-    /// Why the new reservation is refused. Then nothing has changed.
+    /// Why the new reservation is refused, without [names](Self::with_names). Then nothing has changed.
     pub fn change(
         &mut self,
         task: TaskId,
@@ -286,7 +292,7 @@ impl ReservationTable {
         // Entering cannot be undone, so it is tried on a copy until the backend has accepted the change.
         let mut trial = self.admission.clone();
         let guarantee = trial
-            .enter(claim(task, &reserved.name, &to))
+            .enter(claim(task, &to))
             .map_err(|refusal| refused(&refusal))?;
         let done = match reserved.is_served {
             true => backend.change(task, &reserved.thread, &reserved.reservation, &to),
@@ -389,14 +395,9 @@ impl ReservationTable {
         TaskNotice { task, what }
     }
 
-    fn grant(
-        &mut self,
-        task: TaskId,
-        name: &str,
-        reservation: &Reservation,
-    ) -> Result<Guarantee, Denial> {
+    fn grant(&mut self, task: TaskId, reservation: &Reservation) -> Result<Guarantee, Denial> {
         self.check_nesting(None, reservation)?;
-        let entered = self.admission.enter(claim(task, name, reservation));
+        let entered = self.admission.enter(claim(task, reservation));
         entered.map_err(|refusal| refused(&refusal))
     }
 
@@ -406,9 +407,10 @@ impl ReservationTable {
     /// If it does not fit. Then nothing has changed.
     pub fn reserve_share(&mut self, name: &str, reservation: &Reservation) -> Result<(), Denial> {
         let task = self.allocate_number()?;
-        let granted = self.grant(task, name, reservation);
-        if granted.is_err() {
-            self.release_number(task);
+        let granted = self.grant(task, reservation);
+        match &granted {
+            Ok(_) => drop(self.shares.insert(task, name.to_owned())),
+            Err(_) => self.release_number(task),
         }
         granted.map(drop)
     }
@@ -442,10 +444,10 @@ impl ReservationTable {
     }
 }
 
-fn claim(task: TaskId, name: &str, it: &Reservation) -> Claim {
+fn claim(task: TaskId, it: &Reservation) -> Claim {
     Claim {
         task,
-        name: name.to_owned(),
+        name: placeholder(task),
         cost: it.cost,
         period: it.period,
         deadline: it.deadline,

@@ -95,7 +95,7 @@ fn record(set: &TaskSet, records: &[Record], policy: &str, span: Span) -> Record
             priority: priorities[id.index()],
             on_overrun: task.on_overrun,
         };
-        recorder.know(id, &task.name, &reservation);
+        recorder.know(id, &task.name, 7, &reservation);
         recorder.record(&Record {
             at: Instant::ZERO,
             kind: RecordKind::Entered { task: id },

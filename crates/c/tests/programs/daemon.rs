@@ -61,12 +61,23 @@ struct TableService<'a> {
 impl Service for TableService<'_> {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         let answer = self.answer(peer, &call);
+        let requested = match &call {
+            Call::Admit(request) => Some(request.name.clone()),
+            _ => None,
+        };
         let is_granted = answer.is_ok();
         self.calls
             .lock()
             .unwrap()
             .push(ReceivedCall { call, is_granted });
-        answer.map_err(error)
+        answer.map_err(|denial| match denial {
+            Denial::Refused(reason) => Error::Refused {
+                reason: self
+                    .table
+                    .with_names(&reason, peer.user, requested.as_deref()),
+            },
+            other => error(other),
+        })
     }
 }
 

@@ -25,12 +25,16 @@ const REPLY_BYTES: usize = 24 << 20;
 impl Service for Daemon {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         let now = self.now;
+        let requested = match &call {
+            Call::Admit(request) => Some(request.name.clone()),
+            _ => None,
+        };
         match call {
             Call::Admit(request) => self.admit(peer, &request).map(Answer::Admit),
             Call::Change(request) => self.change(peer, &request).map(Answer::Change),
             Call::Dismiss(Dismiss { task }) => self.dismiss(peer, task).map(Answer::Dismiss),
             Call::GetStatus(_) => Ok(Answer::GetStatus(GotStatus {
-                status: self.status(now),
+                status: self.status(peer.user, now),
             })),
             Call::Observe(Observe { thread }) => self.observe(peer, thread).map(Answer::Observe),
             Call::EndObservation(EndObservation { task }) => {
@@ -43,10 +47,10 @@ impl Service for Daemon {
             Call::Explain(Explain { count }) => Ok(Answer::Explain(Explained {
                 explanations: self
                     .explainer
-                    .explanations(count.map_or(EXPLAINED, |count| count as usize)),
+                    .explanations(peer.user, count.map_or(EXPLAINED, |count| count as usize)),
             })),
         }
-        .map_err(to_error)
+        .map_err(|denial| to_error(self.named(denial, peer.user, requested.as_deref())))
     }
 }
 
@@ -169,6 +173,16 @@ impl Daemon {
             record: recording.trace(),
             folder: self.records_folder().to_str().map(str::to_owned),
         })
+    }
+
+    /// The denial with the names of tasks that the user may see.
+    fn named(&self, denial: Denial, user: u32, requested: Option<&str>) -> Denial {
+        match denial {
+            Denial::Refused(reason) => {
+                Denial::Refused(self.table.with_names(&reason, user, requested))
+            }
+            other => other,
+        }
     }
 
     /// The thread that a call names; by default the main thread of the caller's process.

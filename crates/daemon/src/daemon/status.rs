@@ -15,32 +15,48 @@ use crate::reservation_table::ReservedTask;
 const PERIOD: Span = Span::from_ms(100);
 
 impl Daemon {
-    pub(super) fn status(&mut self, now: Instant) -> Status {
+    /// The status as this user sees it: of tasks of others only what they take of the CPUs, to root everything.
+    pub(super) fn status(&mut self, user: u32, now: Instant) -> Status {
         let since = std::mem::replace(&mut self.status_at, now);
         let elapsed = now.late_since(since).as_ns().max(1);
         let cpus = self.table.rules().cpus;
+        let tasks = self.tasks(user);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.config.policy.clone(),
             guarantee: self.table.rules().guarantee.name().to_owned(),
-            cpus: cpus.iter().map(|cpu| self.cpu(cpu, elapsed)).collect(),
-            rooms: self.rooms(),
-            tasks: self.tasks(),
-            misses: self.statistics.misses(),
+            cpus: cpus
+                .iter()
+                .map(|cpu| self.cpu(user, cpu, elapsed))
+                .collect(),
+            rooms: self.rooms(user),
+            misses: match user {
+                0 => self.statistics.misses(),
+                _ => tasks.iter().map(|task| task.misses).sum(),
+            },
+            tasks,
             since: self.since,
             now,
             lost: self.backend.events_lost(),
         }
     }
 
-    fn cpu(&mut self, cpu: shiftwork_model::CpuId, elapsed_ns: u64) -> Cpu {
+    /// Whether this user may see the task.
+    fn shows(&self, user: u32, task: TaskId) -> bool {
+        let reserved = self.table.task(task);
+        reserved.is_some_and(|it| user == 0 || it.owner.user == user)
+    }
+
+    fn cpu(&mut self, user: u32, cpu: shiftwork_model::CpuId, elapsed_ns: u64) -> Cpu {
         let reserve = as_float(self.table.rules().terms.reserve);
         let load = self.statistics.take_load(cpu).as_ns() as f64 / elapsed_ns as f64;
         let running = self.statistics.running_on(cpu);
         Cpu {
             cpu: cpu.index() as u32,
             online: self.table.online().contains(cpu),
-            running: running.map(number_of),
+            running: running
+                .filter(|&task| self.shows(user, task))
+                .map(number_of),
             // A stretch of execution counts as a whole when it ends, with what lies before the previous status.
             load: load.min(1.0),
             share: 1.0 - reserve,
@@ -48,9 +64,13 @@ impl Daemon {
         }
     }
 
-    /// For each set of CPUs that a reservation names, and for all CPUs.
-    fn rooms(&mut self) -> Vec<Room> {
-        let used = self.table.tasks().map(|(_, it)| it.reservation.cpus);
+    /// For each set of CPUs that a reservation names which the user may see, and for all CPUs.
+    fn rooms(&mut self, user: u32) -> Vec<Room> {
+        let visible = self
+            .table
+            .tasks()
+            .filter(|&(task, _)| self.shows(user, task));
+        let used = visible.map(|(_, it)| it.reservation.cpus);
         let all: BTreeSet<Vec<usize>> = used
             .chain([self.table.rules().cpus])
             .map(|cpus| cpus.iter().map(|cpu| cpu.index()).collect())
@@ -75,7 +95,7 @@ impl Daemon {
         .collect()
     }
 
-    fn tasks(&self) -> Vec<Task> {
+    fn tasks(&self, user: u32) -> Vec<Task> {
         let task = |(task, reserved): (TaskId, &ReservedTask)| {
             let counters = self.statistics.of(task).copied().unwrap_or_default();
             Task {
@@ -104,7 +124,11 @@ impl Daemon {
                 ran: counters.ran,
             }
         };
-        self.table.tasks().map(task).collect()
+        let visible = self
+            .table
+            .tasks()
+            .filter(|&(task, _)| self.shows(user, task));
+        visible.map(task).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The daemon with a scheduler and threads that exist only in the test.
 
 mod permissions;
+mod visibility;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use shiftwork_trace::check::PolicyContract;
 use shiftwork_trace::explain::{Cause, Culprit, Explanation, explain, first_misses, readable_at};
 
 use super::Recording;
+use crate::reservation::OTHER;
 
 /// What follows from a recording.
 #[derive(Debug)]
@@ -199,6 +200,19 @@ impl MissReport {
     /// The job: `job 3 of imu`.
     pub fn job_name(&self) -> String {
         self.explanation.job_name(&self.names())
+    }
+
+    /// The same without the names of tasks of other users than this one; `users` has that of each task.
+    pub fn for_user(mut self, user: u32, users: &[u32]) -> Self {
+        for (name, _) in self
+            .names
+            .iter_mut()
+            .zip(users)
+            .filter(|(_, it)| **it != user)
+        {
+            OTHER.clone_into(name);
+        }
+        self
     }
 
     fn names(&self) -> Vec<&str> {

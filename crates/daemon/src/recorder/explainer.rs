@@ -18,10 +18,21 @@ const EXPLANATIONS_MAX: usize = 100;
 /// at most a tenth of a CPU.
 const REST: u64 = 9;
 
+/// An explained miss.
+#[derive(Debug)]
+struct ExplainedMiss {
+    /// The user of the task.
+    user: u32,
+    /// As root sees it.
+    text: String,
+    /// As its user sees it: tasks of others are without names.
+    own_text: String,
+}
+
 /// What the thread has found out.
 #[derive(Debug, Default)]
 struct Output {
-    explanations: VecDeque<String>,
+    explanations: VecDeque<ExplainedMiss>,
     /// Not yet taken sentences about files.
     news: Vec<String>,
 }
@@ -97,11 +108,17 @@ impl MissExplainer {
         }
     }
 
-    /// The last explanations, the newest last.
-    pub fn explanations(&self, count: usize) -> Vec<String> {
+    /// The last explanations, the newest last: to root all, to another user those of its own tasks.
+    pub fn explanations(&self, user: u32, count: usize) -> Vec<String> {
         let output = lock(&self.output);
-        let first = output.explanations.len().saturating_sub(count);
-        output.explanations.iter().skip(first).cloned().collect()
+        let newest = output.explanations.iter().rev();
+        let shown = newest.filter_map(|it| match user {
+            0 => Some(it.text.clone()),
+            _ => (it.user == user).then(|| it.own_text.clone()),
+        });
+        let mut shown: Vec<String> = shown.take(count).collect();
+        shown.reverse();
+        shown
     }
 
     /// Sentences about files, each once.
@@ -144,7 +161,7 @@ impl ExplainerThread {
                 if output.explanations.len() == EXPLANATIONS_MAX {
                     output.explanations.pop_front();
                 }
-                output.explanations.push_back(report.text());
+                output.explanations.push_back(of_users(&recording, report));
             }
             if let Some(store) = &mut self.store
                 && let Some(news) = store.keep(&recording)
@@ -158,6 +175,20 @@ impl ExplainerThread {
 
 fn explained(recording: &Recording) -> Option<MissReport> {
     RecordingAnalysis::new(recording).explain(recording.metadata.missed_job()?)
+}
+
+/// The explanation for the user of the task, and for root.
+fn of_users(recording: &Recording, report: MissReport) -> ExplainedMiss {
+    let users = &recording.users;
+    let missed = recording.metadata.missed_job();
+    // Root, if that is not known.
+    let user = missed.and_then(|job| users.get(job.task.index()).copied());
+    let user = user.unwrap_or(0);
+    ExplainedMiss {
+        user,
+        text: report.text(),
+        own_text: report.for_user(user, users).text(),
+    }
 }
 
 /// Where files are kept, and when the last was.

@@ -13,6 +13,8 @@ pub struct TaskIncarnation {
     pub number: u32,
     /// Its name.
     pub name: String,
+    /// The user that it belongs to.
+    pub user: u32,
     /// What it reserved at first. Records say what changed.
     pub reservation: Reservation,
     /// When its reservation ended, on the monotonic clock in ns; `None`: it has it.
@@ -34,7 +36,7 @@ pub(super) struct Incarnations {
 
 impl Incarnations {
     /// The task has this reservation. One that had one keeps its incarnation.
-    pub fn know(&mut self, task: TaskId, name: &str, reservation: &Reservation) {
+    pub fn know(&mut self, task: TaskId, name: &str, user: u32, reservation: &Reservation) {
         let known = self.of(task).and_then(|number| self.all.get(&number));
         if known.is_some_and(|it| it.gone_ns.is_none()) {
             return;
@@ -42,6 +44,7 @@ impl Incarnations {
         let incarnation = TaskIncarnation {
             number: task.index() as u32,
             name: name.to_owned(),
+            user,
             reservation: reservation.clone(),
             gone_ns: None,
         };
@@ -167,10 +170,10 @@ mod tests {
     #[test]
     fn late_records_of_the_one_before_are_not_of_the_next() {
         let mut all = Incarnations::default();
-        all.know(TASK, "a", &reservation(1));
+        all.know(TASK, "a", 7, &reservation(1));
         assert_eq!(hear(&mut all, ENTERED), Some(0));
         all.forget(TASK, 5);
-        all.know(TASK, "b", &reservation(1));
+        all.know(TASK, "b", 7, &reservation(1));
         assert_eq!(all.of(TASK), Some(1));
         assert_eq!(hear(&mut all, completed()), Some(0));
         assert_eq!(hear(&mut all, LEFT), Some(0));
@@ -182,11 +185,11 @@ mod tests {
     #[test]
     fn a_task_that_leaves_and_enters_again_is_the_same() {
         let mut all = Incarnations::default();
-        all.know(TASK, "a", &reservation(1));
+        all.know(TASK, "a", 7, &reservation(1));
         hear(&mut all, ENTERED);
         assert_eq!(hear(&mut all, LEFT), Some(0));
         assert_eq!(hear(&mut all, ENTERED), Some(0));
-        all.know(TASK, "a", &reservation(2));
+        all.know(TASK, "a", 7, &reservation(2));
         assert_eq!(
             all.all()[&0].reservation,
             reservation(1),
@@ -203,7 +206,7 @@ mod tests {
             from: Some(one),
             to: Some(other),
         };
-        all.know(other.task, "a", &reservation(1));
+        all.know(other.task, "a", 7, &reservation(1));
         let record = all
             .renumber(&Record {
                 at: Instant::ZERO,
@@ -220,7 +223,7 @@ mod tests {
     fn a_number_without_a_reservation_means_no_task() {
         let mut all = Incarnations::default();
         assert_eq!(hear(&mut all, completed()), None);
-        all.know(TASK, "a", &reservation(1));
+        all.know(TASK, "a", 7, &reservation(1));
         hear(&mut all, ENTERED);
         hear(&mut all, LEFT);
         all.forget(TASK, 5);

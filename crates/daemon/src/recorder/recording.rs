@@ -19,6 +19,8 @@ pub struct Recording {
     pub policy: String,
     /// The tasks, as they were at the beginning.
     pub set: TaskSet,
+    /// The user of each task; empty if the recording was read from a file, which names none.
+    pub users: Vec<u32>,
     /// What happened.
     pub records: Vec<Record>,
     /// The end.
@@ -147,6 +149,7 @@ impl Recording {
             tool: provenance.tool,
             policy: provenance.policy,
             set,
+            users: Vec::new(),
             records,
             until: ended.unwrap_or(provenance.horizon),
             metadata: recorder.ok_or(RecordingError::OfARun)?,

@@ -31,7 +31,7 @@ impl Tape {
         };
         for (task, name, cpus, deadline_ms) in [(A, "a", "1", 4), (B, "b", cpus_of_b, 5)] {
             tape.recorder
-                .know(task, name, &reservation(cpus, deadline_ms));
+                .know(task, name, 7, &reservation(cpus, deadline_ms));
             tape.tell(0, RecordKind::Entered { task });
         }
         tape
@@ -454,7 +454,7 @@ fn a_limit_keeps_the_newest() {
 fn tasks_that_share_a_name_have_their_numbers_behind_it() {
     let mut tape = overrun("1");
     let third = TaskId::from_index(6);
-    tape.recorder.know(third, "b", &reservation("1", 5));
+    tape.recorder.know(third, "b", 7, &reservation("1", 5));
     let recording = tape.recording(11_000);
     let names: Vec<&str> = recording
         .set

@@ -65,7 +65,7 @@ impl ReservationTable {
         };
         match answer {
             Ok(_) => self.readmit([task].into_iter(), backend).pop(),
-            Err(denial) => lost(&denial.to_string()),
+            Err(denial) => lost(&self.with_names(&denial.to_string(), 0, None)),
         }
     }
 }

@@ -25,7 +25,7 @@ impl ReservationTable {
             };
             notices.push(TaskNotice {
                 task: loss.task,
-                what: format!("{kept}: {}", loss.reason),
+                what: format!("{kept}: {}", self.with_names(&loss.reason, 0, None)),
             });
             if loss.left.is_some() {
                 continue;
@@ -53,7 +53,7 @@ impl ReservationTable {
         let returned = self.admission.cpu_online(cpu);
         let weaker = returned.losses.into_iter().map(|loss| TaskNotice {
             task: loss.task,
-            what: loss.reason,
+            what: self.with_names(&loss.reason, 0, None),
         });
         let mut notices: Vec<TaskNotice> = weaker.collect();
         let regained = returned.regained.into_iter().map(|(task, _)| task);

@@ -45,8 +45,9 @@ fn a_recording_that_is_written_reads_back() {
     recording.metadata.missed.as_mut().unwrap().cause = report(&recording).cause();
     let trace = recording.trace();
     let mut read = Recording::read(&trace).unwrap();
-    // Text knows no names of task sets but its own.
+    // Text knows no names of task sets but its own, and no users.
     read.set.name = recording.set.name.clone();
+    read.users = recording.users.clone();
     assert_eq!(read, recording);
     let head = RecordingHead::read(&trace).unwrap();
     let missed = Some(("b".to_owned(), report(&recording).cause()));
@@ -133,8 +134,8 @@ fn the_explainer_keeps_recordings_and_reports_once_that_it_cannot() {
     let news = explainer.take_news().join("\n");
     assert_eq!(news.matches("misses are not kept in").count(), 1, "{news}");
     const EXPLAINED: usize = 110;
-    assert_eq!(explainer.explanations(usize::MAX).len(), 100);
-    assert!(explainer.explanations(2)[1].contains("cause: overrun of a"));
+    assert_eq!(explainer.explanations(0, usize::MAX).len(), 100);
+    assert!(explainer.explanations(0, 2)[1].contains("cause: overrun of a"));
     std::fs::remove_file(&folder.path).unwrap();
     recording.until += Span::from_ms(10);
     given(&mut explainer, &recording);

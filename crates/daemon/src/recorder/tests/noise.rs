@@ -86,7 +86,7 @@ fn noise(tape: &mut Tape, at_us: u64, random: &mut RandomStream) {
         0 => tape.recorder.forget(task, at(at_us)),
         1 => {
             let other = reservation("1-2", 1 + random.below(9));
-            tape.recorder.know(task, "other", &other);
+            tape.recorder.know(task, "other", 7, &other);
         }
         _ => {}
     }
