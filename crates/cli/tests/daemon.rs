@@ -113,6 +113,7 @@ fn status() -> Status {
         since: Instant::from_ns(1_000_000_000),
         now: Instant::from_ns(62_500_000_000),
         lost: 0,
+        problems: Vec::new(),
     }
 }
 

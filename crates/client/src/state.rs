@@ -112,4 +112,6 @@ pub struct Status {
     pub now: Instant,
     /// Number of scheduling events lost because the ring buffer was full; the statistics lack them.
     pub lost: u64,
+    /// What does not work for now, though the daemon goes on: one sentence each.
+    pub problems: Vec<String>,
 }

@@ -85,6 +85,9 @@ pub trait Scheduler: SchedulerBackend {
     /// What observed threads did since the last call.
     fn take_observed(&mut self) -> Vec<Observed>;
 
+    /// The CPUs of the machine that are online; `None` if that is not known for now.
+    fn online(&self) -> Option<CpuSet>;
+
     /// Number of events that were lost so far.
     fn events_lost(&self) -> u64;
 

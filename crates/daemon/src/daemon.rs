@@ -7,15 +7,17 @@
 
 mod credentials;
 mod handlers;
+mod periodic;
 mod request_validation;
+mod saving;
 mod self_reservation;
 mod status;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
@@ -26,12 +28,13 @@ use crate::backend::sched_ext::SchedExtBackend;
 use crate::clock::unix_ns;
 use crate::config::Config;
 use crate::observations::Observations;
+use crate::privileges;
+use crate::problems::{Problems, Subject};
 use crate::recorder::{Folder, MissExplainer, Recorder};
 use crate::reservation_table::{ReservationTable, ReservedTask, Rules, TaskNotice};
-use crate::state::StateFile;
+use crate::state::{StateFile, StateWriter};
 use crate::statistics::{Miss, TaskStatistics};
 use crate::threads::{Proc, ThreadDirectory};
-use crate::{metrics, privileges};
 
 /// Interval between two attempts to schedule admitted tasks that the backend refused.
 const RETRY: Span = Span::from_s(1);
@@ -64,7 +67,14 @@ pub struct Daemon {
     periodic_at: Instant,
     /// When to retry tasks that the backend refused.
     retry_at: Instant,
-    state: StateFile,
+    state: Arc<StateFile>,
+    writer: StateWriter,
+    saving: saving::Schedule,
+    problems: Problems,
+    /// Number of lost events that are logged.
+    lost: u64,
+    /// Number of reservations lost so far.
+    reservations_lost: u64,
     /// CPU time of the daemon's own thread; `None`: it is ordinary work.
     self_reservation: Option<self_reservation::SelfReservation>,
     /// The table differs from the state file.
@@ -155,9 +165,15 @@ impl Daemon {
                 files_max: config.record_files,
             }),
             config.record_gap,
+            Arc::clone(state.files()),
         )
         .map_err(|error| LiveError::System {
             doing: "start the thread that explains missed deadlines".to_owned(),
+            error,
+        })?;
+        let state = Arc::new(state);
+        let writer = StateWriter::begin(Arc::clone(&state)).map_err(|error| LiveError::System {
+            doing: "start the thread that saves reservations".to_owned(),
             error,
         })?;
         let mut daemon = Self {
@@ -173,6 +189,11 @@ impl Daemon {
             periodic_at: now,
             retry_at: now,
             state,
+            writer,
+            saving: saving::Schedule::from(now),
+            problems: Problems::default(),
+            lost: 0,
+            reservations_lost: 0,
             self_reservation: None,
             is_unsaved: true,
             since: now,
@@ -192,31 +213,6 @@ impl Daemon {
             .extend(daemon.reserve_for_self(online, now));
         daemon.restore_reservations(&mut outcome);
         Ok((daemon, outcome))
-    }
-
-    fn restore_reservations(&mut self, outcome: &mut PollOutcome) {
-        let saved = self.state.load().unwrap_or_else(|error| {
-            outcome.warnings.push(format!(
-                "no reservations restored: {}: {error}",
-                self.state.path().display()
-            ));
-            Vec::new()
-        });
-        for reserved in saved {
-            let credentials = self.threads.credentials(&reserved.thread);
-            if !credentials.is_some_and(|it| reserved.owner.allows(it)) {
-                continue;
-            }
-            let thread = reserved.thread.clone();
-            outcome
-                .notices
-                .extend(self.table.restore(reserved, &mut *self.backend));
-            let restored = self.table.tasks().find(|(_, it)| it.thread == thread);
-            if let Some((task, _)) = restored {
-                self.statistics.insert(task);
-                self.register_task(task);
-            }
-        }
     }
 
     /// The task with this number, and its reservation.
@@ -242,7 +238,7 @@ impl Daemon {
     /// Processes pending scheduling events and work that is due.
     ///
     /// # Errors
-    /// If the events cannot be read, or the state cannot be saved.
+    /// If the events cannot be read.
     pub fn poll(&mut self, now: Instant) -> Result<PollOutcome, LiveError> {
         let mut outcome = PollOutcome {
             unloaded: self.backend.unloaded(),
@@ -267,7 +263,11 @@ impl Daemon {
         self.recorder.advance(now, lost);
         self.explain(now);
         outcome.warnings.extend(self.explainer.take_news());
-        outcome.warnings.extend(self.run_periodic(now));
+        if let Some(kept) = self.explainer.take_kept() {
+            let line = self.problems.note(Subject::Recordings, kept);
+            outcome.warnings.extend(line);
+        }
+        self.run_periodic(now, &mut outcome);
         let notices = self.table.advance(now, &mut *self.backend);
         outcome.notices.extend(notices);
         outcome.notices.extend(self.check_next_credentials(now));
@@ -282,12 +282,7 @@ impl Daemon {
             self.recorder.forget(*task, now);
         }
         self.is_unsaved |= !outcome.notices.is_empty();
-        if std::mem::take(&mut self.is_unsaved) {
-            self.save().map_err(|error| LiveError::Machine {
-                what: format!("{} cannot be written: {error}", self.state.path().display()),
-                remedy: String::from("make room there, or name another file with --state"),
-            })?;
-        }
+        self.save_if_due(now, &mut outcome);
         Ok(outcome)
     }
 
@@ -352,37 +347,6 @@ impl Daemon {
         }
     }
 
-    /// Each second: removes threads that have ended unnoticed by the scheduler, and writes the metrics. Returns a failure to
-    /// log.
-    fn run_periodic(&mut self, now: Instant) -> Option<String> {
-        const INTERVAL: Span = Span::from_s(1);
-        if self.periodic_at + INTERVAL > now {
-            return None;
-        }
-        self.periodic_at = now;
-        for task in self
-            .observations
-            .expire(now, |it| self.threads.is_alive(it))
-        {
-            self.end_observing(task);
-        }
-        self.check_observed_credentials();
-        let waiting = self.table.tasks().filter(|(_, it)| !it.is_served);
-        let gone = waiting.filter(|(_, it)| !self.threads.is_alive(&it.thread));
-        for task in gone.map(|(task, _)| task).collect::<Vec<_>>() {
-            self.remove_task(task);
-        }
-        let path = self.config.metrics.clone()?;
-        let written = metrics::write(&path, &self.status(0, now), &self.statistics);
-        let error = written.err()?;
-        // Logged once: the cause is unlikely to go away by itself.
-        self.config.metrics = None;
-        Some(format!(
-            "metrics disabled: {} cannot be written: {error}",
-            path.display()
-        ))
-    }
-
     fn end_observing(&mut self, task: TaskId) {
         self.backend.stop_observing(task);
         self.table.release_number(task);
@@ -393,10 +357,6 @@ impl Daemon {
         self.statistics.remove(task);
         self.recorder.forget(task, self.now);
         self.is_unsaved = true;
-    }
-
-    fn save(&self) -> io::Result<()> {
-        self.state.save(self.table.tasks().map(|(_, it)| it))
     }
 
     /// Folder of the recordings of misses.
@@ -433,9 +393,10 @@ impl Daemon {
 /// Metrics of a stopped daemon would be taken for current ones.
 impl Drop for Daemon {
     fn drop(&mut self) {
+        self.finish_saving();
         if let Some(path) = &self.config.metrics {
             // Fails only if the file was never written.
-            let _ = std::fs::remove_file(path);
+            let _ = self.state.files().remove(path);
         }
     }
 }

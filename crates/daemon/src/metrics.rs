@@ -3,27 +3,40 @@
 //! The text format of version 0.0.4: the collector refuses the end marker of OpenMetrics.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use shiftwork_client::{State, Status, Task};
 use shiftwork_model::TaskId;
 
+use crate::files::{Durability, Files, replace};
 use crate::statistics::{TaskCounters, TaskStatistics};
 
-/// Replaces the file atomically by the metrics of this status and these statistics.
+/// Replaces the file atomically by the metrics of this status and these statistics. The collector reads only files with names
+/// that end in `.prom`.
 ///
 /// # Errors
 /// If the file cannot be written. Then it is unchanged.
-pub fn write(path: &Path, status: &Status, statistics: &TaskStatistics) -> io::Result<()> {
-    // The collector reads only files with names that end in `.prom`.
-    let beside = path.with_extension("new");
-    fs::write(&beside, text(status, statistics))?;
-    // The exporter runs as another user, which must read the file whatever the umask of the daemon.
-    fs::set_permissions(&beside, fs::Permissions::from_mode(0o644))?;
-    fs::rename(&beside, path)
+pub(crate) fn write(
+    files: &dyn Files,
+    path: &Path,
+    status: &Status,
+    statistics: &TaskStatistics,
+    totals: Totals,
+) -> io::Result<()> {
+    /// The exporter runs as another user, which must read the file whatever the umask of the daemon.
+    const MODE: u32 = 0o644;
+    let text = text(status, statistics, totals);
+    replace(files, path, MODE, text.as_bytes(), Durability::Cached)
+}
+
+/// Counters of the daemon since its start that no status shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Number of problems.
+    pub problems: u64,
+    /// Number of reservations that were lost, without a request of their owners.
+    pub reservations_lost: u64,
 }
 
 /// Value of a metric of a task, from its status and its counters.
@@ -85,7 +98,7 @@ const TASK_METRICS: [(&str, &str, &str, Metric); 9] = [
 ];
 
 /// All metrics.
-fn text(status: &Status, statistics: &TaskStatistics) -> String {
+fn text(status: &Status, statistics: &TaskStatistics, totals: Totals) -> String {
     let mut out = String::new();
     for (name, kind, help, value_of) in TASK_METRICS {
         header(&mut out, &format!("task_{name}"), kind, help);
@@ -162,6 +175,29 @@ fn text(status: &Status, statistics: &TaskStatistics) -> String {
     let help = "Scheduling events lost because the ring buffer was full";
     header(&mut out, "facts_lost_total", "counter", help);
     sample(&mut out, "facts_lost_total", "", status.lost as f64);
+    for (name, kind, help, value) in [
+        (
+            "problems",
+            "gauge",
+            "Things that do not work for now, though the daemon goes on; the status names them",
+            status.problems.len() as u64,
+        ),
+        (
+            "problems_total",
+            "counter",
+            "Such problems since the daemon started",
+            totals.problems,
+        ),
+        (
+            "reservations_lost_total",
+            "counter",
+            "Reservations that were lost, at least for a time, without a request of their owners",
+            totals.reservations_lost,
+        ),
+    ] {
+        header(&mut out, name, kind, help);
+        sample(&mut out, name, "", value as f64);
+    }
     out
 }
 
@@ -191,10 +227,14 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use shiftwork_client::{Cpu, Reservation, Room};
     use shiftwork_model::{Instant, JobId, Record, RecordKind, Span};
 
     use super::*;
+    use crate::files::Disk;
 
     fn status() -> Status {
         Status {
@@ -236,6 +276,7 @@ mod tests {
             since: Instant::ZERO,
             now: Instant::ZERO,
             lost: 0,
+            problems: vec!["full".to_owned()],
         }
     }
 
@@ -258,7 +299,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_its_sample() {
-        let text = text(&status(), &statistics());
+        let text = text(&status(), &statistics(), Totals::default());
         let labels = r#"{task="1",name="a\"b\\",thread="8",user="9"}"#;
         for line in [
             format!("shiftwork_task_cost_seconds{labels} 0.002"),
@@ -270,6 +311,8 @@ mod tests {
             "shiftwork_cpu_load{cpu=\"3\"} 0.25".to_owned(),
             "shiftwork_free_share{cpus=\"2-3\"} 0.75".to_owned(),
             "shiftwork_deadline_misses_total 4".to_owned(),
+            "shiftwork_problems 1".to_owned(),
+            "shiftwork_reservations_lost_total 0".to_owned(),
             "# TYPE shiftwork_task_jobs_total counter".to_owned(),
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
@@ -287,13 +330,15 @@ mod tests {
     fn file_is_replaced_and_readable_by_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shiftwork.prom");
-        write(&path, &status(), &statistics()).unwrap();
+        let totals = Totals::default();
+        write(&Disk, &path, &status(), &statistics(), totals).unwrap();
         let first = fs::read_to_string(&path).unwrap();
         // An interrupted write left a file that only root can read.
         let beside = folder.path().join("shiftwork.new");
         fs::write(&beside, "").unwrap();
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
-        write(&path, &status(), &statistics()).unwrap();
+        let totals = Totals::default();
+        write(&Disk, &path, &status(), &statistics(), totals).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), first);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -16,6 +18,12 @@ use crate::socket::Server;
 
 /// Maximum delay until a missed deadline is detected and a signal is handled.
 const POLL_INTERVAL: Span = Span::from_ms(50);
+
+/// Pause after a step that failed: the kernel may lack memory.
+const FAILURE_PAUSE: Duration = Duration::from_millis(50);
+
+/// Number of failures in a row after which the daemon ends, so that the service manager restarts it.
+const FAILURES_MAX: u32 = 100;
 
 /// Interface to the program or service manager that runs the daemon.
 pub trait ServiceControl {
@@ -52,45 +60,76 @@ pub fn allow_descriptors() {
     let _ = setrlimit(Resource::Nofile, all);
 }
 
-/// Serves until [`ServiceControl::should_stop`] or until the kernel unloads the scheduler.
+/// Serves until [`ServiceControl::should_stop`] or until the kernel unloads the scheduler. A step that fails is logged and
+/// repeated.
 ///
 /// # Errors
-/// If scheduling events cannot be read, or the state cannot be saved. All threads continue as ordinary work then.
+/// If it fails some seconds long: scheduling events cannot be read, or the daemon cannot wait for callers. All threads
+/// continue as ordinary work then.
 pub fn run(
     daemon: &mut Daemon,
     server: &mut Server,
     control: &mut dyn ServiceControl,
 ) -> Result<Exit, LiveError> {
     let mut log_rate_limit = LogRateLimit::default();
+    let mut failures = 0;
     loop {
-        let outcome = daemon.poll(now())?;
-        log_outcome(daemon, &outcome, &mut log_rate_limit, control);
-        daemon.enforce_own_budget(now(), thread_cpu_time());
-        if let Some(reason) = outcome.unloaded {
-            return Ok(Exit::Unloaded(reason));
-        }
-        if control.should_stop() {
-            return Ok(Exit::Stopped);
-        }
-        if let Some(config) = control.take_new_config() {
-            let (user_rate, cgroup_rate) = (config.user_rate, config.cgroup_rate);
-            match daemon.reload(config) {
-                Ok(()) => {
-                    server.set_rates(user_rate, cgroup_rate);
-                    control.log("configuration reloaded");
+        match step(daemon, server, control, &mut log_rate_limit) {
+            Ok(None) if failures > 0 => {
+                control.log(&format!("works again after {failures} failures"));
+                failures = 0;
+            }
+            Ok(None) => {}
+            Ok(Some(exit)) => return Ok(exit),
+            Err(error) => {
+                failures += 1;
+                if failures == FAILURES_MAX {
+                    return Err(error);
                 }
-                Err(why) => control.log(&format!("configuration unchanged: {why}")),
+                if failures == 1 {
+                    control.log(&format!("trying again: {error}"));
+                }
+                sleep(FAILURE_PAUSE);
             }
         }
-        control.notify_watchdog();
-        let served = server.serve(now(), daemon);
-        daemon.enforce_own_budget(now(), thread_cpu_time());
-        let waited = served.and_then(|()| wait(daemon, server));
-        waited.map_err(|error| LiveError::System {
-            doing: "wait for callers".to_owned(),
-            error,
-        })?;
     }
+}
+
+/// Handles what there is, then waits for more.
+fn step(
+    daemon: &mut Daemon,
+    server: &mut Server,
+    control: &mut dyn ServiceControl,
+    log_rate_limit: &mut LogRateLimit,
+) -> Result<Option<Exit>, LiveError> {
+    if control.should_stop() {
+        return Ok(Some(Exit::Stopped));
+    }
+    let outcome = daemon.poll(now())?;
+    log_outcome(daemon, &outcome, log_rate_limit, control);
+    daemon.enforce_own_budget(now(), thread_cpu_time());
+    if let Some(reason) = outcome.unloaded {
+        return Ok(Some(Exit::Unloaded(reason)));
+    }
+    if let Some(config) = control.take_new_config() {
+        let (user_rate, cgroup_rate) = (config.user_rate, config.cgroup_rate);
+        match daemon.reload(config) {
+            Ok(()) => {
+                server.set_rates(user_rate, cgroup_rate);
+                control.log("configuration reloaded");
+            }
+            Err(why) => control.log(&format!("configuration unchanged: {why}")),
+        }
+    }
+    control.notify_watchdog();
+    let served = server.serve(now(), daemon);
+    daemon.enforce_own_budget(now(), thread_cpu_time());
+    let waited = served.and_then(|()| wait(daemon, server));
+    waited.map_err(|error| LiveError::System {
+        doing: "wait for callers".to_owned(),
+        error,
+    })?;
+    Ok(None)
 }
 
 /// Waits for callers, scheduling events, a timeout of the server, or [`POLL_INTERVAL`].

@@ -1,21 +1,48 @@
 //! The state file: the reservations, saved for the next start of the daemon. It is replaced atomically.
 
+mod writer;
+
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shiftwork_model::{OnOverrun, Priority, Span};
 
+use crate::files::{Disk, Durability, Files, replace};
 use crate::reservation::{Owner, Reservation, Thread};
 use crate::reservation_table::ReservedTask;
+pub(crate) use writer::StateWriter;
 
 /// The state file.
 #[derive(Clone, Debug)]
 pub struct StateFile {
     path: PathBuf,
     boot: String,
+    files: Arc<dyn Files>,
 }
+
+/// Why no reservations are known from before.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file cannot be read, which may be temporary.
+    Unreadable(io::Error),
+    /// Its content is not a state.
+    Corrupt(String),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
+            Self::Corrupt(why) => write!(f, "is not a state of the daemon: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -52,7 +79,18 @@ impl StateFile {
         Ok(Self {
             path,
             boot: boot.trim().to_owned(),
+            files: Arc::new(Disk),
         })
+    }
+
+    /// The same file, with operations on these files.
+    #[cfg(test)]
+    pub(crate) fn on(self, files: Arc<dyn Files>) -> Self {
+        Self { files, ..self }
+    }
+
+    pub(crate) fn files(&self) -> &Arc<dyn Files> {
+        &self.files
     }
 
     /// Its path.
@@ -63,35 +101,44 @@ impl StateFile {
     /// Replaces the file by these tasks.
     ///
     /// # Errors
-    /// If the file cannot be written. Then it is unchanged.
+    /// If a step fails. Then it has its former content or the new one.
     pub fn save<'a>(&self, tasks: impl Iterator<Item = &'a ReservedTask>) -> io::Result<()> {
         let saved = Saved {
             boot: self.boot.clone(),
             tasks: tasks.map(saved).collect(),
         };
         let text = serde_json::to_vec_pretty(&saved).map_err(io::Error::other)?;
-        let beside = self.path.with_extension("new");
-        fs::write(&beside, text)?;
-        fs::rename(&beside, &self.path)
+        replace(&*self.files, &self.path, 0o600, &text, Durability::Synced)
+    }
+
+    /// Moves the file aside, so that the next state does not replace it; returns its new path.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn move_aside(&self) -> io::Result<PathBuf> {
+        let aside = self.path.with_extension("corrupt");
+        self.files.rename(&self.path, &aside)?;
+        Ok(aside)
     }
 
     /// The saved tasks; none if the file does not exist or was saved before another boot.
     ///
     /// # Errors
     /// If the file cannot be read, or is corrupt.
-    pub fn load(&self) -> io::Result<Vec<ReservedTask>> {
-        let text = match fs::read(&self.path) {
+    pub fn load(&self) -> Result<Vec<ReservedTask>, LoadError> {
+        let text = match self.files.read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            read => read?,
+            read => read.map_err(LoadError::Unreadable)?,
         };
-        let state: Saved = serde_json::from_slice(&text)?;
+        let state: Saved =
+            serde_json::from_slice(&text).map_err(|error| LoadError::Corrupt(error.to_string()))?;
         if state.boot != self.boot {
             return Ok(Vec::new());
         }
         let tasks = state.tasks.into_iter().map(restored);
         tasks
             .collect::<Option<Vec<ReservedTask>>>()
-            .ok_or_else(|| io::Error::other("it has values that are invalid in a reservation"))
+            .ok_or_else(|| LoadError::Corrupt("a reservation has invalid values".to_owned()))
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::io::Errno;
 use sd_notify::NotifyState;
 use shiftwork_client::socket_path;
 use shiftwork_daemon::clock::now;
@@ -12,6 +13,7 @@ use shiftwork_daemon::daemon::Daemon;
 use shiftwork_daemon::run::{Exit, ServiceControl, allow_descriptors, run as serve};
 use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_daemon::state::StateFile;
+use shiftwork_live::LiveError;
 use shiftwork_live::host::System;
 use shiftwork_model::CpuSet;
 
@@ -44,8 +46,11 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
     let hung_up = Arc::new(AtomicBool::new(false));
     // Without a handler SIGHUP terminates the daemon, which is no worse than refusing to start.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hung_up));
-    let started = Daemon::start(config, state, online, now());
-    let (mut daemon, outcome) = started.map_err(|error| machine(&error))?;
+    let (mut daemon, outcome) = match Daemon::start(config, state, online, now()) {
+        Ok(started) => started,
+        Err(error) if is_temporary(&error) => return Ok(failed(&error)),
+        Err(error) => return Err(machine(&error)),
+    };
     // Creates a thread, which inherits only the capabilities that the daemon has kept.
     catch_interrupts();
     let mut control = CommandControl {
@@ -70,16 +75,40 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     let ended = serve(&mut daemon, &mut server, &mut control);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
-    match ended.map_err(|error| machine(&error))? {
-        Exit::Stopped => Ok(Answer::Yes),
+    match ended {
+        Err(error) => Ok(failed(&error)),
+        Ok(Exit::Stopped) => Ok(Answer::Yes),
         // Status 1, not 3: after a restart all reservations are restored.
-        Exit::Unloaded(reason) => {
+        Ok(Exit::Unloaded(reason)) => {
             tell(&format!(
                 "the kernel unloaded the scheduler: {reason}; all threads continue under the kernel's own scheduler"
             ));
             Ok(Answer::No)
         }
     }
+}
+
+/// Says what failed. The status is 1, not 3, so that the service manager starts the daemon again: this machine can run it.
+fn failed(error: &LiveError) -> Answer {
+    tell(&error.to_string());
+    Answer::No
+}
+
+/// Whether the same may succeed later: the kernel lacked memory, a disk was full or failed, or something was in use.
+fn is_temporary(error: &LiveError) -> bool {
+    const TEMPORARY: [Errno; 7] = [
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::AGAIN,
+        Errno::INTR,
+        Errno::BUSY,
+        Errno::NOSPC,
+        Errno::IO,
+    ];
+    let LiveError::System { error, .. } = error else {
+        return false;
+    };
+    Errno::from_io_error(error).is_some_and(|errno| TEMPORARY.contains(&errno))
 }
 
 fn read(args: &DaemonArgs) -> Result<Config, Failure> {

@@ -25,6 +25,8 @@ pub struct StatusOutput {
     deadline_misses: u64,
     /// Number of scheduling events lost because the ring buffer was full; the statistics lack them.
     lost: u64,
+    /// What does not work for now, though the daemon goes on: one sentence each.
+    problems: Vec<String>,
     cpus: Vec<CpuOutput>,
     rooms: Vec<RoomOutput>,
     tasks: Vec<TaskOutput>,
@@ -112,6 +114,9 @@ fn text(status: &Status, color: bool) -> String {
             "{} lost: the statistics are incomplete\n\n",
             plural(status.lost as usize, "scheduling event")
         ));
+    }
+    for problem in &status.problems {
+        text.push_str(&format!("{problem}\n\n"));
     }
     text.push_str(&columns(&cpus(status)));
     text.push('\n');
@@ -248,6 +253,7 @@ impl From<&Status> for StatusOutput {
             up_ns: status.now.late_since(status.since).as_ns(),
             deadline_misses: status.misses,
             lost: status.lost,
+            problems: status.problems.clone(),
             cpus: status.cpus.iter().map(cpu).collect(),
             rooms: status.rooms.iter().map(room).collect(),
             tasks: status.tasks.iter().map(TaskOutput::from).collect(),

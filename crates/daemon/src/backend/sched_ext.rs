@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::thread::gettid;
 use shiftwork_live::LiveError;
+use shiftwork_live::host::System;
 use shiftwork_live::standing::{Observed, Reservation as TaskParameters, Standing};
 use shiftwork_model::{CpuSet, Record, Share, TaskId};
 
@@ -189,6 +190,10 @@ impl Scheduler for SchedExtBackend {
 
     fn take_observed(&mut self) -> Vec<Observed> {
         self.scheduler.take_observed()
+    }
+
+    fn online(&self) -> Option<CpuSet> {
+        System::this().online()
     }
 
     fn events_lost(&self) -> u64 {

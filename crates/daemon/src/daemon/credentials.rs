@@ -4,6 +4,8 @@
 //! former user could bind and throttle a thread that the kernel would no longer let that user control. They are checked at
 //! every call about a task, and of all tasks in turns.
 
+use std::collections::BTreeSet;
+
 use shiftwork_model::{Instant, Span, TaskId};
 
 use super::Daemon;
@@ -18,20 +20,31 @@ const STEP: Span = Span::from_ms(50);
 const STEPS: usize = 40;
 
 /// Progress of the sweep over all tasks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sweep {
     /// No task before this one is checked in the next step.
     next: TaskId,
     step_at: Instant,
+    /// Tasks whose threads had ended when they were last checked.
+    ended: BTreeSet<TaskId>,
+    /// How many tasks are to be checked for their affinities, too.
+    affinities: usize,
 }
 
 impl Sweep {
     /// The first step is due at `now`.
-    pub(super) const fn beginning(now: Instant) -> Self {
+    pub(super) fn beginning(now: Instant) -> Self {
         Self {
             next: TaskId::from_index(0),
             step_at: now,
+            ended: BTreeSet::new(),
+            affinities: 0,
         }
+    }
+
+    /// Each of these `tasks` is checked for its affinity.
+    pub(super) const fn check_affinities(&mut self, tasks: usize) {
+        self.affinities = tasks;
     }
 }
 
@@ -46,16 +59,44 @@ impl Daemon {
         let next = self.credentials.next;
         let rest = self.table.tasks().map(|(task, _)| task);
         let checked: Vec<TaskId> = rest.filter(|&task| task >= next).take(count).collect();
+        self.credentials
+            .ended
+            .retain(|task| self.table.task(*task).is_some());
         self.credentials.next = match checked.last() {
             Some(last) if checked.len() == count => TaskId::from_index(last.index() + 1),
             _ => TaskId::from_index(0),
         };
-        let changed = checked.into_iter().filter(|&task| self.has_changed(task));
-        let changed: Vec<TaskId> = changed.collect();
-        changed
+        checked
             .into_iter()
-            .filter_map(|task| self.end_of_changed(task))
+            .filter_map(|task| self.check_thread(task))
             .collect()
+    }
+
+    /// Whether the task's thread exists and has the credentials of its admission, and after events were lost, whether it is
+    /// bound to the CPUs of its reservation.
+    fn check_thread(&mut self, task: TaskId) -> Option<TaskNotice> {
+        let reserved = self.table.task(task)?;
+        let is_alive = self.threads.is_alive(&reserved.thread);
+        // The event of its end may be on its way; if it is lost the thread is still missed at the next check.
+        if is_alive {
+            self.credentials.ended.remove(&task);
+        } else if self.credentials.ended.insert(task) {
+            return None;
+        } else {
+            self.credentials.ended.remove(&task);
+            self.backend.dismiss(task);
+            self.remove_task(task);
+            let what = "removed: its thread has ended".to_owned();
+            return Some(TaskNotice { task, what });
+        }
+        if self.has_changed(task) {
+            return self.end_of_changed(task);
+        }
+        self.credentials.affinities = self.credentials.affinities.checked_sub(1)?;
+        let found = self.threads.look_up(reserved.thread.thread).ok()?;
+        let is_elsewhere = reserved.is_served && found.cpus != reserved.reservation.cpus;
+        let asks = is_elsewhere.then_some(found.cpus)?;
+        self.table.request_affinity(task, asks, &mut *self.backend)
     }
 
     /// Ends the observations of threads with other credentials.

@@ -38,6 +38,7 @@ impl Daemon {
             since: self.since,
             now,
             lost: self.backend.events_lost(),
+            problems: self.problems.all().map(str::to_owned).collect(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The daemon with a scheduler and threads that exist only in the test.
 
+mod failures;
 mod permissions;
 mod visibility;
 
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use shiftwork_client::{
     Admit, Answer, Call, Change as ChangeCall, Dismiss, Error, GetStatus,
@@ -20,6 +22,8 @@ use shiftwork_model::{CpuSet, Instant, Record, Share, Span, TaskId};
 use super::{Daemon, Machine, PollOutcome};
 use crate::backend::{Scheduler, SchedulerBackend};
 use crate::config::Config;
+use crate::files::Files;
+use crate::files::tests::FaultyDisk;
 use crate::reservation::{Credentials, Denial, Reservation, Thread};
 use crate::reservation_table::tests::FakeBackend;
 use crate::socket::{Peer, Service as _};
@@ -39,6 +43,11 @@ struct World {
     backend: FakeBackend,
     observed: Vec<TaskId>,
     records: Vec<Record>,
+    /// How many attempts to read records fail.
+    unreadable: u32,
+    events_lost: u64,
+    /// The CPUs that are online; empty: all four.
+    online: CpuSet,
     threads: BTreeMap<u32, ThreadInfo>,
 }
 
@@ -86,15 +95,32 @@ impl Scheduler for FakeScheduler {
     fn send_overrun_signal(&self, _: &Thread) {}
 
     fn take_records(&mut self) -> Result<Vec<Record>, LiveError> {
-        Ok(std::mem::take(&mut self.world.borrow_mut().records))
+        let mut world = self.world.borrow_mut();
+        if let Some(less) = world.unreadable.checked_sub(1) {
+            world.unreadable = less;
+            return Err(LiveError::System {
+                doing: "read events".to_owned(),
+                error: rustix::io::Errno::NOMEM.into(),
+            });
+        }
+        Ok(std::mem::take(&mut world.records))
     }
 
     fn take_observed(&mut self) -> Vec<Observed> {
         Vec::new()
     }
 
+    fn online(&self) -> Option<CpuSet> {
+        let online = self.world.borrow().online;
+        Some(if online.is_empty() {
+            CpuSet::first(4)
+        } else {
+            online
+        })
+    }
+
     fn events_lost(&self) -> u64 {
-        0
+        self.world.borrow().events_lost
     }
 
     fn unloaded(&mut self) -> Option<String> {
@@ -131,6 +157,7 @@ struct TestDaemon {
     world: Rc<RefCell<World>>,
     now: Instant,
     folder: tempfile::TempDir,
+    disk: Arc<FaultyDisk>,
 }
 
 impl TestDaemon {
@@ -139,9 +166,11 @@ impl TestDaemon {
         let world = Rc::new(RefCell::new(World::default()));
         let folder = tempfile::tempdir().unwrap();
         let now = Instant::ZERO + Span::from_s(1);
-        let daemon = start(&world, &folder, config, now);
+        let disk = Arc::new(FaultyDisk::default());
+        let (daemon, _) = start(&world, &folder, &disk, config, now);
         Self {
             daemon,
+            disk,
             world,
             now,
             folder,
@@ -222,6 +251,20 @@ impl TestDaemon {
         }
     }
 
+    /// Starts another daemon in place of this one, which ends; returns what it says.
+    fn restart(&mut self, config: &str) -> PollOutcome {
+        self.world.borrow_mut().backend = FakeBackend::default();
+        let (daemon, outcome) = start(&self.world, &self.folder, &self.disk, config, self.now);
+        self.daemon = daemon;
+        outcome
+    }
+
+    /// Waits until the state that is being written is there, or not; returns what is logged.
+    fn finish_saving(&mut self) -> Option<String> {
+        let result = self.daemon.writer.wait()?;
+        self.daemon.handle_saved(result, self.now)
+    }
+
     /// Polls every 10 ms for this time; returns all that happened.
     fn advance(&mut self, ms: u64) -> PollOutcome {
         let mut all = PollOutcome::default();
@@ -244,9 +287,10 @@ impl TestDaemon {
 fn start(
     world: &Rc<RefCell<World>>,
     folder: &tempfile::TempDir,
+    disk: &Arc<FaultyDisk>,
     config: &str,
     now: Instant,
-) -> Daemon {
+) -> (Daemon, PollOutcome) {
     let machine = Machine {
         scheduler: Box::new(FakeScheduler {
             world: Rc::clone(world),
@@ -258,7 +302,8 @@ fn start(
     // Without a share of its own the thread of the test keeps its scheduling class.
     let config = Config::parse(&format!("own-share = 0\n{config}")).unwrap();
     let state = StateFile::at(folder.path().join("daemon.json")).unwrap();
-    Daemon::start_on(machine, config, state, now).unwrap().0
+    let state = state.on(Arc::clone(disk) as Arc<dyn Files>);
+    Daemon::start_on(machine, config, state, now).unwrap()
 }
 
 fn reservation(cost_ms: u64, period_ms: u64) -> ClientReservation {

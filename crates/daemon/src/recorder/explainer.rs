@@ -9,6 +9,8 @@ use std::thread::{Builder, JoinHandle};
 
 use shiftwork_model::{Instant, Span};
 
+use crate::files::Files;
+
 use super::{Folder, MissReport, Recording, RecordingAnalysis};
 
 /// What is kept of misses in memory, the last ones.
@@ -35,6 +37,8 @@ struct Output {
     explanations: VecDeque<ExplainedMiss>,
     /// Not yet taken sentences about files.
     news: Vec<String>,
+    /// Not yet taken: whether the last recording could be kept.
+    kept: Option<Result<(), String>>,
 }
 
 /// A thread that takes one recording at a time.
@@ -55,7 +59,11 @@ impl MissExplainer {
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(folder: Option<Folder>, gap: Span) -> io::Result<Self> {
+    pub(crate) fn begin(
+        folder: Option<Folder>,
+        gap: Span,
+        files: Arc<dyn Files>,
+    ) -> io::Result<Self> {
         let (sender, recordings) = sync_channel(1);
         let output = Arc::new(Mutex::new(Output::default()));
         let is_busy = Arc::new(AtomicBool::new(false));
@@ -64,9 +72,9 @@ impl MissExplainer {
                 .filter(|folder| folder.files_max > 0)
                 .map(|folder| RecordingStore {
                     folder,
+                    files,
                     gap,
                     kept_at: None,
-                    is_failing: false,
                 }),
             output: Arc::clone(&output),
             is_busy: Arc::clone(&is_busy),
@@ -121,6 +129,11 @@ impl MissExplainer {
         shown
     }
 
+    /// Whether the last recording could be kept, once; `Err` says why not.
+    pub fn take_kept(&self) -> Option<Result<(), String>> {
+        lock(&self.output).kept.take()
+    }
+
     /// Sentences about files, each once.
     pub fn take_news(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.output).news)
@@ -164,9 +177,11 @@ impl ExplainerThread {
                 output.explanations.push_back(of_users(&recording, report));
             }
             if let Some(store) = &mut self.store
-                && let Some(news) = store.keep(&recording)
+                && let Some(kept) = store.keep(&recording)
             {
-                lock(&self.output).news.push(news);
+                let mut output = lock(&self.output);
+                output.news.extend(kept.as_ref().ok().cloned());
+                output.kept = Some(kept.map(drop));
             }
             self.is_busy.store(false, Ordering::Release);
         }
@@ -194,15 +209,14 @@ fn of_users(recording: &Recording, report: MissReport) -> ExplainedMiss {
 /// Where files are kept, and when the last was.
 struct RecordingStore {
     folder: Folder,
+    files: Arc<dyn Files>,
     gap: Span,
     kept_at: Option<Instant>,
-    /// That it does not work was said, and it did not work since.
-    is_failing: bool,
 }
 
 impl RecordingStore {
-    /// Keeps the recording if it is time for that; returns what is to be reported.
-    fn keep(&mut self, recording: &Recording) -> Option<String> {
+    /// Keeps the recording if it is time for that; says where, or why it cannot.
+    fn keep(&mut self, recording: &Recording) -> Option<Result<String, String>> {
         let metadata = &recording.metadata;
         let now = Instant::from_ns(metadata.origin_ns + recording.until.as_ns());
         if self.kept_at.is_some_and(|at| at + self.gap > now) {
@@ -210,20 +224,18 @@ impl RecordingStore {
         }
         let job = metadata.missed_job()?;
         let name = &recording.set.tasks.get(job.task.index())?.name;
-        match self.folder.keep(metadata.unix_ns, name, &recording.trace()) {
+        let kept = self
+            .folder
+            .keep(&*self.files, metadata.unix_ns, name, &recording.trace());
+        Some(match kept {
             Ok(path) => {
                 self.kept_at = Some(now);
-                self.is_failing = false;
-                Some(format!("what led to it is in {}", path.display()))
+                Ok(format!("what led to it is in {}", path.display()))
             }
-            Err(_) if self.is_failing => None,
-            Err(error) => {
-                self.is_failing = true;
-                Some(format!(
-                    "misses are not kept in {}: {error}; `record-folder` names another, `record-files = 0` none",
-                    self.folder.path.display()
-                ))
-            }
-        }
+            Err(error) => Err(format!(
+                "misses are not kept in {}: {error}; `record-folder` names another, `record-files = 0` none",
+                self.folder.path.display()
+            )),
+        })
     }
 }

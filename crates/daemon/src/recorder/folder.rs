@@ -1,11 +1,10 @@
 //! Recordings of misses as files: a folder of them, of which the newest are kept.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::utc;
+use crate::files::{Disk, Durability, Files, replace};
 
 const EXTENSION: &str = "pftrace";
 
@@ -27,31 +26,22 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be written. Then nothing of it is there, and the others are as before.
-    pub fn keep(&self, unix_ns: u64, task: &str, trace: &[u8]) -> io::Result<PathBuf> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.path)?;
+    pub(crate) fn keep(
+        &self,
+        files: &dyn Files,
+        unix_ns: u64,
+        task: &str,
+        trace: &[u8],
+    ) -> io::Result<PathBuf> {
+        files.create_folder(&self.path)?;
         let path = self.path.join(file_name(unix_ns, task));
-        let beside = path.with_extension("new");
-        let written = write(&beside, trace).and_then(|()| fs::rename(&beside, &path));
-        if let Err(error) = written {
-            // There may be nothing to remove, and more room cannot be made.
-            let _ = fs::remove_file(&beside);
-            return Err(error);
-        }
-        let kept = list(&self.path)?;
+        replace(files, &path, 0o600, trace, Durability::Synced)?;
+        let kept = list_by(files, &self.path)?;
         for old in kept.iter().rev().skip(self.files_max) {
-            fs::remove_file(old)?;
+            files.remove(old)?;
         }
         Ok(path)
     }
-}
-
-fn write(path: &Path, trace: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(trace)
 }
 
 /// The recordings in this folder, the oldest first; other files are left out. None if there is no folder.
@@ -59,18 +49,20 @@ fn write(path: &Path, trace: &[u8]) -> io::Result<()> {
 /// # Errors
 /// If it cannot be read.
 pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
+    list_by(&Disk, folder)
+}
+
+fn list_by(files: &dyn Files, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = match files.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
+        found => found?,
     };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(is_ours) {
-            found.push(path);
-        }
-    }
+    let name = |path: &PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(is_ours)
+    };
+    found.retain(name);
     // Names begin with the time.
     found.sort();
     Ok(found)
@@ -100,9 +92,11 @@ fn is_ours(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::files::tests::{FaultyDisk, faults};
 
     fn names(folder: &Folder) -> Vec<String> {
         let all = list(&folder.path).unwrap();
@@ -119,7 +113,9 @@ mod tests {
         };
         assert_eq!(names(&folder), Vec::<String>::new());
         for second in 0..5 {
-            let kept = folder.keep(second * 1_000_000_000, "a/b ü", b"x").unwrap();
+            let kept = folder
+                .keep(&Disk, second * 1_000_000_000, "a/b ü", b"x")
+                .unwrap();
             assert_eq!(fs::read_to_string(&kept).unwrap(), "x");
             assert_eq!(
                 fs::metadata(kept).unwrap().permissions().mode() & 0o777,
@@ -142,13 +138,38 @@ mod tests {
         let path = above.path().join("records");
         fs::write(&path, "no folder").unwrap();
         let folder = Folder { path, files_max: 3 };
-        assert!(folder.keep(0, "a", b"x").is_err());
+        assert!(folder.keep(&Disk, 0, "a", b"x").is_err());
         assert_eq!(fs::read_dir(above.path()).unwrap().count(), 1);
-        // A disk that is full: the kernel's.
-        let full = write(Path::new("/dev/full"), b"x").unwrap_err();
-        assert_eq!(
-            full.raw_os_error(),
-            Some(rustix::io::Errno::NOSPC.raw_os_error())
-        );
+    }
+
+    /// Whatever fails, all files are whole recordings, and the next one is kept.
+    #[test]
+    fn failure_of_any_step_leaves_whole_files() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = Folder {
+            path: above.path().join("records"),
+            files_max: 1,
+        };
+        let disk = FaultyDisk::default();
+        folder.keep(&disk, 0, "a", b"whole").unwrap();
+        folder.keep(&disk, 1_000_000_000, "a", b"whole").unwrap();
+        let mut second = 2;
+        let mut keep = |fault| {
+            disk.set(fault);
+            second += 1;
+            let kept = folder.keep(&disk, second * 1_000_000_000, "a", b"whole");
+            (kept, disk.operations())
+        };
+        let (_, operations) = keep(None);
+        assert_eq!(operations, 8);
+        for fault in faults(operations) {
+            let (kept, _) = keep(Some(fault));
+            assert!(kept.is_err(), "{fault:?}");
+            for file in list(&folder.path).unwrap() {
+                assert_eq!(fs::read(&file).unwrap(), b"whole", "{fault:?}");
+            }
+            keep(None).0.unwrap();
+            assert_eq!(names(&folder).len(), 1, "{fault:?}");
+        }
     }
 }

@@ -38,7 +38,7 @@ impl FakeBackend {
     }
 
     /// The task's thread requests another affinity, by which it stops being served.
-    fn request_affinity(&mut self, task: TaskId) {
+    pub(crate) fn request_affinity(&mut self, task: TaskId) {
         if let Some((thread, _)) = self.served.remove(&task) {
             self.demoted.insert(task, thread);
         }

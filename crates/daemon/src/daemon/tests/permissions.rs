@@ -87,8 +87,8 @@ fn thread_that_changed_credentials_is_not_restored() {
     }
     test.advance(10);
     become_root(&test, 7);
-    test.world.borrow_mut().backend = FakeBackend::default();
-    test.daemon = start(&test.world, &test.folder, "", test.now);
+    test.finish_saving();
+    test.restart("");
     let left = test.status(0).tasks;
     assert_eq!(left.iter().map(|it| it.thread).collect::<Vec<_>>(), [8]);
 }

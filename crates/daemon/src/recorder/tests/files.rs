@@ -1,5 +1,7 @@
 //! Recordings as files.
 
+use std::sync::Arc;
+
 use shiftwork_model::{NotReadyReason, RandomStream};
 
 use super::*;
@@ -87,13 +89,16 @@ fn damaged_bytes_are_refused_or_explained_and_nothing_panics() {
 }
 
 #[test]
-fn the_explainer_keeps_recordings_and_reports_once_that_it_cannot() {
+fn explainer_keeps_recordings_and_reports_failure_to() {
     let above = tempfile::tempdir().unwrap();
     let folder = Folder {
         path: above.path().join("records"),
         files_max: 2,
     };
-    let mut explainer = MissExplainer::begin(Some(folder.clone()), Span::from_ms(10)).unwrap();
+    let mut explainer = {
+        let disk = Arc::new(crate::files::Disk);
+        MissExplainer::begin(Some(folder.clone()), Span::from_ms(10), disk).unwrap()
+    };
     let mut now = Instant::ZERO;
     let mut given = |explainer: &mut MissExplainer, recording: &Recording| {
         assert!(explainer.is_idle(now));
@@ -131,8 +136,9 @@ fn the_explainer_keeps_recordings_and_reports_once_that_it_cannot() {
         recording.until += Span::from_ms(10);
         given(&mut explainer, &recording);
     }
-    let news = explainer.take_news().join("\n");
-    assert_eq!(news.matches("misses are not kept in").count(), 1, "{news}");
+    let why = explainer.take_kept().unwrap().unwrap_err();
+    assert!(why.starts_with("misses are not kept in"), "{why}");
+    assert_eq!(explainer.take_kept(), None);
     const EXPLAINED: usize = 110;
     assert_eq!(explainer.explanations(0, usize::MAX).len(), 100);
     assert!(explainer.explanations(0, 2)[1].contains("cause: overrun of a"));
