@@ -30,6 +30,12 @@ pub(crate) fn charged_user(user: u32, uid_map: &str) -> u32 {
     owner_of(user, &read(SUBUID), &read(PASSWD))
 }
 
+/// The number of the user with this name or number; `None` if no user has the name.
+pub(crate) fn user_number(name: &str) -> Option<u32> {
+    let named = || number_of(name, &std::fs::read_to_string(PASSWD).unwrap_or_default());
+    name.parse().ok().or_else(named)
+}
+
 /// Whether this maps all IDs to themselves, as only the initial namespace does by default.
 fn is_initial(uid_map: &str) -> bool {
     let mut fields = uid_map.split_whitespace();

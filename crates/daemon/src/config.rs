@@ -9,7 +9,9 @@ use shiftwork_policy::registry::{Entry, POLICIES};
 use shiftwork_taskset::daemon::{self, Limit};
 use shiftwork_taskset::{Environment, TasksetError};
 
+use crate::accounts::user_number;
 use crate::quotas::{Amount, Quota, Quotas};
+use crate::requests::AllRequestRules;
 use crate::socket::{CGROUP_CALLS_PER_SECOND, RateLimit, USER_CALLS_PER_SECOND};
 
 /// Default path of the configuration file.
@@ -32,6 +34,8 @@ pub struct Config {
     pub group: Option<String>,
     /// Quotas of each user and each control group.
     pub quotas: Quotas,
+    /// What users other than root may request.
+    pub requests: AllRequestRules,
     /// Rate limit of calls and connections of a user.
     pub user_rate: RateLimit,
     /// Rate limit of calls and connections of a control group.
@@ -127,6 +131,7 @@ impl Config {
     pub fn parse(text: &str) -> Result<Self, TasksetError> {
         let environment = Environment {
             policy: &known_policy,
+            user: &known_user,
             ..Environment::default()
         };
         let file = daemon::read_in(text, &environment)?;
@@ -139,6 +144,7 @@ impl Config {
         let reserve = file.reserve.unwrap_or(RESERVE);
         let terms = Terms::new(&policy.traits, reserve)
             .expect("admission has terms for each of the policies that are accepted");
+        let requests = AllRequestRules::of(&file);
         let gap = file.record_gap_seconds.unwrap_or(RECORD_GAP_SECONDS);
         Ok(Self {
             cpus: file.cpus,
@@ -151,6 +157,7 @@ impl Config {
                 user: quota(&file.user),
                 cgroup: quota(&file.cgroup),
             },
+            requests,
             user_rate: RateLimit::per_second(file.user.calls.unwrap_or(USER_CALLS_PER_SECOND)),
             cgroup_rate: RateLimit::per_second(
                 file.cgroup.calls.unwrap_or(CGROUP_CALLS_PER_SECOND),
@@ -187,6 +194,16 @@ fn known_policy(name: &str) -> Result<(), String> {
         "the daemon does not support `{name}`; {meant}it supports {}",
         known.join(", ")
     ))
+}
+
+/// Checks that this machine has the user.
+fn known_user(name: &str) -> Result<(), String> {
+    match user_number(name) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "there is no user `{name}` in /etc/passwd; write the number of one that other services know"
+        )),
+    }
 }
 
 /// The guarantee of every reservation; by default the strongest that the policy gives.
@@ -290,6 +307,21 @@ mod tests {
             ("[limits.user]\nshare = -1.0", "a number from 0 to 1024"),
             ("[limits.user]\ncalls = 0", "from 1 to 100000"),
             ("[limits.group]\n", "accepted: user, cgroup"),
+            (
+                "[requests]\nperiod-max = '11s'",
+                "line 2, column 14: `period-max` is the text \"11s\"; write a time from 100us to 10s",
+            ),
+            ("[requests]\ncost-min = '1us'", "from 10us to 10s"),
+            (
+                "[requests]\non-overrun = ['explode']",
+                "`throttle`, `continue` or `signal`",
+            ),
+            ("[requests]\non-overrun = []", "at least one of"),
+            (
+                "[requests.users.nosuchuser]\n",
+                "there is no user `nosuchuser`",
+            ),
+            ("[requests.users.root]\ncpu = '1'", "did you mean `cpus`?"),
             ("[platform]\ncpus = 4", "this is a task-set file"),
         ];
         for (text, wanted) in cases {

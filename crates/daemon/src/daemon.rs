@@ -313,8 +313,7 @@ impl Daemon {
                 let reserved = self.table.task(task);
                 let found = reserved.and_then(|it| self.threads.look_up(it.thread.thread).ok());
                 let cpus = found.map_or(**asked, |it| it.cpus);
-                let notice = self.table.request_affinity(task, cpus, &mut *self.backend);
-                notice.into_iter().collect()
+                self.request_affinity(task, cpus).into_iter().collect()
             }
             RecordKind::CpuOffline { cpu } => {
                 self.table.cpu_offline(record.at, cpu, &mut *self.backend)
@@ -324,6 +323,15 @@ impl Daemon {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The task's thread has asked the kernel for these CPUs: it gets those that its owner may use, or has reserved.
+    fn request_affinity(&mut self, task: TaskId, cpus: CpuSet) -> Option<TaskNotice> {
+        let reserved = self.table.task(task)?;
+        let own = self.cpus_of(&reserved.owner) | reserved.reservation.cpus;
+        // Without one of these it waits, as without one of the daemon's.
+        self.table
+            .request_affinity(task, cpus & own, &mut *self.backend)
     }
 
     /// Describes the task to the recorder.

@@ -18,6 +18,7 @@ mod privileges;
 mod problems;
 pub mod quotas;
 pub mod recorder;
+pub mod requests;
 pub mod reservation;
 pub mod reservation_table;
 pub mod run;

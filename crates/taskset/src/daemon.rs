@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use shiftwork_model::{CPUS_MAX, CpuSet, Platform, Share};
+use shiftwork_model::{CPUS_MAX, CpuSet, OnOverrun, Platform, Share, Span};
 
 use crate::cpus::Names;
 use crate::error::TasksetError;
-use crate::keys::{Environment, Key, Takes, may};
+use crate::file::task::OVERRUNS;
+use crate::keys::{Environment, Key, Takes, may, words};
 use crate::kind::Kind;
 use crate::tree::{Source, Table, Value};
 
@@ -39,6 +40,23 @@ pub struct DaemonFile {
     pub user: Limit,
     /// What each control group may have.
     pub cgroup: Limit,
+    /// What users may request.
+    pub requests: Requests,
+    /// What some users may request instead, by name or number.
+    pub users: Vec<(String, Requests)>,
+}
+
+/// What users other than root may request; `None` where the file says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// The longest period.
+    pub period_max: Option<Span>,
+    /// The smallest cost.
+    pub cost_min: Option<Span>,
+    /// The CPUs.
+    pub cpus: Option<CpuSet>,
+    /// The reactions to an exhausted budget; not empty.
+    pub on_overrun: Option<Vec<OnOverrun>>,
 }
 
 /// What a user or control group may have; `None` where the file says nothing.
@@ -56,6 +74,15 @@ pub struct Limit {
     pub calls: Option<u32>,
 }
 
+/// The shortest period; also the default minimum of SCHED_DEADLINE (`kernel.sched_deadline_period_min_us`).
+pub const PERIOD_MIN: Span = Span::from_us(100);
+
+/// The longest period: a task that waits longer for its budget would trigger the sched_ext watchdog; with a margin.
+pub const PERIOD_MAX: Span = Span::from_s(10);
+
+/// The smallest cost: below that of a context switch a budget is of no use.
+pub const COST_MIN: Span = Span::from_us(10);
+
 /// What reservations can guarantee.
 pub const GUARANTEES: [&str; 4] = ["hard", "bounded-tardiness", "share", "none"];
 
@@ -72,7 +99,7 @@ const OWN_SHARE_MIN: u32 = Share::WHOLE / 200;
 const OWN_SHARE_MAX: u32 = Share::WHOLE / 2;
 
 /// The keys of the configuration.
-pub(crate) static KEYS: [Key; 12] = [
+pub(crate) static KEYS: [Key; 13] = [
     may(
         "cpus",
         Takes::Cpus,
@@ -132,6 +159,46 @@ pub(crate) static KEYS: [Key; 12] = [
         "limits",
         Takes::Table(&LIMITS_KEYS),
         "What users and control groups may have.",
+    ),
+    may(
+        "requests",
+        Takes::Table(&REQUESTS_KEYS),
+        "What users other than root may request.",
+    ),
+];
+
+static REQUESTS_KEYS: [Key; 5] = [
+    REQUEST_KEYS[0],
+    REQUEST_KEYS[1],
+    REQUEST_KEYS[2],
+    REQUEST_KEYS[3],
+    may(
+        "users",
+        Takes::Named(&Takes::Table(&REQUEST_KEYS)),
+        "What these users may request instead, by name or number.",
+    ),
+];
+
+const REQUEST_KEYS: [Key; 4] = [
+    may(
+        "period-max",
+        Takes::Duration,
+        "The longest period, from 100us to 10s; default 100ms.",
+    ),
+    may(
+        "cost-min",
+        Takes::Duration,
+        "The smallest cost, from 10us to 10s; default 50us.",
+    ),
+    may(
+        "cpus",
+        Takes::Cpus,
+        "The CPUs; default all that can be reserved.",
+    ),
+    may(
+        "on-overrun",
+        Takes::List(&Takes::Words(|| words(&OVERRUNS)), 1),
+        "What may happen when a budget is exhausted; default only `throttle`, on which the guarantees of others rest.",
     ),
 ];
 
@@ -218,7 +285,29 @@ fn read_file<'t>(
         let [user, cgroup] = ["user", "cgroup"].map(|key| table.map(key, read_limit));
         Ok((user?.unwrap_or_default(), cgroup?.unwrap_or_default()))
     });
+    let requests = file.map("requests", |value| {
+        let table = value.table(&REQUESTS_KEYS, "a table [requests]")?;
+        let requests = read_requests(&table);
+        let users = table.map("users", |value| {
+            let users = value.any_table("a table per user, like [requests.users.anna]")?;
+            let mut all = Vec::new();
+            for entry in users.entries() {
+                let read = entry
+                    .table(&REQUEST_KEYS, "a table [requests.users.NAME]")
+                    .and_then(|table| read_requests(&table));
+                let known = match (environment.user)(&entry.key()) {
+                    Ok(()) => read,
+                    Err(problem) => Err(entry.refused(problem)),
+                };
+                all.push((entry.key(), users.source().note(known)));
+            }
+            let all = all.into_iter().map(|(name, read)| Ok((name, read?)));
+            all.collect::<Result<Vec<_>, TasksetError>>()
+        });
+        Ok((requests?, users?.unwrap_or_default()))
+    });
     let (user, cgroup) = limits?.unwrap_or_default();
+    let (requests, users) = requests?.unwrap_or_default();
     Ok(DaemonFile {
         cpus: cpus?,
         policy: policy?.map(str::to_owned),
@@ -233,6 +322,40 @@ fn read_file<'t>(
         metrics: metrics?.map(PathBuf::from),
         user,
         cgroup,
+        requests,
+        users,
+    })
+}
+
+fn read_requests(table: &Table<'_>) -> Result<Requests, TasksetError> {
+    let machine = Names::new(Ok(Platform::uniform(CPUS_MAX)));
+    let within = |value: &Value<'_>, least: Span| {
+        let span = value.span()?;
+        match (least..=PERIOD_MAX).contains(&span) {
+            true => Ok(span),
+            false => Err(value.out_of_range(
+                value.describe(),
+                format!("a time from {least} to {PERIOD_MAX}"),
+            )),
+        }
+    };
+    let period_max = table.map("period-max", |value| within(value, PERIOD_MIN));
+    let cost_min = table.map("cost-min", |value| within(value, COST_MIN));
+    let cpus = table.map("cpus", |value| machine.set(value));
+    let on_overrun = table.map("on-overrun", |value| {
+        let all = value.each("a list like [\"throttle\", \"signal\"]", |item| {
+            item.word(&OVERRUNS)
+        })?;
+        match all.is_empty() {
+            true => Err(value.empty("at least one of `throttle`, `continue` and `signal`")),
+            false => Ok(all),
+        }
+    });
+    Ok(Requests {
+        period_max: period_max?,
+        cost_min: cost_min?,
+        cpus: cpus?,
+        on_overrun: on_overrun?,
     })
 }
 

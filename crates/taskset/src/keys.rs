@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// A key of a table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     /// As files write it.
     pub(crate) name: &'static str,
@@ -28,7 +28,7 @@ pub(crate) enum Need {
 }
 
 /// What a value looks like. Readers check more than this: whether CPUs exist, for instance.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Takes {
     /// Any text.
     Text,
@@ -109,16 +109,19 @@ pub struct Environment<'e> {
     pub sysfs: &'e Path,
     /// Whether there is a policy of this name; otherwise the message for people.
     pub policy: &'e dyn Fn(&str) -> Result<(), String>,
+    /// Whether there is a user of this name or number; otherwise the message for people.
+    pub user: &'e dyn Fn(&str) -> Result<(), String>,
     /// Whether the test (second) can be asked of the policy (first); otherwise the message for people.
     pub test: &'e dyn Fn(&str, &str) -> Result<(), String>,
 }
 
 impl Default for Environment<'_> {
-    /// This machine, and any name of a policy or test.
+    /// This machine, and any name of a policy, user or test.
     fn default() -> Self {
         Self {
             sysfs: Path::new("/sys"),
             policy: &|_| Ok(()),
+            user: &|_| Ok(()),
             test: &|_, _| Ok(()),
         }
     }

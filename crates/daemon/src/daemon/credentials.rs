@@ -96,7 +96,7 @@ impl Daemon {
         let found = self.threads.look_up(reserved.thread.thread).ok()?;
         let is_elsewhere = reserved.is_served && found.cpus != reserved.reservation.cpus;
         let asks = is_elsewhere.then_some(found.cpus)?;
-        self.table.request_affinity(task, asks, &mut *self.backend)
+        self.request_affinity(task, asks)
     }
 
     /// Ends the observations of threads with other credentials.

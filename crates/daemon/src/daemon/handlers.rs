@@ -4,12 +4,12 @@ use shiftwork_client::{
     Admit, Admitted, Answer, Call, Change, Changed, Dismiss, Dismissed, EndObservation, Error,
     Explain, Explained, GetRecord, GotRecord, GotStatus, ObservationEnded, Observe, Observing,
 };
-use shiftwork_model::{Instant, TaskId};
+use shiftwork_model::{CpuSet, Instant, TaskId};
 
 use super::Daemon;
 use super::request_validation::{check_name, check_thread, reservation, to_error};
 use crate::clock::unix_ns;
-use crate::reservation::{Denial, Owner};
+use crate::reservation::{Denial, Owner, Reservation};
 use crate::socket::{Peer, Service};
 use crate::threads::ThreadInfo;
 
@@ -59,8 +59,10 @@ impl Daemon {
         check_name(&request.name)?;
         let found = self.find_thread(peer, request.thread)?;
         check_thread(peer, &found)?;
-        let wanted = reservation(&request.reservation, found.cpus, self.table.rules().cpus)?;
         let owner = owner_of(peer, &found);
+        let available = self.available(peer, &owner);
+        let wanted = reservation(&request.reservation, found.cpus, available)?;
+        self.check_request(peer, &owner, &wanted)?;
         let admitted = self.table.admit(
             owner,
             found.thread,
@@ -82,13 +84,12 @@ impl Daemon {
 
     fn change(&mut self, peer: &Peer<'_>, request: &Change) -> Result<Changed, Denial> {
         let task = self.owned_task(peer, request.task)?;
-        let current = self.table.task(task).map(|it| it.reservation.cpus);
-        let available = self.table.rules().cpus;
-        let wanted = reservation(
-            &request.reservation,
-            current.unwrap_or(available),
-            available,
-        )?;
+        let reserved = self.table.task(task);
+        let reserved = reserved.ok_or_else(|| Denial::Missing(format!("task {}", request.task)))?;
+        let available = self.available(peer, &reserved.owner);
+        let current = reserved.reservation.cpus;
+        let wanted = reservation(&request.reservation, current, available)?;
+        self.check_request(peer, &reserved.owner, &wanted)?;
         let guarantee = self.table.change(task, wanted, &mut *self.backend)?;
         // The thread may have changed them since.
         self.check_credentials(task)?;
@@ -98,6 +99,37 @@ impl Daemon {
         Ok(Changed {
             guarantee: guarantee.name().to_owned(),
         })
+    }
+
+    /// The CPUs that the peer may reserve for this owner.
+    fn available(&self, peer: &Peer<'_>, owner: &Owner) -> CpuSet {
+        match peer.user {
+            0 => self.table.rules().cpus,
+            _ => self.cpus_of(owner),
+        }
+    }
+
+    fn check_request(
+        &self,
+        peer: &Peer<'_>,
+        owner: &Owner,
+        wanted: &Reservation,
+    ) -> Result<(), Denial> {
+        if peer.user == 0 {
+            return Ok(());
+        }
+        let rules = self.config.requests.of_user(owner.account);
+        rules.check(owner.account, wanted)
+    }
+
+    /// The CPUs that the owner may use by itself.
+    pub(super) fn cpus_of(&self, owner: &Owner) -> CpuSet {
+        let all = self.table.rules().cpus;
+        let own = match owner.account {
+            0 => None,
+            account => self.config.requests.of_user(account).cpus,
+        };
+        own.map_or(all, |own| own & all)
     }
 
     fn dismiss(&mut self, peer: &Peer<'_>, task: u32) -> Result<Dismissed, Denial> {

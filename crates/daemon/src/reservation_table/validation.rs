@@ -1,17 +1,9 @@
 //! Validation of reservations, independent of the owner and of the load.
 
 use shiftwork_model::{Affinities, Affinity, AffinityKind};
+use shiftwork_taskset::daemon::{COST_MIN, PERIOD_MAX, PERIOD_MIN};
 
-use super::{Denial, Reservation, ReservationTable, Span, TaskId};
-
-/// Also the default minimum of SCHED_DEADLINE (`kernel.sched_deadline_period_min_us`).
-pub(crate) const PERIOD_MIN: Span = Span::from_us(100);
-
-/// A task that waits longer for its budget would trigger the sched_ext watchdog; with a margin.
-pub(crate) const PERIOD_MAX: Span = Span::from_s(10);
-
-/// Below the cost of a context switch a budget is of no use.
-pub(crate) const COST_MIN: Span = Span::from_us(10);
+use super::{Denial, Reservation, ReservationTable, TaskId};
 
 impl ReservationTable {
     /// Checks the parameters of a reservation.

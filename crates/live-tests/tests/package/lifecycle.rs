@@ -30,6 +30,10 @@ pub struct Lifecycle {
     outsider: User,
 }
 
+/// What the reservations of the programs need.
+const REQUESTS: &str =
+    "[requests]\nperiod-max = \"10s\"\non-overrun = [\"throttle\", \"signal\", \"continue\"]\n";
+
 type Phase = fn(&mut Lifecycle) -> Result<(), String>;
 
 const PHASES: &[(&str, Phase)] = &[
@@ -115,7 +119,10 @@ impl Lifecycle {
         let written = fs::write(OTHER, other)
             .and_then(|()| fs::create_dir_all(format!("{METRICS_FOLDER}/node-exporter")))
             .and_then(|()| fs::read_to_string(CONFIGURATION))
-            .and_then(|text| fs::write(CONFIGURATION, text.replace("#metrics", "metrics")));
+            .and_then(|text| {
+                let text = text.replace("#metrics", "metrics");
+                fs::write(CONFIGURATION, format!("{text}\n{REQUESTS}"))
+            });
         written.map_err(|error| error.to_string())?;
         ask(&["systemctl", "daemon-reload"])?;
         ask(&["systemctl", "start", "scx"])?;

@@ -2,7 +2,7 @@
 
 pub(crate) mod action;
 mod platform;
-mod task;
+pub(crate) mod task;
 mod ticks;
 pub(crate) mod write;
 

@@ -102,7 +102,7 @@ static PHASE_KEYS: [Key; 2] = [
 
 const ARRIVALS: [(&str, bool); 2] = [("periodic", false), ("sporadic", true)];
 
-const OVERRUNS: [(&str, OnOverrun); 3] = [
+pub(crate) const OVERRUNS: [(&str, OnOverrun); 3] = [
     ("throttle", OnOverrun::Throttle),
     ("continue", OnOverrun::Continue),
     ("signal", OnOverrun::Signal),

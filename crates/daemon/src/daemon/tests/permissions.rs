@@ -164,3 +164,48 @@ fn user_namespaces_and_control_groups_do_not_multiply_quotas() {
         "{refused}"
     );
 }
+
+#[test]
+fn user_may_request_what_configuration_allows_and_root_everything() {
+    let mut test =
+        TestDaemon::start("[requests]\ncpus = '1-2'\n[requests.users.1001]\nperiod-max = '1s'");
+    for (thread, user) in [(7, ANNA), (8, BERT), (9, ANNA)] {
+        test.thread(thread, user);
+    }
+    let long = reservation(1, 500);
+    let refused = test.admit_with(ANNA, 7, long.clone()).unwrap_err();
+    assert!(
+        matches!(refused, Error::Invalid { ref parameter, .. } if parameter == "period"),
+        "{refused}"
+    );
+    test.admit_with(BERT, 8, long.clone()).unwrap();
+    let of_root = test.admit_with(0, 9, long.clone()).unwrap();
+    let refused = test.change(ANNA, of_root, long).unwrap_err();
+    assert!(
+        refused.to_string().contains("the maximum of user 1000"),
+        "{refused}"
+    );
+    test.dismiss(ANNA, of_root).unwrap();
+    // Without a list the CPUs are those that the user may have.
+    let own = ClientReservation::new(Span::from_ms(1), Span::from_ms(10));
+    let task = test.admit_with(ANNA, 7, own).unwrap();
+    let cpus = test.status(ANNA).tasks[0].reservation.cpus.clone();
+    assert_eq!(cpus.as_deref(), Some("1,2"));
+    // Nor does it get others by asking the kernel.
+    let number = TaskId::from_index(task as usize);
+    test.alter(7, |it| it.cpus = "0-3".parse().unwrap());
+    test.world.borrow_mut().backend.request_affinity(number);
+    let asked = Box::new(CpuSet::first(4));
+    let kind = shiftwork_model::RecordKind::Demoted {
+        task: number,
+        asked,
+    };
+    test.world
+        .borrow_mut()
+        .records
+        .push(Record { at: test.now, kind });
+    test.advance(10);
+    assert!(test.is_served(task));
+    let status = test.status(ANNA);
+    assert_eq!(status.tasks[0].reservation.cpus.as_deref(), Some("1,2"));
+}
