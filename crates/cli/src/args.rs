@@ -20,7 +20,9 @@ use clap_complete::Shell;
 pub use analyze::{AnalyzeArgs, CriterionName, ReleasesName};
 pub use calibrate::{CalibrateArgs, CalibratedMachine};
 pub use convert::{ConvertArgs, ConvertFrom};
-pub use daemon::{DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReservationArgs, TopArgs};
+pub use daemon::{
+    DaemonArgs, ExecArgs, OnOverrunName, RecordArgs, ReleaseArgs, ReservationArgs, TopArgs,
+};
 pub use generate::{AffinityShape, DeadlineKind, GenerateArgs, Method, PeriodSpread};
 pub use quantities::{cpu_list, size};
 pub use recording::RecordingArgs;
@@ -96,6 +98,8 @@ pub enum Verb {
     Daemon(DaemonArgs),
     /// Run a program with a reservation from the daemon
     Exec(ExecArgs),
+    /// Give reservations back
+    Release(ReleaseArgs),
     /// Show the reservations and their statistics
     Status,
     /// Show the status repeatedly

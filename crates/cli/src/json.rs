@@ -17,6 +17,7 @@ use crate::verb::doctor::DoctorOutput;
 use crate::verb::exec::ExecOutput;
 use crate::verb::generate::GeneratedOutput;
 use crate::verb::record::{ExplainedOutput, KeptOutput};
+use crate::verb::release::ReleaseOutput;
 use crate::verb::scenario::StepOutput;
 use crate::verb::status::StatusOutput;
 use crate::verb::study::StudyOutput;
@@ -357,6 +358,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("simulate", schema_for!(RunOutput)),
         ("run", schema_for!(LiveOutput)),
         ("exec", schema_for!(ExecOutput)),
+        ("release", schema_for!(ReleaseOutput)),
         ("status", schema_for!(StatusOutput)),
         ("top", schema_for!(StatusOutput)),
         ("record", schema_for!(RecordOutput)),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use shiftwork_client::{
-    Admitted, Answer, Call, Cpu, Error, Explained, GotRecord, GotStatus, Observation,
-    ObservationEnded, Observing, Reservation, Room, State, Status, Task,
+    Admitted, Answer, Call, Cpu, Dismiss, Dismissed, Error, Explained, GotRecord, GotStatus,
+    Observation, ObservationEnded, Observing, Reservation, Room, State, Status, Task,
 };
 use shiftwork_daemon::clock::now;
 use shiftwork_daemon::socket::{Access, Peer, Server, Service, SocketLimits};
@@ -62,6 +62,7 @@ impl Service for PreparedService {
             Call::Explain(_) => Ok(Answer::Explain(Explained {
                 explanations: vec!["job 1 of control missed its deadline\n".to_owned()],
             })),
+            Call::Dismiss(Dismiss { task: 7 }) => Ok(Answer::Dismiss(Dismissed {})),
             _ => Err(Error::Broken {
                 reason: "not implemented by this test".into(),
             }),
@@ -261,6 +262,29 @@ task  name     thread  cost  period  deadline  CPUs  on  jobs  missed  overruns 
     let json = &lines("status", &daemon.run(&["status", "--json"]))[0];
     assert_eq!(json["tasks"][0]["deadline_ns"], 10_000_000);
     assert_eq!(json["up_ns"], 61_500_000_000_u64);
+}
+
+#[test]
+fn release_ends_reservations_of_process_or_all() {
+    let daemon = TestDaemon::start();
+    for which in ["101", "100", "--all"] {
+        let released = daemon.run(&["release", which]);
+        assert_eq!(
+            stdout(&released),
+            "1 reservation released: control\n",
+            "{which}"
+        );
+    }
+    let json = &lines("release", &daemon.run(&["release", "--all", "--json"]))[0];
+    assert_eq!(json["released"][0]["task"], 7);
+    let none = daemon.run(&["release", "4711"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        stderr(&none).contains("no thread of process 4711 has a reservation that you may release"),
+        "{}",
+        stderr(&none)
+    );
+    assert_eq!(daemon.run(&["release"]).status.code(), Some(2));
 }
 
 #[test]

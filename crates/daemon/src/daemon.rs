@@ -23,6 +23,7 @@ use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
 use shiftwork_model::{CpuSet, Instant, OnOverrun, Record, RecordKind, Span, TaskId};
 
+use crate::audit::{AuditLine, AuditLog};
 use crate::backend::Scheduler;
 use crate::backend::sched_ext::SchedExtBackend;
 use crate::clock::unix_ns;
@@ -31,7 +32,7 @@ use crate::observations::Observations;
 use crate::privileges;
 use crate::problems::{Problems, Subject};
 use crate::recorder::{Folder, MissExplainer, Recorder};
-use crate::reservation_table::{ReservationTable, ReservedTask, Rules, TaskNotice};
+use crate::reservation_table::{NoticeKind, ReservationTable, ReservedTask, Rules, TaskNotice};
 use crate::state::{StateFile, StateWriter};
 use crate::statistics::{Miss, TaskStatistics};
 use crate::threads::{Proc, ThreadDirectory};
@@ -71,6 +72,7 @@ pub struct Daemon {
     writer: StateWriter,
     saving: saving::Schedule,
     problems: Problems,
+    audit: AuditLog,
     /// Number of lost events that are logged.
     lost: u64,
     /// Number of reservations lost so far.
@@ -103,6 +105,8 @@ pub struct PollOutcome {
     pub notices: Vec<TaskNotice>,
     /// Missed deadlines.
     pub misses: Vec<Miss>,
+    /// Lines of the audit log.
+    pub audit: Vec<String>,
     /// Failures after which the daemon continues.
     pub warnings: Vec<String>,
     /// Why the kernel unloaded the scheduler; `None` while it is loaded.
@@ -192,6 +196,7 @@ impl Daemon {
             writer,
             saving: saving::Schedule::from(now),
             problems: Problems::default(),
+            audit: AuditLog::default(),
             lost: 0,
             reservations_lost: 0,
             self_reservation: None,
@@ -212,6 +217,7 @@ impl Daemon {
             .warnings
             .extend(daemon.reserve_for_self(online, now));
         daemon.restore_reservations(&mut outcome);
+        daemon.audit_notices(&mut outcome);
         Ok((daemon, outcome))
     }
 
@@ -282,6 +288,7 @@ impl Daemon {
             self.recorder.forget(*task, now);
         }
         self.is_unsaved |= !outcome.notices.is_empty();
+        self.audit_notices(&mut outcome);
         self.save_if_due(now, &mut outcome);
         Ok(outcome)
     }
@@ -360,7 +367,22 @@ impl Daemon {
         self.table.release_number(task);
     }
 
+    /// Counts lost reservations, and adds the lines of the audit log.
+    fn audit_notices(&mut self, outcome: &mut PollOutcome) {
+        for notice in &outcome.notices {
+            self.reservations_lost += u64::from(notice.kind == NoticeKind::Lost);
+            let line = AuditLine::of_notice(notice);
+            self.audit.note(notice.of.owner.account, &line, self.now);
+        }
+        outcome.audit.extend(self.audit.take(self.now));
+    }
+
+    /// The task's thread has ended.
     fn remove_task(&mut self, task: TaskId) {
+        if let Some(reserved) = self.table.task(task) {
+            let line = AuditLine::ended(task, reserved);
+            self.audit.note(reserved.owner.account, &line, self.now);
+        }
         self.table.remove(task);
         self.statistics.remove(task);
         self.recorder.forget(task, self.now);

@@ -6,6 +6,7 @@
 //! which has one thread.
 
 mod accounts;
+mod audit;
 pub mod backend;
 pub mod clock;
 pub mod config;

@@ -58,8 +58,44 @@ pub struct ReservedTask {
 pub struct TaskNotice {
     /// The task.
     pub task: TaskId,
+    /// What kind of change it is.
+    pub kind: NoticeKind,
     /// The change, as text for the log.
     pub what: String,
+    /// The task's reservation, which it may have no more.
+    pub of: Box<ReservedTask>,
+}
+
+impl TaskNotice {
+    /// Whether a guarantee has ended that the task's owner relies on.
+    pub const fn is_alert(&self) -> bool {
+        matches!(self.kind, NoticeKind::Lost | NoticeKind::Weakened)
+    }
+}
+
+/// A kind of change of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeKind {
+    /// Its reservation is not in effect any more.
+    Lost,
+    /// Its reservation is in effect with a weaker guarantee.
+    Weakened,
+    /// Its reservation is in effect again.
+    Regained,
+    /// Its thread has ended.
+    Ended,
+}
+
+impl NoticeKind {
+    /// Its name in the audit log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Weakened => "weakened",
+            Self::Regained => "regained",
+            Self::Ended => "ended",
+        }
+    }
 }
 
 /// What still counts of a reservation that has ended or changed.
@@ -261,15 +297,13 @@ impl ReservationTable {
         match granted {
             Ok(_) => {
                 let served = backend.admit(task, &reserved.thread, &reserved.reservation);
-                Some(self.serve(task, served, backend))
+                self.serve(task, served, backend)
             }
             Err(denial) => {
                 self.admission.wait(claim);
                 let denial = self.with_names(&denial.to_string(), 0, None);
-                Some(TaskNotice {
-                    task,
-                    what: format!("lost its reservation at the restart: {denial}"),
-                })
+                let what = format!("lost its reservation at the restart: {denial}");
+                self.notice(task, NoticeKind::Lost, what)
             }
         }
     }
@@ -358,7 +392,7 @@ impl ReservationTable {
                 continue;
             };
             let served = backend.readmit(task, &reserved.thread, &reserved.reservation);
-            notices.push(self.serve(task, served, backend));
+            notices.extend(self.serve(task, served, backend));
         }
         notices
     }
@@ -369,19 +403,21 @@ impl ReservationTable {
         task: TaskId,
         served: Result<(), Denial>,
         backend: &mut dyn SchedulerBackend,
-    ) -> TaskNotice {
-        let what = match served {
+    ) -> Option<TaskNotice> {
+        match served {
             Ok(()) => {
                 if let Some(reserved) = self.tasks.get_mut(&task) {
                     reserved.is_served = true;
                 }
-                "has its reservation again".to_owned()
+                let what = "has its reservation again".to_owned();
+                self.notice(task, NoticeKind::Regained, what)
             }
             // The event that reports its end is still pending, or never comes if the scheduler does not know the thread.
             Err(denial @ Denial::Missing(_)) => {
+                let notice = self.notice(task, NoticeKind::Ended, format!("removed: {denial}"));
                 backend.dismiss(task);
                 self.remove(task);
-                format!("removed: {denial}")
+                notice
             }
             Err(denial) => {
                 // If it was served until now the scheduler would keep enforcing the old reservation.
@@ -389,10 +425,27 @@ impl ReservationTable {
                 if let Some(reserved) = self.tasks.get_mut(&task) {
                     reserved.is_served = false;
                 }
-                format!("keeps its reservation, which is not in effect for now: {denial}")
+                let what =
+                    format!("keeps its reservation, which is not in effect for now: {denial}");
+                self.notice(task, NoticeKind::Lost, what)
             }
-        };
-        TaskNotice { task, what }
+        }
+    }
+
+    /// A change of this task; `None` if there is none.
+    pub(crate) fn notice(
+        &self,
+        task: TaskId,
+        kind: NoticeKind,
+        what: String,
+    ) -> Option<TaskNotice> {
+        let of = Box::new(self.tasks.get(&task)?.clone());
+        Some(TaskNotice {
+            task,
+            kind,
+            what,
+            of,
+        })
     }
 
     fn grant(&mut self, task: TaskId, reservation: &Reservation) -> Result<Guarantee, Denial> {

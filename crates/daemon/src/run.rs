@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shiftwork_live::LiveError;
-use shiftwork_model::Span;
+use shiftwork_model::{Span, TaskId};
 
 use crate::clock::{now, thread_cpu_time};
 use crate::config::Config;
@@ -18,6 +18,9 @@ use crate::socket::Server;
 
 /// Maximum delay until a missed deadline is detected and a signal is handled.
 const POLL_INTERVAL: Span = Span::from_ms(50);
+
+/// Maximum number of messages about a task in a second.
+const MESSAGES_MAX: u32 = 5;
 
 /// Pause after a step that failed: the kernel may lack memory.
 const FAILURE_PAUSE: Duration = Duration::from_millis(50);
@@ -34,10 +37,19 @@ pub trait ServiceControl {
     fn take_new_config(&mut self) -> Option<Config>;
 
     /// Logs a message of one line.
-    fn log(&mut self, message: &str);
+    fn log(&mut self, level: Level, message: &str);
 
     /// Reports to the service manager that the daemon is alive.
     fn notify_watchdog(&mut self);
+}
+
+/// How urgent a message of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Something happened as it should.
+    Info,
+    /// Something does not work, or a task has lost what it relies on.
+    Warning,
 }
 
 /// Why the main loop ended.
@@ -71,12 +83,15 @@ pub fn run(
     server: &mut Server,
     control: &mut dyn ServiceControl,
 ) -> Result<Exit, LiveError> {
-    let mut log_rate_limit = LogRateLimit::default();
+    let mut log_rate_limit = LogRateLimit::new(MESSAGES_MAX);
     let mut failures = 0;
     loop {
         match step(daemon, server, control, &mut log_rate_limit) {
             Ok(None) if failures > 0 => {
-                control.log(&format!("works again after {failures} failures"));
+                control.log(
+                    Level::Info,
+                    &format!("works again after {failures} failures"),
+                );
                 failures = 0;
             }
             Ok(None) => {}
@@ -87,7 +102,7 @@ pub fn run(
                     return Err(error);
                 }
                 if failures == 1 {
-                    control.log(&format!("trying again: {error}"));
+                    control.log(Level::Warning, &format!("trying again: {error}"));
                 }
                 sleep(FAILURE_PAUSE);
             }
@@ -100,7 +115,7 @@ fn step(
     daemon: &mut Daemon,
     server: &mut Server,
     control: &mut dyn ServiceControl,
-    log_rate_limit: &mut LogRateLimit,
+    log_rate_limit: &mut LogRateLimit<TaskId>,
 ) -> Result<Option<Exit>, LiveError> {
     if control.should_stop() {
         return Ok(Some(Exit::Stopped));
@@ -116,9 +131,9 @@ fn step(
         match daemon.reload(config) {
             Ok(()) => {
                 server.set_rates(user_rate, cgroup_rate);
-                control.log("configuration reloaded");
+                control.log(Level::Info, "configuration reloaded");
             }
-            Err(why) => control.log(&format!("configuration unchanged: {why}")),
+            Err(why) => control.log(Level::Warning, &format!("configuration unchanged: {why}")),
         }
     }
     control.notify_watchdog();
@@ -155,16 +170,26 @@ fn wait(daemon: &Daemon, server: &Server) -> io::Result<()> {
 fn log_outcome(
     daemon: &Daemon,
     outcome: &PollOutcome,
-    log_rate_limit: &mut LogRateLimit,
+    log_rate_limit: &mut LogRateLimit<TaskId>,
     control: &mut dyn ServiceControl,
 ) {
     let now = now();
     for warning in &outcome.warnings {
-        control.log(warning);
+        control.log(Level::Warning, warning);
+    }
+    for line in &outcome.audit {
+        control.log(Level::Info, line);
     }
     for notice in &outcome.notices {
         if log_rate_limit.allow(notice.task, now) {
-            control.log(&format!("task {}: {}", notice.task.index(), notice.what));
+            let level = match notice.is_alert() {
+                true => Level::Warning,
+                false => Level::Info,
+            };
+            control.log(
+                level,
+                &format!("task {}: {}", notice.task.index(), notice.what),
+            );
         }
     }
     for miss in &outcome.misses {
@@ -172,13 +197,12 @@ fn log_outcome(
             let reserved = daemon.task(miss.job.task);
             let name = reserved.map_or("?", |reserved| reserved.name.as_str());
             let task = miss.job.task.index();
-            control.log(&format!("task {task} ({name}) missed its deadline"));
+            let message = format!("task {task} ({name}) missed its deadline");
+            control.log(Level::Warning, &message);
         }
     }
     for (task, count) in log_rate_limit.take_suppressed(now) {
-        control.log(&format!(
-            "task {}: {count} messages suppressed",
-            task.index()
-        ));
+        let message = format!("task {}: {count} messages suppressed", task.index());
+        control.log(Level::Info, &message);
     }
 }

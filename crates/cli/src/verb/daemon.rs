@@ -10,7 +10,7 @@ use shiftwork_client::socket_path;
 use shiftwork_daemon::clock::now;
 use shiftwork_daemon::config::{Config, ConfigError};
 use shiftwork_daemon::daemon::Daemon;
-use shiftwork_daemon::run::{Exit, ServiceControl, allow_descriptors, run as serve};
+use shiftwork_daemon::run::{Exit, Level, ServiceControl, allow_descriptors, run as serve};
 use shiftwork_daemon::socket::{Access, Server, SocketLimits};
 use shiftwork_daemon::state::StateFile;
 use shiftwork_live::LiveError;
@@ -24,6 +24,9 @@ use crate::output::{Console, tell};
 
 /// Name of the state file.
 const STATE: &str = "daemon.json";
+
+/// How a warning begins in the journal; see sd-daemon(3).
+const WARNING: &str = "<4>";
 
 /// Folder of the state file without systemd.
 const STATE_FOLDER: &str = "/var/lib/shiftwork";
@@ -57,20 +60,27 @@ pub fn run(args: &DaemonArgs, console: &mut Console) -> Result<Answer, Failure> 
         args,
         console,
         hung_up,
+        is_journal: std::env::var_os("JOURNAL_STREAM").is_some(),
     };
     for notice in outcome.notices {
-        control.log(&format!("task {}: {}", notice.task.index(), notice.what));
+        let message = format!("task {}: {}", notice.task.index(), notice.what);
+        control.log(Level::Info, &message);
     }
+    outcome
+        .audit
+        .iter()
+        .for_each(|line| control.log(Level::Info, line));
     outcome
         .warnings
         .iter()
-        .for_each(|warning| control.log(warning));
-    control.log(&format!(
+        .for_each(|warning| control.log(Level::Warning, warning));
+    let begun = format!(
         "schedules CPUs {} by {}, guarantee {}",
         daemon.rules().cpus,
         daemon.policy(),
         daemon.rules().guarantee
-    ));
+    );
+    control.log(Level::Info, &begun);
     // Has no effect if the daemon was not started by systemd.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     let ended = serve(&mut daemon, &mut server, &mut control);
@@ -179,6 +189,8 @@ struct CommandControl<'a> {
     args: &'a DaemonArgs,
     console: &'a mut Console,
     hung_up: Arc<AtomicBool>,
+    /// Whether messages go to the journal of systemd, which reads a level before each.
+    is_journal: bool,
 }
 
 impl ServiceControl for CommandControl<'_> {
@@ -193,14 +205,17 @@ impl ServiceControl for CommandControl<'_> {
         match Config::read(self.args.config.as_deref()) {
             Ok(config) => Some(config),
             Err(error) => {
-                self.log(&format!("configuration unchanged: {error}"));
+                self.log(Level::Warning, &format!("configuration unchanged: {error}"));
                 None
             }
         }
     }
 
-    fn log(&mut self, what: &str) {
-        self.console.note(what);
+    fn log(&mut self, level: Level, message: &str) {
+        match level {
+            Level::Warning if self.is_journal => self.console.note(format!("{WARNING}{message}")),
+            Level::Info | Level::Warning => self.console.note(message),
+        }
     }
 
     fn notify_watchdog(&mut self) {

@@ -15,6 +15,7 @@ mod overheads;
 pub mod pages;
 pub mod policies;
 pub mod record;
+pub mod release;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::{folder, shiftwork, stderr, stdout};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "analyze",
     "simulate",
     "daemon",
     "exec",
+    "release",
     "status",
     "top",
     "record",

@@ -10,7 +10,7 @@ use shiftwork_model::{Instant, Span, TaskId};
 
 use super::Daemon;
 use crate::reservation::Denial;
-use crate::reservation_table::TaskNotice;
+use crate::reservation_table::{NoticeKind, TaskNotice};
 
 /// Interval between two steps of the sweep, each of which checks a part of the tasks.
 const STEP: Span = Span::from_ms(50);
@@ -84,10 +84,11 @@ impl Daemon {
             return None;
         } else {
             self.credentials.ended.remove(&task);
-            self.backend.dismiss(task);
-            self.remove_task(task);
             let what = "removed: its thread has ended".to_owned();
-            return Some(TaskNotice { task, what });
+            let notice = self.table.notice(task, NoticeKind::Ended, what);
+            // Fails only if there is no such task.
+            let _ = self.table.dismiss(task, &mut *self.backend);
+            return notice;
         }
         if self.has_changed(task) {
             return self.end_of_changed(task);
@@ -137,12 +138,11 @@ impl Daemon {
     }
 
     fn end_of_changed(&mut self, task: TaskId) -> Option<TaskNotice> {
+        let what = "lost its reservation: its thread has changed its user or group".to_owned();
+        let notice = self.table.notice(task, NoticeKind::Lost, what);
         // Fails only if there is no such task.
         self.table.dismiss(task, &mut *self.backend).ok()?;
         self.is_unsaved = true;
-        Some(TaskNotice {
-            task,
-            what: "lost its reservation: its thread has changed its user or group".to_owned(),
-        })
+        notice
     }
 }

@@ -8,10 +8,12 @@ use shiftwork_model::{CpuSet, Instant, TaskId};
 
 use super::Daemon;
 use super::request_validation::{check_name, check_thread, reservation, to_error};
+use crate::audit::AuditLine;
 use crate::clock::unix_ns;
 use crate::reservation::{Denial, Owner, Reservation};
+use crate::reservation_table::ReservedTask;
 use crate::socket::{Peer, Service};
-use crate::threads::ThreadInfo;
+use crate::threads::{ThreadInfo, account_of};
 
 /// Maximum number of observed threads of a user.
 const OBSERVED_MAX: usize = 64;
@@ -25,11 +27,13 @@ const REPLY_BYTES: usize = 24 << 20;
 impl Service for Daemon {
     fn call(&mut self, peer: &Peer<'_>, call: Call) -> Result<Answer, Error> {
         let now = self.now;
+        let line = AuditLine::of_call(peer, &call);
+        let before = self.reserved_in(&call);
         let requested = match &call {
             Call::Admit(request) => Some(request.name.clone()),
             _ => None,
         };
-        match call {
+        let answer = match call {
             Call::Admit(request) => self.admit(peer, &request).map(Answer::Admit),
             Call::Change(request) => self.change(peer, &request).map(Answer::Change),
             Call::Dismiss(Dismiss { task }) => self.dismiss(peer, task).map(Answer::Dismiss),
@@ -50,7 +54,11 @@ impl Service for Daemon {
                     .explanations(peer.user, count.map_or(EXPLAINED, |count| count as usize)),
             })),
         }
-        .map_err(|denial| to_error(self.named(denial, peer.user, requested.as_deref())))
+        .map_err(|denial| self.named(denial, peer.user, requested.as_deref()));
+        if let Some(line) = line {
+            self.audit_call(peer, line, before, &answer);
+        }
+        answer.map_err(to_error)
     }
 }
 
@@ -205,6 +213,41 @@ impl Daemon {
             record: recording.trace(),
             folder: self.records_folder().to_str().map(str::to_owned),
         })
+    }
+
+    /// The task that the call is about, if it is there.
+    fn reserved_in(&self, call: &Call) -> Option<(TaskId, ReservedTask)> {
+        let number = match call {
+            Call::Change(request) => request.task,
+            Call::Dismiss(request) => request.task,
+            _ => return None,
+        };
+        let index = usize::try_from(number).ok()?;
+        let task = (index < super::TASKS_MAX).then(|| TaskId::from_index(index))?;
+        Some((task, self.table.task(task)?.clone()))
+    }
+
+    /// Adds the call to the audit log. `before` is the task that it was about.
+    fn audit_call(
+        &mut self,
+        peer: &Peer<'_>,
+        line: AuditLine,
+        before: Option<(TaskId, ReservedTask)>,
+        answer: &Result<Answer, Denial>,
+    ) {
+        let task = match answer {
+            Ok(Answer::Admit(admitted)) => Some(TaskId::from_index(admitted.task as usize)),
+            Ok(_) => before.as_ref().map(|(task, _)| *task),
+            Err(_) => None,
+        };
+        let now = task.and_then(|task| Some((task, self.table.task(task)?.clone())));
+        let line = match (answer, now.or(before)) {
+            (Err(denial), _) => line.refused(&denial.to_string()),
+            (Ok(_), Some((task, reserved))) => line.about(task, &reserved),
+            (Ok(_), None) => line,
+        };
+        let account = account_of(peer.process, peer.user);
+        self.audit.note(account, &line, self.now);
     }
 
     /// The denial with the names of tasks that the user may see.

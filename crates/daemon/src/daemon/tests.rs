@@ -1,5 +1,6 @@
 //! The daemon with a scheduler and threads that exist only in the test.
 
+mod audit;
 mod failures;
 mod permissions;
 mod visibility;
@@ -274,6 +275,7 @@ impl TestDaemon {
             all.notices.extend(outcome.notices);
             all.misses.extend(outcome.misses);
             all.warnings.extend(outcome.warnings);
+            all.audit.extend(outcome.audit);
         }
         all
     }

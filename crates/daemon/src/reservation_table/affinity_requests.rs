@@ -2,7 +2,7 @@
 
 use shiftwork_model::{CpuSet, TaskId};
 
-use super::{Reservation, ReservationTable, SchedulerBackend, TaskNotice, refused};
+use super::{NoticeKind, Reservation, ReservationTable, SchedulerBackend, TaskNotice, refused};
 
 impl ReservationTable {
     /// Handles an affinity that the thread requested from the kernel, by which it stopped being served: serves it again if it
@@ -22,11 +22,9 @@ impl ReservationTable {
                 .find(|_| !self.tasks.contains_key(&task));
         }
         reserved.is_served = false;
-        let lost = |what: &str| {
-            Some(TaskNotice {
-                task,
-                what: format!("asked for CPUs {cpus} and lost its reservation: {what}"),
-            })
+        let lost = |table: &Self, what: &str| {
+            let what = format!("asked for CPUs {cpus} and lost its reservation: {what}");
+            table.notice(task, NoticeKind::Lost, what)
         };
         let available = cpus & self.rules.cpus;
         let to = Reservation {
@@ -41,14 +39,17 @@ impl ReservationTable {
             // It waits, without a CPU on which it could be served. Its reservation stays charged, which stands for what that
             // still counts where it was.
             let _ = self.admission.request_affinity(task, available, until);
-            return lost(&format!("the daemon schedules CPUs {}", self.rules.cpus));
+            return lost(
+                self,
+                &format!("the daemon schedules CPUs {}", self.rules.cpus),
+            );
         }
         reserved.reservation.cpus = available;
         let amount = self.released_by_move(task, &to);
         if let Err(denial) = self.usage.check_release(&owner, amount) {
             let _ = self.admission.request_affinity(task, CpuSet::EMPTY, until);
             self.deferred.insert(task);
-            return lost(&denial.to_string());
+            return lost(self, &denial.to_string());
         }
         self.deferred.remove(&task);
         self.release(task, &owner, amount, until + to.period + to.period);
@@ -65,7 +66,7 @@ impl ReservationTable {
         };
         match answer {
             Ok(_) => self.readmit([task].into_iter(), backend).pop(),
-            Err(denial) => lost(&self.with_names(&denial.to_string(), 0, None)),
+            Err(denial) => lost(self, &self.with_names(&denial.to_string(), 0, None)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use shiftwork_model::CpuId;
 
-use super::{Instant, ReservationTable, SchedulerBackend, TaskNotice};
+use super::{Instant, NoticeKind, ReservationTable, SchedulerBackend, TaskNotice};
 
 impl ReservationTable {
     /// A CPU has gone offline. Tasks that no longer fit wait and run as ordinary work.
@@ -23,10 +23,12 @@ impl ReservationTable {
                 Some(guarantee) => format!("its guarantee is now {guarantee}"),
                 None => "lost its reservation".to_owned(),
             };
-            notices.push(TaskNotice {
-                task: loss.task,
-                what: format!("{kept}: {}", self.with_names(&loss.reason, 0, None)),
-            });
+            let kind = match loss.left {
+                Some(_) => NoticeKind::Weakened,
+                None => NoticeKind::Lost,
+            };
+            let what = format!("{kept}: {}", self.with_names(&loss.reason, 0, None));
+            notices.extend(self.notice(loss.task, kind, what));
             if loss.left.is_some() {
                 continue;
             }
@@ -51,9 +53,9 @@ impl ReservationTable {
             return Vec::new();
         }
         let returned = self.admission.cpu_online(cpu);
-        let weaker = returned.losses.into_iter().map(|loss| TaskNotice {
-            task: loss.task,
-            what: self.with_names(&loss.reason, 0, None),
+        let weaker = returned.losses.into_iter().filter_map(|loss| {
+            let what = self.with_names(&loss.reason, 0, None);
+            self.notice(loss.task, NoticeKind::Weakened, what)
         });
         let mut notices: Vec<TaskNotice> = weaker.collect();
         let regained = returned.regained.into_iter().map(|(task, _)| task);

@@ -5,7 +5,7 @@ use shiftwork_model::CpuId;
 
 use super::*;
 use crate::files::tests::{Fault, faults};
-use crate::run::{Exit, ServiceControl, run};
+use crate::run::{Exit, Level, ServiceControl, run};
 use crate::socket::{Access, Server, SocketLimits};
 
 const ANNA: u32 = 1_000;
@@ -160,7 +160,7 @@ impl ServiceControl for Control {
         None
     }
 
-    fn log(&mut self, message: &str) {
+    fn log(&mut self, _: Level, message: &str) {
         self.log.push(message.to_owned());
     }
 
