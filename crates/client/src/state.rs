@@ -68,7 +68,7 @@ pub struct Cpu {
     /// The reserved task that runs on it now; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<u32>,
-    /// Fraction used by reserved tasks since the previous status.
+    /// Fraction used by reserved tasks in the last second.
     pub load: f64,
     /// Fraction available to reserved tasks.
     pub share: f64,

@@ -5,6 +5,7 @@
 //!
 //! [`run`]: crate::run
 
+mod capacities;
 mod credentials;
 mod handlers;
 mod periodic;
@@ -15,13 +16,16 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use shiftwork_live::LiveError;
 use shiftwork_live::standing::{Settings, Standing};
-use shiftwork_model::{CpuSet, Instant, OnOverrun, Record, RecordKind, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, OnOverrun, Record, RecordKind, Span, TaskId};
+
+use capacities::Capacities;
 
 use crate::audit::{AuditLine, AuditLog};
 use crate::backend::Scheduler;
@@ -86,16 +90,20 @@ pub struct Daemon {
     now: Instant,
     /// What happened to tasks during calls since the last [`poll`](Self::poll).
     notices: Vec<TaskNotice>,
-    /// When the status was last computed; CPU loads count from there.
-    status_at: Instant,
+    capacities: Capacities,
+    /// The loads of the CPUs in the last second, and when it ended.
+    loads: BTreeMap<CpuId, f64>,
+    loads_at: Instant,
 }
 
 /// What the daemon runs on.
-struct Machine {
-    scheduler: Box<dyn Scheduler>,
-    threads: Box<dyn ThreadDirectory>,
+pub struct Machine {
+    /// The scheduler, loaded.
+    pub scheduler: Box<dyn Scheduler>,
+    /// The threads of callers.
+    pub threads: Box<dyn ThreadDirectory>,
     /// The CPUs that are online.
-    online: CpuSet,
+    pub online: CpuSet,
 }
 
 /// Result of [`Daemon::poll`].
@@ -146,7 +154,10 @@ impl Daemon {
     }
 
     /// As [`start`](Self::start), on a machine with its scheduler loaded.
-    fn start_on(
+    ///
+    /// # Errors
+    /// If no thread can be created.
+    pub fn start_on(
         machine: Machine,
         config: Config,
         state: StateFile,
@@ -180,6 +191,10 @@ impl Daemon {
             doing: "start the thread that saves reservations".to_owned(),
             error,
         })?;
+        let capacities = Capacities::begin().map_err(|error| LiveError::System {
+            doing: "start the thread that computes capacities".to_owned(),
+            error,
+        })?;
         let mut daemon = Self {
             config,
             table,
@@ -204,7 +219,9 @@ impl Daemon {
             since: now,
             now,
             notices: Vec::new(),
-            status_at: now,
+            capacities,
+            loads: BTreeMap::new(),
+            loads_at: now,
         };
         let mut outcome = PollOutcome::default();
         for cpu in (cpus - online).iter() {
@@ -290,6 +307,7 @@ impl Daemon {
         self.is_unsaved |= !outcome.notices.is_empty();
         self.audit_notices(&mut outcome);
         self.save_if_due(now, &mut outcome);
+        self.capacities.refresh(&self.table);
         Ok(outcome)
     }
 

@@ -204,6 +204,12 @@ impl QuotaUsage {
         }
     }
 
+    /// Number of users and of control groups that are charged with something.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> (usize, usize) {
+        (self.users.len(), self.cgroups.len())
+    }
+
     /// What is charged to the user.
     pub(crate) fn of_user(&self, user: u32) -> Usage {
         self.users.get(&user).copied().unwrap_or_default()

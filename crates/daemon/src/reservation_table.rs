@@ -5,8 +5,10 @@
 //! and knows no socket; callers are authenticated before.
 
 mod affinity_requests;
+pub mod capacity;
 mod hotplug;
 mod names;
+mod notice;
 mod released;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -15,12 +17,16 @@ mod validation;
 use std::collections::{BTreeMap, BTreeSet};
 
 use names::placeholder;
+pub use notice::{NoticeKind, TaskNotice};
 use shiftwork_analysis::admission::{Admitted, Claim, Guarantee, Refusal, Terms};
-use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
+use shiftwork_model::{CpuSet, Instant, Share, TaskId};
 
 use crate::backend::SchedulerBackend;
 use crate::quotas::{Amount, QuotaUsage, Quotas};
 use crate::reservation::{Denial, Owner, Reservation, Thread};
+
+/// With more tasks than this a refusal says only what does not fit: to find what would fit takes milliseconds.
+const ADVICE_MAX: usize = 64;
 
 /// Rules of admission.
 #[derive(Clone, Debug)]
@@ -53,51 +59,6 @@ pub struct ReservedTask {
     pub is_served: bool,
 }
 
-/// A change of a task that its owner did not request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskNotice {
-    /// The task.
-    pub task: TaskId,
-    /// What kind of change it is.
-    pub kind: NoticeKind,
-    /// The change, as text for the log.
-    pub what: String,
-    /// The task's reservation, which it may have no more.
-    pub of: Box<ReservedTask>,
-}
-
-impl TaskNotice {
-    /// Whether a guarantee has ended that the task's owner relies on.
-    pub const fn is_alert(&self) -> bool {
-        matches!(self.kind, NoticeKind::Lost | NoticeKind::Weakened)
-    }
-}
-
-/// A kind of change of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoticeKind {
-    /// Its reservation is not in effect any more.
-    Lost,
-    /// Its reservation is in effect with a weaker guarantee.
-    Weakened,
-    /// Its reservation is in effect again.
-    Regained,
-    /// Its thread has ended.
-    Ended,
-}
-
-impl NoticeKind {
-    /// Its name in the audit log.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lost => "lost",
-            Self::Weakened => "weakened",
-            Self::Regained => "regained",
-            Self::Ended => "ended",
-        }
-    }
-}
-
 /// What still counts of a reservation that has ended or changed.
 #[derive(Clone, Debug)]
 struct Released {
@@ -110,6 +71,7 @@ struct Released {
 }
 
 /// All reservations. Each task is either admitted or waits for its reservation.
+#[derive(Clone, Debug)]
 pub struct ReservationTable {
     rules: Rules,
     admission: Admitted,
@@ -125,13 +87,16 @@ pub struct ReservationTable {
     /// Names of reservations that belong to no task.
     shares: BTreeMap<TaskId, String>,
     now: Instant,
+    version: u64,
 }
 
 impl ReservationTable {
     /// An empty table.
     pub fn new(rules: Rules) -> Self {
         Self {
-            admission: Admitted::new(rules.cpus, rules.terms).promising(rules.guarantee),
+            admission: Admitted::new(rules.cpus, rules.terms)
+                .promising(rules.guarantee)
+                .advising_up_to(ADVICE_MAX),
             usage: QuotaUsage::new(rules.quotas),
             tasks: BTreeMap::new(),
             unavailable_numbers: BTreeSet::new(),
@@ -139,6 +104,7 @@ impl ReservationTable {
             deferred: BTreeSet::new(),
             shares: BTreeMap::new(),
             now: Instant::ZERO,
+            version: 0,
             rules,
         }
     }
@@ -169,24 +135,12 @@ impl ReservationTable {
         self.admission.online()
     }
 
-    /// Largest cost that a further task with this period and affinity could reserve; zero if none.
-    pub fn available_cost(&mut self, cpus: CpuSet, period: Span) -> Span {
-        let claim = Claim {
-            task: TaskId::from_index(self.rules.tasks_max),
-            name: String::new(),
-            cost: period,
-            period,
-            deadline: period,
-            priority: shiftwork_model::Priority::LEAST_URGENT,
-            cpus: cpus & *self.online(),
-        };
-        self.admission.largest_cost(&claim).unwrap_or(Span::ZERO)
-    }
-
     /// Advances to `now`: bandwidth that is released by then goes to waiting tasks.
     pub fn advance(&mut self, now: Instant, backend: &mut dyn SchedulerBackend) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
+        let lingering = self.admission.lingering();
         let regained = self.admission.advance(now);
+        self.version += u64::from(self.admission.lingering() != lingering);
         self.settle_released();
         let tasks = regained.into_iter().map(|(task, _)| task);
         let mut notices = self.readmit(tasks, backend);
@@ -219,6 +173,7 @@ impl ReservationTable {
     /// # Errors
     /// If a task would lose its guarantee. Then nothing has changed.
     pub fn set_reserve(&mut self, reserve: Share) -> Result<(), String> {
+        self.version += 1;
         let set = self.admission.set_reserve(reserve);
         set.map_err(|refusal| self.with_names(&refusal.reason, 0, None))?;
         self.rules.terms.reserve = reserve;
@@ -237,6 +192,7 @@ impl ReservationTable {
         reservation: Reservation,
         backend: &mut dyn SchedulerBackend,
     ) -> Result<(TaskId, Guarantee), Denial> {
+        self.version += 1;
         self.validate(&reservation)?;
         if let Some((task, _)) = self.tasks().find(|(_, reserved)| reserved.thread == thread) {
             return Err(Denial::Invalid {
@@ -278,6 +234,7 @@ impl ReservationTable {
         reserved: ReservedTask,
         backend: &mut dyn SchedulerBackend,
     ) -> Option<TaskNotice> {
+        self.version += 1;
         let Ok(task) = self.free_number() else {
             return None;
         };
@@ -318,6 +275,7 @@ impl ReservationTable {
         to: Reservation,
         backend: &mut dyn SchedulerBackend,
     ) -> Result<Guarantee, Denial> {
+        self.version += 1;
         self.validate(&to)?;
         let reserved = self.tasks.get(&task).ok_or_else(|| missing(task))?.clone();
         self.usage
@@ -367,6 +325,7 @@ impl ReservationTable {
 
     /// Removes the task: its thread has ended or can no longer be scheduled.
     pub fn remove(&mut self, task: TaskId) {
+        self.version += 1;
         let Some(reserved) = self.tasks.remove(&task) else {
             return;
         };
@@ -404,6 +363,7 @@ impl ReservationTable {
         served: Result<(), Denial>,
         backend: &mut dyn SchedulerBackend,
     ) -> Option<TaskNotice> {
+        self.version += 1;
         match served {
             Ok(()) => {
                 if let Some(reserved) = self.tasks.get_mut(&task) {
@@ -459,6 +419,7 @@ impl ReservationTable {
     /// # Errors
     /// If it does not fit. Then nothing has changed.
     pub fn reserve_share(&mut self, name: &str, reservation: &Reservation) -> Result<(), Denial> {
+        self.version += 1;
         let task = self.allocate_number()?;
         let granted = self.grant(task, reservation);
         match &granted {

@@ -130,6 +130,8 @@ pub struct Admitted {
     grants: u64,
     /// Whether capacity was released since the waiting tasks were last tried.
     freed: bool,
+    /// With more tasks than this a refusal proposes nothing.
+    advice_max: usize,
 }
 
 impl Admitted {
@@ -145,6 +147,7 @@ impl Admitted {
             books: Books::default(),
             grants: 0,
             freed: false,
+            advice_max: usize::MAX,
         }
     }
 
@@ -157,6 +160,12 @@ impl Admitted {
         if guarantee == Guarantee::Hard {
             self.terms.deadlines = self.terms.deadlines.max(DeadlineTests::Windows);
         }
+        self
+    }
+
+    /// With more than so many tasks a refusal does not propose what would be granted instead, which takes many decisions.
+    pub fn advising_up_to(mut self, tasks: usize) -> Self {
+        self.advice_max = tasks;
         self
     }
 

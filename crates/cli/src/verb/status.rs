@@ -39,7 +39,7 @@ struct CpuOutput {
     online: bool,
     /// The reserved task that it runs now.
     running: Option<u32>,
-    /// Fraction used by reserved tasks since the previous status.
+    /// Fraction used by reserved tasks in the last second.
     load: f64,
     /// Fraction available to reserved tasks.
     share: f64,

@@ -15,6 +15,7 @@ impl Daemon {
             return;
         }
         self.periodic_at = now;
+        self.measure_loads(now);
         self.make_up_for_lost_events(now, outcome);
         for task in self
             .observations

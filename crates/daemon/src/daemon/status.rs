@@ -3,32 +3,28 @@
 use std::collections::BTreeSet;
 
 use shiftwork_client::{Cpu, Room, State, Status, Task};
-use shiftwork_model::{CpuSet, Instant, Share, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Instant, Share, TaskId};
 
 use super::Daemon;
 use super::handlers::number_of;
 use super::request_validation::to_client;
-use crate::quotas::share_ppm;
 use crate::reservation_table::ReservedTask;
-
-/// Period for which the available share is computed; the share is the same for every period.
-const PERIOD: Span = Span::from_ms(100);
+use crate::reservation_table::capacity::Capacity;
 
 impl Daemon {
     /// The status as this user sees it: of tasks of others only what they take of the CPUs, to root everything.
+    ///
+    /// # Cost
+    /// O(n) for n tasks, most of it for those that the user may see.
     pub(super) fn status(&mut self, user: u32, now: Instant) -> Status {
-        let since = std::mem::replace(&mut self.status_at, now);
-        let elapsed = now.late_since(since).as_ns().max(1);
+        self.capacities.refresh(&self.table);
         let cpus = self.table.rules().cpus;
         let tasks = self.tasks(user);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.config.policy.clone(),
             guarantee: self.table.rules().guarantee.name().to_owned(),
-            cpus: cpus
-                .iter()
-                .map(|cpu| self.cpu(user, cpu, elapsed))
-                .collect(),
+            cpus: cpus.iter().map(|cpu| self.cpu(user, cpu)).collect(),
             rooms: self.rooms(user),
             misses: match user {
                 0 => self.statistics.misses(),
@@ -42,58 +38,57 @@ impl Daemon {
         }
     }
 
+    /// Computes the loads since the last call.
+    pub(super) fn measure_loads(&mut self, now: Instant) {
+        let since = std::mem::replace(&mut self.loads_at, now);
+        let elapsed = now.late_since(since).as_ns().max(1);
+        for cpu in self.table.rules().cpus.iter() {
+            let ran = self.statistics.take_load(cpu).as_ns();
+            // A stretch of execution counts as a whole when it ends, with what lies before the last call.
+            let load = (ran as f64 / elapsed as f64).min(1.0);
+            self.loads.insert(cpu, load);
+        }
+    }
+
     /// Whether this user may see the task.
     fn shows(&self, user: u32, task: TaskId) -> bool {
         let reserved = self.table.task(task);
         reserved.is_some_and(|it| user == 0 || it.owner.user == user)
     }
 
-    fn cpu(&mut self, user: u32, cpu: shiftwork_model::CpuId, elapsed_ns: u64) -> Cpu {
+    fn cpu(&self, user: u32, cpu: CpuId) -> Cpu {
         let reserve = as_float(self.table.rules().terms.reserve);
-        let load = self.statistics.take_load(cpu).as_ns() as f64 / elapsed_ns as f64;
         let running = self.statistics.running_on(cpu);
+        let running = running.filter(|&task| self.shows(user, task));
         Cpu {
             cpu: cpu.index() as u32,
             online: self.table.online().contains(cpu),
-            running: running
-                .filter(|&task| self.shows(user, task))
-                .map(number_of),
-            // A stretch of execution counts as a whole when it ends, with what lies before the previous status.
-            load: load.min(1.0),
+            running: running.map(number_of),
+            load: self.loads.get(&cpu).copied().unwrap_or(0.0),
             share: 1.0 - reserve,
             reserve,
         }
     }
 
     /// For each set of CPUs that a reservation names which the user may see, and for all CPUs.
-    fn rooms(&mut self, user: u32) -> Vec<Room> {
+    fn rooms(&self, user: u32) -> Vec<Room> {
         let visible = self
             .table
             .tasks()
             .filter(|&(task, _)| self.shows(user, task));
-        let used = visible.map(|(_, it)| it.reservation.cpus);
-        let all: BTreeSet<Vec<usize>> = used
-            .chain([self.table.rules().cpus])
-            .map(|cpus| cpus.iter().map(|cpu| cpu.index()).collect())
+        let all = self.table.rules().cpus;
+        let used: BTreeSet<CpuSet> = visible
+            .map(|(_, it)| it.reservation.cpus)
+            .chain([all])
             .collect();
-        let sets = all.into_iter().map(|numbers| {
-            let cpus = numbers.into_iter().map(shiftwork_model::CpuId::from_index);
-            cpus.collect::<CpuSet>()
-        });
-        sets.map(|cpus| {
-            let within = self
-                .table
-                .tasks()
-                .filter(|(_, it)| it.is_served && it.reservation.cpus.is_subset(&cpus));
-            let reserved: u64 = within.map(|(_, it)| share_ppm(&it.reservation)).sum();
-            let free = self.table.available_cost(cpus, PERIOD);
-            Room {
-                cpus: cpus.to_string(),
-                reserved: reserved as f64 / 1e6,
-                free: free.as_ns() as f64 / PERIOD.as_ns() as f64,
-            }
-        })
-        .collect()
+        let known = self.capacities.all().iter();
+        let shown = known.filter(|it| used.contains(&it.cpus));
+        let room = |it: &Capacity| Room {
+            cpus: it.cpus.to_string(),
+            reserved: it.reserved,
+            free: it.free,
+        };
+        shown.map(room).collect()
     }
 
     fn tasks(&self, user: u32) -> Vec<Task> {

@@ -1,6 +1,7 @@
 //! The daemon with a scheduler and threads that exist only in the test.
 
 mod audit;
+mod conservation;
 mod failures;
 mod permissions;
 mod visibility;

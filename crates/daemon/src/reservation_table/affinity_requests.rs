@@ -13,6 +13,7 @@ impl ReservationTable {
         cpus: CpuSet,
         backend: &mut dyn SchedulerBackend,
     ) -> Option<TaskNotice> {
+        self.version += 1;
         let reserved = self.tasks.get_mut(&task)?;
         if reserved.is_served && reserved.reservation.cpus == cpus {
             let notices = self.readmit([task].into_iter(), backend);

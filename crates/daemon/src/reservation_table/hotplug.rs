@@ -13,6 +13,7 @@ impl ReservationTable {
         backend: &mut dyn SchedulerBackend,
     ) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
+        self.version += 1;
         if !self.online().contains(cpu) {
             return Vec::new();
         }
@@ -49,6 +50,7 @@ impl ReservationTable {
         backend: &mut dyn SchedulerBackend,
     ) -> Vec<TaskNotice> {
         self.now = self.now.max(now);
+        self.version += 1;
         if !self.rules.cpus.contains(cpu) || self.online().contains(cpu) {
             return Vec::new();
         }

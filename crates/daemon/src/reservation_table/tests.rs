@@ -2,10 +2,12 @@
 //! would not have fitted.
 
 mod churn;
+mod conservation;
+mod quotas;
 
 use std::collections::BTreeMap;
 
-use shiftwork_model::{OnOverrun, Priority, Share};
+use shiftwork_model::{OnOverrun, Priority, Share, Span};
 use shiftwork_policy::registry;
 
 use super::*;
@@ -45,7 +47,7 @@ impl FakeBackend {
     }
 
     /// The task's thread ends.
-    fn end_thread(&mut self, task: TaskId) {
+    pub(crate) fn end_thread(&mut self, task: TaskId) {
         self.served.remove(&task);
         self.demoted.remove(&task);
     }
@@ -399,87 +401,39 @@ fn dismissed_waiting_task_releases_its_number() {
     assert_eq!(next.unwrap().0, task);
 }
 
-/// A quota of 0.2 CPUs, and as much that still counts after its end.
-fn fifth() -> Quota {
-    let amount = Amount {
-        tasks: 2,
-        share_ppm: 200_000,
-    };
-    Quota {
-        held: amount,
-        released: amount,
-    }
-}
-
+/// The definition of a capacity: what is admitted there.
 #[test]
-fn admit_and_dismiss_in_turns_claim_no_more_than_quotas() {
-    let (mut table, mut backend) = (table_with("strong-edf", 2, fifth()), FakeBackend::default());
-    let mut admitted = 0;
-    for number in 0..40 {
-        let Ok((task, _)) = admit(&mut table, &mut backend, number, reservation(2, 10, "0-1"))
-        else {
-            continue;
+fn capacity_is_largest_reservation_that_is_admitted() {
+    let (mut table, mut backend) = (table("strong-edf", 4), FakeBackend::default());
+    for (number, (cost, cpus)) in [(3, "0"), (5, "0-1"), (7, "2"), (1, "0-3")]
+        .into_iter()
+        .enumerate()
+    {
+        admit(
+            &mut table,
+            &mut backend,
+            number as u32,
+            reservation(cost, 10, cpus),
+        )
+        .unwrap();
+    }
+    let capacities = table.capacity_question().answer();
+    let sets: Vec<String> = capacities.iter().map(|it| it.cpus.to_string()).collect();
+    assert_eq!(sets, ["0", "0,1", "0-3", "2"]);
+    let reserved: Vec<f64> = capacities.iter().map(|it| it.reserved).collect();
+    assert_eq!(reserved, [0.3, 0.8, 1.6, 0.7]);
+    for it in capacities {
+        let version = table.version();
+        let with = |share: f64| Reservation {
+            cost: Span::from_ns((share * 1e8) as u64),
+            ..reservation(1, 100, &it.cpus.to_string())
         };
-        admitted += 1;
+        let more = admit(&mut table, &mut backend, 9, with(it.free + 0.001));
+        assert!(it.free > 0.999 || more.is_err(), "{it:?}");
+        let (task, _) = admit(&mut table, &mut backend, 9, with(it.free)).unwrap();
         table.dismiss(task, &mut backend).unwrap();
+        let later = table.now + Span::from_s(1);
+        table.advance(later, &mut backend);
+        assert!(table.version() > version);
     }
-    assert_eq!(admitted, 2, "one reservation, and one that still counts");
-    let free = table.available_cost(CpuSet::first(2), Span::from_ms(100));
-    assert!(free >= Span::from_ms(75), "{free} of 100 ms are free");
-    // Another user has capacity and numbers.
-    let other = Owner {
-        user: 7,
-        group: Some(7),
-        account: 7,
-        cgroup: "/other".to_owned(),
-    };
-    let it = reservation(2, 10, "0-1");
-    let granted = table.admit(other, thread(99), "t", it.clone(), &mut backend);
-    granted.unwrap();
-    table.advance(Instant::ZERO + Span::from_ms(20), &mut backend);
-    admit(&mut table, &mut backend, 50, it).unwrap();
-}
-
-#[test]
-fn users_of_one_account_share_its_quota() {
-    let (mut table, mut backend) = (table_with("strong-edf", 2, fifth()), FakeBackend::default());
-    let admit = |table: &mut ReservationTable, backend: &mut FakeBackend, user: u32| {
-        let owner = Owner {
-            user,
-            cgroup: format!("/{user}"),
-            ..owner()
-        };
-        table.admit(owner, thread(user), "t", reservation(2, 10, "0-1"), backend)
-    };
-    admit(&mut table, &mut backend, 100_000).unwrap();
-    let refused = admit(&mut table, &mut backend, 100_001).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .starts_with("user 1000 would reserve 0.400 CPUs"),
-        "{refused}"
-    );
-}
-
-#[test]
-fn thread_that_moves_too_often_waits_until_quota_allows() {
-    let (mut table, mut backend) = (table_with("strong-edf", 4, fifth()), FakeBackend::default());
-    let (task, _) = admit(&mut table, &mut backend, 1, reservation(2, 10, "0")).unwrap();
-    let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-    backend.request_affinity(task);
-    let notice = table.request_affinity(task, cpus("1"), &mut backend);
-    assert_eq!(notice.unwrap().what, "has its reservation again");
-    backend.request_affinity(task);
-    let notice = table.request_affinity(task, cpus("2"), &mut backend);
-    let what = notice.unwrap().what;
-    assert!(
-        what.contains("lost its reservation: user 1000 would reserve 0.200 CPUs beside 0.400"),
-        "{what}"
-    );
-    assert!(!table.task(task).unwrap().is_served);
-    let at = |ms| Instant::ZERO + Span::from_ms(ms);
-    assert_eq!(table.advance(at(19), &mut backend), []);
-    let notices = table.advance(at(20), &mut backend);
-    assert_eq!(notices[0].what, "has its reservation again");
-    assert_eq!(backend.served[&task].1.cpus, cpus("2"));
 }

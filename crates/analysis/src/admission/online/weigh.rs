@@ -29,7 +29,9 @@ impl Admitted {
     /// Why it would be refused.
     pub fn consider(&mut self, claim: &Claim) -> Result<Guarantee, Box<Refusal>> {
         let mut answer = self.answer(claim);
-        if let Err(refusal) = &mut answer {
+        if self.entries.len() <= self.advice_max
+            && let Err(refusal) = &mut answer
+        {
             self.advise(claim, refusal);
         }
         answer
