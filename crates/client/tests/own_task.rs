@@ -169,7 +169,7 @@ fn status(threads: &[i32]) -> Vec<u8> {
     let tasks: Vec<String> = threads.iter().enumerate().map(task).collect();
     let text = format!(
         r#"{{"parameters":{{"status":{{"version":"1","policy":"strong-edf","guarantee":"hard","cpus":[],"rooms":[],
-        "tasks":[{}],"misses":0,"since":0,"now":0,"lost":0}}}}}}"#,
+        "tasks":[{}],"misses":0,"since":0,"now":0,"lost":0,"problems":[]}}}}}}"#,
         tasks.join(",")
     );
     let mut bytes = text.into_bytes();
