@@ -2,6 +2,7 @@
 
 use shiftwork_model::{Share, Span};
 
+use super::earlier::{Delaying, Earlier};
 use super::levels::{Affinities, Program};
 use super::window::Waiter;
 use crate::affinity::interference::{Capped, Interferer};
@@ -42,9 +43,12 @@ pub fn waiting_levels_edf(
     let programs: Vec<Program> = (0..family.len())
         .map(|place| family.program(place))
         .collect();
-    let waiters = (0..tasks.len()).map(|place| Waiter::new(&programs[family.of(place)]));
+    let of: Vec<&Program> = (0..tasks.len())
+        .map(|place| &programs[family.of(place)])
+        .collect();
     let mut growing = Growing {
-        waiters: waiters.collect(),
+        waiters: of.iter().map(|program| Waiter::new(program)).collect(),
+        programs: of,
         deadlines: known.iter().map(|task| task.response).collect(),
         known,
     };
@@ -63,6 +67,7 @@ pub fn waiting_levels_edf(
 
 /// Response times that grow from the costs until each is a bound if all others are.
 struct Growing<'a> {
+    programs: Vec<&'a Program>,
     waiters: Vec<Waiter<'a>>,
     known: Vec<Interferer>,
     deadlines: Vec<u64>,
@@ -104,6 +109,23 @@ impl Growing<'_> {
             })
         };
         let limits = (known[place].response, deadlines[place]);
-        self.waiters[place].response((place, known[place].cost), limits, capped, steps)
+        let own = (place, known[place].cost);
+        let response = self.waiters[place].response(own, limits, capped, steps)?;
+        if response <= deadlines[place] {
+            return Some(response);
+        }
+        let delaying = |other: usize| Delaying {
+            task: known[other],
+            deadline: deadlines[other],
+        };
+        let is_in_time = match Earlier::new(self.programs[place], place, delaying) {
+            Some(mut earlier) => earlier.is_in_time(steps)?,
+            None => false,
+        };
+        Some(if is_in_time {
+            deadlines[place]
+        } else {
+            response
+        })
     }
 }

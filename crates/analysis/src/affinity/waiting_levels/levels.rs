@@ -31,6 +31,8 @@ pub(super) struct Group {
     pub(super) levels: usize,
     /// The most of it and of the groups below it that execute at a time: its number of CPUs.
     pub(super) capacity: i128,
+    /// Whether its affinity contains that of the tasks that wait.
+    pub(super) is_around: bool,
     /// A group with the same levels whose affinity contains this one.
     pub(super) parent: Option<usize>,
     /// Where its tasks are among those of the program.
@@ -103,6 +105,7 @@ impl<'a> Affinities<'a> {
             groups.push(Group {
                 levels,
                 capacity: mask.len() as i128,
+                is_around: self.masks[place].0.is_subset(mask),
                 parent: None,
                 members: begin..places.len(),
             });

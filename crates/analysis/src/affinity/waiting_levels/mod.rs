@@ -2,8 +2,9 @@
 //!
 //! The theory is in `docs/theory/waiting-levels.md`. `levels.rs` has the sets of CPUs at which a task can wait
 //! and the tasks that can fill them, `prices.rs` the linear program that bounds how long it waits there,
-//! `window.rs` the search for the response time.
+//! `window.rs` the search for the response time, `earlier.rs` windows that begin before the release.
 
+mod earlier;
 mod earliest_deadline;
 mod fixed_priority;
 mod levels;

@@ -103,6 +103,14 @@ impl Prices {
         Some(best)
     }
 
+    /// The bound that the cuts prove if the tasks that count in one execute for as long in sum as `total` says;
+    /// `None` if numbers become too large.
+    pub(super) fn bound_of(&self, mut total: impl FnMut(&[usize]) -> Option<i128>) -> Option<u128> {
+        let totals: Option<Vec<i128>> = self.cuts.iter().map(|cut| total(&cut.whole)).collect();
+        let waited: i128 = self.times(&totals?)?.iter().sum();
+        Some((waited / self.determinant).unsigned_abs())
+    }
+
     /// The X_g at which all cuts hold exactly, times the determinant.
     fn times(&self, totals: &[i128]) -> Option<Row> {
         let mut times = [0; LEVELS_MAX];

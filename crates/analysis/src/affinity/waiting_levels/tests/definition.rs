@@ -2,7 +2,7 @@
 
 use shiftwork_model::{CpuSet, Priority, RandomStream, Share, Span};
 
-use super::packing::{blockers, longest};
+use super::packing::{blockers, levels, longest};
 use super::{Plain, tasks, times_if_long};
 use crate::affinity::{Bound, waiting_levels_edf, waiting_levels_fp};
 use crate::{Outcome, Placed, Ranked, Sporadic, Steps};
@@ -44,15 +44,89 @@ fn response(
     })
 }
 
+/// How long earlier windows may begin before a release.
+const EARLIEST: u64 = 150;
+
+/// What the jobs that are released and due in so long a window execute.
+fn inside((cost, period, deadline, _): Plain, length: u64) -> u64 {
+    let jobs = (deadline..=length).step_by(period as usize);
+    jobs.map(|_| cost).sum()
+}
+
+/// The sets of tasks, as bits, that can have begun to execute before a window in which a job of `own` waits at any time
+/// at a level, and before which none was full: all that can, or as many as one more would be too many.
+fn carried_in(tasks: &[Plain], own: usize) -> Vec<u32> {
+    let affinities: Vec<u64> = tasks.iter().map(|task| task.3).collect();
+    let levels = levels(&affinities, own);
+    let is_around = |task: usize| affinities[own] & !affinities[task] == 0;
+    let chosen = |set: u32| (0..tasks.len()).filter(move |task| set >> task & 1 == 1);
+    let fits = |set: &u32| {
+        chosen(*set).all(is_around)
+            && levels.iter().all(|level| {
+                let in_level = chosen(*set).filter(|&task| affinities[task] & !level == 0);
+                in_level.count() < level.count_ones() as usize
+            })
+    };
+    let sets: Vec<u32> = (0..1 << tasks.len()).filter(fits).collect();
+    let is_most = |set: &&u32| !sets.iter().any(|other| other != *set && *set & !other == 0);
+    sets.iter().filter(is_most).copied().collect()
+}
+
+/// Whether a job of `own` waits no longer than it can in every window that begins up to some instant before its release,
+/// by trying every whole number.
+fn is_in_time(tasks: &[Plain], own: usize, known: &[u64]) -> bool {
+    let affinities: Vec<u64> = tasks.iter().map(|task| task.3).collect();
+    let (cost, deadline) = (tasks[own].0, tasks[own].2);
+    let sets = blockers(&affinities, own, false);
+    let carried = carried_in(tasks, own);
+    let is_around = |task: usize| affinities[own] & !affinities[task] == 0;
+    let waited = |length: u64, carries: &dyn Fn(usize) -> bool| {
+        let of = |task: usize| {
+            let response = if task == own { deadline } else { known[task] };
+            let all = match carries(task) || !is_around(task) {
+                true => due(tasks[task], response, length),
+                false => inside(tasks[task], length),
+            };
+            all - if task == own { cost } else { 0 }
+        };
+        let works: Vec<u64> = (0..tasks.len()).map(of).collect();
+        longest(&sets, &works).floor().to_integer()
+    };
+    for before in 0..EARLIEST {
+        let (length, spare) = (before + deadline, (before + deadline - cost).into());
+        if waited(length, &|_| true) <= spare {
+            return true;
+        }
+        let mut few = carried.iter();
+        if few.any(|set| waited(length, &|task| set >> task & 1 == 1) > spare) {
+            return false;
+        }
+    }
+    false
+}
+
 fn by_deadline(tasks: &[Plain]) -> Option<Vec<u64>> {
+    least_by_deadline(tasks, |own, known| is_in_time(tasks, own, known))
+}
+
+fn without_earlier(tasks: &[Plain]) -> Option<Vec<u64>> {
+    least_by_deadline(tasks, |_, _| false)
+}
+
+fn least_by_deadline(
+    tasks: &[Plain],
+    is_in_time: impl Fn(usize, &[u64]) -> bool,
+) -> Option<Vec<u64>> {
     let mut known: Vec<u64> = tasks.iter().map(|task| task.0).collect();
     loop {
         let before = known.clone();
         for own in 0..tasks.len() {
-            known[own] = response(tasks, own, known[own], |other, length| {
+            let least = response(tasks, own, known[own], |other, length| {
                 let due = due(tasks[other], known[other], tasks[own].2);
                 work(tasks[other], known[other], length).min(due)
-            })?;
+            });
+            let in_time = || is_in_time(own, &known).then_some(tasks[own].2);
+            known[own] = least.or_else(in_time)?;
         }
         if known == before {
             return Some(known);
@@ -117,18 +191,29 @@ fn found(tasks: &[Plain]) -> [Option<Vec<u64>>; 2] {
 
 #[test]
 fn response_times_are_those_of_the_definition() {
-    let mut passed = [0; 2];
+    let (mut passed, mut missed, mut earlier) = ([0; 2], 0, 0);
     let cases = times_if_long(300, 20);
     for seed in 0..cases {
         let mut stream = RandomStream::new(seed, 81, 1);
         let tasks = tasks(&mut stream, true, 6);
         let expected = [by_deadline(&tasks), by_priority(&tasks)];
         let found = found(&tasks);
-        assert_eq!(found, expected, "seed {seed}: {tasks:?}");
+        // Which tasks carry work in is decided for each cut, and windows are looked at in blocks: some are missed.
+        let is_missed = found[0].is_none() && expected[0].is_some();
+        missed += u64::from(is_missed);
+        let compared = usize::from(is_missed)..;
+        assert_eq!(
+            found[compared.clone()],
+            expected[compared],
+            "seed {seed}: {tasks:?}"
+        );
+        earlier += u64::from(found[0].is_some() && without_earlier(&tasks).is_none());
         for (count, bounds) in passed.iter_mut().zip(found) {
             *count += u64::from(bounds.is_some());
         }
     }
     let enough = |&count: &u64| cases / 10 < count && count < cases * 9 / 10;
     assert!(passed.iter().all(enough), "{passed:?} of {cases}");
+    println!("{earlier} by earlier windows, {missed} missed");
+    assert!(earlier > 0 && missed * 20 <= cases, "{earlier} {missed}");
 }

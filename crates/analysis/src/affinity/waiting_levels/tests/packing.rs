@@ -14,10 +14,8 @@ fn whole(number: u64) -> BigRational {
     BigRational::from_integer(BigInt::from(number))
 }
 
-/// The sets of others, as bits, that keep a task with this affinity waiting: at a set of CPUs that grows from it, as
-/// many as it has CPUs execute, all inside. With `on_cpus` each also has a CPU of its own; without, no
-/// affinity has more tasks at a time than CPUs, counted with those inside it that belong to the same sets of CPUs.
-pub(super) fn blockers(affinities: &[u64], own: usize, on_cpus: bool) -> Vec<u32> {
+/// The sets of CPUs that grow from the affinity of `own` and that others can fill.
+pub(super) fn levels(affinities: &[u64], own: usize) -> Vec<u64> {
     let mut reaches = vec![affinities[own]];
     let mut next = 0;
     while next < reaches.len() {
@@ -29,18 +27,21 @@ pub(super) fn blockers(affinities: &[u64], own: usize, on_cpus: bool) -> Vec<u32
             }
         }
     }
+    reaches.retain(|reach| {
+        let inside = affinities.iter().filter(|&mask| mask & !reach == 0);
+        inside.count() > reach.count_ones() as usize
+    });
+    reaches
+}
+
+/// The sets of tasks, as bits, that keep a job with the affinity of `own` waiting: at a level, as many as it has CPUs
+/// execute, all inside. With `on_cpus` each also has a CPU of its own; without, no
+/// affinity has more tasks at a time than CPUs, counted with those inside it that belong to the same levels.
+pub(super) fn blockers(affinities: &[u64], own: usize, on_cpus: bool) -> Vec<u32> {
+    let levels = levels(affinities, own);
     let chosen = |set: u32| (0..affinities.len()).filter(move |task| set >> task & 1 == 1);
-    let around = |mask: u64| -> Vec<bool> {
-        let viable = |reach: &u64| {
-            let inside = affinities
-                .iter()
-                .filter(|&&mask| mask & !reach == 0)
-                .count();
-            inside > reach.count_ones() as usize
-        };
-        let reaches = reaches.iter().filter(|reach| viable(reach));
-        reaches.map(|reach| mask & !reach == 0).collect()
-    };
+    let around =
+        |mask: u64| -> Vec<bool> { levels.iter().map(|level| mask & !level == 0).collect() };
     let fits = |set: u32| {
         affinities.iter().all(|&mask| {
             let inside = chosen(set).filter(|&task| {
@@ -49,21 +50,21 @@ pub(super) fn blockers(affinities: &[u64], own: usize, on_cpus: bool) -> Vec<u32
             inside.count() <= mask.count_ones() as usize
         })
     };
-    let sets = (1u32..1 << affinities.len()).filter(|set| set >> own & 1 == 0);
-    sets.filter(|&set| {
-        let is_full = |&reach: &u64| {
-            set.count_ones() == reach.count_ones()
-                && chosen(set).all(|task| affinities[task] & !reach == 0)
-        };
-        let tasks: Vec<u64> = chosen(set).map(|task| affinities[task]).collect();
-        reaches.iter().any(is_full)
-            && if on_cpus {
-                have_cpus(&tasks, 0)
-            } else {
-                fits(set)
-            }
-    })
-    .collect()
+    (1u32..1 << affinities.len())
+        .filter(|&set| {
+            let is_full = |&reach: &u64| {
+                set.count_ones() == reach.count_ones()
+                    && chosen(set).all(|task| affinities[task] & !reach == 0)
+            };
+            let tasks: Vec<u64> = chosen(set).map(|task| affinities[task]).collect();
+            levels.iter().any(is_full)
+                && if on_cpus {
+                    have_cpus(&tasks, 0)
+                } else {
+                    fits(set)
+                }
+        })
+        .collect()
 }
 
 /// Whether each can have a CPU of its own.
@@ -154,13 +155,13 @@ fn the_wait_is_the_largest_packing_of_blockers() {
         works_without_own[0] = 0;
         let found = bound(&affinities, 0, &works_without_own);
         let context = format!("seed {seed}: {affinities:x?} {works:?}");
-        let real = longest(&blockers(&affinities, 0, true), &works).floor();
+        let real = longest(&blockers(&affinities, 0, true), &works_without_own).floor();
         assert!(
             real.to_integer() <= BigInt::from(found),
             "{context}: {found} < {real}"
         );
         if is_nested {
-            let expected = longest(&blockers(&affinities, 0, false), &works).floor();
+            let expected = longest(&blockers(&affinities, 0, false), &works_without_own).floor();
             assert_eq!(expected.to_integer(), BigInt::from(found), "{context}");
             several += usize::from(found > 0);
             sharper += usize::from(real < expected);
