@@ -4,6 +4,9 @@ use shiftwork_model::{CpuSet, Priority, RandomStream, Share, Span};
 
 use super::packing::{blockers, levels, longest};
 use super::{Plain, tasks, times_if_long};
+use crate::affinity::interference::Interferer;
+use crate::affinity::waiting_levels::earlier::{Delaying, Earlier};
+use crate::affinity::waiting_levels::levels::Affinities;
 use crate::affinity::{Bound, waiting_levels_edf, waiting_levels_fp};
 use crate::{Outcome, Placed, Ranked, Sporadic, Steps};
 
@@ -216,4 +219,45 @@ fn response_times_are_those_of_the_definition() {
     assert!(passed.iter().all(enough), "{passed:?} of {cases}");
     println!("{earlier} by earlier windows, {missed} missed");
     assert!(earlier > 0 && missed * 20 <= cases, "{earlier} {missed}");
+}
+
+/// Whether earlier windows show the task, by the implementation; `None` if it can never wait.
+fn is_shown(tasks: &[Plain], own: usize, known: &[u64]) -> Option<bool> {
+    let cpus: Vec<CpuSet> = tasks.iter().map(|task| CpuSet::from_bits(task.3)).collect();
+    let family = Affinities::new(cpus.iter());
+    let program = family.program(family.of(own));
+    let delaying = |place: usize| Delaying {
+        task: Interferer {
+            cost: tasks[place].0,
+            period: tasks[place].1,
+            response: known[place],
+        },
+        deadline: tasks[place].2,
+    };
+    let mut earlier = Earlier::new(&program, own, delaying)?;
+    Some(earlier.is_in_time(&mut Steps::ordinary()).unwrap())
+}
+
+#[test]
+fn earlier_windows_show_no_task_that_the_definition_does_not() {
+    let (mut shown, mut missed) = (0, 0);
+    for seed in 0..times_if_long(1_500, 10) {
+        let mut stream = RandomStream::new(seed, 81, 2);
+        let tasks = tasks(&mut stream, true, 5);
+        let some_response =
+            |&(cost, _, deadline, _): &Plain| cost + stream.below(deadline - cost + 1);
+        let known: Vec<u64> = tasks.iter().map(some_response).collect();
+        for own in 0..tasks.len() {
+            let Some(found) = is_shown(&tasks, own, &known) else {
+                continue;
+            };
+            let expected = is_in_time(&tasks, own, &known);
+            let context = || format!("seed {seed}, task {own}: {tasks:?} {known:?}");
+            assert!(expected || !found, "{}", context());
+            shown += u64::from(found);
+            missed += u64::from(expected && !found);
+        }
+    }
+    println!("{shown} shown, {missed} missed");
+    assert!(shown > 1_000 && missed * 20 < shown, "{shown} {missed}");
 }
