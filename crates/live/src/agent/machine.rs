@@ -4,9 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rustix::thread::Pid;
 use shiftwork_model::{CpuId, CpuSet, Priority, Share, Span, TaskId};
@@ -15,7 +13,8 @@ use shiftwork_policy::Policy;
 use super::channel::{self, channel};
 use super::decider::Decider;
 use super::enactor::Enactor;
-use super::thread::{Agent, CpuYield, Reply, Request, Scratch, Shared, become_agent_thread};
+use super::mailbox::{Reply, Request, Requester, Silence, mailbox};
+use super::thread::{Agent, CpuYield, Scratch, Shared, become_agent_thread};
 use crate::event::Event;
 use crate::machine::{Machine, Parameters};
 use crate::overheads::{Meter, Overheads};
@@ -26,7 +25,7 @@ use crate::work::JobBarrier;
 use crate::{LiveError, Options, Plan};
 
 /// An agent that has not answered within this time has failed.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+const ANSWER_MAX: Span = Span::from_s(10);
 
 /// Time after the horizon, for deadlines and budgets that end later.
 const AFTER: Span = Span::from_s(100);
@@ -66,8 +65,7 @@ pub(crate) trait EnactorOwner {
 /// A machine where an agent decides.
 pub(crate) struct AgentMachine<O: EnactorOwner> {
     owner: O,
-    requests: Sender<Request>,
-    replies: Receiver<Reply>,
+    requester: Requester,
     events: channel::Receiver,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), LiveError>>>,
@@ -104,31 +102,27 @@ impl<O: EnactorOwner> AgentMachine<O> {
         } = config;
         let span = options.horizon + AFTER;
         let decider = Decider::new(plan, policy, monotonic_ns(), span);
-        let (requests, incoming) = mpsc::channel();
-        // One request is in flight at a time.
-        let (answers, replies) = mpsc::sync_channel(1);
+        let (requester, answerer) = mailbox();
         let (sender, events) = channel(options.trace_bytes as usize / size_of::<Event>());
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
-        let ready = answers.clone();
         let run = move || {
             let enactor = become_agent_thread(cpu).and_then(|()| build_enactor());
             let enactor = match enactor {
                 Ok(enactor) => enactor,
                 Err(error) => {
                     // `start` waits for this.
-                    let _ = ready.send(Err(error));
+                    answerer.answer(Err(error));
                     return Ok(());
                 }
             };
-            let _ = ready.send(Ok(true));
+            answerer.answer(Ok(true));
             let mut agent = Agent {
                 enactor,
                 decider,
                 attention,
                 cpu_yield,
-                requests: incoming,
-                replies: answers,
+                requests: answerer,
                 events: sender,
                 shared: seen,
                 scratch: Scratch::new(),
@@ -141,8 +135,7 @@ impl<O: EnactorOwner> AgentMachine<O> {
             .map_err(LiveError::system("make a thread for the agent"))?;
         let mut machine = Self {
             owner,
-            requests,
-            replies,
+            requester,
             events,
             shared,
             thread: Some(thread),
@@ -155,21 +148,20 @@ impl<O: EnactorOwner> AgentMachine<O> {
 
     /// Sends a request to the agent, and waits for the answer.
     fn ask(&mut self, request: Request) -> Reply {
-        if self.requests.send(request).is_err() {
-            return Err(self.ended_error());
-        }
+        self.requester.send(request);
         self.owner.wake_agent();
         self.reply()
     }
 
     fn reply(&mut self) -> Reply {
-        match self.replies.recv_timeout(ANSWER_MAX) {
+        let latest_ns = monotonic_ns() + ANSWER_MAX.as_ns();
+        match self.requester.wait_until(latest_ns) {
             Ok(reply) => reply,
-            Err(RecvTimeoutError::Disconnected) => {
+            Err(Silence::Ended) => {
                 self.join();
                 Err(self.ended_error())
             }
-            Err(RecvTimeoutError::Timeout) => Err(self.ended_error()),
+            Err(Silence::Late) => Err(self.ended_error()),
         }
     }
 

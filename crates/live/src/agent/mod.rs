@@ -4,7 +4,8 @@
 //! sched_ext, or by `SCHED_FIFO` priorities. So every policy runs live, exactly as the simulator runs it.
 //!
 //! `decider.rs` holds the decisions, without clock and threads; `thread.rs` is the loop of the agent's
-//! thread; `machine.rs` is the side of the thread that started the agent. Start reading at `decider.rs`.
+//! thread; `machine.rs` is the side of the thread that started the agent, and `mailbox.rs` what lies between. Start
+//! reading at `decider.rs`.
 //!
 //! # Source
 //! The message-passing design of V. Bonifaci et al., ECRTS 2016, and of F. Cerqueira, M. Vanga,
@@ -14,6 +15,7 @@ pub(crate) mod channel;
 mod decider;
 mod enactor;
 mod machine;
+mod mailbox;
 mod thread;
 
 pub(crate) use enactor::{Enactor, Slot, TaskSnapshot};

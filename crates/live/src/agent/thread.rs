@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
 
-use shiftwork_model::{CpuId, CpuSet, Priority, TaskId};
+use shiftwork_model::{CpuId, CpuSet, TaskId};
 
 use super::channel::Sender;
 use super::decider::Decider;
 use super::enactor::{Enactor, HEARTBEAT_NS, Slot};
+use super::mailbox::{Answerer, Reply, Request};
 use crate::LiveError;
 use crate::event::{Event, Kind};
 use crate::host::System;
@@ -49,20 +49,6 @@ impl CpuYield {
     };
 }
 
-/// A request from the thread that started the agent.
-pub(super) enum Request {
-    Admit(TaskId, Parameters),
-    FirstJob(TaskId, u64),
-    Dismiss(TaskId),
-    Approve(TaskId, CpuSet),
-    SetAffinity(TaskId, CpuSet),
-    SetPriority(TaskId, Priority),
-    SetServer(TaskId, Parameters),
-}
-
-/// The answer to a request: whether the task's thread is there.
-pub(super) type Reply = Result<bool, LiveError>;
-
 /// State that both threads use.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
@@ -85,8 +71,7 @@ pub(super) struct Agent<E> {
     pub(super) decider: Decider,
     pub(super) attention: Attention,
     pub(super) cpu_yield: CpuYield,
-    pub(super) requests: Receiver<Request>,
-    pub(super) replies: SyncSender<Reply>,
+    pub(super) requests: Answerer,
     pub(super) events: Sender,
     pub(super) shared: Arc<Shared>,
     pub(super) scratch: Scratch,
@@ -254,10 +239,9 @@ impl<E: Enactor> Agent<E> {
     }
 
     fn serve_requests(&mut self) -> Result<(), LiveError> {
-        while let Ok(request) = self.requests.try_recv() {
+        while let Some(request) = self.requests.next() {
             let reply = self.serve(request);
-            // The receiver is gone if the run was cancelled.
-            let _ = self.replies.send(reply);
+            self.requests.answer(reply);
         }
         Ok(())
     }
