@@ -98,10 +98,8 @@ fn follows_at_once(machine: &str, runs: usize) -> Result<(), String> {
     for _ in 0..runs {
         let (_, trace) = run_with_trace(&set, "p-edf", MS, &on)?;
         let found = intervals(&trace);
-        print_around(
-            &trace,
-            found.iter().find(|(_, interval)| *interval > INTERVAL_MAX),
-        );
+        let long = found.iter().find(|(_, interval)| *interval > INTERVAL_MAX);
+        print_around(&trace, long);
         all.extend(found.into_iter().map(|(_, interval)| interval));
     }
     let worst = all.iter().max().ok_or("no job was finished")?;
