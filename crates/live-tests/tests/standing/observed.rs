@@ -1,7 +1,7 @@
 //! Observation of ordinary work.
 
 use shiftwork_live::standing::Activity;
-use shiftwork_model::Span;
+use shiftwork_model::{CpuSet, Span};
 
 use super::stage::{ALL, Stage, completes, runs, task, wish};
 use super::worker::{Doing, Worker};
@@ -33,11 +33,8 @@ pub fn standing_scheduler_observes_ordinary_work() -> Result<(), String> {
             "a thread was admitted by the number of an observation",
         ));
     }
-    // A change of its affinity is neither waking up nor going to sleep.
-    for cpus in [0b1000, 0b0010, 0b1111] {
-        seen.binds_itself(cpus);
-        naps_are_whole(&mut stage, OBSERVED)?;
-    }
+    naps_are_whole(&mut stage, OBSERVED)?;
+    changes_of_affinity_are_no_sleep(&mut stage, OBSERVED + 2)?;
     stage.must_admit(0, &wish(&seen, ALL))?;
     let mark = stage.mark()?;
     stage.hear(mark, 0, completes)?;
@@ -78,6 +75,35 @@ pub fn standing_scheduler_observes_ordinary_work() -> Result<(), String> {
     stage.is_sound()?;
     drop(stage);
     all_is_well()
+}
+
+/// A change of its affinity is neither waking up nor going to sleep for a thread that computes all the time. Another
+/// thread changes it: a thread that binds itself to CPUs other than its own sleeps in the kernel until it was moved there.
+fn changes_of_affinity_are_no_sleep(stage: &mut Stage, index: usize) -> Result<(), String> {
+    let busy = Worker::start(Doing::Hogs);
+    let observed = stage.standing.observe(task(index), busy.id);
+    observed.map_err(|error| error.to_string())?;
+    goes_on(busy.number(), 3)?;
+    for cpus in [0b1000, 0b0010, 0b1000, 0b1111] {
+        stage.take()?;
+        let mark = stage.observed.len();
+        let bound = stage.standing.bind(busy.id, &CpuSet::from_bits(cpus));
+        bound.map_err(|error| error.to_string())?;
+        goes_on(busy.number(), 3)?;
+        stage.take()?;
+        let slept = |did: &Activity| matches!(did, Activity::Woken | Activity::Blocked);
+        if let Some(did) = stage.did(mark, index).find(slept) {
+            return Err(format!("bound to CPUs {cpus:#b}: {did:?}"));
+        }
+    }
+    if !stage
+        .did(0, index)
+        .any(|did| matches!(did, Activity::Ran(_)))
+    {
+        return Err(String::from("it was moved, and nothing shows that it ran"));
+    }
+    let stopped = stage.standing.stop_observing(task(index));
+    stopped.map_err(|error| error.to_string())
 }
 
 /// Three naps that are observed from now on: it wakes up and goes to sleep in turns, and computes
