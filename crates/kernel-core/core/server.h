@@ -4,9 +4,13 @@
  *
  * For most programs only their blocking and yielding is known. Their servers go by the rules of
  * SCHED_DEADLINE (Tang et al. 2021, Fig. 1; constrained deadlines as in Linux): the remaining budget
- * `left` may be used until `deadline`, and the next period begins at deadline - relative + period. A
+ * `left` may be used until `deadline`, and the next period begins at the `end` of this one. A
  * server that has used up its budget, or has yielded, is throttled until then, or continues at once with
  * a later deadline if that instant is past. A deadline of 0 means that the server has not served yet.
+ *
+ * A server that has overdrawn its budget, because it was stopped late, waits for as many further periods as pay
+ * that back. One that goes by wake-ups waits for SW_DEBT_WAIT_MAX at most, and what is not paid back by then is
+ * dropped: after a standstill of the machine, or a change to a smaller budget, it would wait for hours.
  *
  * If releases are known, the server follows them: sw_follow() and sw_next_job(). Each job is scheduled
  * by its own deadline as long as none executes for longer than the budget: a release at or after the
@@ -24,12 +28,17 @@
 
 /* Longer spans are refused, so that no sum of an instant and a span can wrap. */
 #define SW_SPAN_MAX (1ULL << 60)
+/* For how long a server that goes by wake-ups waits at most, beyond its period, to pay back an overdraft, ns. */
+#define SW_DEBT_WAIT_MAX 1000000000ULL
+/* The same of one that follows releases: no sum can wrap. */
+#define SW_FOLLOWER_WAIT_MAX (1ULL << 61)
 
 /*
  * Gives @i @budget in each @period, to be used within @relative. Budget 0 is not enforced; period 0 means
- * that jobs end only by blocking. The remaining budget and the deadline are kept. Returns 0; unless
- * budget <= relative <= period it returns 1 and changes nothing. The deadline of a server that follows
- * releases may be longer than the period.
+ * that jobs end only by blocking. The present period keeps its deadline and its end, so that no sequence of changes gives
+ * more than one budget in it, and what is left is at most the new budget; a server that follows releases is limited
+ * when its next job begins. Returns 0; unless budget <= relative <= period it returns 1 and changes nothing. The deadline
+ * of a server that follows releases may be longer than the period.
  */
 SW_FN sw_u32 sw_set_server(SW_CORE, sw_u32 i, sw_u64 budget, sw_u64 period, sw_u64 relative)
 {
@@ -41,12 +50,9 @@ SW_FN sw_u32 sw_set_server(SW_CORE, sw_u32 i, sw_u64 budget, sw_u64 period, sw_u
 	t->budget = budget;
 	t->period = period;
 	t->relative = relative;
+	if (!t->follows && t->left > (sw_s64)budget)
+		t->left = budget;
 	return 0;
-}
-
-SW_IN sw_u64 sw_next_period(const struct sw_task *t)
-{
-	return t->deadline - t->relative + t->period;
 }
 
 SW_IN void sw_new_period(struct sw_task *t, sw_u64 now)
@@ -58,33 +64,32 @@ SW_IN void sw_new_period(struct sw_task *t, sw_u64 now)
 
 /*
  * Begins the next period with a full budget, less the overdraft. If even the next deadline is past, the
- * period begins at @now instead.
+ * period begins at @now instead; but where releases are followed, periods follow each other without gaps, however late
+ * this call is.
  */
 SW_FN sw_u32 sw_replenish(SW_CORE, sw_u32 i, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
-	sw_u64 periods = 1;
+	sw_u64 periods = 1, most = 1;
 
 	if (t->yielded && t->left > 0)
 		t->left = 0;
 	t->yielded = 0;
 	t->replenished++;
 	if (t->budget && t->left <= 0)
-		periods = (sw_u64)-t->left / t->budget + 1;
-	/* With so large an overdraft the products below could wrap; it is dropped. */
-	if (periods > (1ULL << 62) / (t->period ? t->period : 1)) {
-		sw_new_period(t, now);
-		return 0;
+		periods += (sw_u64)-t->left / t->budget;
+	if (t->period)
+		most += (t->follows ? SW_FOLLOWER_WAIT_MAX : SW_DEBT_WAIT_MAX) / t->period;
+	if (periods > most) {
+		periods = most;
+		t->left = t->budget;
+	} else {
+		t->left += periods * t->budget;
 	}
-	t->left += periods * t->budget;
-	t->deadline += periods * t->period;
-	if (t->follows) {
-		/* Periods follow each other without gaps, however late this call is. */
-		t->end += periods * t->period;
-		t->deadline = t->end - t->period + t->relative;
-	} else if (t->deadline < now) {
+	t->end += periods * t->period;
+	t->deadline = t->end - t->period + t->relative;
+	if (!t->follows && t->deadline < now)
 		sw_new_period(t, now);
-	}
 	return 0;
 }
 
@@ -147,7 +152,7 @@ SW_IN sw_u32 sw_waking(const struct sw_task *t, sw_u64 now)
 	if (!t->budget || !t->deadline)
 		return SW_RENEWS;
 	if (now >= t->deadline)
-		return constrained && now < sw_next_period(t) ? SW_HELD : SW_RENEWS;
+		return constrained && now < t->end ? SW_HELD : SW_RENEWS;
 	/* left / (deadline - now) > budget / relative: using it would take more than its share. */
 	if (t->left <= 0 ||
 	    !sw_product_exceeds(t->left, t->relative, t->budget, t->deadline - now))
@@ -203,7 +208,6 @@ SW_IN void sw_follow(struct sw_core *s, sw_u32 i)
 		return;
 	t->follows = 1;
 	t->begun = t->deadline != 0;
-	t->end = t->begun ? sw_next_period(t) : 0;
 }
 
 /*
@@ -268,7 +272,7 @@ SW_FN sw_u64 sw_wake(SW_CORE, sw_u32 i, sw_u64 now)
 		t->left = sw_scale(s, t->budget, t->deadline - now, t->relative);
 	if (waking == SW_HELD || (waking == SW_SHRINKS && !t->left)) {
 		t->left = 0;
-		sw_throttle(s, i, sw_next_period(t));
+		sw_throttle(s, i, t->end);
 		return 0;
 	}
 	return sw_arrive(s, i, now);
@@ -285,11 +289,11 @@ SW_IN sw_u64 sw_sleep(struct sw_core *s, sw_u32 i)
 SW_FN sw_u64 sw_end(SW_CORE, sw_u32 i, sw_u64 now)
 {
 	struct sw_task *t = sw_task(s, i);
-	sw_u64 next = t->follows ? t->end : sw_next_period(t), changed;
+	sw_u64 changed;
 
-	if (next > now) {
+	if (t->end > now) {
 		changed = sw_remove(s, i, SW_BLOCKED);
-		sw_throttle(s, i, next);
+		sw_throttle(s, i, t->end);
 		return changed;
 	}
 	sw_replenish(s, i, now);

@@ -40,7 +40,7 @@ struct sw_task {
 	sw_u64 budget;		/* per period; 0 if it is not enforced */
 	sw_u64 period;		/* 0 if there is none */
 	sw_u64 relative;	/* deadline, from the start of the period */
-	sw_u64 end;		/* of the server's period if it follows releases; 0 before the first */
+	sw_u64 end;		/* of the server's period; 0 before the first */
 	sw_u64 throttled;	/* number of times */
 	sw_u64 replenished;
 	sw_u32 priority;

@@ -18,6 +18,8 @@ struct Plain {
     relative: i128,
     left: i128,
     deadline: Option<i128>,
+    /// When the next period may begin.
+    end: i128,
     throttled_until: Option<i128>,
     awake: bool,
     yielded: bool,
@@ -31,18 +33,15 @@ impl Plain {
         self.awake && self.throttled_until.is_none()
     }
 
-    fn next_period(&self) -> i128 {
-        self.deadline.unwrap() - self.relative + self.period
-    }
-
     fn begin(&mut self, now: i128) {
         self.deadline = Some(now + self.relative);
+        self.end = now + self.period;
         self.left = self.budget;
     }
 
     fn hold(&mut self) {
         self.left = 0;
-        self.throttled_until = Some(self.next_period());
+        self.throttled_until = Some(self.end);
     }
 
     fn wake(&mut self, now: i128) {
@@ -65,7 +64,7 @@ impl Plain {
                     self.hold();
                 }
             }
-            Some(_) if self.budget > 0 && !implicit && now < self.next_period() => self.hold(),
+            Some(_) if self.budget > 0 && !implicit && now < self.end => self.hold(),
             _ => self.begin(now),
         }
     }
@@ -76,21 +75,27 @@ impl Plain {
         }
         self.yielded = false;
         self.throttled_until = None;
-        if self.budget == 0 {
-            self.deadline = Some(self.deadline.unwrap() + self.period);
-        }
+        let (mut begins, earliest) = (self.end, self.end);
+        self.left += self.budget;
         while self.budget > 0 && self.left <= 0 {
+            begins += self.period;
             self.left += self.budget;
-            self.deadline = Some(self.deadline.unwrap() + self.period);
+            // Nothing waits longer than a second to pay back what it has overdrawn.
+            if begins - earliest > 1_000_000_000 {
+                begins -= self.period;
+                self.left = self.budget;
+            }
         }
+        self.deadline = Some(begins + self.relative);
+        self.end = begins + self.period;
         if self.deadline.unwrap() < now {
             self.begin(now);
         }
     }
 
     fn end(&mut self, now: i128) {
-        if now < self.next_period() {
-            self.throttled_until = Some(self.next_period());
+        if now < self.end {
+            self.throttled_until = Some(self.end);
         } else {
             self.replenish(now);
         }
@@ -158,6 +163,7 @@ impl Lockstep {
                     relative,
                     left: 0,
                     deadline: None,
+                    end: 0,
                     throttled_until: None,
                     awake: false,
                     yielded: false,
@@ -310,6 +316,7 @@ impl Lockstep {
                     .core
                     .set_server(task, budget, period, span(plain.relative));
                 set.unwrap();
+                plain.left = plain.left.min(plain.budget);
             }
             _ => {}
         }
@@ -447,6 +454,31 @@ fn task_that_enters_again_has_no_more_budget_than_before() {
     // After its period it begins with a full budget.
     come_back(&mut core, 10);
     assert_eq!(pair(&mut core), (20, 3));
+}
+
+#[test]
+fn no_change_of_parameters_gives_a_second_budget_in_a_period() {
+    let mut core = one(1, 100, 1);
+    core.wake(number(0), at(0));
+    core.set_server(number(0), span(1), span(100), span(100))
+        .unwrap();
+    core.charge(number(0), span(1), at(1));
+    assert_eq!(core.next_replenishment(), at(100));
+    core.replenish_next(at(100));
+    assert_eq!(pair(&mut core), (200, 1));
+}
+
+#[test]
+fn overdraft_of_a_large_budget_is_not_paid_back_in_small_ones() {
+    const MS: i128 = 1_000_000;
+    let mut core = one(2_000_000, 100_000_000, 100_000_000);
+    core.wake(number(0), at(0));
+    core.charge(number(0), span(5 * MS), at(5 * MS));
+    let [budget, period] = [10_000, 10_000 * MS].map(span);
+    core.set_server(number(0), budget, period, period).unwrap();
+    core.replenish_next(at(100 * MS));
+    assert_eq!(pair(&mut core), (10_100_000_000, 10_000));
+    assert!(core.runner(CpuId::from_index(0)).is_some());
 }
 
 #[test]
