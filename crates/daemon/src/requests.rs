@@ -41,8 +41,8 @@ impl AllRequestRules {
             period_max: PERIOD_MAX,
             cost_min: COST_MIN,
             cpus: None,
-            // The guarantees of others rest on budgets that are enforced.
-            on_overrun: vec![OnOverrun::Throttle],
+            // Neither is at the expense of others; a signal costs the daemon time for each job.
+            on_overrun: vec![OnOverrun::Throttle, OnOverrun::Continue],
         };
         let general = defaults.with(&file.requests);
         let users = file.users.iter();
@@ -157,12 +157,12 @@ mod tests {
         };
         let why = format!("cost: 49us is less than 50us, the minimum of user 7{see}");
         assert_eq!(check(&small), Err(why));
-        let unthrottled = Reservation {
-            on_overrun: OnOverrun::Continue,
+        let signalled = Reservation {
+            on_overrun: OnOverrun::Signal,
             ..some
         };
-        let why = format!("on_overrun: user 7 may request `throttle`{see}");
-        assert_eq!(check(&unthrottled), Err(why));
+        let why = format!("on_overrun: user 7 may request `throttle` or `continue`{see}");
+        assert_eq!(check(&signalled), Err(why));
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
             period_max: Span::from_s(1),
             cost_min: Span::from_us(50),
             cpus: Some("0-1".parse().unwrap()),
-            on_overrun: vec![OnOverrun::Throttle],
+            on_overrun: vec![OnOverrun::Throttle, OnOverrun::Continue],
         };
         assert_eq!(*all.of_user(8), general);
         let own = RequestRules {

@@ -16,10 +16,10 @@ use crate::service::{Daemon, both, kill};
 const CONFIG: &str = "record-seconds = 3\nrecord-gap-seconds = 0\nrecord-files = 200";
 
 /// Two of them wake up at the same instants, and have their deadlines where each has a CPU. Where both have one, one
-/// of them has not.
+/// of them has not. They wake up less often than is reserved for: none wakes up before its budget is replenished.
 const TWIN: &str = "beats 3000 12000";
 const OF_TWIN: &str =
-    "--name twin --cost 4ms --period 12ms --deadline 4500us --on-overrun continue";
+    "--name twin --cost 4ms --period 11ms --deadline 4500us --on-overrun continue";
 
 /// What is kept of a miss of this task with this cause, which is provoked again and again: where everything is as slow as
 /// here not every miss is explained.
@@ -89,25 +89,42 @@ pub fn record_names_what_led_to_a_miss() -> Result<(), String> {
     all_is_well()
 }
 
+/// What is beyond the reservation of one is at the expense of its own deadline, and of no other.
 fn overrun(daemon: &mut Daemon) -> Result<(), String> {
-    let hog = daemon.admit(
-        "--name hog --cost 1ms --period 40ms --deadline 4ms --cpus 1 --on-overrun continue",
-        "naps 8000 30000",
-    )?;
     let calm = daemon.admit(
         "--name calm --cost 1ms --period 7ms --deadline 5ms --cpus 1",
         "naps 300 7000",
     )?;
-    let file = kept(daemon, "calm", "overrun of hog", || Ok(()))?;
+    thread::sleep(Duration::from_millis(500));
+    let hog = daemon.admit(
+        "--name hog --cost 1ms --period 40ms --deadline 4ms --cpus 1 --on-overrun continue",
+        "naps 8000 30000",
+    )?;
+    let file = kept(daemon, "hog", "own overrun", || Ok(()))?;
     says(
         daemon,
         &file,
         &[
-            "of calm missed its deadline; cause: overrun of hog",
-            "waiting for hog beyond its cost",
+            "of hog missed its deadline; cause: own overrun",
+            "out of budget",
             "CPU 1:",
         ],
     )?;
+    // The start of its program took more than one job may.
+    let status_of_calm = || {
+        thread::sleep(Duration::from_millis(200));
+        let status = daemon.status()?;
+        let tasks = status["tasks"].as_array().cloned().unwrap_or_default();
+        let calm = tasks.into_iter().find(|task| task["name"] == "calm");
+        calm.ok_or_else(|| String::from("calm is no task"))
+    };
+    let (before, after) = (status_of_calm()?, status_of_calm()?);
+    let grown = |key: &str| Some(after[key].as_u64()? - before[key].as_u64()?);
+    if grown("jobs") < Some(20) || grown("misses") != Some(0) {
+        return Err(format!(
+            "the overrun of hog costs calm a deadline: {before:?}, then {after:?}"
+        ));
+    }
     // It is a trace as any other.
     let bytes = fs::read(&file).map_err(|error| error.to_string())?;
     let trace = perfetto::read(&bytes).map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ordinary work: everything that is not managed. It runs where no managed task is assigned: from a
+ * Ordinary work: everything that is not managed, and what excess.h adds. It runs where no managed task is assigned: from a
  * queue of the CPU's own if it is pinned there, otherwise from one that all CPUs share.
  *
  * On a CPU that managed tasks keep busy it waits. After SW_STARVATION_LIMIT the CPU leaves the core's set for
@@ -118,7 +118,8 @@ static __always_inline bool neglects_assignment(u32 cpu)
  */
 static __always_inline void kick_waiting_cpus(void)
 {
-	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0;
+	bool shared = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL) > 0 ||
+		      scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0;
 	u32 k;
 
 	bpf_for(k, 0, cpu_count) {
@@ -145,6 +146,7 @@ static __always_inline u64 serve_background(void)
 	check_heartbeat(now);
 	if (requeues_due || cpus_offline)
 		requeue_all_misplaced();
+	requeue_killed();
 	kick_waiting_cpus();
 	if (!reserve_ns)
 		return next;
@@ -166,7 +168,39 @@ static __always_inline u64 serve_background(void)
 }
 
 /*
- * Lets @cpu run background work. Whether there is any.
+ * Lets @cpu run a throttled task as ordinary work. Whether there is one.
+ *
+ * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
+ */
+static __always_inline bool pull_excess(s32 cpu)
+{
+	/* Those that have a budget again wait for their turn as tasks. */
+	requeue_misplaced(SW_QUEUE_OF_EXCESS, 0);
+	return scx_bpf_dsq_move_to_local(SW_QUEUE_OF_EXCESS, 0);
+}
+
+/*
+ * Whether it is the turn of throttled tasks: they get as much of ordinary work's time as if they were part of its queues.
+ *
+ * Context: dispatch() of @cpu.
+ */
+static __always_inline bool is_turn_of_excess(s32 cpu)
+{
+	s32 excess = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS), others;
+	struct sw_cpu *c = cpu_at(cpu);
+
+	if (excess <= 0)
+		return false;
+	others = scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(cpu)) + scx_bpf_dsq_nr_queued(SW_QUEUE_OF_ALL);
+	c->excess_turn += excess;
+	if (c->excess_turn < excess + others)
+		return false;
+	c->excess_turn = 0;
+	return true;
+}
+
+/*
+ * Lets @cpu run ordinary work. Whether there is any.
  *
  * Context: dispatch() of @cpu: its run queue's lock is held, and let go of while a task is moved here.
  */
@@ -175,6 +209,8 @@ static __always_inline bool pull_background(s32 cpu)
 	struct sw_cpu *c = cpu_at(cpu);
 	bool pinned_first = c->turn++ & 1;
 
+	if (is_turn_of_excess(cpu) && pull_excess(cpu))
+		return true;
 	/* In turns, so that neither queue can keep the other waiting. */
 	if (pinned_first && scx_bpf_dsq_move_to_local(SW_QUEUE_OF_CPU(cpu), 0)) {
 		starvation_of(cpu)->served++;
@@ -188,7 +224,7 @@ static __always_inline bool pull_background(s32 cpu)
 		starvation_of(cpu)->served++;
 		return true;
 	}
-	return false;
+	return scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && pull_excess(cpu);
 }
 
 #endif

@@ -138,7 +138,8 @@ static __always_inline u64 sync_thread_state(u64 now, struct task_struct *p, u32
  */
 static __always_inline void requeue_thread(struct task_struct *p, u32 i)
 {
-	if (!requeue_misplaced(SW_QUEUE_OF_TASK(i), p->pid) && !requeue_misplaced(SW_QUEUE_OF_ALL, p->pid))
+	if (!requeue_misplaced(SW_QUEUE_OF_TASK(i), p->pid) && !requeue_misplaced(SW_QUEUE_OF_ALL, p->pid) &&
+	    !requeue_misplaced(SW_QUEUE_OF_EXCESS, p->pid))
 		requeue_misplaced(SW_QUEUE_OF_CPU(scx_bpf_task_cpu(p)), p->pid);
 }
 
@@ -196,7 +197,8 @@ int admit(struct sw_admit *a)
 	u32 i = a->task, thread = a->thread, priority = a->priority, start = a->start;
 	u64 affinity = a->affinity, now, changed;
 	u64 budget = a->budget, period = a->period, deadline = a->deadline;
-	bool follows = a->follows, warned = a->budgeting == SW_BUDGET_WARNED;
+	u32 budgeting = a->budgeting;
+	bool follows = a->follows, warned = budgeting == SW_BUDGET_WARNED;
 	struct sw_managed *m = managed_at(i);
 	struct sw_storage *s;
 	struct task_struct *p;
@@ -244,6 +246,8 @@ int admit(struct sw_admit *a)
 		m->approved = affinity;
 		m->warned_budget = warned ? budget : 0;
 		m->warned_left = m->warned_budget;
+		m->budgeting = budgeting;
+		m->outside = m->excess_on = 0;
 		s->admission = ++m->admission;
 		m->demoted = 0;
 		m->release = 0;
@@ -379,6 +383,7 @@ int dismiss(struct sw_change *a)
 		return -ERANGE;
 	leave(NULL, i);
 	requeue_misplaced(SW_QUEUE_OF_TASK(i), 0);
+	requeue_misplaced(SW_QUEUE_OF_EXCESS, 0);
 	return 0;
 }
 
@@ -427,7 +432,8 @@ int set_server(struct sw_admit *a)
 {
 	u32 i = a->task;
 	u64 budget = a->budget, period = a->period, deadline = a->deadline;
-	bool warned = a->budgeting == SW_BUDGET_WARNED;
+	u32 budgeting = a->budgeting;
+	bool warned = budgeting == SW_BUDGET_WARNED;
 	unsigned long flags;
 	int error = 0;
 
@@ -435,10 +441,12 @@ int set_server(struct sw_admit *a)
 		return -ERANGE;
 	bpf_local_irq_save(&flags);
 	core_lock_now();
-	if (sw_set_server(&core, i, warned ? 0 : budget, period, deadline))
+	if (sw_set_server(&core, i, warned ? 0 : budget, period, deadline)) {
 		error = -EINVAL;
-	else
+	} else {
 		managed_at(i)->warned_budget = warned ? budget : 0;
+		managed_at(i)->budgeting = budgeting;
+	}
 	core_unlock();
 	bpf_local_irq_restore(&flags);
 	return error;

@@ -33,7 +33,9 @@ struct sw_cpu {
 	u32 emitted;		/* assignment that was last emitted */
 	u32 gone;		/* enum sw_why, or-ed: why the core may not use it; 0 in the core's set */
 	u32 turn;		/* which background queue is first */
+	u32 excess_turn;	/* what throttled tasks have saved for their turn, see is_turn_of_excess() */
 	u32 refused;		/* assignment that is in its queue but may not run here now */
+	u32 excess;		/* throttled task that it runs as ordinary work */
 	u32 awaited;		/* assignment that waited at the last check, see neglects_assignment() */
 	u64 awaited_since;	/* `began` at that check */
 } cpus[SW_CPUS];
@@ -51,7 +53,10 @@ struct sw_managed {
 	u32 stops;		/* how often it emptied its slot */
 	u32 finished;		/* how many jobs it has finished, by next_job() */
 	u32 observes;		/* the number is that of an observation, see observed.h */
-	u32 queued;		/* it is in its queue, or will be in a moment; until it runs */
+	u32 queued;		/* it is in its queue or that of excess, or will be in a moment; until it runs */
+	u32 budgeting;		/* enum sw_budgeting */
+	u32 excess_on;		/* CPU + 1 that runs it as ordinary work while it is throttled */
+	u32 outside;		/* throttled, it yielded or was about to return to user mode; until it runs or sleeps */
 } managed[SW_TASKS];
 
 struct sw_storage {
@@ -161,7 +166,9 @@ static __always_inline void emit_changes(u64 now, u32 i, struct sw_task_before b
 
 	if (t->replenished != before.replenished)
 		emit_event(SW_E_REPLENISHED, now, i, SW_NO_CPU, t->deadline);
-	if (t->throttled != before.throttled)
+	if (t->throttled != before.throttled && managed_at(i)->budgeting == SW_BUDGET_SIGNALS)
+		emit_and_wake(SW_E_SPENT, now, i, SW_NO_CPU, 0);
+	else if (t->throttled != before.throttled)
 		emit_event(SW_E_SPENT, now, i, SW_NO_CPU, 0);
 	if (t->state == SW_READY && before.state != SW_READY)
 		emit_event(SW_E_READY, now, i, SW_NO_CPU, t->deadline);

@@ -2,8 +2,8 @@
 /*
  * The scheduler in the kernel. Decisions are the core's (crates/kernel-core); here they are enacted.
  *
- * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; agent.h: where an agent in user space
- * decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
+ * lock.h, trace.h, decide.h: the way of every decision; queues.h: where tasks wait; excess.h: what they do without a budget;
+ * agent.h: where an agent in user space decides instead; background.h: ordinary work; timers.h: budgets and releases; managed.h: managed tasks;
  * observed.h: ordinary work that is only watched; commands.h: what user space may ask. This file joins them.
  */
 #define __SCX_ENUMS_BPF_H	/* the values of this header, known when it is compiled */
@@ -82,8 +82,14 @@ static __always_inline bool dispatch(s32 cpu, struct task_struct *prev)
 		if (pull_assigned(cpu, prev, number))
 			return true;
 	}
-	if (prev && !number)
+	if (prev && (!number || is_excess(prev, number))) {
+		/* It ran as a task until now, and goes on without a callback. */
+		if (number && cpu_at(cpu)->current == number) {
+			on_stop(number, cpu, true);
+			on_excess_start(prev, number, cpu);
+		}
 		scx_bpf_task_set_slice(prev, SW_SLICE);
+	}
 	/* No callback follows if @prev goes on, or if the CPU idles. */
 	recheck_assignment(cpu);
 	return false;
@@ -134,10 +140,12 @@ void BPF_STRUCT_OPS(shiftwork_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 i = number_of(p);
 
-	if (i) {
+	if (i && !is_excess(p, i)) {
 		on_start(i, cpu, may_continue(p, i, cpu));
 		return;
 	}
+	if (i)
+		on_excess_start(p, i, cpu);
 	on_observed_start(p);
 	/* It was a managed task when it was moved here: without an end it would keep other ordinary work waiting. */
 	if (p->scx.slice > SW_SLICE)
@@ -158,6 +166,7 @@ void BPF_STRUCT_OPS(shiftwork_stopping, struct task_struct *p, bool runnable)
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 current = READ_ONCE(cpu_at(cpu)->current);
 
+	on_excess_stop(cpu);
 	if (current && known_number(p) == current) {
 		on_stop(current, cpu, runnable);
 		return;
@@ -179,10 +188,12 @@ void BPF_STRUCT_OPS(shiftwork_quiescent, struct task_struct *p, u64 flags)
 	/* A change of its affinity takes a task off the queues too, and it is runnable all the time. */
 	if (!(flags & SCX_DEQ_SLEEP))
 		return;
-	if (i)
+	if (i) {
+		managed_at(i)->outside = 0;
 		on_block(p, i);
-	else
+	} else {
 		emit_observed(p, SW_E_BLOCKED);
+	}
 }
 
 /*
@@ -381,6 +392,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(shiftwork_init)
 	error = scx_bpf_create_dsq(SW_QUEUE_OF_ALL, -1);
 	if (error)
 		return error;
+	error = scx_bpf_create_dsq(SW_QUEUE_OF_EXCESS, -1);
+	if (error)
+		return error;
 	start_timers(cpu_count);
 	arm(BACKGROUND, bpf_ktime_get_ns() + SW_CHECK_INTERVAL);
 	return 0;
@@ -399,9 +413,9 @@ void BPF_STRUCT_OPS(shiftwork_dump_task, struct scx_dump_ctx *context, struct ta
 
 	if (!i)
 		return;
-	scx_bpf_dump("task %u: state %u on %u awake %u queued %u demoted %u", i, t->state, t->on,
-		     t->awake, m->queued, m->demoted);
-	scx_bpf_dump("budget %llu left %lld rank %llu deadline %llu affinity %llx narrowed %llx", t->budget,
+	scx_bpf_dump("task %u: state %u on %u awake %u queued %u demoted %u outside %u excess on %u", i, t->state,
+		     t->on, t->awake, m->queued, m->demoted, m->outside, m->excess_on);
+	scx_bpf_dump(" budget %llu left %lld rank %llu deadline %llu affinity %llx narrowed %llx", t->budget,
 		     t->left, t->rank, t->deadline, t->affinity, t->narrowed);
 }
 

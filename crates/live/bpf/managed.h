@@ -6,7 +6,8 @@
  * CPU that it is assigned to moves it from there to the CPU's local queue, in dispatch(), just before it runs. So a
  * decision that changes while the task waits concerns no queue: it kicks the CPU that is to look. Nothing else may
  * insert a managed task into a local queue: there it would wait for a CPU that may have been given another task.
- * queues.h has the exceptions: tasks that no CPU may take for now.
+ * queues.h has the exceptions: tasks that no CPU may take for now, and throttled ones that go on as ordinary work. Of those the
+ * CPU that one is assigned to next finds it in their queue.
  *
  * Two orders make sure that the CPU finds it:
  * - The kernel inserts a task after ops.enqueue() has returned, with interrupts off, and a kick leaves this CPU
@@ -127,6 +128,8 @@ static __always_inline void on_start(u32 i, s32 cpu, bool continues)
 	struct sw_cpu *c = cpu_at(cpu);
 	u64 now = bpf_ktime_get_ns();
 
+	on_excess_stop(cpu);
+	WRITE_ONCE(managed_at(i)->outside, 0);
 	c->began = now;
 	WRITE_ONCE(c->since, now);
 	WRITE_ONCE(managed_at(i)->queued, 0);
@@ -177,6 +180,10 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
 	}
 	if (scx_bpf_dsq_move_to_local(queue, 0))
 		return true;
+	/* It was throttled, and has a budget again. */
+	if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_EXCESS) > 0 && requeue_misplaced(SW_QUEUE_OF_EXCESS, 0) &&
+	    scx_bpf_dsq_move_to_local(queue, 0))
+		return true;
 	/* Inserted since, or held on another CPU for a moment, of which the core knows or will. */
 	if (scx_bpf_dsq_nr_queued(queue) > 0) {
 		if (scx_bpf_dsq_move_to_local(queue, 0))
@@ -190,7 +197,7 @@ static __always_inline bool pull_assigned(s32 cpu, struct task_struct *prev, u32
  * @goes_on: it would, if the CPU did. Otherwise it goes to sleep, or only changes its affinity: then it
  * runs again at once.
  *
- * Context: stopping() of @cpu, its run queue's lock held. Takes the core's lock.
+ * Context: stopping() or dispatch() of @cpu, its run queue's lock held. Takes the core's lock.
  */
 static __always_inline void on_stop(u32 i, s32 cpu, bool goes_on)
 {
@@ -251,6 +258,9 @@ static __always_inline void on_yield(u32 i, s32 cpu)
 	/* Its jobs end by the command next_job(): yielding only lets go of the CPU. */
 	if (sw_task(&core, i)->follows)
 		return;
+	/* Here it holds nothing: throttled, it waits. */
+	if (READ_ONCE(sw_task(&core, i)->state) == SW_THROTTLED)
+		managed_at(i)->outside = 1;
 	if (agent_decides) {
 		agent_on_yield(i, cpu);
 		return;

@@ -13,11 +13,13 @@
 #ifndef SW_QUEUES_H
 #define SW_QUEUES_H
 
-#include "decide.h"
+#include "excess.h"
 
 #define SW_QUEUE_OF_TASK(i)	(0x10000ULL + ((i) & (SW_TASKS - 1)))
 #define SW_QUEUE_OF_CPU(cpu)	(0x20000ULL + (cpu))
 #define SW_QUEUE_OF_ALL		0x30000ULL
+/* Throttled tasks that go on as ordinary work. */
+#define SW_QUEUE_OF_EXCESS	0x40000ULL
 
 /* Time slice of ordinary work, ns. */
 #define SW_SLICE	5000000ULL
@@ -74,10 +76,20 @@ static __always_inline u64 queue_for(struct task_struct *p, u32 i)
 	if (is_offline(cpu))
 		return SCX_DSQ_LOCAL_ON | cpu;
 	if (i && !has_no_cpu(i) && !is_held_elsewhere(p, i))
-		return SW_QUEUE_OF_TASK(i);
+		return is_excess(p, i) ? SW_QUEUE_OF_EXCESS : SW_QUEUE_OF_TASK(i);
 	if (p->nr_cpus_allowed == 1 || is_migration_disabled(p))
 		return SW_QUEUE_OF_CPU(cpu);
 	return SW_QUEUE_OF_ALL;
+}
+
+/*
+ * Whether the CPU that the task is assigned to looks for it in this queue.
+ *
+ * Context: any.
+ */
+static __always_inline bool is_looked_for_in(u64 queue, u32 i)
+{
+	return i && (queue == SW_QUEUE_OF_TASK(i) || queue == SW_QUEUE_OF_EXCESS);
 }
 
 /*
@@ -90,15 +102,17 @@ static __always_inline void kick_cpu_for(struct task_struct *p, u32 i, u64 queue
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 on;
 
-	if (i && queue == SW_QUEUE_OF_TASK(i)) {
+	if (is_looked_for_in(queue, i)) {
 		on = READ_ONCE(sw_task(&core, i)->on);
-		if (!on)
+		if (on) {
+			cpu_at(on - 1)->refused = 0;
+			scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
 			return;
-		cpu_at(on - 1)->refused = 0;
-		scx_bpf_kick_cpu(on - 1, SCX_KICK_PREEMPT);
-		return;
+		}
+		if (queue != SW_QUEUE_OF_EXCESS)
+			return;
 	}
-	if (queue == SW_QUEUE_OF_ALL) {
+	if (queue == SW_QUEUE_OF_ALL || (queue == SW_QUEUE_OF_EXCESS && !is_migration_disabled(p))) {
 		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (cpu < 0)
 			return;
@@ -119,9 +133,10 @@ static __always_inline void enqueue(struct task_struct *p, u32 i, u64 flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SW_SLICE, flags);
 		return;
 	}
-	if (i && queue == SW_QUEUE_OF_TASK(i)) {
-		/* Full memory barrier; pairs with pull_assigned(). */
+	/* Full memory barrier; pairs with pull_assigned(). */
+	if (is_looked_for_in(queue, i))
 		__sync_lock_test_and_set(&managed_at(i)->queued, 1);
+	if (i && queue == SW_QUEUE_OF_TASK(i)) {
 		scx_bpf_dsq_insert(p, queue, SCX_SLICE_INF, flags);
 	} else {
 		scx_bpf_dsq_insert(p, queue, SW_SLICE, flags);
@@ -164,7 +179,7 @@ static __always_inline bool requeue_misplaced(u64 queue, u32 thread)
 		moved = true;
 		/* Full memory barrier; pairs with pull_assigned(). */
 		if (i)
-			__sync_lock_test_and_set(&managed_at(i)->queued, own);
+			__sync_lock_test_and_set(&managed_at(i)->queued, is_looked_for_in(to, i));
 		kick_cpu_for(p, i, to);
 	}
 	bpf_rcu_read_unlock();
@@ -189,6 +204,21 @@ static __always_inline void requeue_all_misplaced(void)
 		if (scx_bpf_dsq_nr_queued(SW_QUEUE_OF_CPU(k)) > 0)
 			requeue_misplaced(SW_QUEUE_OF_CPU(k), 0);
 	requeue_misplaced(SW_QUEUE_OF_ALL, 0);
+	requeue_misplaced(SW_QUEUE_OF_EXCESS, 0);
+}
+
+/*
+ * Lets go on what was killed while it waited throttled.
+ *
+ * Context: timer or tick(), no locks held.
+ */
+static __always_inline void requeue_killed(void)
+{
+	u32 k;
+
+	bpf_for(k, 0, SW_TASKS)
+		if (READ_ONCE(managed_at(k)->outside))
+			requeue_misplaced(SW_QUEUE_OF_TASK(k), 0);
 }
 
 #endif

@@ -74,9 +74,13 @@ struct sw_cache {
 	unsigned int unused;
 };
 
+/* What becomes of a task that has used up its budget. */
 enum sw_budgeting {
-	SW_BUDGET_ENFORCED,
-	SW_BUDGET_WARNED,	/* the task goes on, and an event says so */
+	SW_BUDGET_WAITS,	/* it waits for its next period: a thread that holds nothing inside the kernel */
+	SW_BUDGET_WARNED,	/* it goes on, and an event says so */
+	SW_BUDGET_LEAVES,	/* it is ordinary work until it has left the kernel, and waits from then on */
+	SW_BUDGET_DEMOTES,	/* it is ordinary work until its next period */
+	SW_BUDGET_SIGNALS,	/* the same, and user space is woken to say so */
 };
 
 struct sw_admit {

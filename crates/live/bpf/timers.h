@@ -237,6 +237,7 @@ static __always_inline u64 release_next(u64 *at)
 	next = sw_next_replenishment(&core);
 	armed[RELEASES] = next;
 	commit_and_unlock(*at, changed, 0);
+	kick_excess(i);
 	bpf_local_irq_restore(&flags);
 	return next;
 }

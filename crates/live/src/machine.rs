@@ -78,6 +78,42 @@ pub(crate) trait Machine {
     fn unload(&mut self);
 }
 
+/// What becomes of a job that has used up its budget. The numbers are those of `enum sw_budgeting` in `bpf/shared.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Excess {
+    /// It waits for the next period, wherever it is: a thread that holds nothing inside the kernel.
+    Waits = 0,
+    /// It goes on as before; where its task is to be signalled, an event says so.
+    GoesOn = 1,
+    /// It is ordinary work until it has left the kernel, and waits from then on.
+    WaitsOutside = 2,
+    /// It is ordinary work until the next period.
+    Demoted = 3,
+    /// The same, and an event wakes user space.
+    DemotedAndSignalled = 4,
+}
+
+impl Excess {
+    /// In a run of a task-set file, whose tasks are one owner's, and are simulated so.
+    pub(crate) const fn in_run(on_overrun: OnOverrun, is_program: bool) -> Self {
+        match on_overrun {
+            OnOverrun::Throttle if is_program => Self::WaitsOutside,
+            OnOverrun::Throttle => Self::Waits,
+            OnOverrun::Continue | OnOverrun::Signal => Self::GoesOn,
+        }
+    }
+
+    /// Of a reservation beside those of others: none goes on at their expense.
+    pub(crate) const fn of_reservation(on_overrun: OnOverrun) -> Self {
+        match on_overrun {
+            OnOverrun::Throttle => Self::WaitsOutside,
+            OnOverrun::Continue => Self::Demoted,
+            OnOverrun::Signal => Self::DemotedAndSignalled,
+        }
+    }
+}
+
 /// The parameters of a task for its admission.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
@@ -88,6 +124,7 @@ pub(crate) struct Parameters {
     pub(crate) period: Span,
     pub(crate) deadline: Span,
     pub(crate) on_overrun: OnOverrun,
+    pub(crate) excess: Excess,
     pub(crate) priority: Priority,
     /// Whether its releases are reported; otherwise its jobs end when it blocks or yields.
     pub(crate) follows: bool,
@@ -99,21 +136,23 @@ impl Parameters {
     /// The parameters of a worker's task for its admission.
     pub(crate) fn of(plan: &Plan<'_>, worker: &Worker, start: Option<CpuId>) -> Self {
         let task = &plan.set.tasks[worker.task.index()];
+        let on_overrun = match task.on_overrun {
+            // A thread of this process executes as the file says: if that never exceeds the cost, it needs no budget.
+            OnOverrun::Throttle
+                if !worker.is_program && !may_be_throttled(plan.set, worker.task) =>
+            {
+                OnOverrun::Continue
+            }
+            other => other,
+        };
         Self {
             thread: worker.thread,
             cpus: plan.cpus_of(worker.task),
             cost: task.cost,
             period: task.period,
             deadline: task.deadline,
-            on_overrun: match task.on_overrun {
-                // A thread of this process executes as the file says: if that never exceeds the cost, it needs no budget.
-                OnOverrun::Throttle
-                    if !worker.is_program && !may_be_throttled(plan.set, worker.task) =>
-                {
-                    OnOverrun::Continue
-                }
-                other => other,
-            },
+            on_overrun,
+            excess: Excess::in_run(on_overrun, worker.is_program),
             priority: plan.set.priorities()[worker.task.index()],
             follows: !worker.is_program,
             start: start.and_then(|cpu| plan.cpus.get(cpu.index()).copied()),
@@ -123,10 +162,10 @@ impl Parameters {
     /// The budget in each period; zero if there is none.
     pub(crate) fn budget(&self) -> Span {
         let granted = self.cost + grace(self.cost);
-        match self.on_overrun {
-            OnOverrun::Continue => Span::ZERO,
-            OnOverrun::Throttle => granted.min(self.deadline),
-            OnOverrun::Signal => granted,
+        match (self.excess, self.on_overrun) {
+            (Excess::GoesOn, OnOverrun::Signal) => granted,
+            (Excess::GoesOn, _) => Span::ZERO,
+            _ => granted.min(self.deadline),
         }
     }
 }

@@ -198,7 +198,7 @@ const REQUEST_KEYS: [Key; 4] = [
     may(
         "on-overrun",
         Takes::List(&Takes::Words(|| words(&OVERRUNS)), 1),
-        "What may happen when a budget is exhausted; default only `throttle`, on which the guarantees of others rest.",
+        "What may happen when a budget is exhausted; default `throttle` and `continue`.",
     ),
 ];
 

@@ -66,7 +66,7 @@ pub fn wait_for_state(wanted: &str) -> Result<(), String> {
 }
 
 /// The processor time of a process' first thread; `None` if there is no such process.
-fn processor_time(process: u32) -> Option<Duration> {
+pub fn processor_time(process: u32) -> Option<Duration> {
     let text = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
     let ns = text.split(' ').next()?.parse().ok()?;
     Some(Duration::from_nanos(ns))

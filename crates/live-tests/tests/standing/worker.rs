@@ -1,5 +1,7 @@
 //! Threads of this process that execute the orders of a test.
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -22,6 +24,8 @@ pub enum Doing {
     Hogs,
     /// Computes for 300 us, yields.
     Yields,
+    /// Renames a file to and fro, see [`Worker::renames`].
+    Renames,
     /// Nothing any more.
     Ends,
 }
@@ -42,6 +46,10 @@ pub struct Worker {
 
 impl Worker {
     pub fn start(doing: Doing) -> Self {
+        Self::start_with(doing, Default::default())
+    }
+
+    fn start_with(doing: Doing, names: [PathBuf; 2]) -> Self {
         let orders = Arc::new(Orders::default());
         orders.doing.store(doing as u32, Ordering::Relaxed);
         let (sender, receiver) = mpsc::channel();
@@ -49,13 +57,18 @@ impl Worker {
         let thread = thread::spawn(move || {
             // The thread that started it waits for this.
             let _ = sender.send(gettid());
-            work(&heard);
+            work(&heard, names);
         });
         Self {
             id: receiver.recv().unwrap(),
             orders,
             thread: Some(thread),
         }
+    }
+
+    /// Renames a file to and fro.
+    pub fn renames(names: [PathBuf; 2]) -> Self {
+        Self::start_with(Doing::Renames, names)
     }
 
     pub fn does(&self, doing: Doing) {
@@ -85,7 +98,7 @@ impl Drop for Worker {
     }
 }
 
-fn work(orders: &Orders) {
+fn work(orders: &Orders, mut names: [PathBuf; 2]) {
     loop {
         let doing = orders.doing.load(Ordering::Relaxed);
         if doing == Doing::Ends as u32 {
@@ -98,6 +111,11 @@ fn work(orders: &Orders) {
                 raw.set(cpu.index());
             }
             sched_setaffinity(None, &raw).unwrap();
+        }
+        if doing == Doing::Renames as u32 {
+            fs::rename(&names[0], &names[1]).unwrap();
+            names.swap(0, 1);
+            continue;
         }
         compute(Duration::from_micros(300));
         if doing == Doing::Naps as u32 {

@@ -9,7 +9,7 @@ use shiftwork_model::{CpuId, OnOverrun, Priority, Span, TaskId};
 use super::*;
 use crate::agent::{Enactor as _, EnactorOwner as _, Slot};
 use crate::event::{Event, Kind};
-use crate::machine::Parameters;
+use crate::machine::{Excess, Parameters};
 use crate::sys::clock::{cpu_ns_of, monotonic_ns, pause, sleep_until};
 use crate::sys::thread::{Class, affinity, own_id, set_affinity, set_class};
 use crate::work::JobBarrier;
@@ -98,6 +98,7 @@ impl Rig {
             period: Span::from_ms(10),
             deadline: Span::from_ms(10),
             on_overrun: OnOverrun::Continue,
+            excess: Excess::in_run(OnOverrun::Continue, false),
             priority: Priority::new(1).unwrap(),
             follows: true,
             start: Some(self.cpu),

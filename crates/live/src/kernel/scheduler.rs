@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shiftwork_kernel_core::{Core, TASKS_MAX};
-use shiftwork_model::{CpuId, CpuSet, OnOverrun, Order, Share, Span, TaskId};
+use shiftwork_model::{CpuId, CpuSet, Order, Share, Span, TaskId};
 
 use crate::LiveError;
 use crate::event::Event;
@@ -24,10 +24,9 @@ pub(crate) const WATCHDOG: Duration = Duration::from_secs(30);
 
 /// `struct sw_admit` of `bpf/shared.h`; `budget` is what the kernel is to enforce, or to warn of.
 pub(super) fn words(task: TaskId, of: &Parameters, budget: Span) -> Result<[u64; 6], LiveError> {
-    let warned = u64::from(of.on_overrun == OnOverrun::Signal);
     let start = of.start.map_or(0, |cpu| cpu.index() as u64 + 1);
     let thread = of.thread.as_raw_nonzero().get() as u64;
-    let bytes = u64::from(of.follows) | warned << 8 | start << 16;
+    let bytes = u64::from(of.follows) | u64::from(of.excess as u8) << 8 | start << 16;
     Ok([
         bits(&of.cpus),
         budget.as_ns(),

@@ -4,7 +4,7 @@ use rustix::thread::Pid;
 use shiftwork_model::{CpuSet, OnOverrun, Priority, Span};
 
 use crate::LiveError;
-use crate::machine::Parameters;
+use crate::machine::{Excess, Parameters};
 use crate::preflight::THROTTLED_MAX;
 
 /// The CPU time that is reserved for a thread.
@@ -22,7 +22,8 @@ pub struct Reservation {
     pub period: Span,
     /// By when a job is to be finished, from its beginning.
     pub deadline: Span,
-    /// What happens to a job that runs for longer than its cost.
+    /// What happens to a job that runs for longer than its cost. It never goes on at the expense of another reservation:
+    /// until the next period it waits, or is ordinary work.
     pub on_overrun: OnOverrun,
     /// Ranks it where priorities do.
     pub priority: Priority,
@@ -44,6 +45,7 @@ impl Reservation {
             period: self.period,
             deadline: self.deadline,
             on_overrun: self.on_overrun,
+            excess: Excess::of_reservation(self.on_overrun),
             priority: self.priority,
             follows: false,
             start: None,

@@ -21,6 +21,7 @@ impl EventTranslator {
     ) {
         let state = &mut self.tasks[id.index()];
         state.held_on = None;
+        state.is_throttled = false;
         if std::mem::replace(&mut state.present, true) {
             return;
         }
@@ -113,6 +114,7 @@ impl EventTranslator {
         }
         let task_state = &mut self.tasks[index];
         task_state.ready = true;
+        task_state.is_throttled = false;
         let priority = task_state.priority.unwrap_or(Priority::MOST_URGENT);
         let on = task_state.on;
         let deadline = self.instant(event.value);
@@ -141,6 +143,22 @@ impl EventTranslator {
             return;
         }
         if let Some(job) = self.current(id) {
+            self.record(at, RecordKind::NotReady { job, reason }, recorder);
+        }
+    }
+
+    /// Records that the job of a program, released in a period whose budget is used up, is not ready for that reason. It may end
+    /// as ordinary work before it ever is.
+    pub(super) fn hold_throttled<R: Recorder>(
+        &mut self,
+        at: Instant,
+        id: TaskId,
+        recorder: &mut R,
+    ) {
+        let state = &self.tasks[id.index()];
+        let is_held = state.is_throttled && !state.ready && state.jobs.is_none();
+        if let Some(job) = self.current(id).filter(|_| is_held && state.present) {
+            let reason = NotReadyReason::Throttled;
             self.record(at, RecordKind::NotReady { job, reason }, recorder);
         }
     }

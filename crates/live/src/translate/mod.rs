@@ -44,6 +44,8 @@ struct TaskState {
     pending: VecDeque<Pending>,
     /// Whether its first pending job may run.
     ready: bool,
+    /// It has used up its budget, and its next period has not begun.
+    is_throttled: bool,
     /// It is out of budget and still on its CPU.
     stops_soon: bool,
     /// Its job was released before the one before it was finished.
@@ -288,6 +290,7 @@ impl EventTranslator {
             Kind::Woken => {
                 if self.tasks[index].jobs.is_none() && self.current(id).is_none() {
                     self.release(index, at, recorder);
+                    self.hold_throttled(at, id, recorder);
                 }
             }
             Kind::Blocked => {
@@ -300,6 +303,8 @@ impl EventTranslator {
             }
             Kind::Spent => {
                 self.decisions += 1;
+                self.tasks[index].is_throttled = true;
+                self.hold_throttled(at, id, recorder);
                 if let Some(job) = self.current(id).filter(|_| self.tasks[index].ready) {
                     self.record(at, RecordKind::BudgetSpent { job }, recorder);
                     match self.tasks[index].on {
@@ -315,6 +320,7 @@ impl EventTranslator {
                 }
             }
             Kind::Replenished => {
+                self.tasks[index].is_throttled = false;
                 let [budget, ..] = self.tasks[index].attributes;
                 let deadline = self.instant(event.value);
                 let kind = RecordKind::Replenished {

@@ -135,6 +135,42 @@ fn a_throttled_job_runs_until_its_cpu_lets_go() {
 }
 
 #[test]
+fn a_program_s_job_that_is_released_without_a_budget_may_end_as_ordinary_work() {
+    let events = [
+        event(3, K::Woken, 2, Some(3), 0),
+        event(3, K::Ready, 2, None, ORIGIN + 23),
+        event(4, K::Running, 2, Some(3), 0),
+        event(8, K::Spent, 2, None, 0),
+        event(8, K::Stopped, 2, Some(3), 4),
+        event(9, K::Blocked, 2, Some(3), 0),
+        event(11, K::Woken, 2, Some(3), 0),
+        event(13, K::Blocked, 2, Some(3), 0),
+        event(23, K::Replenished, 2, None, ORIGIN + 43),
+        event(25, K::Woken, 2, Some(3), 0),
+        event(25, K::Ready, 2, None, ORIGIN + 43),
+    ];
+    let of_b = |line: &String| line.contains("T1.") && !line.contains("Switched");
+    let lines: Vec<String> = record_lines(&set(), 30, &events)
+        .into_iter()
+        .filter(of_b)
+        .skip(2)
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "8 BudgetSpent { job: T1.1 }",
+            "8 NotReady { job: T1.1, reason: Throttled }",
+            "9 Completed { job: T1.1 }",
+            "11 Released { job: T1.2, deadline: (31) }",
+            "11 NotReady { job: T1.2, reason: Throttled }",
+            "13 Completed { job: T1.2 }",
+            "25 Released { job: T1.3, deadline: (45) }",
+            "25 Ready { job: T1.3, deadline: (43), priority: Priority(2) }",
+        ]
+    );
+}
+
+#[test]
 fn a_program_s_jobs_begin_when_it_wakes_and_end_when_it_blocks_or_yields() {
     let events = [
         event(3, K::Woken, 2, Some(3), 0),

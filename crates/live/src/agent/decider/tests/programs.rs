@@ -9,7 +9,7 @@ use super::super::{Decider, Slot};
 use crate::Plan;
 use crate::agent::TaskSnapshot;
 use crate::event::{Event, Kind};
-use crate::machine::Parameters;
+use crate::machine::{Excess, Parameters};
 
 /// A decider for one task on one CPU, which is the machine's third; times are us of the monotonic clock.
 struct Bench {
@@ -35,6 +35,7 @@ fn bench(follows: bool, on_overrun: OnOverrun) -> Bench {
         period,
         deadline: period,
         on_overrun,
+        excess: Excess::in_run(on_overrun, !follows),
         priority: Priority::MOST_URGENT,
         follows,
         start: None,

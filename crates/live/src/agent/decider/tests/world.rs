@@ -22,7 +22,7 @@ use super::sets::{GRACE, HORIZON};
 use crate::Plan;
 use crate::agent::{Slot, TaskSnapshot};
 use crate::event::{Event, Kind, why};
-use crate::machine::Parameters;
+use crate::machine::{Excess, Parameters};
 use crate::translate::EventTranslator;
 use crate::work::Jobs;
 
@@ -321,6 +321,12 @@ impl<'a> World<'a> {
         let is_linux = self.decider.rule != ServerRule::Releases;
         // Priority points follow from the cost as it is.
         let is_by_cost = self.decider.order.is_by_cost();
+        let on_overrun = match task.on_overrun {
+            // Linux's servers enforce every budget.
+            _ if is_linux => OnOverrun::Throttle,
+            OnOverrun::Throttle if !may_be_throttled(self.set, id) => OnOverrun::Continue,
+            other => other,
+        };
         Parameters {
             thread: Pid::from_raw(1).unwrap(),
             cpus: on_machine(self.bound[id.index()].cpus()),
@@ -331,12 +337,8 @@ impl<'a> World<'a> {
             },
             period,
             deadline,
-            on_overrun: match task.on_overrun {
-                // Linux's servers enforce every budget.
-                _ if is_linux => OnOverrun::Throttle,
-                OnOverrun::Throttle if !may_be_throttled(self.set, id) => OnOverrun::Continue,
-                other => other,
-            },
+            on_overrun,
+            excess: Excess::in_run(on_overrun, false),
             priority: self.priorities[id.index()],
             follows: true,
             start: None,

@@ -8,6 +8,7 @@ use shiftwork_model::{CpuId, OnOverrun, Priority, Span};
 use super::*;
 use crate::event::Kind;
 use crate::fifo::thread_handshake::ThreadState;
+use crate::machine::Excess;
 use crate::sys::thread::Class;
 
 /// Numbers of the simulated threads begin here: no thread of this process has such a number.
@@ -118,6 +119,7 @@ impl Bench {
             period: Span::from_ms(10),
             deadline: Span::from_ms(10),
             on_overrun: OnOverrun::Continue,
+            excess: Excess::in_run(OnOverrun::Continue, false),
             priority: Priority::new(1).unwrap(),
             follows: true,
             start: Some(CpuId::from_index(start)),
