@@ -32,6 +32,11 @@ pub(crate) fn beside(reserve: Share) -> Share {
         .expect("a whole minus a share is a share")
 }
 
+/// The supply as a fraction of a CPU.
+pub(crate) fn fraction(supply: Share) -> Ratio<BigInt> {
+    Ratio::new(supply.billionths().into(), Share::WHOLE.into())
+}
+
 /// So much work every so often: C/T, or C/D where density is meant. Exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -130,6 +135,11 @@ impl Demand {
     /// How many tasks were added and not removed.
     pub const fn tasks(&self) -> usize {
         self.tasks
+    }
+
+    /// How many different periods there are.
+    pub(crate) fn periods(&self) -> usize {
+        self.work.len()
     }
 
     /// Not more than the sum, in units.

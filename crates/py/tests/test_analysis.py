@@ -128,6 +128,16 @@ def test_scales_and_assignments_come_on_request(rover: sw.TaskSet) -> None:
     assert found.assignment.guarantee == "hard" and not found.assignment.wider
 
 
+def test_the_loss_by_affinities_names_its_bottleneck_and_the_best_change() -> None:
+    tasks = [sw.Task("a", "2ms", "4ms", affinity="0"), sw.Task("b", "3ms", "4ms", affinity="0"), sw.Task("c", "1ms", "4ms")]
+    loss = sw.analyze(sw.TaskSet(tasks, cpus=2, reserve=0), "strong-edf", assign=True).affinity_loss
+    assert loss is not None and loss.bottleneck is not None
+    assert (loss.factor, loss.factor_without) == (Fraction(4, 5), Fraction(4, 3))
+    assert loss.bottleneck.tasks == ("a", "b") and loss.bottleneck.cpus == "0"
+    (change,) = loss.changes
+    assert (change.tasks, change.cpu, change.factor) == (("b",), 1, Fraction(4, 3))
+
+
 def test_overheads_are_charged(root: Path) -> None:
     medium = sw.load(root / "examples/brandenburg-2008/medium.toml")
     priced, free = sw.analyze(medium, "g-edf"), sw.analyze(medium, "g-edf", overheads="none")

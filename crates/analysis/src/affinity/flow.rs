@@ -8,11 +8,12 @@
 use std::collections::VecDeque;
 use std::ops::{AddAssign, SubAssign};
 
-use num_bigint::BigUint;
+use num_bigint::{BigInt, BigUint};
+use num_rational::Ratio;
 use shiftwork_model::{CPUS_MAX, CpuSet, Share};
 
 use super::{Crowd, Group, Groups};
-use crate::exact::{Demand, common_multiple, units_of};
+use crate::exact::{Demand, common_multiple, fraction, units_of};
 
 /// Groups that need more than all their CPUs supply, `None` if all tasks fit. Exact.
 ///
@@ -33,7 +34,7 @@ pub fn shortage(groups: &Groups, supply: Share) -> Option<Crowd> {
     // All tasks fit even with every rate rounded up: done.
     Flow::new(&shape, units(Demand::units_max), &cpu).run()?;
     let crowd = Flow::new(&shape, units(Demand::units_min), &cpu).run();
-    crowd.or_else(|| exactly(&shape, &demands, supply))
+    crowd.or_else(|| exactly(&shape, &demands, &fraction(supply)))
 }
 
 /// The crowd, or one on fewer of its CPUs: no crowd lies within a proper part of the result. So every
@@ -63,12 +64,18 @@ pub fn tightened(groups: &Groups, crowd: Crowd, supply: Share) -> Crowd {
     }
 }
 
+/// The same with a supply that may be any fraction above zero, by fractions alone.
+pub(super) fn shortage_at(groups: &Groups, supply: &Ratio<BigInt>) -> Option<Crowd> {
+    let demands: Vec<&Demand> = groups.iter().map(|(_, group)| group.demand()).collect();
+    exactly(&Shape::new(groups), &demands, supply)
+}
+
 /// The answer where rounding hides it.
-fn exactly(shape: &Shape, demands: &[&Demand], supply: Share) -> Option<Crowd> {
+fn exactly(shape: &Shape, demands: &[&Demand], supply: &Ratio<BigInt>) -> Option<Crowd> {
     let common = common_multiple(demands.iter().copied());
-    let parts = |demand: &&Demand| demand.in_parts(&common) * Share::WHOLE;
+    let parts = |demand: &&Demand| demand.in_parts(&common) * supply.denom().magnitude();
     let needed = demands.iter().map(parts).collect();
-    Flow::new(shape, needed, &(&common * supply.billionths())).run()
+    Flow::new(shape, needed, &(&common * supply.numer().magnitude())).run()
 }
 
 /// The edges of the network. Edge e leads from group `edges[e].0` to cell `edges[e].1`.
@@ -114,7 +121,7 @@ impl Shape {
 }
 
 /// The CPUs that some mask has, split so that every mask has all or nothing of each cell.
-fn cells(masks: &[CpuSet]) -> Vec<CpuSet> {
+pub(super) fn cells(masks: &[CpuSet]) -> Vec<CpuSet> {
     let all = masks.iter().fold(CpuSet::EMPTY, |all, mask| all | *mask);
     let mut cells = Vec::from_iter((!all.is_empty()).then_some(all));
     for mask in masks {

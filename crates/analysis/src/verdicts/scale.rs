@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use num_bigint::BigInt;
+use num_rational::Ratio;
 use shiftwork_model::{Span, TaskSet};
 
 use super::decide::{Question, decide};
@@ -35,6 +37,21 @@ impl Factor {
             numerator: numerator / common,
             denominator: denominator / common,
         }
+    }
+
+    /// This factor, above zero: exactly if it is a fraction of 64-bit integers, else rounded down to a millionth.
+    pub fn of(factor: &Ratio<BigInt>) -> Self {
+        let exact = (factor.numer().try_into(), factor.denom().try_into());
+        if let (Ok::<u64, _>(numerator), Ok::<u64, _>(denominator)) = exact {
+            return Self::new(numerator.into(), denominator.into());
+        }
+        let millionths = factor.numer() * BigInt::from(RESOLUTION) / factor.denom();
+        // A factor that is too long for this many CPUs is for costs of next to nothing.
+        let most = u128::from(u64::MAX);
+        Self::new(
+            u128::try_from(&millionths).map_or(most, |some| some.min(most)),
+            RESOLUTION,
+        )
     }
 
     /// Whether it is this fraction or more.
@@ -230,5 +247,19 @@ mod tests {
         }
         assert_eq!(simplest(1_058_823, 1_058_824).to_string(), "18/17");
         assert_eq!(Factor::new(18, 17).to_decimal(), "1.058");
+    }
+
+    #[test]
+    fn factors_of_long_fractions_are_rounded_down_to_a_millionth() {
+        let big = BigInt::from(u64::MAX) * 3;
+        let of = |numerator: BigInt, denominator: BigInt| {
+            Factor::of(&Ratio::new(numerator, denominator)).to_string()
+        };
+        assert_eq!(of(18.into(), 17.into()), "18/17");
+        assert_eq!(
+            of(u64::MAX.into(), (u64::MAX - 1).into()),
+            "18446744073709551615/18446744073709551614"
+        );
+        assert_eq!(of(2 * &big + 1, big), "2");
     }
 }

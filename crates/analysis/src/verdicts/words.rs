@@ -30,8 +30,8 @@ impl Names<'_> {
         quoted(task, known.map(|task| task.name.as_str()))
     }
 
-    /// See [`list`].
-    fn list(&self, tasks: &[TaskId]) -> String {
+    /// `tasks a, b and c`, or the first few and how many more.
+    pub fn list(&self, tasks: &[TaskId]) -> String {
         list(tasks, |task| self.of(task))
     }
 }

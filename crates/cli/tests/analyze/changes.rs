@@ -58,3 +58,31 @@ fn proposed_affinities_are_admitted() {
     assert_eq!(status, 0);
     assert_eq!(value["admission"]["guarantee"], "hard");
 }
+
+/// What is said of the changed file is what the change promises.
+#[test]
+fn affinity_loss_names_the_bottleneck_and_a_change_that_reaches_its_factor() {
+    let loss = |affinity: &str| {
+        let lines = [
+            ("2ms", "4ms", "4ms", "0"),
+            ("3ms", "4ms", "4ms", affinity),
+            ("1ms", "4ms", "4ms", "1-2"),
+        ];
+        let text = tasks(3, "strong-edf", &lines);
+        json(&file("loss", &text), &["--assign"]).0["affinity_loss"].clone()
+    };
+    let found = loss("0");
+    // 95 of 100 of a CPU for 5/4; without affinities a whole CPU for 3/4.
+    assert_eq!(found["factor"], "19/25");
+    assert_eq!(found["factor_without"], "4/3");
+    assert_eq!(found["bottleneck"]["cpus"], "0");
+    assert_eq!(found["bottleneck"]["tasks"][1], "b");
+    let changes = found["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "one task is enough: {found}");
+    assert_eq!(changes[0]["tasks"][0], "b");
+    assert_eq!(changes[0]["cpu"], 1);
+    assert_eq!(changes[0]["factor"], "4/3");
+    let after = loss("0-1");
+    assert_eq!(after["factor"], "4/3");
+    assert!(after["bottleneck"].is_null() && after["changes"] == serde_json::json!([]));
+}

@@ -16,11 +16,13 @@ from .taskset import AffinityKind, TaskSet
 
 __all__ = [
     "Admission",
+    "AffinityLoss",
     "Analysis",
     "Answer",
     "AsWritten",
     "Assigned",
     "Assignment",
+    "Bottleneck",
     "Bounds",
     "Change",
     "Charged",
@@ -35,6 +37,7 @@ __all__ = [
     "Scale",
     "Substitute",
     "Verdict",
+    "Widening",
     "analyze",
 ]
 
@@ -207,6 +210,43 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """Tasks that may run only on these CPUs and use them up."""
+
+    tasks: tuple[str, ...]
+    #: A list of CPUs.
+    cpus: str
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """One CPU more for some tasks."""
+
+    tasks: tuple[str, ...]
+    cpu: int
+    #: The largest factor on all costs with which they fit then.
+    factor: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityLoss:
+    """By how much all costs could grow with the affinities of the task set and without.
+
+    Beside the reserve, and under any policy.
+    """
+
+    #: The largest factor on all costs with which the utilizations fit.
+    factor: Fraction
+    #: The same if every task could use every CPU.
+    factor_without: Fraction
+    #: ``None`` if affinities take nothing.
+    bottleneck: Bottleneck | None
+    #: The best change for one task, then that for all tasks with one affinity if it is
+    #: better; empty if none helps, or none was found.
+    changes: tuple[Widening, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What in the task set would have to change for one policy."""
 
@@ -282,6 +322,8 @@ class Analysis:
     scale: tuple[Scale, ...] | None
     #: If asked for.
     assignment: Assignment | None
+    #: If an assignment is asked for and there are tasks.
+    affinity_loss: AffinityLoss | None
     _json: dict[str, Any] = field(repr=False, compare=False)
 
     def verdict(self, policy: str, criterion: Criterion = "hard") -> Verdict:
@@ -361,7 +403,7 @@ def analyze(
         max_steps: How many steps each test may take for each policy. Counted, not timed, so that the answer is
             the same on every machine.
         scale: Whether to find the largest factor on all costs with which the criterion is met.
-        assign: Whether to propose affinities with which it is.
+        assign: Whether to propose affinities with which it is, and to find what those of the task set cost.
         remedies: Whether to search for policies, affinities and costs with which it is, where the answer is not yes.
 
     Raises:
@@ -401,6 +443,7 @@ def _records(kind: type[_T], tables: Iterable[Mapping[str, Any]]) -> tuple[_T, .
 
 def _analysis(found: dict[str, Any]) -> Analysis:
     scale, assignment = found.get("scale"), found.get("assignment")
+    loss = found.get("affinity_loss")
     return _record(
         Analysis,
         found,
@@ -414,6 +457,7 @@ def _analysis(found: dict[str, Any]) -> Analysis:
         answer=_answer(found["answer"]),
         scale=None if scale is None else tuple(map(_scale, scale)),
         assignment=None if assignment is None else _assignment(assignment),
+        affinity_loss=None if loss is None else _affinity_loss(loss),
         _json=found,
     )
 
@@ -471,6 +515,18 @@ def _scale(found: Mapping[str, Any]) -> Scale:
 
 def _assignment(found: Mapping[str, Any]) -> Assignment:
     return _record(Assignment, found, tasks=_records(Assigned, found["tasks"]))
+
+
+def _affinity_loss(found: Mapping[str, Any]) -> AffinityLoss:
+    bottleneck = found["bottleneck"]
+    return _record(
+        AffinityLoss,
+        found,
+        factor=Fraction(found["factor"]),
+        factor_without=Fraction(found["factor_without"]),
+        bottleneck=None if bottleneck is None else _record(Bottleneck, bottleneck),
+        changes=tuple(_record(Widening, one, factor=Fraction(one["factor"])) for one in found["changes"]),
+    )
 
 
 _YES_NO = {"schedulable": "yes", "unschedulable": "no", "unknown": "unknown"}

@@ -1,5 +1,7 @@
 //! Everything that `analyze` finds out, and the answer.
 
+use shiftwork_analysis::Steps;
+use shiftwork_analysis::affinity::{AffinityLoss, affinity_loss};
 use shiftwork_analysis::verdicts::{
     Account, Analysis, Answer as Known, Best, Criterion, Factor, PolicyAnalysis, analyse_under,
     largest_factor,
@@ -108,6 +110,9 @@ pub struct Findings {
     pub examples: Vec<(String, String)>,
     /// If asked for, under the policy of the admission.
     pub proposal: Option<Proposal>,
+    /// If affinities are asked for: what those of the file take, beside the reserve and whatever the policy; `None` also
+    /// where no factor on all costs means anything, as without tasks.
+    pub loss: Option<AffinityLoss>,
 }
 
 fn is_among(one: &Entry, entries: &[&Entry]) -> bool {
@@ -166,6 +171,10 @@ impl Findings {
             true => Some(proposal(first, set, criterion, question.max_steps)?),
             false => None,
         };
+        let (reserve, mut steps) = (set.scheduler.reserve, Steps::at_most(question.max_steps));
+        let loss = question
+            .assign
+            .then(|| affinity_loss(set, reserve, &mut steps));
         let admission = admission(first, set);
         let names = chosen.iter().map(|named| named.name.to_owned()).collect();
         let mut findings = Self {
@@ -174,6 +183,7 @@ impl Findings {
             overheads,
             examples,
             proposal,
+            loss: loss.flatten(),
             admission,
             chosen: names,
             criterion,

@@ -1,5 +1,6 @@
 //! What `analyze --json` prints.
 
+mod affinities;
 mod as_written;
 
 use schemars::JsonSchema;
@@ -13,9 +14,9 @@ use shiftwork_model::{Span, Task, TaskSet};
 use shiftwork_trace::SCHEMA_VERSION;
 
 use super::found::{Findings, Tardiness};
-use super::proposal::Proposal;
 use super::remedy::Remedies;
 use crate::admission::AdmissionOutput;
+use affinities::{AffinityLossOutput, AssignmentOutput, affinity_loss, assignment};
 use as_written::{AsWrittenOutput, as_written};
 
 /// What `analyze --json` prints.
@@ -53,6 +54,9 @@ pub struct AnalyzeOutput {
     /// With `--assign`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     assignment: Option<AssignmentOutput>,
+    /// With `--assign`, unless there is no task that could be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    affinity_loss: Option<AffinityLossOutput>,
 }
 
 /// Whether any scheduler meets all deadlines.
@@ -244,28 +248,6 @@ struct ScaleOutput {
     factor: Option<String>,
 }
 
-/// Affinities that are proposed.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AssignmentOutput {
-    policy: String,
-    /// What the policy promises with them: `hard` or `bounded-tardiness`; null if none were found.
-    guarantee: Option<String>,
-    /// Whether some task gets CPUs that its file does not give it.
-    wider: bool,
-    /// Empty if none were found.
-    tasks: Vec<AssignedOutput>,
-}
-
-/// The affinity that is proposed for one task.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct AssignedOutput {
-    name: String,
-    /// A list of CPUs, as task-set files take it.
-    affinity: String,
-}
-
 /// Everything that was found out.
 pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
     let analysis = &findings.analysis;
@@ -312,6 +294,10 @@ pub fn output(set: &TaskSet, findings: &Findings) -> AnalyzeOutput {
             .proposal
             .as_ref()
             .map(|proposal| assignment(set, proposal)),
+        affinity_loss: findings
+            .loss
+            .as_ref()
+            .map(|found| affinity_loss(set, found)),
     }
 }
 
@@ -458,23 +444,6 @@ fn best(set: &TaskSet, found: &PolicyAnalysis, account: &Account) -> BestOutput 
         policy: found.policy.clone(),
         overheads: table(account.best),
         tasks: tasks.collect(),
-    }
-}
-
-fn assignment(set: &TaskSet, proposal: &Proposal) -> AssignmentOutput {
-    let found = proposal.assignment.as_ref();
-    let cpus = found.map_or(&[][..], |found| &found.cpus);
-    let tasks = set.tasks.iter().zip(cpus);
-    AssignmentOutput {
-        policy: proposal.policy.clone(),
-        guarantee: found.map(|found| found.guarantee.name().to_owned()),
-        wider: proposal.is_wider,
-        tasks: tasks
-            .map(|(task, cpus)| AssignedOutput {
-                name: task.name.clone(),
-                affinity: cpus.to_string(),
-            })
-            .collect(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The text of `analyze`.
 
 use shiftwork_analysis::admission::Guarantee;
-use shiftwork_analysis::affinity::Feasible;
+use shiftwork_analysis::affinity::{AffinityLoss, Feasible};
 use shiftwork_analysis::verdicts::{
-    Answer, Criterion, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, witness,
+    Answer, Criterion, Factor, Found, Judgement, Names, PolicyAnalysis, decimal, fraction, witness,
 };
 use shiftwork_model::TaskSet;
 use shiftwork_report::Bound;
@@ -46,6 +46,9 @@ pub fn show(set: &TaskSet, findings: &Findings, console: &mut Console) -> Result
     if let Some(proposal) = &findings.proposal {
         console.line("")?;
         console.text(&proposed(set, proposal))?;
+    }
+    for line in findings.loss.iter().flat_map(|loss| lost(set, loss)) {
+        console.line(format!("# {line}"))?;
     }
     console.line("")?;
     for line in conclusion::other(set, findings) {
@@ -271,4 +274,46 @@ fn proposed(set: &TaskSet, proposal: &Proposal) -> String {
         ));
     }
     text
+}
+
+/// What the affinities of the file take, and the change of one that wins most of it back.
+fn lost(set: &TaskSet, loss: &AffinityLoss) -> Vec<String> {
+    let times = |factor: &_| {
+        let factor = Factor::of(factor);
+        format!("times {} ({factor})", factor.to_decimal())
+    };
+    let names = Names(set);
+    let with = format!(
+        "under any policy, costs {} fit beside the reserve with the affinities of the file",
+        times(&loss.factor)
+    );
+    let Some(bottleneck) = &loss.bottleneck else {
+        return vec![format!("{with}, and without no more")];
+    };
+    let need = match bottleneck.tasks.len() {
+        1 => "needs",
+        _ => "need",
+    };
+    let of = match bottleneck.cpus.len() {
+        1 => "CPU",
+        _ => "CPUs",
+    };
+    let mut lines = vec![format!(
+        "{with}, and without {}: {} then {need} all of {of} {}",
+        times(&loss.without),
+        names.list(&bottleneck.tasks),
+        bottleneck.cpus
+    )];
+    lines.extend(loss.changes.iter().map(|change| {
+        let tasks = names.list(&change.tasks);
+        let factor = times(&change.factor);
+        format!(
+            "with CPU {} for {tasks} as well: {factor}",
+            change.cpu.index()
+        )
+    }));
+    if loss.changes.is_empty() {
+        lines.push("no change of one affinity was found that makes it more".to_owned());
+    }
+    lines
 }
