@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use shiftwork_analysis::verdicts::{Criterion, Test};
 use shiftwork_model::{RandomStream, Span};
 
 use super::claims::BY_DEFINITION;
@@ -18,6 +19,19 @@ pub struct Effort {
     pub rounds: u64,
     /// Steps of each search by small changes.
     pub climbs: usize,
+    /// Policies of which the verdicts are attacked.
+    pub verdicts: usize,
+}
+
+impl Effort {
+    /// Of a policy of which only verdicts speak, which come from tests that are attacked under another one too.
+    const fn of_verdicts(self) -> Self {
+        Self {
+            rounds: 1,
+            climbs: self.climbs / 8,
+            ..self
+        }
+    }
 }
 
 /// A job that took longer than a test allows, with all that is needed to see it again.
@@ -76,6 +90,8 @@ impl fmt::Display for Refuted {
 pub struct Tally {
     /// By test: how often it made a claim.
     pub claims: Vec<(&'static str, usize)>,
+    /// By test of the catalogue, as the verdicts ask it: how often it passed.
+    pub passes: Vec<((&'static str, Criterion), usize)>,
     /// By test: the longest response time seen of those closest to their bound, in thousandths of it.
     pub closest: Vec<(&'static str, u64)>,
     /// Simulated runs.
@@ -87,10 +103,20 @@ impl Tally {
         entry(&mut self.claims, test, |count| *count += 1);
     }
 
+    fn passed(&mut self, test: &'static str, criterion: Criterion) {
+        entry(&mut self.passes, (test, criterion), |count| *count += 1);
+    }
+
     fn came_to(&mut self, test: &'static str, thousandths: u64) {
         entry(&mut self.closest, test, |seen| {
             *seen = thousandths.max(*seen)
         });
+    }
+
+    /// How often this test of the catalogue passed.
+    pub fn passes_of(&self, test: &Test) -> usize {
+        let is = |&&(known, _): &&((&str, Criterion), usize)| known == (test.name, test.criterion);
+        self.passes.iter().find(is).map_or(0, |&(_, count)| count)
     }
 
     /// How often this test made a claim.
@@ -100,9 +126,9 @@ impl Tally {
     }
 }
 
-fn entry<T: Default>(
-    list: &mut Vec<(&'static str, T)>,
-    test: &'static str,
+fn entry<K: Copy + PartialEq, T: Default>(
+    list: &mut Vec<(K, T)>,
+    test: K,
     change: impl FnOnce(&mut T),
 ) {
     let place = list.iter().position(|&(name, _)| name == test);
@@ -153,7 +179,10 @@ pub fn challenge_system(
         }
     }
     let first_verdict = made.len();
-    made.extend(verdicts::made(system, seed));
+    let turn = (seed, effort.verdicts);
+    made.extend(verdicts::made(system, turn, |test, criterion| {
+        tally.passed(test, criterion);
+    }));
     made[first_verdict..]
         .iter()
         .for_each(|one| tally.claimed(one.test));
@@ -165,6 +194,11 @@ pub fn challenge_system(
             claims,
             tally,
             least: vec![i128::MAX; system.members.len()],
+        };
+        let is_verdict = |claim: &Made| CLAIMS.iter().all(|known| known.name != claim.test);
+        let effort = match claims.iter().all(is_verdict) {
+            true => effort.of_verdicts(),
+            false => effort,
         };
         adversary.attack(seed, effort)?;
     }

@@ -29,14 +29,15 @@ pub fn check(seed: u64, seen: &mut Seen) {
     let deadlines = DEADLINES[stream.below(3) as usize];
     let system = system::random(shape, deadlines, &mut stream);
     let set = system.task_set();
-    let found = verdicts::of(&set, &verdicts::POLICIES);
+    let policies = verdicts::policies();
+    let found = verdicts::of(&set, &policies);
     let own: Vec<Affinity> = set.tasks.iter().map(|task| task.affinity).collect();
     if found.feasibility.verdict == Feasible::No {
         let witness = found.feasibility.witness.as_ref();
         let witness = witness.unwrap_or_else(|| panic!("seed {seed}: no witness of {system:?}"));
         check_witness(witness, &set, &own, seed, seen);
     }
-    for (policy, analysis) in verdicts::POLICIES.into_iter().zip(&found.policies) {
+    for (policy, analysis) in policies.into_iter().zip(&found.policies) {
         if analysis.hard.answer != Answer::Unschedulable {
             continue;
         }

@@ -1,36 +1,19 @@
 //! What `analyze` says of a policy as a whole: from whichever tests, part by part.
 
-use shiftwork_analysis::verdicts::{Analysis, Answer, Candidate, analyse};
+use shiftwork_analysis::verdicts::{Analysis, Answer, Candidate, Criterion, Found, TESTS, analyse};
 use shiftwork_model::{Arrival, Span, TaskSet};
-use shiftwork_policy::registry;
+use shiftwork_policy::registry::{self, Entry};
 
 use super::campaign::Made;
 use super::claims::CLAIMS;
 use super::system::System;
 
-/// Those that the simulator has and verdicts speak of.
-pub const POLICIES: [&str; 20] = [
-    "p-edf",
-    "p-fp",
-    "c-edf",
-    "c-fp",
-    "g-edf",
-    "g-fp",
-    "weak-edf",
-    "weak-fp",
-    "strong-edf",
-    "strong-fp",
-    "hpa-edf",
-    "hpa-fp",
-    "np-g-edf",
-    "np-g-fp",
-    "g-fl",
-    "edzl",
-    "pd2",
-    "s-pd2",
-    "c-pd2",
-    "cs-pd2",
-];
+/// All that the simulator has and of which a test of the catalogue speaks, published implementations too.
+pub fn policies() -> Vec<&'static str> {
+    let speaks = |entry: &&Entry| TESTS.iter().any(|test| test.speaks_of(&entry.traits));
+    let entries = registry::POLICIES.iter().filter(speaks);
+    entries.map(|entry| entry.name).collect()
+}
 
 /// In place of a bound where there is none.
 pub const NONE: Span = Span::from_ns(u64::MAX);
@@ -58,18 +41,35 @@ pub fn of(set: &TaskSet, policies: &[&str]) -> Analysis {
     analyse(set, &candidates.collect::<Vec<_>>(), STEPS)
 }
 
-/// All bounds that verdicts come to, and deadlines where they say that these are met; under one of the
-/// policies, chosen by the seed, as the simulator takes most of the time.
-pub fn made(system: &System, seed: u64) -> Vec<Made> {
+/// All bounds that verdicts come to, and deadlines where they say that these are met; under so many policies, of which
+/// seeds take turns, as the simulator takes most of the time. `passed` is called with each test that passes.
+///
+/// A verdict is attacked by all tests at once: the bounds are the least of all, and one test that passes is enough for
+/// "hard".
+pub fn made(
+    system: &System,
+    (seed, count): (u64, usize),
+    mut passed: impl FnMut(&'static str, Criterion),
+) -> Vec<Made> {
     let mut set = system.task_set();
     for task in &mut set.tasks {
         // Adversaries release jobs anywhere within quanta.
         task.arrival = Arrival::Sporadic;
     }
+    let mut policies = policies();
     // Seeds take turns among tests; this one must not keep step with them.
-    let policy = POLICIES[(seed / CLAIMS.len() as u64) as usize % POLICIES.len()];
+    let turn = (seed / CLAIMS.len() as u64) as usize % policies.len();
+    policies.rotate_left(turn);
+    policies.truncate(count);
     let mut made = Vec::new();
-    for analysis in of(&set, &[policy]).policies {
+    for (policy, analysis) in policies.iter().zip(of(&set, &policies).policies) {
+        for criterion in [Criterion::Hard, Criterion::Soft] {
+            for &(test, found) in &analysis.judgement(criterion).tests {
+                if found == Found::Pass {
+                    passed(test, criterion);
+                }
+            }
+        }
         let best = analysis.best.iter();
         let bounds: Vec<Span> = best
             .map(|best| best.map_or(NONE, |best| best.response))
