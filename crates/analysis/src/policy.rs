@@ -74,6 +74,11 @@ pub(crate) fn is_np_fp(policy: &PolicyTraits) -> bool {
     is_non_preemptive(policy) && policy.order == Order::FixedPriority
 }
 
+/// Fixed priorities, with preemption or without.
+pub(crate) fn is_by_priority(policy: &PolicyTraits) -> bool {
+    is_fp(policy) || is_np_fp(policy)
+}
+
 /// SCHED_DEADLINE with repaired migrations: each task on one CPU or on all of them.
 pub(crate) fn is_semi_partitioned(policy: &PolicyTraits) -> bool {
     policy.budgets == Budgets::AsLinuxRepaired

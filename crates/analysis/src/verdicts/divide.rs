@@ -1,6 +1,6 @@
 //! A task set as tests are asked about it: in parts.
 
-use crate::policy::{is_fp, pfair};
+use crate::policy::{is_by_priority, pfair};
 use shiftwork_model::{Affinity, CpuSet, PolicyTraits, Priority, Span, TaskId, TaskSet};
 
 use super::case::{Case, CaseTerms};
@@ -41,7 +41,7 @@ impl<'a> Divided<'a> {
                 reserve: set.scheduler.reserve,
                 tick,
             },
-            priorities: is_fp(policy).then(|| set.priorities()),
+            priorities: is_by_priority(policy).then(|| set.priorities()),
         }
     }
 

@@ -147,3 +147,16 @@ fn without_steps_nothing_is_claimed_that_needs_some() {
     assert_eq!(found.hard.answer, Answer::Unknown);
     assert_eq!(verdict_of("rta", &found.hard), Some(Found::StepLimit));
 }
+
+/// With equal priorities the first task would wait for both others.
+#[test]
+fn non_preemptive_verdicts_take_the_priorities_into_account() {
+    let mut set = set(1, &[(1, 3, 3, "0"), (2, 12, 12, "0"), (2, 12, 12, "0")]);
+    let number = shiftwork_model::Priority::new;
+    for (task, priority) in set.tasks.iter_mut().zip([1, 2, 3]) {
+        task.priority = number(priority);
+    }
+    assert_eq!(answers("np-g-fp", &set), "schedulable schedulable");
+    set.tasks[0].priority = number(9);
+    assert_eq!(answers("np-g-fp", &set), "unschedulable schedulable");
+}
